@@ -1,0 +1,35 @@
+# What a person types. Each target installs what it needs and is missing, and says so.
+
+# Further words for `namecast demo`, as in: make demo ARGS="--port 9000 --input film.mp4"
+ARGS ?=
+# What `make bench` measures.
+BENCH ?= forwarder stream
+
+NAMECAST := cargo run --quiet --locked --release --package namecast-cli --bin namecast --
+
+.PHONY: help demo build test check fix bench
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: build ## Build everything, start a node with live test video, print the page's address
+	@$(NAMECAST) demo $(ARGS)
+
+build: ## Build the page and the optimised binary
+	@scripts/install.sh demo
+	@cargo xtask web
+	@cargo build --locked --release --package namecast-cli
+
+test: ## Everything that decides: format, lint, unit, scenario, page, browser
+	@scripts/install.sh test
+	@scripts/test.sh
+
+check: ## The quick part of `make test`: format, lint, house rules
+	@scripts/test.sh format tidy lint
+
+fix: ## Format, and apply what the linter can mend by itself
+	@cargo fmt --all
+	@cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
+
+bench: ## Measure, as ratios to a raw limit taken in the same run
+	@for part in $(BENCH); do $(NAMECAST) bench $$part || exit 1; done

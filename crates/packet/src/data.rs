@@ -1,0 +1,319 @@
+//! Data packets: NDN Packet Format v0.3, section "Data Packet".
+
+use core::ops::Range;
+use core::time::Duration;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use crate::error::{DecodeError, Problem};
+use crate::name::Name;
+use crate::signature::{SignatureInfo, Signer, Verifier, VerifyError};
+use crate::tlv::{self, Element, Fields, Reader, Writer};
+
+/// What a Data packet's Content is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ContentType {
+    /// Application payload.
+    #[default]
+    Blob,
+    /// A list of names to ask for instead.
+    Link,
+    /// A public key: the packet is a certificate.
+    Key,
+    /// The application says that it has nothing under this name.
+    Nack,
+    /// Names or digests of other packets.
+    Manifest,
+    /// Any other assigned or private number.
+    Other(u64),
+}
+
+impl ContentType {
+    /// The assigned number.
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::Blob => 0,
+            Self::Link => 1,
+            Self::Key => 2,
+            Self::Nack => 3,
+            Self::Manifest => 4,
+            Self::Other(number) => number,
+        }
+    }
+}
+
+impl From<u64> for ContentType {
+    fn from(number: u64) -> Self {
+        match number {
+            0 => Self::Blob,
+            1 => Self::Link,
+            2 => Self::Key,
+            3 => Self::Nack,
+            4 => Self::Manifest,
+            other => Self::Other(other),
+        }
+    }
+}
+
+/// A decoded Data packet; its fields share the memory of [`wire`](Self::wire).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Data {
+    wire: Bytes,
+    name: Name,
+    meta: MetaInfo,
+    content: Option<Range<usize>>,
+    signed: Range<usize>,
+    signature_info: SignatureInfo,
+    signature_value: Range<usize>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct MetaInfo {
+    content_type: ContentType,
+    freshness: Duration,
+    final_block: Option<Name>,
+}
+
+impl Data {
+    /// Starts a Data packet named `name`.
+    pub fn builder(name: Name) -> DataBuilder {
+        DataBuilder {
+            name,
+            meta: MetaInfo::default(),
+            content: None,
+        }
+    }
+
+    /// Decodes the Data packet that fills `wire` whole.
+    ///
+    /// # Errors
+    /// The first violation of the packet format, with field and offset.
+    pub fn decode(wire: Bytes) -> Result<Self, DecodeError> {
+        let whole = Reader::new(&wire).only("Data", tlv::DATA)?;
+        let mut reader = Reader::within(&wire, whole.value.clone());
+        let name = required_name(&wire, &mut reader)?;
+        let mut meta = MetaInfo::default();
+        let (mut content, mut info, mut value) = (None, None, None);
+        let mut fields = Fields::new(
+            reader,
+            "Data",
+            &[
+                tlv::META_INFO,
+                tlv::CONTENT,
+                tlv::SIGNATURE_INFO,
+                tlv::SIGNATURE_VALUE,
+            ],
+        );
+        while let Some(field) = fields.field()? {
+            match field.element_type {
+                tlv::META_INFO => meta = decode_meta_info(&wire, &field)?,
+                tlv::CONTENT => content = Some(field.value),
+                tlv::SIGNATURE_INFO => info = Some(SignatureInfo::decode(&wire, &field)?),
+                _ => value = Some(field),
+            }
+        }
+        let missing = |field| DecodeError::new(field, wire.len(), Problem::Missing);
+        let signature_info = info.ok_or(missing("SignatureInfo"))?;
+        let value = value.ok_or(missing("SignatureValue"))?;
+        Ok(Self {
+            name,
+            meta,
+            content,
+            signed: whole.value.start..value.start,
+            signature_info,
+            signature_value: value.value,
+            wire,
+        })
+    }
+
+    /// The packet's octets.
+    pub const fn wire(&self) -> &Bytes {
+        &self.wire
+    }
+
+    /// The packet's name.
+    pub const fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// What the Content is.
+    pub const fn content_type(&self) -> ContentType {
+        self.meta.content_type
+    }
+
+    /// How long after arrival the packet counts as fresh; zero: never.
+    pub const fn freshness(&self) -> Duration {
+        self.meta.freshness
+    }
+
+    /// Last component that a name in this packet's series will have, as a name of one component.
+    pub const fn final_block(&self) -> Option<&Name> {
+        self.meta.final_block.as_ref()
+    }
+
+    /// The Content; `None` if the element is absent.
+    pub fn content(&self) -> Option<Bytes> {
+        self.content.clone().map(|range| self.wire.slice(range))
+    }
+
+    /// How the packet is signed, and by which key.
+    pub const fn signature_info(&self) -> &SignatureInfo {
+        &self.signature_info
+    }
+
+    /// The signature's octets.
+    pub fn signature_value(&self) -> &[u8] {
+        &self.wire[self.signature_value.clone()]
+    }
+
+    /// The octets that the signature covers: from Name to the one before SignatureValue.
+    pub fn signed_portion(&self) -> &[u8] {
+        &self.wire[self.signed.clone()]
+    }
+
+    /// SHA-256 digest of the whole packet.
+    pub fn implicit_digest(&self) -> [u8; 32] {
+        Sha256::digest(&self.wire).into()
+    }
+
+    /// Checks the signature with `verifier`.
+    ///
+    /// # Errors
+    /// If the verifier cannot judge this signature, or it is wrong.
+    pub fn verify(&self, verifier: &dyn Verifier) -> Result<(), VerifyError> {
+        verifier.verify(
+            &self.signature_info,
+            self.signed_portion(),
+            self.signature_value(),
+        )
+    }
+}
+
+/// The Name that every packet starts with; nothing may come before it.
+pub(crate) fn required_name(wire: &Bytes, reader: &mut Reader<'_>) -> Result<Name, DecodeError> {
+    let at = reader.position();
+    let element = reader
+        .element("Name")?
+        .ok_or(DecodeError::new("Name", at, Problem::Missing))?;
+    if element.element_type != tlv::NAME {
+        return Err(element.error("Name", Problem::UnexpectedType(element.element_type)));
+    }
+    Name::from_element(wire, &element)
+}
+
+fn decode_meta_info(wire: &Bytes, element: &Element) -> Result<MetaInfo, DecodeError> {
+    let mut meta = MetaInfo::default();
+    let mut fields = Fields::new(
+        Reader::within(wire, element.value.clone()),
+        "MetaInfo",
+        &[
+            tlv::CONTENT_TYPE,
+            tlv::FRESHNESS_PERIOD,
+            tlv::FINAL_BLOCK_ID,
+        ],
+    );
+    while let Some(field) = fields.field()? {
+        match field.element_type {
+            tlv::CONTENT_TYPE => meta.content_type = field.number("ContentType", wire)?.into(),
+            tlv::FRESHNESS_PERIOD => {
+                meta.freshness = Duration::from_millis(field.number("FreshnessPeriod", wire)?);
+            }
+            _ => {
+                let id = Name::from_element(wire, &field)?;
+                if id.len() != 1 {
+                    return Err(field.error("FinalBlockId", Problem::BadLength(field.value.len())));
+                }
+                meta.final_block = Some(id);
+            }
+        }
+    }
+    Ok(meta)
+}
+
+/// Puts a [`Data`] packet together.
+#[derive(Clone, Debug)]
+pub struct DataBuilder {
+    name: Name,
+    meta: MetaInfo,
+    content: Option<Bytes>,
+}
+
+impl DataBuilder {
+    /// Says what the Content is.
+    pub const fn content_type(mut self, content_type: ContentType) -> Self {
+        self.meta.content_type = content_type;
+        self
+    }
+
+    /// Lets caches call the packet fresh for `period` (whole milliseconds).
+    pub const fn freshness(mut self, period: Duration) -> Self {
+        self.meta.freshness = period;
+        self
+    }
+
+    /// Announces the last component of this packet's series; `id` must have one component.
+    pub fn final_block(mut self, id: Name) -> Self {
+        self.meta.final_block = Some(id);
+        self
+    }
+
+    /// Sets the Content.
+    pub fn content(mut self, content: impl Into<Bytes>) -> Self {
+        self.content = Some(content.into());
+        self
+    }
+
+    /// Signs the packet and encodes it.
+    pub fn sign(self, signer: &dyn Signer) -> Data {
+        let info = signer.info();
+        let content_length = self.content.as_ref().map_or(0, Bytes::len);
+        let mut signed = Writer::with_capacity(content_length + self.name.value().len() + 160);
+        self.name.encode(&mut signed);
+        self.meta.encode(&mut signed);
+        let content = self.content.as_ref().map(|content| {
+            signed.element(tlv::CONTENT, content);
+            signed.len() - content.len()..signed.len()
+        });
+        info.encode(tlv::SIGNATURE_INFO, &mut signed);
+        let signature = signer.sign(signed.as_slice());
+
+        let length = signed.len() + tlv::element_size(tlv::SIGNATURE_VALUE, signature.len());
+        let mut wire = Writer::with_capacity(tlv::element_size(tlv::DATA, length));
+        wire.header(tlv::DATA, length);
+        let start = wire.len();
+        wire.raw(signed.as_slice());
+        let signed = start..wire.len();
+        wire.element(tlv::SIGNATURE_VALUE, &signature);
+        Data {
+            name: self.name,
+            meta: self.meta,
+            content: content.map(|range| range.start + start..range.end + start),
+            signed,
+            signature_info: info,
+            signature_value: wire.len() - signature.len()..wire.len(),
+            wire: wire.finish(),
+        }
+    }
+}
+
+impl MetaInfo {
+    /// Appends MetaInfo, without defaults; nothing at all if all are.
+    fn encode(&self, writer: &mut Writer) {
+        if *self == Self::default() {
+            return;
+        }
+        writer.nested(tlv::META_INFO, |meta| {
+            if self.content_type != ContentType::Blob {
+                meta.number(tlv::CONTENT_TYPE, self.content_type.number());
+            }
+            if !self.freshness.is_zero() {
+                let millis = u64::try_from(self.freshness.as_millis()).unwrap_or(u64::MAX);
+                meta.number(tlv::FRESHNESS_PERIOD, millis);
+            }
+            if let Some(id) = &self.final_block {
+                meta.element(tlv::FINAL_BLOCK_ID, id.value());
+            }
+        });
+    }
+}

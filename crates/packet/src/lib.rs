@@ -1,0 +1,63 @@
+//! NDN Packet Format v0.3 and NDNLPv2: octets to packets and back.
+//!
+//! ```text
+//!   octets ──▶ LpPacket ──▶ Packet ──▶ Interest | Data ──▶ Name, SignatureInfo, …
+//! ```
+//!
+//! Decoding copies nothing: a packet holds the octets it came in, and its fields are slices of them.
+//! Encoding is canonical: shortest numbers, fields in order, defaults left out.
+
+mod data;
+mod error;
+mod interest;
+pub mod lp;
+mod name;
+pub mod signature;
+pub mod tlv;
+
+pub use data::{ContentType, Data, DataBuilder};
+pub use error::{DecodeError, Problem};
+pub use interest::{Interest, InterestBuilder, Nonce};
+pub use lp::LpPacket;
+pub use name::{Component, Name, NameBuilder, ParseNameError};
+pub use signature::{KeyLocator, SignatureInfo, SignatureType, Signer, Verifier};
+
+use bytes::Bytes;
+
+/// Largest network-layer packet that NDN nodes exchange, in octets.
+pub const MAX_PACKET_SIZE: usize = 8_800;
+
+/// A network-layer packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// A request for one Data packet.
+    Interest(Interest),
+    /// A named and signed answer.
+    Data(Data),
+}
+
+impl Packet {
+    /// Decodes one Interest or Data that fills `wire` whole.
+    ///
+    /// # Errors
+    /// The first violation of the packet format, with field and offset.
+    pub fn decode(wire: Bytes) -> Result<Self, DecodeError> {
+        match tlv::Reader::new(&wire).peek_type("packet")? {
+            tlv::INTEREST => Interest::decode(wire).map(Self::Interest),
+            tlv::DATA => Data::decode(wire).map(Self::Data),
+            other => Err(DecodeError::new(
+                "packet",
+                0,
+                Problem::UnexpectedType(other),
+            )),
+        }
+    }
+
+    /// The packet's octets.
+    pub fn wire(&self) -> &Bytes {
+        match self {
+            Self::Interest(interest) => interest.wire(),
+            Self::Data(data) => data.wire(),
+        }
+    }
+}

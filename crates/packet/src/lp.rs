@@ -1,0 +1,301 @@
+//! NDNLPv2 link packets: what neighbours tell each other about the packet they hand over.
+
+use bytes::Bytes;
+
+use crate::error::{DecodeError, Problem};
+use crate::tlv::{self, Element, Reader, Writer};
+
+/// LpPacket.
+pub const LP_PACKET: u32 = 100;
+const FRAGMENT: u32 = 80;
+const SEQUENCE: u32 = 81;
+const FRAGMENT_INDEX: u32 = 82;
+const FRAGMENT_COUNT: u32 = 83;
+const PIT_TOKEN: u32 = 98;
+const NACK: u32 = 800;
+const NACK_REASON: u32 = 801;
+const INCOMING_FACE_ID: u32 = 812;
+const NEXT_HOP_FACE_ID: u32 = 816;
+const CACHE_POLICY: u32 = 820;
+const CACHE_POLICY_TYPE: u32 = 821;
+const CONGESTION_MARK: u32 = 832;
+const ACK: u32 = 836;
+const TX_SEQUENCE: u32 = 840;
+const NON_DISCOVERY: u32 = 844;
+const PREFIX_ANNOUNCEMENT: u32 = 848;
+/// CachePolicyType that keeps Data out of content stores.
+const NO_CACHE: u64 = 1;
+/// Longest PIT token, in octets.
+const MAX_PIT_TOKEN: usize = 32;
+
+/// Why an Interest came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NackReason {
+    /// None was given.
+    None,
+    /// The link is congested.
+    Congestion,
+    /// The node has seen this Nonce before.
+    Duplicate,
+    /// The node knows no way to the name.
+    NoRoute,
+    /// A number this implementation does not know.
+    Other(u64),
+}
+
+impl NackReason {
+    /// The assigned number.
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Congestion => 50,
+            Self::Duplicate => 100,
+            Self::NoRoute => 150,
+            Self::Other(number) => number,
+        }
+    }
+}
+
+impl From<u64> for NackReason {
+    fn from(number: u64) -> Self {
+        match number {
+            0 => Self::None,
+            50 => Self::Congestion,
+            100 => Self::Duplicate,
+            150 => Self::NoRoute,
+            other => Self::Other(other),
+        }
+    }
+}
+
+/// A link-layer packet: header fields and a network packet, or a piece of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LpPacket {
+    /// Number of this link packet, consecutive per link.
+    pub sequence: Option<u64>,
+    /// Which piece of the network packet this is.
+    pub fragment_index: u64,
+    /// Into how many pieces the network packet was cut; `None` is one.
+    pub fragment_count: Option<u64>,
+    /// Octets to return unchanged with the answer.
+    pub pit_token: Option<Bytes>,
+    /// Set if the fragment is an Interest that comes back.
+    pub nack: Option<NackReason>,
+    /// Face the packet came in on, for local applications.
+    pub incoming_face: Option<u64>,
+    /// Face to send the Interest to, from local applications.
+    pub next_hop_face: Option<u64>,
+    /// Whether the Data must stay out of content stores.
+    pub no_cache: bool,
+    /// Congestion on the path so far; 0 is none.
+    pub congestion_mark: u64,
+    /// Link packets that arrived, by their TxSequence.
+    pub acks: Vec<u64>,
+    /// Number of this transmission, for acknowledgement.
+    pub tx_sequence: Option<u64>,
+    /// Whether the Interest must not be flooded to find a route.
+    pub non_discovery: bool,
+    /// A Data packet that announces a prefix.
+    pub prefix_announcement: Option<Bytes>,
+    /// The network packet, or the piece of it. None: the packet carries only header fields.
+    pub fragment: Option<Bytes>,
+}
+
+impl LpPacket {
+    /// A link packet that carries `packet` whole.
+    pub fn carrying(packet: Bytes) -> Self {
+        Self {
+            fragment: Some(packet),
+            ..Self::default()
+        }
+    }
+
+    /// Decodes what a link delivered: an LpPacket, or a bare Interest or Data.
+    ///
+    /// Unknown header fields of types 800 to 959 that are multiples of four are skipped; any other refuses the packet.
+    ///
+    /// # Errors
+    /// The first violation of the format, with field and offset.
+    pub fn decode(wire: Bytes) -> Result<Self, DecodeError> {
+        let reader = Reader::new(&wire);
+        match reader.peek_type("packet")? {
+            LP_PACKET => {}
+            bare @ (tlv::INTEREST | tlv::DATA) => {
+                reader.only("packet", bare)?;
+                return Ok(Self::carrying(wire));
+            }
+            other => {
+                return Err(DecodeError::new(
+                    "packet",
+                    0,
+                    Problem::UnexpectedType(other),
+                ));
+            }
+        }
+        let whole = reader.only("LpPacket", LP_PACKET)?;
+        let mut packet = Self::default();
+        let mut last = 0;
+        let mut reader = Reader::within(&wire, whole.value);
+        while let Some(field) = reader.element("LpPacket")? {
+            let out_of_order = packet.fragment.is_some()
+                || field.element_type != FRAGMENT && field.element_type < last
+                || field.element_type == last && last != ACK;
+            if out_of_order {
+                return Err(field.error("LpPacket", Problem::Critical(field.element_type)));
+            }
+            packet.decode_field(&wire, &field)?;
+            last = field.element_type;
+        }
+        packet.check_fragmentation(&wire)?;
+        Ok(packet)
+    }
+
+    fn decode_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
+        let fixed = |name| field.array(name, wire).map(u64::from_be_bytes);
+        match field.element_type {
+            FRAGMENT if field.value.is_empty() => {
+                return Err(field.error("Fragment", Problem::BadLength(0)));
+            }
+            FRAGMENT => self.fragment = Some(wire.slice(field.value.clone())),
+            SEQUENCE => self.sequence = Some(fixed("Sequence")?),
+            FRAGMENT_INDEX => self.fragment_index = field.number("FragIndex", wire)?,
+            FRAGMENT_COUNT => self.fragment_count = Some(field.number("FragCount", wire)?),
+            PIT_TOKEN => match field.value.len() {
+                1..=MAX_PIT_TOKEN => self.pit_token = Some(wire.slice(field.value.clone())),
+                length => return Err(field.error("PitToken", Problem::BadLength(length))),
+            },
+            NACK => self.nack = Some(decode_nack(wire, field)?),
+            INCOMING_FACE_ID => self.incoming_face = Some(field.number("IncomingFaceId", wire)?),
+            NEXT_HOP_FACE_ID => self.next_hop_face = Some(field.number("NextHopFaceId", wire)?),
+            CACHE_POLICY => self.no_cache = decode_cache_policy(wire, field)? == NO_CACHE,
+            CONGESTION_MARK => self.congestion_mark = field.number("CongestionMark", wire)?,
+            ACK => self.acks.push(fixed("Ack")?),
+            TX_SEQUENCE => self.tx_sequence = Some(fixed("TxSequence")?),
+            NON_DISCOVERY => {
+                field.flag("NonDiscovery")?;
+                self.non_discovery = true;
+            }
+            PREFIX_ANNOUNCEMENT => self.prefix_announcement = Some(wire.slice(field.value.clone())),
+            other if is_skippable(other) => {}
+            other => return Err(field.error("LpPacket", Problem::Critical(other))),
+        }
+        Ok(())
+    }
+
+    fn check_fragmentation(&self, wire: &Bytes) -> Result<(), DecodeError> {
+        let error = |field, problem| Err(DecodeError::new(field, wire.len(), problem));
+        let count = self.fragment_count.unwrap_or(1);
+        if self.fragment_index >= count {
+            return error("FragIndex", Problem::ValueOutOfRange);
+        }
+        if count > 1 && self.sequence.is_none() {
+            return error("Sequence", Problem::Missing);
+        }
+        Ok(())
+    }
+
+    /// Whether there are header fields besides the fragment; if not, the fragment may be sent bare.
+    pub fn has_header(&self) -> bool {
+        let bare = Self {
+            fragment: self.fragment.clone(),
+            ..Self::default()
+        };
+        *self != bare
+    }
+
+    /// Encodes the packet; bare if it has no header fields and carries a whole network packet.
+    pub fn encode(&self) -> Bytes {
+        match &self.fragment {
+            Some(fragment) if !self.has_header() => fragment.clone(),
+            _ => self.encode_whole(),
+        }
+    }
+
+    /// Encodes the packet with its LpPacket wrapping, needed or not.
+    pub fn encode_whole(&self) -> Bytes {
+        let mut header = Writer::default();
+        self.encode_header(&mut header);
+        let length = match &self.fragment {
+            Some(fragment) => header.len() + tlv::element_size(FRAGMENT, fragment.len()),
+            None => header.len(),
+        };
+        let mut wire = Writer::with_capacity(tlv::element_size(LP_PACKET, length));
+        wire.header(LP_PACKET, length).raw(header.as_slice());
+        if let Some(fragment) = &self.fragment {
+            wire.element(FRAGMENT, fragment);
+        }
+        wire.finish()
+    }
+
+    /// Appends the header fields, in ascending order of type.
+    fn encode_header(&self, header: &mut Writer) {
+        if let Some(sequence) = self.sequence {
+            header.element(SEQUENCE, &sequence.to_be_bytes());
+        }
+        if self.fragment_index > 0 {
+            header.number(FRAGMENT_INDEX, self.fragment_index);
+        }
+        if let Some(count) = self.fragment_count {
+            header.number(FRAGMENT_COUNT, count);
+        }
+        if let Some(token) = &self.pit_token {
+            header.element(PIT_TOKEN, token);
+        }
+        if let Some(reason) = self.nack {
+            header.nested(NACK, |nack| {
+                nack.number(NACK_REASON, reason.number());
+            });
+        }
+        if let Some(face) = self.incoming_face {
+            header.number(INCOMING_FACE_ID, face);
+        }
+        if let Some(face) = self.next_hop_face {
+            header.number(NEXT_HOP_FACE_ID, face);
+        }
+        if self.no_cache {
+            header.nested(CACHE_POLICY, |policy| {
+                policy.number(CACHE_POLICY_TYPE, NO_CACHE);
+            });
+        }
+        if self.congestion_mark > 0 {
+            header.number(CONGESTION_MARK, self.congestion_mark);
+        }
+        for ack in &self.acks {
+            header.element(ACK, &ack.to_be_bytes());
+        }
+        if let Some(sequence) = self.tx_sequence {
+            header.element(TX_SEQUENCE, &sequence.to_be_bytes());
+        }
+        if self.non_discovery {
+            header.element(NON_DISCOVERY, &[]);
+        }
+        if let Some(announcement) = &self.prefix_announcement {
+            header.element(PREFIX_ANNOUNCEMENT, announcement);
+        }
+    }
+}
+
+/// A Nack without a reason, as NDNts sends it, is one for no reason.
+fn decode_nack(wire: &Bytes, nack: &Element) -> Result<NackReason, DecodeError> {
+    let reader = Reader::within(wire, nack.value.clone());
+    let mut fields = tlv::Fields::new(reader, "Nack", &[NACK_REASON]);
+    let reason = fields.field()?;
+    let reason = reason
+        .map(|field| field.number("NackReason", wire))
+        .transpose()?;
+    Ok(reason.map_or(NackReason::None, NackReason::from))
+}
+
+fn decode_cache_policy(wire: &Bytes, policy: &Element) -> Result<u64, DecodeError> {
+    let reader = Reader::within(wire, policy.value.clone());
+    let mut fields = tlv::Fields::new(reader, "CachePolicy", &[CACHE_POLICY_TYPE]);
+    match fields.field()? {
+        Some(field) => field.number("CachePolicyType", wire),
+        None => Err(policy.error("CachePolicyType", Problem::Missing)),
+    }
+}
+
+/// Whether a header field that is not known may be ignored: NDNLPv2, and all known implementations.
+const fn is_skippable(field_type: u32) -> bool {
+    800 <= field_type && field_type < 960 && field_type % 4 == 0
+}

@@ -1,0 +1,552 @@
+//! Names: sequences of typed components in canonical order.
+
+use core::cmp::Ordering;
+use core::fmt;
+use core::str::FromStr;
+
+use bytes::Bytes;
+
+use crate::error::{DecodeError, Problem};
+use crate::tlv::{self, Element, Reader, Writer};
+
+/// One component of a [`Name`], borrowed from it.
+///
+/// Ordered canonically: by type, then by length, then by octets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Component<'a> {
+    /// Component type, 1 to 65535.
+    pub kind: u16,
+    /// Octets of the component.
+    pub value: &'a [u8],
+}
+
+impl<'a> Component<'a> {
+    /// SHA-256 digest of a whole Data packet; last in an Interest's name only.
+    pub const IMPLICIT_DIGEST: u16 = 1;
+    /// SHA-256 digest of an Interest's parameters.
+    pub const PARAMETERS_DIGEST: u16 = 2;
+    /// Any octets.
+    pub const GENERIC: u16 = 8;
+    /// A well-known word such as `metadata`.
+    pub const KEYWORD: u16 = 32;
+    /// Segment number.
+    pub const SEGMENT: u16 = 50;
+    /// Byte offset.
+    pub const BYTE_OFFSET: u16 = 52;
+    /// Version number.
+    pub const VERSION: u16 = 54;
+    /// Microseconds since 1970.
+    pub const TIMESTAMP: u16 = 56;
+    /// Sequence number.
+    pub const SEQUENCE: u16 = 58;
+
+    /// A generic component that holds `text`.
+    pub const fn generic(text: &'a str) -> Self {
+        Self {
+            kind: Self::GENERIC,
+            value: text.as_bytes(),
+        }
+    }
+
+    /// A keyword component.
+    pub const fn keyword(word: &'a str) -> Self {
+        Self {
+            kind: Self::KEYWORD,
+            value: word.as_bytes(),
+        }
+    }
+
+    /// The value as a number, if it has the length of one.
+    pub fn number(&self) -> Option<u64> {
+        tlv::read_number(self.value)
+    }
+
+    /// The value as a number, if the component has type `kind` and the length of a number.
+    pub fn number_of(&self, kind: u16) -> Option<u64> {
+        self.number().filter(|_| self.kind == kind)
+    }
+}
+
+impl Ord for Component<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.kind, self.value.len(), self.value).cmp(&(other.kind, other.value.len(), other.value))
+    }
+}
+
+impl PartialOrd for Component<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Types whose URI form is a word and a decimal number.
+const NUMBERED: [(u16, &str); 5] = [
+    (Component::SEGMENT, "seg"),
+    (Component::BYTE_OFFSET, "off"),
+    (Component::VERSION, "v"),
+    (Component::TIMESTAMP, "t"),
+    (Component::SEQUENCE, "seq"),
+];
+/// Types whose URI form is a word and hexadecimal octets.
+const DIGESTS: [(u16, &str); 2] = [
+    (Component::IMPLICIT_DIGEST, "sha256digest"),
+    (Component::PARAMETERS_DIGEST, "params-sha256"),
+];
+const DIGEST_SIZE: usize = 32;
+
+impl fmt::Display for Component<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((_, word)) = DIGESTS.iter().find(|(kind, _)| *kind == self.kind) {
+            write!(f, "{word}=")?;
+            return self
+                .value
+                .iter()
+                .try_for_each(|octet| write!(f, "{octet:02x}"));
+        }
+        let word = NUMBERED.iter().find(|(kind, _)| *kind == self.kind);
+        // A number in a longer form than needed would not parse back to the same octets.
+        let number = self
+            .number()
+            .filter(|&n| tlv::number_size(n) == self.value.len());
+        if let (Some((_, word)), Some(number)) = (word, number) {
+            return write!(f, "{word}={number}");
+        }
+        if self.kind != Component::GENERIC {
+            write!(f, "{}=", self.kind)?;
+        }
+        if self.value.iter().all(|&octet| octet == b'.') {
+            f.write_str("...")?;
+        }
+        self.value.iter().try_for_each(|&octet| match octet {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                write!(f, "{}", char::from(octet))
+            }
+            _ => write!(f, "%{octet:02X}"),
+        })
+    }
+}
+
+impl fmt::Debug for Component<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A hierarchical name.
+///
+/// Holds the TLV-VALUE octets, so that cloning is cheap and comparing is a memory comparison: with numbers in their
+/// shortest form that is the canonical order (NDN Packet Format v0.3, "Canonical Order").
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name {
+    value: Bytes,
+}
+
+impl Name {
+    /// The name without components, `/`.
+    pub const fn root() -> Self {
+        Self {
+            value: Bytes::new(),
+        }
+    }
+
+    /// Starts a name with this one's components.
+    pub fn builder(&self) -> NameBuilder {
+        let mut value = Writer::with_capacity(self.value.len() + 64);
+        value.raw(&self.value);
+        NameBuilder { value }
+    }
+
+    /// This name with one more component.
+    pub fn child(&self, component: Component<'_>) -> Self {
+        self.builder().component(component).finish()
+    }
+
+    /// Decodes the Name element that fills `wire` whole.
+    ///
+    /// # Errors
+    /// If it is not a Name, or has an invalid component.
+    pub fn decode(wire: &Bytes) -> Result<Self, DecodeError> {
+        let element = Reader::new(wire).only("Name", tlv::NAME)?;
+        Self::from_element(wire, &element)
+    }
+
+    /// The name in `element` of the packet `wire`.
+    ///
+    /// # Errors
+    /// If a component is invalid.
+    pub fn from_element(wire: &Bytes, element: &Element) -> Result<Self, DecodeError> {
+        let mut reader = Reader::within(wire, element.value.clone());
+        while let Some(component) = reader.element("Name component")? {
+            let error = |problem| component.error("Name component", problem);
+            let Ok(kind) = u16::try_from(component.element_type) else {
+                return Err(error(Problem::TypeOutOfRange(
+                    component.element_type.into(),
+                )));
+            };
+            let is_digest = DIGESTS.iter().any(|(digest, _)| *digest == kind);
+            if is_digest && component.value.len() != DIGEST_SIZE {
+                return Err(error(Problem::BadLength(component.value.len())));
+            }
+        }
+        Ok(Self {
+            value: wire.slice(element.value.clone()),
+        })
+    }
+
+    /// The name's TLV-VALUE octets.
+    pub fn value(&self) -> &Bytes {
+        &self.value
+    }
+
+    /// The name's components.
+    pub fn components(&self) -> Components<'_> {
+        Components {
+            octets: &self.value,
+        }
+    }
+
+    /// Number of components.
+    pub fn len(&self) -> usize {
+        self.components().count()
+    }
+
+    /// Whether this is the name `/`.
+    pub fn is_empty(&self) -> bool {
+        self.value.is_empty()
+    }
+
+    /// Component `index`, counted from 0.
+    pub fn get(&self, index: usize) -> Option<Component<'_>> {
+        self.components().nth(index)
+    }
+
+    /// The last component.
+    pub fn last(&self) -> Option<Component<'_>> {
+        self.components().last()
+    }
+
+    /// The first `count` components, or all if there are fewer.
+    pub fn prefix(&self, count: usize) -> Self {
+        let mut rest = self.components();
+        rest.by_ref().take(count).for_each(drop);
+        self.head(self.value.len() - rest.octets.len())
+    }
+
+    /// All but the last component.
+    pub fn parent(&self) -> Self {
+        self.prefix(self.len().saturating_sub(1))
+    }
+
+    /// Every prefix from `/` to the name itself, shortest first.
+    pub fn prefixes(&self) -> impl Iterator<Item = Self> + '_ {
+        let mut rest = self.components();
+        let mut done = false;
+        core::iter::from_fn(move || {
+            if done {
+                return None;
+            }
+            let prefix = self.head(self.value.len() - rest.octets.len());
+            done = rest.next().is_none();
+            Some(prefix)
+        })
+    }
+
+    /// Whether `other` starts with all components of this name.
+    pub fn is_prefix_of(&self, other: &Self) -> bool {
+        // Both hold whole elements, so equal octets end at a component's end.
+        other.value.starts_with(&self.value)
+    }
+
+    /// Octets of the Name element, type and length included.
+    pub fn encoded_size(&self) -> usize {
+        tlv::element_size(tlv::NAME, self.value.len())
+    }
+
+    /// Appends the Name element.
+    pub fn encode(&self, writer: &mut Writer) {
+        writer.element(tlv::NAME, &self.value);
+    }
+
+    /// A copy that shares no memory with the packet the name came in, for tables that outlive it.
+    pub fn detached(&self) -> Self {
+        Self {
+            value: Bytes::copy_from_slice(&self.value),
+        }
+    }
+
+    fn head(&self, length: usize) -> Self {
+        Self {
+            value: self.value.slice(..length),
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("/");
+        }
+        self.components()
+            .try_for_each(|component| write!(f, "/{component}"))
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The components of a [`Name`], from the first to the last.
+#[derive(Clone, Debug)]
+pub struct Components<'a> {
+    octets: &'a [u8],
+}
+
+impl<'a> Iterator for Components<'a> {
+    type Item = Component<'a>;
+
+    fn next(&mut self) -> Option<Component<'a>> {
+        let mut reader = Reader::new(self.octets);
+        let element = reader
+            .element("Name component")
+            .expect("a Name holds whole components")?;
+        let component = Component {
+            kind: u16::try_from(element.element_type).expect("checked when the Name was made"),
+            value: &self.octets[element.value.clone()],
+        };
+        self.octets = &self.octets[element.value.end..];
+        Some(component)
+    }
+}
+
+/// Puts a [`Name`] together.
+#[derive(Debug, Default)]
+pub struct NameBuilder {
+    value: Writer,
+}
+
+impl NameBuilder {
+    /// Appends a component.
+    pub fn component(mut self, component: Component<'_>) -> Self {
+        self.value
+            .element(u32::from(component.kind), component.value);
+        self
+    }
+
+    /// Appends a generic component.
+    pub fn generic(self, text: &str) -> Self {
+        self.component(Component::generic(text))
+    }
+
+    /// Appends a keyword component.
+    pub fn keyword(self, word: &str) -> Self {
+        self.component(Component::keyword(word))
+    }
+
+    /// Appends a segment number.
+    pub fn segment(self, number: u64) -> Self {
+        self.number(Component::SEGMENT, number)
+    }
+
+    /// Appends a version.
+    pub fn version(self, number: u64) -> Self {
+        self.number(Component::VERSION, number)
+    }
+
+    /// Appends a sequence number.
+    pub fn sequence(self, number: u64) -> Self {
+        self.number(Component::SEQUENCE, number)
+    }
+
+    /// Appends a timestamp, in microseconds since 1970.
+    pub fn timestamp(self, micros: u64) -> Self {
+        self.number(Component::TIMESTAMP, micros)
+    }
+
+    /// Appends the components of `name`.
+    pub fn name(mut self, name: &Name) -> Self {
+        self.value.raw(&name.value);
+        self
+    }
+
+    /// The name.
+    pub fn finish(self) -> Name {
+        Name {
+            value: self.value.finish(),
+        }
+    }
+
+    fn number(mut self, kind: u16, number: u64) -> Self {
+        self.value.number(u32::from(kind), number);
+        self
+    }
+}
+
+/// A URI that is not a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{component:?} is not a name component: {reason}")]
+pub struct ParseNameError {
+    component: String,
+    reason: &'static str,
+}
+
+impl FromStr for Name {
+    type Err = ParseNameError;
+
+    /// Reads the URI form, with or without the scheme `ndn:`. Empty path segments are skipped.
+    fn from_str(uri: &str) -> Result<Self, ParseNameError> {
+        let path = uri.strip_prefix("ndn:").unwrap_or(uri);
+        // After a scheme, `//` starts an authority, which names ignore.
+        let path = match path.strip_prefix("//") {
+            Some(rest) if path.len() < uri.len() => {
+                rest.split_once('/').map_or("", |(_, path)| path)
+            }
+            _ => path,
+        };
+        path.split('/')
+            .filter(|segment| !segment.is_empty())
+            .try_fold(NameBuilder::default(), |name, segment| {
+                parse_component(name, segment).map_err(|reason| ParseNameError {
+                    component: segment.to_owned(),
+                    reason,
+                })
+            })
+            .map(NameBuilder::finish)
+    }
+}
+
+fn parse_component(name: NameBuilder, segment: &str) -> Result<NameBuilder, &'static str> {
+    let Some((word, text)) = segment.split_once('=') else {
+        return append(name, Component::GENERIC, unescape(segment)?);
+    };
+    if let Some(&(kind, _)) = DIGESTS.iter().find(|(_, known)| *known == word) {
+        return append(
+            name,
+            kind,
+            unhex(text).ok_or("a digest has 64 hexadecimal digits")?,
+        );
+    }
+    if let Some(&(kind, _)) = NUMBERED.iter().find(|(_, known)| *known == word) {
+        let number = text.parse().map_err(|_| "not a decimal number")?;
+        return Ok(name.number(kind, number));
+    }
+    match word.parse::<u16>() {
+        Ok(kind) if kind > 0 && !word.starts_with(['0', '+']) => {
+            append(name, kind, unescape(text)?)
+        }
+        _ => Err("unknown component type"),
+    }
+}
+
+fn append(name: NameBuilder, kind: u16, value: Vec<u8>) -> Result<NameBuilder, &'static str> {
+    if DIGESTS.iter().any(|(digest, _)| *digest == kind) && value.len() != DIGEST_SIZE {
+        return Err("a digest has 32 octets");
+    }
+    Ok(name.component(Component {
+        kind,
+        value: &value,
+    }))
+}
+
+fn unescape(text: &str) -> Result<Vec<u8>, &'static str> {
+    if text.bytes().all(|octet| octet == b'.') {
+        return match text.len() {
+            0..3 => Err("fewer than three periods"),
+            periods => Ok(vec![b'.'; periods - 3]),
+        };
+    }
+    let mut octets = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        if first != b'%' {
+            octets.push(first);
+            continue;
+        }
+        let (digits, after) = rest.split_at_checked(2).ok_or("incomplete escape")?;
+        octets.push(hex_octet(digits).ok_or("escape is not hexadecimal")?);
+        rest = after;
+    }
+    Ok(octets)
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    text.as_bytes().chunks(2).map(hex_octet).collect()
+}
+
+fn hex_octet(digits: &[u8]) -> Option<u8> {
+    let digit = |octet: u8| char::from(octet).to_digit(16);
+    match digits {
+        [high, low] => u8::try_from(digit(*high)? << 4 | digit(*low)?).ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(uri: &str) -> Name {
+        uri.parse().unwrap()
+    }
+
+    #[test]
+    fn uris_read_and_print_the_same() {
+        for uri in [
+            "/",
+            "/demo/video/1M/delta/seq=300/data/seg=0",
+            "/32=metadata/v=1700000000000/t=5/off=7",
+            "/a%20b/...../300=%00",
+        ] {
+            assert_eq!(name(uri).to_string(), uri);
+        }
+        assert_eq!(name("ndn://host/a//b").to_string(), "/a/b");
+    }
+
+    #[test]
+    fn uris_that_are_no_names_are_refused() {
+        for uri in [
+            "/..",
+            "/%4",
+            "/%zz",
+            "/0=a",
+            "/65536=a",
+            "/seg=x",
+            "/1=short",
+            "/sha256digest=00",
+            "/08=a",
+        ] {
+            assert!(uri.parse::<Name>().is_err(), "{uri}");
+        }
+    }
+
+    #[test]
+    fn order_is_by_type_then_length_then_octets_and_prefixes_come_first() {
+        let ordered = [
+            "/",
+            "/1=%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00%00",
+            "/A",
+            "/A/A",
+            "/B",
+            "/AA",
+            "/AA/A",
+            "/32=A",
+            "/seq=1",
+            "/seq=256",
+        ];
+        for pair in ordered.windows(2) {
+            assert!(name(pair[0]) < name(pair[1]), "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn prefixes_run_from_root_to_the_whole_name() {
+        let all: Vec<_> = name("/a/b").prefixes().map(|n| n.to_string()).collect();
+        assert_eq!(all, ["/", "/a", "/a/b"]);
+        assert_eq!(name("/a/b/c").prefix(2), name("/a/b"));
+        assert_eq!(name("/a").prefix(9), name("/a"));
+        assert_eq!(name("/a/b").parent(), name("/a"));
+        assert!(name("/a").is_prefix_of(&name("/a/b")) && !name("/a").is_prefix_of(&name("/ab")));
+    }
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Installs what is needed and missing, in one line each; quiet when everything is there.
+#
+#   scripts/install.sh demo    ffmpeg, a C compiler, a WebAssembly toolchain, the page's npm packages
+#   scripts/install.sh test    the same, and Chromium
+#   scripts/install.sh wasm    the WebAssembly toolchain
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# How long rustup's server may take before the Debian packages are used instead, in seconds. It either answers at once
+# or is cut off by a firewall, which shows as silence.
+RUSTUP_SECONDS=20
+
+say() { printf '[install] %s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# Runs a command, and shows what it printed only if it failed.
+quietly() {
+  local log
+  log=$(mktemp)
+  if "$@" >"$log" 2>&1 </dev/null; then rm -f "$log"; return 0; fi
+  cat "$log" >&2
+  rm -f "$log"
+  return 1
+}
+
+apt_install() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$@"
+}
+
+debian_packages() {
+  say "Debian packages: $*"
+  command -v apt-get >/dev/null || fail "no apt-get here: install by hand what these hold, then start again"
+  [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || fail "neither root nor sudo: run 'apt-get install $*' as root"
+  # A fresh machine has no package lists, an old one stale lists; either is mended by one update.
+  apt_install "$@" >/dev/null 2>&1 </dev/null && return
+  quietly as_root apt-get update || fail "apt-get update failed"
+  quietly apt_install "$@" || fail "apt-get could not install: $*"
+}
+
+# command_packages COMMAND=PACKAGE…: installs the packages whose command is missing.
+command_packages() {
+  local pair missing=()
+  for pair in "$@"; do
+    command -v "${pair%%=*}" >/dev/null || missing+=("${pair#*=}")
+  done
+  [ ${#missing[@]} = 0 ] || debian_packages "${missing[@]}"
+}
+
+rustup_target() {
+  command -v rustup >/dev/null || return 1
+  say "WebAssembly target by rustup (at most $RUSTUP_SECONDS s)"
+  timeout --kill-after=2 "$RUSTUP_SECONDS" rustup target add wasm32-unknown-unknown >/dev/null 2>&1 </dev/null &&
+    scripts/wasm-toolchain.sh >/dev/null
+}
+
+debian_toolchain() {
+  debian_packages rustc-web cargo-web rust-web-src lld-22
+  scripts/wasm-toolchain.sh >/dev/null || fail "no WebAssembly toolchain, although its packages are installed"
+}
+
+wasm() {
+  local found=0
+  scripts/wasm-toolchain.sh >/dev/null || found=$?
+  case $found in
+    0) return ;;
+    2) exit 2 ;;
+  esac
+  case ${NAMECAST_WASM:-any} in
+    any) rustup_target || debian_toolchain ;;
+    rustup) rustup_target || fail "rustup could not add wasm32-unknown-unknown" ;;
+    debian) debian_toolchain ;;
+  esac
+}
+
+npm_packages() {
+  [ -f web/package-lock.json ] || return 0
+  # npm writes this file last, so an interrupted installation is taken up again.
+  [ web/node_modules/.package-lock.json -nt web/package-lock.json ] && return
+  command -v npm >/dev/null || fail "no npm: Node.js 20 or later is needed"
+  say "npm packages of the page"
+  (cd web && quietly npm ci --no-audit --no-fund) || fail "npm ci failed"
+  touch web/node_modules/.package-lock.json
+}
+
+case ${1:-} in
+  demo)
+    command_packages cc=build-essential ffmpeg=ffmpeg
+    wasm
+    npm_packages
+    ;;
+  test)
+    command_packages cc=build-essential ffmpeg=ffmpeg chromium=chromium
+    wasm
+    npm_packages
+    ;;
+  wasm) wasm ;;
+  *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac

@@ -1,0 +1,108 @@
+//! Checks the house rules of `CONTRIBUTING.md` that no compiler knows.
+//!
+//! Errors are what must not happen; the report is what deserves a look.
+
+mod bans;
+mod dependencies;
+mod hashes;
+mod layers;
+mod leftovers;
+mod licences;
+mod papers;
+mod readmes;
+mod sizes;
+mod source;
+mod workspace;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use self::source::SourceFile;
+use self::workspace::Workspace;
+
+/// A breach of a rule, and where.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    /// File and, where it has one, line; or a crate.
+    place: String,
+    rule: &'static str,
+    message: String,
+}
+
+impl Finding {
+    fn new(place: impl Into<String>, rule: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            place: place.into(),
+            rule,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.place, self.rule, self.message)
+    }
+}
+
+/// Checks the workspace at `root` and prints what it finds; fails if any of it is an error.
+pub(crate) fn run(root: &Path) -> Result<ExitCode> {
+    let workspace = Workspace::load(root)?;
+    let mut errors = errors(&workspace)?;
+    errors.sort();
+    let report = report(&workspace);
+
+    for finding in &report {
+        println!("note: {finding}");
+    }
+    for finding in &errors {
+        println!("error: {finding}");
+    }
+    let (files, crates) = (workspace.files.len(), workspace.members.len());
+    println!(
+        "tidy: {} errors, {} notes in {files} files of {crates} crates",
+        errors.len(),
+        report.len()
+    );
+    Ok(if errors.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn errors(workspace: &Workspace) -> Result<Vec<Finding>> {
+    let mut errors = layers::check(&workspace.members);
+    errors.extend(readmes::check(workspace));
+    errors.extend(licences::check(&workspace.packages));
+    errors.extend(dependencies::check(workspace));
+    errors.extend(leftovers::check(&workspace.files));
+
+    let cited = papers::keys(workspace.text("docs/papers.md"));
+    let mut core: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();
+    for file in workspace.files.iter().filter(|file| file.is_rust()) {
+        errors.extend(papers::check(file, &cited)?);
+        if let Some(member) = workspace.core_crate_of(file) {
+            core.entry(&member.name).or_default().push(file);
+            errors.extend(bans::check(file)?);
+        }
+    }
+    for files in core.values() {
+        errors.extend(hashes::check(files)?);
+    }
+    Ok(errors)
+}
+
+fn report(workspace: &Workspace) -> Vec<Finding> {
+    let mut report = Vec::new();
+    for file in workspace.files.iter().filter(|file| file.is_rust()) {
+        report.extend(sizes::check(file));
+    }
+    report.sort();
+    report.extend(licences::duplicates(&workspace.packages));
+    report
+}

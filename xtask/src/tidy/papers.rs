@@ -1,0 +1,90 @@
+//! A citation in a doc comment, such as `[RTSD]`, has an entry in `docs/papers.md`.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+
+use super::Finding;
+use super::source::SourceFile;
+
+/// The keys that `docs/papers.md` explains: its headings.
+pub(crate) fn keys(papers: &str) -> BTreeSet<String> {
+    let headings = papers.lines().filter_map(|line| line.strip_prefix("## "));
+    headings.map(|heading| heading.trim().to_owned()).collect()
+}
+
+/// Finds citations without an entry.
+///
+/// # Errors
+///
+/// The file is not Rust.
+pub(crate) fn check(file: &SourceFile, keys: &BTreeSet<String>) -> Result<Vec<Finding>> {
+    let tokens = file.tokens()?;
+    let mut findings = Vec::new();
+    for window in tokens.windows(4) {
+        let [hash, doc, equals, text] = window else {
+            continue;
+        };
+        // `/// …` reaches us as `#[doc = "…"]`.
+        if hash.text != "[" || doc.text != "doc" || equals.text != "=" {
+            continue;
+        }
+        for (offset, line) in text.text.split("\\n").enumerate() {
+            for key in citations(line).filter(|key| !keys.contains(*key)) {
+                let message = format!("[{key}] has no entry in docs/papers.md");
+                findings.push(Finding::new(file.at(text.line + offset), "papers", message));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+/// Words in square brackets that look like a key: capitals and digits, at least three, a capital first. A link to an
+/// item is in backquotes or in mixed case.
+fn citations(text: &str) -> impl Iterator<Item = &str> {
+    text.split('[').skip(1).filter_map(|rest| {
+        let (key, _) = rest.split_once(']')?;
+        let like_key = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-';
+        let key_shaped = key.len() >= 3
+            && key.chars().all(like_key)
+            && key.starts_with(|c: char| c.is_ascii_uppercase());
+        key_shaped.then_some(key)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::rust;
+    use super::*;
+
+    const PAPERS: &str = "# Papers\n\n## RTSD\n\nA paper.\n\n## RFC6298\n";
+
+    fn places(text: &str) -> Vec<String> {
+        let findings = check(&rust("a.rs", text), &keys(PAPERS)).unwrap();
+        findings
+            .iter()
+            .map(|finding| format!("{} {}", finding.place, finding.message))
+            .collect()
+    }
+
+    #[test]
+    fn a_citation_without_entry_is_found() {
+        let text = "//! As [RTSD] says.\n\n/// And [RCP05],\n/// see [RFC6298].\nfn f() {}";
+        assert_eq!(
+            places(text),
+            ["a.rs:3 [RCP05] has no entry in docs/papers.md"]
+        );
+        assert_eq!(
+            places("/** One\n * [ARC] */\nfn f() {}"),
+            ["a.rs:2 [ARC] has no entry in docs/papers.md"]
+        );
+    }
+
+    #[test]
+    fn links_code_and_plain_comments_are_no_citations() {
+        assert_eq!(
+            places("/// [`MAX_SIZE`], [Self::new], [0, 1], [N].\n// [RCP05]\nfn f() { a[MAX] }"),
+            [""; 0]
+        );
+    }
+}

@@ -1,0 +1,69 @@
+/** What the server behind the page says about itself: the answer to `GET /node.json`. */
+export interface NodeInfo {
+  /** Name of the stream to play if the address names none. */
+  name: string;
+  /** Digest of the key that must have signed the stream, in hexadecimal; absent: trust what is met first. */
+  key: string | undefined;
+  /** Address of the WebSocket face. */
+  websocket: string;
+  /** The WebTransport face, if the server has one. */
+  webTransport: WebTransportInfo | undefined;
+}
+
+/** Where the WebTransport face listens, and how to know it. */
+export interface WebTransportInfo {
+  url: string;
+  /** SHA-256 of the server's certificate. */
+  certificateHash: Uint8Array<ArrayBuffer>;
+}
+
+/**
+ * Reads the answer of the server at `base`; what is missing gets its default, what is malformed is left out.
+ *
+ * @throws TypeError if the answer is no object.
+ */
+export function parseNodeInfo(answer: unknown, base: URL): NodeInfo {
+  if (typeof answer !== "object" || answer === null) {
+    throw new TypeError("the server's description of itself is no object");
+  }
+  const fields = answer as Record<string, unknown>;
+  const websocket = new URL(text(fields["ws"]) ?? "/ws", base);
+  websocket.protocol = base.protocol === "https:" ? "wss:" : "ws:";
+  return {
+    name: text(fields["name"]) ?? "/demo",
+    key: text(fields["key"]),
+    websocket: websocket.href,
+    webTransport: parseWebTransport(fields["webtransport"], base),
+  };
+}
+
+function parseWebTransport(value: unknown, base: URL): WebTransportInfo | undefined {
+  if (typeof value !== "object" || value === null) {
+    return undefined;
+  }
+  const fields = value as Record<string, unknown>;
+  const hash = parseHash(text(fields["certificate_hash"]) ?? "");
+  const port = fields["port"];
+  if (hash === undefined || typeof port !== "number") {
+    return undefined;
+  }
+  // `localhost` may mean ::1 first, where a server of IPv4 does not listen: QUIC would wait, not fall back.
+  const host = base.hostname === "localhost" ? "127.0.0.1" : base.hostname;
+  return { url: `https://${host}:${port}/`, certificateHash: hash };
+}
+
+/** Octets of 64 hexadecimal digits, or of 32 octets in base64; undefined for anything else. */
+export function parseHash(value: string): Uint8Array<ArrayBuffer> | undefined {
+  const digits = value.replaceAll(":", "");
+  if (/^[0-9a-f]{64}$/i.test(digits)) {
+    return Uint8Array.from(digits.match(/../g) ?? [], (octet) => parseInt(octet, 16));
+  }
+  if (/^[A-Za-z0-9+/]{43}=$/.test(value)) {
+    return Uint8Array.from(atob(value), (octet) => octet.charCodeAt(0));
+  }
+  return undefined;
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}

@@ -7,20 +7,26 @@
 //! Decoding copies nothing: a packet holds the octets it came in, and its fields are slices of them.
 //! Encoding is canonical: shortest numbers, fields in order, defaults left out.
 
+mod certificate;
 mod data;
 mod error;
 mod interest;
 pub mod lp;
+mod manifest;
 mod name;
 pub mod signature;
 pub mod tlv;
 
+pub use certificate::{Certificate, Description, Validity};
 pub use data::{ContentType, Data, DataBuilder};
 pub use error::{DecodeError, Problem};
 pub use interest::{Interest, InterestBuilder, Nonce};
 pub use lp::LpPacket;
+pub use manifest::{Digests, PacketDigest};
 pub use name::{Component, Name, NameBuilder, ParseNameError};
-pub use signature::{KeyLocator, SignatureInfo, SignatureType, Signer, Verifier};
+pub use signature::{
+    KeyLocator, PublicKey, SignatureInfo, SignatureType, Signer, Verifier, VerifyError,
+};
 
 use bytes::Bytes;
 

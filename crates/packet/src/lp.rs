@@ -297,5 +297,5 @@ fn decode_cache_policy(wire: &Bytes, policy: &Element) -> Result<u64, DecodeErro
 
 /// Whether a header field that is not known may be ignored: NDNLPv2, and all known implementations.
 const fn is_skippable(field_type: u32) -> bool {
-    800 <= field_type && field_type < 960 && field_type % 4 == 0
+    800 <= field_type && field_type < 960 && field_type.is_multiple_of(4)
 }

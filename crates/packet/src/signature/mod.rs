@@ -2,6 +2,14 @@
 //!
 //! NDN Packet Format v0.3, sections "Signature" and "Signed Interest".
 
+mod public_key;
+mod signers;
+mod verifiers;
+
+pub use public_key::{KeyError, PublicKey};
+pub use signers::{DigestSigner, EcdsaSigner, Ed25519Signer, HmacSigner, KeyPair, NullSigner};
+pub use verifiers::{DigestVerifier, HmacVerifier};
+
 use core::time::Duration;
 
 use bytes::Bytes;
@@ -196,6 +204,16 @@ pub trait Signer {
     fn sign(&self, portion: &[u8]) -> Bytes;
 }
 
+impl<S: Signer + ?Sized> Signer for Box<S> {
+    fn info(&self) -> SignatureInfo {
+        (**self).info()
+    }
+
+    fn sign(&self, portion: &[u8]) -> Bytes {
+        (**self).sign(portion)
+    }
+}
+
 /// Judges signatures.
 pub trait Verifier {
     /// Checks that `value` is a signature of `portion` as `info` claims.
@@ -228,18 +246,4 @@ pub enum VerifyError {
     /// The key is not valid at this time.
     #[error("key is not valid now")]
     Expired,
-}
-
-/// Leaves packets unsigned: a digest elsewhere vouches for them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NullSigner;
-
-impl Signer for NullSigner {
-    fn info(&self) -> SignatureInfo {
-        SignatureInfo::new(SignatureType::Null, None)
-    }
-
-    fn sign(&self, _portion: &[u8]) -> Bytes {
-        Bytes::new()
-    }
 }

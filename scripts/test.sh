@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Runs the steps of `make test`, each with its time, and says at the end which failed.
+#
+#   scripts/test.sh               all steps
+#   scripts/test.sh lint unit     these only
+#
+# A step that fails does not stop the others, so that one run shows everything; what needs its result is left out.
+# All steps build with the `dev` profile: the binary that the browser drives is the one that the unit tests linked to,
+# optimised lightly and with its assertions on. Only the page's core has a profile of its own, the one that users get.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+all_steps=(lock format tidy page lint unit doc fuzz web browser)
+steps=("${@:-${all_steps[@]}}")
+
+target=${CARGO_TARGET_DIR:-target}
+summary=()
+failed=()
+
+step_lock() { cargo metadata --locked --format-version 1 >/dev/null; }
+step_format() { cargo fmt --all --check; }
+step_tidy() { cargo xtask tidy; }
+step_page() { cargo xtask web; }
+
+# `xtask/bindgen` goes apart: together with the others its dependencies would get other features, and be built twice.
+each_part() {
+  "$@" --workspace --exclude namecast-bindgen && "$@" --package namecast-bindgen
+}
+lint() { cargo clippy --quiet --locked --all-targets "$@" -- --deny warnings; }
+step_lint() { each_part lint; }
+step_unit() { each_part cargo test --quiet --locked; }
+step_doc() { RUSTDOCFLAGS="--deny warnings" each_part cargo doc --quiet --locked --no-deps; }
+
+step_fuzz() {
+  [ -f fuzz/Cargo.toml ] || { echo "no fuzz targets"; return 0; }
+  cargo check --quiet --manifest-path fuzz/Cargo.toml --target-dir "$target/fuzz"
+}
+
+# web_script NAME: runs a script of web/package.json, if there is one.
+web_script() {
+  if ! (cd web && npm pkg get "scripts.$1") | grep -q '^"'; then
+    echo "web/package.json has no script '$1'"
+    return 0
+  fi
+  (cd web && npm run --silent "$1")
+}
+step_web() { web_script test; }
+
+step_browser() {
+  cargo build --quiet --locked --package namecast-cli || return 1
+  NAMECAST_BIN=$(realpath "$target/debug/namecast") web_script e2e
+}
+
+# needs STEP: the steps whose failure makes this one pointless.
+needs() {
+  case $1 in
+    browser) echo page web ;;
+  esac
+}
+
+contains() {
+  local wanted=$1 item
+  shift
+  for item in "$@"; do [ "$item" != "$wanted" ] || return 0; done
+  return 1
+}
+
+run() {
+  local name=$1 begun=$SECONDS result=ok need
+  for need in $(needs "$name"); do
+    if contains "$need" "${failed[@]}"; then
+      failed+=("$name")
+      summary+=("$(printf '%-8s left out, since %s failed' "$name" "$need")")
+      return
+    fi
+  done
+  printf '\n== %s\n' "$name"
+  "step_$name" || { result=FAILED; failed+=("$name"); }
+  summary+=("$(printf '%-8s %-6s %4d s' "$name" "$result" $((SECONDS - begun)))")
+  printf '== %s\n' "${summary[-1]}"
+}
+
+for name in "${steps[@]}"; do
+  contains "$name" "${all_steps[@]}" || { echo "no step '$name'; there are: ${all_steps[*]}" >&2; exit 2; }
+done
+for name in "${steps[@]}"; do run "$name"; done
+
+printf '\n'
+printf '%s\n' "${summary[@]}" "total           $SECONDS s"
+[ ${#failed[@]} = 0 ]

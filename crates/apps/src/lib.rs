@@ -1,1 +1,3 @@
-//! TODO
+//! Applications as namespaces and state machines, without a clock or a socket of their own.
+
+pub mod live;

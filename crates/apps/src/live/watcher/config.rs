@@ -1,0 +1,101 @@
+//! What a watcher is told when it starts.
+
+use core::time::Duration;
+
+use namecast_packet::Name;
+use namecast_stream::consumer;
+use namecast_stream::rate::RateControl;
+use namecast_units::Timestamp;
+
+/// How to watch one root. [`WatcherConfig::new`] gives the defaults.
+#[derive(Clone, Debug)]
+pub struct WatcherConfig {
+    /// The name that was published, such as `/demo`.
+    pub root: Name,
+    /// Whether to pull the first video stream of the catalogue.
+    pub video: bool,
+    /// Whether to pull the first audio stream of the catalogue.
+    pub audio: bool,
+    /// Which bitrate of the video.
+    pub rung: RungChoice,
+    /// Playout target: time between the moment a sample could be here at the earliest, and the moment it is shown.
+    pub target: Duration,
+    /// Frames are handed out this long before they are shown, so that a decoder has time.
+    pub decode_lead: Duration,
+    /// Wall clock at [`Instant::ZERO`](namecast_units::Instant::ZERO).
+    pub wall_at_zero: Timestamp,
+    /// Whose signature counts.
+    pub trust: Trust,
+    /// Seed of the Nonces.
+    pub seed: u64,
+    /// How fast Data may be asked for, per stream.
+    pub rate: RateControl,
+    /// Time from one metadata probe to the next while all is well.
+    pub probe_interval: Duration,
+    /// The same while nothing arrives.
+    pub starved_probe_interval: Duration,
+    /// Nothing has arrived for this long: the stream is starved.
+    pub starvation: Duration,
+    /// Playback further than this behind the live edge is given up for the newest key sample.
+    pub most_behind: Duration,
+    /// Outputs kept until they are polled; the oldest frames go first beyond it.
+    pub most_outputs: usize,
+    /// Bounds and constants of each stream's consumer.
+    pub consumer: consumer::Config,
+}
+
+impl WatcherConfig {
+    /// Watches video and audio of `root` at the highest rung, 100 ms behind what the network allows.
+    pub fn new(root: Name) -> Self {
+        Self {
+            root,
+            video: true,
+            audio: true,
+            rung: RungChoice::Highest,
+            target: Duration::from_millis(100),
+            decode_lead: Duration::from_millis(40),
+            wall_at_zero: Timestamp::default(),
+            trust: Trust::FirstUse,
+            seed: 0,
+            rate: RateControl::Unlimited,
+            probe_interval: Duration::from_secs(2),
+            starved_probe_interval: Duration::from_millis(250),
+            starvation: Duration::from_millis(500),
+            most_behind: Duration::from_secs(3),
+            most_outputs: 4_096,
+            consumer: consumer::Config::default(),
+        }
+    }
+}
+
+/// Which of a stream's bitrates to pull.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RungChoice {
+    /// The one with the highest bitrate.
+    #[default]
+    Highest,
+    /// The one with the lowest bitrate.
+    Lowest,
+    /// The one with this name; the highest if there is none.
+    Label(String),
+}
+
+/// Whose signature counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// The first key that is found under the root; no other after it.
+    #[default]
+    FirstUse,
+    /// Only this key.
+    Pinned(Pin),
+}
+
+/// What is known of a key beforehand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pin {
+    /// SHA-256 digest of the public key's SubjectPublicKeyInfo.
+    Digest([u8; 32]),
+    /// Name of the key or of its certificate. Weaker than the digest: anybody can make a key of that name, so it is only
+    /// as good as the network that delivers the certificate.
+    Name(Name),
+}

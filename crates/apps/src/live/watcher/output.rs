@@ -1,0 +1,228 @@
+//! What a watcher hands out.
+
+use core::fmt;
+use core::time::Duration;
+
+use bytes::Bytes;
+use namecast_packet::Name;
+use namecast_stream::catalogue::{Catalogue, StreamKind};
+use namecast_units::{Instant, Timestamp};
+
+/// Something a watcher wants done or known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// An Interest to send to the application face, as it is.
+    Interest(Bytes),
+    /// What is published, whenever that changes.
+    Catalogue(Catalogue),
+    /// Whose signature the stream carries, and whether it counts.
+    Signer(Signer),
+    /// One complete and verified sample, in decoding order.
+    Frame(Frame),
+    /// The next frame of `stream` does not follow the last: reset its decoder. It is a key frame.
+    Discontinuity {
+        /// Stream that has the gap.
+        stream: StreamKind,
+    },
+    /// Something people may want to read.
+    Event(Event),
+}
+
+/// One complete sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Video or audio.
+    pub stream: StreamKind,
+    /// Name of the rung it was pulled from.
+    pub rung: String,
+    /// Playback order; the same frame has the same position in every rung.
+    pub position: u64,
+    /// Whether it decodes by itself.
+    pub key: bool,
+    /// The encoded sample.
+    pub payload: Bytes,
+    /// Publisher's wall clock when it was captured.
+    pub captured_at: Timestamp,
+    /// When to show it. In the past for frames that are only needed to decode later ones.
+    pub render_at: Instant,
+    /// Whether it was complete only after [`render_at`](Self::render_at).
+    pub late: bool,
+    /// Where its time went until it was handed out.
+    pub stages: Stages,
+}
+
+/// Where the time of one frame went, from capture to the moment it was complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stages {
+    /// Capture to the end of encoding.
+    pub encode: Duration,
+    /// End of encoding to publication.
+    pub publish: Duration,
+    /// Publication to the arrival of the lead segment; as good as the clocks agree (see `clock_offset_ms` of the stats).
+    pub network: Duration,
+    /// Arrival of the lead to the last segment that was needed.
+    pub reassembly: Duration,
+}
+
+/// Who signs the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signer {
+    /// Name of the key.
+    pub key_name: Name,
+    /// SHA-256 digest of the public key, to be compared or pinned.
+    pub key_digest: [u8; 32],
+    /// Whether its signatures count.
+    pub verdict: Verdict,
+}
+
+/// What is thought of a signer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is the pinned key.
+    Pinned,
+    /// It is the first key seen under the root, which its certificate is signed with.
+    FirstUse,
+    /// Its signatures do not count.
+    Refused(Refusal),
+}
+
+/// Why a signer was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Another key is pinned, or was seen first.
+    #[error("another key is trusted for this name")]
+    OtherKey,
+    /// The certificate is not valid at this time.
+    #[error("its certificate is not valid now")]
+    NotValidNow,
+    /// The certificate does not verify with its own key.
+    #[error("its certificate is damaged or forged")]
+    BadCertificate,
+    /// The certificate belongs to another name.
+    #[error("its certificate belongs to another name")]
+    OtherIdentity,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pinned => f.write_str("pinned"),
+            Self::FirstUse => f.write_str("trusted on first use"),
+            Self::Refused(why) => write!(f, "refused: {why}"),
+        }
+    }
+}
+
+/// A step or an incident, with a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// Joining begins, or begins again.
+    AskingForMetadata,
+    /// The catalogue is here.
+    Catalogue {
+        /// Its version.
+        version: u64,
+    },
+    /// The signer's certificate is asked for.
+    AskingForCertificate {
+        /// Its name as the stream gives it.
+        name: Name,
+    },
+    /// A stream is pulled from this sample on.
+    StartingAt {
+        /// Video or audio.
+        stream: StreamKind,
+        /// Rung.
+        rung: String,
+        /// Sequence number of the newest key sample.
+        key_sequence: u64,
+    },
+    /// The first frame of a stream was handed out.
+    FirstFrame {
+        /// Video or audio.
+        stream: StreamKind,
+        /// Time since joining began.
+        after: Duration,
+    },
+    /// Nothing arrives any more.
+    Starved,
+    /// Data arrives again.
+    Recovered,
+    /// The watcher joins again by itself.
+    Rejoining(RejoinReason),
+    /// From the next frame on, video comes from this rung.
+    SwitchedRung {
+        /// Rung.
+        rung: String,
+    },
+    /// The catalogue has no stream of a kind that was asked for.
+    NoSuchStream {
+        /// Video or audio.
+        stream: StreamKind,
+    },
+    /// The catalogue was refused.
+    BadCatalogue(String),
+}
+
+/// Why a watcher joins again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RejoinReason {
+    /// The publisher has another catalogue: it was started again.
+    NewCatalogue,
+    /// The publisher's sequences are not where they should be.
+    OutOfLine,
+    /// Playback has fallen too far behind the live edge.
+    FarBehind,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AskingForMetadata => f.write_str("asking for metadata"),
+            Self::Catalogue { version } => write!(f, "catalogue v={version}"),
+            Self::AskingForCertificate { name } => write!(f, "asking for certificate {name}"),
+            Self::StartingAt {
+                stream,
+                rung,
+                key_sequence,
+            } => write!(
+                f,
+                "newest {} key sample in {rung}: {key_sequence}",
+                kind(*stream)
+            ),
+            Self::FirstFrame { stream, after } => write!(
+                f,
+                "first {} frame after {:.0} ms",
+                kind(*stream),
+                after.as_secs_f64() * 1e3
+            ),
+            Self::Starved => f.write_str("nothing arrives, waiting for the publisher"),
+            Self::Recovered => f.write_str("data arrives again"),
+            Self::Rejoining(reason) => write!(f, "joining again: {reason}"),
+            Self::SwitchedRung { rung } => write!(f, "switched to {rung}"),
+            Self::NoSuchStream { stream } => write!(f, "nothing published as {}", kind(*stream)),
+            Self::BadCatalogue(why) => write!(f, "catalogue refused: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for RejoinReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NewCatalogue => "the publisher was started again",
+            Self::OutOfLine => "the publisher's numbering has changed",
+            Self::FarBehind => "too far behind",
+        })
+    }
+}
+
+/// A stream's kind as people call it.
+pub(super) const fn kind(stream: StreamKind) -> &'static str {
+    match stream {
+        StreamKind::Video => "video",
+        StreamKind::Audio => "audio",
+        StreamKind::Other => "other",
+    }
+}

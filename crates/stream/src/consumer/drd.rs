@@ -1,0 +1,191 @@
+//! How long Data takes that exists already: the Data Retrieval Delay, and the timeout that follows from it.
+//!
+//! An Interest for live Data waits at the producer until the sample exists, so Interest-to-Data time says nothing by
+//! itself. The producer states how long the oldest Interest had waited, and its Nonce: only the consumer that finds its own
+//! Nonce may subtract (RTSD §3.3, DRD = DRD′ − d_gen).
+
+use core::time::Duration;
+
+use namecast_units::Instant;
+
+use super::window::WindowedMinimum;
+
+/// Constants of the estimator.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// DRD before anything was measured (150 ms in NDN-RTC 3.0.2).
+    pub initial: Duration,
+    /// Timeout before anything was measured. [RFC 6298] starts at 1 s, a join cannot afford that.
+    pub initial_timeout: Duration,
+    /// Least timeout: forwarders suppress faster retransmissions anyway (NFD: 10 ms doubling to 250 ms).
+    pub least_timeout: Duration,
+    /// Greatest timeout, backed off or not.
+    pub greatest_timeout: Duration,
+    /// How long a measurement of our own stands for, before plain answers replace it.
+    pub own_valid: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            initial: Duration::from_millis(150),
+            initial_timeout: Duration::from_millis(500),
+            least_timeout: Duration::from_millis(30),
+            greatest_timeout: Duration::from_secs(2),
+            own_valid: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Clock granularity G of [RFC 6298]: what timers of browsers resolve.
+const GRANULARITY: Duration = Duration::from_millis(5);
+
+/// Estimates DRD and retransmission timeout.
+#[derive(Clone, Debug)]
+pub struct DelayEstimator {
+    config: Config,
+    /// Smoothed DRD and its variation, from answers to Interests of ours: SRTT and RTTVAR of [RFC 6298].
+    smoothed: Option<(Duration, Duration)>,
+    own_at: Instant,
+    /// Answers to somebody else's Interest, or from a cache: each is at least the delay, some are it.
+    plain: WindowedMinimum<Duration>,
+    /// The least seen of either, over 10 s.
+    least: WindowedMinimum<Duration>,
+}
+
+impl DelayEstimator {
+    /// An estimator that has seen nothing.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            smoothed: None,
+            own_at: Instant::ZERO,
+            plain: WindowedMinimum::new(Duration::from_millis(500), 4),
+            least: WindowedMinimum::new(Duration::from_secs(1), 10),
+        }
+    }
+
+    /// Takes an answer to our own Interest, which took `rtt` and of that waited `waited` for the Data to exist.
+    ///
+    /// Only for Interests that were sent once (Karn).
+    pub fn on_own(&mut self, now: Instant, rtt: Duration, waited: Duration) {
+        let delay = rtt.saturating_sub(waited);
+        self.least.push(now, delay);
+        self.own_at = now;
+        self.smoothed = Some(match self.smoothed {
+            None => (delay, delay / 2),
+            Some((smoothed, variation)) => (
+                smoothed * 7 / 8 + delay / 8,
+                variation * 3 / 4 + smoothed.abs_diff(delay) / 4,
+            ),
+        });
+    }
+
+    /// Takes an answer whose wait is unknown: it bounds the delay from above.
+    pub fn on_plain(&mut self, now: Instant, rtt: Duration) {
+        self.plain.push(now, rtt);
+        self.least.push(now, rtt);
+    }
+
+    /// DRD: smoothed over our own measurements while they are recent, else the least of recent plain answers.
+    pub fn estimate(&self, now: Instant) -> Duration {
+        let own = self.smoothed.map(|(smoothed, _)| smoothed);
+        let own_is_recent = now.since(self.own_at) <= self.config.own_valid;
+        match (own, self.plain.minimum(now)) {
+            (Some(own), _) if own_is_recent => own,
+            (_, Some(plain)) => plain,
+            (Some(own), None) => own,
+            (None, None) => self.config.initial,
+        }
+    }
+
+    /// The least delay of the last 10 s.
+    pub fn least(&self, now: Instant) -> Option<Duration> {
+        self.least.minimum(now)
+    }
+
+    /// RTO = SRTT + max(G, 4·RTTVAR), doubled for each of `attempts` transmissions after the first ([RFC 6298] §2, §5.5).
+    ///
+    /// Without measurements of our own, plain answers stand in with a variation of half.
+    pub fn timeout(&self, now: Instant, attempts: u32) -> Duration {
+        let measured = self.smoothed.or_else(|| {
+            let plain = self.plain.minimum(now)?;
+            Some((plain, plain / 2))
+        });
+        let timeout = match measured {
+            Some((smoothed, variation)) => smoothed + (variation * 4).max(GRANULARITY),
+            None => self.config.initial_timeout,
+        };
+        let doubled = timeout.max(self.config.least_timeout) * (1 << attempts.min(6));
+        doubled.min(self.config.greatest_timeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + ms(millis)
+    }
+
+    /// First R = 100 ms: SRTT 100, RTTVAR 50, RTO 100 + 4·50 = 300 ms. Then R = 120 ms: RTTVAR = ¾·50 + ¼·20 = 42.5,
+    /// SRTT = ⅞·100 + ⅛·120 = 102.5, RTO = 102.5 + 170 = 272.5 ms.
+    #[test]
+    fn the_timeout_follows_rfc_6298() {
+        let mut drd = DelayEstimator::new(Config::default());
+        assert_eq!(drd.timeout(at(0), 0), ms(500));
+        drd.on_own(at(0), ms(100), ms(0));
+        assert_eq!(drd.timeout(at(0), 0), ms(300));
+        drd.on_own(at(1), ms(120), ms(0));
+        assert_eq!(drd.estimate(at(1)), Duration::from_micros(102_500));
+        assert_eq!(drd.timeout(at(1), 0), Duration::from_micros(272_500));
+        assert_eq!(drd.timeout(at(1), 1), ms(545));
+        assert_eq!(drd.timeout(at(1), 9), ms(2_000));
+    }
+
+    /// A path without any variation: RTO = 40 + max(5, 4·RTTVAR → 0) = 45 ms in the end, and never below 30 ms.
+    #[test]
+    fn a_steady_path_has_a_short_timeout_but_not_too_short() {
+        let mut drd = DelayEstimator::new(Config::default());
+        (0..60).for_each(|step| drd.on_own(at(step), ms(40), ms(0)));
+        let timeout = drd.timeout(at(60), 0);
+        assert!((ms(45)..=ms(46)).contains(&timeout), "{timeout:?}");
+        let mut local = DelayEstimator::new(Config::default());
+        (0..60).for_each(|step| local.on_own(at(step), ms(1), ms(0)));
+        assert_eq!(local.timeout(at(60), 0), ms(30));
+    }
+
+    /// 130 ms from Interest to Data, of which the Interest waited 90 ms at the producer.
+    #[test]
+    fn waiting_for_the_sample_to_exist_is_no_delay_of_the_network() {
+        let mut drd = DelayEstimator::new(Config::default());
+        drd.on_own(at(0), ms(130), ms(90));
+        assert_eq!(drd.estimate(at(0)), ms(40));
+        drd.on_own(at(1), ms(30), ms(90));
+        assert!(
+            drd.estimate(at(1)) <= ms(40),
+            "a lying wait stops at no delay"
+        );
+    }
+
+    #[test]
+    fn plain_answers_count_only_while_there_are_none_of_our_own() {
+        let mut drd = DelayEstimator::new(Config::default());
+        assert_eq!(drd.estimate(at(0)), ms(150));
+        drd.on_plain(at(0), ms(80));
+        drd.on_plain(at(10), ms(60));
+        drd.on_plain(at(20), ms(95));
+        assert_eq!(drd.estimate(at(20)), ms(60));
+        drd.on_own(at(30), ms(70), ms(0));
+        assert_eq!(drd.estimate(at(30)), ms(70));
+        drd.on_plain(at(5_029), ms(65));
+        assert_eq!(drd.estimate(at(5_030)), ms(70));
+        assert_eq!(drd.estimate(at(5_031)), ms(65));
+        assert_eq!(drd.least(at(5_031)), Some(ms(60)));
+    }
+}

@@ -1,0 +1,156 @@
+//! How many segments the next sample will have: key and delta samples, data and parity each on their own (RTSD §3.3).
+
+use crate::names::{SampleClass, SegmentKind};
+
+/// Share of a new sample in the averages. 1/8 follows a scene change within a dozen frames.
+const GAIN: f64 = 1.0 / 8.0;
+/// Deviations added to the mean: too many Interests cost some bytes upstream, too few cost a round trip.
+const DEVIATIONS: f64 = 2.0;
+
+/// Running mean and mean deviation of one count.
+#[derive(Clone, Copy, Debug)]
+struct Estimator {
+    mean: f64,
+    deviation: f64,
+}
+
+impl Estimator {
+    const fn new(initial: u32) -> Self {
+        Self {
+            mean: initial as f64,
+            deviation: 0.0,
+        }
+    }
+
+    fn observe(&mut self, count: u32) {
+        let error = f64::from(count) - self.mean;
+        self.mean += GAIN * error;
+        self.deviation += GAIN * (error.abs() - self.deviation);
+    }
+
+    fn estimate(&self) -> u32 {
+        // A mean that only just misses a whole number by rounding must not cost an Interest for each sample.
+        let count = self.mean + DEVIATIONS * self.deviation - 1e-6;
+        count.ceil().max(0.0) as u32
+    }
+}
+
+/// Estimators of segments per sample, by class and kind.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentEstimators {
+    /// Data and parity of key samples, then of delta samples.
+    key: [Estimator; 2],
+    delta: [Estimator; 2],
+    most: u32,
+}
+
+/// Data and parity segments of one sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentCounts {
+    /// Data segments, the lead included: N.
+    pub data: u32,
+    /// Parity segments: P.
+    pub parity: u32,
+}
+
+impl SegmentEstimators {
+    /// Starts from what is known beforehand; no answer will exceed `most`.
+    pub const fn new(key: SegmentCounts, delta: SegmentCounts, most: u32) -> Self {
+        Self {
+            key: [Estimator::new(key.data), Estimator::new(key.parity)],
+            delta: [Estimator::new(delta.data), Estimator::new(delta.parity)],
+            most,
+        }
+    }
+
+    /// Takes note of what one sample had.
+    pub fn observe(&mut self, class: SampleClass, counts: SegmentCounts) {
+        let [data, parity] = match class {
+            SampleClass::Key => &mut self.key,
+            SampleClass::Delta => &mut self.delta,
+        };
+        data.observe(counts.data.min(self.most));
+        parity.observe(counts.parity.min(self.most));
+    }
+
+    /// How many Interests to send for the next sample of `class`: M.
+    pub fn estimate(&self, class: SampleClass) -> SegmentCounts {
+        SegmentCounts {
+            data: self.count(class, SegmentKind::Data).max(1),
+            parity: self.count(class, SegmentKind::Parity),
+        }
+    }
+
+    fn count(&self, class: SampleClass, kind: SegmentKind) -> u32 {
+        let [data, parity] = match class {
+            SampleClass::Key => &self.key,
+            SampleClass::Delta => &self.delta,
+        };
+        match kind {
+            SegmentKind::Data => data.estimate().min(self.most),
+            SegmentKind::Parity => parity.estimate().min(self.most),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn counts(data: u32, parity: u32) -> SegmentCounts {
+        SegmentCounts { data, parity }
+    }
+
+    fn estimators() -> SegmentEstimators {
+        SegmentEstimators::new(counts(25, 5), counts(8, 2), 100)
+    }
+
+    #[test]
+    fn before_any_sample_the_initial_counts_hold() {
+        assert_eq!(estimators().estimate(SampleClass::Key), counts(25, 5));
+        assert_eq!(estimators().estimate(SampleClass::Delta), counts(8, 2));
+    }
+
+    /// From 8, one sample of 16: mean 8 + 8/8 = 9, deviation 8/8 = 1, so ⌈9 + 2·1⌉ = 11.
+    #[test]
+    fn one_sample_moves_its_own_estimator_only() {
+        let mut estimators = estimators();
+        estimators.observe(SampleClass::Delta, counts(16, 2));
+        assert_eq!(estimators.estimate(SampleClass::Delta), counts(11, 2));
+        assert_eq!(estimators.estimate(SampleClass::Key), counts(25, 5));
+    }
+
+    #[test]
+    fn steady_samples_are_asked_for_exactly() {
+        let mut estimators = estimators();
+        for _ in 0..200 {
+            estimators.observe(SampleClass::Delta, counts(5, 1));
+        }
+        assert_eq!(estimators.estimate(SampleClass::Delta), counts(5, 1));
+    }
+
+    /// Uniform 4…6 has a mean of 5 and a mean deviation of 2/3: ⌈5 + 4/3⌉ = 7 covers all without asking for twice as many.
+    #[test]
+    fn varying_samples_are_covered() {
+        let mut estimators = estimators();
+        for step in 0..300 {
+            estimators.observe(SampleClass::Delta, counts(4 + step % 3, 1));
+        }
+        let data = estimators.estimate(SampleClass::Delta).data;
+        assert!((6..=8).contains(&data), "{data}");
+    }
+
+    #[test]
+    fn a_lying_lead_cannot_raise_the_estimate_over_the_bound() {
+        let mut estimators = estimators();
+        for _ in 0..50 {
+            estimators.observe(SampleClass::Key, counts(u32::MAX, u32::MAX));
+        }
+        let estimate = estimators.estimate(SampleClass::Key);
+        assert_eq!(estimate, counts(100, 100));
+        for _ in 0..500 {
+            estimators.observe(SampleClass::Key, counts(0, 0));
+        }
+        assert_eq!(estimators.estimate(SampleClass::Key), counts(1, 0));
+    }
+}

@@ -1,1 +1,3 @@
+//! The command `namecast`.
+
 fn main() {}

@@ -1,0 +1,619 @@
+//! Reads NUT, the container in which ffmpeg hands over encoded frames: it says size, time and key flag of each at
+//! once, for every codec alike, so no frame waits for the next.
+//!
+//! Only what ffmpeg writes for one stream per file is understood; anything else is an error that names what. From the
+//! NUT Open Container Format 20130327 (version 3).
+
+use bytes::{Buf, Bytes, BytesMut};
+
+const FILE_ID: &[u8] = b"nut/multimedia container\0";
+const MAIN_START: u64 = 0x4E4D_7A56_1F5F_04AD;
+const STREAM_START: u64 = 0x4E53_1140_5BF2_F9DB;
+const SYNC_START: u64 = 0x4E4B_E4AD_EECA_4569;
+const INFO_START: u64 = 0x4E49_AB68_B596_BA78;
+const INDEX_START: u64 = 0x4E58_DD67_2F23_E64E;
+/// Packets longer than this carry a checksum behind their length.
+const CHECKED_ABOVE: u64 = 4_096;
+/// Frames longer than this share no header with others.
+const ELISION_MAX: usize = 4_096;
+/// Largest header packet and largest frame that are accepted.
+const MAX_HEADER: usize = 1 << 16;
+const MAX_FRAME: usize = 8 << 20;
+/// Number that 64 bits hold takes at most ten octets of seven bits.
+const MAX_VARLEN: usize = 10;
+
+const FLAG_KEY: u64 = 1;
+const FLAG_CODED_PTS: u64 = 8;
+const FLAG_STREAM_ID: u64 = 16;
+const FLAG_SIZE_MSB: u64 = 32;
+const FLAG_CHECKSUM: u64 = 64;
+const FLAG_RESERVED: u64 = 128;
+const FLAG_SIDE_DATA: u64 = 256;
+const FLAG_HEADER_INDEX: u64 = 1_024;
+const FLAG_MATCH_TIME: u64 = 2_048;
+const FLAG_CODED: u64 = 4_096;
+const FLAG_INVALID: u64 = 8_192;
+
+/// Why the octets are not what ffmpeg writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NutError {
+    /// The file does not start as NUT does.
+    #[error("not a NUT file")]
+    NotNut,
+    /// A number, length or count is beyond what is sensible.
+    #[error("NUT {0} is out of range")]
+    OutOfRange(&'static str),
+    /// A frame came before the headers that explain it.
+    #[error("NUT frame before its headers")]
+    NoHeader,
+    /// Something ffmpeg does not write for one stream per file.
+    #[error("NUT {0} is not supported")]
+    Unsupported(&'static str),
+}
+
+/// One encoded frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NutFrame {
+    /// Presentation time, in seconds: numerator and denominator of the file's time base applied to it.
+    pub time: MediaTime,
+    /// The frame can be decoded without others.
+    pub key: bool,
+    /// The encoded frame.
+    pub payload: Bytes,
+}
+
+/// A time as count of a unit that is `unit_num / unit_den` seconds long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediaTime {
+    /// How many units.
+    pub count: u64,
+    /// Length of the unit in seconds: numerator.
+    pub unit_num: u64,
+    /// Length of the unit in seconds: denominator.
+    pub unit_den: u64,
+}
+
+impl MediaTime {
+    /// The time in ticks of `rate` per second, to the nearest.
+    pub fn ticks(self, rate: u32) -> u64 {
+        let scaled = u128::from(self.count) * u128::from(self.unit_num) * u128::from(rate);
+        let unit = u128::from(self.unit_den.max(1));
+        u64::try_from((scaled + unit / 2) / unit).unwrap_or(u64::MAX)
+    }
+}
+
+/// What a frame code stands for.
+#[derive(Clone, Copy, Debug, Default)]
+struct FrameCode {
+    flags: u64,
+    stream: u64,
+    size_mul: u64,
+    size_lsb: u64,
+    pts_delta: i64,
+    reserved: u64,
+    header: u64,
+}
+
+/// The main header.
+#[derive(Debug)]
+struct MainHeader {
+    time_base: (u64, u64),
+    codes: Vec<FrameCode>,
+    /// Starts of frames that many have in common and that are therefore left out of them.
+    elided: Vec<Bytes>,
+}
+
+/// Takes octets as they come, gives frames as soon as their last octet is there.
+#[derive(Debug, Default)]
+pub struct NutReader {
+    buffer: BytesMut,
+    identified: bool,
+    main: Option<MainHeader>,
+    msb_shift: Option<u32>,
+    last_pts: u64,
+}
+
+impl NutReader {
+    /// Appends octets that ffmpeg wrote.
+    pub fn push(&mut self, octets: &[u8]) {
+        self.buffer.extend_from_slice(octets);
+    }
+
+    /// The next whole frame, or `None` until more octets come.
+    ///
+    /// # Errors
+    /// The first thing that is not as ffmpeg writes it; nothing can be read after it.
+    pub fn frame(&mut self) -> Result<Option<NutFrame>, NutError> {
+        loop {
+            match self.step()? {
+                Step::Incomplete => return Ok(None),
+                Step::Header => {}
+                Step::Frame(frame) => return Ok(Some(frame)),
+            }
+        }
+    }
+
+    fn step(&mut self) -> Result<Step, NutError> {
+        if !self.identified {
+            if self.buffer.len() < FILE_ID.len() {
+                return Ok(Step::Incomplete);
+            }
+            if !self.buffer.starts_with(FILE_ID) {
+                return Err(NutError::NotNut);
+            }
+            self.buffer.advance(FILE_ID.len());
+            self.identified = true;
+        }
+        match self.buffer.first() {
+            None => Ok(Step::Incomplete),
+            Some(b'N') => self.header_packet(),
+            Some(_) => self.data_frame(),
+        }
+    }
+
+    fn header_packet(&mut self) -> Result<Step, NutError> {
+        let mut cursor = Cursor::new(&self.buffer);
+        let Some((start, length)) = cursor.packet_start()? else {
+            return Ok(Step::Incomplete);
+        };
+        let from = cursor.at;
+        if self.buffer.len() < from + length {
+            return Ok(Step::Incomplete);
+        }
+        let packet = self.buffer.split_to(from + length).freeze().slice(from..);
+        let mut fields = Cursor::new(&packet);
+        match start {
+            MAIN_START => self.main = Some(MainHeader::decode(&mut fields)?),
+            STREAM_START => self.msb_shift = Some(decode_stream_header(&mut fields)?),
+            // A sync point restates the time of the one stream: its lower bits alone do not follow from the last frame.
+            SYNC_START => self.last_pts = fields.required("sync point")?,
+            INFO_START | INDEX_START => {}
+            _ => return Err(NutError::Unsupported("start code")),
+        }
+        Ok(Step::Header)
+    }
+
+    fn data_frame(&mut self) -> Result<Step, NutError> {
+        let (Some(main), Some(shift)) = (&self.main, self.msb_shift) else {
+            return Err(NutError::NoHeader);
+        };
+        let mut cursor = Cursor::new(&self.buffer);
+        let Some(header) = FrameHeader::decode(&mut cursor, main)? else {
+            return Ok(Step::Incomplete);
+        };
+        let elided = &main.elided[header.elided];
+        let stored = header
+            .size
+            .checked_sub(elided.len())
+            .ok_or(NutError::OutOfRange("frame size"))?;
+        let from = cursor.at;
+        if self.buffer.len() < from + stored {
+            self.buffer.reserve(from + stored - self.buffer.len());
+            return Ok(Step::Incomplete);
+        }
+        let pts = match header.pts {
+            Pts::Delta(delta) => self.last_pts.saturating_add_signed(delta),
+            Pts::Coded(low) if low < 1 << shift => full_pts(self.last_pts, low, shift),
+            Pts::Coded(whole) => whole - (1 << shift),
+        };
+        self.last_pts = pts;
+        let elided = elided.clone();
+        let (unit_num, unit_den) = main.time_base;
+        let octets = self.buffer.split_to(from + stored);
+        let mut payload = BytesMut::with_capacity(header.size);
+        payload.extend_from_slice(&elided);
+        payload.extend_from_slice(&octets[from..]);
+        Ok(Step::Frame(NutFrame {
+            time: MediaTime {
+                count: pts,
+                unit_num,
+                unit_den,
+            },
+            key: header.key,
+            payload: payload.freeze(),
+        }))
+    }
+}
+
+enum Step {
+    Incomplete,
+    Header,
+    Frame(NutFrame),
+}
+
+/// The time whose lower `shift` bits are `low` and that is nearest to `last`.
+fn full_pts(last: u64, low: u64, shift: u32) -> u64 {
+    let (mask, half) = ((1_u64 << shift) - 1, (1_u64 << shift) >> 1);
+    let delta = last.wrapping_sub(half);
+    (low.wrapping_sub(delta) & mask).wrapping_add(delta)
+}
+
+enum Pts {
+    /// So much after the last frame's.
+    Delta(i64),
+    /// Below 2^shift: the lower bits only; else the whole time plus 2^shift.
+    Coded(u64),
+}
+
+struct FrameHeader {
+    key: bool,
+    pts: Pts,
+    /// Size of the frame, elided start included.
+    size: usize,
+    elided: usize,
+}
+
+impl FrameHeader {
+    /// `None` if the header is not whole yet.
+    fn decode(cursor: &mut Cursor<'_>, main: &MainHeader) -> Result<Option<Self>, NutError> {
+        let Some(code) = cursor.octet() else {
+            return Ok(None);
+        };
+        let code = main.codes[usize::from(code)];
+        let mut flags = code.flags;
+        if flags & FLAG_INVALID != 0 {
+            return Err(NutError::OutOfRange("frame code"));
+        }
+        // Reads a field that is there if `flag` is set; an incomplete one ends the attempt.
+        macro_rules! field {
+            ($flag:expr, $default:expr) => {
+                if flags & $flag == 0 {
+                    $default
+                } else {
+                    match cursor.number()? {
+                        Some(number) => number,
+                        None => return Ok(None),
+                    }
+                }
+            };
+        }
+        flags ^= field!(FLAG_CODED, 0);
+        if field!(FLAG_STREAM_ID, code.stream) != 0 {
+            return Err(NutError::Unsupported("second stream"));
+        }
+        let coded_pts = field!(FLAG_CODED_PTS, 0);
+        let size_msb = field!(FLAG_SIZE_MSB, 0);
+        let _match_time = field!(FLAG_MATCH_TIME, 0);
+        let mut elided = field!(FLAG_HEADER_INDEX, code.header);
+        let reserved = field!(FLAG_RESERVED, code.reserved);
+        for _ in 0..reserved.min(MAX_HEADER as u64) {
+            if cursor.number()?.is_none() {
+                return Ok(None);
+            }
+        }
+        if flags & FLAG_CHECKSUM != 0 && !cursor.skip(4) {
+            return Ok(None);
+        }
+        if flags & FLAG_SIDE_DATA != 0 {
+            return Err(NutError::Unsupported("side data"));
+        }
+        let size = size_msb
+            .checked_mul(code.size_mul)
+            .and_then(|size| size.checked_add(code.size_lsb))
+            .and_then(|size| usize::try_from(size).ok())
+            .filter(|&size| size <= MAX_FRAME)
+            .ok_or(NutError::OutOfRange("frame size"))?;
+        if size > ELISION_MAX {
+            elided = 0;
+        }
+        let elided = usize::try_from(elided)
+            .ok()
+            .filter(|&index| index < main.elided.len())
+            .ok_or(NutError::OutOfRange("header index"))?;
+        let pts = match flags & FLAG_CODED_PTS {
+            0 => Pts::Delta(code.pts_delta),
+            _ => Pts::Coded(coded_pts),
+        };
+        Ok(Some(Self {
+            key: flags & FLAG_KEY != 0,
+            pts,
+            size,
+            elided,
+        }))
+    }
+}
+
+impl MainHeader {
+    fn decode(fields: &mut Cursor<'_>) -> Result<Self, NutError> {
+        if fields.required("version")? > 3 {
+            return Err(NutError::Unsupported("version"));
+        }
+        if fields.required("stream count")? != 1 {
+            return Err(NutError::Unsupported("second stream"));
+        }
+        fields.required("max distance")?;
+        if fields.required("time base count")? != 1 {
+            return Err(NutError::Unsupported("second time base"));
+        }
+        let time_base = (fields.required("time base")?, fields.required("time base")?);
+        if time_base.1 == 0 {
+            return Err(NutError::OutOfRange("time base"));
+        }
+        let codes = decode_codes(fields)?;
+        let mut elided = vec![Bytes::new()];
+        // The last four octets of the packet are its checksum.
+        if fields.left() > 4 {
+            for _ in 0..fields.required("header count")?.min(127) {
+                elided.push(Bytes::copy_from_slice(fields.octets("elided header")?));
+            }
+        }
+        Ok(Self {
+            time_base,
+            codes,
+            elided,
+        })
+    }
+}
+
+/// The table of what each of the 256 frame codes stands for, which is run-length coded.
+fn decode_codes(fields: &mut Cursor<'_>) -> Result<Vec<FrameCode>, NutError> {
+    let mut codes = Vec::with_capacity(256);
+    let mut run = FrameCode {
+        size_mul: 1,
+        ..FrameCode::default()
+    };
+    while codes.len() < 256 {
+        let before = codes.len();
+        run.flags = fields.required("flags")?;
+        let present = fields.required("field count")?;
+        if present > 0 {
+            run.pts_delta = fields.signed("pts delta")?;
+        }
+        if present > 1 {
+            run.size_mul = fields.required("size multiplier")?;
+        }
+        if present > 2 {
+            run.stream = fields.required("stream")?;
+        }
+        run.size_lsb = if present > 3 {
+            fields.required("size")?
+        } else {
+            0
+        };
+        run.reserved = if present > 4 {
+            fields.required("reserved")?
+        } else {
+            0
+        };
+        let count = match present {
+            0..=5 => run.size_mul.saturating_sub(run.size_lsb),
+            _ => fields.required("run length")?,
+        };
+        if present > 6 {
+            fields.signed("match time")?;
+        }
+        if present > 7 {
+            run.header = fields.required("header index")?;
+        }
+        for _ in 8..present.min(MAX_HEADER as u64) {
+            fields.required("reserved")?;
+        }
+        let mut code = run;
+        for _ in 0..count.min(256) {
+            // 'N' starts header packets, so it is no frame code.
+            if codes.len() == usize::from(b'N') {
+                codes.push(FrameCode {
+                    flags: FLAG_INVALID,
+                    ..FrameCode::default()
+                });
+            }
+            if codes.len() < 256 {
+                codes.push(code);
+                code.size_lsb += 1;
+            }
+        }
+        if codes.len() == before {
+            return Err(NutError::OutOfRange("run length"));
+        }
+    }
+    Ok(codes)
+}
+
+/// The only thing of a stream header that frames depend on: how many bits of the time they carry.
+fn decode_stream_header(fields: &mut Cursor<'_>) -> Result<u32, NutError> {
+    fields.required("stream")?;
+    fields.required("stream class")?;
+    fields.octets("codec")?;
+    fields.required("time base")?;
+    let shift = fields.required("pts bits")?;
+    u32::try_from(shift)
+        .ok()
+        .filter(|shift| (1..=16).contains(shift))
+        .ok_or(NutError::OutOfRange("pts bits"))
+}
+
+/// Reads NUT's numbers from octets that may end early.
+struct Cursor<'a> {
+    octets: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    const fn new(octets: &'a [u8]) -> Self {
+        Self { octets, at: 0 }
+    }
+
+    fn left(&self) -> usize {
+        self.octets.len().saturating_sub(self.at)
+    }
+
+    fn octet(&mut self) -> Option<u8> {
+        let octet = *self.octets.get(self.at)?;
+        self.at += 1;
+        Some(octet)
+    }
+
+    fn skip(&mut self, count: usize) -> bool {
+        let there = self.left() >= count;
+        self.at += count;
+        there
+    }
+
+    /// A number in groups of seven bits, `None` if it is not whole.
+    fn number(&mut self) -> Result<Option<u64>, NutError> {
+        let mut number = 0_u64;
+        for _ in 0..MAX_VARLEN {
+            let Some(octet) = self.octet() else {
+                return Ok(None);
+            };
+            if number >> 57 != 0 {
+                return Err(NutError::OutOfRange("number"));
+            }
+            number = number << 7 | u64::from(octet & 0x7f);
+            if octet & 0x80 == 0 {
+                return Ok(Some(number));
+            }
+        }
+        Err(NutError::OutOfRange("number"))
+    }
+
+    fn required(&mut self, field: &'static str) -> Result<u64, NutError> {
+        self.number()?.ok_or(NutError::OutOfRange(field))
+    }
+
+    fn signed(&mut self, field: &'static str) -> Result<i64, NutError> {
+        let number = self.required(field)?.saturating_add(1);
+        let half = i64::try_from(number >> 1).map_err(|_| NutError::OutOfRange(field))?;
+        Ok(if number & 1 == 1 { -half } else { half })
+    }
+
+    /// Octets that their count precedes.
+    fn octets(&mut self, field: &'static str) -> Result<&'a [u8], NutError> {
+        let length = usize::try_from(self.required(field)?);
+        let length = length.map_err(|_| NutError::OutOfRange(field))?;
+        let from = self.at;
+        if !(length <= MAX_HEADER && self.skip(length)) {
+            return Err(NutError::OutOfRange(field));
+        }
+        Ok(&self.octets[from..from + length])
+    }
+
+    /// Start code and length of a header packet, `None` if they are not whole.
+    fn packet_start(&mut self) -> Result<Option<(u64, usize)>, NutError> {
+        let Some(start) = self.octets.first_chunk() else {
+            return Ok(None);
+        };
+        let start = u64::from_be_bytes(*start);
+        self.at = 8;
+        let Some(length) = self.number()? else {
+            return Ok(None);
+        };
+        if length > CHECKED_ABOVE && !self.skip(4) {
+            return Ok(None);
+        }
+        match usize::try_from(length) {
+            Ok(length) if length <= MAX_HEADER => Ok(Some((start, length))),
+            _ => Err(NutError::OutOfRange("packet length")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namecast_units::Random;
+    use std::process::Command;
+
+    /// Twelve frames of a test picture as ffmpeg writes them, and the same frames as ffprobe sees them.
+    fn recorded() -> (Vec<u8>, Vec<(u64, bool, usize)>) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("recorded.nut");
+        let made = Command::new("ffmpeg")
+            .args(["-loglevel", "error", "-f", "lavfi", "-i"])
+            .arg("testsrc2=size=640x360:rate=30:duration=0.4")
+            .args([
+                "-c:v",
+                "libx264",
+                "-preset",
+                "ultrafast",
+                "-g",
+                "5",
+                "-bf",
+                "0",
+            ])
+            .args(["-write_index", "0", "-f", "nut"])
+            .arg(&path)
+            .status();
+        assert!(made.unwrap().success());
+        let probed = Command::new("ffprobe")
+            .args(["-loglevel", "error", "-show_entries"])
+            .args(["packet=pts_time,size,flags", "-of", "csv=p=0"])
+            .arg(&path)
+            .output()
+            .unwrap();
+        let packets = String::from_utf8(probed.stdout).unwrap();
+        let packet = |line: &str| {
+            let fields: Vec<_> = line.split(',').collect();
+            let seconds: f64 = fields[0].parse().unwrap();
+            let size = fields[1].parse().unwrap();
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "small"
+            )]
+            let tick = (seconds * 30.0).round() as u64;
+            (tick, fields[2].starts_with('K'), size)
+        };
+        let expected = packets.lines().map(packet).collect();
+        (std::fs::read(path).unwrap(), expected)
+    }
+
+    fn read_all(reader: &mut NutReader) -> Vec<(u64, bool, usize)> {
+        let mut frames = Vec::new();
+        while let Some(frame) = reader.frame().unwrap() {
+            frames.push((frame.time.ticks(30), frame.key, frame.payload.len()));
+        }
+        frames
+    }
+
+    #[test]
+    fn frames_are_those_that_ffprobe_sees() {
+        let (octets, expected) = recorded();
+        let mut reader = NutReader::default();
+        reader.push(&octets);
+        let frames = read_all(&mut reader);
+        assert_eq!(frames, expected);
+        assert_eq!(frames.len(), 12);
+        let keys: Vec<_> = frames
+            .iter()
+            .filter(|frame| frame.1)
+            .map(|frame| frame.0)
+            .collect();
+        assert_eq!(keys, [0, 5, 10]);
+    }
+
+    /// However the pipe cuts the octets, a frame comes out with its last octet and not later.
+    #[test]
+    fn a_frame_comes_out_with_its_last_octet() {
+        let (octets, expected) = recorded();
+        let mut reader = NutReader::default();
+        let mut frames = Vec::new();
+        for (at, octet) in octets.iter().enumerate() {
+            reader.push(&[*octet]);
+            frames.extend(read_all(&mut reader));
+            if at + 1 == octets.len() {
+                assert_eq!(frames, expected);
+            }
+        }
+        assert!(reader.buffer.is_empty());
+    }
+
+    #[test]
+    fn damaged_octets_are_refused_without_panic() {
+        let (octets, _) = recorded();
+        let mut random = Random::from_seed(5);
+        for _ in 0..2_000 {
+            let mut damaged = octets.clone();
+            for _ in 0..=random.below(4) {
+                let at = usize::try_from(random.below(600)).unwrap();
+                damaged[at] ^= u8::try_from(1 + random.below(255)).unwrap();
+            }
+            let mut reader = NutReader::default();
+            reader.push(&damaged);
+            while let Ok(Some(_)) = reader.frame() {}
+        }
+        let mut reader = NutReader::default();
+        reader.push(b"RIFF, or anything else that is long enough");
+        assert_eq!(reader.frame(), Err(NutError::NotNut));
+    }
+}

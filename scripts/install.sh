@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 # How long rustup's server may take before the Debian packages are used instead, in seconds. It either answers at once
 # or is cut off by a firewall, which shows as silence.
-RUSTUP_SECONDS=20
+RUSTUP_SECONDS=${NAMECAST_RUSTUP_SECONDS:-20}
 
 say() { printf '[install] %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }

@@ -1,1 +1,22 @@
-//! TODO
+//! Producer and consumer of one real-time stream as plain values, and the format they share.
+//!
+//! ```text
+//!   encoded sample ──▶ segmenter ──▶ producer ══ Interest ⇄ Data ══ consumer ──▶ sample
+//!                        │    fec                                   fec │
+//!                        └────── names · catalogue · metadata · sample ─┘
+//! ```
+//!
+//! How it looks on the wire: `docs/stream-format.md`.
+
+pub mod catalogue;
+pub mod consumer;
+pub mod fec;
+pub mod metadata;
+pub mod names;
+pub mod rate;
+pub mod sample;
+
+pub use catalogue::{Catalogue, CatalogueError, Rung, SampleRate, StreamInfo, StreamKind};
+pub use metadata::{Latest, Metadata, NewestSample};
+pub use names::{RungNames, SampleClass, SegmentId, SegmentKind, StreamNames};
+pub use sample::{Asked, Lead, SampleError, SampleHeader};

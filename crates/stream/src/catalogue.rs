@@ -1,0 +1,450 @@
+//! The catalogue: which streams and bitrates there are. UTF-8 JSON, `docs/stream-format.md`, section "Catalogue".
+
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use namecast_units::{Bitrate, Timestamp};
+
+use crate::names;
+
+/// Largest catalogue that is read or written, in octets.
+pub const MAX_CATALOGUE_SIZE: usize = 65_536;
+/// Most streams in a catalogue.
+pub const MAX_STREAMS: usize = 8;
+/// Most rungs in a stream.
+pub const MAX_RUNGS: usize = 16;
+/// Longest name of a stream, a rung or a codec, in octets.
+pub const MAX_TEXT: usize = 64;
+/// Longest name of a signer, in octets of its URI.
+pub const MAX_SIGNER: usize = 1_024;
+/// Content of a segment, in octets: a lead with its header must fit the least, a packet the most.
+pub const SEGMENT_SIZES: core::ops::RangeInclusive<u32> = 256..=8_000;
+/// Most samples per second.
+pub const MAX_SAMPLES_PER_SECOND: u32 = 1_000;
+/// Most samples from one key sample to the next.
+pub const MAX_KEY_INTERVAL: u32 = 100_000;
+/// Largest bitrate of a rung.
+pub const MAX_BITRATE: Bitrate = Bitrate::mbps(10_000);
+/// Largest width and height, in pixels.
+pub const MAX_PIXELS: u32 = 32_768;
+/// Sequences count from 2025-01-01 00:00 UTC, which keeps them short.
+pub const SEQUENCE_EPOCH: Timestamp = Timestamp::from_micros(1_735_689_600_000_000);
+
+/// Everything a consumer must know before it asks for samples.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Catalogue {
+    /// The version in the catalogue's name; a publisher that starts again has a larger one.
+    pub version: u64,
+    /// What is published under the root.
+    pub streams: Vec<StreamInfo>,
+    /// URI of the name of the key that signs.
+    pub signer: String,
+}
+
+/// One camera, microphone or other source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamInfo {
+    /// The stream's name component.
+    pub name: String,
+    /// What it carries.
+    pub kind: StreamKind,
+    /// Codec for people and for choosing a decoder: `h264`, `opus`, …
+    pub codec: String,
+    /// The stream at different bitrates.
+    pub rungs: Vec<Rung>,
+    /// Octets of Content that segments aim at.
+    pub segment_size: u32,
+    /// Parity segments per hundred data segments.
+    pub parity_percent: u32,
+}
+
+/// What a stream carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StreamKind {
+    /// Pictures.
+    Video,
+    /// Sound.
+    Audio,
+    /// A kind this version does not know.
+    #[serde(other)]
+    Other,
+}
+
+/// A stream at one bitrate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rung {
+    /// The rung's name component: `200k`, `1M`, …
+    pub name: String,
+    /// Rate of the encoded samples, in bits per second on the wire.
+    #[serde(with = "bits_per_second")]
+    pub bitrate: Bitrate,
+    /// Picture width in pixels; video only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    /// Picture height in pixels; video only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub height: Option<u32>,
+    /// Samples per second, key and delta together.
+    pub rate: SampleRate,
+    /// Samples from one key sample to the next; 1: all are key samples.
+    pub key_interval: u32,
+    /// The codec as WebCodecs names it: `avc1.42E01F`, `opus`, …
+    pub codec_string: String,
+    /// Sound samples per second; audio only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample_rate: Option<u32>,
+    /// Sound channels; audio only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channels: Option<u32>,
+}
+
+/// Samples per second as a fraction: 30/1, 30000/1001, 50/1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampleRate {
+    /// Samples …
+    pub num: u32,
+    /// … in so many seconds.
+    pub den: u32,
+}
+
+impl SampleRate {
+    /// `num` samples in `den` seconds.
+    pub const fn new(num: u32, den: u32) -> Self {
+        Self { num, den }
+    }
+
+    /// Time from one sample to the next, rounded down to nanoseconds.
+    pub fn period(self) -> Duration {
+        let nanos = u64::from(self.den) * 1_000_000_000 / u64::from(self.num.max(1));
+        Duration::from_nanos(nanos)
+    }
+
+    /// Sequence number of the first sample of a publisher that starts at `wall`.
+    ///
+    /// ```text
+    /// (t − 2025-01-01) · ⌈num / den⌉, rounded down
+    /// ```
+    ///
+    /// Sequences of a publisher that runs grow no faster than this, so one that starts later starts beyond them.
+    pub fn first_sequence(self, wall: Timestamp) -> u64 {
+        let micros = u128::from(wall.as_micros().saturating_sub(SEQUENCE_EPOCH.as_micros()));
+        let per_second = u128::from(self.num.div_ceil(self.den.max(1)));
+        u64::try_from(micros * per_second / 1_000_000).unwrap_or(u64::MAX)
+    }
+
+    const fn is_valid(self) -> bool {
+        // In 64 bits, so that a large denominator cannot overflow.
+        self.num > 0
+            && self.den > 0
+            && self.num as u64 <= MAX_SAMPLES_PER_SECOND as u64 * self.den as u64
+    }
+}
+
+/// Why a catalogue was refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogueError {
+    /// More octets than [`MAX_CATALOGUE_SIZE`].
+    #[error("catalogue has {0} octets, more than {MAX_CATALOGUE_SIZE}")]
+    TooLarge(usize),
+    /// Not JSON, or not of this shape.
+    #[error("catalogue is not what the format asks for: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A field's value is out of bounds.
+    #[error("catalogue: {field} of {of:?} is {problem}")]
+    Field {
+        /// Field that is wrong.
+        field: &'static str,
+        /// Stream or `stream/rung` it belongs to; empty for the catalogue itself.
+        of: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}
+
+impl Catalogue {
+    /// Reads and validates a catalogue. Fields that are not known are ignored.
+    ///
+    /// # Errors
+    /// If it is too large, not of this shape, or a value is out of bounds.
+    pub fn decode(json: &[u8]) -> Result<Self, CatalogueError> {
+        if json.len() > MAX_CATALOGUE_SIZE {
+            return Err(CatalogueError::TooLarge(json.len()));
+        }
+        let catalogue: Self = serde_json::from_slice(json)?;
+        catalogue.validate()?;
+        Ok(catalogue)
+    }
+
+    /// Validates and writes the catalogue.
+    ///
+    /// # Errors
+    /// If a value is out of bounds, or it becomes too large.
+    pub fn encode(&self) -> Result<Vec<u8>, CatalogueError> {
+        self.validate()?;
+        let json = serde_json::to_vec(self)?;
+        match json.len() {
+            0..=MAX_CATALOGUE_SIZE => Ok(json),
+            size => Err(CatalogueError::TooLarge(size)),
+        }
+    }
+
+    /// The stream named `name`.
+    pub fn stream(&self, name: &str) -> Option<&StreamInfo> {
+        self.streams.iter().find(|stream| stream.name == name)
+    }
+
+    /// Checks every bound.
+    ///
+    /// # Errors
+    /// The first field that is out of bounds.
+    pub fn validate(&self) -> Result<(), CatalogueError> {
+        check("signer", "", self.signer.len() <= MAX_SIGNER, "too long")?;
+        let count = self.streams.len();
+        check("streams", "", count <= MAX_STREAMS, "too many")?;
+        for (index, stream) in self.streams.iter().enumerate() {
+            let of = &stream.name;
+            check_name("name", of, of)?;
+            let reserved = [names::CATALOGUE, names::KEY].contains(&of.as_str());
+            check("name", of, !reserved, "reserved")?;
+            let twice = self.streams[..index].iter().any(|other| other.name == *of);
+            check("name", of, !twice, "there twice")?;
+            stream.validate()?;
+        }
+        Ok(())
+    }
+}
+
+impl StreamInfo {
+    /// The rung named `name`.
+    pub fn rung(&self, name: &str) -> Option<&Rung> {
+        self.rungs.iter().find(|rung| rung.name == name)
+    }
+
+    fn validate(&self) -> Result<(), CatalogueError> {
+        let of = &self.name;
+        check_name("codec", of, &self.codec)?;
+        let size_fits = SEGMENT_SIZES.contains(&self.segment_size);
+        check("segment_size", of, size_fits, "not in 256..=8000")?;
+        let parity_fits = self.parity_percent <= 100;
+        check("parity_percent", of, parity_fits, "more than 100")?;
+        let count = self.rungs.len();
+        check("rungs", of, count <= MAX_RUNGS, "too many")?;
+        for (index, rung) in self.rungs.iter().enumerate() {
+            let of = format!("{of}/{}", rung.name);
+            check_name("name", &of, &rung.name)?;
+            let twice = self.rungs[..index].iter().any(|r| r.name == rung.name);
+            check("name", &of, !twice, "there twice")?;
+            rung.validate(&of)?;
+        }
+        Ok(())
+    }
+}
+
+impl Rung {
+    fn validate(&self, of: &str) -> Result<(), CatalogueError> {
+        check_name("codec_string", of, &self.codec_string)?;
+        check("bitrate", of, self.bitrate <= MAX_BITRATE, "too large")?;
+        let rate = "not above 0 and at most 1000 a second";
+        check("rate", of, self.rate.is_valid(), rate)?;
+        let interval = (1..=MAX_KEY_INTERVAL).contains(&self.key_interval);
+        check("key_interval", of, interval, "not in 1..=100000")?;
+        let bounded = |value: Option<u32>, most| value.is_none_or(|v| (1..=most).contains(&v));
+        let (width, height) = (self.width, self.height);
+        check("width", of, bounded(width, MAX_PIXELS), "out of bounds")?;
+        check("height", of, bounded(height, MAX_PIXELS), "out of bounds")?;
+        let (rate, channels) = (self.sample_rate, self.channels);
+        check("sample_rate", of, bounded(rate, 768_000), "out of bounds")?;
+        check("channels", of, bounded(channels, 255), "out of bounds")
+    }
+}
+
+fn check(
+    field: &'static str,
+    of: &str,
+    holds: bool,
+    problem: &'static str,
+) -> Result<(), CatalogueError> {
+    if holds {
+        return Ok(());
+    }
+    let of = of.to_owned();
+    Err(CatalogueError::Field { field, of, problem })
+}
+
+fn check_name(field: &'static str, of: &str, text: &str) -> Result<(), CatalogueError> {
+    check(field, of, !text.is_empty(), "empty")?;
+    check(field, of, text.len() <= MAX_TEXT, "longer than 64 octets")
+}
+
+mod bits_per_second {
+    use namecast_units::Bitrate;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde fixes the signature"
+    )]
+    pub(super) fn serialize<S: Serializer>(rate: &Bitrate, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(rate.as_bps())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Bitrate, D::Error> {
+        u64::deserialize(from).map(Bitrate::bps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn catalogue() -> Catalogue {
+        let rung = Rung {
+            name: "1M".to_owned(),
+            bitrate: Bitrate::mbps(1),
+            width: Some(640),
+            height: Some(360),
+            rate: SampleRate::new(30, 1),
+            key_interval: 30,
+            codec_string: "avc1.42E01E".to_owned(),
+            sample_rate: None,
+            channels: None,
+        };
+        let stream = StreamInfo {
+            name: "video".to_owned(),
+            kind: StreamKind::Video,
+            codec: "h264".to_owned(),
+            rungs: vec![rung],
+            segment_size: 1_000,
+            parity_percent: 20,
+        };
+        Catalogue {
+            version: 12,
+            streams: vec![stream],
+            signer: "/demo/KEY/%01".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_json_is_that_of_the_format() {
+        let json = String::from_utf8(catalogue().encode().unwrap()).unwrap();
+        let expected = r#"{"version":12,"streams":[{"name":"video","kind":"video","codec":"h264","rungs":[{"name":"1M","bitrate":1000000,"width":640,"height":360,"rate":{"num":30,"den":1},"key_interval":30,"codec_string":"avc1.42E01E"}],"segment_size":1000,"parity_percent":20}],"signer":"/demo/KEY/%01"}"#;
+        assert_eq!(json, expected);
+        assert_eq!(Catalogue::decode(json.as_bytes()).unwrap(), catalogue());
+    }
+
+    #[test]
+    fn what_later_versions_add_is_ignored() {
+        let json = String::from_utf8(catalogue().encode().unwrap()).unwrap();
+        let json = json
+            .replace("\"version\"", "\"new\":[{}],\"version\"")
+            .replace("\"kind\":\"video\"", "\"kind\":\"smell\",\"more\":1");
+        let read = Catalogue::decode(json.as_bytes()).unwrap();
+        assert_eq!(read.streams[0].kind, StreamKind::Other);
+        assert_eq!(read.streams[0].rungs, catalogue().streams[0].rungs);
+    }
+
+    #[test]
+    fn each_bound_is_checked_and_named() {
+        type Change = fn(&mut Catalogue);
+        let changes: [(&str, Change); 19] = [
+            ("signer", |c| c.signer = "x".repeat(1_025)),
+            ("streams", |c| c.streams = vec![c.streams[0].clone(); 9]),
+            ("name", |c| c.streams[0].name = String::new()),
+            ("name", |c| c.streams[0].name = "x".repeat(65)),
+            ("name", |c| c.streams[0].name = "KEY".to_owned()),
+            ("name", |c| c.streams[0].name = "catalogue".to_owned()),
+            ("name", |c| c.streams = vec![c.streams[0].clone(); 2]),
+            ("codec", |c| c.streams[0].codec = String::new()),
+            ("segment_size", |c| c.streams[0].segment_size = 255),
+            ("segment_size", |c| c.streams[0].segment_size = 8_001),
+            ("parity_percent", |c| c.streams[0].parity_percent = 101),
+            ("name", |c| {
+                c.streams[0].rungs = vec![c.streams[0].rungs[0].clone(); 2];
+            }),
+            ("bitrate", |c| {
+                c.streams[0].rungs[0].bitrate = Bitrate::mbps(10_001);
+            }),
+            ("rate", |c| {
+                c.streams[0].rungs[0].rate = SampleRate::new(0, 1);
+            }),
+            ("rate", |c| {
+                c.streams[0].rungs[0].rate = SampleRate::new(1, 0);
+            }),
+            ("rate", |c| {
+                c.streams[0].rungs[0].rate = SampleRate::new(1_001, 1);
+            }),
+            ("key_interval", |c| c.streams[0].rungs[0].key_interval = 0),
+            ("width", |c| c.streams[0].rungs[0].width = Some(0)),
+            ("channels", |c| c.streams[0].rungs[0].channels = Some(256)),
+        ];
+        for (index, (expected, change)) in changes.into_iter().enumerate() {
+            let mut changed = catalogue();
+            change(&mut changed);
+            match changed.validate() {
+                Err(CatalogueError::Field { field, .. }) => assert_eq!(field, expected, "{index}"),
+                other => panic!("{index}: {other:?}"),
+            }
+            // What is refused when written is refused when read.
+            let json = serde_json::to_vec(&changed).unwrap();
+            assert!(Catalogue::decode(&json).is_err(), "{index}");
+        }
+    }
+
+    #[test]
+    fn a_huge_or_deep_catalogue_is_refused() {
+        let huge = vec![b' '; MAX_CATALOGUE_SIZE + 1];
+        assert!(matches!(
+            Catalogue::decode(&huge),
+            Err(CatalogueError::TooLarge(65_537))
+        ));
+        let deep = "[".repeat(60_000);
+        assert!(Catalogue::decode(deep.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn periods_are_those_of_the_rate() {
+        assert_eq!(
+            SampleRate::new(30, 1).period(),
+            Duration::from_nanos(33_333_333)
+        );
+        assert_eq!(SampleRate::new(50, 1).period(), Duration::from_millis(20));
+        assert_eq!(
+            SampleRate::new(30_000, 1_001).period(),
+            Duration::from_nanos(33_366_666)
+        );
+    }
+
+    /// 29.97 a second counts as 30: 100.5 s after the epoch that is 3 015.
+    #[test]
+    fn a_sequence_starts_where_the_clock_says() {
+        let rate = SampleRate::new(30_000, 1_001);
+        let after = |millis| SEQUENCE_EPOCH + Duration::from_millis(millis);
+        assert_eq!(rate.first_sequence(after(100_500)), 3_015);
+        assert_eq!(rate.first_sequence(SEQUENCE_EPOCH), 0);
+        assert_eq!(rate.first_sequence(Timestamp::from_micros(5)), 0);
+        let end = Timestamp::from_micros(u64::MAX);
+        assert!(SampleRate::new(u32::MAX, 1).first_sequence(end) > 0);
+    }
+
+    /// A publisher that ran for `n` periods used `n` numbers; the next one starts beyond them.
+    #[test]
+    fn a_restarted_publisher_reuses_no_sequence_number() {
+        for rate in [
+            SampleRate::new(30, 1),
+            SampleRate::new(30_000, 1_001),
+            SampleRate::new(50, 1),
+        ] {
+            for samples in [1_u32, 7, 1_000, 100_000] {
+                let start = SEQUENCE_EPOCH + Duration::from_micros(987_654_321);
+                let restart = start + rate.period() * samples + Duration::from_millis(1);
+                let used =
+                    rate.first_sequence(start)..rate.first_sequence(start) + u64::from(samples);
+                let next = rate.first_sequence(restart);
+                assert!(next >= used.end, "{rate:?} {samples}: {next} in {used:?}");
+            }
+        }
+    }
+}

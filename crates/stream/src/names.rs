@@ -1,0 +1,314 @@
+//! Names of everything in a published stream: `docs/stream-format.md`, section "Names".
+
+use namecast_packet::{Component, Name, tlv};
+
+/// Keyword under which metadata is found.
+pub const METADATA: &str = "metadata";
+/// Keyword under which a rung's newest sample is found.
+pub const LATEST: &str = "latest";
+/// Component before a catalogue's version; no stream may have this name.
+pub const CATALOGUE: &str = "catalogue";
+/// Component before a key's identifier; no stream may have this name.
+pub const KEY: &str = "KEY";
+
+/// Whether a sample stands alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SampleClass {
+    /// Decodes by itself: key frames, every audio packet.
+    Key,
+    /// Needs the samples before it, back to the last key sample.
+    Delta,
+}
+
+impl SampleClass {
+    /// Both classes, key first.
+    pub const ALL: [Self; 2] = [Self::Key, Self::Delta];
+
+    /// The class's name component.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Delta => "delta",
+        }
+    }
+
+    /// 0 for key, 1 for delta: for tables with an entry per class.
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Key => 0,
+            Self::Delta => 1,
+        }
+    }
+}
+
+/// What a segment holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SegmentKind {
+    /// A share of the sample; number 0 is the lead.
+    Data,
+    /// A Reed–Solomon shard.
+    Parity,
+}
+
+impl SegmentKind {
+    /// The kind's name component.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::Parity => "parity",
+        }
+    }
+}
+
+/// One segment within its rung.
+///
+/// Ordered by class, sequence, kind and index, so that a sample's segments stand together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentId {
+    /// Key or delta.
+    pub class: SampleClass,
+    /// Number of the sample in its class.
+    pub sequence: u64,
+    /// Data or parity.
+    pub kind: SegmentKind,
+    /// Number of the segment among those of its kind, from 0.
+    pub index: u64,
+}
+
+impl SegmentId {
+    /// The segment that carries the signature and the digests of the sample's others.
+    pub const fn lead(class: SampleClass, sequence: u64) -> Self {
+        Self {
+            class,
+            sequence,
+            kind: SegmentKind::Data,
+            index: 0,
+        }
+    }
+
+    /// Whether this is a sample's lead segment.
+    pub fn is_lead(&self) -> bool {
+        self.kind == SegmentKind::Data && self.index == 0
+    }
+}
+
+/// Names under the root that was published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamNames {
+    root: Name,
+}
+
+impl StreamNames {
+    /// Names under `root`, such as `/demo`.
+    pub const fn new(root: Name) -> Self {
+        Self { root }
+    }
+
+    /// The name that was published.
+    pub const fn root(&self) -> &Name {
+        &self.root
+    }
+
+    /// What a consumer asks for to learn everything else, with CanBePrefix and MustBeFresh.
+    pub fn metadata(&self) -> Name {
+        self.root.builder().keyword(METADATA).finish()
+    }
+
+    /// Name of metadata that was made at `micros` since 1970.
+    pub fn metadata_version(&self, micros: u64) -> Name {
+        versioned(&self.metadata(), micros)
+    }
+
+    /// Name of catalogue `version`, without segment number: what metadata names.
+    pub fn catalogue(&self, version: u64) -> Name {
+        let name = self.root.builder().generic(CATALOGUE);
+        name.version(version).finish()
+    }
+
+    /// Name of one segment of catalogue `version`.
+    pub fn catalogue_segment(&self, version: u64, segment: u64) -> Name {
+        let name = self.root.builder().generic(CATALOGUE);
+        name.version(version).segment(segment).finish()
+    }
+
+    /// Names in rung `rung` of stream `stream`.
+    pub fn rung(&self, stream: &str, rung: &str) -> RungNames {
+        RungNames::new(self.root.builder().generic(stream).generic(rung).finish())
+    }
+}
+
+/// Names in one rung.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RungNames {
+    prefix: Name,
+    components: usize,
+}
+
+impl RungNames {
+    /// Names under `prefix`, which is `/<root>/<stream>/<rung>`.
+    pub fn new(prefix: Name) -> Self {
+        let components = prefix.len();
+        Self { prefix, components }
+    }
+
+    /// The rung's own name.
+    pub const fn prefix(&self) -> &Name {
+        &self.prefix
+    }
+
+    /// What to ask for to learn the newest sample, with CanBePrefix and MustBeFresh.
+    pub fn latest(&self) -> Name {
+        self.prefix.builder().keyword(LATEST).finish()
+    }
+
+    /// Name of newest-sample Data that was made at `micros` since 1970.
+    pub fn latest_version(&self, micros: u64) -> Name {
+        versioned(&self.latest(), micros)
+    }
+
+    /// Name of one segment.
+    pub fn segment(&self, id: SegmentId) -> Name {
+        self.prefix
+            .builder()
+            .generic(id.class.word())
+            .sequence(id.sequence)
+            .generic(id.kind.word())
+            .segment(id.index)
+            .finish()
+    }
+
+    /// The segment that `name` is the exact name of; `None` if it is not one of this rung's.
+    ///
+    /// The inverse of [`segment`](Self::segment): numbers in a longer form than needed are no segment's name.
+    pub fn parse(&self, name: &Name) -> Option<SegmentId> {
+        if !self.prefix.is_prefix_of(name) {
+            return None;
+        }
+        let mut rest = name.components().skip(self.components);
+        let class = rest.next()?;
+        let id = SegmentId {
+            class: SampleClass::ALL
+                .into_iter()
+                .find(|known| Component::generic(known.word()) == class)?,
+            sequence: number(rest.next()?, Component::SEQUENCE)?,
+            kind: kind(rest.next()?)?,
+            index: number(rest.next()?, Component::SEGMENT)?,
+        };
+        rest.next().is_none().then_some(id)
+    }
+}
+
+fn kind(component: Component<'_>) -> Option<SegmentKind> {
+    [SegmentKind::Data, SegmentKind::Parity]
+        .into_iter()
+        .find(|known| Component::generic(known.word()) == component)
+}
+
+fn number(component: Component<'_>, kind: u16) -> Option<u64> {
+    component
+        .number_of(kind)
+        .filter(|&number| tlv::number_size(number) == component.value.len())
+}
+
+fn versioned(name: &Name, version: u64) -> Name {
+    name.builder().version(version).segment(0).finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use namecast_units::Random;
+
+    use super::*;
+
+    fn rung() -> RungNames {
+        StreamNames::new("/demo".parse().unwrap()).rung("video", "3M")
+    }
+
+    #[test]
+    fn names_are_those_of_the_format() {
+        let names = StreamNames::new("/demo".parse().unwrap());
+        assert_eq!(names.metadata().to_string(), "/demo/32=metadata");
+        assert_eq!(
+            names.metadata_version(7).to_string(),
+            "/demo/32=metadata/v=7/seg=0"
+        );
+        assert_eq!(names.catalogue(3).to_string(), "/demo/catalogue/v=3");
+        assert_eq!(
+            names.catalogue_segment(3, 1).to_string(),
+            "/demo/catalogue/v=3/seg=1"
+        );
+        assert_eq!(rung().latest().to_string(), "/demo/video/3M/32=latest");
+        assert_eq!(
+            rung().latest_version(9).to_string(),
+            "/demo/video/3M/32=latest/v=9/seg=0"
+        );
+        let id = SegmentId {
+            class: SampleClass::Delta,
+            sequence: 258,
+            kind: SegmentKind::Parity,
+            index: 2,
+        };
+        let name = rung().segment(id);
+        assert_eq!(
+            name.to_string(),
+            "/demo/video/3M/delta/seq=258/parity/seg=2"
+        );
+        let lead = rung().segment(SegmentId::lead(SampleClass::Key, 0));
+        assert_eq!(lead.to_string(), "/demo/video/3M/key/seq=0/data/seg=0");
+    }
+
+    #[test]
+    fn every_segment_parses_back() {
+        let mut random = Random::from_seed(5);
+        for _ in 0..1_000 {
+            let id = SegmentId {
+                class: SampleClass::ALL[usize::from(random.chance(0.5))],
+                sequence: random.next_u64() >> random.below(64),
+                kind: [SegmentKind::Data, SegmentKind::Parity][usize::from(random.chance(0.5))],
+                index: random.next_u64() >> random.below(64),
+            };
+            assert_eq!(rung().parse(&rung().segment(id)), Some(id));
+        }
+    }
+
+    #[test]
+    fn no_other_name_is_a_segment() {
+        let parse = |name: &str| rung().parse(&name.parse().unwrap());
+        assert!(parse("/demo/video/3M/key/seq=1/data/seg=0").is_some());
+        for wrong in [
+            "/demo/video/3M",
+            "/demo/video/3M/key/seq=1/data",
+            "/demo/video/3M/key/seq=1/data/seg=0/more",
+            "/demo/video/1M/key/seq=1/data/seg=0",
+            "/demo/video/3M/none/seq=1/data/seg=0",
+            "/demo/video/3M/32=key/seq=1/data/seg=0",
+            "/demo/video/3M/key/v=1/data/seg=0",
+            "/demo/video/3M/key/seq=1/other/seg=0",
+            "/demo/video/3M/key/seq=1/data/seq=0",
+            // One in two octets: not the shortest form.
+            "/demo/video/3M/key/58=%00%01/data/seg=0",
+            "/demo/video/3M/32=latest/v=1/seg=0",
+        ] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn segments_of_a_sample_stand_together_in_order() {
+        let id = |sequence, kind, index| SegmentId {
+            class: SampleClass::Key,
+            sequence,
+            kind,
+            index,
+        };
+        let sorted = [
+            id(4, SegmentKind::Parity, 9),
+            id(5, SegmentKind::Data, 0),
+            id(5, SegmentKind::Data, 7),
+            id(5, SegmentKind::Parity, 0),
+            id(6, SegmentKind::Data, 0),
+            SegmentId::lead(SampleClass::Delta, 0),
+        ];
+        assert!(sorted.is_sorted());
+    }
+}

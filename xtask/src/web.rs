@@ -130,8 +130,8 @@ pub(crate) fn build_page(root: &Path) -> Result<()> {
     let mut inputs = Vec::new();
     for entry in fs::read_dir(&web).context("cannot read web/")? {
         let entry = entry?;
-        // What is made here, or installed according to the lock file, which is an input itself.
-        if !["dist", "node_modules"]
+        // What is made here, installed according to the lock file (an input itself), or never bundled.
+        if !["dist", "node_modules", "test", "e2e"]
             .iter()
             .any(|made| entry.file_name() == *made)
         {

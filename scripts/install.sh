@@ -2,7 +2,7 @@
 # Installs what is needed and missing, in one line each; quiet when everything is there.
 #
 #   scripts/install.sh demo    ffmpeg, a C compiler, a WebAssembly toolchain, the page's npm packages
-#   scripts/install.sh test    the same, and Chromium
+#   scripts/install.sh test    the same, Chromium, rustfmt and clippy
 #   scripts/install.sh wasm    the WebAssembly toolchain
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -77,6 +77,14 @@ wasm() {
   esac
 }
 
+# rustup's minimal profile leaves these out.
+rust_components() {
+  cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 && return
+  say "rustfmt and clippy by rustup"
+  timeout --kill-after=2 "$((RUSTUP_SECONDS * 6))" rustup component add rustfmt clippy >/dev/null 2>&1 </dev/null ||
+    fail "could not add rustfmt and clippy: install them, then start again"
+}
+
 npm_packages() {
   [ -f web/package-lock.json ] || return 0
   # npm writes this file last, so an interrupted installation is taken up again.
@@ -95,6 +103,7 @@ case ${1:-} in
     ;;
   test)
     command_packages cc=build-essential ffmpeg=ffmpeg chromium=chromium
+    rust_components
     wasm
     npm_packages
     ;;

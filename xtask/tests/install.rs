@@ -23,8 +23,11 @@ esac"#;
 const DPKG_QUERY: &str = r#"
 [ -e "$STATE/debian" ] || exit 1
 printf 'installed\ninstalled\ninstalled\ninstalled\n'"#;
+/// Knows no package while `$STATE/stale` is there.
 const APT_GET: &str = r#"
 echo "apt-get $*" >> "$STATE/log"
+[ "$1" != update ] || exec rm "$STATE/stale"
+[ ! -e "$STATE/stale" ] || exit 100
 : > "$STATE/debian""#;
 const SUDO: &str = r#"exec "$@""#;
 
@@ -129,6 +132,14 @@ fn debian_steps_in_where_rustup_refuses_or_hangs() {
         assert_eq!(machine.install(), [ADD, APT], "{behaviour}");
         assert_eq!(machine.toolchain(), "debian");
     }
+}
+
+#[test]
+fn stale_package_lists_are_mended_by_one_update() {
+    let machine = Machine::new("stale", "refuses");
+    fs::write(machine.state.join("stale"), "").unwrap();
+    assert_eq!(machine.install(), [ADD, APT, "apt-get update", APT]);
+    assert_eq!(machine.toolchain(), "debian");
 }
 
 #[test]

@@ -31,7 +31,9 @@ const WALKS: [&str; 11] = [
 /// A file is not Rust.
 pub(crate) fn check(files: &[&SourceFile]) -> Result<Vec<Finding>> {
     let mut scanned = Vec::new();
-    let mut types: BTreeSet<String> = ["HashMap", "HashSet"].map(str::to_owned).into();
+    let mut types: BTreeSet<String> = ["HashMap", "HashSet", "HashTable"]
+        .map(str::to_owned)
+        .into();
     for file in files {
         let tokens = file.tokens()?;
         types.extend(aliases(&tokens));
@@ -67,7 +69,8 @@ fn aliases(tokens: &[Token]) -> Vec<String> {
                 .iter()
                 .position(|token| token.text == ";")
                 .unwrap_or(rest.len());
-            let is_map = |token: &Token| token.text == "HashMap" || token.text == "HashSet";
+            let is_map =
+                |token: &Token| matches!(token.text.as_str(), "HashMap" | "HashSet" | "HashTable");
             let equals = rest[..end]
                 .iter()
                 .position(|token| token.text == "=")
@@ -208,6 +211,15 @@ mod tests {
             "fn f(map: &'a Fast<u8>) { map.keys() }",
         ]);
         assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn bare_tables_are_hash_maps_too() {
+        let table = "struct Index { index: HashTable<usize> }\n";
+        let found = findings(&[&format!("{table}fn f() {{ self.index.iter() }}")]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let look_up = "fn f() { self.index.iter_hash(hash); self.index.find(hash, same) }";
+        assert_eq!(findings(&[&format!("{table}{look_up}")]), [""; 0]);
     }
 
     #[test]

@@ -9,17 +9,19 @@ use cargo_metadata::{CargoOpt, MetadataCommand};
 use super::layers;
 use super::source::SourceFile;
 
-/// What is made, installed or foreign: nobody here wrote it.
-const SKIPPED_DIRECTORIES: [&str; 8] = [
+/// Directories of what is made, installed or foreign: nobody here wrote it. By name, wherever they are.
+const SKIPPED_NAMES: [&str; 7] = [
     ".git",
-    "target",
-    "node_modules",
-    "dist",
-    "wasm",
-    "vectors",
-    "corpus",
     "artifacts",
+    "corpus",
+    "dist",
+    "node_modules",
+    "target",
+    "vectors",
 ];
+
+/// The same, by path: the generated JavaScript module.
+const SKIPPED_PATHS: [&str; 1] = ["web/src/wasm"];
 
 /// Kinds of files that hold text of ours.
 const TEXT_EXTENSIONS: [&str; 11] = [
@@ -137,7 +139,9 @@ fn read_files(root: &Path, directory: &Path, files: &mut Vec<SourceFile>) -> Res
         let (path, kind) = (entry.path(), entry.file_type()?);
         let name = entry.file_name().to_string_lossy().into_owned();
         if kind.is_dir() {
-            if !SKIPPED_DIRECTORIES.contains(&name.as_str()) {
+            let inside = relative(root, &path)?;
+            if !SKIPPED_NAMES.contains(&name.as_str()) && !SKIPPED_PATHS.contains(&inside.as_str())
+            {
                 read_files(root, &path, files)?;
             }
             continue;

@@ -246,14 +246,19 @@ impl DataBuilder {
         self
     }
 
-    /// Lets caches call the packet fresh for `period` (whole milliseconds).
-    pub const fn freshness(mut self, period: Duration) -> Self {
-        self.meta.freshness = period;
+    /// Lets caches call the packet fresh for `period`, cut to whole milliseconds.
+    pub fn freshness(mut self, period: Duration) -> Self {
+        let millis = u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
+        self.meta.freshness = Duration::from_millis(millis);
         self
     }
 
-    /// Announces the last component of this packet's series; `id` must have one component.
+    /// Announces the last component of this packet's series.
+    ///
+    /// # Panics
+    /// If `id` does not have exactly one component.
     pub fn final_block(mut self, id: Name) -> Self {
+        assert_eq!(id.len(), 1, "FinalBlockId holds one component");
         self.meta.final_block = Some(id);
         self
     }

@@ -134,7 +134,7 @@ impl LpPacket {
         }
         let whole = reader.only("LpPacket", LP_PACKET)?;
         let mut packet = Self::default();
-        let mut last = 0;
+        let (mut last, mut index_at) = (0, wire.len());
         let mut reader = Reader::within(&wire, whole.value);
         while let Some(field) = reader.element("LpPacket")? {
             let out_of_order = packet.fragment.is_some()
@@ -145,8 +145,12 @@ impl LpPacket {
             }
             packet.decode_field(&wire, &field)?;
             last = field.element_type;
+            if last == FRAGMENT_INDEX {
+                index_at = field.start;
+            }
         }
-        packet.check_fragmentation(&wire)?;
+        packet.check_fragmentation(&wire, index_at)?;
+        packet.check_nack(&wire)?;
         Ok(packet)
     }
 
@@ -182,14 +186,35 @@ impl LpPacket {
         Ok(())
     }
 
-    fn check_fragmentation(&self, wire: &Bytes) -> Result<(), DecodeError> {
-        let error = |field, problem| Err(DecodeError::new(field, wire.len(), problem));
+    /// `index_at` is where FragIndex stands.
+    fn check_fragmentation(&self, wire: &Bytes, index_at: usize) -> Result<(), DecodeError> {
         let count = self.fragment_count.unwrap_or(1);
         if self.fragment_index >= count {
-            return error("FragIndex", Problem::ValueOutOfRange);
+            return Err(DecodeError::new(
+                "FragIndex",
+                index_at,
+                Problem::ValueOutOfRange,
+            ));
         }
         if count > 1 && self.sequence.is_none() {
-            return error("Sequence", Problem::Missing);
+            return Err(DecodeError::new("Sequence", wire.len(), Problem::Missing));
+        }
+        Ok(())
+    }
+
+    /// Only Interests come back: a Nack in front of Data is refused. What a later piece belongs to cannot be seen here.
+    fn check_nack(&self, wire: &Bytes) -> Result<(), DecodeError> {
+        let Some(fragment) = self.fragment.as_ref().filter(|_| self.fragment_index == 0) else {
+            return Ok(());
+        };
+        let is_data = Reader::new(fragment).peek_type("Fragment") == Ok(tlv::DATA);
+        if self.nack.is_some() && is_data {
+            let at = wire.len() - fragment.len();
+            return Err(DecodeError::new(
+                "Nack",
+                at,
+                Problem::UnexpectedType(tlv::DATA),
+            ));
         }
         Ok(())
     }
@@ -277,22 +302,23 @@ impl LpPacket {
 
 /// A Nack without a reason, as NDNts sends it, is one for no reason.
 fn decode_nack(wire: &Bytes, nack: &Element) -> Result<NackReason, DecodeError> {
+    let mut reason = NackReason::None;
     let reader = Reader::within(wire, nack.value.clone());
     let mut fields = tlv::Fields::new(reader, "Nack", &[NACK_REASON]);
-    let reason = fields.field()?;
-    let reason = reason
-        .map(|field| field.number("NackReason", wire))
-        .transpose()?;
-    Ok(reason.map_or(NackReason::None, NackReason::from))
+    while let Some(field) = fields.field()? {
+        reason = field.number("NackReason", wire)?.into();
+    }
+    Ok(reason)
 }
 
 fn decode_cache_policy(wire: &Bytes, policy: &Element) -> Result<u64, DecodeError> {
+    let mut number = None;
     let reader = Reader::within(wire, policy.value.clone());
     let mut fields = tlv::Fields::new(reader, "CachePolicy", &[CACHE_POLICY_TYPE]);
-    match fields.field()? {
-        Some(field) => field.number("CachePolicyType", wire),
-        None => Err(policy.error("CachePolicyType", Problem::Missing)),
+    while let Some(field) = fields.field()? {
+        number = Some(field.number("CachePolicyType", wire)?);
     }
+    number.ok_or(policy.error("CachePolicyType", Problem::Missing))
 }
 
 /// Whether a header field that is not known may be ignored: NDNLPv2, and all known implementations.

@@ -328,7 +328,11 @@ pub struct NameBuilder {
 
 impl NameBuilder {
     /// Appends a component.
+    ///
+    /// # Panics
+    /// If its type is 0, which no component can have.
     pub fn component(mut self, component: Component<'_>) -> Self {
+        assert_ne!(component.kind, 0, "component types begin with 1");
         self.value
             .element(u32::from(component.kind), component.value);
         self
@@ -428,8 +432,8 @@ fn parse_component(name: NameBuilder, segment: &str) -> Result<NameBuilder, &'st
         );
     }
     if let Some(&(kind, _)) = NUMBERED.iter().find(|(_, known)| *known == word) {
-        let number = text.parse().map_err(|_| "not a decimal number")?;
-        return Ok(name.number(kind, number));
+        let number = text.parse().ok().filter(|_| !text.starts_with('+'));
+        return Ok(name.number(kind, number.ok_or("not a decimal number")?));
     }
     match word.parse::<u16>() {
         Ok(kind) if kind > 0 && !word.starts_with(['0', '+']) => {
@@ -513,6 +517,9 @@ mod tests {
             "/0=a",
             "/65536=a",
             "/seg=x",
+            "/seg=+1",
+            "/seg=18446744073709551616",
+            "/=a",
             "/1=short",
             "/sha256digest=00",
             "/08=a",

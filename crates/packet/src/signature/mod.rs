@@ -184,10 +184,8 @@ fn decode_key_locator(wire: &Bytes, element: &Element) -> Result<KeyLocator, Dec
     };
     let locator = match field.element_type {
         tlv::NAME => KeyLocator::Name(Name::from_element(wire, &field)?),
-        _ => {
-            let digest: [u8; 32] = field.array("KeyDigest", wire)?;
-            KeyLocator::Digest(Bytes::copy_from_slice(&digest))
-        }
+        // Of any length, as one that is no SHA-256 digest harms nobody: it fits no key.
+        _ => KeyLocator::Digest(wire.slice(field.value)),
     };
     match fields.field()? {
         None => Ok(locator),

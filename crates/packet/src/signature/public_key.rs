@@ -121,3 +121,62 @@ impl Verifier for PublicKey {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signature::{Ed25519Signer, KeyLocator, KeyPair as _, Signer as _};
+
+    #[test]
+    fn other_curves_and_algorithms_are_told_from_malformed_keys() {
+        // secp384r1 and X25519, by their object identifiers; then an Ed25519 key one octet short.
+        let p384 = [0x06, 0x05, 0x2B, 0x81, 0x04, 0x00, 0x22];
+        let ec = [0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01];
+        let other_curve = [
+            &[0x30, 0x16, 0x30, 0x10],
+            &ec[..],
+            &p384,
+            &[0x03, 0x02, 0x00, 0x04],
+        ];
+        assert_eq!(
+            PublicKey::from_spki(&other_curve.concat()),
+            Err(KeyError::Unsupported)
+        );
+        let mut x25519 = vec![
+            0x30, 0x2A, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x6E, 0x03, 0x21, 0,
+        ];
+        x25519.extend([1; 32]);
+        assert_eq!(PublicKey::from_spki(&x25519), Err(KeyError::Unsupported));
+        let mut short = vec![
+            0x30, 0x29, 0x30, 0x05, 0x06, 0x03, 0x2B, 0x65, 0x70, 0x03, 0x20, 0,
+        ];
+        short.extend([1; 31]);
+        assert_eq!(PublicKey::from_spki(&short), Err(KeyError::Malformed));
+        assert_eq!(PublicKey::from_spki(b""), Err(KeyError::Malformed));
+    }
+
+    /// The identity point as a key, and as R with s = 0, satisfies the plain equation for every message.
+    #[test]
+    fn a_key_of_small_order_verifies_nothing() {
+        let mut identity = [0; 32];
+        identity[0] = 1;
+        let key = ed25519_dalek::VerifyingKey::from_bytes(&identity).unwrap();
+        let mut signature = [0; 64];
+        signature[0] = 1;
+        let info = SignatureInfo::new(SignatureType::Ed25519, None);
+        let verdict = PublicKey::Ed25519(key).verify(&info, b"anything", &signature);
+        assert_eq!(verdict, Err(VerifyError::Wrong));
+    }
+
+    #[test]
+    fn signatures_of_any_length_are_judged() {
+        let locator = KeyLocator::Name("/a".parse().unwrap());
+        let signer = Ed25519Signer::from_seed([1; 32], locator);
+        let (key, info) = (signer.public_key(), signer.info());
+        let good = signer.sign(b"portion");
+        assert_eq!(key.verify(&info, b"portion", &good), Ok(()));
+        for bad in [&good[..63], &[&good[..], &[0]].concat(), &[]] {
+            assert_eq!(key.verify(&info, b"portion", bad), Err(VerifyError::Wrong));
+        }
+    }
+}

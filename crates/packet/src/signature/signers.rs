@@ -167,3 +167,61 @@ fn secretly(kind: &str, locator: &KeyLocator, f: &mut fmt::Formatter<'_>) -> fmt
         .field("locator", locator)
         .finish_non_exhaustive()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Name;
+
+    fn octets(hex: &str) -> Vec<u8> {
+        let octet = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+        (0..hex.len()).step_by(2).map(octet).collect()
+    }
+
+    fn locator() -> KeyLocator {
+        KeyLocator::Name(Name::root())
+    }
+
+    /// RFC 6979, section A.2.5, with SHA-256 and the message "sample": r and s, in DER.
+    #[test]
+    fn ecdsa_gives_the_signature_of_the_standard() {
+        let scalar = octets("c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721");
+        let signer = EcdsaSigner::from_scalar(&scalar.try_into().unwrap(), locator()).unwrap();
+        let r = "efd48b2aacb6a8fd1140dd9cd45e81d69d2c877b56aaf991c34d0ea84eaf3716";
+        let s = "f7cb1c942d657c41d436c7a1b6e29f65f3e900dbb9aff4064dc4ab2f843acda8";
+        let der = octets(&format!("3046022100{r}022100{s}"));
+        assert_eq!(signer.sign(b"sample"), der);
+    }
+
+    #[test]
+    fn a_scalar_outside_the_group_is_refused() {
+        for scalar in [[0; 32], [0xFF; 32]] {
+            let error = EcdsaSigner::from_scalar(&scalar, locator()).unwrap_err();
+            assert_eq!(error, KeyError::Malformed);
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_printed() {
+        let seed = [0xAB; 32];
+        let signers: [&dyn fmt::Debug; 3] = [
+            &HmacSigner::new(&seed, locator()),
+            &Ed25519Signer::from_seed(seed, locator()),
+            &EcdsaSigner::from_scalar(&seed, locator()).unwrap(),
+        ];
+        for signer in signers {
+            let printed = format!("{signer:?}").to_lowercase();
+            assert!(
+                !printed.contains("171") && !printed.contains("abab"),
+                "{printed}"
+            );
+        }
+    }
+
+    /// Nodes move their signers between threads.
+    #[test]
+    fn signers_can_be_boxed_and_sent() {
+        let signer: Box<dyn Signer + Send> = Box::new(Ed25519Signer::from_seed([1; 32], locator()));
+        assert_eq!(signer.sign(b"a").len(), 64);
+    }
+}

@@ -1,5 +1,9 @@
 //! Interest packets: NDN Packet Format v0.3, section "Interest Packet".
 
+mod builder;
+
+pub use builder::InterestBuilder;
+
 use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
@@ -10,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::data::{Data, required_name};
 use crate::error::{DecodeError, Problem};
 use crate::name::{Component, Name};
-use crate::signature::{SignatureInfo, Signer, Verifier, VerifyError};
+use crate::signature::{SignatureInfo, Verifier, VerifyError};
 use crate::tlv::{self, Fields, Reader, Writer};
 
 /// Tells one transmission of an Interest from another, so that loops are found.
@@ -64,21 +68,13 @@ impl Interest {
 
     /// Starts an Interest for `name`.
     pub fn builder(name: Name) -> InterestBuilder {
-        InterestBuilder {
-            name,
-            can_be_prefix: false,
-            must_be_fresh: false,
-            forwarding_hint: Vec::new(),
-            lifetime: None,
-            hop_limit: None,
-            parameters: None,
-        }
+        InterestBuilder::new(name)
     }
 
     /// Decodes the Interest that fills `wire` whole.
     ///
-    /// The parameters digest must be there exactly if ApplicationParameters are; whether it is right is for
-    /// [`check_parameters_digest`](Self::check_parameters_digest), as forwarders do not look.
+    /// The parameters digest must be there exactly if ApplicationParameters are, and last if the Interest is signed;
+    /// whether it is right is for [`check_parameters_digest`](Self::check_parameters_digest), as forwarders do not look.
     ///
     /// # Errors
     /// The first violation of the packet format, with field and offset.
@@ -105,15 +101,28 @@ impl Interest {
             signature_value: None,
         };
         interest.decode_fields(fields)?;
-        let digests = interest
-            .name
-            .components()
-            .filter(|component| component.kind == Component::PARAMETERS_DIGEST)
-            .count();
-        if digests != usize::from(interest.parameters.is_some()) {
-            return Err(DecodeError::new("Name", name_at, Problem::ParametersDigest));
-        }
+        interest.check_structure(name_at)?;
         Ok(interest)
+    }
+
+    /// Checks what no element shows by itself: that parameters, signature and digest belong together.
+    fn check_structure(&self, name_at: usize) -> Result<(), DecodeError> {
+        let is_digest = |component: &Component<'_>| component.kind == Component::PARAMETERS_DIGEST;
+        let digests = self.name.components().filter(is_digest).count();
+        if digests != usize::from(self.parameters.is_some()) {
+            return Err(digest_error(name_at));
+        }
+        let missing = |field| Err(DecodeError::new(field, self.wire.len(), Problem::Missing));
+        match (&self.signature_info, &self.signature_value) {
+            (None, None) => Ok(()),
+            (None, Some(_)) => missing("InterestSignatureInfo"),
+            (Some(_), None) => missing("InterestSignatureValue"),
+            (Some(_), Some(_)) if self.parameters.is_none() => missing("ApplicationParameters"),
+            (Some(_), Some(_)) if !self.name.last().is_some_and(|last| is_digest(&last)) => {
+                Err(digest_error(name_at))
+            }
+            (Some(_), Some(_)) => Ok(()),
+        }
     }
 
     fn decode_fields(&mut self, mut fields: Fields<'_>) -> Result<(), DecodeError> {
@@ -279,8 +288,11 @@ impl Interest {
 
     /// Checks that the name's parameters digest is that of the parameters.
     ///
+    /// Refuses also what implementations digest differently: a field that stands out of place behind the parameters is
+    /// covered by the text of the specification, but not by ndn-cxx.
+    ///
     /// # Errors
-    /// [`Problem::ParametersDigest`] if it is not.
+    /// [`Problem::ParametersDigest`] if it is not, or other nodes would not agree.
     pub fn check_parameters_digest(&self) -> Result<(), DecodeError> {
         let Some(parameters) = &self.parameters else {
             return Ok(());
@@ -291,9 +303,25 @@ impl Interest {
             .components()
             .find(|component| component.kind == Component::PARAMETERS_DIGEST);
         match stated {
-            Some(stated) if stated.value == digest.as_slice() => Ok(()),
-            _ => Err(DecodeError::new("Name", 0, Problem::ParametersDigest)),
+            Some(stated) if stated.value == digest.as_slice() && self.is_tail_in_order() => Ok(()),
+            _ => Err(digest_error(self.wire.len() - self.value_length())),
         }
+    }
+
+    /// Whether the fields from ApplicationParameters on are those that decoding took: ascending, as their types are.
+    fn is_tail_in_order(&self) -> bool {
+        let start = self.parameters.clone().map_or(self.wire.len(), |p| p.start);
+        let mut reader = Reader::within(&self.wire, start..self.wire.len());
+        let mut last = 0;
+        while let Ok(Some(element)) = reader.element("Interest") {
+            if ORDER.contains(&element.element_type) {
+                if element.element_type <= last {
+                    return false;
+                }
+                last = element.element_type;
+            }
+        }
+        true
     }
 
     /// The octets that the Interest's signature covers: the name's components but the parameters digest, then
@@ -319,6 +347,12 @@ impl Interest {
         verifier.verify(info, &self.signed_portion(), &value)
     }
 
+    /// Octets of the packet's TLV-VALUE.
+    fn value_length(&self) -> usize {
+        let whole = Reader::new(&self.wire).only("Interest", tlv::INTEREST);
+        whole.expect("decoded before").value.len()
+    }
+
     fn value_of(&self, whole: Range<usize>) -> Bytes {
         let element = Reader::within(&self.wire, whole)
             .element("Interest")
@@ -326,6 +360,10 @@ impl Interest {
             .expect("an element is not empty");
         self.wire.slice(element.value)
     }
+}
+
+const fn digest_error(name_at: usize) -> DecodeError {
+    DecodeError::new("Name", name_at, Problem::ParametersDigest)
 }
 
 fn decode_hint(wire: &Bytes, mut reader: Reader<'_>) -> Result<Vec<Name>, DecodeError> {
@@ -347,124 +385,14 @@ fn decode_hint(wire: &Bytes, mut reader: Reader<'_>) -> Result<Vec<Name>, Decode
 }
 
 fn name_without_digest(name: &Name) -> Name {
+    let is_kept = |component: &Component<'_>| component.kind != Component::PARAMETERS_DIGEST;
+    if name.components().all(|component| is_kept(&component)) {
+        return name.clone();
+    }
     name.components()
-        .filter(|component| component.kind != Component::PARAMETERS_DIGEST)
+        .filter(is_kept)
         .fold(Name::root().builder(), |name, component| {
             name.component(component)
         })
         .finish()
-}
-
-/// Puts an [`Interest`] together.
-#[derive(Clone, Debug)]
-pub struct InterestBuilder {
-    name: Name,
-    can_be_prefix: bool,
-    must_be_fresh: bool,
-    forwarding_hint: Vec<Name>,
-    lifetime: Option<Duration>,
-    hop_limit: Option<u8>,
-    parameters: Option<Bytes>,
-}
-
-impl InterestBuilder {
-    /// Lets Data with a longer name answer.
-    pub const fn can_be_prefix(mut self) -> Self {
-        self.can_be_prefix = true;
-        self
-    }
-
-    /// Lets caches answer with fresh Data only.
-    pub const fn must_be_fresh(mut self) -> Self {
-        self.must_be_fresh = true;
-        self
-    }
-
-    /// Adds a name whose routes to follow instead of the Interest's own.
-    pub fn forwarding_hint(mut self, delegation: Name) -> Self {
-        self.forwarding_hint.push(delegation);
-        self
-    }
-
-    /// How long the Interest stays pending (whole milliseconds).
-    pub const fn lifetime(mut self, lifetime: Duration) -> Self {
-        self.lifetime = Some(lifetime);
-        self
-    }
-
-    /// How many nodes may receive the Interest.
-    pub const fn hop_limit(mut self, hops: u8) -> Self {
-        self.hop_limit = Some(hops);
-        self
-    }
-
-    /// Sets ApplicationParameters; their digest becomes the name's last component.
-    pub fn parameters(mut self, parameters: impl Into<Bytes>) -> Self {
-        self.parameters = Some(parameters.into());
-        self
-    }
-
-    /// Encodes the Interest for one transmission.
-    pub fn build(self, nonce: Nonce) -> Interest {
-        let mut tail = Writer::default();
-        if let Some(parameters) = &self.parameters {
-            tail.element(tlv::APPLICATION_PARAMETERS, parameters);
-        }
-        self.finish(nonce, &tail)
-    }
-
-    /// Signs the Interest with `signer` and encodes it. `info` is the signer's, to which the caller has added what
-    /// protects against replay: SignatureNonce, SignatureTime or SignatureSeqNum.
-    pub fn sign(mut self, nonce: Nonce, signer: &dyn Signer, info: &SignatureInfo) -> Interest {
-        self.name = name_without_digest(&self.name);
-        let parameters = self.parameters.get_or_insert_with(Bytes::new);
-        let mut tail = Writer::default();
-        tail.element(tlv::APPLICATION_PARAMETERS, parameters);
-        info.encode(tlv::INTEREST_SIGNATURE_INFO, &mut tail);
-        let mut portion = self.name.value().to_vec();
-        portion.extend_from_slice(tail.as_slice());
-        tail.element(tlv::INTEREST_SIGNATURE_VALUE, &signer.sign(&portion));
-        self.finish(nonce, &tail)
-    }
-
-    /// Encodes the Interest; `tail` holds everything from ApplicationParameters on.
-    fn finish(self, nonce: Nonce, tail: &Writer) -> Interest {
-        let name = if tail.is_empty() {
-            self.name
-        } else {
-            let digest = Sha256::digest(tail.as_slice());
-            name_without_digest(&self.name).child(Component {
-                kind: Component::PARAMETERS_DIGEST,
-                value: &digest,
-            })
-        };
-        let mut wire = Writer::with_capacity(name.value().len() + tail.len() + 40);
-        wire.nested(tlv::INTEREST, |body| {
-            name.encode(body);
-            if self.can_be_prefix {
-                body.element(tlv::CAN_BE_PREFIX, &[]);
-            }
-            if self.must_be_fresh {
-                body.element(tlv::MUST_BE_FRESH, &[]);
-            }
-            if !self.forwarding_hint.is_empty() {
-                body.nested(tlv::FORWARDING_HINT, |hint| {
-                    self.forwarding_hint
-                        .iter()
-                        .for_each(|name| name.encode(hint));
-                });
-            }
-            body.element(tlv::NONCE, &nonce.0);
-            if let Some(lifetime) = self.lifetime.filter(|&l| l != Interest::DEFAULT_LIFETIME) {
-                let millis = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
-                body.number(tlv::INTEREST_LIFETIME, millis);
-            }
-            if let Some(hops) = self.hop_limit {
-                body.element(tlv::HOP_LIMIT, &[hops]);
-            }
-            body.raw(tail.as_slice());
-        });
-        Interest::decode(wire.finish())
-            .expect("what the builder writes is valid unless the name is empty")
-    }
 }

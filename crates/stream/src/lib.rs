@@ -15,8 +15,10 @@ pub mod metadata;
 pub mod names;
 pub mod rate;
 pub mod sample;
+pub mod segmenter;
 
 pub use catalogue::{Catalogue, CatalogueError, Rung, SampleRate, StreamInfo, StreamKind};
 pub use metadata::{Latest, Metadata, NewestSample};
 pub use names::{RungNames, SampleClass, SegmentId, SegmentKind, StreamNames};
 pub use sample::{Asked, Lead, SampleError, SampleHeader};
+pub use segmenter::{Sample, SegmentError, Segmenter, SegmenterConfig};

@@ -1,0 +1,311 @@
+//! Cuts one encoded sample into signed Data packets: `docs/stream-format.md`, section "Sample, lead segment, segments".
+//!
+//! The lead is made last, since it holds the digests of all others.
+
+use bytes::Bytes;
+
+use namecast_packet::signature::NullSigner;
+use namecast_packet::{Data, Digests, MAX_PACKET_SIZE, PacketDigest, Signer, tlv};
+use namecast_units::{ByteSize, Timestamp};
+
+use crate::catalogue::SEGMENT_SIZES;
+use crate::fec;
+use crate::names::{RungNames, SampleClass, SegmentId, SegmentKind};
+use crate::sample::{Asked, MAX_LEAD_CONTENT, MAX_SEGMENTS, SampleHeader, encode_lead};
+
+/// One encoded sample to publish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Key or delta.
+    pub class: SampleClass,
+    /// Number of the sample in its class.
+    pub sequence: u64,
+    /// Of a delta sample: the key sample it depends on. Of a key sample: the delta sample that follows it.
+    pub other_sequence: u64,
+    /// Playback order within the rung; the same frame has the same position in every rung.
+    pub position: u64,
+    /// Wall clock at capture.
+    pub captured_at: Timestamp,
+    /// Wall clock at the end of encoding.
+    pub encoded_at: Timestamp,
+    /// The encoded sample.
+    pub payload: Bytes,
+}
+
+/// What becomes known when a sample is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Wall clock at publication.
+    pub published_at: Timestamp,
+    /// The Interest for the lead that waited longest, if one did.
+    pub asked: Option<Asked>,
+}
+
+/// The packets of one sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segments {
+    /// Data segments, the lead first.
+    pub data: Vec<Data>,
+    /// Parity segments.
+    pub parity: Vec<Data>,
+}
+
+impl Segments {
+    /// The segment that `kind` and `index` mean.
+    pub fn get(&self, kind: SegmentKind, index: u64) -> Option<&Data> {
+        let segments = match kind {
+            SegmentKind::Data => &self.data,
+            SegmentKind::Parity => &self.parity,
+        };
+        segments.get(usize::try_from(index).ok()?)
+    }
+
+    /// All packets: lead, other data, parity.
+    pub fn iter(&self) -> impl Iterator<Item = &Data> {
+        self.data.iter().chain(&self.parity)
+    }
+
+    /// Octets of all packets on the wire.
+    pub fn wire_size(&self) -> ByteSize {
+        self.iter().map(|data| ByteSize::of(data.wire())).sum()
+    }
+}
+
+/// How to cut samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmenterConfig {
+    /// Octets of Content that segments aim at: at 1000, a packet fits a datagram of 1200.
+    pub segment_size: usize,
+    /// Parity segments per hundred data segments, rounded up.
+    ///
+    /// A sample of one segment has none: only the lead could vouch for it, and who has the lead has the sample.
+    pub parity_percent: usize,
+}
+
+impl Default for SegmenterConfig {
+    fn default() -> Self {
+        Self {
+            segment_size: 1_000,
+            parity_percent: 20,
+        }
+    }
+}
+
+/// Why a sample was not cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SegmentError {
+    /// The sample needs more segments than its lead has room to list.
+    #[error(
+        "sample of {payload} octets is larger than the {largest} that segments of {segment_size} can carry; \
+         choose larger segments"
+    )]
+    TooLarge {
+        /// Octets of the sample.
+        payload: usize,
+        /// Octets of the largest sample that this segment size can carry.
+        largest: usize,
+        /// Octets that segments aim at.
+        segment_size: usize,
+    },
+    /// A packet became larger than NDN allows: names or signature are too long.
+    #[error(
+        "packet of {0} octets is larger than {MAX_PACKET_SIZE}; choose shorter names or smaller segments"
+    )]
+    PacketTooLarge(usize),
+}
+
+/// Cuts the samples of one rung.
+#[derive(Clone, Debug)]
+pub struct Segmenter {
+    names: RungNames,
+    /// Largest ShardSize: even, as parity works on pairs of octets.
+    largest_shard: usize,
+    config: SegmenterConfig,
+}
+
+/// How many segments a sample has, and how large they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    data: usize,
+    parity: usize,
+    /// Share of each data segment but the lead; `None` if the lead holds all.
+    shard_size: Option<usize>,
+}
+
+impl Segmenter {
+    /// A segmenter for the rung that `names` are of. Values of `config` outside their bounds are brought inside:
+    /// [`SEGMENT_SIZES`], and at most as many parity as data segments.
+    pub fn new(names: RungNames, config: SegmenterConfig) -> Self {
+        let sizes = (
+            *SEGMENT_SIZES.start() as usize,
+            *SEGMENT_SIZES.end() as usize,
+        );
+        let config = SegmenterConfig {
+            segment_size: config.segment_size.clamp(sizes.0, sizes.1),
+            parity_percent: config.parity_percent.min(100),
+        };
+        Self {
+            names,
+            largest_shard: config.segment_size / 2 * 2,
+            config,
+        }
+    }
+
+    /// Names of the rung.
+    pub const fn names(&self) -> &RungNames {
+        &self.names
+    }
+
+    /// How samples are cut.
+    pub const fn config(&self) -> &SegmenterConfig {
+        &self.config
+    }
+
+    /// Cuts `sample`, adds parity, and signs the lead with `signer`.
+    ///
+    /// # Errors
+    /// If the sample is too large, or names or signature make a packet too large.
+    pub fn segment(
+        &self,
+        sample: &Sample,
+        stamp: Stamp,
+        signer: &dyn Signer,
+    ) -> Result<Segments, SegmentError> {
+        let payload = &sample.payload;
+        let mut header = SampleHeader {
+            captured_at: sample.captured_at,
+            encoded_after: sample.encoded_at.since(sample.captured_at),
+            published_after: stamp.published_at.since(sample.captured_at),
+            position: sample.position,
+            other_sequence: sample.other_sequence,
+            payload_size: payload.len(),
+            shard_size: None,
+            parity_count: 0,
+            asked: stamp.asked,
+        };
+        let layout = self.layout(&header)?;
+        header.shard_size = layout.shard_size;
+        header.parity_count = layout.parity;
+
+        let shard_size = layout.shard_size.unwrap_or(payload.len());
+        let share = payload.len() - (layout.data - 1) * shard_size;
+        let shards = (1..layout.data).map(|n| {
+            let start = share + (n - 1) * shard_size;
+            payload.slice(start..start + shard_size)
+        });
+        let shards: Vec<_> = core::iter::once(payload.slice(..share))
+            .chain(shards)
+            .collect();
+        let parity = match layout.parity {
+            0 => Vec::new(),
+            count => fec::parity(&shards, shard_size, count)
+                .expect("shards are of the layout's size, and fewer than a sample's bound"),
+        };
+
+        let follower = |kind, (index, content): (usize, &Bytes)| {
+            let name = self.names.segment(SegmentId {
+                kind,
+                index: index as u64,
+                ..SegmentId::lead(sample.class, sample.sequence)
+            });
+            Data::builder(name)
+                .content(content.clone())
+                .sign(&NullSigner)
+        };
+        let data = shards.iter().enumerate().skip(1);
+        let mut data: Vec<_> = data.map(|s| follower(SegmentKind::Data, s)).collect();
+        let parity = parity.iter().enumerate();
+        let parity: Vec<_> = parity.map(|s| follower(SegmentKind::Parity, s)).collect();
+
+        let digests = Digests::from_packets(data.iter().chain(&parity));
+        let name = self
+            .names
+            .segment(SegmentId::lead(sample.class, sample.sequence));
+        let content = encode_lead(&header, &digests, &shards[0]);
+        data.insert(0, Data::builder(name).content(content).sign(signer));
+        let segments = Segments { data, parity };
+        let largest = segments.iter().map(|data| data.wire().len()).max();
+        match largest {
+            Some(size) if size > MAX_PACKET_SIZE => Err(SegmentError::PacketTooLarge(size)),
+            _ => Ok(segments),
+        }
+    }
+
+    /// The fewest segments that hold the sample, then the smallest shards, so that parity is small too.
+    fn layout(&self, header: &SampleHeader) -> Result<Layout, SegmentError> {
+        let payload = header.payload_size;
+        let alone = header.encoded_size() + digests_size(0) + payload;
+        if alone <= self.config.segment_size {
+            return Ok(Layout {
+                data: 1,
+                parity: 0,
+                shard_size: None,
+            });
+        }
+        let header_size = self.largest_header(header);
+        let fewest = payload.div_ceil(self.largest_shard).max(2);
+        (fewest..=self.most_data())
+            .find_map(|data| {
+                let room = self.lead_room(header_size, data);
+                // The lead takes what its room allows, the others share the rest; nobody's share exceeds a shard.
+                let least = payload.saturating_sub(room).div_ceil(data - 1);
+                let shard = least.max(payload.div_ceil(data)).next_multiple_of(2);
+                let fits = shard <= self.largest_shard && shard * (data - 1) <= payload;
+                fits.then_some(Layout {
+                    data,
+                    parity: self.parity_count(data),
+                    shard_size: Some(shard),
+                })
+            })
+            .ok_or_else(|| SegmentError::TooLarge {
+                payload,
+                largest: self.largest_payload(header_size),
+                segment_size: self.config.segment_size,
+            })
+    }
+
+    /// Octets of `header` once the layout has been entered, at most.
+    fn largest_header(&self, header: &SampleHeader) -> usize {
+        let full = SampleHeader {
+            shard_size: Some(self.largest_shard),
+            parity_count: MAX_SEGMENTS,
+            ..header.clone()
+        };
+        full.encoded_size()
+    }
+
+    /// Octets of payload that a lead has room for, in a sample of `data` data segments.
+    ///
+    /// Where the digests alone fill a segment, the lead grows beyond it, so it may as well carry a whole shard.
+    fn lead_room(&self, header_size: usize, data: usize) -> usize {
+        let head = header_size + digests_size(data - 1 + self.parity_count(data));
+        match self.config.segment_size.checked_sub(head) {
+            Some(room) => room,
+            None => (MAX_LEAD_CONTENT - head).min(self.largest_shard),
+        }
+    }
+
+    const fn parity_count(&self, data: usize) -> usize {
+        (data * self.config.parity_percent).div_ceil(100)
+    }
+
+    /// Most data segments that leave room for their parity.
+    fn most_data(&self) -> usize {
+        let fits = |data: &usize| data + self.parity_count(*data) <= MAX_SEGMENTS;
+        (2..=MAX_SEGMENTS).rev().find(fits).unwrap_or(1)
+    }
+
+    fn largest_payload(&self, header_size: usize) -> usize {
+        let most = self.most_data();
+        (most - 1) * self.largest_shard + self.lead_room(header_size, most)
+    }
+}
+
+/// Octets of the Digests element for `count` digests.
+const fn digests_size(count: usize) -> usize {
+    tlv::element_size(Digests::ELEMENT, count * PacketDigest::SIZE)
+}
+
+#[cfg(test)]
+mod tests;

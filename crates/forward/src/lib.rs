@@ -1,1 +1,30 @@
-//! TODO
+//! One NDN node's forwarding plane, as a plain value.
+//!
+//! ```text
+//!  handle_frame ──▶ link ──▶ pipeline ──▶ strategy ──▶ pipeline ──▶ link ──▶ poll_output
+//!                 reassembly    │  ▲      (decides)        │     fragmentation
+//!                               ▼  │                       ▼
+//!                     FIB · PIT · content store · dead nonces
+//! ```
+//!
+//! Frames and the time go in, frames and a deadline come out; the value knows no clock and no socket. The rules are those
+//! of NFD, the reference forwarder.
+
+mod config;
+mod counters;
+mod extension;
+mod face;
+mod forwarder;
+mod link;
+mod pipeline;
+mod strategy;
+mod table;
+
+pub use config::{Config, Suppression};
+pub use counters::{Counters, DropReason, Drops, FaceCounters, Traffic};
+pub use extension::{Extension, Hook, Verdict};
+pub use face::{AddFaceError, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Scope};
+pub use forwarder::{Forwarder, Transmit};
+pub use link::ReassemblyConfig;
+pub use strategy::StrategyKind;
+pub use table::AddRouteError;

@@ -1,0 +1,102 @@
+//! What bounds a forwarder, and the constants of its rules.
+
+use core::time::Duration;
+
+use namecast_packet::Name;
+use namecast_units::ByteSize;
+
+use crate::link::ReassemblyConfig;
+
+/// Bounds and constants of a [`Forwarder`](crate::Forwarder).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Seeds the Nonces that are added to Interests without one, and the hash tables.
+    ///
+    /// Drivers that face a network choose it at random, so that nobody can aim at one bucket of a table.
+    pub seed: u64,
+    /// Most faces at a time.
+    pub max_faces: usize,
+    /// Most frames that wait for [`poll_output`](crate::Forwarder::poll_output) per face; further ones are dropped.
+    pub max_output_queue: usize,
+    /// Most name prefixes with routes, and most with a strategy of their own.
+    pub max_prefixes: usize,
+    /// Most components of a packet's name; a name with more is dropped.
+    pub max_name_components: usize,
+    /// Most pending Interests; further ones are refused.
+    pub pit_capacity: usize,
+    /// Most octets of Interests that the PIT holds; further ones are refused.
+    pub pit_octets: ByteSize,
+    /// Longest that an Interest stays pending, whatever lifetime it states.
+    pub max_lifetime: Duration,
+    /// Most memory for cached Data, bookkeeping included. Zero switches the content store off.
+    pub content_store: ByteSize,
+    /// Most cached Data packets of one and the same name, which only their digests tell apart.
+    pub content_store_versions: usize,
+    /// How long a Nonce is remembered after its Interest left the PIT.
+    pub dead_nonce_lifetime: Duration,
+    /// Most Nonces remembered; the oldest give way.
+    pub dead_nonce_capacity: usize,
+    /// When strategies let a retransmitted Interest pass.
+    pub suppression: Suppression,
+    /// Names of the regions this node produces in: an Interest whose ForwardingHint names a prefix of one is
+    /// forwarded by its own name.
+    pub producer_regions: Vec<Name>,
+    /// Most fragments that a packet is cut into, or put together from.
+    pub max_fragments: usize,
+    /// Bounds of each face's reassembly.
+    pub reassembly: ReassemblyConfig,
+}
+
+impl Default for Config {
+    /// A node on a desktop. Where NFD has a default of the same meaning, it is the same.
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            max_faces: 4_096,
+            max_output_queue: 16_384,
+            max_prefixes: 65_536,
+            max_name_components: 128,
+            pit_capacity: 65_536,
+            pit_octets: ByteSize::mebibytes(64),
+            max_lifetime: Duration::from_secs(10 * 86_400),
+            content_store: ByteSize::mebibytes(64),
+            content_store_versions: 8,
+            dead_nonce_lifetime: Duration::from_secs(6),
+            dead_nonce_capacity: 1 << 18,
+            suppression: Suppression::default(),
+            producer_regions: Vec::new(),
+            max_fragments: 400,
+            reassembly: ReassemblyConfig::default(),
+        }
+    }
+}
+
+/// Exponential back-off between transmissions of one pending Interest.
+///
+/// NFD's `RetxSuppressionExponential`, with its constants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suppression {
+    /// Least time between the first transmission and the next.
+    pub initial: Duration,
+    /// Bound of the growing interval.
+    pub max: Duration,
+    /// By what each transmission multiplies the interval.
+    pub multiplier: u32,
+}
+
+impl Suppression {
+    /// The interval that follows `interval`.
+    pub(crate) fn next(&self, interval: Duration) -> Duration {
+        interval.saturating_mul(self.multiplier).min(self.max)
+    }
+}
+
+impl Default for Suppression {
+    fn default() -> Self {
+        Self {
+            initial: Duration::from_millis(10),
+            max: Duration::from_millis(250),
+            multiplier: 2,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What a forwarder counts.
+
+use core::fmt;
+
+use namecast_units::ByteSize;
+
+macro_rules! drop_reasons {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
+        /// Why a packet, or a piece of one, went no further.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum DropReason {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl DropReason {
+            /// Every reason, in order of declaration.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
+
+            /// A name for metrics and logs, in snake case.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+drop_reasons! {
+    /// The frame breaks NDNLPv2, or its packet the NDN packet format.
+    Malformed = "malformed",
+    /// The frame came in on, or was meant for, a face that is not there.
+    UnknownFace = "unknown_face",
+    /// The network packet is larger than NDN allows.
+    PacketTooLarge = "packet_too_large",
+    /// The name has more components than the configuration allows.
+    NameTooLong = "name_too_long",
+    /// A link header field came with a kind of packet that cannot carry it.
+    MisplacedField = "misplaced_field",
+    /// NextHopFaceId from a face that may not choose.
+    LocalFieldsOff = "local_fields_off",
+    /// Scope: `/localhost` crossed the host's border.
+    Scope = "scope",
+    /// HopLimit is used up.
+    HopLimit = "hop_limit",
+    /// The Interest was here before.
+    Loop = "loop",
+    /// The PIT is full.
+    PitFull = "pit_full",
+    /// No next hop for the Interest.
+    NoRoute = "no_route",
+    /// Data that nobody asked for.
+    Unsolicited = "unsolicited",
+    /// A Data packet's name holds an implicit digest, which only Interests may.
+    DigestInDataName = "digest_in_data_name",
+    /// A Nack that no Interest of ours explains, or on a face that carries none.
+    UnexpectedNack = "unexpected_nack",
+    /// The face's output queue is full.
+    OutputQueueFull = "output_queue_full",
+    /// The packet does not fit the face's MTU in the number of fragments allowed.
+    CannotFragment = "cannot_fragment",
+    /// A fragment contradicts earlier ones of its packet, or there are too many of them.
+    BadFragment = "bad_fragment",
+    /// A fragment arrived twice.
+    DuplicateFragment = "duplicate_fragment",
+    /// A packet's fragments did not all arrive in time.
+    ReassemblyTimeout = "reassembly_timeout",
+    /// A packet's fragments gave way to newer ones.
+    ReassemblyFull = "reassembly_full",
+    /// An extension refused the packet.
+    Extension = "extension",
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How many packets were dropped, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drops([u64; DropReason::ALL.len()]);
+
+impl Drops {
+    /// Packets dropped for `reason`.
+    pub const fn get(&self, reason: DropReason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// Packets dropped for any reason.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Every reason with its count, zeros included.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        DropReason::ALL
+            .iter()
+            .map(|&reason| (reason, self.get(reason)))
+    }
+
+    pub(crate) const fn add(&mut self, reason: DropReason) {
+        self.0[reason as usize] += 1;
+    }
+}
+
+/// Packets that passed a face in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Interests.
+    pub interests: u64,
+    /// Data packets.
+    pub data: u64,
+    /// Nacks.
+    pub nacks: u64,
+    /// Frames, counting each fragment.
+    pub frames: u64,
+    /// Octets of all frames.
+    pub octets: ByteSize,
+}
+
+/// What one face has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaceCounters {
+    /// Received and decoded; packets that are dropped later count.
+    pub incoming: Traffic,
+    /// Handed to the output queue.
+    pub outgoing: Traffic,
+    /// Dropped on the way in or out.
+    pub drops: Drops,
+}
+
+/// What the whole node has seen. It outlives its faces: removing one takes nothing away here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Received on all faces.
+    pub incoming: Traffic,
+    /// Sent on all faces.
+    pub outgoing: Traffic,
+    /// Dropped anywhere.
+    pub drops: Drops,
+    /// Interests that the content store answered.
+    pub content_store_hits: u64,
+    /// Interests that it was asked about in vain.
+    pub content_store_misses: u64,
+    /// Interests held back because an equal one is on its way.
+    pub aggregated: u64,
+    /// Pending Interests that Data satisfied.
+    pub satisfied: u64,
+    /// Pending Interests that expired or were refused.
+    pub unsatisfied: u64,
+}

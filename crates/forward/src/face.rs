@@ -1,0 +1,145 @@
+//! Faces: the forwarder's side of each link or application.
+
+use core::fmt;
+use std::collections::BTreeMap;
+
+use namecast_units::Instant;
+
+use crate::counters::FaceCounters;
+use crate::link::Reassembler;
+
+/// Number of a face; never given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FaceId(u64);
+
+impl FaceId {
+    /// Stands for the content store where an application asks which face Data came from; NFD's number.
+    pub const CONTENT_STORE: Self = Self(254);
+    /// The first face's; lower ones have meanings of their own in NFD.
+    pub(crate) const FIRST: Self = Self(256);
+
+    /// The face numbered `number`, as management and link headers write it.
+    pub const fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for FaceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Whether the other end is on this host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Another host.
+    #[default]
+    NonLocal,
+    /// An application on this host, which may use `/localhost`.
+    Local,
+}
+
+/// Who hears what is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum LinkType {
+    /// One peer. Only such links carry Nacks.
+    #[default]
+    PointToPoint,
+    /// All peers on the link hear each other.
+    MultiAccess,
+    /// Peers hear some of the others: what came in on the face may have to leave by it.
+    AdHoc,
+}
+
+/// What a face is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FaceConfig {
+    /// Whether the other end is on this host.
+    pub scope: Scope,
+    /// Who hears what is sent.
+    pub link_type: LinkType,
+    /// Largest frame that the link takes, in octets; larger packets are fragmented. None: any, never fragment.
+    pub mtu: Option<usize>,
+    /// Whether the peer wants IncomingFaceId and may set NextHopFaceId. Only for local scope.
+    pub local_fields: bool,
+    /// For people: a URI or a purpose.
+    pub description: String,
+}
+
+impl FaceConfig {
+    /// An application on this host.
+    pub fn application(description: impl Into<String>) -> Self {
+        Self {
+            scope: Scope::Local,
+            description: description.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Smallest MTU a face may have, in octets: what every fragment's header needs, and something to carry. NFD's bound.
+pub const MIN_MTU: usize = 64;
+
+/// Why a face was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddFaceError {
+    /// There are as many faces as the configuration allows.
+    #[error("the node has its {0} faces already")]
+    TooManyFaces(usize),
+    /// The MTU leaves no room.
+    #[error("an MTU of {0} octets is below the least of {MIN_MTU}")]
+    MtuTooSmall(usize),
+}
+
+/// A face as others see it.
+#[derive(Clone, Copy, Debug)]
+pub struct FaceInfo<'a> {
+    /// The face's number.
+    pub id: FaceId,
+    /// What it is.
+    pub config: &'a FaceConfig,
+    /// What it has seen.
+    pub counters: &'a FaceCounters,
+}
+
+/// A face and its link service's state.
+#[derive(Debug)]
+pub(crate) struct Face {
+    pub(crate) config: FaceConfig,
+    pub(crate) counters: FaceCounters,
+    pub(crate) reassembler: Reassembler,
+    /// When the reassembler is due, as the timers know it.
+    pub(crate) reassembly_timer: Option<Instant>,
+    /// Sequence of the next fragment.
+    pub(crate) next_sequence: u64,
+    /// Frames of this face in the output queue.
+    pub(crate) queued: usize,
+}
+
+impl Face {
+    pub(crate) fn is_local(&self) -> bool {
+        self.config.scope == Scope::Local
+    }
+
+    pub(crate) fn is_point_to_point(&self) -> bool {
+        self.config.link_type == LinkType::PointToPoint
+    }
+
+    pub(crate) fn is_ad_hoc(&self) -> bool {
+        self.config.link_type == LinkType::AdHoc
+    }
+
+    /// Whether the peer is trusted with fields that only local applications may use.
+    pub(crate) fn has_local_fields(&self) -> bool {
+        self.is_local() && self.config.local_fields
+    }
+}
+
+/// All faces, by number.
+pub(crate) type FaceTable = BTreeMap<FaceId, Face>;

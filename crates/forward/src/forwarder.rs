@@ -1,0 +1,296 @@
+//! The forwarder: what its driver sees.
+
+use core::fmt;
+use std::collections::{BTreeSet, VecDeque};
+
+use bytes::Bytes;
+use namecast_packet::Name;
+use namecast_units::{ByteSize, Instant, Random};
+
+use crate::config::Config;
+use crate::counters::{Counters, DropReason, FaceCounters};
+use crate::extension::Extension;
+use crate::face::{AddFaceError, Face, FaceConfig, FaceId, FaceInfo, FaceTable, MIN_MTU};
+use crate::link::Reassembler;
+use crate::strategy::StrategyKind;
+use crate::table::pit::EntryId;
+use crate::table::{
+    AddRouteError, ContentStore, DeadNonceList, Fib, NameHasher, NextHop, Pit, PrefixTable,
+};
+
+/// A frame to send, for the driver of a face.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Face to send it on.
+    pub face: FaceId,
+    /// One link packet: a datagram, a message, or the next octets of a stream.
+    pub frame: Bytes,
+}
+
+/// One node's forwarding plane.
+///
+/// Whatever a link delivered goes into [`handle_frame`](Self::handle_frame). After that, after a change of faces or
+/// routes, and after [`handle_timeout`](Self::handle_timeout), take frames from [`poll_output`](Self::poll_output) until
+/// there are none, and call `handle_timeout` when [`poll_timeout`](Self::poll_timeout) says so. Early or repeated calls
+/// are harmless, and a late one is made up for by the next frame. The same calls with the same seed give the same frames.
+///
+/// Frames are kept only in the output queue and, while a packet is incomplete, by reassembly; the tables copy.
+pub struct Forwarder {
+    pub(crate) config: Config,
+    pub(crate) random: Random,
+    pub(crate) hasher: NameHasher,
+    pub(crate) faces: FaceTable,
+    next_face: FaceId,
+    pub(crate) fib: Fib,
+    pub(crate) strategies: PrefixTable<StrategyKind>,
+    pub(crate) pit: Pit,
+    pub(crate) content_store: ContentStore,
+    pub(crate) dead_nonces: DeadNonceList,
+    timers: BTreeSet<(Instant, Timer)>,
+    pub(crate) output: VecDeque<Transmit>,
+    pub(crate) counters: Counters,
+    pub(crate) extensions: Vec<Box<dyn Extension>>,
+    /// Latest time that the driver told.
+    pub(crate) now: Instant,
+}
+
+/// What happens at a point in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// A pending Interest expires.
+    Pending(EntryId),
+    /// A face gives up incomplete packets.
+    Reassembly(FaceId),
+}
+
+impl Forwarder {
+    /// A node without faces or routes.
+    pub fn new(config: Config) -> Self {
+        let hasher = NameHasher::new(config.seed);
+        Self {
+            random: Random::from_seed(config.seed),
+            faces: FaceTable::new(),
+            next_face: FaceId::FIRST,
+            fib: Fib::new(hasher.clone(), config.max_prefixes),
+            strategies: PrefixTable::new(hasher.clone(), config.max_prefixes),
+            pit: Pit::new(
+                hasher.clone(),
+                config.pit_capacity,
+                config.pit_octets,
+                config.max_name_components,
+            ),
+            content_store: ContentStore::new(config.content_store, config.content_store_versions),
+            dead_nonces: DeadNonceList::new(config.dead_nonce_lifetime, config.dead_nonce_capacity),
+            timers: BTreeSet::new(),
+            output: VecDeque::new(),
+            counters: Counters::default(),
+            extensions: Vec::new(),
+            now: Instant::ZERO,
+            hasher,
+            config,
+        }
+    }
+
+    /// Adds a face; its number is given to no other face ever.
+    ///
+    /// # Errors
+    /// If there are too many faces, or the MTU is below [`MIN_MTU`].
+    pub fn add_face(&mut self, config: FaceConfig) -> Result<FaceId, AddFaceError> {
+        if self.faces.len() >= self.config.max_faces {
+            return Err(AddFaceError::TooManyFaces(self.config.max_faces));
+        }
+        if let Some(mtu) = config.mtu
+            && mtu < MIN_MTU
+        {
+            return Err(AddFaceError::MtuTooSmall(mtu));
+        }
+        let id = self.next_face;
+        self.next_face = FaceId::from_number(id.number() + 1);
+        let face = Face {
+            config,
+            counters: FaceCounters::default(),
+            reassembler: Reassembler::new(self.config.reassembly, self.config.max_fragments),
+            reassembly_timer: None,
+            next_sequence: 0,
+            queued: 0,
+        };
+        self.faces.insert(id, face);
+        Ok(id)
+    }
+
+    /// Removes a face with its routes, its pending Interests and its frames in the output queue.
+    ///
+    /// Interests that were sent on it stay pending for their senders until they expire. An unknown face is no error.
+    pub fn remove_face(&mut self, now: Instant, face: FaceId) {
+        self.advance(now);
+        let Some(removed) = self.faces.remove(&face) else {
+            return;
+        };
+        if let Some(at) = removed.reassembly_timer {
+            self.timers.remove(&(at, Timer::Reassembly(face)));
+        }
+        self.fib.remove_face(face);
+        self.pit.remove_face(face);
+        self.output.retain(|transmit| transmit.face != face);
+    }
+
+    /// All faces, by number.
+    pub fn faces(&self) -> impl Iterator<Item = FaceInfo<'_>> {
+        self.faces.iter().map(|(&id, face)| FaceInfo {
+            id,
+            config: &face.config,
+            counters: &face.counters,
+        })
+    }
+
+    /// Sends Interests under `prefix` to `face`, or changes the cost of doing so; lower costs are preferred.
+    ///
+    /// # Errors
+    /// If there is no such face, the prefix has more than 32 components, or the table is full.
+    pub fn add_route(
+        &mut self,
+        prefix: Name,
+        face: FaceId,
+        cost: u64,
+    ) -> Result<(), AddRouteError> {
+        if !self.faces.contains_key(&face) {
+            return Err(AddRouteError::UnknownFace);
+        }
+        if self.fib.add(&prefix, NextHop { face, cost })? {
+            self.offer_new_next_hop(&prefix, face);
+        }
+        Ok(())
+    }
+
+    /// Takes a route back. One that does not exist is no error.
+    pub fn remove_route(&mut self, prefix: &Name, face: FaceId) {
+        self.fib.remove(prefix, face);
+    }
+
+    /// Chooses the strategy for Interests under `prefix`, unless a longer prefix has one of its own.
+    ///
+    /// # Errors
+    /// If the prefix has more than 32 components, or the table is full.
+    pub fn set_strategy(
+        &mut self,
+        prefix: Name,
+        strategy: StrategyKind,
+    ) -> Result<(), AddRouteError> {
+        *self.strategies.get_or_insert(&prefix, || strategy)? = strategy;
+        Ok(())
+    }
+
+    /// Takes a choice back, so that the next shorter prefix decides. One that does not exist is no error.
+    pub fn unset_strategy(&mut self, prefix: &Name) {
+        self.strategies.remove(prefix);
+    }
+
+    /// Adds an extension, which the hooks call after those added before.
+    pub fn add_extension(&mut self, extension: Box<dyn Extension>) {
+        self.extensions.push(extension);
+    }
+
+    /// Takes what a link delivered: an LpPacket, or a bare Interest or Data.
+    ///
+    /// Bad frames are counted and dropped; nothing that arrives ends the face.
+    pub fn handle_frame(&mut self, now: Instant, face: FaceId, frame: Bytes) {
+        self.handle_timeout(now);
+        self.receive(face, frame);
+    }
+
+    /// Does what is due by `now`. Early calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+        while let Some(&(at, timer)) = self.timers.first()
+            && at <= self.now
+        {
+            self.timers.pop_first();
+            match timer {
+                Timer::Pending(entry) => self.expire(entry),
+                Timer::Reassembly(face) => self.give_up_reassembly(face),
+            }
+        }
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.first().map(|&(at, _)| at)
+    }
+
+    /// The next frame to send, in the order in which they came about.
+    pub fn poll_output(&mut self) -> Option<Transmit> {
+        let transmit = self.output.pop_front()?;
+        if let Some(face) = self.faces.get_mut(&transmit.face) {
+            face.queued -= 1;
+        }
+        Some(transmit)
+    }
+
+    /// What the node has seen.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// What a face has seen.
+    pub fn face_counters(&self, face: FaceId) -> Option<&FaceCounters> {
+        self.faces.get(&face).map(|face| &face.counters)
+    }
+
+    /// Interests pending now.
+    pub fn pending_interests(&self) -> usize {
+        self.pit.len()
+    }
+
+    /// Data packets in the content store.
+    pub fn cached_packets(&self) -> usize {
+        self.content_store.len()
+    }
+
+    /// Memory that the content store takes.
+    pub const fn cached_size(&self) -> ByteSize {
+        self.content_store.used()
+    }
+
+    /// Name prefixes with routes.
+    pub fn routed_prefixes(&self) -> usize {
+        self.fib.len()
+    }
+
+    /// The clock never goes back, whatever the driver says.
+    fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+    }
+
+    /// Moves `timer` from one point in time to another.
+    pub(crate) fn set_timer(&mut self, timer: Timer, from: Option<Instant>, to: Option<Instant>) {
+        if from == to {
+            return;
+        }
+        if let Some(at) = from {
+            self.timers.remove(&(at, timer));
+        }
+        if let Some(at) = to {
+            self.timers.insert((at, timer));
+        }
+    }
+
+    /// Counts a dropped packet, for the node and for the face if there is one.
+    pub(crate) fn count_drop(&mut self, face: FaceId, reason: DropReason) {
+        self.counters.drops.add(reason);
+        if let Some(face) = self.faces.get_mut(&face) {
+            face.counters.drops.add(reason);
+        }
+    }
+}
+
+impl fmt::Debug for Forwarder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Forwarder")
+            .field("now", &self.now)
+            .field("faces", &self.faces.len())
+            .field("pending_interests", &self.pit.len())
+            .field("cached_packets", &self.content_store.len())
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}

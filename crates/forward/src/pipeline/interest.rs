@@ -1,0 +1,301 @@
+//! Incoming and outgoing Interests.
+
+use bytes::Bytes;
+use namecast_packet::lp::NackReason;
+use namecast_packet::{Interest, LpPacket, Name, Nonce};
+use namecast_units::{ByteSize, Instant};
+
+use crate::counters::DropReason;
+use crate::extension::Hook;
+use crate::face::{Face, FaceId};
+use crate::forwarder::{Forwarder, Timer};
+use crate::strategy::{Decision, InterestContext, StrategyKind, is_localhost};
+use crate::table::pit::{EntryId, InRecord, OutRecord, PitToken};
+use crate::table::{NameHashes, NextHop};
+
+/// An Interest on its way through the node.
+struct Arrival<'a> {
+    face: FaceId,
+    /// With a Nonce, and a HopLimit that is counted down.
+    interest: Interest,
+    nonce: Nonce,
+    hashes: NameHashes,
+    header: &'a LpPacket,
+}
+
+impl Forwarder {
+    pub(super) fn incoming_interest(
+        &mut self,
+        face: FaceId,
+        interest: Interest,
+        header: &LpPacket,
+    ) -> Result<(), DropReason> {
+        let interest = self.with_nonce(interest);
+        let interest = count_down(interest)?;
+        let is_local = self.faces.get(&face).is_some_and(Face::is_local);
+        if is_localhost(interest.name()) && !is_local {
+            return Err(DropReason::Scope);
+        }
+        let hashes = self
+            .hasher
+            .hashes(interest.name(), self.config.max_name_components)
+            .ok_or(DropReason::NameTooLong)?;
+        let arrival = Arrival {
+            face,
+            nonce: interest.nonce().expect("added if it was missing"),
+            interest,
+            hashes,
+            header,
+        };
+        let transmission = self
+            .hasher
+            .transmission(arrival.hashes.whole(), arrival.nonce);
+        let known = self.pit.find(&arrival.interest, &arrival.hashes);
+        if self.dead_nonces.contains(self.now, transmission) || self.is_loop(known, &arrival) {
+            self.return_nack(&arrival, NackReason::Duplicate);
+            return Err(DropReason::Loop);
+        }
+        let is_pending = known.is_some_and(|id| !self.pit.get(id).in_records.is_empty());
+        if !is_pending && self.answer_from_content_store(&arrival) {
+            return Ok(());
+        }
+        self.content_store_miss(known, &arrival)
+    }
+
+    /// Other nodes drop Interests without a Nonce.
+    fn with_nonce(&mut self, interest: Interest) -> Interest {
+        if interest.nonce().is_some() {
+            return interest;
+        }
+        let mut nonce = [0; 4];
+        self.random.fill(&mut nonce);
+        interest.with_nonce(Nonce(nonce))
+    }
+
+    /// Whether the Interest's Nonce is in the entry already. The same Nonce from the same neighbour is no loop on a link
+    /// where nobody else could have sent it.
+    fn is_loop(&self, entry: Option<EntryId>, arrival: &Arrival<'_>) -> bool {
+        let face = self.faces.get(&arrival.face);
+        let is_point_to_point = face.is_some_and(Face::is_point_to_point);
+        let except = is_point_to_point.then_some(arrival.face);
+        entry.is_some_and(|id| self.pit.get(id).has_nonce(arrival.nonce, except))
+    }
+
+    fn answer_from_content_store(&mut self, arrival: &Arrival<'_>) -> bool {
+        let found = self
+            .content_store
+            .find(self.now, &arrival.interest, &arrival.hashes);
+        let Some(data) = found else {
+            self.counters.content_store_misses += 1;
+            return false;
+        };
+        self.counters.content_store_hits += 1;
+        let token = arrival.header.pit_token.as_deref();
+        self.outgoing_data(FaceId::CONTENT_STORE, arrival.face, data, (token, 0));
+        true
+    }
+
+    fn content_store_miss(
+        &mut self,
+        known: Option<EntryId>,
+        arrival: &Arrival<'_>,
+    ) -> Result<(), DropReason> {
+        let interest = &arrival.interest;
+        let size = ByteSize::of(interest.wire()) + ByteSize::of(interest.name().value());
+        if self.pit.is_full(known.is_none(), size) {
+            self.return_nack(arrival, NackReason::Congestion);
+            return Err(DropReason::PitFull);
+        }
+        let id = known.unwrap_or_else(|| {
+            let suppression = self.config.suppression.initial;
+            self.pit.insert(interest, &arrival.hashes, suppression)
+        });
+        let before = self.pit.get(id).expiry;
+        let record = InRecord {
+            face: arrival.face,
+            nonce: arrival.nonce,
+            expiry: self.expiry_of(interest),
+            token: arrival
+                .header
+                .pit_token
+                .as_deref()
+                .map(PitToken::from_slice),
+            wire: Bytes::copy_from_slice(interest.wire()),
+        };
+        self.pit.record_received(id, record);
+        let expiry = self.pit.get(id).expiry;
+        let before = known.map(|_| before);
+        self.set_timer(Timer::Pending(id), before, Some(expiry));
+        if let Some(chosen) = arrival.header.next_hop_face {
+            self.outgoing_interest(id, arrival, FaceId::from_number(chosen));
+            return Ok(());
+        }
+        self.carry_out(id, arrival)
+    }
+
+    /// Asks the strategy and does as it says.
+    fn carry_out(&mut self, id: EntryId, arrival: &Arrival<'_>) -> Result<(), DropReason> {
+        match self.decide(id, arrival) {
+            Decision::Forward(faces) => {
+                for face in faces {
+                    self.outgoing_interest(id, arrival, face);
+                }
+            }
+            Decision::Retransmit(faces) => {
+                let suppression = self.config.suppression;
+                let entry = self.pit.get_mut(id);
+                entry.suppression = suppression.next(entry.suppression);
+                for face in faces {
+                    self.outgoing_interest(id, arrival, face);
+                }
+            }
+            Decision::Suppress => self.counters.aggregated += 1,
+            Decision::Wait => {}
+            Decision::Reject(reason) => {
+                self.outgoing_nack(id, arrival.face, reason);
+                self.refuse(id);
+                return Err(DropReason::NoRoute);
+            }
+        }
+        Ok(())
+    }
+
+    fn decide(&self, id: EntryId, arrival: &Arrival<'_>) -> Decision {
+        let name = arrival.interest.name();
+        let context = InterestContext {
+            now: self.now,
+            name,
+            ingress: arrival.face,
+            entry: self.pit.get(id),
+            next_hops: self.next_hops(&arrival.interest, &arrival.hashes),
+            faces: &self.faces,
+        };
+        let kind = self.strategy_for(name, &arrival.hashes);
+        kind.strategy().after_interest(&context)
+    }
+
+    /// The strategy in force for a name.
+    pub(super) fn strategy_for(&self, name: &Name, hashes: &NameHashes) -> StrategyKind {
+        let chosen = self.strategies.longest_match(name, hashes);
+        chosen.copied().unwrap_or_default()
+    }
+
+    /// Next hops by the first delegation of the ForwardingHint that has any, or by name if there is no hint or it leads
+    /// here.
+    fn next_hops(&self, interest: &Interest, hashes: &NameHashes) -> &[NextHop] {
+        let hint = interest.forwarding_hint();
+        let regions = &self.config.producer_regions;
+        let leads_here = |delegation: &Name| regions.iter().any(|r| delegation.is_prefix_of(r));
+        if hint.is_empty() || hint.iter().any(leads_here) {
+            return self.fib.next_hops(interest.name(), hashes);
+        }
+        let max_components = self.config.max_name_components;
+        hint.iter()
+            .filter_map(|delegation| {
+                let hashes = self.hasher.hashes(delegation, max_components)?;
+                Some(self.fib.next_hops(delegation, &hashes))
+            })
+            .find(|hops| !hops.is_empty())
+            .unwrap_or(&[])
+    }
+
+    /// Sends an Interest and keeps record of it.
+    fn outgoing_interest(&mut self, id: EntryId, arrival: &Arrival<'_>, to: FaceId) {
+        let Some(egress) = self.faces.get(&to) else {
+            return self.count_drop(to, DropReason::UnknownFace);
+        };
+        if arrival.interest.hop_limit() == Some(0) && !egress.is_local() {
+            return self.count_drop(to, DropReason::HopLimit);
+        }
+        let suppression = self.config.suppression;
+        let record = OutRecord {
+            face: to,
+            nonce: arrival.nonce,
+            sent_at: self.now,
+            expiry: self.expiry_of(&arrival.interest),
+            nack: None,
+            suppression: suppression.initial,
+        };
+        let next = |interval| suppression.next(interval);
+        self.pit.get_mut(id).record_sent(record, next);
+        let packet = LpPacket {
+            congestion_mark: arrival.header.congestion_mark,
+            fragment: Some(arrival.interest.wire().clone()),
+            ..LpPacket::default()
+        };
+        self.send(Hook::OutgoingInterest, arrival.face, to, packet);
+    }
+
+    fn expiry_of(&self, interest: &Interest) -> Instant {
+        self.now + interest.lifetime().min(self.config.max_lifetime)
+    }
+
+    /// Sends an Interest back where it just came from, if that link carries Nacks.
+    fn return_nack(&mut self, arrival: &Arrival<'_>, reason: NackReason) {
+        let wire = arrival.interest.wire().clone();
+        self.send_nack(arrival.face, wire, arrival.header.pit_token.clone(), reason);
+    }
+
+    /// Sends what is pending under `prefix` to a next hop that it did not have before, where the strategy wants that.
+    pub(crate) fn offer_new_next_hop(&mut self, prefix: &Name, face: FaceId) {
+        let pending: Vec<_> = self
+            .pit
+            .iter()
+            .filter(|(_, entry)| prefix.is_prefix_of(&entry.name))
+            .filter_map(|(id, _)| self.pending_for_next_hop(id, face))
+            .collect();
+        for (id, ingress, interest, hashes) in pending {
+            let arrival = Arrival {
+                face: ingress,
+                nonce: interest.nonce().expect("added when it arrived"),
+                interest,
+                hashes,
+                header: &LpPacket::default(),
+            };
+            self.outgoing_interest(id, &arrival, face);
+        }
+    }
+
+    /// The Interest of an entry that may go to a new next hop, and where it came from.
+    fn pending_for_next_hop(
+        &self,
+        id: EntryId,
+        hop: FaceId,
+    ) -> Option<(EntryId, FaceId, Interest, NameHashes)> {
+        let entry = self.pit.get(id);
+        let max_components = self.config.max_name_components;
+        let hashes = self.hasher.hashes(&entry.name, max_components)?;
+        let kind = self.strategy_for(&entry.name, &hashes);
+        if !kind.strategy().wants_new_next_hops() {
+            return None;
+        }
+        entry
+            .in_records
+            .iter()
+            .filter(|record| record.expiry > self.now)
+            .find_map(|record| {
+                let interest = Interest::decode(record.wire.clone()).ok()?;
+                let next_hops = self.next_hops(&interest, &hashes);
+                let context = InterestContext {
+                    now: self.now,
+                    name: &entry.name,
+                    ingress: record.face,
+                    entry,
+                    next_hops,
+                    faces: &self.faces,
+                };
+                let leads_there = next_hops.iter().any(|next| next.face == hop);
+                let is_wanted = leads_there && context.is_eligible(hop);
+                is_wanted.then(|| (id, record.face, interest, hashes.clone()))
+            })
+    }
+}
+
+/// Counts the HopLimit down, if there is one.
+fn count_down(interest: Interest) -> Result<Interest, DropReason> {
+    match interest.hop_limit() {
+        None => Ok(interest),
+        Some(0) => Err(DropReason::HopLimit),
+        Some(hops) => Ok(interest.with_hop_limit(hops - 1)),
+    }
+}

@@ -1,0 +1,41 @@
+//! What happens to a packet, step by step, in NFD's order: one function per pipeline.
+//!
+//! ```text
+//!  frame ─▶ receive ─┬─▶ incoming Interest ─┬─ content store hit ─▶ outgoing Data
+//!                    │                      └─ miss ─▶ strategy ──▶ outgoing Interest
+//!                    ├─▶ incoming Data ──▶ outgoing Data, to all who wait
+//!                    └─▶ incoming Nack ──▶ strategy ──▶ outgoing Nack
+//! ```
+
+mod data;
+mod interest;
+mod nack;
+mod receive;
+mod send;
+
+use crate::forwarder::{Forwarder, Timer};
+use crate::table::pit::{EntryId, PendingInterest};
+
+impl Forwarder {
+    /// A pending Interest's time is over.
+    pub(crate) fn expire(&mut self, id: EntryId) {
+        self.counters.unsatisfied += 1;
+        let entry = self.pit.remove(id);
+        self.remember_nonces(&entry);
+    }
+
+    /// Ends a pending Interest before its time, unsatisfied.
+    fn refuse(&mut self, id: EntryId) {
+        let expiry = self.pit.get(id).expiry;
+        self.set_timer(Timer::Pending(id), Some(expiry), None);
+        self.expire(id);
+    }
+
+    /// Remembers the Nonces that the entry's Interests went out with, as these may still come back in a loop.
+    fn remember_nonces(&mut self, entry: &PendingInterest) {
+        for record in &entry.out_records {
+            let transmission = self.hasher.transmission(entry.hash, record.nonce);
+            self.dead_nonces.insert(self.now, transmission);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Incoming and outgoing Nacks.
+
+use bytes::Bytes;
+use namecast_packet::lp::NackReason;
+use namecast_packet::{Interest, LpPacket};
+
+use crate::counters::DropReason;
+use crate::extension::Hook;
+use crate::face::{Face, FaceId};
+use crate::forwarder::Forwarder;
+use crate::strategy::NackDecision;
+use crate::table::pit::EntryId;
+
+impl Forwarder {
+    pub(super) fn incoming_nack(
+        &mut self,
+        face: FaceId,
+        interest: &Interest,
+        reason: NackReason,
+    ) -> Result<(), DropReason> {
+        let ingress = self.faces.get(&face).ok_or(DropReason::UnknownFace)?;
+        if !ingress.is_point_to_point() {
+            return Err(DropReason::UnexpectedNack);
+        }
+        let hashes = self
+            .hasher
+            .hashes(interest.name(), self.config.max_name_components)
+            .ok_or(DropReason::NameTooLong)?;
+        let id = self
+            .pit
+            .find(interest, &hashes)
+            .ok_or(DropReason::UnexpectedNack)?;
+        let entry = self.pit.get_mut(id);
+        let mut records = entry.out_records.iter_mut();
+        let record = records
+            .find(|record| record.face == face && Some(record.nonce) == interest.nonce())
+            .ok_or(DropReason::UnexpectedNack)?;
+        record.nack = Some(reason);
+        let kind = self.strategy_for(interest.name(), &hashes);
+        let entry = self.pit.get(id);
+        match kind.strategy().after_nack(self.now, entry, face) {
+            NackDecision::Wait => {}
+            NackDecision::ReturnTo(downstream, reason) => {
+                self.outgoing_nack(id, downstream, reason)
+            }
+            NackDecision::ReturnToAll(reason) => {
+                let records = self.pit.get(id).in_records.iter();
+                let downstreams: Vec<_> = records.map(|record| record.face).collect();
+                for downstream in downstreams {
+                    self.outgoing_nack(id, downstream, reason);
+                }
+            }
+        }
+        if !self.pit.get(id).has_pending_out_record(self.now) {
+            self.refuse(id);
+        }
+        Ok(())
+    }
+
+    /// Tells a downstream that its Interest failed; it waits no longer.
+    pub(super) fn outgoing_nack(&mut self, id: EntryId, to: FaceId, reason: NackReason) {
+        // The others on a shared link may have heard the Interest and still answer.
+        if !self.faces.get(&to).is_some_and(Face::is_point_to_point) {
+            return;
+        }
+        if let Some(record) = self.pit.take_in_record(id, to) {
+            let token = record.token.map(|token| Bytes::copy_from_slice(&token));
+            self.send_nack(to, record.wire, token, reason);
+        }
+    }
+
+    /// Sends a Nack for the Interest `wire`, if the face's link carries Nacks.
+    pub(super) fn send_nack(
+        &mut self,
+        to: FaceId,
+        wire: Bytes,
+        pit_token: Option<Bytes>,
+        reason: NackReason,
+    ) {
+        if !self.faces.get(&to).is_some_and(Face::is_point_to_point) {
+            return;
+        }
+        let packet = LpPacket {
+            nack: Some(reason),
+            pit_token,
+            fragment: Some(wire),
+            ..LpPacket::default()
+        };
+        self.send(Hook::OutgoingNack, to, to, packet);
+    }
+}

@@ -1,0 +1,121 @@
+//! From a frame to a network packet: the receiving half of the link service.
+
+use bytes::Bytes;
+use namecast_packet::{LpPacket, MAX_PACKET_SIZE, Packet};
+use namecast_units::ByteSize;
+
+use crate::counters::DropReason;
+use crate::extension::Hook;
+use crate::face::{Face, FaceId};
+use crate::forwarder::{Forwarder, Timer};
+
+impl Forwarder {
+    pub(crate) fn receive(&mut self, face: FaceId, frame: Bytes) {
+        if let Err(reason) = self.receive_frame(face, frame) {
+            self.count_drop(face, reason);
+        }
+    }
+
+    fn receive_frame(&mut self, id: FaceId, frame: Bytes) -> Result<(), DropReason> {
+        let face = self.faces.get_mut(&id).ok_or(DropReason::UnknownFace)?;
+        let size = ByteSize::of(&frame);
+        for traffic in [&mut face.counters.incoming, &mut self.counters.incoming] {
+            traffic.frames += 1;
+            traffic.octets += size;
+        }
+        let packet = LpPacket::decode(frame).map_err(|_| DropReason::Malformed)?;
+        if packet.fragment_count.unwrap_or(1) == 1 {
+            return self.receive_packet(id, packet);
+        }
+        match self.reassemble(id, packet, size)? {
+            Some(packet) => self.receive_packet(id, packet),
+            None => Ok(()),
+        }
+    }
+
+    fn reassemble(
+        &mut self,
+        id: FaceId,
+        packet: LpPacket,
+        frame: ByteSize,
+    ) -> Result<Option<LpPacket>, DropReason> {
+        let face = self.faces.get_mut(&id).ok_or(DropReason::UnknownFace)?;
+        let mut evicted = 0;
+        let result = face
+            .reassembler
+            .handle_fragment(self.now, packet, frame, &mut evicted);
+        for _ in 0..evicted {
+            self.count_drop(id, DropReason::ReassemblyFull);
+        }
+        self.reset_reassembly_timer(id);
+        result
+    }
+
+    /// Gives up a face's packets whose missing fragments did not come in time.
+    pub(crate) fn give_up_reassembly(&mut self, id: FaceId) {
+        let Some(face) = self.faces.get_mut(&id) else {
+            return;
+        };
+        face.reassembly_timer = None;
+        for _ in 0..face.reassembler.handle_timeout(self.now) {
+            self.count_drop(id, DropReason::ReassemblyTimeout);
+        }
+        self.reset_reassembly_timer(id);
+    }
+
+    fn reset_reassembly_timer(&mut self, id: FaceId) {
+        if let Some(face) = self.faces.get_mut(&id) {
+            let to = face.reassembler.poll_timeout();
+            let from = core::mem::replace(&mut face.reassembly_timer, to);
+            self.set_timer(Timer::Reassembly(id), from, to);
+        }
+    }
+
+    /// Takes a whole network packet with its header fields.
+    fn receive_packet(&mut self, id: FaceId, mut header: LpPacket) -> Result<(), DropReason> {
+        let Some(wire) = header.fragment.clone() else {
+            // A keep-alive: nothing but header fields.
+            return Ok(());
+        };
+        if wire.len() > MAX_PACKET_SIZE {
+            return Err(DropReason::PacketTooLarge);
+        }
+        let packet = Packet::decode(wire).map_err(|_| DropReason::Malformed)?;
+        let face = self.faces.get_mut(&id).ok_or(DropReason::UnknownFace)?;
+        let hook = match (&packet, header.nack) {
+            (Packet::Interest(_), None) => Hook::IncomingInterest,
+            (Packet::Interest(_), Some(_)) => Hook::IncomingNack,
+            (Packet::Data(_), None) => Hook::IncomingData,
+            (Packet::Data(_), Some(_)) => return Err(DropReason::MisplacedField),
+        };
+        check_fields(hook, &header, face)?;
+        face.counters.incoming.count(hook);
+        self.counters.incoming.count(hook);
+        self.run_extensions(hook, id, &mut header)?;
+        match packet {
+            Packet::Interest(interest) => match header.nack {
+                Some(reason) => self.incoming_nack(id, &interest, reason),
+                None => self.incoming_interest(id, interest, &header),
+            },
+            Packet::Data(data) => self.incoming_data(id, &data, &header),
+        }
+    }
+}
+
+/// Refuses link header fields that make no sense with the kind of packet, or that the face may not use: NFD's rules.
+fn check_fields(hook: Hook, header: &LpPacket, face: &Face) -> Result<(), DropReason> {
+    let is_for_interests = header.next_hop_face.is_some() || header.non_discovery;
+    let is_for_data = header.no_cache || header.prefix_announcement.is_some();
+    let misplaced = match hook {
+        Hook::IncomingInterest => is_for_data,
+        Hook::IncomingData => is_for_interests,
+        _ => is_for_data || is_for_interests,
+    };
+    if misplaced {
+        return Err(DropReason::MisplacedField);
+    }
+    if header.next_hop_face.is_some() && !face.has_local_fields() {
+        return Err(DropReason::LocalFieldsOff);
+    }
+    Ok(())
+}

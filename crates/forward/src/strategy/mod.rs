@@ -1,0 +1,167 @@
+//! Strategies: which next hops an Interest takes, and what Nacks mean.
+//!
+//! A strategy looks and returns a decision; the pipelines carry it out and keep the records. So a strategy is a pure
+//! function of what it is shown, and a new one is a new file here and a line in [`StrategyKind`].
+
+mod best_route;
+mod multicast;
+
+use namecast_packet::Name;
+use namecast_packet::lp::NackReason;
+use namecast_units::Instant;
+use smallvec::SmallVec;
+
+use crate::face::{Face, FaceId, FaceTable};
+use crate::table::NextHop;
+use crate::table::pit::PendingInterest;
+
+/// The strategies there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum StrategyKind {
+    /// The cheapest next hop; retransmissions try the others. NFD's best-route, version 5.
+    #[default]
+    BestRoute,
+    /// All next hops at once. NFD's multicast, version 5.
+    Multicast,
+}
+
+impl StrategyKind {
+    pub(crate) fn strategy(self) -> &'static dyn Strategy {
+        match self {
+            Self::BestRoute => &best_route::BestRoute,
+            Self::Multicast => &multicast::Multicast,
+        }
+    }
+}
+
+/// Faces to send to, in order.
+pub(crate) type Faces = SmallVec<[FaceId; 4]>;
+
+/// What to do with an Interest that the content store cannot answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// Send it to these faces for the first time.
+    Forward(Faces),
+    /// Send it again, to these faces.
+    Retransmit(Faces),
+    /// Hold it back: an equal one is on its way.
+    Suppress,
+    /// Keep it pending, though there is nowhere to send it now.
+    Wait,
+    /// Give up, and tell the face that it came from.
+    Reject(NackReason),
+}
+
+/// What to do after an upstream sent a Nack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NackDecision {
+    /// Nothing: others may still answer.
+    Wait,
+    /// Pass it to one downstream.
+    ReturnTo(FaceId, NackReason),
+    /// Pass it to all downstreams.
+    ReturnToAll(NackReason),
+}
+
+/// A forwarding strategy.
+pub(crate) trait Strategy {
+    /// An Interest arrived that no cache answered; its in-record exists already.
+    fn after_interest(&self, context: &InterestContext<'_>) -> Decision;
+
+    /// A Nack arrived and stands in its out-record.
+    fn after_nack(&self, now: Instant, entry: &PendingInterest, upstream: FaceId) -> NackDecision;
+
+    /// Whether pending Interests go to a next hop that appears later.
+    fn wants_new_next_hops(&self) -> bool {
+        false
+    }
+}
+
+/// What a strategy sees of an Interest.
+pub(crate) struct InterestContext<'a> {
+    pub(crate) now: Instant,
+    pub(crate) name: &'a Name,
+    /// Where the Interest came from.
+    pub(crate) ingress: FaceId,
+    pub(crate) entry: &'a PendingInterest,
+    /// Cheapest first.
+    pub(crate) next_hops: &'a [NextHop],
+    pub(crate) faces: &'a FaceTable,
+}
+
+impl InterestContext<'_> {
+    /// The next hops that the Interest may take at all.
+    fn eligible(&self) -> impl Iterator<Item = FaceId> + '_ {
+        let hops = self.next_hops.iter().map(|hop| hop.face);
+        hops.filter(|&face| self.is_eligible(face))
+    }
+
+    /// Not back to where it came from, unless the link is ad hoc; and not out of its scope.
+    pub(crate) fn is_eligible(&self, egress: FaceId) -> bool {
+        let Some(face) = self.faces.get(&egress) else {
+            return false;
+        };
+        let from_local = self.faces.get(&self.ingress).is_some_and(Face::is_local);
+        (egress != self.ingress || face.is_ad_hoc())
+            && scope_allows(self.name, from_local, face.is_local())
+    }
+}
+
+/// Whether an Interest may pass between faces of the given scopes: `/localhost` stays on the host; `/localhop` goes one
+/// hop, so it leaves the host only if it was born there.
+pub(crate) fn scope_allows(name: &Name, from_local: bool, to_local: bool) -> bool {
+    to_local || !is_localhost(name) && (from_local || !starts_with(name, b"localhop"))
+}
+
+/// Whether the name starts with `/localhost`.
+pub(crate) fn is_localhost(name: &Name) -> bool {
+    starts_with(name, b"localhost")
+}
+
+fn starts_with(name: &Name, word: &[u8]) -> bool {
+    let [kind, length, rest @ ..] = &name.value()[..] else {
+        return false;
+    };
+    // A generic component's type and the length of either word take one octet each.
+    *kind == 8 && usize::from(*length) == word.len() && rest.starts_with(word)
+}
+
+/// The milder of two reasons: congestion, duplicate, no route, none. NFD's order for merging Nacks.
+pub(crate) fn least_severe(a: NackReason, b: NackReason) -> NackReason {
+    let severity = |reason| match reason {
+        NackReason::Congestion => 0,
+        NackReason::Duplicate => 1,
+        NackReason::NoRoute => 2,
+        NackReason::None | NackReason::Other(_) => 3,
+    };
+    if severity(a) <= severity(b) { a } else { b }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_hold_names_in() {
+        let allows = |uri: &str, from, to| scope_allows(&uri.parse().unwrap(), from, to);
+        let (local, remote) = (true, false);
+        assert!(allows("/localhost/a", local, local) && !allows("/localhost/a", local, remote));
+        assert!(allows("/localhop/a", local, remote) && allows("/localhop/a", remote, local));
+        assert!(!allows("/localhop/a", remote, remote));
+        assert!(allows("/a", remote, remote) && allows("/localhosts", remote, remote));
+        assert!(allows("/32=localhost", remote, remote) && allows("/a/localhost", remote, remote));
+    }
+
+    #[test]
+    fn the_milder_reason_wins_whichever_comes_first() {
+        use NackReason::{Congestion, Duplicate, NoRoute, None, Other};
+        let mild_to_severe = [Congestion, Duplicate, NoRoute, None];
+        for (index, &mild) in mild_to_severe.iter().enumerate() {
+            for &severe in &mild_to_severe[index..] {
+                assert_eq!(least_severe(mild, severe), mild);
+                assert_eq!(least_severe(severe, mild), mild);
+            }
+        }
+        assert_eq!(least_severe(Other(7), NoRoute), NoRoute);
+    }
+}

@@ -1,0 +1,252 @@
+//! Content store: Data that passed, bounded in bytes, least recently used first out.
+//!
+//! Every packet is copied in. What arrives is a slice of whatever buffer the link received into, and a slice keeps its
+//! whole buffer alive; a copy of a thousand octets costs less than one look-up, and makes the bound true.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use hashbrown::HashTable;
+use namecast_packet::{Data, Interest, Name, tlv};
+use namecast_units::{ByteSize, Instant};
+use sha2::{Digest, Sha256};
+use slab::Slab;
+use smallvec::SmallVec;
+
+use super::NameHashes;
+use super::recency::Recency;
+
+/// Memory that a cached packet takes besides its octets: entry, indexes, allocation.
+const OVERHEAD: ByteSize = ByteSize::bytes(256);
+
+#[derive(Debug)]
+struct Entry {
+    wire: Bytes,
+    /// Shares the memory of `wire`.
+    name: Name,
+    hash: u64,
+    /// Last instant at which the packet is fresh. None: never was, as it has no FreshnessPeriod.
+    fresh_until: Option<Instant>,
+}
+
+impl Entry {
+    fn size(&self) -> ByteSize {
+        ByteSize::of(&self.wire) + OVERHEAD
+    }
+
+    fn is_fresh(&self, now: Instant) -> bool {
+        self.fresh_until.is_some_and(|until| now <= until)
+    }
+
+    fn digest(&self) -> [u8; 32] {
+        Sha256::digest(&self.wire).into()
+    }
+}
+
+/// Cached Data.
+#[derive(Debug)]
+pub(crate) struct ContentStore {
+    capacity: ByteSize,
+    max_versions: usize,
+    used: ByteSize,
+    entries: Slab<Entry>,
+    /// Entries by hash of their name.
+    index: HashTable<usize>,
+    /// Names in canonical order, with their hashes.
+    names: BTreeMap<Name, u64>,
+    /// Names of which some packet may be fresh. Stale ones are taken out when a look-up meets them, so that a prefix
+    /// with thousands of stale packets is walked once, not on each look-up.
+    fresh_names: BTreeMap<Name, u64>,
+    recency: Recency,
+}
+
+impl ContentStore {
+    /// A store of at most `capacity`, and at most `max_versions` packets of one name.
+    pub(crate) fn new(capacity: ByteSize, max_versions: usize) -> Self {
+        Self {
+            capacity,
+            max_versions: max_versions.max(1),
+            used: ByteSize::ZERO,
+            entries: Slab::new(),
+            index: HashTable::new(),
+            names: BTreeMap::new(),
+            fresh_names: BTreeMap::new(),
+            recency: Recency::default(),
+        }
+    }
+
+    /// Packets in the store.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Memory that the packets take.
+    pub(crate) const fn used(&self) -> ByteSize {
+        self.used
+    }
+
+    /// Keeps a copy of `data`; one that is here already becomes fresh again.
+    pub(crate) fn insert(&mut self, now: Instant, data: &Data, hashes: &NameHashes) {
+        let hash = hashes.whole();
+        let size = ByteSize::of(data.wire()) + OVERHEAD;
+        if size > self.capacity {
+            return;
+        }
+        let versions = self.versions(data.name(), hash);
+        let same = versions
+            .iter()
+            .copied()
+            .find(|&id| self.entries[id].wire == data.wire());
+        let id = match same {
+            Some(id) => id,
+            None => {
+                if versions.len() >= self.max_versions {
+                    let oldest = self.recency.oldest_of(&versions);
+                    oldest.into_iter().for_each(|id| self.remove(id));
+                }
+                self.add(data, hash)
+            }
+        };
+        self.touch(id);
+        if data.freshness() > Duration::ZERO {
+            let entry = &mut self.entries[id];
+            entry.fresh_until = Some(now + data.freshness());
+            self.fresh_names.insert(entry.name.clone(), hash);
+        }
+        while self.used > self.capacity
+            && let Some(oldest) = self.recency.oldest()
+        {
+            self.remove(oldest);
+        }
+    }
+
+    /// The first packet in canonical order that answers `interest`; becomes the most recently used one.
+    pub(crate) fn find(
+        &mut self,
+        now: Instant,
+        interest: &Interest,
+        hashes: &NameHashes,
+    ) -> Option<Bytes> {
+        let fresh = interest.must_be_fresh();
+        let name = interest.name();
+        let found = if hashes.ends_in_digest() {
+            self.find_digest(now, interest, hashes)
+        } else if !interest.can_be_prefix() {
+            self.first_version(name, hashes.whole(), now, fresh)
+        } else if fresh {
+            self.find_fresh_prefix(now, name)
+        } else {
+            let first = self.names.range(name.clone()..).next();
+            let first = first.filter(|(first, _)| name.is_prefix_of(first));
+            first.and_then(|(first, &hash)| self.first_version(first, hash, now, false))
+        }?;
+        self.touch(found);
+        Some(self.entries[found].wire.clone())
+    }
+
+    fn find_digest(&self, now: Instant, interest: &Interest, hashes: &NameHashes) -> Option<usize> {
+        let digest = interest.name().last()?.value;
+        let versions = self.versions(&interest.name().parent(), hashes.parent());
+        versions.into_iter().find(|&id| {
+            let entry = &self.entries[id];
+            (entry.is_fresh(now) || !interest.must_be_fresh()) && entry.digest() == digest
+        })
+    }
+
+    fn find_fresh_prefix(&mut self, now: Instant, prefix: &Name) -> Option<usize> {
+        loop {
+            let (name, &hash) = self.fresh_names.range(prefix.clone()..).next()?;
+            if !prefix.is_prefix_of(name) {
+                return None;
+            }
+            let found = self.first_version(name, hash, now, true);
+            if found.is_some() {
+                return found;
+            }
+            let stale = name.clone();
+            self.fresh_names.remove(&stale);
+        }
+    }
+
+    /// The packet of exactly this name with the smallest digest, among the fresh ones if `fresh`.
+    fn first_version(&self, name: &Name, hash: u64, now: Instant, fresh: bool) -> Option<usize> {
+        let mut versions = self.versions(name, hash);
+        versions.retain(|id| !fresh || self.entries[*id].is_fresh(now));
+        match versions[..] {
+            [] => None,
+            [only] => Some(only),
+            _ => versions
+                .into_iter()
+                .min_by_key(|&id| self.entries[id].digest()),
+        }
+    }
+
+    /// All packets of exactly this name, in order of their place.
+    fn versions(&self, name: &Name, hash: u64) -> SmallVec<[usize; 8]> {
+        let ids = self.index.iter_hash(hash).copied();
+        let mut ids: SmallVec<_> = ids.filter(|&id| self.entries[id].name == *name).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    fn add(&mut self, data: &Data, hash: u64) -> usize {
+        let wire = Bytes::copy_from_slice(data.wire());
+        let entry = Entry {
+            name: name_within(&wire),
+            wire,
+            hash,
+            fresh_until: None,
+        };
+        self.used += entry.size();
+        self.names.insert(entry.name.clone(), hash);
+        let id = self.entries.insert(entry);
+        let entries = &self.entries;
+        self.index.insert_unique(hash, id, |&id| entries[id].hash);
+        self.recency.add(id);
+        id
+    }
+
+    fn touch(&mut self, id: usize) {
+        self.recency.remove(id);
+        self.recency.add(id);
+    }
+
+    fn remove(&mut self, id: usize) {
+        self.recency.remove(id);
+        let entry = self.entries.remove(id);
+        self.used -= entry.size();
+        if let Ok(place) = self.index.find_entry(entry.hash, |&other| other == id) {
+            place.remove();
+        }
+        // The tables' keys share a packet's memory, so they go with the packet that they came from or any other.
+        let others = self.versions(&entry.name, entry.hash);
+        self.names.remove(&entry.name);
+        self.fresh_names.remove(&entry.name);
+        if let Some(&other) = others.first() {
+            let name = self.entries[other].name.clone();
+            if others
+                .iter()
+                .any(|&id| self.entries[id].fresh_until.is_some())
+            {
+                self.fresh_names.insert(name.clone(), entry.hash);
+            }
+            self.names.insert(name, entry.hash);
+        }
+    }
+}
+
+/// The name of a Data packet that was decoded before, as a slice of `wire`.
+fn name_within(wire: &Bytes) -> Name {
+    const DECODED: &str = "the packet was decoded before";
+    let data = tlv::Reader::new(wire)
+        .only("Data", tlv::DATA)
+        .expect(DECODED);
+    let mut fields = tlv::Reader::within(wire, data.value);
+    let name = fields.element("Name").expect(DECODED).expect(DECODED);
+    Name::from_element(wire, &name).expect(DECODED)
+}
+
+#[cfg(test)]
+#[path = "content_store_tests.rs"]
+mod tests;

@@ -1,0 +1,124 @@
+//! Forwarding information base: which faces lead to which names.
+
+use namecast_packet::Name;
+
+use super::prefix_table::PrefixTable;
+use super::{AddRouteError, NameHasher, NameHashes};
+use crate::face::FaceId;
+
+/// A face that leads to a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NextHop {
+    pub(crate) face: FaceId,
+    pub(crate) cost: u64,
+}
+
+/// Next hops by prefix; each prefix's list is sorted by cost, then by face.
+#[derive(Debug)]
+pub(crate) struct Fib {
+    prefixes: PrefixTable<Vec<NextHop>>,
+}
+
+impl Fib {
+    pub(crate) fn new(hasher: NameHasher, capacity: usize) -> Self {
+        Self {
+            prefixes: PrefixTable::new(hasher, capacity),
+        }
+    }
+
+    /// Adds a route, or changes its cost; tells whether the next hop is new.
+    pub(crate) fn add(&mut self, prefix: &Name, hop: NextHop) -> Result<bool, AddRouteError> {
+        let hops = self.prefixes.get_or_insert(prefix, Vec::new)?;
+        let before = hops.len();
+        hops.retain(|other| other.face != hop.face);
+        let is_new = hops.len() == before;
+        let at = hops.partition_point(|other| (other.cost, other.face) < (hop.cost, hop.face));
+        hops.insert(at, hop);
+        Ok(is_new)
+    }
+
+    /// Removes a route; a prefix without routes goes too.
+    pub(crate) fn remove(&mut self, prefix: &Name, face: FaceId) {
+        let Some(hops) = self.prefixes.get_mut(prefix) else {
+            return;
+        };
+        hops.retain(|hop| hop.face != face);
+        if hops.is_empty() {
+            self.prefixes.remove(prefix);
+        }
+    }
+
+    /// Removes all routes to `face`.
+    pub(crate) fn remove_face(&mut self, face: FaceId) {
+        self.prefixes.retain(|hops| {
+            hops.retain(|hop| hop.face != face);
+            !hops.is_empty()
+        });
+    }
+
+    /// Next hops of the longest prefix of `name` that has any, cheapest first.
+    pub(crate) fn next_hops(&self, name: &Name, hashes: &NameHashes) -> &[NextHop] {
+        self.prefixes
+            .longest_match(name, hashes)
+            .map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.prefixes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(uri: &str) -> Name {
+        uri.parse().unwrap()
+    }
+
+    fn hop(face: u64, cost: u64) -> NextHop {
+        NextHop {
+            face: FaceId::from_number(face),
+            cost,
+        }
+    }
+
+    fn lookup(fib: &Fib, uri: &str) -> Vec<NextHop> {
+        let name = name(uri);
+        let hashes = NameHasher::new(1).hashes(&name, 64).unwrap();
+        fib.next_hops(&name, &hashes).to_vec()
+    }
+
+    #[test]
+    fn the_longest_prefix_wins_and_its_cheapest_hop_comes_first() {
+        let mut fib = Fib::new(NameHasher::new(1), 10);
+        fib.add(&name("/"), hop(1, 0)).unwrap();
+        fib.add(&name("/a"), hop(2, 20)).unwrap();
+        fib.add(&name("/a"), hop(3, 10)).unwrap();
+        fib.add(&name("/a/b/c"), hop(4, 0)).unwrap();
+        assert_eq!(lookup(&fib, "/a/b"), [hop(3, 10), hop(2, 20)]);
+        assert_eq!(lookup(&fib, "/a/b/c/d"), [hop(4, 0)]);
+        assert_eq!(lookup(&fib, "/ab"), [hop(1, 0)]);
+        assert_eq!(fib.add(&name("/a"), hop(2, 5)), Ok(false));
+        assert_eq!(lookup(&fib, "/a"), [hop(2, 5), hop(3, 10)]);
+        fib.remove(&name("/a/b/c"), FaceId::from_number(4));
+        assert_eq!(lookup(&fib, "/a/b/c/d"), [hop(2, 5), hop(3, 10)]);
+        fib.remove_face(FaceId::from_number(2));
+        fib.remove_face(FaceId::from_number(3));
+        assert_eq!(lookup(&fib, "/a/b/c/d"), [hop(1, 0)]);
+        assert_eq!(fib.len(), 1);
+    }
+
+    #[test]
+    fn a_full_table_and_a_name_too_deep_are_refused() {
+        let mut fib = Fib::new(NameHasher::new(1), 1);
+        let deep = name(&"/x".repeat(33));
+        assert_eq!(fib.add(&deep, hop(1, 0)), Err(AddRouteError::NameTooLong));
+        fib.add(&name("/a"), hop(1, 0)).unwrap();
+        assert_eq!(
+            fib.add(&name("/b"), hop(1, 0)),
+            Err(AddRouteError::TableFull)
+        );
+        assert_eq!(fib.add(&name("/a"), hop(2, 0)), Ok(true));
+    }
+}

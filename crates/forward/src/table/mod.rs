@@ -1,0 +1,30 @@
+//! What a node remembers: routes, pending Interests, cached Data, Nonces of the past.
+
+mod content_store;
+mod dead_nonce;
+mod fib;
+mod name_hash;
+pub(crate) mod pit;
+mod prefix_table;
+mod recency;
+
+pub(crate) use content_store::ContentStore;
+pub(crate) use dead_nonce::DeadNonceList;
+pub(crate) use fib::{Fib, NextHop};
+pub(crate) use name_hash::{NameHasher, NameHashes};
+pub(crate) use pit::Pit;
+pub(crate) use prefix_table::PrefixTable;
+
+/// Why a route or a strategy was not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddRouteError {
+    /// There is no such face.
+    #[error("no such face")]
+    UnknownFace,
+    /// Prefixes may have 32 components, as in NFD.
+    #[error("the prefix has more than 32 components")]
+    NameTooLong,
+    /// There are as many prefixes as the configuration allows.
+    #[error("the table is full")]
+    TableFull,
+}

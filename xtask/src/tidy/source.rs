@@ -13,13 +13,13 @@ pub(crate) struct SourceFile {
     pub(crate) text: String,
 }
 
-/// One token of Rust, groups taken apart. Comments are gone; a doc comment is a [`Token::doc`].
+/// One token of Rust, groups taken apart. Comments are gone; `/// text` has become the tokens of `#[doc = "text"]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) text: String,
     /// Counted from 1.
     pub(crate) line: usize,
-    /// The token is a string literal, which holds words but no code.
+    /// The token is a number or a string, which may hold words but no code.
     pub(crate) literal: bool,
 }
 

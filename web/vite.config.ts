@@ -1,13 +1,14 @@
-import { defineConfig } from "vite";
+import { defineConfig } from "vitest/config";
 
-/** `NAMECAST_SOURCE=fake npm run dev` plays frames made in the page itself, for work on the page without a node. */
-const source = process.env["NAMECAST_SOURCE"] === "fake" ? "/dev/fake-tab.ts" : "/src/worker/tab.ts";
+/** Where the node's web server listens while the page is worked on. */
+const NODE = "http://127.0.0.1:8080";
 
-export default defineConfig({
+/** With `--mode fake` the page plays frames that it makes itself, for work on it without a node. */
+export default defineConfig(({ mode }) => ({
   base: "./",
-  resolve: { alias: { "#tab": source } },
+  resolve: { alias: { "#tab": mode === "fake" ? "/dev/fake-tab.ts" : "/src/worker/tab.ts" } },
   worker: { format: "es" },
-  build: { target: "es2023", assetsInlineLimit: 0, chunkSizeWarningLimit: 800 },
-  server: { host: "127.0.0.1", proxy: { "/node.json": "http://127.0.0.1:8080", "/ws": { target: "ws://127.0.0.1:8080", ws: true } } },
+  build: { target: "es2023", assetsInlineLimit: 0 },
+  server: { host: "127.0.0.1", proxy: { "/node.json": NODE, "/ws": { target: NODE, ws: true } } },
   test: { include: ["test/**/*.test.ts"] },
-} as Parameters<typeof defineConfig>[0]);
+}));

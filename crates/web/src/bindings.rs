@@ -1,0 +1,122 @@
+//! The tab as JavaScript sees it: numbers, text and octets. `web/src/worker/tab-port.ts` describes the same.
+
+use namecast_forward::FaceId;
+use namecast_stream::StreamKind;
+use namecast_units::Duration;
+use wasm_bindgen::prelude::{JsError, wasm_bindgen};
+
+use crate::config::TabConfig;
+use crate::outbox::{from_ms, to_ms};
+
+/// A node with a watcher. Times are milliseconds of one monotonic clock, streams are 0 for video and 1 for audio.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct Tab(crate::Tab);
+
+#[wasm_bindgen]
+impl Tab {
+    /// A tab without transports that starts to join at once.
+    ///
+    /// # Errors
+    /// `config` is malformed.
+    #[wasm_bindgen(constructor)]
+    pub fn new(config: &str, now: f64) -> Result<Self, JsError> {
+        let mut tab = crate::Tab::new(&TabConfig::decode(config)?)?;
+        tab.handle_timeout(from_ms(now));
+        Ok(Self(tab))
+    }
+
+    /// A transport is up that carries frames of at most `mtu` octets; 0: any. Returns its number.
+    ///
+    /// # Errors
+    /// There are too many.
+    #[wasm_bindgen(js_name = faceUp)]
+    pub fn face_up(&mut self, transport: &str, mtu: u32, now: f64) -> Result<u32, JsError> {
+        let mtu = (mtu > 0).then_some(mtu as usize);
+        let face = self.0.face_up(from_ms(now), transport, mtu)?;
+        Ok(u32::try_from(face.number())?)
+    }
+
+    /// A transport is gone.
+    #[wasm_bindgen(js_name = faceDown)]
+    pub fn face_down(&mut self, face: u32, now: f64) {
+        self.0.face_down(from_ms(now), face_id(face));
+    }
+
+    /// A transport delivered a frame.
+    #[wasm_bindgen(js_name = handleFrame)]
+    pub fn handle_frame(&mut self, face: u32, octets: Vec<u8>, now: f64) {
+        self.0.handle_frame(from_ms(now), face_id(face), octets);
+    }
+
+    /// Does what is due.
+    #[wasm_bindgen(js_name = handleTimeout)]
+    pub fn handle_timeout(&mut self, now: f64) {
+        self.0.handle_timeout(from_ms(now));
+    }
+
+    /// When to call `handleTimeout` next; infinite: never.
+    #[wasm_bindgen(js_name = pollTimeout)]
+    pub fn poll_timeout(&self) -> f64 {
+        self.0.poll_timeout().map_or(f64::INFINITY, to_ms)
+    }
+
+    /// What happened since the last call, as records.
+    pub fn drain(&mut self) -> Vec<u8> {
+        self.0.drain()
+    }
+
+    /// Moves the playout target.
+    ///
+    /// # Errors
+    /// It is negative, above ten seconds, or no number.
+    #[wasm_bindgen(js_name = setTarget)]
+    pub fn set_target(&mut self, milliseconds: f64, now: f64) -> Result<(), JsError> {
+        Ok(self.0.set_target(from_ms(now), milliseconds)?)
+    }
+
+    /// Chooses another rung.
+    #[wasm_bindgen(js_name = setRung)]
+    pub fn set_rung(&mut self, name: &str, now: f64) {
+        self.0.set_rung(from_ms(now), name);
+    }
+
+    /// The page decoded a frame, which took `took` milliseconds.
+    pub fn decoded(&mut self, stream: u8, position: f64, took: f64, now: f64) {
+        let took = Duration::from_nanos(from_ms(took).as_nanos());
+        self.0.decoded(from_ms(now), kind(stream), position as u64, took);
+    }
+
+    /// The page showed a frame.
+    pub fn rendered(&mut self, stream: u8, position: f64, now: f64) {
+        self.0.rendered(from_ms(now), kind(stream), position as u64);
+    }
+
+    /// The page's decoder failed.
+    #[wasm_bindgen(js_name = decoderError)]
+    pub fn decoder_error(&mut self, stream: u8, now: f64) {
+        self.0.decoder_error(from_ms(now), kind(stream));
+    }
+
+    /// All figures, as JSON.
+    pub fn stats(&self, now: f64) -> String {
+        self.0.stats(from_ms(now))
+    }
+
+    /// Damages the next `count` frames that carry media: for tests.
+    #[wasm_bindgen(js_name = corruptNext)]
+    pub fn corrupt_next(&mut self, count: u32) {
+        self.0.corrupt_next(count);
+    }
+}
+
+const fn kind(stream: u8) -> StreamKind {
+    match stream {
+        0 => StreamKind::Video,
+        _ => StreamKind::Audio,
+    }
+}
+
+fn face_id(face: u32) -> FaceId {
+    FaceId::from_number(u64::from(face))
+}

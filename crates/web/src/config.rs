@@ -1,0 +1,179 @@
+//! What the page says when it starts a tab.
+
+use core::str::FromStr;
+
+use namecast_apps::live::watcher::{Pin, RungChoice, Trust, WatcherConfig};
+use namecast_packet::{Name, ParseNameError};
+use namecast_units::{Duration, Timestamp};
+use serde::Deserialize;
+
+/// Playout targets that the page may choose: below, every hiccup is seen; above, it is no longer live.
+const TARGET_MS: core::ops::RangeInclusive<f64> = 0.0..=10_000.0;
+
+/// What the page says when it starts a tab, as JSON.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TabConfig {
+    /// Name of the stream, as a URI.
+    pub root: String,
+    /// Who must have signed it: the digest of a key in hexadecimal, or the name of a key. None: whoever is met first.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// Rung to begin with; none: the highest.
+    #[serde(default)]
+    pub rung: Option<String>,
+    /// Playout target, ms.
+    pub target_ms: f64,
+    /// Wall clock at time zero, µs since 1970.
+    pub wall_at_zero_us: f64,
+    /// Whether to ask for audio.
+    pub audio: bool,
+    /// Seed of the Nonces.
+    pub seed: u32,
+}
+
+/// Why a configuration is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It is no JSON, or a field is missing, unknown or of another type.
+    #[error("the page's settings are malformed: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// The root is no name.
+    #[error("'{name}' is no name: {why}")]
+    Root {
+        /// What was given.
+        name: String,
+        /// What is wrong with it.
+        why: ParseNameError,
+    },
+    /// The key is neither a digest nor a name.
+    #[error("'{0}' is neither the digest of a key, 64 hexadecimal digits, nor the name of one")]
+    Key(String),
+    /// The target is no sensible number.
+    #[error("a target of {0} ms is not between 0 and 10 000 ms")]
+    Target(f64),
+}
+
+impl TabConfig {
+    /// Reads the page's JSON.
+    ///
+    /// # Errors
+    /// What is malformed.
+    pub fn decode(json: &str) -> Result<Self, ConfigError> {
+        Ok(serde_json::from_str(json)?)
+    }
+
+    /// What the watcher is told.
+    ///
+    /// # Errors
+    /// The first field without sense.
+    pub fn watcher(&self) -> Result<WatcherConfig, ConfigError> {
+        let root = parse_name(&self.root).map_err(|why| ConfigError::Root {
+            name: self.root.clone(),
+            why,
+        })?;
+        let trust = match &self.key {
+            None => Trust::FirstUse,
+            Some(key) => Trust::Pinned(parse_pin(key)?),
+        };
+        Ok(WatcherConfig {
+            audio: self.audio,
+            rung: rung_choice(self.rung.as_deref()),
+            target: parse_target(self.target_ms)?,
+            wall_at_zero: Timestamp::from_micros(self.wall_at_zero_us.max(0.0) as u64),
+            trust,
+            seed: u64::from(self.seed),
+            ..WatcherConfig::new(root)
+        })
+    }
+}
+
+/// The choice that a rung's name stands for.
+pub(crate) fn rung_choice(name: Option<&str>) -> RungChoice {
+    match name {
+        None | Some("" | "highest") => RungChoice::Highest,
+        Some("lowest") => RungChoice::Lowest,
+        Some(label) => RungChoice::Label(label.to_owned()),
+    }
+}
+
+/// A playout target in milliseconds.
+pub(crate) fn parse_target(milliseconds: f64) -> Result<Duration, ConfigError> {
+    if TARGET_MS.contains(&milliseconds) {
+        Ok(Duration::from_secs_f64(milliseconds / 1e3))
+    } else {
+        Err(ConfigError::Target(milliseconds))
+    }
+}
+
+fn parse_name(uri: &str) -> Result<Name, ParseNameError> {
+    Name::from_str(uri)
+}
+
+fn parse_pin(key: &str) -> Result<Pin, ConfigError> {
+    let wrong = || ConfigError::Key(key.to_owned());
+    if key.starts_with('/') {
+        return parse_name(key).map(Pin::Name).map_err(|_| wrong());
+    }
+    let digits = key.as_bytes();
+    if digits.len() != 64 {
+        return Err(wrong());
+    }
+    let mut digest = [0; 32];
+    for (octet, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |at: usize| char::from(pair[at]).to_digit(16).ok_or_else(wrong);
+        *octet = u8::try_from(digit(0)? * 16 + digit(1)?).expect("two hexadecimal digits are an octet");
+    }
+    Ok(Pin::Digest(digest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"{"root":"/demo","key":null,"rung":"1M","target_ms":150,"wall_at_zero_us":1e15,"audio":true,"seed":7}"#;
+
+    #[test]
+    fn every_field_reaches_the_watcher() {
+        let config = TabConfig::decode(WHOLE).unwrap().watcher().unwrap();
+        assert_eq!(config.root, Name::from_str("/demo").unwrap());
+        assert_eq!(config.rung, RungChoice::Label("1M".to_owned()));
+        assert_eq!(config.target, Duration::from_millis(150));
+        assert_eq!(
+            config.wall_at_zero,
+            Timestamp::from_micros(1_000_000_000_000_000)
+        );
+        assert_eq!((config.seed, config.audio), (7, true));
+        assert_eq!(config.trust, Trust::FirstUse);
+    }
+
+    /// 0x01, 0xab, then zeros.
+    #[test]
+    fn a_digest_is_read_from_its_digits() {
+        let key = format!("01aB{}", "0".repeat(60));
+        let mut digest = [0; 32];
+        (digest[0], digest[1]) = (0x01, 0xab);
+        assert_eq!(parse_pin(&key).unwrap(), Pin::Digest(digest));
+        assert!(parse_pin(&key[1..]).is_err());
+        assert!(parse_pin(&key.replace("ab", "xy").replace("aB", "xy")).is_err());
+        assert!(matches!(parse_pin("/demo/KEY/1").unwrap(), Pin::Name(_)));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let refused = |from: &str, to: &str| {
+            let json = WHOLE.replace(from, to);
+            assert_ne!(json, WHOLE);
+            TabConfig::decode(&json)
+                .and_then(|config| config.watcher())
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(refused("150", "-1").contains("-1"));
+        assert!(refused("150", "1e9").contains("1000000000"));
+        assert!(refused("\"/demo\"", "\"/a=%\"").contains("/a=%"));
+        assert!(refused("null", "\"abc\"").contains("abc"));
+        assert!(refused("seed", "sed").contains("malformed"));
+        assert!(refused("{", "").contains("malformed"));
+    }
+}

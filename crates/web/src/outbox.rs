@@ -1,0 +1,191 @@
+//! What a tab hands to the page, in one batch of octets.
+//!
+//! One call into JavaScript per wake-up, whatever happened; `web/src/worker/records.ts` reads it. For each record its
+//! length (u32) and its kind (u8), then, all little-endian:
+//!
+//! | kind | fields |
+//! |---|---|
+//! | 1 transmit | face u32, the frame |
+//! | 2 frame | stream u8 (0 video, 1 audio), key u8, length of the rung's name u8 and the name, position f64, captured at f64 (ms since 1970, publisher's clock), due at f64 (ms, as all times of a tab), encode, publish, network, reassembly f32 (ms), the encoded frame |
+//! | 3 discontinuity | stream u8 |
+//! | 4 event | JSON |
+
+use namecast_apps::live::watcher::Frame;
+use namecast_stream::StreamKind;
+use namecast_units::{Duration, Instant};
+use serde::Serialize;
+
+const TRANSMIT: u8 = 1;
+const FRAME: u8 = 2;
+const DISCONTINUITY: u8 = 3;
+const EVENT: u8 = 4;
+
+/// Records that wait for the page.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    octets: Vec<u8>,
+}
+
+impl Outbox {
+    /// Gives up everything gathered.
+    pub fn take(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.octets)
+    }
+
+    /// Octets gathered.
+    pub fn len(&self) -> usize {
+        self.octets.len()
+    }
+
+    /// Whether nothing was gathered.
+    pub fn is_empty(&self) -> bool {
+        self.octets.is_empty()
+    }
+
+    /// A frame for a transport.
+    pub(crate) fn transmit(&mut self, face: u32, frame: &[u8]) {
+        self.record(TRANSMIT, |octets| {
+            octets.extend(face.to_le_bytes());
+            octets.extend(frame);
+        });
+    }
+
+    /// An encoded frame for a decoder.
+    pub(crate) fn frame(&mut self, frame: &Frame) {
+        self.record(FRAME, |octets| {
+            // The catalogue bounds names of rungs to 64 octets.
+            let rung = frame.rung.as_bytes();
+            let length = u8::try_from(rung.len()).unwrap_or(u8::MAX);
+            octets.extend([stream_number(frame.stream), u8::from(frame.key), length]);
+            octets.extend(&rung[..usize::from(length)]);
+            let captured_at = frame.captured_at.as_micros() as f64 / 1e3;
+            for number in [frame.position as f64, captured_at, to_ms(frame.render_at)] {
+                octets.extend(number.to_le_bytes());
+            }
+            let stages = &frame.stages;
+            for stage in [stages.encode, stages.publish, stages.network, stages.reassembly] {
+                octets.extend(span_to_ms(stage).to_le_bytes());
+            }
+            octets.extend(&frame.payload);
+        });
+    }
+
+    /// The next frame of `stream` does not follow the last.
+    pub(crate) fn discontinuity(&mut self, stream: StreamKind) {
+        self.record(DISCONTINUITY, |octets| octets.push(stream_number(stream)));
+    }
+
+    /// Something rare.
+    pub(crate) fn event(&mut self, event: &TabEvent<'_>) {
+        let json = serde_json::to_vec(event).expect("an event holds only text and numbers");
+        self.record(EVENT, |octets| octets.extend(json));
+    }
+
+    fn record(&mut self, kind: u8, fields: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.octets.len();
+        self.octets.extend([0; 4]);
+        self.octets.push(kind);
+        fields(&mut self.octets);
+        let length = u32::try_from(self.octets.len() - start - 4).expect("a batch fits memory of 4 GiB");
+        self.octets[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+/// Something rare, as the page reads it.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(crate) enum TabEvent<'a> {
+    /// A sentence for people.
+    Step { text: String },
+    /// What is published.
+    Catalogue {
+        catalogue: &'a namecast_stream::Catalogue,
+    },
+    /// Who signs it.
+    Signer {
+        name: String,
+        digest: String,
+        verdict: String,
+        trusted: bool,
+    },
+}
+
+/// Number of a stream towards the page.
+pub(crate) const fn stream_number(stream: StreamKind) -> u8 {
+    match stream {
+        StreamKind::Video => 0,
+        StreamKind::Audio | StreamKind::Other => 1,
+    }
+}
+
+/// A point in time as the page counts: milliseconds.
+pub(crate) fn to_ms(at: Instant) -> f64 {
+    at.as_nanos() as f64 / 1e6
+}
+
+/// A point in time from the page; nonsense is the beginning.
+pub(crate) fn from_ms(ms: f64) -> Instant {
+    // `as` saturates, and takes NaN to zero.
+    Instant::from_nanos((ms * 1e6) as u64)
+}
+
+fn span_to_ms(span: Duration) -> f32 {
+    span.as_secs_f32() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use namecast_apps::live::watcher::Stages;
+    use namecast_units::Timestamp;
+
+    use super::*;
+
+    /// Length 1 + 4 + 2, kind 1, face 258 = 0x0102.
+    #[test]
+    fn a_transmit_record_is_laid_out_as_described() {
+        let mut outbox = Outbox::default();
+        outbox.transmit(258, &[0xaa, 0xbb]);
+        outbox.discontinuity(StreamKind::Audio);
+        assert_eq!(
+            outbox.take(),
+            [7, 0, 0, 0, 1, 2, 1, 0, 0, 0xaa, 0xbb, 2, 0, 0, 0, 3, 1]
+        );
+        assert!(outbox.is_empty());
+    }
+
+    /// 1 + 3 + 2 + 3 · 8 + 4 · 4 + 1 = 47 octets after the length.
+    #[test]
+    fn a_frame_record_is_laid_out_as_described() {
+        let mut outbox = Outbox::default();
+        outbox.frame(&Frame {
+            stream: StreamKind::Video,
+            rung: "1M".to_owned(),
+            position: 3,
+            key: true,
+            payload: Bytes::from_static(&[9]),
+            captured_at: Timestamp::from_micros(1_500),
+            render_at: Instant::from_nanos(2_500_000),
+            late: false,
+            stages: Stages {
+                encode: Duration::from_millis(4),
+                ..Stages::default()
+            },
+        });
+        let octets = outbox.take();
+        let f64_at = |at: usize| f64::from_le_bytes(octets[at..at + 8].try_into().unwrap());
+        assert_eq!(octets[..10], [47, 0, 0, 0, 2, 0, 1, 2, b'1', b'M']);
+        let numbers = [f64_at(10), f64_at(18), f64_at(26)];
+        assert_eq!(numbers.map(f64::to_bits), [3.0, 1.5, 2.5].map(f64::to_bits));
+        assert_eq!(octets[34..38], 4.0_f32.to_le_bytes());
+        assert_eq!(octets[50..], [9]);
+    }
+
+    #[test]
+    fn times_go_there_and_back() {
+        assert_eq!(from_ms(1.5), Instant::from_nanos(1_500_000));
+        assert_eq!(from_ms(f64::NAN), Instant::ZERO);
+        assert_eq!(from_ms(-3.0), Instant::ZERO);
+        assert_eq!(to_ms(from_ms(1_234.5)).to_bits(), 1_234.5_f64.to_bits());
+    }
+}

@@ -1,0 +1,281 @@
+//! The node of a browser tab.
+
+use bytes::Bytes;
+use namecast_apps::live::Watcher;
+use namecast_apps::live::watcher::{Output, Signer, Verdict};
+use namecast_forward::{AddFaceError, Config, FaceConfig, FaceId, Forwarder, Scope, Transmit};
+use namecast_packet::Name;
+use namecast_stream::StreamKind;
+use namecast_units::{ByteSize, Duration, Instant};
+use serde::Serialize;
+
+use crate::config::{ConfigError, TabConfig, parse_target, rung_choice};
+use crate::outbox::{Outbox, TabEvent};
+
+/// Transports at a time: one that is used and one that takes over, with some margin.
+const MAX_FACES: usize = 8;
+/// Pending Interests: a second of video at 3 Mbit/s is 400.
+const PIT_CAPACITY: usize = 8_192;
+/// The only application asks for nothing twice, except after a change of its mind.
+const CONTENT_STORE: ByteSize = ByteSize::mebibytes(2);
+/// Packets that may pass between forwarder and watcher in one call, so that no mistake of theirs can hang the page.
+const MAX_ROUNDS: usize = 100_000;
+/// Octets that may wait for the page: ten seconds of the highest default rung. Beyond it, frames are lost and counted.
+const MAX_OUTBOX: usize = 4 << 20;
+/// Smallest frame that a test's bit flip goes into: what is shorter is no segment of media.
+const MIN_CORRUPTED: usize = 400;
+
+/// Why a transport was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum FaceError {
+    /// The forwarder refused the face.
+    #[error("the node takes no further transport: {0}")]
+    Add(#[from] AddFaceError),
+    /// The forwarder refused the route to it.
+    #[error("the node takes no route to the transport: {0}")]
+    Route(#[from] namecast_forward::AddRouteError),
+}
+
+/// A forwarder with a watcher on it.
+///
+/// After each call the page takes what happened from [`drain`](Self::drain), and calls
+/// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) says so. The first call of it
+/// starts the join.
+#[derive(Debug)]
+pub struct Tab {
+    forwarder: Forwarder,
+    watcher: Watcher,
+    /// The watcher's face.
+    application: FaceId,
+    outbox: Outbox,
+    counters: TabCounters,
+    corrupt_next: u32,
+    /// Whether a transport was up before.
+    had_link: bool,
+}
+
+/// What a tab counts besides its parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TabCounters {
+    /// Frames that arrived from transports.
+    pub frames_in: u64,
+    /// Octets of them.
+    pub octets_in: u64,
+    /// Frames for transports.
+    pub frames_out: u64,
+    /// Octets of them.
+    pub octets_out: u64,
+    /// Frames damaged on purpose.
+    pub corrupted: u64,
+    /// Media and packets lost because the page took nothing for too long.
+    pub outbox_full: u64,
+}
+
+impl Tab {
+    /// A tab without transports that watches what `config` says.
+    ///
+    /// # Errors
+    /// A field of `config` without sense.
+    pub fn new(config: &TabConfig) -> Result<Self, ConfigError> {
+        let watcher = Watcher::new(config.watcher()?);
+        let mut forwarder = Forwarder::new(Config {
+            seed: u64::from(config.seed),
+            max_faces: MAX_FACES,
+            pit_capacity: PIT_CAPACITY,
+            content_store: CONTENT_STORE,
+            ..Config::default()
+        });
+        let application = forwarder
+            .add_face(FaceConfig::application("watcher"))
+            .expect("a forwarder without faces has room for one");
+        Ok(Self {
+            forwarder,
+            watcher,
+            application,
+            outbox: Outbox::default(),
+            counters: TabCounters::default(),
+            corrupt_next: 0,
+            had_link: false,
+        })
+    }
+
+    /// A transport is up: everything may be asked for there. `mtu` is the largest frame it carries; none: any.
+    ///
+    /// # Errors
+    /// There are too many transports, or the MTU is too small.
+    pub fn face_up(&mut self, now: Instant, description: &str, mtu: Option<usize>) -> Result<FaceId, FaceError> {
+        let face = self.forwarder.add_face(FaceConfig {
+            scope: Scope::NonLocal,
+            mtu,
+            description: description.to_owned(),
+            ..FaceConfig::default()
+        })?;
+        self.forwarder.add_route(Name::root(), face, 10)?;
+        if self.had_link {
+            self.watcher.handle_link_change(now);
+        }
+        self.had_link = true;
+        self.turn(now);
+        Ok(face)
+    }
+
+    /// A transport is gone.
+    pub fn face_down(&mut self, now: Instant, face: FaceId) {
+        if face != self.application {
+            self.forwarder.remove_face(now, face);
+            self.turn(now);
+        }
+    }
+
+    /// A transport delivered a frame.
+    pub fn handle_frame(&mut self, now: Instant, face: FaceId, mut frame: Vec<u8>) {
+        if face == self.application {
+            return;
+        }
+        self.counters.frames_in += 1;
+        self.counters.octets_in += frame.len() as u64;
+        if self.corrupt_next > 0 && frame.len() >= MIN_CORRUPTED {
+            self.corrupt_next -= 1;
+            self.counters.corrupted += 1;
+            let middle = frame.len() / 2;
+            frame[middle] ^= 1;
+        }
+        self.forwarder.handle_frame(now, face, Bytes::from(frame));
+        self.turn(now);
+    }
+
+    /// Does what is due. Early and repeated calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.forwarder.handle_timeout(now);
+        self.watcher.handle_timeout(now);
+        self.turn(now);
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        [self.forwarder.poll_timeout(), self.watcher.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// What happened since the last call, as [`Outbox`] lays it out.
+    pub fn drain(&mut self) -> Vec<u8> {
+        self.outbox.take()
+    }
+
+    /// Moves the playout target.
+    ///
+    /// # Errors
+    /// The target is negative, above ten seconds, or no number.
+    pub fn set_target(&mut self, now: Instant, milliseconds: f64) -> Result<(), ConfigError> {
+        self.watcher.set_target(now, parse_target(milliseconds)?);
+        self.turn(now);
+        Ok(())
+    }
+
+    /// Chooses another rung: its name, `highest` or `lowest`.
+    pub fn set_rung(&mut self, now: Instant, name: &str) {
+        self.watcher.set_rung(now, rung_choice(Some(name)));
+        self.turn(now);
+    }
+
+    /// The page decoded a frame.
+    pub fn decoded(&mut self, now: Instant, stream: StreamKind, position: u64, took: Duration) {
+        self.watcher.handle_decoded(now, stream, position, took);
+    }
+
+    /// The page showed a frame.
+    pub fn rendered(&mut self, now: Instant, stream: StreamKind, position: u64) {
+        self.watcher.handle_rendered(now, stream, position);
+    }
+
+    /// The page's decoder failed, or skipped: what it gets next must stand alone.
+    pub fn decoder_error(&mut self, now: Instant, stream: StreamKind) {
+        self.watcher.handle_decoder_error(now, stream);
+        self.turn(now);
+    }
+
+    /// Flips a bit in each of the next `count` frames that are long enough to carry media: for tests.
+    pub const fn corrupt_next(&mut self, count: u32) {
+        self.corrupt_next = count;
+    }
+
+    /// All figures, as JSON: the watcher's, with the tab's own under `tab`.
+    pub fn stats(&self, now: Instant) -> String {
+        #[derive(Serialize)]
+        struct All {
+            #[serde(flatten)]
+            watcher: namecast_apps::live::Stats,
+            tab: TabCounters,
+        }
+        let all = All {
+            watcher: self.watcher.stats(now),
+            tab: self.counters,
+        };
+        serde_json::to_string(&all).expect("figures hold only text and numbers")
+    }
+
+    /// Carries packets between forwarder, watcher and outbox until nothing moves.
+    fn turn(&mut self, now: Instant) {
+        for _ in 0..MAX_ROUNDS {
+            if let Some(transmit) = self.forwarder.poll_output() {
+                self.handle_transmit(now, transmit);
+            } else if let Some(output) = self.watcher.poll_output() {
+                self.handle_output(now, output);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn handle_transmit(&mut self, now: Instant, transmit: Transmit) {
+        if transmit.face == self.application {
+            self.watcher.handle_packet(now, transmit.frame);
+            return;
+        }
+        self.counters.frames_out += 1;
+        self.counters.octets_out += transmit.frame.len() as u64;
+        // The page gave the number as 32 bits, and no tab lives for four thousand million transports.
+        let face = u32::try_from(transmit.face.number()).unwrap_or(u32::MAX);
+        if self.has_room(transmit.frame.len()) {
+            self.outbox.transmit(face, &transmit.frame);
+        }
+    }
+
+    fn handle_output(&mut self, now: Instant, output: Output) {
+        match output {
+            Output::Interest(wire) => self.forwarder.handle_frame(now, self.application, wire),
+            Output::Frame(frame) => {
+                if self.has_room(frame.payload.len()) {
+                    self.outbox.frame(&frame);
+                }
+            }
+            Output::Discontinuity { stream } => self.outbox.discontinuity(stream),
+            Output::Catalogue(catalogue) => self.outbox.event(&TabEvent::Catalogue {
+                catalogue: &catalogue,
+            }),
+            Output::Signer(signer) => self.outbox.event(&signer_event(&signer)),
+            Output::Event(event) => self.outbox.event(&TabEvent::Step {
+                text: event.to_string(),
+            }),
+        }
+    }
+
+    const fn has_room(&mut self, octets: usize) -> bool {
+        let fits = self.outbox.len() + octets <= MAX_OUTBOX;
+        if !fits {
+            self.counters.outbox_full += 1;
+        }
+        fits
+    }
+}
+
+fn signer_event(signer: &Signer) -> TabEvent<'static> {
+    TabEvent::Signer {
+        name: signer.key_name.to_string(),
+        digest: signer.key_digest.iter().map(|octet| format!("{octet:02x}")).collect(),
+        verdict: signer.verdict.to_string(),
+        trusted: !matches!(signer.verdict, Verdict::Refused(_)),
+    }
+}

@@ -1,0 +1,155 @@
+import { Controls } from "./page/controls.ts";
+import { missing, showNotice, StepLog } from "./page/log.ts";
+import { readOptions } from "./page/options.ts";
+import { element, Panel } from "./page/panel.ts";
+import { Plots } from "./page/plots.ts";
+import { Sound } from "./page/sound.ts";
+import { Theme } from "./page/theme.ts";
+import type { Command, Fault, Report, Shown } from "./shared/messages.ts";
+import type { Summary } from "./shared/summary.ts";
+
+const DEFAULT_TARGET = 100;
+/** Frames whose showing the page remembers, for tests: half a minute at 60 a second. */
+const MAX_SHOWN = 2_000;
+
+/** What tests and the curious reach from the console. */
+export interface Handle {
+  stats(): Summary | undefined;
+  /** Steps of joining and incidents, oldest first. */
+  readonly steps: readonly { at: number; text: string }[];
+  /** The last frames that went to the canvas. */
+  readonly shown: readonly Shown[];
+  readonly sound: Sound;
+  setTarget(milliseconds: number): void;
+  /** Causes a fault on purpose. */
+  fault(fault: Fault): void;
+}
+
+declare global {
+  interface Window {
+    namecast: Handle;
+  }
+}
+
+class Page {
+  readonly #options = readOptions(new URLSearchParams(location.search));
+  readonly #worker = new Worker(new URL("./worker/worker.ts", import.meta.url), { type: "module", name: "namecast" });
+  readonly #log = new StepLog(performance.timeOrigin);
+  readonly #panel = new Panel();
+  readonly #sound = new Sound();
+  readonly #shown: Shown[] = [];
+  readonly #plots: Plots;
+  readonly #controls: Controls;
+  #summary: Summary | undefined;
+  #soundWanted = false;
+
+  constructor() {
+    this.#worker.onmessage = (event: MessageEvent<Report>) => this.#handle(event.data);
+    this.#worker.onerror = (event) => showNotice("fatal", `The page cannot play: ${event.message || "its worker did not start"}`);
+    this.#startWorker();
+    const theme = new Theme(() => this.#plots?.restyle());
+    this.#plots = new Plots();
+    this.#controls = new Controls(
+      {
+        send: (command) => this.#send(command),
+        toggleSound: () => void this.#toggleSound(),
+        toggleTheme: () => theme.toggle(),
+      },
+      this.#options.target ?? DEFAULT_TARGET,
+      this.#options.rung,
+    );
+    document.addEventListener("visibilitychange", () => this.#send({ type: "visible", visible: !document.hidden }));
+    window.namecast = this.#makeHandle();
+  }
+
+  #startWorker(): void {
+    const canvas = element<HTMLCanvasElement>("picture").transferControlToOffscreen();
+    const start: Command = {
+      type: "start",
+      canvas,
+      options: this.#options,
+      base: location.href,
+      openedAt: performance.timeOrigin,
+      visible: !document.hidden,
+    };
+    this.#worker.postMessage(start, [canvas]);
+  }
+
+  #send(command: Command, transfer: Transferable[] = []): void {
+    this.#worker.postMessage(command, transfer);
+  }
+
+  #handle(report: Report): void {
+    switch (report.type) {
+      case "summary":
+        this.#showSummary(report.summary);
+        break;
+      case "step":
+        this.#log.push(report.at, report.text);
+        break;
+      case "notice":
+        showNotice(report.topic, report.text);
+        break;
+      case "name":
+        element("name").textContent = report.name;
+        document.title = `${report.name} · Namecast`;
+        break;
+      case "size":
+        element("screen").style.aspectRatio = `${report.width} / ${report.height}`;
+        break;
+      case "shown":
+        this.#shown.push(...report.shown);
+        this.#shown.splice(0, Math.max(0, this.#shown.length - MAX_SHOWN));
+        break;
+    }
+  }
+
+  #showSummary(summary: Summary): void {
+    this.#summary = summary;
+    element("joining").classList.toggle("done", summary.video.shown > 0 && summary.phase === "playing");
+    if (document.hidden) {
+      return;
+    }
+    this.#panel.show(summary);
+    this.#controls.show(summary);
+    this.#plots.push(performance.now() / 1_000, summary);
+  }
+
+  async #toggleSound(): Promise<void> {
+    this.#soundWanted = !this.#soundWanted;
+    this.#controls.showSound(this.#soundWanted);
+    if (!this.#soundWanted) {
+      this.#send({ type: "soundOff" });
+      this.#sound.stop();
+      return;
+    }
+    try {
+      const port = await this.#sound.start();
+      this.#send({ type: "sound", port }, [port]);
+      showNotice("sound", "");
+    } catch (error) {
+      this.#soundWanted = false;
+      this.#controls.showSound(false);
+      showNotice("sound", `No sound: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
+  #makeHandle(): Handle {
+    return {
+      stats: () => this.#summary,
+      steps: this.#log.steps,
+      shown: this.#shown,
+      sound: this.#sound,
+      setTarget: (milliseconds) => this.#controls.setTarget(milliseconds),
+      fault: (fault) => this.#send({ type: "fault", fault }),
+    };
+  }
+}
+
+const lack = missing();
+if (lack === "") {
+  new Page();
+} else {
+  element("joining").hidden = true;
+  showNotice("browser", lack);
+}

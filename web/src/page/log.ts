@@ -1,0 +1,66 @@
+import type { NoticeTopic } from "../shared/messages.ts";
+import { element } from "./panel.ts";
+
+/** Steps that stay on the page. */
+const MAX_STEPS = 60;
+
+/** What happened, for people: the steps of joining and the incidents after. */
+export class StepLog {
+  readonly #openedAt: number;
+  readonly steps: { at: number; text: string }[] = [];
+
+  constructor(openedAt: number) {
+    this.#openedAt = openedAt;
+  }
+
+  push(at: number, text: string): void {
+    this.steps.push({ at, text });
+    const item = document.createElement("li");
+    const time = document.createElement("time");
+    time.textContent = `${((at - this.#openedAt) / 1_000).toFixed(2)} s`;
+    const words = document.createElement("span");
+    words.textContent = text;
+    item.append(time, words);
+    const list = element("steps");
+    list.prepend(item);
+    if (this.steps.length > MAX_STEPS) {
+      this.steps.shift();
+      list.lastElementChild?.remove();
+    }
+    element("joining-text").textContent = text;
+  }
+}
+
+/** Shows, replaces or removes the notice of a topic. */
+export function showNotice(topic: NoticeTopic, text: string): void {
+  const host = element("notices");
+  let notice = host.querySelector<HTMLElement>(`[data-topic="${topic}"]`);
+  if (text === "") {
+    notice?.remove();
+    return;
+  }
+  if (notice === null) {
+    notice = document.createElement("p");
+    notice.className = "notice";
+    notice.dataset["topic"] = topic;
+    host.append(notice);
+  }
+  notice.textContent = text;
+}
+
+/** What this browser lacks to play at all; empty if nothing. */
+export function missing(): string {
+  if (!isSecureContext) {
+    return "Browsers decode video only on pages that come by https or from the machine itself, and this one came by plain http from another. Open it by https, or on the machine that publishes as http://127.0.0.1.";
+  }
+  if (typeof WebAssembly === "undefined" || typeof Worker === "undefined") {
+    return "This browser has no WebAssembly or no workers, which this page is made of.";
+  }
+  if (typeof VideoDecoder === "undefined") {
+    return "This browser has no WebCodecs, so it cannot decode live video. Chrome, Edge, Firefox 130 or Safari 16.4 and later can.";
+  }
+  if (!("transferControlToOffscreen" in HTMLCanvasElement.prototype)) {
+    return "This browser cannot draw from a worker (OffscreenCanvas). A newer one can.";
+  }
+  return "";
+}

@@ -1,0 +1,74 @@
+import playerUrl from "../worklet/player.ts?worker&url";
+import type { OutputClock } from "../shared/sound.ts";
+
+/** What most streams carry; the browser converts to what the device wants. */
+const SAMPLE_RATE = 48_000;
+/** How often the worklet learns when its samples are heard, in milliseconds. */
+const CLOCK_INTERVAL = 200;
+/** Weight of a new reading of that clock: single ones are off by some milliseconds. */
+const CLOCK_WEIGHT = 0.15;
+/** A reading this far off is a new beginning (the device was changed, the machine slept), in milliseconds. */
+const CLOCK_JUMP = 40;
+
+/** The audio device, once a person asked for sound: browsers allow none before. */
+export class Sound {
+  #context: AudioContext | undefined;
+  #node: AudioWorkletNode | undefined;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  /** Wall clock (ms) less context time (ms), smoothed. */
+  #ahead: number | undefined;
+
+  get context(): AudioContext | undefined {
+    return this.#context;
+  }
+
+  get node(): AudioWorkletNode | undefined {
+    return this.#node;
+  }
+
+  /** Opens the device. The worker sends PCM to the port that is returned. */
+  async start(): Promise<MessagePort> {
+    this.stop();
+    const context = new AudioContext({ sampleRate: SAMPLE_RATE, latencyHint: "interactive" });
+    this.#context = context;
+    await Promise.all([context.audioWorklet.addModule(playerUrl), context.resume()]);
+    const node = new AudioWorkletNode(context, "namecast-player", { numberOfInputs: 0, outputChannelCount: [2] });
+    node.connect(context.destination);
+    this.#node = node;
+    const channel = new MessageChannel();
+    node.port.postMessage({ type: "worker", port: channel.port1 }, [channel.port1]);
+    this.#readClock();
+    this.#timer = setInterval(() => this.#readClock(), CLOCK_INTERVAL);
+    return channel.port2;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    void this.#context?.close();
+    this.#context = undefined;
+    this.#node = undefined;
+    this.#ahead = undefined;
+  }
+
+  #readClock(): void {
+    const context = this.#context;
+    if (context?.state !== "running") {
+      this.#ahead = undefined;
+      return;
+    }
+    const ahead = heardAt(context) - context.currentTime * 1_000;
+    const known = this.#ahead;
+    this.#ahead = known === undefined || Math.abs(ahead - known) > CLOCK_JUMP ? ahead : known + CLOCK_WEIGHT * (ahead - known);
+    const clock: OutputClock = { type: "clock", context: context.currentTime, wall: context.currentTime * 1_000 + this.#ahead };
+    this.#node?.port.postMessage(clock);
+  }
+}
+
+/** When what is rendered now will be heard, in milliseconds since 1970. */
+function heardAt(context: AudioContext): number {
+  const { contextTime = 0, performanceTime = 0 } = context.getOutputTimestamp();
+  if (contextTime > 0 && performanceTime > 0) {
+    return performance.timeOrigin + performanceTime + (context.currentTime - contextTime) * 1_000;
+  }
+  return performance.timeOrigin + performance.now() + (context.outputLatency || context.baseLatency) * 1_000;
+}

@@ -1,0 +1,34 @@
+import type { Stage, Summary } from "../shared/summary.ts";
+
+/** Share of the latency from which on a stage is called its main part. */
+const MAIN = 0.4;
+
+/** Why the latency is what it is, and what to do about it, in a sentence or two. */
+export function why(summary: Summary): string {
+  const { latency, stages, target, rttMin } = summary;
+  if (summary.phase !== "playing" || latency === null || stages === null) {
+    return "";
+  }
+  const total = Math.max(1, Object.values(stages).reduce((sum, time) => sum + time, 0));
+  const share = (stage: Stage): number => stages[stage] / total;
+  if (share("encode") + share("publish") > MAIN) {
+    return "Most of your latency passes before the picture leaves its publisher: encoding there takes long.";
+  }
+  if (share("network") + share("reassembly") > MAIN) {
+    return "Most of your latency is the network: packets take long to come here.";
+  }
+  if (share("decode") + share("display") > MAIN) {
+    return "Most of your latency is this device: it decodes or draws slowly. A smaller picture helps.";
+  }
+  if (summary.lossShare > 0.005) {
+    return "Frames arrive too late to be shown. Turn the knob up to give repairs more time, or choose a smaller picture.";
+  }
+  const needed = Math.max(30, 3 * (rttMin ?? 0));
+  if (target > 2 * needed && share("buffer") > MAIN) {
+    return `Your latency is mostly buffer: turn the knob down. This network would do with about ${Math.ceil(needed / 10) * 10} ms.`;
+  }
+  if (share("buffer") > MAIN) {
+    return "Your latency is mostly buffer, and the buffer is about what this network needs.";
+  }
+  return "No single stage stands out: this is about as live as it gets here.";
+}

@@ -1,0 +1,69 @@
+import type { Summary, Transport } from "./summary.ts";
+
+/** What the page may choose; all of it may come from the address. */
+export interface Options {
+  /** Name of the stream; absent: what the server offers. */
+  name?: string;
+  /** Digest of the key that must have signed it, in hexadecimal. */
+  key?: string;
+  rung?: string;
+  /** Playout target in milliseconds. */
+  target?: number;
+  /** The only transport to use; absent: whichever works. */
+  transport?: Transport;
+}
+
+/** From the page to the worker. */
+export type Command =
+  | {
+      type: "start";
+      canvas: OffscreenCanvas;
+      options: Options;
+      /** Address of the page: what is relative is relative to it. */
+      base: string;
+      /** When the page was opened: milliseconds since 1970, as all times between threads are. */
+      openedAt: number;
+      visible: boolean;
+    }
+  | { type: "target"; target: number }
+  | { type: "rung"; rung: string }
+  | { type: "visible"; visible: boolean }
+  /** Sound was asked for: PCM goes to the port from now on, until `soundOff`. */
+  | { type: "sound"; port: MessagePort }
+  | { type: "soundOff" }
+  | { type: "fault"; fault: Fault };
+
+/** Faults that tests (and the curious) cause on purpose. */
+export type Fault =
+  /** Flips one bit in each of the next `count` packets that arrive. */
+  | { kind: "corrupt"; count: number }
+  /** Loses everything in both directions for a while, without closing the transport. */
+  | { kind: "blackhole"; milliseconds: number }
+  /** Closes the transport, and keeps it closed for a while. */
+  | { kind: "disconnect"; milliseconds: number }
+  /** Feeds the video decoder what it cannot decode. */
+  | { kind: "decoder" };
+
+/** From the worker to the page. */
+export type Report =
+  | { type: "summary"; summary: Summary }
+  /** Something that a person wants to know happened, such as a step of joining. */
+  | { type: "step"; at: number; text: string }
+  /** Something that a person must know; replaced by the next of the same topic, removed by an empty text. */
+  | { type: "notice"; topic: NoticeTopic; text: string }
+  /** The stream that plays. */
+  | { type: "name"; name: string }
+  | { type: "size"; width: number; height: number }
+  | { type: "shown"; shown: Shown[] };
+
+/** What a notice is about. */
+export type NoticeTopic = "transport" | "publisher" | "signer" | "codec" | "sound" | "browser" | "fatal";
+
+/** One frame that went to the canvas. */
+export interface Shown {
+  position: number;
+  capturedAt: number;
+  /** When it was to be shown. */
+  dueAt: number;
+  shownAt: number;
+}

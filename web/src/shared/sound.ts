@@ -1,0 +1,31 @@
+/** From the worker to the audio worklet: decoded sound. */
+export interface PcmMessage {
+  type: "pcm";
+  /** When the first sample is to be heard, in milliseconds since 1970. */
+  at: number;
+  /** Samples per second. */
+  rate: number;
+  channels: Float32Array<ArrayBuffer>[];
+}
+
+/** From the worker to the audio worklet: what is queued is moved in time, or thrown away. */
+export type PlayerCommand = PcmMessage | { type: "shift"; milliseconds: number } | { type: "clear" };
+
+/** From the page to the audio worklet: when the samples of a context time are heard. */
+export interface OutputClock {
+  type: "clock";
+  /** Seconds in the context's time. */
+  context: number;
+  /** Milliseconds since 1970. */
+  wall: number;
+}
+
+/** From the audio worklet to the worker, a few times a second. */
+export interface PlayerReport {
+  /** Mean time by which sound was heard after it was due, in milliseconds; null if there was none. */
+  lateness: number | null;
+  underruns: number;
+  jumps: number;
+  /** Milliseconds of sound queued. */
+  queued: number;
+}

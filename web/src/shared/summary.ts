@@ -1,0 +1,110 @@
+/** Where a frame's time goes, in the order in which it passes. */
+export const STAGES = ["capture", "encode", "publish", "network", "reassembly", "buffer", "decode", "display"] as const;
+
+/** One part of the way from lens to glass. */
+export type Stage = (typeof STAGES)[number];
+
+/** Milliseconds in each stage. */
+export type StageTimes = Record<Stage, number>;
+
+/** What plays right now. */
+export type Phase =
+  /** No transport is up yet, or none any more. */
+  | "connecting"
+  /** A transport is up, the stream is being looked for. */
+  | "joining"
+  | "playing"
+  /** A transport is up but the stream brings nothing. */
+  | "waiting";
+
+/** How packets travel. */
+export type Transport = "webtransport" | "websocket";
+
+/** Median and tail of a quantity, in milliseconds. */
+export interface Spread {
+  p50: number;
+  p95: number;
+  p99: number;
+}
+
+/** Everything the panel shows, four times a second. Times are milliseconds, shares are 0 to 1; null: not known yet. */
+export interface Summary {
+  phase: Phase;
+  transport: Transport | null;
+  /** From capture to the canvas, over the last seconds. */
+  latency: Spread | null;
+  /** Mean share of each stage in that latency. */
+  stages: StageTimes | null;
+  /** From opening the page to the first frame on the canvas. */
+  firstFrame: number | null;
+  /** From the first Interest to the first complete key frame. */
+  join: number | null;
+  buffer: number | null;
+  target: number;
+  rtt: number | null;
+  rttMin: number | null;
+  lossShare: number;
+  parityShare: number;
+  retransmissionShare: number;
+  cacheHitShare: number;
+  /** Payload that arrives, in bit/s. */
+  bitrate: number;
+  rung: string | null;
+  rungs: RungInfo[];
+  controller: string | null;
+  signer: SignerInfo | null;
+  verificationFailures: number;
+  /** Interests that left, and those that left again. */
+  interests: number;
+  clockOffset: number | null;
+  video: VideoCounts;
+  audio: AudioCounts;
+  /** The numbers of the consumer as it gives them, for those who want all. */
+  consumer: Record<string, unknown>;
+}
+
+/** One way to get the picture. */
+export interface RungInfo {
+  name: string;
+  bitrate: number;
+  width: number;
+  height: number;
+}
+
+/** Who signed the stream, and what to think of it. */
+export interface SignerInfo {
+  name: string;
+  /** Of its public key, in hexadecimal. */
+  digest: string;
+  verdict: string;
+  trusted: boolean;
+}
+
+/** What became of the frames. */
+export interface VideoCounts {
+  received: number;
+  shown: number;
+  /** Decoded after their time, so not shown. */
+  late: number;
+  /** Due at the same moment as a newer one. */
+  overtaken: number;
+  /** Not given to the decoder, as what they need is missing. */
+  undecodable: number;
+  decoderErrors: number;
+  /** Gaps of more than 200 ms between two frames shown. */
+  freezes: number;
+  longestGap: number;
+  /** Decoded frames that wait for their time. */
+  queued: number;
+}
+
+/** What became of the sound. */
+export interface AudioCounts {
+  state: "off" | "none" | "unsupported" | "starting" | "playing" | "silent";
+  received: number;
+  /** By how much sound is heard after the picture that belongs to it (negative: before). */
+  offset: number | null;
+  underruns: number;
+  /** Jumps that brought sound back in step. */
+  jumps: number;
+}

@@ -1,0 +1,199 @@
+import type { PcmMessage, PlayerCommand, PlayerReport } from "../shared/sound.ts";
+import type { AudioCounts } from "../shared/summary.ts";
+import { message } from "./link.ts";
+import type { FrameRecord, Rung } from "./records.ts";
+
+/** What `Audio` needs of the rest. */
+export interface AudioHost {
+  /** The rung's entry in the catalogue. */
+  rung(name: string): Rung | undefined;
+  decoded(position: number, took: number): void;
+  rendered(position: number): void;
+  decoderLost(reason: string): void;
+  unsupported(codec: string): void;
+}
+
+/** Packets given to the decoder that have not come out: a second of them. */
+const MAX_DECODING = 50;
+const DEFAULT_RATE = 48_000;
+
+interface Pending {
+  position: number;
+  dueAt: number;
+  fedAt: number;
+}
+
+/** Decodes sound and sends it to the worklet, once somebody asked for sound. */
+export class Audio {
+  readonly #host: AudioHost;
+  readonly #pending = new Map<number, Pending>();
+  #decoder: AudioDecoder | undefined;
+  #rung = "";
+  #port: MessagePort | undefined;
+  #heard: PlayerReport | undefined;
+  #received = 0;
+  #unsupported = false;
+
+  constructor(host: AudioHost) {
+    this.#host = host;
+  }
+
+  /** Sends PCM to the worklet behind `port` from now on. */
+  start(port: MessagePort): void {
+    this.stop();
+    this.#port = port;
+    port.onmessage = (event: MessageEvent<PlayerReport>) => {
+      this.#heard = event.data;
+    };
+  }
+
+  /** Decodes nothing from now on. */
+  stop(): void {
+    this.#post({ type: "clear" });
+    this.#port?.close();
+    this.#port = undefined;
+    this.#heard = undefined;
+    this.#closeDecoder();
+  }
+
+  /** Takes an encoded packet. */
+  handleFrame(record: FrameRecord): void {
+    this.#received += 1;
+    if (this.#port === undefined || this.#unsupported || !this.#configure(record.rung)) {
+      return;
+    }
+    if (this.#pending.size >= MAX_DECODING) {
+      this.#pending.clear();
+      return;
+    }
+    const timestamp = record.position;
+    this.#pending.set(timestamp, { position: record.position, dueAt: record.dueAt, fedAt: performance.now() });
+    try {
+      this.#decoder?.decode(new EncodedAudioChunk({ type: "key", timestamp, data: record.payload }));
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** The playout target moved. */
+  shift(milliseconds: number): void {
+    for (const pending of this.#pending.values()) {
+      pending.dueAt += milliseconds;
+    }
+    this.#post({ type: "shift", milliseconds });
+  }
+
+  /** The stream goes on somewhere else: what is queued belongs to the past. */
+  discontinue(): void {
+    this.#pending.clear();
+    this.#post({ type: "clear" });
+  }
+
+  /** @param pictureLateness by how much the picture is shown after it is due, in milliseconds. */
+  summary(pictureLateness: number | null): AudioCounts {
+    const { lateness = null, underruns = 0, jumps = 0 } = this.#heard ?? {};
+    const offset = lateness !== null && pictureLateness !== null ? lateness - pictureLateness : null;
+    return { state: this.#state(), received: this.#received, offset, underruns, jumps };
+  }
+
+  #state(): AudioCounts["state"] {
+    if (this.#unsupported) {
+      return "unsupported";
+    }
+    if (this.#port === undefined) {
+      return this.#received === 0 ? "none" : "off";
+    }
+    if (this.#heard === undefined) {
+      return "starting";
+    }
+    return this.#heard.lateness === null ? "silent" : "playing";
+  }
+
+  #configure(name: string): boolean {
+    if (this.#decoder?.state === "configured" && this.#rung === name) {
+      return true;
+    }
+    const rung = this.#host.rung(name);
+    if (rung?.codec_string === undefined) {
+      return false;
+    }
+    try {
+      this.#decoder ??= this.#newDecoder();
+      this.#decoder.configure({
+        codec: rung.codec_string,
+        sampleRate: rung.sample_rate ?? DEFAULT_RATE,
+        numberOfChannels: rung.channels ?? 1,
+      });
+    } catch (error) {
+      this.#fail(error);
+      return false;
+    }
+    this.#rung = name;
+    return true;
+  }
+
+  #newDecoder(): AudioDecoder {
+    const decoder: AudioDecoder = new AudioDecoder({
+      output: (sound) => {
+        if (this.#decoder === decoder) {
+          this.#handleSound(sound);
+        }
+        sound.close();
+      },
+      error: (error) => {
+        if (this.#decoder === decoder) {
+          this.#fail(error);
+        }
+      },
+    });
+    return decoder;
+  }
+
+  #handleSound(sound: AudioData): void {
+    const pending = this.#pending.get(sound.timestamp);
+    if (pending === undefined) {
+      return;
+    }
+    for (const timestamp of this.#pending.keys()) {
+      if (timestamp <= sound.timestamp) {
+        this.#pending.delete(timestamp);
+      }
+    }
+    const channels = Array.from({ length: sound.numberOfChannels }, (_, planeIndex) => {
+      const samples = new Float32Array(sound.numberOfFrames);
+      sound.copyTo(samples, { planeIndex, format: "f32-planar" });
+      return samples;
+    });
+    const pcm: PcmMessage = { type: "pcm", at: performance.timeOrigin + pending.dueAt, rate: sound.sampleRate, channels };
+    this.#post(
+      pcm,
+      channels.map((samples) => samples.buffer),
+    );
+    this.#host.decoded(pending.position, performance.now() - pending.fedAt);
+    this.#host.rendered(pending.position);
+  }
+
+  #fail(error: unknown): void {
+    this.#closeDecoder();
+    if (error instanceof DOMException && error.name === "NotSupportedError") {
+      this.#unsupported = true;
+      this.#host.unsupported(this.#host.rung(this.#rung)?.codec_string ?? "?");
+      return;
+    }
+    this.#host.decoderLost(message(error));
+  }
+
+  #closeDecoder(): void {
+    const decoder = this.#decoder;
+    this.#decoder = undefined;
+    this.#rung = "";
+    this.#pending.clear();
+    if (decoder !== undefined && decoder.state !== "closed") {
+      decoder.close();
+    }
+  }
+
+  #post(command: PlayerCommand, transfer: Transferable[] = []): void {
+    this.#port?.postMessage(command, transfer);
+  }
+}

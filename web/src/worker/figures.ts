@@ -1,0 +1,103 @@
+import type { RungInfo, SignerInfo, Spread, StageTimes } from "../shared/summary.ts";
+import { STAGES } from "../shared/summary.ts";
+
+/** The core's figures as it writes them: `Stats` of `crates/apps`. What is missing is left out, so all is optional. */
+export interface CoreFigures {
+  state?: string;
+  join_ms?: number | null;
+  rtt_ms?: number | null;
+  rtt_min_ms?: number | null;
+  interests_sent?: number;
+  interests_retransmitted?: number;
+  cache_hit_share?: number;
+  goodput_bps?: number;
+  controller?: string;
+  controller_rate_bps?: number | null;
+  rung?: string | null;
+  target_ms?: number;
+  signer?: { key_name: string; key_digest: string; verdict: string; trusted: boolean } | null;
+  clock_offset_ms?: number | null;
+  clock_offset_rtt_ms?: number | null;
+  packets_unexpected?: number;
+  video?: StreamFigures | null;
+  audio?: StreamFigures | null;
+  tab?: { octets_in: number; corrupted: number; outbox_full: number };
+}
+
+/** Counters of one stream. */
+export interface StreamFigures {
+  published?: number;
+  received?: number;
+  lost?: number;
+  late?: number;
+  recovered_fec?: number;
+  recovered_retransmission?: number;
+  verification_failures?: number;
+  buffer_ms?: number;
+}
+
+/** Shares of what was published, over all streams. */
+export interface Shares {
+  loss: number;
+  parity: number;
+  retransmission: number;
+}
+
+/** How much was lost, and how much of it came back by which way. */
+export function sharesOf(figures: CoreFigures): Shares {
+  const streams = [figures.video, figures.audio].filter((stream) => stream !== null && stream !== undefined);
+  const sum = (field: keyof StreamFigures): number => streams.reduce((total, stream) => total + (stream[field] ?? 0), 0);
+  const all = Math.max(1, sum("received") + sum("lost"));
+  return {
+    loss: sum("lost") / all,
+    parity: sum("recovered_fec") / all,
+    retransmission: sum("recovered_retransmission") / all,
+  };
+}
+
+/** Packets that were not what their signer had signed. */
+export function failuresOf(figures: CoreFigures): number {
+  return (figures.video?.verification_failures ?? 0) + (figures.audio?.verification_failures ?? 0);
+}
+
+/** The signer, for people. */
+export function signerOf(figures: CoreFigures): SignerInfo | null {
+  const signer = figures.signer;
+  if (signer === null || signer === undefined) {
+    return null;
+  }
+  return { name: signer.key_name, digest: signer.key_digest, verdict: signer.verdict, trusted: signer.trusted };
+}
+
+/**
+ * By how much the publisher's clock is ahead of ours, in milliseconds.
+ *
+ * Zero unless the difference is larger than what the measurement cannot tell: on one machine both are the same clock, and
+ * an estimate would only add noise.
+ */
+export function clockAhead(figures: CoreFigures): number {
+  const offset = figures.clock_offset_ms ?? 0;
+  const uncertain = Math.max(5, (figures.clock_offset_rtt_ms ?? 0) / 2);
+  return Math.abs(offset) > uncertain ? offset : 0;
+}
+
+/** A spread with the difference of the clocks taken out. */
+export function corrected(spread: Spread | null, ahead: number): Spread | null {
+  return spread && { p50: spread.p50 + ahead, p95: spread.p95 + ahead, p99: spread.p99 + ahead };
+}
+
+/** Mean of each stage. */
+export function meanStages(frames: readonly StageTimes[]): StageTimes | null {
+  if (frames.length === 0) {
+    return null;
+  }
+  const mean = (stage: keyof StageTimes): number => frames.reduce((sum, frame) => sum + frame[stage], 0) / frames.length;
+  return Object.fromEntries(STAGES.map((stage) => [stage, mean(stage)])) as StageTimes;
+}
+
+/** The rungs of a catalogue's stream, highest first. */
+export function rungsOf(rungs: readonly { name: string; bitrate: number; width?: number; height?: number }[]): RungInfo[] {
+  return rungs
+    .map(({ name, bitrate, width = 0, height = 0 }) => ({ name, bitrate, width, height }))
+    .sort((a, b) => b.bitrate - a.bitrate);
+}

@@ -1,0 +1,223 @@
+import type { NodeInfo } from "../shared/node.ts";
+import type { Transport } from "../shared/summary.ts";
+import { message, openWebSocket, openWebTransport, type Link, type LinkEvents } from "./link.ts";
+
+/** What `Links` needs of the rest. */
+export interface LinksHost {
+  /** Asks the server what it offers; certificates change, so this is asked before each connection. */
+  fetchNode(): Promise<NodeInfo>;
+  up(link: Link): void;
+  down(reason: string): void;
+  frame(octets: Uint8Array<ArrayBuffer>): void;
+  /** Something worth telling about which transport is used and why. */
+  step(text: string): void;
+}
+
+/** Head start of WebTransport before WebSocket is tried too, in milliseconds. */
+const HEAD_START = 500;
+/** How long one attempt may take, in milliseconds. */
+const ATTEMPT_LIMIT = 3_000;
+/** Pause before the next attempt: doubles from the first to the last, in milliseconds. */
+const FIRST_PAUSE = 100;
+const LAST_PAUSE = 2_000;
+/** Silence after which the server is asked whether it still lives, in milliseconds: it answers each Interest, if only with a Nack. */
+const SILENCE_ASK = 2_000;
+/** Silence after which a new connection is made whatever the server says, in milliseconds. */
+const SILENCE_LIMIT = 6_000;
+
+/** One attempt to connect, and why each transport failed in it. */
+interface Attempt {
+  node: NodeInfo;
+  lost: string[];
+}
+
+/** Keeps one transport up: tries, falls back, notices silence, and tries again. */
+export class Links {
+  readonly #host: LinksHost;
+  readonly #only: Transport | undefined;
+  #link: Link | undefined;
+  #pause = FIRST_PAUSE;
+  #heardAt = 0;
+  #sentSince = false;
+  #asking = false;
+  #connecting = false;
+  #hash = "";
+  /** Until when tests keep everything from passing, and from connecting. */
+  #blackholeUntil = 0;
+  #refuseUntil = 0;
+
+  constructor(host: LinksHost, only: Transport | undefined) {
+    this.#host = host;
+    this.#only = only;
+  }
+
+  get transport(): Transport | null {
+    return this.#link?.transport ?? null;
+  }
+
+  /** Connects now, and again whenever the connection ends. */
+  async connect(): Promise<void> {
+    if (this.#connecting) {
+      return;
+    }
+    this.#connecting = true;
+    for (let failure = await this.#attempt(); failure !== undefined; failure = await this.#attempt()) {
+      this.#host.step(`No connection: ${failure}. Next attempt in ${(this.#pause / 1_000).toFixed(1)} s.`);
+      await pause(this.#pause);
+      this.#pause = Math.min(LAST_PAUSE, this.#pause * 2);
+    }
+    this.#connecting = false;
+  }
+
+  send(frame: Uint8Array<ArrayBuffer>): void {
+    if (performance.now() >= this.#blackholeUntil) {
+      this.#link?.send(frame);
+    }
+    this.#sentSince = true;
+  }
+
+  /** To be called about once a second: notices a transport that is up but dead. */
+  async watch(): Promise<void> {
+    const silence = performance.now() - this.#heardAt;
+    if (this.#link === undefined || !this.#sentSince || silence < SILENCE_ASK || this.#asking) {
+      return;
+    }
+    if (silence >= SILENCE_LIMIT) {
+      this.#lose("nothing arrives any more");
+      return;
+    }
+    this.#asking = true;
+    const silent = this.#link;
+    try {
+      const node = await this.#host.fetchNode();
+      if (this.#link === silent && hashOf(node) !== this.#hash) {
+        this.#lose("the server was started again");
+      }
+    } catch {
+      if (this.#link === silent) {
+        this.#lose("the server does not answer");
+      }
+    } finally {
+      this.#asking = false;
+    }
+  }
+
+  /** Loses everything in both directions for a while. */
+  blackhole(milliseconds: number): void {
+    this.#blackholeUntil = performance.now() + milliseconds;
+  }
+
+  /** Closes the transport, and connects no sooner than after `milliseconds`. */
+  disconnect(milliseconds: number): void {
+    this.#refuseUntil = performance.now() + milliseconds;
+    this.#lose("it was cut on purpose");
+  }
+
+  /** One attempt; the reason if it failed. */
+  async #attempt(): Promise<string | undefined> {
+    if (performance.now() < this.#refuseUntil) {
+      return "it was cut on purpose";
+    }
+    try {
+      const node = await this.#host.fetchNode();
+      const link = await this.#race(node);
+      this.#hash = hashOf(node);
+      this.#link = link;
+      this.#pause = FIRST_PAUSE;
+      this.#heardAt = performance.now();
+      this.#sentSince = false;
+      this.#host.up(link);
+      return undefined;
+    } catch (error) {
+      return message(error);
+    }
+  }
+
+  /** The first transport that is ready; WebTransport has a head start, as it neither waits for what was lost nor reorders. */
+  async #race(node: NodeInfo): Promise<Link> {
+    const lost: string[] = [];
+    const abort = { webtransport: new AbortController(), websocket: new AbortController() };
+    const limit = setTimeout(() => Object.values(abort).forEach((each) => each.abort()), ATTEMPT_LIMIT);
+    const attempt = { node, lost };
+    const first = this.#open("webtransport", attempt, abort.webtransport.signal);
+    const headStart = this.#only === undefined ? Promise.race([first.catch(() => undefined), pause(HEAD_START)]) : undefined;
+    const second = this.#open("websocket", attempt, abort.websocket.signal, headStart);
+    try {
+      const link = await Promise.any([first, second]);
+      const [other, loser] = link.transport === "websocket" ? [abort.webtransport, first] : [abort.websocket, second];
+      other.abort();
+      loser.then((late) => late.close(), () => undefined);
+      if (link.transport === "websocket" && this.#only === undefined) {
+        this.#host.step(`WebSocket instead of WebTransport: ${lost[0] ?? "that took too long"}`);
+      }
+      return link;
+    } catch {
+      throw new Error(lost.join("; ") || "no transport got ready in time");
+    } finally {
+      clearTimeout(limit);
+    }
+  }
+
+  /** Opens one transport, once `after` is settled. */
+  async #open(transport: Transport, attempt: Attempt, signal: AbortSignal, after?: Promise<unknown>): Promise<Link> {
+    if (this.#only !== undefined && this.#only !== transport) {
+      throw new Error("another transport was asked for");
+    }
+    try {
+      await after;
+      signal.throwIfAborted();
+      const holder: { link?: Link } = {};
+      holder.link = await this.#start(transport, signal, attempt.node, this.#events(holder));
+      return holder.link;
+    } catch (error) {
+      attempt.lost.push(`${transport === "websocket" ? "WebSocket" : "WebTransport"}: ${message(error)}`);
+      throw error;
+    }
+  }
+
+  #start(transport: Transport, signal: AbortSignal, node: NodeInfo, events: LinkEvents): Promise<Link> {
+    if (transport === "websocket") {
+      return openWebSocket(node, events, signal);
+    }
+    if (node.webTransport === undefined) {
+      throw new Error("the server offers none");
+    }
+    return openWebTransport(node.webTransport, events, signal);
+  }
+
+  #events(holder: { link?: Link }): LinkEvents {
+    return {
+      frame: (octets) => {
+        if (holder.link === this.#link && performance.now() >= this.#blackholeUntil) {
+          this.#heardAt = performance.now();
+          this.#sentSince = false;
+          this.#host.frame(octets);
+        }
+      },
+      closed: (reason) => {
+        if (holder.link !== undefined && holder.link === this.#link) {
+          this.#lose(reason);
+        }
+      },
+    };
+  }
+
+  #lose(reason: string): void {
+    const link = this.#link;
+    if (link === undefined) {
+      return;
+    }
+    this.#link = undefined;
+    link.close();
+    this.#host.down(reason);
+    void this.connect();
+  }
+}
+
+function hashOf(node: NodeInfo): string {
+  return node.webTransport?.certificateHash.join() ?? "";
+}
+
+function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}

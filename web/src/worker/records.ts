@@ -1,0 +1,188 @@
+/** A frame for a transport. */
+export interface TransmitRecord {
+  kind: "transmit";
+  face: number;
+  octets: Uint8Array<ArrayBuffer>;
+}
+
+/** Milliseconds that an encoded frame spent before it came here. */
+export interface FrameStages {
+  encode: number;
+  publish: number;
+  network: number;
+  reassembly: number;
+}
+
+/** One encoded video frame or audio packet, whole and verified. */
+export interface FrameRecord {
+  kind: "frame";
+  stream: Stream;
+  rung: string;
+  position: number;
+  /** Whether it stands alone. */
+  key: boolean;
+  /** When it was captured, by this machine's wall clock, in milliseconds since 1970. */
+  capturedAt: number;
+  /** When to show it, in the time that all of `Tab` is given. */
+  dueAt: number;
+  stages: FrameStages;
+  payload: Uint8Array<ArrayBuffer>;
+}
+
+/** The next frame of the stream does not follow the one before. */
+export interface DiscontinuityRecord {
+  kind: "discontinuity";
+  stream: Stream;
+}
+
+/** Something rare, as JSON. */
+export interface EventRecord {
+  kind: "event";
+  event: TabEvent;
+}
+
+export type Stream = "video" | "audio";
+
+/** What the consumer tells besides frames. */
+export type TabEvent =
+  | { type: "step"; text: string }
+  | { type: "catalogue"; catalogue: Catalogue }
+  | { type: "signer"; name: string; digest: string; verdict: string; trusted: boolean };
+
+/** What a stream consists of, as its publisher says (see docs/stream-format.md). */
+export interface Catalogue {
+  version: number;
+  streams: StreamInfo[];
+}
+
+export interface StreamInfo {
+  name: string;
+  kind: Stream;
+  codec: string;
+  rungs: Rung[];
+}
+
+export interface Rung {
+  name: string;
+  bitrate: number;
+  width?: number;
+  height?: number;
+  codec_string?: string;
+  sample_rate?: number;
+  channels?: number;
+  rate: { num: number; den: number };
+}
+
+export type TabRecord = TransmitRecord | FrameRecord | DiscontinuityRecord | EventRecord;
+
+/** Numbers of the kinds of record; `crates/web/src/outbox.rs` has the same. */
+const TRANSMIT = 1;
+const FRAME = 2;
+const DISCONTINUITY = 3;
+const EVENT = 4;
+
+const TEXT = new TextDecoder();
+
+/**
+ * Reads a batch of records as `Tab.drain` gives it: for each its length (u32), its kind (u8) and its fields, all
+ * little-endian. Octets in the records are views of `batch`.
+ *
+ * @throws RangeError if the batch is cut short or holds an unknown kind: a mismatch of the page's two halves.
+ */
+export function* readRecords(batch: Uint8Array<ArrayBuffer>): Generator<TabRecord> {
+  const view = new DataView(batch.buffer, batch.byteOffset, batch.byteLength);
+  let at = 0;
+  while (at < batch.length) {
+    const length = view.getUint32(at, true);
+    const end = at + 4 + length;
+    if (length === 0 || end > batch.length) {
+      throw new RangeError(`record at ${at} ends at ${end} of ${batch.length}`);
+    }
+    yield readRecord(new Cursor(view, batch, at + 4, end));
+    at = end;
+  }
+}
+
+function readRecord(cursor: Cursor): TabRecord {
+  const kind = cursor.u8();
+  switch (kind) {
+    case TRANSMIT:
+      return { kind: "transmit", face: cursor.u32(), octets: cursor.rest() };
+    case FRAME:
+      return readFrame(cursor);
+    case DISCONTINUITY:
+      return { kind: "discontinuity", stream: streamOf(cursor.u8()) };
+    case EVENT:
+      return { kind: "event", event: JSON.parse(TEXT.decode(cursor.rest())) as TabEvent };
+    default:
+      throw new RangeError(`record of unknown kind ${kind}`);
+  }
+}
+
+function readFrame(cursor: Cursor): FrameRecord {
+  const stream = streamOf(cursor.u8());
+  const key = cursor.u8() === 1;
+  const rung = TEXT.decode(cursor.take(cursor.u8()));
+  const position = cursor.f64();
+  const capturedAt = cursor.f64();
+  const dueAt = cursor.f64();
+  const stages = {
+    encode: cursor.f32(),
+    publish: cursor.f32(),
+    network: cursor.f32(),
+    reassembly: cursor.f32(),
+  };
+  return { kind: "frame", stream, key, rung, position, capturedAt, dueAt, stages, payload: cursor.rest() };
+}
+
+function streamOf(number: number): Stream {
+  return number === 0 ? "video" : "audio";
+}
+
+class Cursor {
+  readonly #view: DataView;
+  readonly #batch: Uint8Array<ArrayBuffer>;
+  #at: number;
+  readonly #end: number;
+
+  constructor(view: DataView, batch: Uint8Array<ArrayBuffer>, at: number, end: number) {
+    this.#view = view;
+    this.#batch = batch;
+    this.#at = at;
+    this.#end = end;
+  }
+
+  u8(): number {
+    return this.#view.getUint8(this.#advance(1));
+  }
+
+  u32(): number {
+    return this.#view.getUint32(this.#advance(4), true);
+  }
+
+  f32(): number {
+    return this.#view.getFloat32(this.#advance(4), true);
+  }
+
+  f64(): number {
+    return this.#view.getFloat64(this.#advance(8), true);
+  }
+
+  take(length: number): Uint8Array<ArrayBuffer> {
+    const start = this.#advance(length);
+    return this.#batch.subarray(start, start + length);
+  }
+
+  rest(): Uint8Array<ArrayBuffer> {
+    return this.take(this.#end - this.#at);
+  }
+
+  #advance(length: number): number {
+    const start = this.#at;
+    if (start + length > this.#end) {
+      throw new RangeError(`field at ${start} ends after its record, at ${this.#end}`);
+    }
+    this.#at = start + length;
+    return start;
+  }
+}

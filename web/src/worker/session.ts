@@ -1,0 +1,369 @@
+import type { Command, Fault, NoticeTopic, Options, Report } from "../shared/messages.ts";
+import { parseNodeInfo, type NodeInfo } from "../shared/node.ts";
+import type { Phase, Summary } from "../shared/summary.ts";
+import { Audio } from "./audio.ts";
+import { clockAhead, corrected, failuresOf, meanStages, rungsOf, sharesOf, signerOf, type CoreFigures } from "./figures.ts";
+import type { Link } from "./link.ts";
+import { Links } from "./links.ts";
+import { readRecords, type Catalogue, type FrameRecord, type Rung, type Stream, type TabEvent, type TabRecord } from "./records.ts";
+import { STREAM_NUMBER, type TabConfig, type TabPort } from "./tab-port.ts";
+import { Video } from "./video.ts";
+
+/** How the core is made once it is loaded. */
+export type MakeTab = (config: TabConfig, now: number) => TabPort;
+
+type Start = Extract<Command, { type: "start" }>;
+
+/** Target until somebody chooses another, in milliseconds. */
+const DEFAULT_TARGET = 100;
+/** Without a frame for this long the stream is not playing, in milliseconds. */
+const SILENCE = 1_500;
+/** How often the page gets figures, in milliseconds. */
+const SUMMARY_INTERVAL = 250;
+/** Longest sleep of the pump: what the core needs is asked for again at least this often, in milliseconds. */
+const LONGEST_SLEEP = 1_000;
+/** How long the server may take to describe itself, in milliseconds. */
+const NODE_LIMIT = 2_000;
+
+/** One stream that is watched: the core, its transports, its decoders. */
+export class Session {
+  readonly #report: (report: Report) => void;
+  readonly #start: Start;
+  readonly #tab: TabPort;
+  readonly #links: Links;
+  readonly #video: Video;
+  readonly #audio: Audio;
+  readonly #name: string;
+  #face: number | undefined;
+  #catalogue: Catalogue | undefined;
+  #target: number;
+  #pumping = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #lastFrameAt = -Infinity;
+  #linkSince = Infinity;
+  #firstFrame: number | null = null;
+  #notices = new Map<NoticeTopic, string>();
+  #figures: CoreFigures = {};
+
+  private constructor(start: Start, node: NodeInfo, make: MakeTab, report: (report: Report) => void) {
+    this.#start = start;
+    this.#report = report;
+    this.#name = start.options.name ?? node.name;
+    this.#target = start.options.target ?? DEFAULT_TARGET;
+    this.#tab = make(this.#tabConfig(start.options, node), performance.now());
+    this.#video = new Video(start.canvas, start.visible, {
+      ...this.#decoderHost("video"),
+      resized: (width, height) => report({ type: "size", width, height }),
+    });
+    this.#audio = new Audio(this.#decoderHost("audio"));
+    this.#links = new Links(
+      {
+        fetchNode: () => fetchNode(start.base),
+        up: (link) => this.#linkUp(link),
+        down: (reason) => this.#linkDown(reason),
+        frame: (octets) => this.#handleFrame(octets),
+        step: (text) => this.#step(text),
+      },
+      start.options.transport,
+    );
+    report({ type: "name", name: this.#name });
+    void this.#links.connect();
+    setInterval(() => this.#tick(), SUMMARY_INTERVAL);
+    setInterval(() => void this.#links.watch(), 1_000);
+    this.#pump();
+  }
+
+  /** Starts as soon as the server has said what there is. */
+  static async open(start: Start, core: Promise<MakeTab>, report: (report: Report) => void): Promise<Session> {
+    const node = await firstNode(start, report);
+    return new Session(start, node, await core, report);
+  }
+
+  /** Carries out what the page asks for. */
+  handle(command: Exclude<Command, Start>): void {
+    switch (command.type) {
+      case "target":
+        this.#setTarget(command.target);
+        break;
+      case "rung":
+        this.#tab.setRung(command.rung, performance.now());
+        break;
+      case "visible":
+        this.#video.setVisible(command.visible);
+        break;
+      case "sound":
+        this.#audio.start(command.port);
+        break;
+      case "soundOff":
+        this.#audio.stop();
+        break;
+      case "fault":
+        this.#fault(command.fault);
+        break;
+    }
+    this.#pumpSoon();
+  }
+
+  #tabConfig(options: Options, node: NodeInfo): TabConfig {
+    const key = options.key ?? (options.name === undefined || options.name === node.name ? node.key : undefined);
+    return {
+      root: this.#name,
+      ...(key === undefined ? {} : { key }),
+      ...(options.rung === undefined ? {} : { rung: options.rung }),
+      target_ms: this.#target,
+      wall_at_zero_us: performance.timeOrigin * 1_000,
+      audio: true,
+      seed: crypto.getRandomValues(new Uint32Array(1))[0] ?? 0,
+    };
+  }
+
+  #decoderHost(stream: Stream) {
+    const number = STREAM_NUMBER[stream];
+    const topic = stream === "video" ? "codec" : "sound";
+    return {
+      rung: (name: string) => this.#rung(stream, name),
+      decoded: (position: number, took: number) => this.#tab.decoded(number, position, took, performance.now()),
+      rendered: (position: number) => {
+        this.#tab.rendered(number, position, performance.now());
+        if (stream === "video" && this.#firstFrame === null) {
+          this.#firstFrame = performance.timeOrigin + performance.now() - this.#start.openedAt;
+          this.#step(`First picture ${this.#firstFrame.toFixed(0)} ms after opening the page`);
+        }
+      },
+      decoderLost: (reason: string) => {
+        this.#step(`The ${stream} decoder failed and was replaced: ${reason}`);
+        this.#tab.decoderError(number, performance.now());
+        this.#pumpSoon();
+      },
+      unsupported: (codec: string) => {
+        this.#notice(topic, `This browser cannot decode ${codec}. Choose another codec at the publisher, or another browser.`);
+      },
+    };
+  }
+
+  #rung(stream: Stream, name: string): Rung | undefined {
+    return this.#catalogue?.streams.find((info) => info.kind === stream)?.rungs.find((rung) => rung.name === name);
+  }
+
+  #linkUp(link: Link): void {
+    this.#face = this.#tab.faceUp(link.transport, link.mtu, performance.now());
+    this.#linkSince = performance.now();
+    this.#step(`Connected by ${link.transport === "webtransport" ? "WebTransport" : "WebSocket"}`);
+    this.#notice("transport", "");
+    this.#pumpSoon();
+  }
+
+  #linkDown(reason: string): void {
+    if (this.#face !== undefined) {
+      this.#tab.faceDown(this.#face, performance.now());
+      this.#face = undefined;
+    }
+    this.#linkSince = Infinity;
+    this.#step(`Connection lost: ${reason}`);
+    this.#notice("transport", `The connection is gone (${reason}). Connecting again…`);
+    this.#pumpSoon();
+  }
+
+  #handleFrame(octets: Uint8Array): void {
+    if (this.#face !== undefined) {
+      this.#tab.handleFrame(this.#face, octets, performance.now());
+      this.#pumpSoon();
+    }
+  }
+
+  #pumpSoon(): void {
+    if (!this.#pumping) {
+      this.#pumping = true;
+      queueMicrotask(() => this.#pump());
+    }
+  }
+
+  /** Takes what the core wants done, and sleeps until it wants something again. */
+  #pump(): void {
+    this.#pumping = false;
+    const now = performance.now();
+    if (this.#tab.pollTimeout() <= now) {
+      this.#tab.handleTimeout(now);
+    }
+    const batch = this.#tab.drain() as Uint8Array<ArrayBuffer>;
+    for (const record of readRecords(batch)) {
+      this.#handleRecord(record);
+    }
+    clearTimeout(this.#timer);
+    const sleep = Math.min(LONGEST_SLEEP, this.#tab.pollTimeout() - performance.now());
+    this.#timer = setTimeout(() => this.#pump(), Math.max(0, sleep));
+  }
+
+  #handleRecord(record: TabRecord): void {
+    switch (record.kind) {
+      case "transmit":
+        if (record.face === this.#face) {
+          this.#links.send(record.octets);
+        }
+        break;
+      case "frame":
+        this.#handleMedia(record);
+        break;
+      case "discontinuity":
+        if (record.stream === "video") {
+          this.#video.discontinue();
+        } else {
+          this.#audio.discontinue();
+        }
+        break;
+      case "event":
+        this.#handleEvent(record.event);
+        break;
+    }
+  }
+
+  #handleMedia(record: FrameRecord): void {
+    if (record.stream === "video") {
+      this.#lastFrameAt = performance.now();
+      this.#video.handleFrame(record);
+    } else {
+      this.#audio.handleFrame(record);
+    }
+  }
+
+  #handleEvent(event: TabEvent): void {
+    switch (event.type) {
+      case "step":
+        this.#step(event.text);
+        break;
+      case "catalogue":
+        this.#catalogue = event.catalogue;
+        break;
+      case "signer":
+        this.#step(`Signed by ${event.name}: ${event.verdict}`);
+        this.#notice("signer", event.trusted ? "" : `The stream is signed by ${event.name}, which was ${event.verdict}. It is not shown.`);
+        break;
+    }
+  }
+
+  #setTarget(target: number): void {
+    const now = performance.now();
+    this.#tab.setTarget(target, now);
+    this.#video.shift(target - this.#target);
+    this.#audio.shift(target - this.#target);
+    this.#target = target;
+  }
+
+  #fault(fault: Fault): void {
+    switch (fault.kind) {
+      case "corrupt":
+        this.#tab.corruptNext(fault.count);
+        break;
+      case "blackhole":
+        this.#links.blackhole(fault.milliseconds);
+        break;
+      case "disconnect":
+        this.#links.disconnect(fault.milliseconds);
+        break;
+      case "decoder":
+        this.#video.breakDecoder();
+        break;
+    }
+  }
+
+  #phase(): Phase {
+    const now = performance.now();
+    if (now - this.#lastFrameAt < SILENCE) {
+      return "playing";
+    }
+    if (this.#links.transport === null) {
+      return "connecting";
+    }
+    return this.#lastFrameAt === -Infinity ? "joining" : "waiting";
+  }
+
+  #tick(): void {
+    const phase = this.#phase();
+    const quiet = performance.now() - this.#linkSince > SILENCE;
+    this.#notice(
+      "publisher",
+      phase === "waiting" && quiet
+        ? "The publisher is gone. Waiting for it to come back…"
+        : phase === "joining" && quiet
+          ? `Nobody publishes ${this.#name} yet. Waiting…`
+          : "",
+    );
+    this.#figures = JSON.parse(this.#tab.stats(performance.now())) as CoreFigures;
+    this.#report({ type: "summary", summary: this.#summary(phase) });
+    const shown = this.#video.takeShown();
+    if (shown.length > 0) {
+      this.#report({ type: "shown", shown });
+    }
+  }
+
+  #summary(phase: Phase): Summary {
+    const figures = this.#figures;
+    const ahead = clockAhead(figures);
+    const shares = sharesOf(figures);
+    const video = this.#video.summary();
+    const rungs = this.#catalogue?.streams.find((stream) => stream.kind === "video")?.rungs ?? [];
+    return {
+      phase,
+      transport: this.#links.transport,
+      latency: corrected(this.#video.latency.spread(), ahead),
+      stages: meanStages(this.#video.stages),
+      firstFrame: this.#firstFrame,
+      join: figures.join_ms ?? null,
+      buffer: figures.video?.buffer_ms ?? null,
+      target: this.#target,
+      rtt: figures.rtt_ms ?? null,
+      rttMin: figures.rtt_min_ms ?? null,
+      lossShare: shares.loss,
+      parityShare: shares.parity,
+      retransmissionShare: shares.retransmission,
+      cacheHitShare: figures.cache_hit_share ?? 0,
+      bitrate: figures.goodput_bps ?? 0,
+      rung: figures.rung ?? null,
+      rungs: rungsOf(rungs),
+      controller: figures.controller ?? null,
+      signer: signerOf(figures),
+      verificationFailures: failuresOf(figures),
+      interests: figures.interests_sent ?? 0,
+      clockOffset: figures.clock_offset_ms ?? null,
+      video,
+      audio: this.#audio.summary(this.#video.lateness.mean()),
+      consumer: figures as Record<string, unknown>,
+    };
+  }
+
+  #step(text: string): void {
+    this.#report({ type: "step", at: performance.timeOrigin + performance.now(), text });
+  }
+
+  /** Says it once. */
+  #notice(topic: NoticeTopic, text: string): void {
+    if ((this.#notices.get(topic) ?? "") !== text) {
+      this.#notices.set(topic, text);
+      this.#report({ type: "notice", topic, text });
+    }
+  }
+}
+
+/** Asks until the server answers: the page may be open before the server is back. */
+async function firstNode(start: Start, report: (report: Report) => void): Promise<NodeInfo> {
+  for (let told = false; ; told = true) {
+    try {
+      const node = await fetchNode(start.base);
+      report({ type: "notice", topic: "transport", text: "" });
+      return node;
+    } catch {
+      if (!told) {
+        report({ type: "notice", topic: "transport", text: "The server does not answer. Trying again…" });
+      }
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  }
+}
+
+async function fetchNode(base: string): Promise<NodeInfo> {
+  const answer = await fetch(new URL("/node.json", base), { cache: "no-store", signal: AbortSignal.timeout(NODE_LIMIT) });
+  if (!answer.ok) {
+    throw new Error(`the server answers ${answer.status}`);
+  }
+  return parseNodeInfo(await answer.json(), new URL(base));
+}

@@ -1,0 +1,42 @@
+/** Number of a stream towards the core. */
+export const STREAM_NUMBER = { video: 0, audio: 1 } as const;
+
+/** How the core is set up. */
+export interface TabConfig {
+  /** Name of the stream. */
+  root: string;
+  /** Digest of the key that must have signed it, in hexadecimal. */
+  key?: string;
+  rung?: string;
+  target_ms: number;
+  /** Wall clock at time zero, in microseconds since 1970. */
+  wall_at_zero_us: number;
+  audio: boolean;
+  seed: number;
+}
+
+/**
+ * The core: a node with a consumer on it, as one value without clock, socket or timer. `crates/web` has the same methods.
+ *
+ * Times are milliseconds on one monotonic clock, faces are numbers that `faceUp` gives.
+ */
+export interface TabPort {
+  /** A transport is up that carries frames of at most `mtu` octets; 0: any. */
+  faceUp(transport: string, mtu: number, now: number): number;
+  faceDown(face: number, now: number): void;
+  handleFrame(face: number, octets: Uint8Array, now: number): void;
+  handleTimeout(now: number): void;
+  /** When to call `handleTimeout` next; infinite: never. */
+  pollTimeout(): number;
+  /** What happened since the last call, as records. */
+  drain(): Uint8Array;
+  setTarget(milliseconds: number, now: number): void;
+  setRung(name: string, now: number): void;
+  decoded(stream: number, position: number, took: number, now: number): void;
+  rendered(stream: number, position: number, now: number): void;
+  decoderError(stream: number, now: number): void;
+  /** JSON. */
+  stats(now: number): string;
+  /** Flips a bit in each of the next `count` packets that arrive. */
+  corruptNext(count: number): void;
+}

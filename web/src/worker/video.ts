@@ -1,0 +1,337 @@
+import type { Shown } from "../shared/messages.ts";
+import type { StageTimes, VideoCounts } from "../shared/summary.ts";
+import { RecentFrames } from "./gop.ts";
+import type { FrameRecord, Rung } from "./records.ts";
+import { FrameQueue, type Timed } from "./schedule.ts";
+import { Meter } from "./meter.ts";
+
+/** What `Video` needs of the rest. Times are the worker's, in milliseconds. */
+export interface VideoHost {
+  /** The rung's entry in the catalogue. */
+  rung(name: string): Rung | undefined;
+  decoded(position: number, took: number): void;
+  rendered(position: number): void;
+  /** The decoder is lost: what comes next must stand alone. */
+  decoderLost(reason: string): void;
+  unsupported(codec: string): void;
+  resized(width: number, height: number): void;
+}
+
+/** Decoded frames that may wait: 720p in I420 is 1.4 MB each. */
+const MAX_DECODED = 16;
+/** Frames given to the decoder that have not come out; beyond it, a slow machine skips to the next key frame. */
+const MAX_DECODING = 90;
+/** What is kept while nobody looks: ten seconds between key frames at 30 fps, at more than 3 Mbit/s. */
+const MAX_RECENT_FRAMES = 300;
+const MAX_RECENT_BYTES = 8 << 20;
+/** A frame this much before its time is shown at once: timers are no finer. */
+const EARLY = 2;
+/** Gap between two frames that a person notices as a freeze. */
+const FREEZE = 200;
+/** Frames whose showing is remembered until the page asks. */
+const MAX_SHOWN = 600;
+
+/** What is known of a frame while it is decoded. */
+interface Pending {
+  record: FrameRecord;
+  dueAt: number;
+  fedAt: number;
+}
+
+interface DecodedFrame extends Timed {
+  image: VideoFrame;
+  record: FrameRecord;
+  took: number;
+  decodedAt: number;
+}
+
+/** Decodes the frames of the stream and draws each on the canvas at its time. */
+export class Video {
+  readonly #host: VideoHost;
+  readonly #canvas: OffscreenCanvas;
+  readonly #context: OffscreenCanvasRenderingContext2D;
+  readonly #queue = new FrameQueue<DecodedFrame>(MAX_DECODED);
+  readonly #recent = new RecentFrames(MAX_RECENT_FRAMES, MAX_RECENT_BYTES);
+  readonly #pending = new Map<number, Pending>();
+  #decoder: VideoDecoder | undefined;
+  #rung = "";
+  #waitForKey = true;
+  #visible: boolean;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #timerAt = Infinity;
+  #lastShownAt: number | undefined;
+  #lastPosition = -1;
+  #refused = new Set<string>();
+  #shown: Shown[] = [];
+
+  readonly latency = new Meter(300);
+  readonly lateness = new Meter(120);
+  readonly stages: StageTimes[] = [];
+  readonly counts = {
+    received: 0,
+    shown: 0,
+    late: 0,
+    undecodable: 0,
+    decoderErrors: 0,
+    freezes: 0,
+    longestGap: 0,
+  };
+
+  constructor(canvas: OffscreenCanvas, visible: boolean, host: VideoHost) {
+    const context = canvas.getContext("2d", { alpha: false });
+    if (context === null) {
+      throw new Error("this browser draws nothing outside the page's own thread");
+    }
+    this.#canvas = canvas;
+    this.#context = context;
+    this.#visible = visible;
+    this.#host = host;
+  }
+
+  /** Takes an encoded frame. */
+  handleFrame(record: FrameRecord): void {
+    this.counts.received += 1;
+    if (this.#visible) {
+      this.#decode(record);
+    } else {
+      this.#recent.push(record);
+    }
+  }
+
+  /** Stops or takes up showing. While nobody looks nothing is decoded; afterwards the newest picture is back at once. */
+  setVisible(visible: boolean): void {
+    if (visible === this.#visible) {
+      return;
+    }
+    this.#visible = visible;
+    this.#lastShownAt = undefined;
+    this.#queue.clear();
+    this.#waitForKey = true;
+    if (visible) {
+      this.#recent.take().forEach((record) => this.#decode(record));
+    } else {
+      this.#recent.clear();
+      this.#closeDecoder();
+    }
+  }
+
+  /** The stream goes on somewhere else, perhaps with lower positions: what is decoded already is still shown. */
+  discontinue(): void {
+    this.#waitForKey = true;
+    this.#lastPosition = -1;
+  }
+
+  /** The playout target moved: what is decoded or being decoded moves with it. */
+  shift(milliseconds: number): void {
+    this.#queue.shift(milliseconds);
+    for (const pending of this.#pending.values()) {
+      pending.dueAt += milliseconds;
+    }
+    this.#schedule();
+  }
+
+  /** Gives the decoder something it cannot decode. */
+  breakDecoder(): void {
+    const nonsense = new Uint8Array(64).fill(0xa5);
+    try {
+      this.#decoder?.decode(new EncodedVideoChunk({ type: "delta", timestamp: -1, data: nonsense }));
+      void this.#decoder?.flush().catch(() => undefined);
+    } catch {
+      // Then it is broken already.
+    }
+  }
+
+  /** Frames shown since the last call. */
+  takeShown(): Shown[] {
+    const shown = this.#shown;
+    this.#shown = [];
+    return shown;
+  }
+
+  summary(): VideoCounts {
+    return { ...this.counts, overtaken: this.#queue.overtaken, queued: this.#queue.length };
+  }
+
+  #decode(record: FrameRecord): void {
+    if (record.key) {
+      this.#waitForKey = !this.#configure(record.rung);
+    }
+    if (this.#waitForKey || this.#decoder === undefined) {
+      this.counts.undecodable += 1;
+      return;
+    }
+    if (this.#pending.size >= MAX_DECODING) {
+      // The machine is too slow, or a frame never came out.
+      this.#pending.clear();
+      this.#waitForKey = true;
+      this.counts.undecodable += 1;
+      return;
+    }
+    const timestamp = record.position;
+    this.#pending.set(timestamp, { record, dueAt: record.dueAt, fedAt: performance.now() });
+    try {
+      this.#decoder.decode(
+        new EncodedVideoChunk({ type: record.key ? "key" : "delta", timestamp, data: record.payload }),
+      );
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Makes the decoder ready for a key frame of the rung; false if the browser cannot decode it. */
+  #configure(name: string): boolean {
+    if (this.#decoder?.state === "configured" && this.#rung === name) {
+      return true;
+    }
+    const rung = this.#host.rung(name);
+    const codec = rung?.codec_string;
+    if (rung === undefined || codec === undefined || this.#refused.has(codec)) {
+      return false;
+    }
+    try {
+      this.#decoder ??= this.#newDecoder();
+      this.#decoder.configure({
+        codec,
+        optimizeForLatency: true,
+        ...(rung.width && rung.height ? { codedWidth: rung.width, codedHeight: rung.height } : {}),
+      });
+    } catch (error) {
+      this.#fail(error);
+      return false;
+    }
+    this.#rung = name;
+    return true;
+  }
+
+  #newDecoder(): VideoDecoder {
+    const decoder: VideoDecoder = new VideoDecoder({
+      output: (image) => (this.#decoder === decoder ? this.#handleImage(image) : image.close()),
+      error: (error) => {
+        if (this.#decoder === decoder) {
+          this.#fail(error);
+        }
+      },
+    });
+    return decoder;
+  }
+
+  #fail(error: unknown): void {
+    this.#closeDecoder();
+    if (error instanceof DOMException && error.name === "NotSupportedError") {
+      const codec = this.#host.rung(this.#rung)?.codec_string ?? "?";
+      this.#refused.add(codec);
+      this.#host.unsupported(codec);
+      return;
+    }
+    this.counts.decoderErrors += 1;
+    this.#host.decoderLost(error instanceof Error ? error.message : String(error));
+  }
+
+  #closeDecoder(): void {
+    const decoder = this.#decoder;
+    this.#decoder = undefined;
+    this.#rung = "";
+    this.#waitForKey = true;
+    this.#pending.clear();
+    if (decoder !== undefined && decoder.state !== "closed") {
+      decoder.close();
+    }
+  }
+
+  #handleImage(image: VideoFrame): void {
+    const pending = this.#pending.get(image.timestamp);
+    if (pending === undefined) {
+      image.close();
+      return;
+    }
+    // Decoders give frames in order, so earlier ones that are still here will never come.
+    for (const timestamp of this.#pending.keys()) {
+      if (timestamp <= image.timestamp) {
+        this.#pending.delete(timestamp);
+      }
+    }
+    const now = performance.now();
+    const { record, dueAt, fedAt } = pending;
+    this.#host.decoded(record.position, now - fedAt);
+    this.#queue.push({ image, record, dueAt, took: now - fedAt, decodedAt: now, close: () => image.close() });
+    this.#show();
+  }
+
+  /** Draws the newest frame that is due, and sets the timer for the next. */
+  #show(): void {
+    const now = performance.now();
+    const frame = this.#queue.take(now + EARLY);
+    if (frame !== undefined) {
+      // Better an old picture than none, so the first is shown even if its time is over.
+      const late = now - frame.dueAt > FREEZE && this.#lastShownAt !== undefined;
+      if (late || frame.record.position <= this.#lastPosition) {
+        this.counts.late += 1;
+      } else {
+        this.#draw(frame);
+      }
+      frame.close();
+    }
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    const next = this.#queue.nextAt();
+    if (next === undefined || (this.#timer !== undefined && this.#timerAt === next)) {
+      return;
+    }
+    clearTimeout(this.#timer);
+    this.#timerAt = next;
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined;
+        this.#show();
+      },
+      Math.max(0, next - performance.now()),
+    );
+  }
+
+  #draw(frame: DecodedFrame): void {
+    const { image, record } = frame;
+    if (this.#canvas.width !== image.displayWidth || this.#canvas.height !== image.displayHeight) {
+      this.#canvas.width = image.displayWidth;
+      this.#canvas.height = image.displayHeight;
+      this.#host.resized(image.displayWidth, image.displayHeight);
+    }
+    this.#context.drawImage(image, 0, 0);
+    const now = performance.now();
+    this.counts.shown += 1;
+    if (this.#lastShownAt !== undefined) {
+      const gap = now - this.#lastShownAt;
+      this.counts.longestGap = Math.max(this.counts.longestGap, gap);
+      this.counts.freezes += gap > FREEZE ? 1 : 0;
+    }
+    this.#lastShownAt = now;
+    this.#lastPosition = record.position;
+    this.#host.rendered(record.position);
+    this.#measure(frame, now);
+  }
+
+  #measure(frame: DecodedFrame, now: number): void {
+    const { record } = frame;
+    const wall = performance.timeOrigin + now;
+    this.lateness.push(now - frame.dueAt);
+    this.latency.push(wall - record.capturedAt);
+    const { encode, publish, network, reassembly } = record.stages;
+    const display = Math.max(0, now - Math.max(frame.dueAt, frame.decodedAt));
+    const known = encode + publish + network + reassembly + frame.took + display;
+    const buffer = Math.max(0, wall - record.capturedAt - known);
+    this.stages.push({ capture: 0, encode, publish, network, reassembly, buffer, decode: frame.took, display });
+    if (this.stages.length > 120) {
+      this.stages.shift();
+    }
+    this.#shown.push({
+      position: record.position,
+      capturedAt: record.capturedAt,
+      dueAt: performance.timeOrigin + frame.dueAt,
+      shownAt: wall,
+    });
+    if (this.#shown.length > MAX_SHOWN) {
+      this.#shown.shift();
+    }
+  }
+}

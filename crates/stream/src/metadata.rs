@@ -110,6 +110,19 @@ impl Metadata {
         writer.finish()
     }
 
+    /// The Content in at most `size` octets: without the catalogue if it does not fit, then without the last rungs.
+    pub fn encode_within(mut self, size: usize) -> Bytes {
+        let mut content = self.encode();
+        if content.len() > size {
+            self.catalogue = None;
+            content = self.encode();
+        }
+        while content.len() > size && self.latest.pop().is_some() {
+            content = self.encode();
+        }
+        content
+    }
+
     /// Reads Content; what it holds shares its memory.
     ///
     /// # Errors
@@ -244,6 +257,16 @@ mod tests {
             ..metadata()
         };
         assert_eq!(Metadata::decode(&bare.encode()), Ok(bare));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_catalogue_first() {
+        let size = metadata().encode().len();
+        let within = |size| Metadata::decode(&metadata().encode_within(size)).unwrap();
+        assert_eq!(within(size), metadata());
+        let smaller = within(size - 1);
+        assert_eq!((smaller.catalogue, smaller.latest.len()), (None, 2));
+        assert_eq!(within(size - 5).latest.len(), 1);
     }
 
     #[test]

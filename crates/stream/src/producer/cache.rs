@@ -1,0 +1,121 @@
+//! Samples that were published, bounded in size and age: newest kept, oldest dropped.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use core::time::Duration;
+
+use namecast_packet::Data;
+use namecast_units::{ByteSize, Instant};
+
+use crate::names::{SampleClass, SegmentId};
+use crate::segmenter::Segments;
+
+/// How much of a rung is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheConfig {
+    /// Most memory for packets, and for what is needed to find them.
+    pub size: ByteSize,
+    /// Age at which a sample is dropped, the next time that one is published.
+    pub age: Duration,
+}
+
+impl Default for CacheConfig {
+    /// 16 MiB and 30 s: half a minute of 3 Mbit/s with parity.
+    fn default() -> Self {
+        Self {
+            size: ByteSize::mebibytes(16),
+            age: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What the cache knows of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup<'a> {
+    /// It is there.
+    Found(&'a Data),
+    /// Its sample is there, and has no such segment.
+    NoSuchSegment,
+    /// Its sample is not there.
+    Absent,
+}
+
+/// Published samples of one rung.
+#[derive(Debug)]
+pub struct SegmentCache {
+    samples: BTreeMap<(SampleClass, u64), Segments>,
+    /// In order of publication.
+    order: VecDeque<(Instant, (SampleClass, u64))>,
+    size: ByteSize,
+    config: CacheConfig,
+}
+
+impl SegmentCache {
+    /// An empty cache.
+    pub const fn new(config: CacheConfig) -> Self {
+        Self {
+            samples: BTreeMap::new(),
+            order: VecDeque::new(),
+            size: ByteSize::ZERO,
+            config,
+        }
+    }
+
+    /// Memory in use.
+    pub const fn size(&self) -> ByteSize {
+        self.size
+    }
+
+    /// Samples kept.
+    pub fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// Whether nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
+    /// The segment `id`.
+    pub fn get(&self, id: &SegmentId) -> Lookup<'_> {
+        match self.samples.get(&(id.class, id.sequence)) {
+            None => Lookup::Absent,
+            Some(segments) => match segments.get(id.kind, id.index) {
+                Some(data) => Lookup::Found(data),
+                None => Lookup::NoSuchSegment,
+            },
+        }
+    }
+
+    /// Keeps the sample that was published as `sequence` of `class`, and drops what has become too old or too much.
+    ///
+    /// Not even the new sample is kept if it alone is too much. One that is there already stays as it is.
+    pub fn insert(&mut self, now: Instant, sample: (SampleClass, u64), segments: Segments) {
+        if self.samples.contains_key(&sample) {
+            return;
+        }
+        self.size += memory(&segments);
+        self.samples.insert(sample, segments);
+        self.order.push_back((now, sample));
+        while let Some((published_at, oldest)) = self.order.front() {
+            if self.size <= self.config.size && now.since(*published_at) <= self.config.age {
+                break;
+            }
+            let segments = self.samples.remove(oldest);
+            self.size -= memory(&segments.expect("what is in order is in samples"));
+            self.order.pop_front();
+        }
+    }
+}
+
+/// Memory that a sample takes: its packets, and per packet its name and bookkeeping.
+fn memory(segments: &Segments) -> ByteSize {
+    let one = |data: &Data| {
+        let octets = data.wire().len() + data.name().value().len() + size_of::<Data>();
+        ByteSize::bytes(octets as u64)
+    };
+    segments.iter().map(one).sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Bounds of a producer, and why it refuses to publish.
+
+use core::time::Duration;
+
+use namecast_packet::Name;
+
+use super::CacheConfig;
+use crate::catalogue::CatalogueError;
+use crate::metadata::MAX_LATEST;
+use crate::segmenter::{SegmentError, SegmenterConfig};
+
+/// Bounds of a producer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProducerConfig {
+    /// How much of each rung is kept.
+    pub cache: CacheConfig,
+    /// Most Interests held.
+    pub max_pending: usize,
+    /// Most Interests held for one segment. Forwarders aggregate, so more than a few are retransmissions.
+    pub max_pending_per_segment: usize,
+    /// Longest that an Interest is held, whatever its lifetime.
+    pub max_lifetime: Duration,
+    /// How many samples ahead of the newest of its class an Interest may ask.
+    pub max_ahead: u64,
+    /// How long metadata and newest-sample answers count as fresh (whole milliseconds), and are given again.
+    pub freshness: Duration,
+    /// Most answers that wait for the driver.
+    pub max_output: usize,
+    /// Most packets of catalogue and certificates.
+    pub max_objects: usize,
+}
+
+impl Default for ProducerConfig {
+    fn default() -> Self {
+        Self {
+            cache: CacheConfig::default(),
+            max_pending: 8_192,
+            max_pending_per_segment: 8,
+            max_lifetime: Duration::from_secs(10),
+            max_ahead: 300,
+            freshness: Duration::from_millis(10),
+            max_output: 8_192,
+            max_objects: 256,
+        }
+    }
+}
+
+/// What a new rung starts from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RungConfig {
+    /// How samples are cut.
+    pub segmenter: SegmenterConfig,
+    /// First sequence number, key and delta: see
+    /// [`SampleRate::first_sequence`](crate::SampleRate::first_sequence).
+    pub first_sequence: u64,
+}
+
+/// Why nothing was published.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PublishError {
+    /// The sample could not be cut.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// The catalogue is not valid.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// A sample with this number, or a later one, was published before.
+    #[error("sequence number {got} was used; {next} is next")]
+    SequenceUsed {
+        /// Number of the sample.
+        got: u64,
+        /// Smallest number that may be published.
+        next: u64,
+    },
+    /// The rung is not one of this producer's.
+    #[error("no such rung")]
+    NoSuchRung,
+    /// The producer has as many rungs as metadata can list.
+    #[error("more than {MAX_LATEST} rungs")]
+    TooManyRungs,
+    /// A rung with this name is already there, or its name is reserved.
+    #[error("rung {0} is already there, or its name is reserved")]
+    RungName(Name),
+    /// There are as many objects as the configuration allows.
+    #[error("no room for another {0} catalogue or certificate packets")]
+    TooManyObjects(usize),
+}

@@ -1,0 +1,501 @@
+//! The producing end of streams under one root: answers Interests the moment what they ask for exists.
+//!
+//! ```text
+//!                     ┌─ cached ──────────────▶ answered at once
+//!   Interest ─────────┼─ not yet published ───▶ held ──▶ answered when published
+//!                     │                           └────▶ dropped when its lifetime ends
+//!                     └─ metadata, newest, catalogue, key ─▶ answered at once, signed once per freshness period
+//! ```
+
+mod answers;
+mod cache;
+mod config;
+mod counters;
+mod pending;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+
+use namecast_packet::{Data, Interest, Name, Nonce, Signer};
+use namecast_units::{ByteSize, Instant, Timestamp};
+
+use crate::catalogue::Catalogue;
+use crate::metadata::{Latest, MAX_LATEST, Metadata, NewestSample};
+use crate::names::{SampleClass, SegmentId, SegmentKind, StreamNames};
+use crate::sample::{Asked, MAX_SEGMENTS};
+use crate::segmenter::{Sample, Segmenter, Segments, Stamp};
+
+use answers::{FreshAnswer, Objects, momentary};
+pub use cache::{CacheConfig, Lookup, SegmentCache};
+pub use config::{ProducerConfig, PublishError, RungConfig};
+pub use counters::{DropReason, ProducerCounters};
+pub use pending::{Held, PendingTable, Waiter};
+
+/// Most octets of Content in a catalogue segment, so that it fits a datagram.
+const CATALOGUE_SEGMENT: usize = 1_000;
+/// Most octets of Content in metadata; a catalogue that does not fit is left out, then the last rungs.
+const MAX_METADATA_CONTENT: usize = 8_000;
+
+/// One rung of one stream of a producer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RungId(usize);
+
+/// An answer, and what to send with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The packet.
+    pub data: Data,
+    /// Octets that the link wants back.
+    pub pit_token: Option<Bytes>,
+}
+
+#[derive(Debug)]
+struct RungState {
+    segmenter: Segmenter,
+    cache: SegmentCache,
+    /// Smallest sequence number that may be published, key and delta.
+    next: [u64; 2],
+    newest: [Option<u64>; 2],
+    key_position: Option<u64>,
+    answer: FreshAnswer,
+}
+
+/// What an Interest waits for: rung, then segment.
+type Key = (RungId, SegmentId);
+
+/// Publishes streams under one root.
+///
+/// Call [`publish`](Self::publish) and [`handle_interest`](Self::handle_interest) as things happen; after each call
+/// fetch [`poll_output`](Self::poll_output) until `None`, and call [`handle_timeout`](Self::handle_timeout) at
+/// [`poll_timeout`](Self::poll_timeout). Early or repeated calls are harmless.
+pub struct Producer {
+    names: StreamNames,
+    /// Components of a rung's name: root, stream, rung.
+    rung_depth: usize,
+    signer: Box<dyn Signer + Send>,
+    config: ProducerConfig,
+    rungs: Vec<RungState>,
+    by_name: BTreeMap<Name, RungId>,
+    pending: PendingTable<Key>,
+    objects: Objects,
+    catalogue: Option<(Name, Bytes)>,
+    metadata: FreshAnswer,
+    output: VecDeque<Reply>,
+    counters: ProducerCounters,
+}
+
+impl core::fmt::Debug for Producer {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Producer")
+            .field("root", self.names.root())
+            .field("rungs", &self.rungs.len())
+            .field("pending", &self.pending.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Producer {
+    /// A producer of nothing yet, under `root`, whose leads and answers `signer` signs.
+    pub fn new(root: Name, signer: Box<dyn Signer + Send>, config: ProducerConfig) -> Self {
+        Self {
+            rung_depth: root.len() + 2,
+            names: StreamNames::new(root),
+            signer,
+            rungs: Vec::new(),
+            by_name: BTreeMap::new(),
+            pending: PendingTable::new(config.max_pending, config.max_pending_per_segment),
+            objects: Objects::default(),
+            catalogue: None,
+            metadata: FreshAnswer::default(),
+            output: VecDeque::new(),
+            counters: ProducerCounters::default(),
+            config,
+        }
+    }
+
+    /// Adds rung `rung` of stream `stream`.
+    ///
+    /// # Errors
+    /// If it is there already, its name is reserved, or there are too many.
+    pub fn add_rung(
+        &mut self,
+        stream: &str,
+        rung: &str,
+        config: RungConfig,
+    ) -> Result<RungId, PublishError> {
+        let names = self.names.rung(stream, rung);
+        let reserved = [crate::names::CATALOGUE, crate::names::KEY].contains(&stream);
+        if reserved || self.by_name.contains_key(names.prefix()) {
+            return Err(PublishError::RungName(names.prefix().clone()));
+        }
+        if self.rungs.len() == MAX_LATEST {
+            return Err(PublishError::TooManyRungs);
+        }
+        let id = RungId(self.rungs.len());
+        self.by_name.insert(names.prefix().clone(), id);
+        self.rungs.push(RungState {
+            segmenter: Segmenter::new(names, config.segmenter),
+            cache: SegmentCache::new(self.config.cache),
+            next: [config.first_sequence; 2],
+            newest: [None; 2],
+            key_position: None,
+            answer: FreshAnswer::default(),
+        });
+        Ok(id)
+    }
+
+    /// Publishes `catalogue` under its version, in place of the one before.
+    ///
+    /// # Errors
+    /// If it is not valid, or there is no room for its packets.
+    pub fn set_catalogue(&mut self, catalogue: &Catalogue) -> Result<(), PublishError> {
+        let json = Bytes::from(catalogue.encode()?);
+        let name = self.names.catalogue(catalogue.version);
+        let last = json.len().saturating_sub(1) / CATALOGUE_SEGMENT;
+        if self.objects.len() + last >= self.config.max_objects {
+            return Err(PublishError::TooManyObjects(last + 1));
+        }
+        if let Some((before, _)) = self.catalogue.take() {
+            self.objects.remove(&before);
+        }
+        let final_block = Name::root().builder().segment(last as u64).finish();
+        for segment in 0..=last {
+            let start = segment * CATALOGUE_SEGMENT;
+            let content = json.slice(start..json.len().min(start + CATALOGUE_SEGMENT));
+            let name = self
+                .names
+                .catalogue_segment(catalogue.version, segment as u64);
+            let data = Data::builder(name)
+                .final_block(final_block.clone())
+                .content(content)
+                .sign(&*self.signer);
+            self.objects.insert(data);
+        }
+        self.catalogue = Some((name, json));
+        Ok(())
+    }
+
+    /// Publishes `data` as it is, under its own name: a certificate.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub fn add_object(&mut self, data: Data) -> Result<(), PublishError> {
+        if self.objects.len() >= self.config.max_objects {
+            return Err(PublishError::TooManyObjects(1));
+        }
+        self.objects.insert(data);
+        Ok(())
+    }
+
+    /// Publishes one sample and answers the Interests that waited for it.
+    ///
+    /// # Errors
+    /// If there is no such rung, its number was used, or it cannot be cut; then nothing has changed.
+    pub fn publish(
+        &mut self,
+        now: Instant,
+        wall: Timestamp,
+        rung: RungId,
+        sample: &Sample,
+    ) -> Result<(), PublishError> {
+        self.handle_timeout(now);
+        let state = self.rungs.get_mut(rung.0).ok_or(PublishError::NoSuchRung)?;
+        let next = state.next[sample.class.index()];
+        // The largest number is left out, so that there is always a next one.
+        if sample.sequence < next || sample.sequence == u64::MAX {
+            let got = sample.sequence;
+            return Err(PublishError::SequenceUsed { got, next });
+        }
+        let lead = SegmentId::lead(sample.class, sample.sequence);
+        let oldest = self.pending.oldest(&(rung, lead));
+        let asked = oldest.map(|waiter| Asked {
+            waited_for: now.since(waiter.arrived_at),
+            nonce: waiter.nonce,
+        });
+        let stamp = Stamp {
+            published_at: wall,
+            asked,
+        };
+        let segments = state.segmenter.segment(sample, stamp, &*self.signer)?;
+
+        state.next[sample.class.index()] = sample.sequence + 1;
+        state.newest[sample.class.index()] = Some(sample.sequence);
+        if sample.class == SampleClass::Key {
+            state.key_position = Some(sample.position);
+        }
+        self.count(sample, &segments);
+        self.answer_waiting(rung, lead, &segments);
+        let sample = (sample.class, sample.sequence);
+        self.rungs[rung.0].cache.insert(now, sample, segments);
+        Ok(())
+    }
+
+    fn count(&mut self, sample: &Sample, segments: &Segments) {
+        let counters = &mut self.counters;
+        counters.samples += 1;
+        counters.data_segments += segments.data.len() as u64;
+        counters.parity_segments += segments.parity.len() as u64;
+        counters.payload += sample.payload.len() as u64;
+        counters.wire += segments.wire_size().as_bytes();
+    }
+
+    /// Answers what waited for the sample of `lead`, and gives up on what it turns out not to have, and on samples
+    /// before it that were left out.
+    fn answer_waiting(&mut self, rung: RungId, lead: SegmentId, segments: &Segments) {
+        let first = |sequence| (rung, SegmentId::lead(lead.class, sequence));
+        let skipped = self.pending.remove(first(0)..first(lead.sequence));
+        self.counters.drop(DropReason::Skipped, skipped);
+        let kinds = [
+            (SegmentKind::Data, &segments.data),
+            (SegmentKind::Parity, &segments.parity),
+        ];
+        for (kind, packets) in kinds {
+            for (index, data) in (0..).zip(packets) {
+                let waiters = self.pending.take(&(
+                    rung,
+                    SegmentId {
+                        kind,
+                        index,
+                        ..lead
+                    },
+                ));
+                self.reply(data, &waiters);
+            }
+        }
+        let missing = first(lead.sequence)..first(lead.sequence + 1);
+        let missing = self.pending.remove(missing);
+        self.counters.drop(DropReason::NoSuchSegment, missing);
+    }
+
+    /// Hands out `data` once for each PIT token among `waiters`.
+    fn reply(&mut self, data: &Data, waiters: &[Waiter]) {
+        for (index, waiter) in waiters.iter().enumerate() {
+            let told = waiters[..index]
+                .iter()
+                .any(|w| w.pit_token == waiter.pit_token);
+            let room = told || self.output.len() < self.config.max_output;
+            if !room {
+                self.counters.drop(DropReason::OutputFull, 1);
+                continue;
+            }
+            self.counters.answered_after_waiting += 1;
+            if !told {
+                self.send(data.clone(), waiter.pit_token.clone());
+            }
+        }
+    }
+
+    fn send(&mut self, data: Data, pit_token: Option<Bytes>) {
+        self.counters.data_sent += 1;
+        self.output.push_back(Reply { data, pit_token });
+    }
+
+    /// Answers `interest`, or holds it until what it asks for exists. `pit_token` comes back with the answer.
+    pub fn handle_interest(
+        &mut self,
+        now: Instant,
+        wall: Timestamp,
+        interest: &Interest,
+        pit_token: Option<Bytes>,
+    ) {
+        self.handle_timeout(now);
+        self.counters.interests += 1;
+        let verdict = match self.find_segment(interest.name()) {
+            Some(key) => self.segment_verdict(key),
+            None => self.other_verdict(now, wall, interest),
+        };
+        match verdict {
+            Verdict::Drop(reason) => self.counters.drop(reason, 1),
+            Verdict::Answer(_) if self.output.len() >= self.config.max_output => {
+                self.counters.drop(DropReason::OutputFull, 1);
+            }
+            Verdict::Answer(data) => {
+                self.counters.answered_at_once += 1;
+                self.send(data, pit_token);
+            }
+            Verdict::Hold(key) => {
+                let lifetime = interest.lifetime().min(self.config.max_lifetime);
+                let held = self.pending.insert(
+                    key,
+                    Waiter {
+                        arrived_at: now,
+                        expires_at: now + lifetime,
+                        // Forwarders add a Nonce, so only a misbehaving one can be without.
+                        nonce: interest.nonce().unwrap_or(Nonce([0; 4])),
+                        pit_token,
+                    },
+                );
+                match held {
+                    Held::Yes => {}
+                    Held::Duplicate => self.counters.drop(DropReason::Duplicate, 1),
+                    Held::Full => self.counters.drop(DropReason::TableFull, 1),
+                }
+            }
+        }
+    }
+
+    fn find_segment(&self, name: &Name) -> Option<Key> {
+        let rung = self.find_rung(name)?;
+        let id = self.rungs[rung.0].segmenter.names().parse(name)?;
+        Some((rung, id))
+    }
+
+    /// The rung that `name` lies in: its first components are root, stream and rung.
+    fn find_rung(&self, name: &Name) -> Option<RungId> {
+        self.by_name.get(&name.prefix(self.rung_depth)).copied()
+    }
+
+    fn segment_verdict(&self, (rung, id): Key) -> Verdict {
+        let state = &self.rungs[rung.0];
+        let next = state.next[id.class.index()];
+        if id.index >= MAX_SEGMENTS as u64 {
+            return Verdict::Drop(DropReason::NoSuchSegment);
+        }
+        if let Some(ahead) = id.sequence.checked_sub(next) {
+            // The largest number is never published.
+            return if ahead < self.config.max_ahead && id.sequence < u64::MAX {
+                Verdict::Hold((rung, id))
+            } else {
+                Verdict::Drop(DropReason::TooFarAhead)
+            };
+        }
+        match state.cache.get(&id) {
+            Lookup::Found(data) => Verdict::Answer(data.clone()),
+            Lookup::NoSuchSegment => Verdict::Drop(DropReason::NoSuchSegment),
+            Lookup::Absent => Verdict::Drop(DropReason::TooOld),
+        }
+    }
+
+    /// Metadata, newest sample, catalogue, certificate.
+    fn other_verdict(&mut self, now: Instant, wall: Timestamp, interest: &Interest) -> Verdict {
+        let name = interest.name();
+        if let Some(data) = self.objects.find(interest) {
+            return Verdict::Answer(data.clone());
+        }
+        if *name == self.names.metadata() && interest.can_be_prefix() {
+            let made = self.make_metadata(now, wall, interest);
+            return made.map_or(Verdict::Drop(DropReason::UnknownName), Verdict::Answer);
+        }
+        let rung = self.find_rung(name);
+        if let Some(rung) = rung
+            && *name == self.rungs[rung.0].segmenter.names().latest()
+            && interest.can_be_prefix()
+        {
+            return Verdict::Answer(self.make_newest(now, wall, rung, interest.nonce()));
+        }
+        // A version that was learnt from somebody else.
+        let answers = [
+            Some(&self.metadata),
+            rung.map(|rung| &self.rungs[rung.0].answer),
+        ];
+        let current = answers
+            .into_iter()
+            .flatten()
+            .filter_map(FreshAnswer::current);
+        match current.into_iter().find(|data| interest.matches(data)) {
+            Some(data) => Verdict::Answer(data.clone()),
+            None => Verdict::Drop(DropReason::UnknownName),
+        }
+    }
+
+    /// `None` while there is no catalogue.
+    fn make_metadata(
+        &mut self,
+        now: Instant,
+        wall: Timestamp,
+        interest: &Interest,
+    ) -> Option<Data> {
+        let (catalogue_name, catalogue) = self.catalogue.as_ref()?;
+        let (names, rungs, signer) = (&self.names, &self.rungs, &*self.signer);
+        let freshness = self.config.freshness;
+        let make = |version| {
+            let metadata = Metadata {
+                catalogue_name: catalogue_name.clone(),
+                catalogue: Some(catalogue.clone()),
+                latest: rungs.iter().map(|rung| rung.latest(wall)).collect(),
+                nonce: interest.nonce(),
+            };
+            let content = metadata.encode_within(MAX_METADATA_CONTENT);
+            momentary(names.metadata_version(version), freshness, content).sign(signer)
+        };
+        Some(self.metadata.get(now, wall, freshness, make))
+    }
+
+    fn make_newest(
+        &mut self,
+        now: Instant,
+        wall: Timestamp,
+        rung: RungId,
+        nonce: Option<Nonce>,
+    ) -> Data {
+        let (signer, freshness) = (&*self.signer, self.config.freshness);
+        let state = &mut self.rungs[rung.0];
+        let names = state.segmenter.names().clone();
+        let latest = state.latest(wall);
+        let make = |version| {
+            let content = NewestSample { latest, nonce }.encode();
+            momentary(names.latest_version(version), freshness, content).sign(signer)
+        };
+        state.answer.get(now, wall, freshness, make)
+    }
+
+    /// Drops held Interests whose lifetime has ended. Early calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let expired = self.pending.expire(now);
+        self.counters.drop(DropReason::Expired, expired);
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.pending.next_expiry()
+    }
+
+    /// The next answer to send.
+    pub fn poll_output(&mut self) -> Option<Reply> {
+        self.output.pop_front()
+    }
+
+    /// The name under which everything is published.
+    pub const fn root(&self) -> &Name {
+        self.names.root()
+    }
+
+    /// What has happened so far.
+    pub const fn counters(&self) -> &ProducerCounters {
+        &self.counters
+    }
+
+    /// Interests held now.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Memory that cached samples take.
+    pub fn cache_size(&self) -> ByteSize {
+        self.rungs.iter().map(|rung| rung.cache.size()).sum()
+    }
+}
+
+impl RungState {
+    fn latest(&self, wall: Timestamp) -> Latest {
+        let [key_sequence, delta_sequence] = self.newest;
+        Latest {
+            rung: self.segmenter.names().prefix().clone(),
+            key_sequence,
+            delta_sequence,
+            key_position: self.key_position,
+            served_at: wall,
+        }
+    }
+}
+
+/// What to do with an Interest.
+enum Verdict {
+    Answer(Data),
+    Hold(Key),
+    Drop(DropReason),
+}
+
+#[cfg(test)]
+mod tests;

@@ -67,3 +67,8 @@ impl Packet {
         }
     }
 }
+
+/// The README's example is compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -1,0 +1,163 @@
+//! Faces of applications that live in the node's process.
+
+use bytes::Bytes;
+use namecast_forward::FaceId;
+use tokio::sync::mpsc;
+
+use crate::link::{Inbound, LinkEnd, LinkReceiver};
+use crate::node::Command;
+
+/// An application's face: frames in, frames out, no socket between. Local scope. It ends when it is dropped.
+///
+/// Frames are what the forwarder takes and gives: bare Interests and Data, or LpPackets.
+#[derive(Debug)]
+pub struct ApplicationFace {
+    sender: ApplicationSender,
+    receiver: ApplicationReceiver,
+}
+
+/// The half of an [`ApplicationFace`] that sends.
+#[derive(Clone, Debug)]
+pub struct ApplicationSender {
+    face: FaceId,
+    inbound: mpsc::Sender<Inbound>,
+}
+
+/// The half of an [`ApplicationFace`] that receives. The face ends when this half is dropped.
+#[derive(Debug)]
+pub struct ApplicationReceiver {
+    face: FaceId,
+    queue: LinkReceiver,
+    commands: mpsc::Sender<Command>,
+}
+
+/// Why a frame was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The node is busy: try again later.
+    #[error("the node is busy")]
+    Full,
+    /// The node has stopped.
+    #[error("the node has stopped")]
+    Stopped,
+}
+
+impl ApplicationFace {
+    pub(crate) fn new(link: LinkEnd, commands: mpsc::Sender<Command>) -> Self {
+        Self {
+            sender: ApplicationSender {
+                face: link.face,
+                inbound: link.inbound,
+            },
+            receiver: ApplicationReceiver {
+                face: link.face,
+                queue: link.queue,
+                commands,
+            },
+        }
+    }
+
+    /// The face's number.
+    pub const fn id(&self) -> FaceId {
+        self.sender.face
+    }
+
+    /// Hands the node a frame, waiting while it is busy.
+    ///
+    /// # Errors
+    /// [`SendError::Stopped`] if the node has stopped.
+    pub async fn send(&self, frame: Bytes) -> Result<(), SendError> {
+        self.sender.send(frame).await
+    }
+
+    /// Hands the node a frame if it has room for it.
+    ///
+    /// # Errors
+    /// If it has none, or has stopped.
+    pub fn try_send(&self, frame: Bytes) -> Result<(), SendError> {
+        self.sender.try_send(frame)
+    }
+
+    /// The next frame from the node; `None` once the node has stopped or the face was removed.
+    pub async fn recv(&mut self) -> Option<Bytes> {
+        self.receiver.recv().await
+    }
+
+    /// The next frame from the node if there is one already.
+    pub fn try_recv(&mut self) -> Option<Bytes> {
+        self.receiver.try_recv()
+    }
+
+    /// The face as two halves, for tasks that send and receive independently.
+    pub fn split(self) -> (ApplicationSender, ApplicationReceiver) {
+        (self.sender, self.receiver)
+    }
+}
+
+impl ApplicationSender {
+    /// The face's number.
+    pub const fn id(&self) -> FaceId {
+        self.face
+    }
+
+    /// Hands the node a frame, waiting while it is busy.
+    ///
+    /// # Errors
+    /// [`SendError::Stopped`] if the node has stopped.
+    pub async fn send(&self, frame: Bytes) -> Result<(), SendError> {
+        self.send_batch(vec![frame]).await
+    }
+
+    /// Hands the node several frames at once, waiting while it is busy.
+    ///
+    /// # Errors
+    /// [`SendError::Stopped`] if the node has stopped.
+    pub async fn send_batch(&self, frames: Vec<Bytes>) -> Result<(), SendError> {
+        let face = self.face;
+        self.inbound
+            .send(Inbound::Frames { face, frames })
+            .await
+            .map_err(|_| SendError::Stopped)
+    }
+
+    /// Hands the node a frame if it has room for it.
+    ///
+    /// # Errors
+    /// If it has none, or has stopped.
+    pub fn try_send(&self, frame: Bytes) -> Result<(), SendError> {
+        let frames = Inbound::Frames {
+            face: self.face,
+            frames: vec![frame],
+        };
+        self.inbound
+            .try_send(frames)
+            .map_err(|refused| match refused {
+                mpsc::error::TrySendError::Full(_) => SendError::Full,
+                mpsc::error::TrySendError::Closed(_) => SendError::Stopped,
+            })
+    }
+}
+
+impl ApplicationReceiver {
+    /// The next frame from the node; `None` once the node has stopped or the face was removed.
+    pub async fn recv(&mut self) -> Option<Bytes> {
+        self.queue.recv().await
+    }
+
+    /// The next frame from the node if there is one already.
+    pub fn try_recv(&mut self) -> Option<Bytes> {
+        self.queue.try_recv()
+    }
+
+    /// Waits for frames and appends at most `limit` to `batch`. False once the face has ended.
+    pub async fn recv_many(&mut self, batch: &mut Vec<Bytes>, limit: usize) -> bool {
+        self.queue.recv_many(batch, limit).await
+    }
+}
+
+impl Drop for ApplicationReceiver {
+    fn drop(&mut self) {
+        // If there is no room for the command, the event loop notices by itself that nobody reads.
+        let _ = self.commands.try_send(Command::RemoveFace(self.face));
+    }
+}

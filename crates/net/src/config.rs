@@ -1,0 +1,115 @@
+//! What a node may be told.
+
+use namecast_units::{ByteSize, Duration};
+
+/// How a [`Node`](crate::Node) behaves, and every bound of its tables and queues.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// The forwarding plane. A seed of 0 stands for a random one.
+    pub forwarder: namecast_forward::Config,
+    /// Batches of frames that wait for the event loop; links that would exceed it wait.
+    pub inbound_batches: usize,
+    /// Frames that wait for one link; more are dropped.
+    pub link_queue_frames: usize,
+    /// Octets that wait for one link; more are dropped.
+    pub link_queue_size: ByteSize,
+    /// Faces that datagrams from unknown addresses may make, over all UDP listeners.
+    pub max_on_demand_faces: usize,
+    /// Silence after which a face that was made by a datagram ends.
+    pub udp_idle_timeout: Duration,
+    /// Connections of one kind (TCP, Unix, WebSocket, WebTransport) that one listener serves at a time.
+    pub max_connections: usize,
+    /// Whether UDP peers on this machine count as local, and may register prefixes. NFD says no, ndnd yes.
+    pub udp_loopback_is_local: bool,
+    /// Largest UDP payload towards peers on this machine, which have no link to respect.
+    pub udp_loopback_mtu: usize,
+    /// Largest UDP payload towards other machines.
+    pub udp_mtu: usize,
+    /// Silence after which a WebSocket, WebTransport or TCP peer counts as dead.
+    pub dead_peer_timeout: Duration,
+    /// Time that connecting to a peer may take.
+    pub connect_timeout: Duration,
+    /// First and longest pause between attempts to connect.
+    pub reconnect_backoff: (Duration, Duration),
+    /// Who may register prefixes, and how many.
+    pub management: ManagementConfig,
+    /// How this node registers its prefixes with others.
+    pub registration: RegistrationConfig,
+    /// Time that a graceful stop may take until everything is cut off.
+    pub shutdown_timeout: Duration,
+}
+
+impl Default for NodeConfig {
+    fn default() -> Self {
+        Self {
+            forwarder: namecast_forward::Config::default(),
+            inbound_batches: 256,
+            link_queue_frames: 2_048,
+            link_queue_size: ByteSize::mebibytes(4),
+            max_on_demand_faces: 1_024,
+            // NFD's default.
+            udp_idle_timeout: Duration::from_secs(600),
+            max_connections: 256,
+            udp_loopback_is_local: true,
+            udp_loopback_mtu: namecast_packet::MAX_PACKET_SIZE,
+            udp_mtu: 1_400,
+            dead_peer_timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(5),
+            reconnect_backoff: (Duration::from_millis(100), Duration::from_secs(2)),
+            management: ManagementConfig::default(),
+            registration: RegistrationConfig::default(),
+            shutdown_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Who may command this node.
+#[derive(Clone, Debug)]
+pub struct ManagementConfig {
+    /// Whether commands are served at all.
+    pub enabled: bool,
+    /// Whether commands under `/localhop`, which other machines can send, are served.
+    pub allow_localhop: bool,
+    /// Routes that commands may make.
+    pub max_routes: usize,
+    /// How far the time in a command's signature may be from this node's (NFD: 120 s).
+    pub time_grace: Duration,
+    /// Signature nonces that are remembered to refuse replays (NFD: 1000).
+    pub max_nonces: usize,
+}
+
+impl Default for ManagementConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            allow_localhop: false,
+            max_routes: 4_096,
+            time_grace: Duration::from_secs(120),
+            max_nonces: 1_000,
+        }
+    }
+}
+
+/// How prefixes are registered with a neighbour.
+#[derive(Clone, Debug)]
+pub struct RegistrationConfig {
+    /// Pause between repetitions over a connection, whose end is noticed.
+    pub refresh: Duration,
+    /// Pause between repetitions over UDP, where nothing tells that the neighbour forgot.
+    pub datagram_refresh: Duration,
+    /// Time an answer may take.
+    pub timeout: Duration,
+    /// First and longest pause after a failure.
+    pub backoff: (Duration, Duration),
+}
+
+impl Default for RegistrationConfig {
+    fn default() -> Self {
+        Self {
+            refresh: Duration::from_secs(300),
+            datagram_refresh: Duration::from_secs(3),
+            timeout: Duration::from_secs(1),
+            backoff: (Duration::from_millis(250), Duration::from_secs(5)),
+        }
+    }
+}

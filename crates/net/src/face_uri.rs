@@ -1,0 +1,235 @@
+//! Addresses of faces, as NFD writes them.
+
+use core::fmt;
+use core::str::FromStr;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Port of UDP and TCP where a URI names none.
+pub const DEFAULT_PORT: u16 = 6363;
+/// Port of WebSocket where a URI names none.
+pub const DEFAULT_WEBSOCKET_PORT: u16 = 9696;
+
+/// One end of a face.
+///
+/// | form                      | meaning                                     |
+/// |---------------------------|---------------------------------------------|
+/// | `udp4://127.0.0.1:6363`   | UDP; `udp6://[::1]:6363`, `udp://` also read |
+/// | `tcp4://127.0.0.1:6363`   | TCP; `tcp6://`, `tcp://` also read           |
+/// | `unix:///run/nfd/nfd.sock`| Unix stream socket                          |
+/// | `ws://127.0.0.1:9696/ws`  | WebSocket; host names are taken             |
+/// | `wsclient://127.0.0.1:50` | a WebSocket that was accepted               |
+/// | `quic://127.0.0.1:443`    | a WebTransport session                      |
+/// | `fd://3`                  | a Unix socket that was accepted             |
+/// | `internal://management`   | an application in this process              |
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FaceUri {
+    /// UDP.
+    Udp(SocketAddr),
+    /// TCP.
+    Tcp(SocketAddr),
+    /// A Unix stream socket by path.
+    Unix(PathBuf),
+    /// An accepted Unix socket, by a number that tells it from others.
+    Accepted(u64),
+    /// A WebSocket server.
+    WebSocket {
+        /// `host:port`.
+        authority: String,
+        /// Path, with its leading slash.
+        path: String,
+    },
+    /// A WebSocket client that connected to this node.
+    WebSocketClient(SocketAddr),
+    /// A WebTransport session.
+    WebTransport(SocketAddr),
+    /// An application of this process.
+    Internal(String),
+}
+
+/// A text that is not a face URI.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{uri:?} is not a face address: {reason}; write udp4://ADDRESS:PORT, tcp4://ADDRESS:PORT, unix:///PATH or ws://HOST:PORT/PATH"
+)]
+pub struct ParseFaceUriError {
+    uri: String,
+    reason: &'static str,
+}
+
+impl FaceUri {
+    /// Whether both ends of a face to this address are on this machine.
+    pub fn is_loopback(&self) -> bool {
+        match self {
+            Self::Udp(address)
+            | Self::Tcp(address)
+            | Self::WebSocketClient(address)
+            | Self::WebTransport(address) => address.ip().to_canonical().is_loopback(),
+            Self::WebSocket { authority, .. } => is_loopback_authority(authority),
+            Self::Unix(_) | Self::Accepted(_) | Self::Internal(_) => true,
+        }
+    }
+}
+
+/// Whether `host[:port]` certainly means this machine.
+pub(crate) fn is_loopback_authority(authority: &str) -> bool {
+    if let Ok(address) = authority.parse::<SocketAddr>() {
+        return address.ip().to_canonical().is_loopback();
+    }
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or(""),
+        None => authority.split(':').next().unwrap_or(""),
+    };
+    host.eq_ignore_ascii_case("localhost")
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+impl fmt::Display for FaceUri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let family = |address: &SocketAddr| if address.is_ipv4() { 4 } else { 6 };
+        match self {
+            Self::Udp(address) => write!(f, "udp{}://{address}", family(address)),
+            Self::Tcp(address) => write!(f, "tcp{}://{address}", family(address)),
+            Self::Unix(path) => write!(f, "unix://{}", path.display()),
+            Self::Accepted(number) => write!(f, "fd://{number}"),
+            Self::WebSocket { authority, path } => write!(f, "ws://{authority}{path}"),
+            Self::WebSocketClient(address) => write!(f, "wsclient://{address}"),
+            Self::WebTransport(address) => write!(f, "quic://{address}"),
+            Self::Internal(name) => write!(f, "internal://{name}"),
+        }
+    }
+}
+
+impl FromStr for FaceUri {
+    type Err = ParseFaceUriError;
+
+    fn from_str(uri: &str) -> Result<Self, ParseFaceUriError> {
+        let error = |reason| ParseFaceUriError {
+            uri: uri.to_owned(),
+            reason,
+        };
+        let (scheme, rest) = uri.split_once("://").ok_or(error("it has no scheme"))?;
+        let socket = |family| socket_address(rest, family, DEFAULT_PORT).map_err(error);
+        match scheme {
+            "udp" => socket(None).map(Self::Udp),
+            "udp4" => socket(Some(4)).map(Self::Udp),
+            "udp6" => socket(Some(6)).map(Self::Udp),
+            "tcp" => socket(None).map(Self::Tcp),
+            "tcp4" => socket(Some(4)).map(Self::Tcp),
+            "tcp6" => socket(Some(6)).map(Self::Tcp),
+            "quic" => socket(None).map(Self::WebTransport),
+            "wsclient" => socket(None).map(Self::WebSocketClient),
+            "unix" if rest.starts_with('/') && rest.len() > 1 => Ok(Self::Unix(rest.into())),
+            "unix" => Err(error("the path of a Unix socket starts with /")),
+            "ws" => websocket(rest).map_err(error),
+            "wss" => Err(error("WebSocket over TLS is not supported")),
+            _ => Err(error("the scheme is not known")),
+        }
+    }
+}
+
+fn socket_address(
+    text: &str,
+    family: Option<u8>,
+    default_port: u16,
+) -> Result<SocketAddr, &'static str> {
+    let text = text.strip_suffix('/').unwrap_or(text);
+    let address = match text.parse::<SocketAddr>() {
+        Ok(address) => address,
+        Err(_) => {
+            let bare = text.trim_start_matches('[').trim_end_matches(']');
+            let address = bare
+                .parse()
+                .map_err(|_| "the address must be numeric, as in 127.0.0.1:6363")?;
+            SocketAddr::new(address, default_port)
+        }
+    };
+    match family {
+        Some(4) if !address.is_ipv4() => Err("the address is not an IPv4 address"),
+        Some(6) if !address.is_ipv6() => Err("the address is not an IPv6 address"),
+        _ => Ok(address),
+    }
+}
+
+fn websocket(rest: &str) -> Result<FaceUri, &'static str> {
+    let (authority, path) = match rest.find('/') {
+        Some(at) => rest.split_at(at),
+        None => (rest, "/"),
+    };
+    if authority.is_empty() {
+        return Err("the host is missing");
+    }
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let authority = if has_port {
+        authority.to_owned()
+    } else {
+        format!("{authority}:{DEFAULT_WEBSOCKET_PORT}")
+    };
+    Ok(FaceUri::WebSocket {
+        authority,
+        path: path.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(uri: &str) -> String {
+        uri.parse::<FaceUri>().unwrap().to_string()
+    }
+
+    #[test]
+    fn canonical_forms_read_back_as_they_are() {
+        for uri in [
+            "udp4://127.0.0.1:6363",
+            "udp6://[::1]:6363",
+            "tcp4://192.0.2.1:1",
+            "unix:///run/nfd/nfd.sock",
+            "ws://example.net:9696/ws",
+            "wsclient://127.0.0.1:50",
+            "quic://127.0.0.1:443",
+        ] {
+            assert_eq!(parsed(uri), uri);
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_filled_in() {
+        assert_eq!(parsed("udp://127.0.0.1"), "udp4://127.0.0.1:6363");
+        assert_eq!(parsed("tcp6://[::1]"), "tcp6://[::1]:6363");
+        assert_eq!(parsed("ws://localhost"), "ws://localhost:9696/");
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_a_reason() {
+        for (uri, reason) in [
+            ("127.0.0.1:6363", "no scheme"),
+            ("udp4://[::1]:6363", "not an IPv4"),
+            ("tcp6://127.0.0.1", "not an IPv6"),
+            ("tcp4://localhost:6363", "numeric"),
+            ("unix://run/nfd.sock", "starts with /"),
+            ("unix://", "starts with /"),
+            ("wss://example.net", "TLS"),
+            ("ws://", "host is missing"),
+            ("ether://[00:00:00:00:00:00]", "not known"),
+        ] {
+            let error = uri.parse::<FaceUri>().unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_told_from_the_rest() {
+        let local = |uri: &str| uri.parse::<FaceUri>().unwrap().is_loopback();
+        assert!(local("udp4://127.9.9.9:1") && local("tcp6://[::1]:1"));
+        assert!(local("tcp6://[::ffff:127.0.0.1]:1"));
+        assert!(local("ws://localhost:1/") && local("ws://[::1]:1/") && local("unix:///x"));
+        assert!(!local("udp4://192.0.2.1:1") && !local("ws://localhost.example:1/"));
+        assert!(!local("ws://127.0.0.1.example:1/"));
+    }
+}

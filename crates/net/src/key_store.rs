@@ -1,0 +1,273 @@
+//! Keys of this machine's user, made when they are first asked for.
+//!
+//! One file for each identity, readable by its owner only: the secret seed of an Ed25519 key and its self-signed
+//! certificate, as JSON with hexadecimal octets.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use namecast_packet::signature::{Ed25519Signer, KeyPair};
+use namecast_packet::{Certificate, Data, KeyLocator, Name, Signer, Validity};
+use namecast_units::{Duration, Timestamp};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::Clock;
+
+/// What the files say they are.
+const FORMAT: &str = "namecast key, version 1";
+/// Largest file that is read, in octets; a key takes about one thousand.
+const MAX_FILE_SIZE: u64 = 64 * 1024;
+/// How long a certificate is valid: as the key certifies itself, nothing is gained by a shorter time.
+const VALIDITY: Duration = Duration::from_secs(20 * 365 * 86_400);
+/// How far clocks of verifiers may be behind.
+const CLOCK_SKEW: Duration = Duration::from_secs(86_400);
+
+/// A directory of keys.
+#[derive(Clone, Debug)]
+pub struct KeyStore {
+    directory: PathBuf,
+}
+
+/// A key and what it is called.
+pub struct Identity {
+    /// Signs with the key; its KeyLocator is the key's name.
+    pub signer: Box<dyn Signer + Send>,
+    /// The key's certificate, for verifiers to fetch.
+    pub certificate: Data,
+}
+
+impl Identity {
+    /// Name of the key: `/<identity>/KEY/<key-id>`.
+    pub fn key_name(&self) -> Name {
+        let name = self.certificate.name();
+        name.prefix(name.len().saturating_sub(2))
+    }
+}
+
+impl core::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Identity")
+            .field("certificate", self.certificate.name())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why there is no key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyStoreError {
+    /// The system refused.
+    #[error("cannot use {}: {source}; check its permissions, or name another directory for keys", path.display())]
+    Io {
+        /// File or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is damaged. It is left as it is, in case it can be mended.
+    #[error("the key file {} is damaged ({problem}); restore it from a copy, or move it away to have a new key made, which watchers will not know", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// There is neither `XDG_DATA_HOME` nor `HOME`.
+    #[error("no directory for keys: neither XDG_DATA_HOME nor HOME is set; name one")]
+    NoDirectory,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeyFile {
+    format: String,
+    identity: String,
+    algorithm: String,
+    /// The secret: 32 octets.
+    seed: String,
+    certificate: String,
+}
+
+impl KeyStore {
+    /// The store in `directory`, which is made if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn open(directory: impl Into<PathBuf>) -> Result<Self, KeyStoreError> {
+        let directory = directory.into();
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&directory)
+            .map_err(io_error(&directory))?;
+        Ok(Self { directory })
+    }
+
+    /// The store in the user's data directory: `$XDG_DATA_HOME/namecast/keys`, or below `~/.local/share`.
+    ///
+    /// # Errors
+    /// If there is no such directory, or it cannot be made.
+    pub fn open_default() -> Result<Self, KeyStoreError> {
+        let set = |variable| std::env::var_os(variable).filter(|value| !value.is_empty());
+        let data = set("XDG_DATA_HOME")
+            .map(PathBuf::from)
+            .or_else(|| set("HOME").map(|home| Path::new(&home).join(".local/share")))
+            .ok_or(KeyStoreError::NoDirectory)?;
+        Self::open(data.join("namecast/keys"))
+    }
+
+    /// The file that holds the key of `name`.
+    pub fn path_of(&self, name: &Name) -> PathBuf {
+        // Names may be longer than file names, and hold any octets.
+        let digest = Sha256::digest(name.value());
+        self.directory.join(format!("{}.json", hex(&digest[..16])))
+    }
+
+    /// The key of `name`, which is made if there is none.
+    ///
+    /// # Errors
+    /// If its file cannot be read or written, or is damaged.
+    pub fn identity(&self, name: &Name) -> Result<Identity, KeyStoreError> {
+        let path = self.path_of(name);
+        match read_file(&path) {
+            Ok(text) => load(&path, name, &text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.make(name, &path),
+            Err(source) => Err(KeyStoreError::Io { path, source }),
+        }
+    }
+
+    fn make(&self, name: &Name, path: &Path) -> Result<Identity, KeyStoreError> {
+        let now = Clock::new().wall();
+        let seed: [u8; 32] = random();
+        let key_id: [u8; 8] = random();
+        let certificate = {
+            // The locator is replaced in the certificate, which names its own key.
+            let pair = Ed25519Signer::from_seed(seed, KeyLocator::Name(name.clone()));
+            self_signed(name, &key_id, now, &pair)
+        };
+        let file = KeyFile {
+            format: FORMAT.to_owned(),
+            identity: name.to_string(),
+            algorithm: "ed25519".to_owned(),
+            seed: hex(&seed),
+            certificate: hex(certificate.data().wire()),
+        };
+        let text = serde_json::to_string_pretty(&file).expect("strings make JSON");
+        if self.write_new(path, &text).map_err(io_error(path))? {
+            tracing::info!(identity = %name, file = %path.display(), "made a key");
+        }
+        // Another process may have been first; then its key is the one.
+        let text = read_file(path).map_err(io_error(path))?;
+        load(path, name, &text)
+    }
+
+    /// Writes a file whole or not at all; false if there is one already.
+    fn write_new(&self, path: &Path, text: &str) -> io::Result<bool> {
+        let draft = self.directory.join(format!(".{}.new", hex(&random::<8>())));
+        let written = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&draft)
+            .and_then(|mut file| {
+                file.write_all(text.as_bytes())?;
+                file.sync_all()
+            })
+            // Unlike renaming, this fails if the file is there.
+            .and_then(|()| fs::hard_link(&draft, path));
+        let _ = fs::remove_file(&draft);
+        match written {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn self_signed(name: &Name, key_id: &[u8], now: Timestamp, pair: &dyn KeyPair) -> Certificate {
+    let skew = u64::try_from(CLOCK_SKEW.as_micros()).expect("a day");
+    let validity = Validity {
+        not_before: Timestamp::from_micros(now.as_micros().saturating_sub(skew)),
+        not_after: now + VALIDITY,
+    };
+    Certificate::self_signed(name, key_id, now.as_micros() / 1_000, validity, pair)
+}
+
+fn load(path: &Path, name: &Name, text: &str) -> Result<Identity, KeyStoreError> {
+    parse(name, text).map_err(|problem| KeyStoreError::Corrupt {
+        path: path.to_owned(),
+        problem,
+    })
+}
+
+/// The identity in a key file. Everything in it is checked against everything else, so that a flipped bit is found here
+/// and not by a watcher far away.
+fn parse(name: &Name, text: &str) -> Result<Identity, String> {
+    let file: KeyFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if file.format != FORMAT {
+        return Err(format!("its format is {:?}, not {FORMAT:?}", file.format));
+    }
+    if file.algorithm != "ed25519" {
+        return Err(format!("its algorithm {:?} is not known", file.algorithm));
+    }
+    let seed = unhex(&file.seed)
+        .and_then(|octets| <[u8; 32]>::try_from(octets).ok())
+        .ok_or("the seed is not 32 octets in hexadecimal")?;
+    let certificate = unhex(&file.certificate).ok_or("the certificate is not hexadecimal")?;
+    let certificate = Data::decode(Bytes::from(certificate))
+        .and_then(Certificate::decode)
+        .map_err(|error| format!("the certificate is malformed: {error}"))?;
+    if certificate.identity() != *name || file.identity != name.to_string() {
+        return Err(format!("it belongs to {}", certificate.identity()));
+    }
+    let key_name = certificate.key_name();
+    let signer = Ed25519Signer::from_seed(seed, KeyLocator::Name(key_name));
+    certificate
+        .data()
+        .verify(&signer.public_key())
+        .map_err(|_| "the seed and the certificate do not belong together")?;
+    Ok(Identity {
+        signer: Box::new(signer),
+        certificate: certificate.data().clone(),
+    })
+}
+
+fn read_file(path: &Path) -> io::Result<String> {
+    let mut octets = Vec::new();
+    File::open(path)?
+        .take(MAX_FILE_SIZE)
+        .read_to_end(&mut octets)?;
+    // Octets that are no text are found to be no key file either.
+    Ok(String::from_utf8_lossy(&octets).into_owned())
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> KeyStoreError + use<> {
+    let path = path.to_owned();
+    move |source| KeyStoreError::Io { path, source }
+}
+
+/// Octets that nobody can guess.
+///
+/// # Panics
+/// If the operating system has no randomness: nothing safe can be done then.
+pub(crate) fn random<const N: usize>() -> [u8; N] {
+    let mut octets = [0; N];
+    getrandom::fill(&mut octets).expect("the operating system provides randomness");
+    octets
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) || !text.is_ascii() {
+        return None;
+    }
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
+        .collect()
+}

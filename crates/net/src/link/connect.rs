@@ -1,0 +1,213 @@
+//! Persistent faces: connections that are made again whenever they end.
+
+use std::net::SocketAddr;
+
+use namecast_forward::Scope;
+use namecast_units::{Duration, Instant};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::watch;
+
+use super::webtransport::{self, CertificateHash};
+use super::{LinkDrop, LinkEnd, SessionEnd, UdpLink, tcp, udp, unix, websocket};
+use crate::node::{LinkState, NewFace, Node, NodeError};
+use crate::{FaceUri, NodeConfig};
+
+/// Where a persistent face leads.
+#[derive(Clone, Debug)]
+pub(crate) enum Peer {
+    /// An address that says everything.
+    Uri(FaceUri),
+    /// A WebTransport server with the hashes of the certificates it may show.
+    WebTransport(SocketAddr, Vec<CertificateHash>),
+}
+
+/// A connection that has been made.
+enum Connection {
+    Udp(Box<UdpLink>, SocketAddr),
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    WebSocket(Box<websocket::ClientSocket>),
+    WebTransport(webtransport::ClientSession),
+}
+
+/// Adds a face that leads to `remote`.
+pub(crate) async fn connect(
+    node: &Node,
+    remote: FaceUri,
+) -> Result<namecast_forward::FaceId, NodeError> {
+    let connectable = matches!(
+        remote,
+        FaceUri::Udp(_) | FaceUri::Tcp(_) | FaceUri::Unix(_) | FaceUri::WebSocket { .. }
+    );
+    if !connectable {
+        return Err(NodeError::NotConnectable(remote));
+    }
+    let mtu = match &remote {
+        FaceUri::Udp(_) if remote.is_loopback() => Some(node.config().udp_loopback_mtu),
+        FaceUri::Udp(_) => Some(node.config().udp_mtu),
+        _ => None,
+    };
+    let local = match &remote {
+        FaceUri::Udp(_) => remote.is_loopback() && node.config().udp_loopback_is_local,
+        _ => remote.is_loopback(),
+    };
+    let scope = if local { Scope::Local } else { Scope::NonLocal };
+    let new = NewFace::on_demand(remote.clone(), scope, mtu);
+    keep_connected(node, Peer::Uri(remote), new).await
+}
+
+/// Adds the face `new` and keeps its link connected to `peer`.
+pub(super) async fn keep_connected(
+    node: &Node,
+    peer: Peer,
+    new: NewFace,
+) -> Result<namecast_forward::FaceId, NodeError> {
+    let (state, observed) = watch::channel(LinkState::Connecting);
+    let link = node.add_face(new.persistent(observed)).await?;
+    let face = link.face;
+    node.spawn(drive(node.clone(), peer, link, state));
+    Ok(face)
+}
+
+async fn drive(node: Node, peer: Peer, mut link: LinkEnd, state: watch::Sender<LinkState>) {
+    let config = node.config();
+    let mut backoff = Backoff::new(config.reconnect_backoff);
+    loop {
+        let dialled = tokio::time::timeout(config.connect_timeout, dial(&peer, config));
+        let end = match discard_during(&mut link, dialled).await {
+            None => return,
+            Some(Err(_)) => SessionEnd::Transport("connecting took too long".to_owned()),
+            Some(Ok(Err(end))) => end,
+            Some(Ok(Ok(connection))) => {
+                state.send_replace(LinkState::Up);
+                tracing::info!(face = %link.face, ?peer, "connected");
+                let since = node.clock().now();
+                let end = run(connection, &mut link, config).await;
+                backoff.connected(since, node.clock().now());
+                end
+            }
+        };
+        if let SessionEnd::Stopped = end {
+            return;
+        }
+        tracing::debug!(face = %link.face, ?peer, reason = %end, "not connected");
+        state.send_replace(LinkState::Down(end.to_string()));
+        let pause = tokio::time::sleep(backoff.next());
+        if discard_during(&mut link, pause).await.is_none() {
+            return;
+        }
+    }
+}
+
+async fn dial(peer: &Peer, config: &NodeConfig) -> Result<Connection, SessionEnd> {
+    let uri = match peer {
+        Peer::WebTransport(address, hashes) => {
+            let session = webtransport::dial(*address, hashes, config).await?;
+            return Ok(Connection::WebTransport(session));
+        }
+        Peer::Uri(uri) => uri,
+    };
+    Ok(match uri {
+        FaceUri::Udp(remote) => {
+            Connection::Udp(Box::new(UdpLink::connect(*remote).await?), *remote)
+        }
+        FaceUri::Tcp(remote) => {
+            Connection::Tcp(tcp::connect(*remote, config.dead_peer_timeout).await?)
+        }
+        FaceUri::Unix(path) => Connection::Unix(unix::connect(path).await?),
+        FaceUri::WebSocket { authority, path } => {
+            Connection::WebSocket(Box::new(websocket::dial(authority, path).await?))
+        }
+        other => {
+            return Err(SessionEnd::Transport(format!(
+                "{other} cannot be connected to"
+            )));
+        }
+    })
+}
+
+async fn run(connection: Connection, link: &mut LinkEnd, config: &NodeConfig) -> SessionEnd {
+    match connection {
+        Connection::Udp(socket, remote) => udp::run(&socket, remote, link).await,
+        Connection::Tcp(connection) => tcp::run(connection, link).await,
+        Connection::Unix(connection) => unix::run(connection, link).await,
+        Connection::WebSocket(socket) => websocket::run_client(*socket, link, config).await,
+        Connection::WebTransport(session) => webtransport::run_client(session, link).await,
+    }
+}
+
+/// Drops the link's frames until `until` is done, so that none is sent late. `None` if the face ends first.
+async fn discard_during<T>(link: &mut LinkEnd, until: impl Future<Output = T>) -> Option<T> {
+    tokio::pin!(until);
+    loop {
+        tokio::select! {
+            done = until.as_mut() => return Some(done),
+            frame = link.queue.recv() => {
+                frame?;
+                link.counters.dropped(LinkDrop::LinkDown, 1);
+            }
+        }
+    }
+}
+
+/// Pauses that double with every failure in a row.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    first: Duration,
+    longest: Duration,
+    next: Duration,
+}
+
+impl Backoff {
+    /// Pauses from the first to the longest.
+    pub(crate) fn new((first, longest): (Duration, Duration)) -> Self {
+        Self {
+            first,
+            longest,
+            next: first,
+        }
+    }
+
+    /// How long to pause now.
+    pub(crate) fn next(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = (pause * 2).min(self.longest);
+        pause
+    }
+
+    /// Starts again from the first pause.
+    pub(crate) fn reset(&mut self) {
+        self.next = self.first;
+    }
+
+    /// Takes note of a connection. One that ended at once is another failure: a server may accept and then refuse.
+    fn connected(&mut self, since: Instant, until: Instant) {
+        if until.since(since) >= self.longest {
+            self.reset();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let millis = Duration::from_millis;
+        let mut backoff = Backoff::new((millis(100), millis(500)));
+        let pauses = [100, 200, 400, 500, 500].map(millis);
+        assert_eq!(pauses.map(|_| backoff.next()), pauses);
+    }
+
+    #[test]
+    fn only_a_connection_that_lasted_starts_the_pauses_anew() {
+        let millis = Duration::from_millis;
+        let mut backoff = Backoff::new((millis(100), millis(500)));
+        backoff.next();
+        backoff.connected(Instant::ZERO, Instant::ZERO + millis(499));
+        assert_eq!(backoff.next(), millis(200));
+        backoff.connected(Instant::ZERO, Instant::ZERO + millis(500));
+        assert_eq!(backoff.next(), millis(100));
+    }
+}

@@ -1,0 +1,308 @@
+//! WebSocket: one frame per binary message.
+//!
+//! The server side is a router, so that one port can serve the page and its packets.
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::extract::ws::{Message as ServerMessage, WebSocket, WebSocketUpgrade};
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, StatusCode, header, request};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use bytes::Bytes;
+use core::sync::atomic::{AtomicU32, Ordering};
+use futures_util::{Sink, SinkExt, Stream, StreamExt};
+use namecast_forward::Scope;
+use namecast_units::Duration;
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message as ClientMessage;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+use super::accept::Door;
+use super::{BATCH_FRAMES, Intake, LinkDrop, LinkEnd, LinkReceiver, MAX_FRAME_SIZE, SessionEnd};
+use crate::face_uri::is_loopback_authority;
+use crate::node::{NewFace, Node};
+use crate::{FaceUri, NodeConfig};
+
+/// Largest message that is read at all; larger than any frame, so that a wrong one costs a packet and not the face.
+const MAX_MESSAGE_SIZE: usize = 64 * 1024;
+/// Pings without a sign of life after which a peer counts as dead.
+const PINGS: u32 = 3;
+
+/// The client's end of a connection.
+pub(super) type ClientSocket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// A router whose path `/` takes WebSocket connections, each a face of `node`: mount it with
+/// `Router::nest("/ws", websocket::router(&node))`.
+///
+/// A peer is local, and may then register prefixes, if it connects from this machine and not on behalf of a page from
+/// elsewhere. For that the server must be made by `into_make_service_with_connect_info::<SocketAddr>()`; otherwise no
+/// peer is local.
+///
+/// # Panics
+/// Outside a tokio runtime.
+pub fn router(node: &Node) -> Router {
+    let uri = FaceUri::Internal("websocket".to_owned());
+    let (door, entry) = Door::prepare(node, uri);
+    let (listener, stop) = (door.clone(), door.stop.clone());
+    node.spawn(async move {
+        // If the node has stopped, there is nothing to make known.
+        if listener.node().add_listener(entry).await.is_ok() {
+            stop.cancelled().await;
+            listener.close();
+        }
+    });
+    Router::new().route("/", any(accept)).with_state(door)
+}
+
+async fn accept(
+    State(door): State<Door>,
+    parts: request::Parts,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    if door.stop.is_cancelled() {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    let Some(permit) = door.admit() else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
+    let peer = parts
+        .extensions
+        .get::<ConnectInfo<SocketAddr>>()
+        .map(|&ConnectInfo(peer)| peer);
+    let scope = scope(peer, &parts.headers);
+    let upgrade = upgrade
+        .max_message_size(MAX_MESSAGE_SIZE)
+        .max_frame_size(MAX_MESSAGE_SIZE);
+    upgrade.on_upgrade(async move |socket| {
+        let node = door.node().clone();
+        // Its own task, so that stopping the node waits for what is queued, and cuts it off if need be.
+        node.spawn(async move {
+            serve(&door, socket, peer, scope).await;
+            drop(permit);
+        });
+    })
+}
+
+async fn serve(door: &Door, socket: WebSocket, peer: Option<SocketAddr>, scope: Scope) {
+    let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+    let remote = FaceUri::WebSocketClient(peer.unwrap_or(unknown));
+    let timeout = door.node().config().dead_peer_timeout;
+    if let Some(mut link) = door.face(NewFace::on_demand(remote, scope, None)).await {
+        let end = run(socket, &mut link, timeout).await;
+        door.leave(link, end).await;
+    }
+}
+
+/// Local if the peer is on this machine and, should it be a browser, shows a page from this machine: any page in the
+/// world can make its visitors' browsers connect to their own machines.
+fn scope(peer: Option<SocketAddr>, headers: &HeaderMap) -> Scope {
+    let from_here = peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback());
+    let page_from_here = headers.get(header::ORIGIN).is_none_or(|origin| {
+        let origin = origin.to_str().unwrap_or("");
+        origin
+            .split_once("://")
+            .is_some_and(|(_, authority)| is_loopback_authority(authority))
+    });
+    match from_here && page_from_here {
+        true => Scope::Local,
+        false => Scope::NonLocal,
+    }
+}
+
+/// Connects to a server.
+pub(super) async fn dial(authority: &str, path: &str) -> Result<ClientSocket, SessionEnd> {
+    let mut config = WebSocketConfig::default();
+    config.max_message_size = Some(MAX_MESSAGE_SIZE);
+    config.max_frame_size = Some(MAX_MESSAGE_SIZE);
+    let url = format!("ws://{authority}{path}");
+    let connecting = tokio_tungstenite::connect_async_with_config(url, Some(config), true);
+    let (socket, _) = connecting
+        .await
+        .map_err(|error| SessionEnd::Transport(error.to_string()))?;
+    Ok(socket)
+}
+
+/// Carries frames both ways until the connection or the face ends.
+pub(super) async fn run_client(
+    socket: ClientSocket,
+    link: &mut LinkEnd,
+    config: &NodeConfig,
+) -> SessionEnd {
+    run(socket, link, config.dead_peer_timeout).await
+}
+
+/// A message of either WebSocket library; they are the same on the wire, but not the same type.
+trait Message {
+    fn binary(frame: Bytes) -> Self;
+    fn ping() -> Self;
+    fn read(self) -> Received;
+}
+
+/// What a message is to a link.
+enum Received {
+    Frame(Bytes),
+    /// Text, which no NDN peer sends.
+    NoFrame,
+    /// A sign of life.
+    Control,
+    Close,
+}
+
+impl Message for ServerMessage {
+    fn binary(frame: Bytes) -> Self {
+        Self::Binary(frame)
+    }
+
+    fn ping() -> Self {
+        Self::Ping(Bytes::new())
+    }
+
+    fn read(self) -> Received {
+        match self {
+            Self::Binary(frame) => Received::Frame(frame),
+            Self::Text(_) => Received::NoFrame,
+            Self::Ping(_) | Self::Pong(_) => Received::Control,
+            Self::Close(_) => Received::Close,
+        }
+    }
+}
+
+impl Message for ClientMessage {
+    fn binary(frame: Bytes) -> Self {
+        Self::Binary(frame)
+    }
+
+    fn ping() -> Self {
+        Self::Ping(Bytes::new())
+    }
+
+    fn read(self) -> Received {
+        match self {
+            Self::Binary(frame) => Received::Frame(frame),
+            Self::Text(_) => Received::NoFrame,
+            Self::Ping(_) | Self::Pong(_) | Self::Frame(_) => Received::Control,
+            Self::Close(_) => Received::Close,
+        }
+    }
+}
+
+async fn run<M: Message, E: core::fmt::Display>(
+    socket: impl Stream<Item = Result<M, E>> + Sink<M, Error = E>,
+    link: &mut LinkEnd,
+    dead_peer_timeout: Duration,
+) -> SessionEnd {
+    let (intake, queue) = link.split();
+    let (sink, stream) = socket.split();
+    let ping_interval = (dead_peer_timeout / PINGS).max(Duration::from_millis(1));
+    // Ticks since the peer last gave a sign of life.
+    let silence = AtomicU32::new(0);
+    let end = tokio::select! {
+        end = read(stream, &intake, &silence) => end,
+        end = write(sink, queue, ping_interval) => end,
+        end = watch(&silence, ping_interval) => end,
+    };
+    let Err(end) = end;
+    end
+}
+
+type Endless = Result<core::convert::Infallible, SessionEnd>;
+
+async fn read<M: Message, E: core::fmt::Display>(
+    mut stream: impl Stream<Item = Result<M, E>> + Unpin,
+    intake: &Intake,
+    silence: &AtomicU32,
+) -> Endless {
+    while let Some(message) = stream.next().await {
+        silence.store(0, Ordering::Relaxed);
+        match message.map_err(transport)?.read() {
+            Received::Frame(frame) if frame.len() > MAX_FRAME_SIZE => {
+                intake.dropped(LinkDrop::TooLarge);
+            }
+            Received::Frame(frame) => {
+                // A copy of its own: a message may be part of a larger read buffer.
+                intake.deliver(vec![Bytes::copy_from_slice(&frame)]).await?;
+            }
+            Received::NoFrame => intake.dropped(LinkDrop::Framing),
+            Received::Control => {}
+            Received::Close => break,
+        }
+    }
+    Err(SessionEnd::Closed)
+}
+
+async fn write<M: Message, E: core::fmt::Display>(
+    mut sink: impl Sink<M, Error = E> + Unpin,
+    queue: &mut LinkReceiver,
+    ping_interval: Duration,
+) -> Endless {
+    let mut batch = Vec::with_capacity(BATCH_FRAMES);
+    let mut pings = tokio::time::interval(ping_interval);
+    pings.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            more = queue.recv_many(&mut batch, BATCH_FRAMES) => {
+                if !more {
+                    break;
+                }
+                for frame in batch.drain(..) {
+                    sink.feed(M::binary(frame)).await.map_err(transport)?;
+                }
+            }
+            _ = pings.tick() => sink.feed(M::ping()).await.map_err(transport)?,
+        }
+        sink.flush().await.map_err(transport)?;
+    }
+    sink.close().await.map_err(transport)?;
+    Err(SessionEnd::Stopped)
+}
+
+/// Ends once the peer gave no sign of life for as long as it takes to answer several pings.
+async fn watch(silence: &AtomicU32, ping_interval: Duration) -> Endless {
+    let mut ticks = tokio::time::interval(ping_interval);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if silence.fetch_add(1, Ordering::Relaxed) > PINGS {
+            return Err(SessionEnd::Silent);
+        }
+    }
+}
+
+fn transport(error: impl core::fmt::Display) -> SessionEnd {
+    SessionEnd::Transport(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope_of(peer: Option<&str>, origin: Option<&str>) -> Scope {
+        let mut headers = HeaderMap::new();
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        scope(peer.map(|peer| peer.parse().unwrap()), &headers)
+    }
+
+    #[test]
+    fn programs_and_pages_of_this_machine_are_local() {
+        let here = Some("127.0.0.1:5");
+        assert_eq!(scope_of(here, None), Scope::Local);
+        assert_eq!(scope_of(Some("[::1]:5"), None), Scope::Local);
+        assert_eq!(scope_of(here, Some("http://127.0.0.1:8080")), Scope::Local);
+        assert_eq!(scope_of(here, Some("http://localhost")), Scope::Local);
+    }
+
+    #[test]
+    fn other_machines_and_foreign_pages_are_not() {
+        let here = Some("127.0.0.1:5");
+        assert_eq!(scope_of(Some("192.0.2.1:5"), None), Scope::NonLocal);
+        assert_eq!(scope_of(None, None), Scope::NonLocal);
+        for origin in ["https://example.net", "http://127.0.0.1.example", "null"] {
+            assert_eq!(scope_of(here, Some(origin)), Scope::NonLocal, "{origin}");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! WebTransport: one frame per datagram of an HTTP/3 session.
+//!
+//! Browsers accept a server without a certificate from an authority if the page names the hash of its certificate, and
+//! that is of ECDSA P-256 and valid for at most two weeks. So the listener makes such certificates by itself.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use bytes::Bytes;
+use namecast_forward::{FaceId, Scope};
+use namecast_units::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::DropGuard;
+use wtransport::endpoint::IncomingSession;
+use wtransport::endpoint::endpoint_side::{Client, Server};
+use wtransport::error::SendDatagramError;
+use wtransport::tls::Sha256Digest;
+use wtransport::{ClientConfig, Connection, Endpoint, Identity, ServerConfig, VarInt};
+
+use super::accept::Door;
+use super::connect::{Peer, keep_connected};
+use super::{LinkDrop, LinkEnd, MAX_FRAME_SIZE, SessionEnd};
+use crate::node::{ListenError, NewFace, Node, NodeError};
+use crate::{FaceUri, NodeConfig};
+
+/// How long a certificate is valid, in days. Browsers refuse more than 14; the rest is room for clocks that disagree.
+const VALIDITY_DAYS: u32 = 12;
+/// How long a certificate is shown before it is replaced: pages that were given its hash late can still connect.
+const ROTATION: Duration = Duration::from_secs(10 * 86_400);
+/// Smallest datagram that every QUIC path carries, less the headers of QUIC and HTTP/3: the MTU until the path is known.
+const LEAST_MTU: usize = 1_100;
+/// Application error code of a regular end.
+const NO_ERROR: VarInt = VarInt::from_u32(0);
+
+const _: () = assert!(VALIDITY_DAYS <= 14);
+const _: () = assert!(ROTATION.as_secs() < VALIDITY_DAYS as u64 * 86_400);
+
+/// SHA-256 of a server's certificate, in DER.
+pub type CertificateHash = [u8; 32];
+
+/// A WebTransport server. Dropping it stops taking new sessions.
+#[derive(Debug)]
+#[must_use = "dropping a listener stops it"]
+pub struct WebTransportListener {
+    address: SocketAddr,
+    hash: watch::Receiver<CertificateHash>,
+    _stop: DropGuard,
+}
+
+impl WebTransportListener {
+    /// The address it is bound to.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Hash of the certificate in use, for `serverCertificateHashes`. Ask each time: certificates are replaced.
+    pub fn certificate_hash(&self) -> CertificateHash {
+        *self.hash.borrow()
+    }
+
+    /// The hash, and every later one.
+    pub fn certificate_hashes(&self) -> watch::Receiver<CertificateHash> {
+        self.hash.clone()
+    }
+}
+
+/// Serves WebTransport at `address`, on any path; each session is a face. No peer is local.
+///
+/// # Errors
+/// If the socket or a certificate cannot be had.
+pub async fn listen(node: &Node, address: SocketAddr) -> Result<WebTransportListener, ListenError> {
+    let names = subject_names(address);
+    let (config, hash) = server_config(&names, address, node.config())?;
+    let bind_error = ListenError::bind(FaceUri::WebTransport(address));
+    let endpoint = Endpoint::server(config).map_err(bind_error)?;
+    let bind_error = ListenError::bind(FaceUri::WebTransport(address));
+    let address = endpoint.local_addr().map_err(bind_error)?;
+    let door = Door::open(node, FaceUri::WebTransport(address)).await?;
+    let stop = door.stop.clone();
+    let (published, hash) = watch::channel(hash);
+    node.spawn(serve_endpoint(door, endpoint, names, published));
+    Ok(WebTransportListener {
+        address,
+        hash,
+        _stop: stop.drop_guard(),
+    })
+}
+
+/// Adds a persistent face to the WebTransport server at `address`, which must show a certificate with one of `hashes`.
+///
+/// # Errors
+/// If the node has stopped or has too many faces.
+pub async fn connect(
+    node: &Node,
+    address: SocketAddr,
+    hashes: Vec<CertificateHash>,
+) -> Result<FaceId, NodeError> {
+    let remote = FaceUri::WebTransport(address);
+    let new = NewFace::on_demand(remote, Scope::NonLocal, Some(LEAST_MTU));
+    keep_connected(node, Peer::WebTransport(address, hashes), new).await
+}
+
+/// Names that the certificate is for; clients that pin its hash do not look at them.
+fn subject_names(address: SocketAddr) -> Vec<String> {
+    let mut names = vec![
+        "localhost".to_owned(),
+        Ipv4Addr::LOCALHOST.to_string(),
+        Ipv6Addr::LOCALHOST.to_string(),
+    ];
+    let own = address.ip().to_string();
+    if !address.ip().is_unspecified() && !names.contains(&own) {
+        names.push(own);
+    }
+    names
+}
+
+fn server_config(
+    names: &[String],
+    address: SocketAddr,
+    config: &NodeConfig,
+) -> Result<(ServerConfig, CertificateHash), ListenError> {
+    let identity = Identity::self_signed_builder()
+        .subject_alt_names(names)
+        .from_now_utc()
+        .validity_days(VALIDITY_DAYS)
+        .build()
+        .map_err(|error| ListenError::Certificate(error.to_string()))?;
+    let certificate = &identity.certificate_chain().as_slice()[0];
+    let hash = *certificate.hash().as_ref();
+    let server = ServerConfig::builder()
+        .with_bind_address(address)
+        .with_identity(identity)
+        .keep_alive_interval(Some(keep_alive(config)))
+        .max_idle_timeout(Some(config.dead_peer_timeout))
+        .map_err(|_| ListenError::Certificate("the dead peer timeout is too long".to_owned()))?
+        .build();
+    Ok((server, hash))
+}
+
+/// Often enough that a living peer is never silent for the whole timeout.
+fn keep_alive(config: &NodeConfig) -> Duration {
+    config.dead_peer_timeout / 3
+}
+
+async fn serve_endpoint(
+    door: Door,
+    endpoint: Endpoint<Server>,
+    names: Vec<String>,
+    published: watch::Sender<CertificateHash>,
+) {
+    let node = door.node().clone();
+    let stop = door.stop.clone();
+    let mut rotation = tokio::time::interval(ROTATION);
+    rotation.tick().await;
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            _ = rotation.tick() => {
+                let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+                // The endpoint keeps its socket: the address does not matter.
+                let replaced = server_config(&names, address, node.config())
+                    .ok()
+                    .and_then(|(config, hash)| {
+                        endpoint.reload_config(config, false).ok().map(|()| hash)
+                    });
+                match replaced {
+                    Some(hash) => {
+                        published.send_replace(hash);
+                    }
+                    None => tracing::warn!("the WebTransport certificate could not be replaced"),
+                }
+            }
+            incoming = endpoint.accept() => {
+                if let Some(permit) = door.admit() {
+                    let door = door.clone();
+                    node.spawn(async move {
+                        serve(&door, incoming).await;
+                        drop(permit);
+                    });
+                } else {
+                    incoming.refuse();
+                }
+            }
+        }
+    }
+    door.close();
+    // Sessions end by themselves: when the node stops, each sends what is queued and closes.
+    endpoint.wait_idle().await;
+}
+
+async fn serve(door: &Door, incoming: IncomingSession) {
+    let handshake = async { Ok(incoming.await?.accept().await?) };
+    let timeout = door.node().config().connect_timeout;
+    let session: Result<Connection, wtransport::error::ConnectionError> =
+        match tokio::time::timeout(timeout, handshake).await {
+            Ok(session) => session,
+            Err(_) => return,
+        };
+    let connection = match session {
+        Ok(connection) => connection,
+        Err(error) => {
+            tracing::debug!(%error, "no WebTransport session");
+            return;
+        }
+    };
+    let remote = FaceUri::WebTransport(connection.remote_address());
+    let new = NewFace::on_demand(remote, Scope::NonLocal, Some(mtu(&connection)));
+    if let Some(mut link) = door.face(new).await {
+        let end = run(&connection, &mut link).await;
+        door.leave(link, end).await;
+    }
+}
+
+/// Largest frame that fits a datagram now. It grows as QUIC probes the path, but a face's MTU is set once.
+fn mtu(connection: &Connection) -> usize {
+    connection
+        .max_datagram_size()
+        .unwrap_or(LEAST_MTU)
+        .clamp(namecast_forward::MIN_MTU, MAX_FRAME_SIZE)
+}
+
+/// A session of which this node is the client.
+pub(super) struct ClientSession {
+    connection: Connection,
+    /// Drives the connection's socket.
+    _endpoint: Endpoint<Client>,
+}
+
+/// Connects to the server at `address`.
+pub(super) async fn dial(
+    address: SocketAddr,
+    hashes: &[CertificateHash],
+    config: &NodeConfig,
+) -> Result<ClientSession, SessionEnd> {
+    let any = match address {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let client = ClientConfig::builder()
+        .with_bind_address(any)
+        .with_server_certificate_hashes(hashes.iter().copied().map(Sha256Digest::new))
+        .keep_alive_interval(Some(keep_alive(config)))
+        .max_idle_timeout(Some(config.dead_peer_timeout))
+        .map_err(transport)?
+        .build();
+    let endpoint = Endpoint::client(client)?;
+    let url = format!("https://{address}/ndn");
+    let connection = endpoint.connect(url).await.map_err(transport)?;
+    Ok(ClientSession {
+        connection,
+        _endpoint: endpoint,
+    })
+}
+
+/// Carries frames both ways until the session or the face ends.
+pub(super) async fn run_client(session: ClientSession, link: &mut LinkEnd) -> SessionEnd {
+    run(&session.connection, link).await
+}
+
+async fn run(connection: &Connection, link: &mut LinkEnd) -> SessionEnd {
+    let (intake, queue) = link.split();
+    let read = async {
+        loop {
+            let datagram = connection.receive_datagram().await.map_err(transport)?;
+            let frame = datagram.payload();
+            match frame.len() <= MAX_FRAME_SIZE {
+                // A copy of its own: a datagram shares its memory with the session's header, and maybe with others.
+                true => intake.deliver(vec![Bytes::copy_from_slice(&frame)]).await?,
+                false => intake.dropped(LinkDrop::TooLarge),
+            }
+        }
+    };
+    let write = async {
+        while let Some(frame) = queue.recv().await {
+            match send(connection, &frame) {
+                Ok(()) => {}
+                Err(Unsent::Dropped(reason)) => intake.dropped(reason),
+                Err(Unsent::Ended(end)) => return Err(end),
+            }
+        }
+        Err(SessionEnd::Stopped)
+    };
+    let end: Result<core::convert::Infallible, SessionEnd> = tokio::select! {
+        end = read => end,
+        end = write => end,
+    };
+    let Err(end) = end;
+    connection.close(NO_ERROR, b"");
+    end
+}
+
+/// Why a frame did not go out.
+enum Unsent {
+    Dropped(LinkDrop),
+    Ended(SessionEnd),
+}
+
+fn send(connection: &Connection, frame: &[u8]) -> Result<(), Unsent> {
+    // QUIC would make room by dropping its oldest datagrams, and tell nobody.
+    if connection.quic_connection().datagram_send_buffer_space() < frame.len() {
+        return Err(Unsent::Dropped(LinkDrop::QueueFull));
+    }
+    connection
+        .send_datagram(frame)
+        .map_err(|error| match error {
+            SendDatagramError::TooLarge => Unsent::Dropped(LinkDrop::TooLarge),
+            SendDatagramError::NotConnected => Unsent::Ended(SessionEnd::Closed),
+            SendDatagramError::UnsupportedByPeer => Unsent::Ended(transport(error)),
+        })
+}
+
+fn transport(error: impl core::fmt::Display) -> SessionEnd {
+    SessionEnd::Transport(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(address: &str) -> Vec<String> {
+        subject_names(address.parse().unwrap())
+    }
+
+    #[test]
+    fn a_certificate_names_this_machine_and_the_address_asked_for() {
+        assert_eq!(names("127.0.0.1:0"), ["localhost", "127.0.0.1", "::1"]);
+        assert_eq!(names("0.0.0.0:0"), ["localhost", "127.0.0.1", "::1"]);
+        assert_eq!(names("192.0.2.7:1").last().unwrap(), "192.0.2.7");
+    }
+
+    #[test]
+    fn every_certificate_is_another() {
+        let make = || {
+            let address = "127.0.0.1:0".parse().unwrap();
+            server_config(&names("127.0.0.1:0"), address, &NodeConfig::default())
+                .unwrap()
+                .1
+        };
+        assert_ne!(make(), make());
+    }
+}

@@ -1,0 +1,1 @@
+//! Tests of management against requests as other clients send them.

@@ -1,0 +1,338 @@
+//! The one task that owns the forwarder.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use namecast_forward::{FaceId, Forwarder, Scope};
+use namecast_packet::Name;
+use namecast_units::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio::time::Sleep;
+
+use super::command::FaceDescription;
+use super::face_table::{FaceEntry, FaceTable};
+use super::status::link_drops;
+use super::{
+    Command, FaceStatus, ListenerEntry, ListenerStatus, NewFace, NodeError, NodeStatus,
+    RouteStatus, Spawner,
+};
+use crate::link::{
+    Inbound, LinkCounters, LinkDrop, LinkEnd, ListenerId, link_queue, spawn_on_demand_sender,
+};
+use crate::{Clock, FaceUri};
+
+/// Batches of frames that are handled before anything else gets its turn.
+const BATCHES_PER_TURN: usize = 16;
+/// How often faces are looked through for those that have ended.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The forwarder with its links.
+pub(super) struct EventLoop {
+    spawner: Spawner,
+    clock: Clock,
+    started: Instant,
+    forwarder: Forwarder,
+    faces: FaceTable,
+    listeners: BTreeMap<ListenerId, ListenerEntry>,
+    /// For status only: the forwarder has its own table.
+    routes: BTreeMap<(Name, FaceId), u64>,
+    /// What links lost that are gone.
+    past_drops: LinkCounters,
+}
+
+impl EventLoop {
+    pub(super) fn new(spawner: Spawner, forwarder: Forwarder) -> Self {
+        let clock = Clock::new();
+        Self {
+            spawner,
+            clock,
+            started: clock.now(),
+            forwarder,
+            faces: FaceTable::default(),
+            listeners: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            past_drops: LinkCounters::default(),
+        }
+    }
+
+    /// Runs until the node is told to stop; then handles what has arrived, and lets the links send what is queued.
+    pub(super) async fn run(
+        mut self,
+        mut inbound: mpsc::Receiver<Inbound>,
+        mut commands: mpsc::Receiver<Command>,
+    ) {
+        let stopping = self.spawner.stopping.clone();
+        let mut batches = Vec::with_capacity(BATCHES_PER_TURN);
+        let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
+        sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let timer = tokio::time::sleep(Duration::ZERO);
+        tokio::pin!(timer);
+        loop {
+            let armed = self.arm(timer.as_mut());
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => break,
+                Some(command) = commands.recv() => self.handle_command(command),
+                () = timer.as_mut(), if armed => self.forwarder.handle_timeout(self.clock.now()),
+                _ = sweep.tick() => self.sweep(),
+                _ = inbound.recv_many(&mut batches, BATCHES_PER_TURN) => {
+                    batches.drain(..).for_each(|batch| self.handle_inbound(batch));
+                }
+            }
+            self.transmit();
+        }
+        inbound.close();
+        while let Ok(batch) = inbound.try_recv() {
+            self.handle_inbound(batch);
+        }
+        self.transmit();
+    }
+
+    /// Sets the timer to the forwarder's deadline; false if it has none.
+    ///
+    /// A timer that fires early does no harm, so it is moved only if it would fire late: most deadlines are overtaken
+    /// by Data long before they come.
+    fn arm(&self, timer: core::pin::Pin<&mut Sleep>) -> bool {
+        let Some(deadline) = self.forwarder.poll_timeout() else {
+            return false;
+        };
+        let deadline = self.clock.deadline(deadline);
+        if deadline < timer.deadline() || timer.is_elapsed() {
+            timer.reset(deadline);
+        }
+        true
+    }
+
+    fn handle_inbound(&mut self, batch: Inbound) {
+        let now = self.clock.now();
+        let (face, frames) = match batch {
+            Inbound::Frames { face, frames } => (Some(face), frames),
+            Inbound::Datagrams {
+                listener,
+                remote,
+                frames,
+            } => (self.datagram_face(listener, remote, now), frames),
+        };
+        let Some(face) = face else { return };
+        for frame in frames {
+            self.forwarder.handle_frame(now, face, frame);
+        }
+        self.transmit();
+    }
+
+    /// Moves everything the forwarder has to send into the links' queues.
+    fn transmit(&mut self) {
+        while let Some(transmit) = self.forwarder.poll_output() {
+            if let Some(entry) = self.faces.get(transmit.face) {
+                entry.sender.push(transmit.frame);
+            }
+        }
+    }
+
+    fn handle_command(&mut self, command: Command) {
+        // Whoever asked may have gone away; then nobody misses the answer.
+        match command {
+            Command::AddFace(new, reply) => {
+                let added = self.add_face(new);
+                if let Err(Ok(unused)) = reply.send(added) {
+                    self.remove_face(unused.face);
+                }
+            }
+            Command::RemoveFace(face) => self.remove_face(face),
+            Command::AddListener(entry, reply) => {
+                self.listeners.insert(entry.id, entry);
+                let _ = reply.send(());
+            }
+            Command::RemoveListener(id) => self.remove_listener(id),
+            Command::AddRoute {
+                prefix,
+                face,
+                cost,
+                reply,
+            } => {
+                let _ = reply.send(self.add_route(prefix, face, cost));
+            }
+            Command::RemoveRoute {
+                prefix,
+                face,
+                reply,
+            } => {
+                self.forwarder.remove_route(&prefix, face);
+                self.routes.remove(&(prefix, face));
+                let _ = reply.send(());
+            }
+            Command::SetStrategy {
+                prefix,
+                strategy,
+                reply,
+            } => {
+                let set = self.forwarder.set_strategy(prefix.detached(), strategy);
+                let _ = reply.send(set.map_err(NodeError::from));
+            }
+            Command::LinkState(face, reply) => {
+                let _ = reply.send(self.faces.get(face).map(|entry| entry.state.clone()));
+            }
+            Command::Describe(face, reply) => {
+                let _ = reply.send(self.describe(face));
+            }
+            Command::FaceIds(reply) => {
+                let _ = reply.send(self.faces.iter().map(|(face, _)| face).collect());
+            }
+            Command::Status(reply) => {
+                let _ = reply.send(self.status());
+            }
+        }
+    }
+
+    /// Adds a face to the forwarder, and gives what the task behind its link needs.
+    pub(super) fn add_face(&mut self, new: NewFace) -> Result<LinkEnd, NodeError> {
+        self.add_face_from(new, None)
+    }
+
+    fn add_face_from(
+        &mut self,
+        new: NewFace,
+        origin: Option<(ListenerId, SocketAddr)>,
+    ) -> Result<LinkEnd, NodeError> {
+        let face = self.forwarder.add_face(new.config.clone())?;
+        tracing::debug!(%face, remote = %new.remote, "face up");
+        let config = &self.spawner.config;
+        let counters = Arc::new(LinkCounters::default());
+        let (sender, queue) = link_queue(
+            config.link_queue_frames,
+            config.link_queue_size,
+            Arc::clone(&counters),
+        );
+        let now = self.clock.now();
+        let mut entry = FaceEntry::new(new, sender, Arc::clone(&counters), now);
+        entry.origin = origin;
+        self.faces.insert(face, entry);
+        Ok(LinkEnd {
+            face,
+            queue,
+            inbound: self.spawner.inbound.clone(),
+            counters,
+        })
+    }
+
+    /// Face of a datagram's sender, which is made if there is none and room for it.
+    fn datagram_face(
+        &mut self,
+        listener: ListenerId,
+        remote: SocketAddr,
+        now: Instant,
+    ) -> Option<FaceId> {
+        if let Some(face) = self.faces.heard(listener, remote, now) {
+            return Some(face);
+        }
+        let entry = self.listeners.get(&listener)?;
+        let socket = Arc::clone(entry.socket.as_ref()?);
+        let config = &self.spawner.config;
+        let uri = FaceUri::Udp(remote);
+        let (scope, mtu) = match uri.is_loopback() {
+            true if config.udp_loopback_is_local => (Scope::Local, config.udp_loopback_mtu),
+            true => (Scope::NonLocal, config.udp_loopback_mtu),
+            false => (Scope::NonLocal, config.udp_mtu),
+        };
+        let new = NewFace::on_demand(uri, scope, Some(mtu)).at(entry.uri.clone());
+        let counters = Arc::clone(&entry.counters);
+        let room = self.faces.datagram_faces() < config.max_on_demand_faces;
+        let added = match room {
+            true => self.add_face_from(new, Some((listener, remote))).ok(),
+            false => None,
+        };
+        let Some(link) = added else {
+            counters.dropped(LinkDrop::TooManyFaces, 1);
+            return None;
+        };
+        let face = link.face;
+        spawn_on_demand_sender(&self.spawner, socket, remote, link);
+        Some(face)
+    }
+
+    fn remove_face(&mut self, face: FaceId) {
+        let Some(entry) = self.faces.remove(face) else {
+            return;
+        };
+        tracing::debug!(%face, remote = %entry.remote, "face down");
+        self.past_drops.add(&entry.counters);
+        self.routes.retain(|(_, to), _| *to != face);
+        self.forwarder.remove_face(self.clock.now(), face);
+    }
+
+    fn remove_listener(&mut self, id: ListenerId) {
+        if let Some(entry) = self.listeners.remove(&id) {
+            self.past_drops.add(&entry.counters);
+        }
+        for face in self.faces.of_listener(id) {
+            self.remove_face(face);
+        }
+    }
+
+    fn sweep(&mut self) {
+        let ended = self
+            .faces
+            .ended(self.clock.now(), self.spawner.config.udp_idle_timeout);
+        ended.into_iter().for_each(|face| self.remove_face(face));
+    }
+
+    pub(super) fn add_route(
+        &mut self,
+        prefix: Name,
+        face: FaceId,
+        cost: u64,
+    ) -> Result<(), NodeError> {
+        if self.faces.get(face).is_none() {
+            return Err(NodeError::NoSuchFace(face));
+        }
+        // The name may be part of a received packet, whose memory the table should not hold on to.
+        let prefix = prefix.detached();
+        self.forwarder.add_route(prefix.clone(), face, cost)?;
+        self.routes.insert((prefix, face), cost);
+        Ok(())
+    }
+
+    fn describe(&self, face: FaceId) -> Option<FaceDescription> {
+        let entry = self.faces.get(face)?;
+        let info = self.forwarder.faces().find(|info| info.id == face)?;
+        Some(FaceDescription {
+            scope: info.config.scope,
+            remote: entry.remote.clone(),
+        })
+    }
+
+    fn status(&self) -> NodeStatus {
+        let uptime = self.clock.now().since(self.started);
+        let mut status = NodeStatus::new(uptime, self.forwarder.counters());
+        let lost = LinkCounters::default();
+        lost.add(&self.past_drops);
+        for info in self.forwarder.faces() {
+            let Some(entry) = self.faces.get(info.id) else {
+                continue;
+            };
+            lost.add(&entry.counters);
+            status.faces.push(FaceStatus::new(
+                info.id.number(),
+                info.config.scope,
+                info.counters,
+                entry,
+            ));
+        }
+        for entry in self.listeners.values() {
+            lost.add(&entry.counters);
+            status.listeners.push(ListenerStatus::new(entry));
+        }
+        status.routes = self
+            .routes
+            .iter()
+            .map(|((prefix, face), &cost)| RouteStatus {
+                prefix: prefix.to_string(),
+                face: face.number(),
+                cost,
+            })
+            .collect();
+        status.link_drops = link_drops(&lost);
+        status
+    }
+}

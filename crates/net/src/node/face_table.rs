@@ -1,0 +1,206 @@
+//! What the event loop knows about each face's link.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use namecast_forward::FaceId;
+use namecast_units::{Duration, Instant};
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::NewFace;
+use crate::FaceUri;
+use crate::link::{LinkCounters, LinkSender, ListenerId};
+
+/// What ends a face.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Persistency {
+    /// The end of its connection, or long silence.
+    OnDemand,
+    /// Only being removed: a lost connection is made anew.
+    Persistent,
+}
+
+/// Whether a face's peer can be reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkState {
+    /// The first attempt to connect is under way.
+    Connecting,
+    /// Frames reach the peer, as far as this node can tell.
+    Up,
+    /// They do not; the reason is for people.
+    Down(String),
+}
+
+/// One face's link.
+#[derive(Debug)]
+pub(crate) struct FaceEntry {
+    pub(crate) remote: FaceUri,
+    pub(crate) local: Option<FaceUri>,
+    pub(crate) persistency: Persistency,
+    pub(crate) state: watch::Receiver<LinkState>,
+    pub(crate) sender: LinkSender,
+    pub(crate) counters: Arc<LinkCounters>,
+    /// Datagram socket and peer, if a datagram made this face.
+    pub(crate) origin: Option<(ListenerId, SocketAddr)>,
+    /// When the peer last sent.
+    pub(crate) last_heard: Instant,
+}
+
+impl FaceEntry {
+    /// A link that was made at `now`.
+    pub(crate) fn new(
+        new: NewFace,
+        sender: LinkSender,
+        counters: Arc<LinkCounters>,
+        now: Instant,
+    ) -> Self {
+        Self {
+            remote: new.remote,
+            local: new.local,
+            persistency: new.persistency,
+            state: new.state.unwrap_or_else(|| watch::channel(LinkState::Up).1),
+            sender,
+            counters,
+            origin: None,
+            last_heard: now,
+        }
+    }
+}
+
+/// All faces' links, and which of them belong to which datagram peer.
+#[derive(Debug, Default)]
+pub(crate) struct FaceTable {
+    faces: BTreeMap<FaceId, FaceEntry>,
+    datagram_peers: BTreeMap<(ListenerId, SocketAddr), FaceId>,
+}
+
+impl FaceTable {
+    pub(crate) fn insert(&mut self, id: FaceId, entry: FaceEntry) {
+        if let Some(origin) = entry.origin {
+            self.datagram_peers.insert(origin, id);
+        }
+        self.faces.insert(id, entry);
+    }
+
+    pub(crate) fn remove(&mut self, id: FaceId) -> Option<FaceEntry> {
+        let entry = self.faces.remove(&id)?;
+        if let Some(origin) = entry.origin {
+            self.datagram_peers.remove(&origin);
+        }
+        Some(entry)
+    }
+
+    pub(crate) fn get(&self, id: FaceId) -> Option<&FaceEntry> {
+        self.faces.get(&id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FaceId, &FaceEntry)> {
+        self.faces.iter().map(|(&id, entry)| (id, entry))
+    }
+
+    /// Face of a datagram peer, which was heard at `now`.
+    pub(crate) fn heard(
+        &mut self,
+        listener: ListenerId,
+        remote: SocketAddr,
+        now: Instant,
+    ) -> Option<FaceId> {
+        let id = *self.datagram_peers.get(&(listener, remote))?;
+        if let Some(entry) = self.faces.get_mut(&id) {
+            entry.last_heard = now;
+        }
+        Some(id)
+    }
+
+    /// Number of faces that datagrams made.
+    pub(crate) fn datagram_faces(&self) -> usize {
+        self.datagram_peers.len()
+    }
+
+    /// Faces that a datagram to `listener` made.
+    pub(crate) fn of_listener(&self, listener: ListenerId) -> Vec<FaceId> {
+        self.iter()
+            .filter(|(_, entry)| entry.origin.is_some_and(|(id, _)| id == listener))
+            .map(|(id, _)| id)
+            .collect()
+    }
+
+    /// Faces that have come to their end by `now`: nobody drives the link, or a datagram peer was silent for too long.
+    pub(crate) fn ended(&self, now: Instant, idle_timeout: Duration) -> Vec<FaceId> {
+        self.iter()
+            .filter(|(_, entry)| {
+                let idle = entry.origin.is_some() && now.since(entry.last_heard) >= idle_timeout;
+                idle || entry.sender.is_closed()
+            })
+            .map(|(id, _)| id)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::{LinkReceiver, link_queue};
+    use namecast_forward::Scope;
+    use namecast_units::ByteSize;
+
+    const IDLE: Duration = Duration::from_secs(600);
+
+    fn entry(origin: Option<(ListenerId, SocketAddr)>) -> (FaceEntry, LinkReceiver) {
+        let counters = Arc::new(LinkCounters::default());
+        let (sender, receiver) = link_queue(4, ByteSize::bytes(100), Arc::clone(&counters));
+        let new = NewFace::on_demand(FaceUri::Accepted(1), Scope::Local, None);
+        let mut entry = FaceEntry::new(new, sender, counters, Instant::ZERO);
+        entry.origin = origin;
+        (entry, receiver)
+    }
+
+    fn id(number: u64) -> FaceId {
+        FaceId::from_number(number)
+    }
+
+    /// Heard at second 10, a peer is idle at second 610 and not a nanosecond before. Faces that no datagram made do not
+    /// become idle.
+    #[test]
+    fn datagram_faces_end_after_exactly_the_idle_timeout() {
+        let origin = (ListenerId(1), "127.0.0.1:9".parse().unwrap());
+        let mut table = FaceTable::default();
+        let (datagram, _queue) = entry(Some(origin));
+        let (connection, _other) = entry(None);
+        table.insert(id(1), datagram);
+        table.insert(id(2), connection);
+        let heard = Instant::ZERO + Duration::from_secs(10);
+        assert_eq!(table.heard(origin.0, origin.1, heard), Some(id(1)));
+        let expiry = heard + IDLE;
+        let just_before = expiry.saturating_sub(Duration::from_nanos(1));
+        assert_eq!(table.ended(just_before, IDLE), []);
+        assert_eq!(table.ended(expiry, IDLE), [id(1)]);
+    }
+
+    #[test]
+    fn a_face_whose_link_is_gone_has_ended() {
+        let mut table = FaceTable::default();
+        let (connection, queue) = entry(None);
+        table.insert(id(1), connection);
+        assert_eq!(table.ended(Instant::ZERO, IDLE), []);
+        drop(queue);
+        assert_eq!(table.ended(Instant::ZERO, IDLE), [id(1)]);
+    }
+
+    #[test]
+    fn a_removed_datagram_face_is_forgotten_by_its_address_too() {
+        let origin = (ListenerId(1), "127.0.0.1:9".parse().unwrap());
+        let mut table = FaceTable::default();
+        table.insert(id(1), entry(Some(origin)).0);
+        assert_eq!(table.datagram_faces(), 1);
+        assert_eq!(table.of_listener(ListenerId(1)), [id(1)]);
+        assert_eq!(table.of_listener(ListenerId(2)), []);
+        assert!(table.remove(id(1)).is_some());
+        assert_eq!(table.heard(origin.0, origin.1, Instant::ZERO), None);
+        assert_eq!(table.datagram_faces(), 0);
+    }
+}

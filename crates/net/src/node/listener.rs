@@ -1,0 +1,76 @@
+//! Sockets that peers come to.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::FaceUri;
+use crate::link::{LinkCounters, ListenerId, UdpLink};
+
+/// A socket that peers come to. Dropping it stops taking new ones; connections that were accepted live on.
+#[derive(Debug)]
+#[must_use = "dropping a listener stops it"]
+pub struct Listener<A> {
+    address: A,
+    uri: FaceUri,
+    _stop: DropGuard,
+}
+
+impl<A> Listener<A> {
+    pub(crate) fn new(address: A, uri: FaceUri, stop: CancellationToken) -> Self {
+        Self {
+            address,
+            uri,
+            _stop: stop.drop_guard(),
+        }
+    }
+
+    /// The address it is bound to.
+    pub const fn address(&self) -> &A {
+        &self.address
+    }
+
+    /// The address as a peer on this machine would write it.
+    pub const fn uri(&self) -> &FaceUri {
+        &self.uri
+    }
+}
+
+/// Why a socket cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// The system refused.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// The address asked for.
+        address: FaceUri,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Another process listens there.
+    #[error("another process listens on {}; stop it, or choose another path", .0.display())]
+    InUse(PathBuf),
+    /// No certificate could be made.
+    #[error("cannot make a certificate: {0}")]
+    Certificate(String),
+    /// The node has stopped.
+    #[error("the node has stopped")]
+    Stopped,
+}
+
+impl ListenError {
+    pub(crate) fn bind(address: FaceUri) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Bind { address, source }
+    }
+}
+
+/// What the event loop knows about a listener.
+#[derive(Debug)]
+pub(crate) struct ListenerEntry {
+    pub(crate) id: ListenerId,
+    pub(crate) uri: FaceUri,
+    pub(crate) counters: Arc<LinkCounters>,
+    /// The socket, if its datagrams make faces.
+    pub(crate) socket: Option<Arc<UdpLink>>,
+}

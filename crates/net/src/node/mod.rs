@@ -1,0 +1,367 @@
+//! The handle on a running node.
+
+mod command;
+mod event_loop;
+mod face_table;
+mod listener;
+mod status;
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use namecast_forward::{AddFaceError, FaceId, Forwarder, StrategyKind};
+use namecast_packet::Name;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub(crate) use command::{Command, FaceDescription, NewFace};
+pub use face_table::{LinkState, Persistency};
+pub(crate) use listener::ListenerEntry;
+pub use listener::{ListenError, Listener};
+pub use status::{FaceStatus, ListenerStatus, NodeStatus, RouteStatus, TrafficStatus};
+
+use crate::application::ApplicationFace;
+use crate::link::{self, Inbound, LinkEnd};
+use crate::registration::{self, Registration};
+use crate::{Clock, FaceUri, NodeConfig, key_store, management};
+
+use event_loop::EventLoop;
+
+/// Commands that wait for the event loop; those who give them wait when there are more.
+const COMMAND_QUEUE: usize = 256;
+
+/// A running node. Clones are handles on the same node; it runs until [`shutdown`](Self::shutdown).
+#[derive(Clone, Debug)]
+pub struct Node {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    config: NodeConfig,
+    clock: Clock,
+    inbound: mpsc::Sender<Inbound>,
+    commands: mpsc::Sender<Command>,
+    tasks: TaskTracker,
+    /// Set when the node stops: nothing new begins, what is queued goes out.
+    stopping: CancellationToken,
+    /// Set when stopping took too long: every task ends where it is.
+    aborting: CancellationToken,
+}
+
+/// Why the node did not do what it was asked to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NodeError {
+    /// The node has stopped.
+    #[error("the node has stopped")]
+    Stopped,
+    /// There is no such face.
+    #[error("there is no face {0}")]
+    NoSuchFace(FaceId),
+    /// The forwarder took no more faces.
+    #[error(transparent)]
+    Face(#[from] AddFaceError),
+    /// The forwarder took no more routes.
+    #[error(transparent)]
+    Route(#[from] namecast_forward::AddRouteError),
+    /// Only addresses that can be connected to may be given.
+    #[error("{0} is not an address that a node can connect to")]
+    NotConnectable(FaceUri),
+}
+
+impl Node {
+    /// Starts a node. Must be called inside a tokio runtime.
+    pub fn start(config: NodeConfig) -> Self {
+        let (inbound, inbound_frames) = mpsc::channel(config.inbound_batches.max(1));
+        let (commands, command_queue) = mpsc::channel(COMMAND_QUEUE);
+        let shared = Shared {
+            clock: Clock::new(),
+            inbound,
+            commands,
+            tasks: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+            aborting: CancellationToken::new(),
+            config,
+        };
+        let node = Self {
+            shared: Arc::new(shared),
+        };
+        let forwarder = Forwarder::new(namecast_forward::Config {
+            seed: seed(node.config().forwarder.seed),
+            ..node.config().forwarder.clone()
+        });
+        let mut event_loop = EventLoop::new(node.spawner(), forwarder);
+        if node.config().management.enabled {
+            let new = NewFace::application("management").with_local_fields();
+            // A forwarder that may not have even one face has no management.
+            if let Ok(link) = event_loop.add_face(new) {
+                for prefix in management::prefixes(node.config().management.allow_localhop) {
+                    event_loop.add_route(prefix, link.face, 0).ok();
+                }
+                let face = ApplicationFace::new(link, node.shared.commands.clone());
+                node.spawn(management::serve(node.clone(), face));
+            }
+        }
+        node.spawn(event_loop.run(inbound_frames, command_queue));
+        node
+    }
+
+    /// Adds a face for an application in this process.
+    ///
+    /// # Errors
+    /// If the node has stopped or has too many faces.
+    pub async fn application_face(&self) -> Result<ApplicationFace, NodeError> {
+        self.internal_face(NewFace::application("application"))
+            .await
+    }
+
+    pub(crate) async fn internal_face(&self, new: NewFace) -> Result<ApplicationFace, NodeError> {
+        let link = self.add_face(new).await?;
+        Ok(ApplicationFace::new(link, self.shared.commands.clone()))
+    }
+
+    /// Receives UDP at `address`; each peer becomes a face when it first sends, and ends when it has long been silent.
+    ///
+    /// # Errors
+    /// If the socket cannot be had.
+    pub async fn listen_udp(
+        &self,
+        address: SocketAddr,
+    ) -> Result<Listener<SocketAddr>, ListenError> {
+        link::listen_udp(self, address).await
+    }
+
+    /// Accepts TCP connections at `address`; each is a face.
+    ///
+    /// # Errors
+    /// If the socket cannot be had.
+    pub async fn listen_tcp(
+        &self,
+        address: SocketAddr,
+    ) -> Result<Listener<SocketAddr>, ListenError> {
+        link::listen_tcp(self, address).await
+    }
+
+    /// Accepts connections on a Unix socket at `path`; each is a face. A socket file that nobody listens on is replaced;
+    /// the file goes when the listener ends.
+    ///
+    /// # Errors
+    /// If the socket cannot be had.
+    pub async fn listen_unix(&self, path: &Path) -> Result<Listener<PathBuf>, ListenError> {
+        link::listen_unix(self, path).await
+    }
+
+    /// Adds a persistent face to a peer: it stays, with its routes, however often the connection is lost, and connects
+    /// anew with growing pauses. Returns at once; [`link_state`](Self::link_state) tells whether the peer is there.
+    ///
+    /// # Errors
+    /// If the node has stopped or has too many faces, or the address is one that only peers have.
+    pub async fn connect(&self, remote: FaceUri) -> Result<FaceId, NodeError> {
+        link::connect(self, remote).await
+    }
+
+    /// Whether the face's peer can be reached at present, and from then on every change of that.
+    ///
+    /// # Errors
+    /// If there is no such face.
+    pub async fn link_state(&self, face: FaceId) -> Result<watch::Receiver<LinkState>, NodeError> {
+        self.ask(|reply| Command::LinkState(face, reply))
+            .await?
+            .ok_or(NodeError::NoSuchFace(face))
+    }
+
+    /// Waits until the face's peer can be reached.
+    ///
+    /// # Errors
+    /// If there is no such face, or no more.
+    pub async fn connected(&self, face: FaceId) -> Result<(), NodeError> {
+        let mut state = self.link_state(face).await?;
+        let reached = state.wait_for(|state| matches!(state, LinkState::Up)).await;
+        reached.map(|_| ()).map_err(|_| NodeError::NoSuchFace(face))
+    }
+
+    /// Ends a face; its routes go with it.
+    ///
+    /// # Errors
+    /// If the node has stopped.
+    pub async fn remove_face(&self, face: FaceId) -> Result<(), NodeError> {
+        let command = Command::RemoveFace(face);
+        let sent = self.shared.commands.send(command).await;
+        sent.map_err(|_| NodeError::Stopped)
+    }
+
+    /// Sends Interests for names under `prefix` to `face`; of several next hops, the strategy takes the lowest `cost`.
+    ///
+    /// # Errors
+    /// If there is no such face, or the table is full.
+    pub async fn add_route(&self, prefix: Name, face: FaceId, cost: u64) -> Result<(), NodeError> {
+        self.ask(|reply| Command::AddRoute {
+            prefix,
+            face,
+            cost,
+            reply,
+        })
+        .await?
+    }
+
+    /// Takes a route back; no effect if there is none.
+    ///
+    /// # Errors
+    /// If the node has stopped.
+    pub async fn remove_route(&self, prefix: Name, face: FaceId) -> Result<(), NodeError> {
+        self.ask(|reply| Command::RemoveRoute {
+            prefix,
+            face,
+            reply,
+        })
+        .await
+    }
+
+    /// Chooses how Interests for names under `prefix` are forwarded.
+    ///
+    /// # Errors
+    /// If the node has stopped, or the table is full.
+    pub async fn set_strategy(
+        &self,
+        prefix: Name,
+        strategy: StrategyKind,
+    ) -> Result<(), NodeError> {
+        self.ask(|reply| Command::SetStrategy {
+            prefix,
+            strategy,
+            reply,
+        })
+        .await?
+    }
+
+    /// Faces, routes and counters as they are now.
+    ///
+    /// # Errors
+    /// If the node has stopped.
+    pub async fn status(&self) -> Result<NodeStatus, NodeError> {
+        self.ask(Command::Status).await
+    }
+
+    /// Asks the peer of `face` to send Interests under `prefix` here, and goes on asking: after every reconnection, and
+    /// from time to time in case the peer forgot.
+    pub fn register_prefix(&self, face: FaceId, prefix: Name) -> Registration {
+        registration::start(self, face, prefix)
+    }
+
+    /// Stops the node: listeners first, then what is queued goes out, then connections close. Takes no longer than
+    /// [`NodeConfig::shutdown_timeout`]; repeated calls are harmless.
+    pub async fn shutdown(&self) {
+        self.shared.stopping.cancel();
+        self.shared.tasks.close();
+        let patience = self.config().shutdown_timeout;
+        if tokio::time::timeout(patience, self.shared.tasks.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!("some connections did not end in time and were cut off");
+            self.shared.aborting.cancel();
+            self.shared.tasks.wait().await;
+        }
+    }
+
+    /// The clock this node goes by.
+    pub fn clock(&self) -> Clock {
+        self.shared.clock
+    }
+
+    /// What the node was told when it started.
+    pub fn config(&self) -> &NodeConfig {
+        &self.shared.config
+    }
+
+    /// Resolves when the node is told to stop.
+    pub(crate) fn stopping(&self) -> &CancellationToken {
+        &self.shared.stopping
+    }
+
+    pub(crate) fn inbound(&self) -> mpsc::Sender<Inbound> {
+        self.shared.inbound.clone()
+    }
+
+    pub(crate) async fn add_face(&self, new: NewFace) -> Result<LinkEnd, NodeError> {
+        Ok(self.ask(|reply| Command::AddFace(new, reply)).await??)
+    }
+
+    pub(crate) async fn add_listener(&self, entry: ListenerEntry) -> Result<(), NodeError> {
+        self.ask(|reply| Command::AddListener(entry, reply)).await
+    }
+
+    pub(crate) async fn describe(&self, face: FaceId) -> Result<FaceDescription, NodeError> {
+        self.ask(|reply| Command::Describe(face, reply))
+            .await?
+            .ok_or(NodeError::NoSuchFace(face))
+    }
+
+    pub(crate) async fn face_ids(&self) -> Result<BTreeSet<FaceId>, NodeError> {
+        self.ask(Command::FaceIds).await
+    }
+
+    pub(crate) fn try_command(&self, command: Command) {
+        // The event loop also notices by itself what these commands tell it.
+        let _ = self.shared.commands.try_send(command);
+    }
+
+    /// Runs `task` until it ends by itself or the node cuts everything off.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawner().spawn(task);
+    }
+
+    pub(crate) fn spawner(&self) -> Spawner {
+        Spawner {
+            config: self.shared.config.clone(),
+            tasks: self.shared.tasks.clone(),
+            stopping: self.shared.stopping.clone(),
+            aborting: self.shared.aborting.clone(),
+            inbound: self.shared.inbound.clone(),
+        }
+    }
+
+    async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, NodeError> {
+        let (reply, answer) = oneshot::channel();
+        self.shared
+            .commands
+            .send(command(reply))
+            .await
+            .map_err(|_| NodeError::Stopped)?;
+        answer.await.map_err(|_| NodeError::Stopped)
+    }
+}
+
+/// A seed that nobody can guess, unless the configuration gives one.
+fn seed(configured: u64) -> u64 {
+    match configured {
+        0 => u64::from_ne_bytes(key_store::random()),
+        seed => seed,
+    }
+}
+
+/// What a part of the node needs to start tasks.
+#[derive(Clone, Debug)]
+pub(crate) struct Spawner {
+    pub(crate) config: NodeConfig,
+    pub(crate) stopping: CancellationToken,
+    pub(crate) inbound: mpsc::Sender<Inbound>,
+    tasks: TaskTracker,
+    aborting: CancellationToken,
+}
+
+impl Spawner {
+    /// Runs `task` until it ends by itself or the node cuts everything off.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let aborting = self.aborting.clone();
+        self.tasks.spawn(async move {
+            aborting.run_until_cancelled(task).await;
+        });
+    }
+}

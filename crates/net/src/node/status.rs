@@ -1,0 +1,189 @@
+//! A node's state, for people and for statistics.
+
+use std::collections::BTreeMap;
+
+use namecast_forward::{Counters, Drops, FaceCounters, Scope, Traffic};
+use namecast_units::Duration;
+use serde::Serialize;
+
+use super::face_table::FaceEntry;
+use super::{LinkState, ListenerEntry, Persistency};
+use crate::link::{LinkCounters, LinkDrop, kernel_drops};
+
+/// Everything a node counts, at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeStatus {
+    /// How long the node has run, in seconds.
+    pub uptime_seconds: f64,
+    /// All faces, in the order they were made.
+    pub faces: Vec<FaceStatus>,
+    /// All listeners.
+    pub listeners: Vec<ListenerStatus>,
+    /// All routes that were made through the node.
+    pub routes: Vec<RouteStatus>,
+    /// Packets from all faces, also from those that are gone.
+    pub incoming: TrafficStatus,
+    /// Packets to all faces, also to those that are gone.
+    pub outgoing: TrafficStatus,
+    /// Interests that the content store answered.
+    pub content_store_hits: u64,
+    /// Interests that it could not answer.
+    pub content_store_misses: u64,
+    /// Interests that were not forwarded since an equal one was pending.
+    pub aggregated: u64,
+    /// Interests that Data satisfied.
+    pub satisfied: u64,
+    /// Interests that expired or were refused.
+    pub unsatisfied: u64,
+    /// What the forwarder dropped, by reason; reasons that did not occur are left out.
+    pub drops: BTreeMap<&'static str, u64>,
+    /// What links and listeners lost, also those that are gone, by reason.
+    pub link_drops: BTreeMap<&'static str, u64>,
+}
+
+/// One face.
+#[derive(Clone, Debug, Serialize)]
+pub struct FaceStatus {
+    /// The face's number.
+    pub id: u64,
+    /// The peer's address.
+    pub remote: String,
+    /// This node's address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local: Option<String>,
+    /// Whether the peer counts as local.
+    pub is_local: bool,
+    /// What ends the face.
+    pub persistency: Persistency,
+    /// Whether the peer can be reached.
+    pub state: LinkState,
+    /// Packets from the peer.
+    pub incoming: TrafficStatus,
+    /// Packets to the peer.
+    pub outgoing: TrafficStatus,
+    /// What the forwarder dropped, by reason.
+    pub drops: BTreeMap<&'static str, u64>,
+    /// What the link lost, by reason.
+    pub link_drops: BTreeMap<&'static str, u64>,
+}
+
+/// Packets in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TrafficStatus {
+    /// Interests.
+    pub interests: u64,
+    /// Data packets.
+    pub data: u64,
+    /// Nacks.
+    pub nacks: u64,
+    /// Frames, counting each fragment.
+    pub frames: u64,
+    /// Octets of all frames.
+    pub octets: u64,
+}
+
+/// One listener.
+#[derive(Clone, Debug, Serialize)]
+pub struct ListenerStatus {
+    /// Its address.
+    pub uri: String,
+    /// What it lost, by reason.
+    pub drops: BTreeMap<&'static str, u64>,
+    /// Datagrams that the kernel dropped since the socket's buffer was full, where the kernel tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_drops: Option<u64>,
+}
+
+/// One route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RouteStatus {
+    /// Names it is for, as a URI.
+    pub prefix: String,
+    /// The face it leads to.
+    pub face: u64,
+    /// Which of several is taken: the lowest.
+    pub cost: u64,
+}
+
+impl NodeStatus {
+    /// What the forwarder counted; the rest is for the caller to fill in.
+    pub(crate) fn new(uptime: Duration, counters: &Counters) -> Self {
+        Self {
+            uptime_seconds: uptime.as_secs_f64(),
+            faces: Vec::new(),
+            listeners: Vec::new(),
+            routes: Vec::new(),
+            incoming: (&counters.incoming).into(),
+            outgoing: (&counters.outgoing).into(),
+            content_store_hits: counters.content_store_hits,
+            content_store_misses: counters.content_store_misses,
+            aggregated: counters.aggregated,
+            satisfied: counters.satisfied,
+            unsatisfied: counters.unsatisfied,
+            drops: forwarder_drops(&counters.drops),
+            link_drops: BTreeMap::new(),
+        }
+    }
+}
+
+impl FaceStatus {
+    /// A face and its link.
+    pub(crate) fn new(id: u64, scope: Scope, counters: &FaceCounters, entry: &FaceEntry) -> Self {
+        Self {
+            id,
+            remote: entry.remote.to_string(),
+            local: entry.local.as_ref().map(ToString::to_string),
+            is_local: scope == Scope::Local,
+            persistency: entry.persistency,
+            state: entry.state.borrow().clone(),
+            incoming: (&counters.incoming).into(),
+            outgoing: (&counters.outgoing).into(),
+            drops: forwarder_drops(&counters.drops),
+            link_drops: link_drops(&entry.counters),
+        }
+    }
+}
+
+impl ListenerStatus {
+    /// A listener.
+    pub(crate) fn new(entry: &ListenerEntry) -> Self {
+        let address = entry
+            .socket
+            .as_ref()
+            .and_then(|socket| socket.local_address().ok());
+        Self {
+            uri: entry.uri.to_string(),
+            drops: link_drops(&entry.counters),
+            kernel_drops: address.and_then(kernel_drops),
+        }
+    }
+}
+
+impl From<&Traffic> for TrafficStatus {
+    fn from(traffic: &Traffic) -> Self {
+        Self {
+            interests: traffic.interests,
+            data: traffic.data,
+            nacks: traffic.nacks,
+            frames: traffic.frames,
+            octets: traffic.octets.as_bytes(),
+        }
+    }
+}
+
+fn forwarder_drops(drops: &Drops) -> BTreeMap<&'static str, u64> {
+    drops
+        .iter()
+        .filter(|&(_, count)| count > 0)
+        .map(|(reason, count)| (reason.name(), count))
+        .collect()
+}
+
+/// What a link lost, by reason.
+pub(crate) fn link_drops(counters: &LinkCounters) -> BTreeMap<&'static str, u64> {
+    LinkDrop::ALL
+        .into_iter()
+        .map(|reason| (reason.name(), counters.drops(reason)))
+        .filter(|&(_, count)| count > 0)
+        .collect()
+}

@@ -1,7 +1,11 @@
 //! Live video and audio: one publisher, any number of watchers.
 
+pub mod publisher;
 pub mod stats;
 pub mod watcher;
 
+pub use publisher::{
+    EncodedFrame, FrameError, Publisher, PublisherConfig, PublisherCounters, SetupError,
+};
 pub use stats::Stats;
 pub use watcher::{Watcher, WatcherConfig};

@@ -1,0 +1,326 @@
+//! The sending end of live video and audio: a [`Producer`] whose streams and rungs a catalogue lists.
+//!
+//! ```text
+//!   encoder ── publish_frame ──▶ Publisher ── poll_output ──▶ application face
+//!                                    ▲                              │
+//!                                    └──────── handle_packet ───────┘
+//! ```
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use namecast_packet::{Certificate, DecodeError, Interest, LpPacket, Name, Packet, Signer};
+use namecast_stream::producer::{ProducerCounters, PublishError, Reply, RungConfig, RungId};
+use namecast_stream::segmenter::SegmenterConfig;
+use namecast_stream::{Catalogue, Producer, ProducerConfig, Rung, Sample, SampleClass, StreamInfo};
+use namecast_units::{ByteSize, Instant, Timestamp};
+
+/// What to publish, and under which name.
+#[derive(Clone, Debug)]
+pub struct PublisherConfig {
+    /// The name to publish under, such as `/demo`.
+    pub root: Name,
+    /// Streams and their rungs.
+    pub streams: Vec<StreamInfo>,
+    /// Bounds.
+    pub producer: ProducerConfig,
+}
+
+/// One frame or audio packet, as the encoder gave it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodedFrame {
+    /// Playback order; the same frame has the same position in every rung.
+    pub position: u64,
+    /// Whether it decodes by itself.
+    pub key: bool,
+    /// Wall clock at capture.
+    pub captured_at: Timestamp,
+    /// Wall clock at the end of encoding.
+    pub encoded_at: Timestamp,
+    /// The encoded frame.
+    pub payload: Bytes,
+}
+
+/// Why a publisher could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// Catalogue, rungs or certificate were refused.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// The certificate is not that of the key that signs.
+    #[error("certificate {0} is not of the key that signs")]
+    Certificate(Name),
+}
+
+/// Why a frame was not published.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// The rung is not one of this publisher's.
+    #[error("no such rung")]
+    NoSuchRung,
+    /// A frame that needs earlier ones came before any key frame, or after a frame that was not published.
+    #[error("frame at position {0} needs a key frame that was not published")]
+    NeedsKey(u64),
+    /// The producer refused it.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+}
+
+/// What a publisher counts of what arrives, beside what its producer counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PublisherCounters {
+    /// Frames published, in all rungs.
+    pub frames: u64,
+    /// Frames refused.
+    pub frames_refused: u64,
+    /// Packets that break the format.
+    pub malformed: u64,
+    /// Data, Nacks and link packets without a whole Interest: nothing for a publisher.
+    pub unexpected: u64,
+}
+
+/// Sequence numbers of one rung.
+#[derive(Clone, Copy, Debug)]
+struct Numbering {
+    next: [u64; 2],
+    /// Key sample that delta samples depend on; `None` while one would depend on something not published.
+    key: Option<u64>,
+}
+
+impl Numbering {
+    /// Class, number and other sequence number of the next frame; `None` if it needs a key frame.
+    fn assign(&self, key: bool) -> Option<(SampleClass, u64, u64)> {
+        let [next_key, next_delta] = self.next;
+        if key {
+            return Some((SampleClass::Key, next_key, next_delta));
+        }
+        Some((SampleClass::Delta, next_delta, self.key?))
+    }
+
+    /// Takes note that the frame was published.
+    const fn advance(&mut self, class: SampleClass, sequence: u64) {
+        self.next[class.index()] = sequence + 1;
+        if let SampleClass::Key = class {
+            self.key = Some(sequence);
+        }
+    }
+}
+
+/// Publishes live streams.
+///
+/// After each call fetch [`poll_output`](Self::poll_output) until `None`, and call
+/// [`handle_timeout`](Self::handle_timeout) at [`poll_timeout`](Self::poll_timeout). Early or repeated calls are
+/// harmless.
+#[derive(Debug)]
+pub struct Publisher {
+    producer: Producer,
+    catalogue: Catalogue,
+    rungs: BTreeMap<(String, String), RungId>,
+    numbering: BTreeMap<RungId, Numbering>,
+    counters: PublisherCounters,
+}
+
+impl Publisher {
+    /// A publisher that starts at `wall`, signs with `signer`, and hands out the signer's `certificate`.
+    ///
+    /// Sequence numbers and the catalogue's version come from `wall`, so that a publisher that starts again reuses no
+    /// name.
+    ///
+    /// # Errors
+    /// If a stream or rung is not valid, or `certificate` is not the signer's.
+    pub fn new(
+        config: PublisherConfig,
+        wall: Timestamp,
+        signer: Box<dyn Signer + Send>,
+        certificate: &Certificate,
+    ) -> Result<Self, SetupError> {
+        let locator = signer.info().key_locator;
+        if !locator.is_some_and(|locator| certificate.matches(&locator)) {
+            return Err(SetupError::Certificate(certificate.name().clone()));
+        }
+        let catalogue = Catalogue {
+            version: wall.as_micros(),
+            streams: config.streams,
+            signer: certificate.key_name().to_string(),
+        };
+        let mut producer = Producer::new(config.root, signer, config.producer);
+        producer.add_object(certificate.data().clone())?;
+        producer.set_catalogue(&catalogue)?;
+        let mut publisher = Self {
+            producer,
+            rungs: BTreeMap::new(),
+            numbering: BTreeMap::new(),
+            counters: PublisherCounters::default(),
+            catalogue: catalogue.clone(),
+        };
+        for stream in &catalogue.streams {
+            for rung in &stream.rungs {
+                publisher.add_rung(wall, stream, rung)?;
+            }
+        }
+        Ok(publisher)
+    }
+
+    fn add_rung(
+        &mut self,
+        wall: Timestamp,
+        stream: &StreamInfo,
+        rung: &Rung,
+    ) -> Result<(), SetupError> {
+        let first_sequence = rung.rate.first_sequence(wall);
+        let config = RungConfig {
+            segmenter: SegmenterConfig {
+                segment_size: stream.segment_size as usize,
+                parity_percent: stream.parity_percent as usize,
+            },
+            first_sequence,
+        };
+        let id = self.producer.add_rung(&stream.name, &rung.name, config)?;
+        let numbering = Numbering {
+            next: [first_sequence; 2],
+            key: None,
+        };
+        self.numbering.insert(id, numbering);
+        let names = (stream.name.clone(), rung.name.clone());
+        self.rungs.insert(names, id);
+        Ok(())
+    }
+
+    /// The rung `rung` of stream `stream`, for [`publish_frame`](Self::publish_frame).
+    pub fn rung(&self, stream: &str, rung: &str) -> Option<RungId> {
+        let names = (stream.to_owned(), rung.to_owned());
+        self.rungs.get(&names).copied()
+    }
+
+    /// Publishes one frame of `rung` and answers the Interests that waited for it.
+    ///
+    /// # Errors
+    /// If it needs a key frame that was not published, or the producer refuses it. Frames that need one that was
+    /// refused are refused too, up to the next key frame.
+    pub fn publish_frame(
+        &mut self,
+        now: Instant,
+        wall: Timestamp,
+        rung: RungId,
+        frame: EncodedFrame,
+    ) -> Result<(), FrameError> {
+        let published = self.try_publish(now, wall, rung, frame);
+        match published {
+            Ok(()) => self.counters.frames += 1,
+            Err(_) => self.counters.frames_refused += 1,
+        }
+        published
+    }
+
+    fn try_publish(
+        &mut self,
+        now: Instant,
+        wall: Timestamp,
+        rung: RungId,
+        frame: EncodedFrame,
+    ) -> Result<(), FrameError> {
+        let numbering = self
+            .numbering
+            .get_mut(&rung)
+            .ok_or(FrameError::NoSuchRung)?;
+        let assigned = numbering.assign(frame.key);
+        let (class, sequence, other_sequence) =
+            assigned.ok_or(FrameError::NeedsKey(frame.position))?;
+        let sample = Sample {
+            class,
+            sequence,
+            other_sequence,
+            position: frame.position,
+            captured_at: frame.captured_at,
+            encoded_at: frame.encoded_at,
+            payload: frame.payload,
+        };
+        if let Err(error) = self.producer.publish(now, wall, rung, &sample) {
+            numbering.key = None;
+            return Err(error.into());
+        }
+        numbering.advance(class, sequence);
+        Ok(())
+    }
+
+    /// Takes what an application face received: an Interest, bare or in a link packet. Anything else is counted.
+    pub fn handle_packet(&mut self, now: Instant, wall: Timestamp, wire: Bytes) {
+        match interest_in(wire) {
+            Ok(Some((interest, pit_token))) => {
+                self.producer
+                    .handle_interest(now, wall, &interest, pit_token);
+            }
+            Ok(None) => self.counters.unexpected += 1,
+            Err(_) => self.counters.malformed += 1,
+        }
+    }
+
+    /// Drops Interests whose lifetime has ended. Early calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.producer.handle_timeout(now);
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.producer.poll_timeout()
+    }
+
+    /// The next packet for the application face: Data, in a link packet only if the Interest's PIT token goes with it.
+    pub fn poll_output(&mut self) -> Option<Bytes> {
+        let Reply { data, pit_token } = self.producer.poll_output()?;
+        let packet = LpPacket {
+            pit_token,
+            ..LpPacket::carrying(data.wire().clone())
+        };
+        Some(packet.encode())
+    }
+
+    /// The name that Interests for this publisher start with.
+    pub const fn root(&self) -> &Name {
+        self.producer.root()
+    }
+
+    /// What is published.
+    pub const fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// What was published and what arrived.
+    pub const fn counters(&self) -> &PublisherCounters {
+        &self.counters
+    }
+
+    /// What became of Interests and samples.
+    pub const fn producer_counters(&self) -> &ProducerCounters {
+        self.producer.counters()
+    }
+
+    /// Interests held now.
+    pub fn pending(&self) -> usize {
+        self.producer.pending()
+    }
+
+    /// Memory that cached samples take.
+    pub fn cache_size(&self) -> ByteSize {
+        self.producer.cache_size()
+    }
+}
+
+/// The Interest that `wire` carries, and the PIT token beside it.
+fn interest_in(wire: Bytes) -> Result<Option<(Interest, Option<Bytes>)>, DecodeError> {
+    let packet = LpPacket::decode(wire)?;
+    let whole = packet.nack.is_none() && packet.fragment_count.unwrap_or(1) == 1;
+    let Some(fragment) = packet.fragment.filter(|_| whole) else {
+        return Ok(None);
+    };
+    match Packet::decode(fragment)? {
+        Packet::Interest(interest) => Ok(Some((interest, packet.pit_token))),
+        Packet::Data(_) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests;

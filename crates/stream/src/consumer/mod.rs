@@ -1,11 +1,449 @@
 //! Pulls one rung of a stream.
+//!
+//! ```text
+//!  pipeline ──▶ Interests ──▶ … ──▶ Data ──▶ assembly ──▶ order ──▶ samples
+//!  λ ahead of    ▲    ▲               │    lead, digests,   by render_at,
+//!  production    │    │               ▼    parity           or the next key
+//!           segments  retransmit ◀── drd
+//! ```
 
+mod arrival;
+mod asking;
+mod assembly;
 mod config;
+mod counters;
 mod drd;
+mod order;
+mod pipeline;
+mod playback;
+mod playout;
+mod retransmit;
 mod segments;
+#[cfg(test)]
+mod tests;
+mod types;
 mod window;
 
+use std::collections::VecDeque;
+
+use core::time::Duration;
+
+use namecast_packet::{Data, Interest, lp::NackReason};
+use namecast_units::{Instant, Random, Timestamp};
+
+use crate::metadata::Latest;
+use crate::names::{SampleClass, SegmentId};
+use crate::rate::{Loss, Pacer, RateControl, RateController};
+
 pub use config::Config;
+pub use counters::Counters;
 pub use drd::{Config as DelayConfig, DelayEstimator};
+pub use pipeline::{Advance, Pipeline, demand};
+pub use playout::{BaseDelay, Playout};
 pub use segments::{SegmentCounts, SegmentEstimators};
+pub use types::{LineUp, Output, Sample, SharedVerifier, Sizes, Source, StartAt};
 pub use window::WindowedMinimum;
+
+use order::{Order, Samples};
+
+/// Pulls one rung of a stream: asks for samples before they exist, verifies and repairs them, and hands them out in decoding
+/// order a little before they are to be shown.
+///
+/// A plain value: give it Data, Nacks and the time, and take everything from [`poll_output`](Self::poll_output) after each
+/// call. Nothing is asked for before [`start`](Self::start), and nothing handed out before
+/// [`set_verifier`](Self::set_verifier).
+pub struct Consumer {
+    config: Config,
+    source: Source,
+    verifier: Option<SharedVerifier>,
+    random: Random,
+    delay: DelayEstimator,
+    segments: SegmentEstimators,
+    pipeline: Pipeline,
+    order: Order,
+    samples: Samples,
+    playout: Playout,
+    /// Samples leave this long before they are to be shown.
+    decode_lead: Duration,
+    base: BaseDelay,
+    controller: Box<dyn RateController>,
+    pacer: Pacer,
+    /// Interests to send, repairs before others.
+    repairs: VecDeque<SegmentId>,
+    wanted: VecDeque<SegmentId>,
+    outputs: VecDeque<Output>,
+    counters: Counters,
+    outstanding: usize,
+    buffered: usize,
+    strays: usize,
+    /// Key sample that playback starts with, until its lead has told which delta samples follow it.
+    start_key: Option<u64>,
+    catching_up: bool,
+    /// Whether nothing is handed out for now.
+    held: bool,
+    /// Samples from this position on are left to another rung.
+    stop_before: Option<u64>,
+    newest_published_at: Timestamp,
+    last_arrival: Option<Instant>,
+}
+
+impl core::fmt::Debug for Consumer {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Consumer")
+            .field("rung", self.source.names.prefix())
+            .field("order", &self.order)
+            .field("sizes", &self.sizes())
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Consumer {
+    /// A consumer of `source` that waits for [`start`](Self::start). `seed` is for the Nonces.
+    pub fn new(config: Config, source: Source, rate: RateControl, seed: u64) -> Self {
+        let period = source.rate.period();
+        Self {
+            random: Random::from_seed(seed),
+            delay: DelayEstimator::new(config.delay.clone()),
+            segments: source.estimators(config.most_segments),
+            pipeline: Pipeline::new(
+                period,
+                source.key_interval,
+                config.most_lead,
+                config.most_jump,
+            ),
+            order: Order::new(source.is_standalone(), 0),
+            samples: Samples::new(),
+            playout: Playout {
+                wall_at_zero: Timestamp::default(),
+                base: None,
+                target: Duration::from_millis(100),
+            },
+            decode_lead: Duration::ZERO,
+            base: BaseDelay::default(),
+            controller: rate.build(Instant::ZERO),
+            pacer: Pacer::default(),
+            repairs: VecDeque::new(),
+            wanted: VecDeque::new(),
+            outputs: VecDeque::new(),
+            counters: Counters::default(),
+            outstanding: 0,
+            buffered: 0,
+            strays: 0,
+            start_key: None,
+            catching_up: true,
+            held: false,
+            stop_before: None,
+            newest_published_at: Timestamp::default(),
+            last_arrival: None,
+            verifier: None,
+            config,
+            source,
+        }
+    }
+
+    /// Starts, or starts again, from what `latest` says; everything in hand is dropped.
+    ///
+    /// Gives the key sample that playback starts with; `None` if nothing is published yet.
+    pub fn start(&mut self, now: Instant, latest: &Latest, at: StartAt) -> Option<u64> {
+        let newest = latest.key_sequence?;
+        let first = match at {
+            StartAt::NewestKey => newest,
+            StartAt::NextKey => newest.saturating_add(1),
+        };
+        self.clear();
+        self.pipeline = Pipeline::new(
+            self.source.rate.period(),
+            self.source.key_interval,
+            self.config.most_lead,
+            self.config.most_jump,
+        );
+        self.order = Order::new(self.source.is_standalone(), first);
+        self.start_key = Some(first);
+        self.catching_up = true;
+        self.last_arrival = Some(now);
+        self.newest_published_at = latest.served_at;
+        self.pipeline.start(now, SampleClass::Key, first, newest);
+        if let Some(delta) = latest.delta_sequence
+            && !self.source.is_standalone()
+        {
+            let next = delta.saturating_add(1);
+            self.pipeline.start(now, SampleClass::Delta, next, delta);
+        }
+        self.settle(now);
+        Some(first)
+    }
+
+    /// Takes one Data packet. Tells whether its name is one of this rung's.
+    pub fn handle_data(&mut self, now: Instant, data: &Data, congestion_marked: bool) -> bool {
+        let Some(id) = self.source.names.parse(data.name()) else {
+            return false;
+        };
+        self.on_segment(now, id, data, congestion_marked);
+        self.settle(now);
+        true
+    }
+
+    /// Takes an Interest that came back. Tells whether its name is one of this rung's.
+    pub fn handle_nack(&mut self, now: Instant, interest: &Interest, reason: NackReason) -> bool {
+        let Some(id) = self.source.names.parse(interest.name()) else {
+            return false;
+        };
+        self.on_nack(now, id, interest.nonce(), reason);
+        self.settle(now);
+        true
+    }
+
+    /// Does what is due. Early and repeated calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.repair_due(now);
+        self.settle(now);
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let repairs = self.samples.values().filter_map(|sample| sample.wake).min();
+        let paced = self
+            .has_queued()
+            .then(|| self.pacer.next_send(self.controller.target().rate));
+        [repairs, paced, self.playback_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// The next thing to do, until `None`.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Sets whose signature counts. Leads that came before are judged now.
+    pub fn set_verifier(&mut self, now: Instant, verifier: SharedVerifier) {
+        self.verifier = Some(verifier);
+        self.judge_kept_leads(now);
+        self.settle(now);
+    }
+
+    /// Sets the playout clock, and how long before their time samples leave. Samples in hand are re-timed at once.
+    pub fn set_playout(&mut self, now: Instant, playout: Playout, decode_lead: Duration) {
+        if self.playout == playout && self.decode_lead == decode_lead {
+            return;
+        }
+        let moved = self.playout.target != playout.target;
+        self.playout = playout;
+        self.decode_lead = decode_lead;
+        if moved {
+            // Checkpoints move along.
+            let incomplete = self.samples.values_mut().filter(|s| s.complete.is_none());
+            incomplete.for_each(|sample| sample.wake_by(now));
+        }
+        self.settle(now);
+    }
+
+    /// Holds samples back, or lets them go.
+    pub fn set_held(&mut self, now: Instant, held: bool) {
+        self.held = held;
+        self.settle(now);
+    }
+
+    /// Leaves samples from `position` on to another rung.
+    pub fn set_stop_before(&mut self, position: Option<u64>) {
+        self.stop_before = position;
+    }
+
+    /// Takes the time from Interest to Data of something else from the same producer, that existed when it was asked for.
+    pub fn on_round_trip(&mut self, now: Instant, rtt: Duration) {
+        self.delay.on_own(now, rtt, Duration::ZERO);
+    }
+
+    /// Sends everything that is outstanding again: the transport came back.
+    pub fn handle_link_change(&mut self, now: Instant) {
+        self.ask_everything_again();
+        self.settle(now);
+    }
+
+    /// The decoder failed: the next sample handed out is a key sample, after a discontinuity.
+    pub fn handle_decoder_error(&mut self, now: Instant) {
+        if !self.order.needs_key() {
+            self.abandon_group();
+        }
+        self.settle(now);
+    }
+
+    /// Compares what the publisher says of its newest samples, and asks for what is new. `starved`: nothing comes.
+    pub fn line_up(&mut self, now: Instant, latest: &Latest, starved: bool) -> LineUp {
+        let (Some(key), Some(known)) =
+            (latest.key_sequence, self.pipeline.newest(SampleClass::Key))
+        else {
+            return LineUp::OutOfLine;
+        };
+        let lower = key < known && (starved || latest.served_at > self.newest_published_at);
+        if lower || key.saturating_sub(known) > self.config.most_jump {
+            return LineUp::OutOfLine;
+        }
+        let missed = self.missed(SampleClass::Key, Some(key))
+            + self.missed(SampleClass::Delta, latest.delta_sequence);
+        self.newest_published_at = self.newest_published_at.max(latest.served_at);
+        // Only a later key sample than the one in hand allows to leave samples out.
+        let has_later_key = key > self.order.first_key();
+        self.on_published(now, SampleClass::Key, key);
+        if let Some(delta) = latest.delta_sequence {
+            self.on_published(now, SampleClass::Delta, delta);
+        }
+        let missed = if has_later_key { missed } else { 0 };
+        let missed = u32::try_from(missed).unwrap_or(u32::MAX);
+        LineUp::Missed(self.source.rate.period().saturating_mul(missed))
+    }
+
+    /// Continues after [`line_up`](Self::line_up) with all that was missed.
+    pub fn catch_up(&mut self, now: Instant) {
+        self.settle(now);
+    }
+
+    /// Drops groups whose key sample is at `position` or before: another rung shows them.
+    pub fn pass_over(&mut self, now: Instant, position: u64) {
+        let passed = self.samples.values().filter(|sample| {
+            let at = sample.lead().map(|lead| lead.header().position);
+            sample.class == SampleClass::Key && at.is_some_and(|at| at <= position)
+        });
+        if let Some(last) = passed.map(|sample| sample.sequence).max() {
+            self.skip_group_before(last.saturating_add(1));
+        }
+        self.settle(now);
+    }
+
+    /// A key sample that is complete and comes after `position`: its position, and when it would be handed out.
+    pub fn ready_key(&self, now: Instant, after: Option<u64>) -> Option<(u64, Instant)> {
+        self.samples
+            .range((SampleClass::Key, 0)..=(SampleClass::Key, u64::MAX))
+            .filter(|(_, sample)| sample.complete.is_some())
+            .filter_map(|(_, sample)| Some(sample.lead()?.header()))
+            .find(|header| after.is_none_or(|after| header.position > after))
+            .map(|header| {
+                let at = self.hand_out_at(now, header.published_at());
+                (header.position, at)
+            })
+    }
+
+    /// Makes the complete key sample at `position` the next to be handed out.
+    pub fn begin_at(&mut self, now: Instant, position: u64) {
+        let found = self.samples.values().find(|sample| {
+            let at = sample.lead().map(|lead| lead.header().position);
+            sample.class == SampleClass::Key && at == Some(position)
+        });
+        if let Some(sequence) = found.map(|sample| sample.sequence) {
+            self.go_on_with(sequence);
+        }
+        self.settle(now);
+    }
+
+    /// Playback position of the sample handed out last.
+    pub fn position(&self) -> Option<u64> {
+        self.order.last().map(|last| last.position)
+    }
+
+    /// What the stream's own packets say of the way's length.
+    pub fn base(&self, now: Instant) -> Option<i64> {
+        self.base.estimate(now)
+    }
+
+    /// Takes the delay of a packet that states when it was served, as a bound of the base.
+    pub fn on_served(&mut self, now: Instant, delay: i64) {
+        self.base.on_packet(now, delay);
+    }
+
+    /// When a verified lead arrived last, or the consumer was started.
+    pub const fn last_arrival(&self) -> Option<Instant> {
+        self.last_arrival
+    }
+
+    /// The delay estimator.
+    pub const fn delay(&self) -> &DelayEstimator {
+        &self.delay
+    }
+
+    /// The rate controller.
+    pub fn controller(&self) -> &dyn RateController {
+        &*self.controller
+    }
+
+    /// What it counted.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The rung it pulls.
+    pub const fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Samples known to be published since the start.
+    pub fn published(&self) -> u64 {
+        self.pipeline.published()
+    }
+
+    /// λ: samples asked for ahead of the newest one seen.
+    pub fn interest_lead(&self, now: Instant) -> u64 {
+        let class = if self.source.is_standalone() {
+            SampleClass::Key
+        } else {
+            SampleClass::Delta
+        };
+        self.pipeline.lead(class, self.delay.estimate(now))
+    }
+
+    /// Playing time of complete samples, from the one due `now` to the last.
+    pub fn buffered_time(&self, now: Instant) -> Duration {
+        let last = self
+            .samples
+            .values()
+            .filter(|sample| sample.complete.is_some())
+            .filter_map(|sample| Some(sample.lead()?.header().published_at()))
+            .max();
+        last.map_or(Duration::ZERO, |published_at| {
+            self.playout.render_at(now, published_at).since(now)
+        })
+    }
+
+    /// Sizes of its tables.
+    pub fn sizes(&self) -> Sizes {
+        Sizes {
+            samples: self.samples.len(),
+            complete: self
+                .samples
+                .values()
+                .filter(|sample| sample.complete.is_some())
+                .count(),
+            buffered: self.buffered,
+            outstanding: self.outstanding,
+            queued: self.repairs.len() + self.wanted.len(),
+            strays: self.strays,
+        }
+    }
+
+    /// After every event: asks ahead, sends what may be sent, hands out what is due.
+    fn settle(&mut self, now: Instant) {
+        self.hand_out(now);
+        self.ask_ahead(now);
+        self.send_queued(now);
+    }
+
+    fn clear(&mut self) {
+        self.samples.clear();
+        self.repairs.clear();
+        self.wanted.clear();
+        (self.outstanding, self.buffered, self.strays) = (0, 0, 0);
+    }
+
+    /// How many samples of `class` up to `newest` were never asked for.
+    fn missed(&self, class: SampleClass, newest: Option<u64>) -> u64 {
+        let next = self.pipeline.next_to_ask(class);
+        newest.zip(next).map_or(0, |(newest, next)| {
+            newest.saturating_add(1).saturating_sub(next)
+        })
+    }
+
+    fn on_loss(&mut self, now: Instant, loss: Loss) {
+        self.controller.on_loss(now, loss);
+    }
+}

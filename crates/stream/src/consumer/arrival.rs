@@ -1,0 +1,366 @@
+//! Takes Data: verifies, measures, and puts samples together.
+
+use core::ops::RangeInclusive;
+use core::time::Duration;
+
+use namecast_packet::Data;
+use namecast_units::{ByteSize, Instant};
+
+use crate::names::{SampleClass, SegmentId, SegmentKind};
+use crate::rate::Arrival;
+use crate::sample::Lead;
+
+use super::Consumer;
+use super::assembly::{Accepted, Asked, Assembly, Complete};
+use super::order::SampleKey;
+use super::pipeline::Advance;
+use super::segments::SegmentCounts;
+
+/// A lead that verified, and the Interest that brought it.
+struct Arrived {
+    key: SampleKey,
+    lead: Lead,
+    asked: Asked,
+}
+
+impl Consumer {
+    /// Takes segment `id`, whatever it claims to be.
+    pub(super) fn on_segment(
+        &mut self,
+        now: Instant,
+        id: SegmentId,
+        data: &Data,
+        congestion_marked: bool,
+    ) {
+        let size = ByteSize::of(data.wire());
+        self.counters.wire_octets += size.as_bytes();
+        let key = (id.class, id.sequence);
+        let asked = self
+            .samples
+            .get_mut(&key)
+            .and_then(|sample| sample.slot_mut(id.kind, id.index))
+            .and_then(|slot| slot.asked.take());
+        let Some(asked) = asked else {
+            self.counters.drop_unwanted += 1;
+            return;
+        };
+        self.outstanding -= 1;
+        let rtt = if id.is_lead() {
+            self.on_lead(now, key, asked, data)
+        } else {
+            self.on_follower(now, id, data);
+            None
+        };
+        let arrival = Arrival {
+            asked_at: asked.last_at,
+            rtt,
+            size,
+            congestion_marked,
+            offered_rate: None,
+        };
+        self.controller.on_data(now, &arrival);
+        self.finish_if_whole(now, key);
+    }
+
+    fn on_follower(&mut self, now: Instant, id: SegmentId, data: &Data) {
+        let key = (id.class, id.sequence);
+        let reordering = self.reordering(now);
+        let Some(sample) = self.samples.get_mut(&key) else {
+            return;
+        };
+        if sample.lead().is_none() && self.strays >= self.config.most_strays {
+            self.counters.drop_strays += 1;
+            return;
+        }
+        match sample.accept(id.kind, id.index, data.clone()) {
+            Accepted::Here | Accepted::Again => {}
+            Accepted::Bad => self.on_bad(key, id.kind, id.index),
+            Accepted::Stray => {
+                self.strays += 1;
+                if sample.lacks_lead() {
+                    sample.stray_at.get_or_insert(now);
+                    sample.wake_by(now + reordering);
+                }
+            }
+        }
+    }
+
+    /// Takes what claims to be a lead. Gives the DRD that it measured, if it could.
+    fn on_lead(
+        &mut self,
+        now: Instant,
+        key: SampleKey,
+        asked: Asked,
+        data: &Data,
+    ) -> Option<Duration> {
+        let Some(verifier) = self.verifier.clone() else {
+            if self.strays < self.config.most_strays {
+                let sample = self.samples.get_mut(&key)?;
+                let kept = sample.keep_unjudged_lead(data.clone());
+                self.strays += usize::from(kept == Accepted::Stray);
+            } else {
+                self.counters.drop_strays += 1;
+            }
+            return None;
+        };
+        if data.verify(&*verifier).is_err() {
+            self.on_bad(key, SegmentKind::Data, 0);
+            return None;
+        }
+        match self.read_lead(key, data) {
+            Some(lead) => self.accept_lead(now, Arrived { key, lead, asked }),
+            None => {
+                self.counters.drop_malformed += 1;
+                self.give_up(key);
+                None
+            }
+        }
+    }
+
+    /// The lead in `data`, unless it contradicts itself, or points to where nothing can be.
+    fn read_lead(&self, key: SampleKey, data: &Data) -> Option<Lead> {
+        let lead = Lead::decode(data).ok()?;
+        let most = self.config.most_segments as usize;
+        if lead.data_count() > most || lead.parity_count() > most {
+            return None;
+        }
+        let other = match key.0 {
+            SampleClass::Key if self.source.is_standalone() => return Some(lead),
+            SampleClass::Key => SampleClass::Delta,
+            SampleClass::Delta => SampleClass::Key,
+        };
+        let known = self.pipeline.newest(other);
+        let near = known.is_none_or(|known| {
+            lead.header().other_sequence.saturating_sub(known) <= self.config.most_jump
+        });
+        near.then_some(lead)
+    }
+
+    /// Judges leads that came before the key that signs.
+    pub(super) fn judge_kept_leads(&mut self, now: Instant) {
+        let keys: Vec<_> = self.samples.keys().copied().collect();
+        for key in keys {
+            let Some(sample) = self.samples.get_mut(&key) else {
+                continue;
+            };
+            let Some(data) = sample.take_unjudged_lead() else {
+                continue;
+            };
+            self.strays -= 1;
+            // It was answered long ago; nothing can be measured by it.
+            let asked = Asked {
+                last_at: now,
+                nonces: [0.into(); 2],
+                attempts: 0,
+                retry_at: now,
+            };
+            self.on_lead(now, key, asked, &data);
+            self.finish_if_whole(now, key);
+        }
+    }
+
+    fn accept_lead(&mut self, now: Instant, arrived: Arrived) -> Option<Duration> {
+        let Arrived { key, lead, asked } = arrived;
+        let header = lead.header().clone();
+        let delay = self.measure(now, key, &lead, &asked);
+        self.counters.leads += 1;
+        self.last_arrival = Some(now);
+        self.newest_published_at = self.newest_published_at.max(header.published_at());
+        let counts = SegmentCounts {
+            data: u32::try_from(lead.data_count()).unwrap_or(u32::MAX),
+            parity: u32::try_from(lead.parity_count()).unwrap_or(u32::MAX),
+        };
+        self.segments.observe(key.0, counts);
+        self.note_published(now, key, header.other_sequence);
+
+        if key.0 == SampleClass::Delta && self.order.is_useless(header.other_sequence) {
+            self.counters.drop_undecodable += 1;
+            self.remove(key);
+            return delay;
+        }
+        let sample = self.samples.get_mut(&key)?;
+        let (strays, out) = (sample.strays(), sample.outstanding());
+        let bad = sample.accept_lead(now, lead);
+        self.strays -= strays - sample.strays();
+        self.outstanding -= out - sample.outstanding();
+        self.buffered += header.payload_size;
+        for (kind, index) in bad {
+            self.on_bad(key, kind, index);
+        }
+        self.ask_missing(key);
+        let checkpoint = self.checkpoint(now, key);
+        if let Some(sample) = self.samples.get_mut(&key) {
+            sample.wake_by(checkpoint.max(now));
+        }
+        delay
+    }
+
+    /// Learns from when, and for whom, a lead was published. Gives the DRD if the lead shows it.
+    fn measure(
+        &mut self,
+        now: Instant,
+        key: SampleKey,
+        lead: &Lead,
+        asked: &Asked,
+    ) -> Option<Duration> {
+        let header = lead.header();
+        let rtt = now.since(asked.last_at);
+        let (first, nonce) = (asked.attempts == 1, header.asked.map(|asked| asked.nonce));
+        let is_ours = asked.attempts > 0 && nonce.is_some_and(|n| asked.nonces.contains(&n));
+        self.counters.leads_for_others += u64::from(!is_ours);
+        let mut measured = None;
+        // After a retransmission nobody knows which Interest was answered (Karn).
+        if let Some(waited) = header.asked.map(|asked| asked.waited_for)
+            && first
+            && is_ours
+        {
+            self.delay.on_own(now, rtt, waited);
+            measured = Some(rtt.saturating_sub(waited));
+        } else if first {
+            self.delay.on_plain(now, rtt);
+        }
+        let way = self.playout.delay(now, header.published_at());
+        let asked_ahead = self
+            .samples
+            .get(&key)
+            .is_some_and(|sample| sample.asked_ahead);
+        if asked_ahead && first {
+            self.base.on_live_sample(now, way, self.playout.target);
+        } else {
+            self.base.on_packet(now, way);
+        }
+        measured
+    }
+
+    /// Moves the pipeline on: `key` is published, and so is what it refers to.
+    fn note_published(&mut self, now: Instant, key: SampleKey, other: u64) {
+        let (class, sequence) = key;
+        if self.pipeline.newest(class).is_none_or(|n| sequence > n) {
+            self.pipeline.on_arrival(now, class, sequence);
+        }
+        self.on_published(now, class, sequence);
+        match class {
+            SampleClass::Key if !self.source.is_standalone() => {
+                self.on_key_published(now, sequence, other);
+            }
+            SampleClass::Key => {}
+            SampleClass::Delta => {
+                self.on_published(now, SampleClass::Key, other);
+                self.mark_overtaken(now, SampleClass::Key, other..=other);
+            }
+        }
+    }
+
+    /// Key sample `sequence` is published, and `next` is the delta sample after it.
+    fn on_key_published(&mut self, now: Instant, sequence: u64, next: u64) {
+        let before = next.saturating_sub(1);
+        if !self.pipeline.has_started(SampleClass::Delta) {
+            self.pipeline.start(now, SampleClass::Delta, next, before);
+        }
+        if self.start_key == Some(sequence) {
+            self.start_key = None;
+            self.catch_up_from(sequence, next);
+        }
+        self.on_published(now, SampleClass::Delta, before);
+        self.mark_overtaken(now, SampleClass::Delta, before..=before);
+    }
+
+    /// Asks for the delta samples between the key sample playback starts with and the live edge.
+    fn catch_up_from(&mut self, key: u64, next: u64) {
+        let Some(first) = self.pipeline.first(SampleClass::Delta) else {
+            return;
+        };
+        let behind = first.saturating_sub(next);
+        let most = self.config.most_samples as u64 / 2;
+        if behind > most {
+            // Too long a group to catch up with: its successor comes sooner.
+            self.order.skip_to(key.saturating_add(1));
+        } else if behind > 0 {
+            self.pipeline.catch_up(next..first);
+        }
+    }
+
+    /// Takes note that sample `sequence` of `class` is published, by whatever says so.
+    pub(super) fn on_published(&mut self, now: Instant, class: SampleClass, sequence: u64) {
+        match self.pipeline.advance(class, sequence) {
+            Advance::Overtakes(range) if !range.is_empty() => {
+                self.mark_overtaken(now, class, range.start..=range.end - 1);
+            }
+            Advance::Refused => self.counters.refused_jumps += 1,
+            Advance::Overtakes(_) | Advance::Known => {}
+        }
+    }
+
+    fn mark_overtaken(&mut self, now: Instant, class: SampleClass, range: RangeInclusive<u64>) {
+        let look_at = now + self.reordering(now);
+        let range = (class, *range.start())..=(class, *range.end());
+        for (_, sample) in self.samples.range_mut(range) {
+            if sample.complete.is_none() && sample.overtaken_at.is_none() {
+                sample.overtaken_at = Some(now);
+                sample.wake_by(look_at);
+            }
+        }
+    }
+
+    /// A packet was not what it should be: it is asked for again, past all caches.
+    fn on_bad(&mut self, key: SampleKey, kind: SegmentKind, index: u64) {
+        self.counters.drop_verification += 1;
+        let published = self.is_published(key);
+        let Some(sample) = self.samples.get_mut(&key) else {
+            return;
+        };
+        let Some(slot) = sample.slot_mut(kind, index) else {
+            return;
+        };
+        slot.must_be_fresh = true;
+        // Bad packets can come as fast as we ask; a sample that is not out yet gets no more attempts than others.
+        if slot.attempts >= self.config.most_attempts {
+            sample.given_up = true;
+            if published {
+                self.on_given_up(key);
+            }
+            return;
+        }
+        self.queue_repair(key, kind, index);
+    }
+
+    fn finish_if_whole(&mut self, now: Instant, key: SampleKey) {
+        let Some(sample) = self.samples.get_mut(&key) else {
+            return;
+        };
+        let Some((payload, used_parity)) = sample.try_assemble() else {
+            return;
+        };
+        let published_at = sample.lead().map(|lead| lead.header().published_at());
+        let render_at = published_at.map(|at| self.playout.render_at(now, at));
+        let late = render_at.is_some_and(|at| now > at);
+        let asked_again = sample.was_asked_again();
+        self.counters.complete += 1;
+        self.counters.payload_octets += payload.len() as u64;
+        self.counters.recovered_parity += u64::from(used_parity);
+        self.counters.recovered_retransmission += u64::from(asked_again && !used_parity);
+        self.counters.late += u64::from(late && !self.catching_up);
+        self.outstanding -= sample.outstanding();
+        sample.finish(Complete {
+            at: now,
+            late,
+            payload,
+        });
+    }
+
+    /// Drops a sample and whatever is out for it.
+    pub(super) fn remove(&mut self, key: SampleKey) -> Option<Assembly> {
+        let sample = self.samples.remove(&key)?;
+        self.outstanding -= sample.outstanding();
+        self.strays -= sample.strays();
+        self.buffered -= sample.size();
+        Some(sample)
+    }
+
+    fn give_up(&mut self, key: SampleKey) {
+        if let Some(sample) = self.samples.get_mut(&key) {
+            sample.given_up = true;
+        }
+        self.on_given_up(key);
+    }
+}

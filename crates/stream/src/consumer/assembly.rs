@@ -1,0 +1,313 @@
+//! One sample on its way: collects segments, verifies them by the lead, recovers from parity, puts the payload together.
+
+use bytes::{Bytes, BytesMut};
+use namecast_packet::{Data, Nonce};
+use namecast_units::Instant;
+
+use crate::fec;
+use crate::names::{SampleClass, SegmentKind};
+use crate::sample::Lead;
+
+use super::segments::SegmentCounts;
+
+/// An Interest for a segment that was sent and not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// When it was sent last.
+    pub last_at: Instant,
+    /// Nonce of the first transmission, and of the last.
+    pub nonces: [Nonce; 2],
+    /// How often it was sent.
+    pub attempts: u32,
+    /// When it is to be sent again if nothing happens before.
+    pub retry_at: Instant,
+}
+
+/// What is there of a segment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Content {
+    #[default]
+    Missing,
+    /// A packet that nothing vouches for yet.
+    Stray(Data),
+    /// The segment's verified share of the payload, or parity.
+    Here(Bytes),
+}
+
+/// One segment of a sample.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Slot {
+    content: Content,
+    /// The Interest that is out for it.
+    pub asked: Option<Asked>,
+    /// Whether an Interest for it is about to be sent.
+    pub queued: bool,
+    /// Whether caches gave a bad packet, so that only the producer may answer.
+    pub must_be_fresh: bool,
+    /// Transmissions so far; stays when the Interest was answered with a bad packet.
+    pub attempts: u32,
+}
+
+impl Slot {
+    pub(super) const fn is_missing(&self) -> bool {
+        matches!(self.content, Content::Missing)
+    }
+
+    pub(super) const fn is_here(&self) -> bool {
+        matches!(self.content, Content::Here(_))
+    }
+
+    const fn is_stray(&self) -> bool {
+        matches!(self.content, Content::Stray(_))
+    }
+
+    fn shard(&self) -> Option<Bytes> {
+        match &self.content {
+            Content::Here(shard) => Some(shard.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// What became of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Accepted {
+    /// It is verified and kept.
+    Here,
+    /// It is kept until the lead comes.
+    Stray,
+    /// The lead does not vouch for it.
+    Bad,
+    /// It was there already.
+    Again,
+}
+
+/// A sample that is whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Complete {
+    /// When it became so.
+    pub at: Instant,
+    /// Whether that was after its time.
+    pub late: bool,
+    /// The encoded sample.
+    pub payload: Bytes,
+}
+
+/// One sample on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Assembly {
+    pub class: SampleClass,
+    pub sequence: u64,
+    lead: Option<Lead>,
+    data: Vec<Slot>,
+    parity: Vec<Slot>,
+    /// Whether it was asked for before it was known to be published.
+    pub asked_ahead: bool,
+    /// When the verified lead came.
+    pub lead_at: Option<Instant>,
+    /// When the first segment came that nothing vouched for.
+    pub stray_at: Option<Instant>,
+    /// When a later sample came.
+    pub overtaken_at: Option<Instant>,
+    /// Whether the checkpoint before the deadline is behind it.
+    pub checked: bool,
+    /// Whether a segment that it needs was asked for in vain too often.
+    pub given_up: bool,
+    /// When to look at it again; may be too early, never too late.
+    pub wake: Option<Instant>,
+    pub complete: Option<Complete>,
+}
+
+impl Assembly {
+    /// A sample of which `counts` segments are about to be asked for.
+    pub(super) fn new(class: SampleClass, sequence: u64, counts: SegmentCounts) -> Self {
+        Self {
+            class,
+            sequence,
+            lead: None,
+            data: vec![Slot::default(); counts.data.max(1) as usize],
+            parity: vec![Slot::default(); counts.parity as usize],
+            asked_ahead: false,
+            lead_at: None,
+            stray_at: None,
+            overtaken_at: None,
+            checked: false,
+            given_up: false,
+            wake: None,
+            complete: None,
+        }
+    }
+
+    pub(super) const fn lead(&self) -> Option<&Lead> {
+        self.lead.as_ref()
+    }
+
+    fn slots_of(&self, kind: SegmentKind) -> &Vec<Slot> {
+        match kind {
+            SegmentKind::Data => &self.data,
+            SegmentKind::Parity => &self.parity,
+        }
+    }
+
+    pub(super) fn slot_mut(&mut self, kind: SegmentKind, index: u64) -> Option<&mut Slot> {
+        let slots = match kind {
+            SegmentKind::Data => &mut self.data,
+            SegmentKind::Parity => &mut self.parity,
+        };
+        slots.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// All segments, data first.
+    pub(super) fn slots(&self) -> impl Iterator<Item = (SegmentKind, u64, &Slot)> {
+        let data = (0..).zip(&self.data);
+        let parity = (0..).zip(&self.parity);
+        data.map(|(index, slot)| (SegmentKind::Data, index, slot))
+            .chain(parity.map(|(index, slot)| (SegmentKind::Parity, index, slot)))
+    }
+
+    /// Interests out for this sample.
+    pub(super) fn outstanding(&self) -> usize {
+        self.slots()
+            .filter(|(_, _, slot)| slot.asked.is_some())
+            .count()
+    }
+
+    /// Packets kept that nothing vouches for.
+    pub(super) fn strays(&self) -> usize {
+        self.slots().filter(|(_, _, slot)| slot.is_stray()).count()
+    }
+
+    /// Whether a follower came and the lead is neither here nor waiting for a key.
+    pub(super) fn lacks_lead(&self) -> bool {
+        self.lead.is_none() && self.data[0].is_missing()
+    }
+
+    /// Segments here, data and parity.
+    pub(super) fn here(&self) -> usize {
+        self.slots().filter(|(_, _, slot)| slot.is_here()).count()
+    }
+
+    /// Octets of payload that it holds.
+    pub(super) fn size(&self) -> usize {
+        match (&self.complete, &self.lead) {
+            (Some(complete), _) => complete.payload.len(),
+            (None, Some(lead)) => lead.header().payload_size,
+            (None, None) => 0,
+        }
+    }
+
+    /// Brings `wake` forward to `at`.
+    pub(super) fn wake_by(&mut self, at: Instant) {
+        self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
+    }
+
+    /// Keeps the packet of a lead until somebody can judge it.
+    pub(super) fn keep_unjudged_lead(&mut self, data: Data) -> Accepted {
+        if !self.data[0].is_missing() {
+            return Accepted::Again;
+        }
+        self.data[0].content = Content::Stray(data);
+        Accepted::Stray
+    }
+
+    /// The packet kept by [`keep_unjudged_lead`](Self::keep_unjudged_lead).
+    pub(super) fn take_unjudged_lead(&mut self) -> Option<Data> {
+        match core::mem::take(&mut self.data[0].content) {
+            Content::Stray(data) => Some(data),
+            content => {
+                self.data[0].content = content;
+                None
+            }
+        }
+    }
+
+    /// Takes the verified lead. Returns the segments kept before that it does not vouch for; they are missing again.
+    pub(super) fn accept_lead(&mut self, now: Instant, lead: Lead) -> Vec<(SegmentKind, u64)> {
+        self.data.resize(lead.data_count(), Slot::default());
+        self.parity.resize(lead.parity_count(), Slot::default());
+        let mut bad = Vec::new();
+        for kind in [SegmentKind::Data, SegmentKind::Parity] {
+            for index in 0..self.slots_of(kind).len() as u64 {
+                let slot = self
+                    .slot_mut(kind, index)
+                    .expect("index is below the length");
+                let Content::Stray(data) = &slot.content else {
+                    continue;
+                };
+                if lead.vouches_for(kind, index, data) {
+                    slot.content = Content::Here(data.content().unwrap_or_default());
+                } else {
+                    slot.content = Content::Missing;
+                    bad.push((kind, index));
+                }
+            }
+        }
+        self.data[0].content = Content::Here(lead.share().clone());
+        self.lead = Some(lead);
+        self.lead_at = Some(now);
+        bad
+    }
+
+    /// Takes a segment other than the lead.
+    pub(super) fn accept(&mut self, kind: SegmentKind, index: u64, data: Data) -> Accepted {
+        let verified = self
+            .lead
+            .as_ref()
+            .map(|lead| lead.vouches_for(kind, index, &data));
+        let Some(slot) = self.slot_mut(kind, index) else {
+            return Accepted::Bad;
+        };
+        match verified {
+            _ if !slot.is_missing() => Accepted::Again,
+            Some(true) => {
+                slot.content = Content::Here(data.content().unwrap_or_default());
+                Accepted::Here
+            }
+            Some(false) => Accepted::Bad,
+            None => {
+                slot.content = Content::Stray(data);
+                Accepted::Stray
+            }
+        }
+    }
+
+    /// Puts the payload together if enough is here; parity first, before anything is asked for again.
+    ///
+    /// Tells whether parity was needed.
+    pub(super) fn try_assemble(&self) -> Option<(Bytes, bool)> {
+        let lead = self.lead.as_ref()?;
+        if self.complete.is_some() || self.here() < self.data.len() {
+            return None;
+        }
+        if let [only] = self.data.as_slice() {
+            return Some((only.shard()?, false));
+        }
+        let data: Vec<_> = self.data.iter().map(Slot::shard).collect();
+        let needs_parity = data.iter().any(Option::is_none);
+        let shards = if needs_parity {
+            let parity: Vec<_> = self.parity.iter().map(Slot::shard).collect();
+            fec::recover(&data, &parity, lead.shard_size()).ok()?
+        } else {
+            data.into_iter().flatten().collect()
+        };
+        let mut payload = BytesMut::with_capacity(lead.header().payload_size);
+        shards
+            .iter()
+            .for_each(|shard| payload.extend_from_slice(shard));
+        Some((payload.freeze(), needs_parity))
+    }
+
+    /// Whether a segment that is here was asked for more than once.
+    pub(super) fn was_asked_again(&self) -> bool {
+        self.slots()
+            .any(|(_, _, slot)| slot.is_here() && slot.attempts > 1)
+    }
+
+    /// Keeps the payload, and nothing else of the segments.
+    pub(super) fn finish(&mut self, complete: Complete) {
+        self.data = vec![Slot::default()];
+        self.parity = Vec::new();
+        self.complete = Some(complete);
+        self.wake = None;
+    }
+}

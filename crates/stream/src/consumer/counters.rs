@@ -1,0 +1,50 @@
+//! What a consumer counts. All run from its start.
+
+/// Counters of one consumer, each dropped packet under the one reason for which it was dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Interests that left.
+    pub interests_sent: u64,
+    /// Of those, sent again.
+    pub interests_retransmitted: u64,
+    /// Interests whose timer ran out.
+    pub interests_timed_out: u64,
+    /// Interests that came back.
+    pub interests_nacked: u64,
+    /// Octets of Data, everything counted.
+    pub wire_octets: u64,
+    /// Octets of complete samples.
+    pub payload_octets: u64,
+    /// Samples of which a verified lead came.
+    pub leads: u64,
+    /// Of those, ones that were not produced in answer to an Interest of ours.
+    pub leads_for_others: u64,
+    /// Complete samples.
+    pub complete: u64,
+    /// Of those, ones that were complete only after their time; not counted while catching up.
+    pub late: u64,
+    /// Samples handed out.
+    pub handed_out: u64,
+    /// Samples given up, or passed over because one that they need was.
+    pub lost: u64,
+    /// Times that playback went on at a later key sample.
+    pub skips: u64,
+    /// Samples completed with parity.
+    pub recovered_parity: u64,
+    /// Samples completed by asking again, without parity.
+    pub recovered_retransmission: u64,
+    /// Dropped: a lead whose signature is wrong, or a segment that its lead does not vouch for.
+    pub drop_verification: u64,
+    /// Dropped: a lead that is signed and still makes no sense.
+    pub drop_malformed: u64,
+    /// Dropped: not asked for, or no longer needed.
+    pub drop_unwanted: u64,
+    /// Dropped: came before its lead, and too many such segments were kept already.
+    pub drop_strays: u64,
+    /// Dropped: a sample of a group whose key sample was passed over.
+    pub drop_undecodable: u64,
+    /// Sequence numbers that jumped further than bounds allow, and were not followed.
+    pub refused_jumps: u64,
+    /// Samples given up after the last attempt.
+    pub given_up: u64,
+}

@@ -1,0 +1,307 @@
+//! Which samples to ask for, before they exist.
+
+use core::ops::Range;
+use core::time::Duration;
+
+use namecast_units::Instant;
+
+use crate::names::SampleClass;
+
+/// Samples to have asked for beyond the newest one seen, so that each Interest is at the producer when its sample is
+/// published: λ_d (RTSD Eq. 1), with a margin of time.
+///
+/// ```text
+/// λ = ⌈(DRD + margin) / T⌉
+/// ```
+///
+/// | paper | here      | meaning                                       |
+/// |-------|-----------|-----------------------------------------------|
+/// | DRD   | `delay`   | time from Interest to Data that exists        |
+/// | T     | `period`  | time from one sample of this class to the next |
+///
+/// Differs from the paper: the margin of one sample period covers jitter, and the loss of one lead, since the pipeline
+/// moves on only when a lead arrives. With T of a key interval it usually vanishes in the rounding.
+pub fn demand(delay: Duration, margin: Duration, period: Duration) -> u64 {
+    let nanos = (delay + margin).as_nanos();
+    let demand = nanos.div_ceil(period.as_nanos().max(1));
+    u64::try_from(demand).unwrap_or(u64::MAX).max(1)
+}
+
+/// One of a rung's two sequences.
+#[derive(Clone, Debug)]
+struct Sequence {
+    /// Time from one sample to the next.
+    period: Duration,
+    /// Where the consumer started; `None` until a sequence number is known.
+    first: Option<u64>,
+    /// Next sample to ask for.
+    next: u64,
+    /// Newest sample known to be published; the one before `first` if none is.
+    newest: u64,
+    /// A sample, and when its lead arrived: others are expected at multiples of the period from it.
+    anchor: (u64, Instant),
+}
+
+/// What became of the news that a sample is published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Advance {
+    /// These samples were overtaken by it.
+    Overtakes(Range<u64>),
+    /// It was known.
+    Known,
+    /// It lies too far ahead to be believed.
+    Refused,
+}
+
+/// The pipeline of one rung: both sequences, and samples to catch up on.
+#[derive(Clone, Debug)]
+pub struct Pipeline {
+    sample_period: Duration,
+    sequences: [Sequence; 2],
+    /// Delta samples of the group that playback starts in, published before we came.
+    backlog: Range<u64>,
+    most_lead: u64,
+    most_jump: u64,
+}
+
+impl Pipeline {
+    /// A pipeline for samples every `sample_period`, of which every `key_interval`-th is a key sample.
+    pub fn new(sample_period: Duration, key_interval: u32, most_lead: u64, most_jump: u64) -> Self {
+        let interval = key_interval.max(1);
+        let sequence = |period| Sequence {
+            period,
+            first: None,
+            next: 0,
+            newest: 0,
+            anchor: (0, Instant::ZERO),
+        };
+        // Delta samples keep the sample period: one that is expected too early is better than one too late.
+        Self {
+            sample_period,
+            sequences: [sequence(sample_period * interval), sequence(sample_period)],
+            backlog: 0..0,
+            most_lead,
+            most_jump,
+        }
+    }
+
+    /// Starts the sequence of `class` at `first`, of which `newest` is published (`first − 1`: none is).
+    pub fn start(&mut self, now: Instant, class: SampleClass, first: u64, newest: u64) {
+        let sequence = &mut self.sequences[class.index()];
+        sequence.first = Some(first);
+        sequence.next = first;
+        sequence.newest = newest;
+        sequence.anchor = (newest, now);
+    }
+
+    /// Whether the sequence of `class` has started.
+    pub const fn has_started(&self, class: SampleClass) -> bool {
+        self.sequences[class.index()].first.is_some()
+    }
+
+    /// Where the sequence of `class` was started.
+    pub const fn first(&self, class: SampleClass) -> Option<u64> {
+        self.sequences[class.index()].first
+    }
+
+    /// The first sample of `class` that was never asked for.
+    pub fn next_to_ask(&self, class: SampleClass) -> Option<u64> {
+        let sequence = &self.sequences[class.index()];
+        sequence.first.map(|_| sequence.next)
+    }
+
+    /// Newest sample of `class` known to be published.
+    pub fn newest(&self, class: SampleClass) -> Option<u64> {
+        let sequence = &self.sequences[class.index()];
+        sequence.first.map(|_| sequence.newest)
+    }
+
+    /// Samples known to be published since the start, both classes.
+    pub fn published(&self) -> u64 {
+        self.sequences
+            .iter()
+            .filter_map(|sequence| {
+                Some(
+                    sequence
+                        .newest
+                        .saturating_add(1)
+                        .saturating_sub(sequence.first?),
+                )
+            })
+            .sum()
+    }
+
+    /// λ of `class` while Data takes `delay`.
+    pub fn lead(&self, class: SampleClass, delay: Duration) -> u64 {
+        let period = self.sequences[class.index()].period;
+        demand(delay, self.sample_period, period).min(self.most_lead)
+    }
+
+    /// Puts delta samples `range`, published before the start, before all others.
+    pub const fn catch_up(&mut self, range: Range<u64>) {
+        self.backlog = range;
+    }
+
+    /// The next sample of `class` that should be asked for, if there is one within λ of the newest.
+    pub fn next(&mut self, class: SampleClass, delay: Duration) -> Option<u64> {
+        if class == SampleClass::Delta
+            && let Some(sequence) = self.backlog.next()
+        {
+            return Some(sequence);
+        }
+        let lead = self.lead(class, delay);
+        let sequence = &mut self.sequences[class.index()];
+        sequence.first?;
+        if sequence.next > sequence.newest.saturating_add(lead) {
+            return None;
+        }
+        sequence.next = sequence.next.checked_add(1)?;
+        Some(sequence.next - 1)
+    }
+
+    /// Passes over samples of `class` before `from`.
+    pub fn skip_to(&mut self, class: SampleClass, from: u64) {
+        let sequence = &mut self.sequences[class.index()];
+        sequence.next = sequence.next.max(from);
+        if class == SampleClass::Delta {
+            self.backlog.start = self.backlog.start.max(from).min(self.backlog.end);
+        }
+    }
+
+    /// Takes note that sample `number` of `class` is published.
+    pub fn advance(&mut self, class: SampleClass, number: u64) -> Advance {
+        let most_jump = self.most_jump;
+        let sequence = &mut self.sequences[class.index()];
+        if sequence.first.is_none() || number <= sequence.newest {
+            return Advance::Known;
+        }
+        if number - sequence.newest > most_jump {
+            return Advance::Refused;
+        }
+        let before = core::mem::replace(&mut sequence.newest, number);
+        // The newest one before was overtaken as well.
+        Advance::Overtakes(before..number)
+    }
+
+    /// Takes note that the lead of sample `number` of `class` arrived without detour.
+    pub fn on_arrival(&mut self, now: Instant, class: SampleClass, number: u64) {
+        let sequence = &mut self.sequences[class.index()];
+        if number >= sequence.anchor.0 {
+            sequence.anchor = (number, now);
+        }
+    }
+
+    /// When sample `number` of `class` should arrive; in the past if it is published.
+    pub fn expected_at(&self, class: SampleClass, number: u64) -> Instant {
+        let sequence = &self.sequences[class.index()];
+        let (anchor, arrived_at) = sequence.anchor;
+        let ahead = number.saturating_sub(anchor).min(self.most_jump);
+        let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
+        arrived_at + sequence.period.saturating_mul(ahead)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + ms(millis)
+    }
+
+    fn pipeline() -> Pipeline {
+        Pipeline::new(ms(40), 25, 64, 1_000)
+    }
+
+    /// RTSD's example: 105 ms at 33.3 ms a sample is ⌈3.15⌉ = 4; with our margin of one sample, ⌈4.15⌉ = 5. Keys every
+    /// second: ⌈(105 + 33.3) / 1000⌉ = 1.
+    #[test]
+    fn demand_is_that_of_equation_1_with_a_margin() {
+        let period = Duration::from_nanos(33_333_333);
+        assert_eq!(demand(ms(105), Duration::ZERO, period), 4);
+        assert_eq!(demand(ms(105), period, period), 5);
+        assert_eq!(demand(ms(105), period, ms(1_000)), 1);
+        assert_eq!(demand(ms(980), period, ms(1_000)), 2);
+        // 100 ms at 25 fps: 2.5 periods; a whole number of periods needs no more.
+        assert_eq!(demand(ms(100), Duration::ZERO, ms(40)), 3);
+        assert_eq!(demand(ms(120), Duration::ZERO, ms(40)), 3);
+        assert_eq!(demand(Duration::ZERO, Duration::ZERO, ms(40)), 1);
+        assert_eq!(demand(ms(1), ms(1), Duration::ZERO), 2_000_000);
+    }
+
+    /// DRD 60 ms, period 40 ms, margin one period: λ = ⌈100/40⌉ = 3.
+    #[test]
+    fn samples_are_asked_for_up_to_lambda_ahead() {
+        let mut pipeline = pipeline();
+        assert_eq!(pipeline.next(SampleClass::Delta, ms(60)), None);
+        pipeline.start(at(0), SampleClass::Delta, 11, 10);
+        let ask = |pipeline: &mut Pipeline| {
+            core::iter::from_fn(|| pipeline.next(SampleClass::Delta, ms(60))).collect::<Vec<_>>()
+        };
+        assert_eq!(ask(&mut pipeline), [11, 12, 13]);
+        assert_eq!(
+            pipeline.advance(SampleClass::Delta, 11),
+            Advance::Overtakes(10..11)
+        );
+        assert_eq!(ask(&mut pipeline), [14]);
+        assert_eq!(pipeline.advance(SampleClass::Delta, 11), Advance::Known);
+        assert_eq!(
+            pipeline.advance(SampleClass::Delta, 14),
+            Advance::Overtakes(11..14)
+        );
+        assert_eq!(ask(&mut pipeline), [15, 16, 17]);
+        assert_eq!(pipeline.published(), 4);
+    }
+
+    #[test]
+    fn the_backlog_comes_first_and_is_cut_by_a_skip() {
+        let mut pipeline = pipeline();
+        pipeline.start(at(0), SampleClass::Delta, 11, 10);
+        pipeline.catch_up(5..11);
+        assert_eq!(pipeline.next(SampleClass::Delta, ms(1)), Some(5));
+        pipeline.skip_to(SampleClass::Delta, 9);
+        assert_eq!(pipeline.next(SampleClass::Delta, ms(1)), Some(9));
+        pipeline.skip_to(SampleClass::Delta, 12);
+        assert_eq!(pipeline.next(SampleClass::Delta, ms(1)), Some(12));
+    }
+
+    #[test]
+    fn a_jump_is_followed_up_to_the_bound() {
+        let mut pipeline = pipeline();
+        pipeline.start(at(0), SampleClass::Key, 5, 5);
+        assert_eq!(pipeline.advance(SampleClass::Key, 1_006), Advance::Refused);
+        assert_eq!(pipeline.newest(SampleClass::Key), Some(5));
+        assert_eq!(
+            pipeline.advance(SampleClass::Key, 1_005),
+            Advance::Overtakes(5..1_005)
+        );
+        assert_eq!(
+            pipeline.advance(SampleClass::Key, u64::MAX),
+            Advance::Refused
+        );
+    }
+
+    /// Keys every 25 · 40 ms = 1 s.
+    #[test]
+    fn samples_are_expected_at_multiples_of_their_period() {
+        let mut pipeline = pipeline();
+        pipeline.start(at(0), SampleClass::Key, 5, 5);
+        pipeline.on_arrival(at(200), SampleClass::Key, 6);
+        pipeline.on_arrival(at(900), SampleClass::Key, 5);
+        assert_eq!(pipeline.expected_at(SampleClass::Key, 8), at(2_200));
+        assert_eq!(pipeline.expected_at(SampleClass::Key, 4), at(200));
+    }
+
+    #[test]
+    fn lambda_is_bounded() {
+        let pipeline = pipeline();
+        assert_eq!(
+            pipeline.lead(SampleClass::Delta, Duration::from_secs(9)),
+            64
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! When to show a sample: one clock for all streams of a publisher.
+//!
+//! ```text
+//!   captured     published                arrives (at best)               shown
+//!      ├──────────────┼───────── base ───────────┼────────── target ────────┤
+//! ```
+//!
+//! *base* is the least (arrival − PublishedAt) of the last seconds: the shortest way through the network plus whatever
+//! the two clocks differ by, which therefore cancels. A changed target takes effect on every sample not yet handed out.
+
+use core::time::Duration;
+
+use namecast_units::{Instant, Timestamp};
+
+use super::window::WindowedMinimum;
+
+/// Maps publication times to times of showing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Playout {
+    /// Wall clock here at [`Instant::ZERO`].
+    pub wall_at_zero: Timestamp,
+    /// Least time from publication to arrival, in microseconds, clocks' difference included; `None`: not known yet.
+    pub base: Option<i64>,
+    /// Time from the earliest possible arrival to showing.
+    pub target: Duration,
+}
+
+impl Playout {
+    /// Microseconds from `published_at`, by the publisher's clock, to `now`, by ours.
+    pub fn delay(&self, now: Instant, published_at: Timestamp) -> i64 {
+        let elapsed = i64::try_from(now.as_nanos() / 1_000).unwrap_or(i64::MAX);
+        self.wall_at_zero
+            .micros_since(published_at)
+            .saturating_add(elapsed)
+    }
+
+    /// When to show what was published at `published_at`. Without a base, `now` is taken for the earliest arrival.
+    pub fn render_at(&self, now: Instant, published_at: Timestamp) -> Instant {
+        let base = self.base.unwrap_or_else(|| self.delay(now, published_at));
+        let since_zero = published_at
+            .micros_since(self.wall_at_zero)
+            .saturating_add(base);
+        let since_zero = u64::try_from(since_zero).unwrap_or(0);
+        Instant::ZERO + Duration::from_micros(since_zero) + self.target
+    }
+}
+
+/// Every sample later than the target for so long means that the way has become longer, not that packets are late.
+const LONGER_WAY: Duration = Duration::from_millis(500);
+/// Fewer late samples than this prove nothing.
+const LONGER_WAY_SAMPLES: u32 = 3;
+const BUCKET: Duration = Duration::from_millis(250);
+/// Window of the minimum: 10 s of buckets. Clocks that drift apart by 100 ppm move by 1 ms in it.
+const BUCKETS: u64 = 40;
+
+/// Estimates the base of one stream.
+#[derive(Clone, Debug)]
+pub struct BaseDelay {
+    least: WindowedMinimum<i64>,
+    /// Since when every live sample came later than its time, and how many did.
+    late: Option<(Instant, u32)>,
+}
+
+impl Default for BaseDelay {
+    fn default() -> Self {
+        Self {
+            least: WindowedMinimum::new(BUCKET, BUCKETS),
+            late: None,
+        }
+    }
+}
+
+impl BaseDelay {
+    /// Takes the delay of any packet that states when it was published or served: an upper bound of the base.
+    pub fn on_packet(&mut self, now: Instant, delay: i64) {
+        self.least.push(now, delay);
+    }
+
+    /// Takes the delay of a sample whose Interest was waiting for it, so that nothing but the way delayed it.
+    ///
+    /// Once all such samples have been later than `target` for half a second, older minima are forgotten.
+    pub fn on_live_sample(&mut self, now: Instant, delay: i64, target: Duration) {
+        let target = i64::try_from(target.as_micros()).unwrap_or(i64::MAX);
+        let in_time = self
+            .least
+            .minimum(now)
+            .is_none_or(|base| delay <= base.saturating_add(target));
+        self.on_packet(now, delay);
+        if in_time {
+            self.late = None;
+            return;
+        }
+        let (since, count) = self.late.unwrap_or((now, 0));
+        self.late = Some((since, count + 1));
+        if now.since(since) >= LONGER_WAY && count + 1 >= LONGER_WAY_SAMPLES {
+            self.least.forget_all_but(2);
+            self.late = None;
+        }
+    }
+
+    /// The base, in microseconds; `None` before the first packet.
+    pub fn estimate(&self, now: Instant) -> Option<i64> {
+        self.least.minimum(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WALL: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + ms(millis)
+    }
+
+    /// Published at 1.000 s, 30 ms on the way, target 100 ms: shown at 1.130 s.
+    #[test]
+    fn shown_at_publication_plus_base_plus_target() {
+        let mut playout = Playout {
+            wall_at_zero: WALL,
+            base: None,
+            target: ms(100),
+        };
+        let published = WALL + ms(1_000);
+        assert_eq!(playout.delay(at(1_030), published), 30_000);
+        playout.base = Some(30_000);
+        assert_eq!(playout.render_at(at(0), published), at(1_130));
+        playout.target = ms(500);
+        assert_eq!(playout.render_at(at(0), published), at(1_530));
+    }
+
+    /// The publisher's clock is an hour ahead: the delay is 30 ms − 1 h, and the result the same.
+    #[test]
+    fn a_wrong_clock_cancels() {
+        let hour = Duration::from_secs(3_600);
+        let mut playout = Playout {
+            wall_at_zero: WALL,
+            base: None,
+            target: ms(100),
+        };
+        let published = WALL + hour + ms(1_000);
+        let delay = playout.delay(at(1_030), published);
+        assert_eq!(delay, 30_000 - 3_600_000_000);
+        playout.base = Some(delay);
+        assert_eq!(playout.render_at(at(1_030), published), at(1_130));
+        let absurd = Timestamp::from_micros(u64::MAX);
+        let _ = playout.render_at(at(1), absurd);
+        let _ = playout.delay(at(1), absurd);
+    }
+
+    #[test]
+    fn the_base_is_the_least_delay_of_ten_seconds() {
+        let mut base = BaseDelay::default();
+        assert_eq!(base.estimate(at(0)), None);
+        base.on_packet(at(0), 900_000);
+        base.on_live_sample(at(10), 30_000, ms(100));
+        base.on_live_sample(at(5_000), 45_000, ms(100));
+        assert_eq!(base.estimate(at(9_999)), Some(30_000));
+        assert_eq!(base.estimate(at(10_250)), Some(45_000));
+    }
+
+    /// The way grows from 30 to 300 ms: after half a second of late samples the base follows, not after ten.
+    #[test]
+    fn a_longer_way_is_followed_after_half_a_second() {
+        let mut base = BaseDelay::default();
+        (0..50).for_each(|step| base.on_live_sample(at(step * 20), 30_000, ms(100)));
+        for step in 50..75 {
+            base.on_live_sample(at(step * 20), 300_000, ms(100));
+            assert_eq!(base.estimate(at(step * 20)), Some(30_000));
+        }
+        (75..85).for_each(|step| base.on_live_sample(at(step * 20), 300_000, ms(100)));
+        assert_eq!(base.estimate(at(1_700)), Some(300_000));
+    }
+
+    #[test]
+    fn some_late_samples_do_not_move_the_base() {
+        let mut base = BaseDelay::default();
+        for step in 0..200 {
+            let delay = if step % 5 == 0 { 40_000 } else { 300_000 };
+            base.on_live_sample(at(step * 20), delay, ms(100));
+        }
+        assert_eq!(base.estimate(at(4_000)), Some(40_000));
+    }
+}

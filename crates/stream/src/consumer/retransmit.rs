@@ -1,0 +1,130 @@
+//! Which segments of a sample to ask for again, and when.
+//!
+//! A segment counts as lost once
+//! - later samples came, or followers of a lead that did not, although its answer could have been here by then
+//!   (reordering is given a moment);
+//! - or the checkpoint, γ·DRD before the deadline, is reached (RTSD §3.4);
+//! - or its timer ran out.
+//!
+//! Parity is counted first: only what neither the segments here nor those still on their way can replace is asked for.
+
+use core::time::Duration;
+
+use namecast_units::Instant;
+
+use crate::names::SegmentKind;
+
+use super::assembly::{Asked, Assembly};
+
+/// What the decision rests on besides the sample itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Situation {
+    /// Time now.
+    pub now: Instant,
+    /// Data that exists takes this long.
+    pub delay: Duration,
+    /// And at least this long.
+    pub least_delay: Duration,
+    /// Packets may overtake each other by this much.
+    pub reordering: Duration,
+    /// The sample's checkpoint.
+    pub checkpoint: Instant,
+    /// The sample is known to be published.
+    pub published: bool,
+    /// Transmissions of one Interest, at most.
+    pub most_attempts: u32,
+}
+
+/// What to do about one sample.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Repair {
+    /// Segments to ask for again.
+    pub again: Vec<(SegmentKind, u64)>,
+    /// Of the Interests found lost, those whose timer ran out. Also of ones that need not be repeated.
+    pub timed_out: Vec<(SegmentKind, u64)>,
+    /// A segment that is needed was asked for too often.
+    pub give_up: bool,
+}
+
+impl Situation {
+    /// Since when there has been evidence that the lead, or any segment, should be here.
+    fn evidence(&self, assembly: &Assembly, is_lead: bool) -> Option<Instant> {
+        let stray_at = assembly.stray_at.filter(|_| is_lead);
+        let first = [assembly.overtaken_at, stray_at]
+            .into_iter()
+            .flatten()
+            .min()?;
+        Some(first + self.reordering)
+    }
+
+    /// Whether the Interest for a segment that is missing has been in vain.
+    fn is_lost(&self, assembly: &Assembly, asked: &Asked, is_lead: bool) -> bool {
+        let should_be_here = |by: Instant| by <= self.now && asked.last_at + self.least_delay <= by;
+        let checkpoint = !assembly.checked
+            && self.checkpoint <= self.now
+            && asked.last_at + self.delay <= self.now;
+        asked.retry_at <= self.now
+            || checkpoint
+            || self.evidence(assembly, is_lead).is_some_and(should_be_here)
+    }
+
+    /// Decides about `assembly`.
+    pub(super) fn repair(&self, assembly: &Assembly) -> Repair {
+        let mut repair = Repair::default();
+        let mut lost = Vec::new();
+        let mut on_the_way = 0;
+        let has_lead = assembly.lead().is_some();
+        for (kind, index, slot) in assembly.slots() {
+            if !slot.is_missing() {
+                continue;
+            }
+            let is_lead = kind == SegmentKind::Data && index == 0;
+            let timer = slot.asked.is_some_and(|asked| asked.retry_at <= self.now);
+            if timer {
+                repair.timed_out.push((kind, index));
+            }
+            let asked = slot.asked.filter(|_| !slot.queued);
+            match asked.map(|asked| self.is_lost(assembly, &asked, is_lead)) {
+                // Without the lead nobody knows what is needed: others wait for their own timer.
+                Some(true) if has_lead || is_lead || timer => {
+                    lost.push((kind, index, slot.attempts));
+                }
+                Some(true) => {}
+                Some(false) => on_the_way += 1,
+                None => on_the_way += usize::from(slot.queued),
+            }
+        }
+        let needed = match assembly.lead() {
+            Some(lead) => lead
+                .data_count()
+                .saturating_sub(assembly.here() + on_the_way),
+            None => lost.len(),
+        };
+        lost.truncate(needed);
+        for (kind, index, attempts) in lost {
+            if self.published && attempts >= self.most_attempts {
+                repair.give_up = true;
+            } else {
+                repair.again.push((kind, index));
+            }
+        }
+        repair
+    }
+
+    /// When to decide again if nothing happens before.
+    pub(super) fn next_look(&self, assembly: &Assembly) -> Option<Instant> {
+        let mut times = Vec::with_capacity(4);
+        if self.checkpoint > self.now && !assembly.checked {
+            times.push(self.checkpoint);
+        }
+        for is_lead in [true, false] {
+            times.extend(self.evidence(assembly, is_lead));
+        }
+        times.retain(|&at| at > self.now);
+        let timers = assembly
+            .slots()
+            .filter(|(_, _, slot)| slot.is_missing())
+            .filter_map(|(_, _, slot)| Some(slot.asked?.retry_at));
+        times.into_iter().chain(timers).min()
+    }
+}

@@ -1,0 +1,139 @@
+//! What goes into a consumer and what comes out.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use namecast_packet::{Interest, Verifier};
+use namecast_units::{Bitrate, Instant};
+
+use crate::catalogue::{Rung, SampleRate, StreamInfo};
+use crate::names::{RungNames, StreamNames};
+use crate::sample::SampleHeader;
+
+use super::segments::{SegmentCounts, SegmentEstimators};
+
+/// A verifier that several consumers share.
+pub type SharedVerifier = Arc<dyn Verifier + Send + Sync>;
+
+/// The rung to pull, as the catalogue describes it.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Names in the rung.
+    pub names: RungNames,
+    /// Samples per second.
+    pub rate: SampleRate,
+    /// Samples from one key sample to the next; 1: all are key samples.
+    pub key_interval: u32,
+    /// Bitrate of the encoded samples.
+    pub bitrate: Bitrate,
+    /// Octets of Content that segments aim at.
+    pub segment_size: u32,
+    /// Parity segments per hundred data segments.
+    pub parity_percent: u32,
+}
+
+/// How much larger than the average sample key samples are taken to be before one was seen.
+const KEY_FACTOR: u64 = 4;
+
+impl Source {
+    /// Rung `rung` of `stream`, published under the root of `names`.
+    pub fn new(names: &StreamNames, stream: &StreamInfo, rung: &Rung) -> Self {
+        Self {
+            names: names.rung(&stream.name, &rung.name),
+            rate: rung.rate,
+            key_interval: rung.key_interval,
+            bitrate: rung.bitrate,
+            segment_size: stream.segment_size,
+            parity_percent: stream.parity_percent,
+        }
+    }
+
+    /// Whether all samples are key samples.
+    pub const fn is_standalone(&self) -> bool {
+        self.key_interval <= 1
+    }
+
+    /// Estimators that start from what bitrate and segment size say, no answer above `most`.
+    pub(super) fn estimators(&self, most: u32) -> SegmentEstimators {
+        let mean = (self.bitrate * self.rate.period()).as_bytes();
+        let count = |octets: u64| {
+            let data = octets.div_ceil(u64::from(self.segment_size.max(1))).max(1);
+            let data = u32::try_from(data).unwrap_or(most).min(most);
+            let parity = match data {
+                1 => 0,
+                _ => data.saturating_mul(self.parity_percent).div_ceil(100),
+            };
+            SegmentCounts { data, parity }
+        };
+        let key = if self.is_standalone() { 1 } else { KEY_FACTOR };
+        SegmentEstimators::new(count(mean.saturating_mul(key)), count(mean), most)
+    }
+}
+
+/// Where to start in a stream that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartAt {
+    /// With the newest key sample, catching up on the samples after it.
+    NewestKey,
+    /// With the key sample after it, which does not exist yet.
+    NextKey,
+}
+
+/// How what a publisher says of its newest samples fits what a consumer knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineUp {
+    /// It does; so much playing time was published and never asked for.
+    Missed(Duration),
+    /// It does not: the publisher counts otherwise now.
+    OutOfLine,
+}
+
+/// Something a consumer wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// An Interest to send.
+    Interest(Interest),
+    /// The next sample, in decoding order.
+    Sample(Sample),
+    /// The next sample, a key sample, does not follow the last one.
+    Discontinuity,
+}
+
+/// A complete and verified sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Whether it decodes by itself.
+    pub key: bool,
+    /// The encoded sample.
+    pub payload: Bytes,
+    /// What its lead says.
+    pub header: SampleHeader,
+    /// When the lead arrived.
+    pub lead_at: Instant,
+    /// When it was complete.
+    pub complete_at: Instant,
+    /// When to show it.
+    pub render_at: Instant,
+    /// Whether it was complete only after its time.
+    pub late: bool,
+    /// Whether it is only needed to catch up with the live edge after a start.
+    pub catching_up: bool,
+}
+
+/// Sizes of a consumer's tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Samples asked for and not handed out.
+    pub samples: usize,
+    /// Of those, complete ones.
+    pub complete: usize,
+    /// Octets of payload in them.
+    pub buffered: usize,
+    /// Interests outstanding.
+    pub outstanding: usize,
+    /// Interests about to be sent.
+    pub queued: usize,
+    /// Segments kept that nothing vouches for yet.
+    pub strays: usize,
+}

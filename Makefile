@@ -17,7 +17,9 @@ demo: build ## Build everything, start a node with live test video, print the pa
 
 build: ## Build the page and the optimised binary
 	@scripts/install.sh demo
+	@echo "[build] the page: its core as WebAssembly, and the bundle"
 	@cargo xtask web
+	@echo "[build] the optimised binary"
 	@cargo build --locked --release --package namecast-cli
 
 test: ## Everything that decides: format, lint, unit, scenario, page, browser

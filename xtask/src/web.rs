@@ -78,14 +78,7 @@ pub(crate) fn build_core(root: &Path) -> Result<()> {
     let target_directory = target_directory(root).join("wasm");
     let build = toolchain
         .cargo()
-        .args([
-            "build",
-            "--quiet",
-            "--locked",
-            "--package",
-            "namecast-web",
-            "--lib",
-        ])
+        .args(["build", "--locked", "--package", "namecast-web", "--lib"])
         .args(["--profile", "wasm", "--target", TARGET, "--target-dir"])
         .arg(&target_directory)
         .args(toolchain.extra_arguments())
@@ -104,6 +97,7 @@ pub(crate) fn build_core(root: &Path) -> Result<()> {
     if stamp.is_current() && output.join("namecast_web_bg.wasm").exists() {
         return Ok(());
     }
+    eprintln!("[build] the core's JavaScript module");
     let bindgen = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args([
             "run",
@@ -142,6 +136,7 @@ pub(crate) fn build_page(root: &Path) -> Result<()> {
     if stamp.is_current() && web.join("dist/index.html").exists() {
         return Ok(());
     }
+    eprintln!("[build] the page's bundle");
     let bundle = Command::new("npm")
         .args(["run", "--silent", "build"])
         .current_dir(&web)

@@ -129,6 +129,8 @@ mod tests {
         assert!(fragment(&carrying(250), 0, FRAGMENT_OVERHEAD, 400).is_none());
         let mut packet = carrying(250);
         packet.pit_token = Some(Bytes::from_static(&[9; 32]));
-        assert!(fragment(&packet, 0, 64, 400).is_none());
+        // Fields of 36 octets beside an overhead of 26.
+        assert!(fragment(&packet, 0, 62, 400).is_none());
+        assert!(fragment(&packet, 0, 63, 400).is_some());
     }
 }

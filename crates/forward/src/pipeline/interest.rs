@@ -72,13 +72,17 @@ impl Forwarder {
         interest.with_nonce(Nonce(nonce))
     }
 
-    /// Whether the Interest's Nonce is in the entry already. The same Nonce from the same neighbour is no loop on a link
-    /// where nobody else could have sent it.
+    /// Whether the Interest's Nonce is in the entry already. The same Nonce from the same neighbour is a retransmission,
+    /// not a loop, on a link where nobody else can have sent it.
     fn is_loop(&self, entry: Option<EntryId>, arrival: &Arrival<'_>) -> bool {
+        let Some(id) = entry else { return false };
+        let entry = self.pit.get(id);
         let face = self.faces.get(&arrival.face);
-        let is_point_to_point = face.is_some_and(Face::is_point_to_point);
-        let except = is_point_to_point.then_some(arrival.face);
-        entry.is_some_and(|id| self.pit.get(id).has_nonce(arrival.nonce, except))
+        let is_repeat = face.is_some_and(Face::is_point_to_point)
+            && entry
+                .in_record(arrival.face)
+                .is_some_and(|record| record.nonce == arrival.nonce);
+        !is_repeat && entry.has_nonce(arrival.nonce)
     }
 
     fn answer_from_content_store(&mut self, arrival: &Arrival<'_>) -> bool {

@@ -1,1 +1,241 @@
+use super::*;
+use crate::table::NameHasher;
+use namecast_packet::signature::NullSigner;
+use namecast_packet::{Component, Nonce};
+use namecast_units::Random;
 
+const MAX_COMPONENTS: usize = 16;
+const VERSIONS: usize = 3;
+
+struct Tester {
+    store: ContentStore,
+    hasher: NameHasher,
+}
+
+impl Tester {
+    fn new(capacity: ByteSize) -> Self {
+        Self {
+            store: ContentStore::new(capacity, VERSIONS),
+            hasher: NameHasher::new(5),
+        }
+    }
+
+    fn insert(&mut self, now: Instant, data: &Data) {
+        let hashes = self.hasher.hashes(data.name(), MAX_COMPONENTS).unwrap();
+        self.store.insert(now, data, &hashes);
+    }
+
+    fn find(&mut self, now: Instant, interest: &Interest) -> Option<Bytes> {
+        let hashes = self.hasher.hashes(interest.name(), MAX_COMPONENTS).unwrap();
+        self.store.find(now, interest, &hashes)
+    }
+}
+
+/// All cached packets, least recently used first, searched from end to end.
+#[derive(Default)]
+struct Twin(Vec<(Data, Option<Instant>)>);
+
+impl Twin {
+    fn insert(&mut self, now: Instant, data: &Data, capacity: ByteSize) {
+        let fresh_until = (!data.freshness().is_zero()).then(|| now + data.freshness());
+        let same_name = |(other, _): &(Data, _)| other.name() == data.name();
+        if let Some(at) = self.0.iter().position(|(other, _)| other == data) {
+            let (_, before) = self.0.remove(at);
+            self.0.push((data.clone(), fresh_until.or(before)));
+            return;
+        }
+        if self.0.iter().filter(|&entry| same_name(entry)).count() == VERSIONS {
+            let oldest = self.0.iter().position(same_name).unwrap();
+            self.0.remove(oldest);
+        }
+        self.0.push((data.clone(), fresh_until));
+        while self.used() > capacity {
+            self.0.remove(0);
+        }
+    }
+
+    fn find(&mut self, now: Instant, interest: &Interest) -> Option<Bytes> {
+        let is_match = |(data, fresh_until): &(Data, Option<Instant>)| {
+            interest.matches(data)
+                && (!interest.must_be_fresh() || fresh_until.is_some_and(|until| now <= until))
+        };
+        let (at, _) = self
+            .0
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| is_match(entry))
+            .min_by_key(|(_, (data, _))| (data.name().clone(), data.implicit_digest()))?;
+        let entry = self.0.remove(at);
+        self.0.push(entry);
+        self.0.last().map(|(data, _)| data.wire().clone())
+    }
+
+    fn used(&self) -> ByteSize {
+        self.0
+            .iter()
+            .map(|(data, _)| ByteSize::of(data.wire()) + OVERHEAD)
+            .sum()
+    }
+}
+
+fn random_name(random: &mut Random) -> Name {
+    (0..1 + random.below(3)).fold(Name::root(), |name, _| {
+        let word = ["a", "b", "cc"][usize::try_from(random.below(3)).unwrap()];
+        name.child(Component::generic(word))
+    })
+}
+
+fn random_data(random: &mut Random) -> Data {
+    let content = vec![0; usize::try_from(random.below(5)).unwrap() * 100];
+    Data::builder(random_name(random))
+        .freshness(Duration::from_millis(random.below(4)))
+        .content(content)
+        .sign(&NullSigner)
+}
+
+fn random_interest(random: &mut Random) -> Interest {
+    let mut name = random_name(random);
+    if random.chance(0.2) {
+        let digest = random_data(random).implicit_digest();
+        name = name.child(Component {
+            kind: Component::IMPLICIT_DIGEST,
+            value: &digest,
+        });
+    }
+    let mut builder = Interest::builder(name);
+    if random.chance(0.5) {
+        builder = builder.can_be_prefix();
+    }
+    if random.chance(0.5) {
+        builder = builder.must_be_fresh();
+    }
+    builder.build(Nonce::from(1))
+}
+
+/// Against the list: same answers, same packets left, same memory.
+#[test]
+fn the_store_answers_as_a_plain_list_does() {
+    for capacity in [3_000, 8_000, 40_000] {
+        let capacity = ByteSize::bytes(capacity);
+        let mut random = Random::from_seed(capacity.as_bytes());
+        let (mut tester, mut twin) = (Tester::new(capacity), Twin::default());
+        let (mut now, mut hits) = (Instant::ZERO, 0);
+        for _ in 0..8_000 {
+            now += Duration::from_micros(random.below(500));
+            if random.chance(0.4) {
+                let data = random_data(&mut random);
+                tester.insert(now, &data);
+                twin.insert(now, &data, capacity);
+            } else {
+                let interest = random_interest(&mut random);
+                let found = tester.find(now, &interest);
+                assert_eq!(found, twin.find(now, &interest), "{:?}", interest.name());
+                hits += u64::from(found.is_some());
+            }
+            assert_eq!(
+                (tester.store.len(), tester.store.used()),
+                (twin.0.len(), twin.used())
+            );
+        }
+        assert!(hits > 500, "{hits}");
+    }
+}
+
+fn data(uri: &str, length: usize) -> Data {
+    Data::builder(uri.parse().unwrap())
+        .content(vec![0; length])
+        .sign(&NullSigner)
+}
+
+fn interest(uri: &str) -> Interest {
+    Interest::builder(uri.parse().unwrap()).build(Nonce::from(1))
+}
+
+/// Room for exactly three packets; the one that was asked for stays, the one before it goes.
+#[test]
+fn the_least_recently_used_goes_first_and_only_as_needed() {
+    let each = ByteSize::of(data("/1", 500).wire()) + OVERHEAD;
+    let mut tester = Tester::new(each + each + each);
+    for uri in ["/1", "/2", "/3"] {
+        tester.insert(Instant::ZERO, &data(uri, 500));
+    }
+    assert_eq!(tester.store.len(), 3);
+    assert!(tester.find(Instant::ZERO, &interest("/1")).is_some());
+    tester.insert(Instant::ZERO, &data("/4", 500));
+    let left =
+        ["/1", "/2", "/3", "/4"].map(|uri| tester.find(Instant::ZERO, &interest(uri)).is_some());
+    assert_eq!(left, [true, false, true, true]);
+    // One octet more than the whole store is not taken, and costs nobody a place.
+    let too_large = (each + each + each - OVERHEAD).as_bytes();
+    tester.insert(
+        Instant::ZERO,
+        &data("/large", usize::try_from(too_large).unwrap()),
+    );
+    assert_eq!(tester.store.len(), 3);
+}
+
+/// What a look-up returns, and every key, is in memory of the store's own.
+#[test]
+fn a_cached_packet_does_not_keep_the_receive_buffer() {
+    let packet = data("/a", 100);
+    let mut buffer = vec![0; 65_536];
+    buffer[..packet.wire().len()].copy_from_slice(packet.wire());
+    let buffer = Bytes::from(buffer);
+    let mut tester = Tester::new(ByteSize::mebibytes(1));
+    tester.insert(
+        Instant::ZERO,
+        &Data::decode(buffer.slice(..packet.wire().len())).unwrap(),
+    );
+    assert!(buffer.is_unique());
+    assert_eq!(
+        tester.find(Instant::ZERO, &interest("/a")).as_ref(),
+        Some(packet.wire())
+    );
+}
+
+/// Keys share the memory of a packet that is still there, not of one that has gone.
+#[test]
+fn removing_one_version_leaves_the_keys_to_the_others() {
+    let mut tester = Tester::new(ByteSize::mebibytes(1));
+    for length in 0..10 {
+        tester.insert(Instant::ZERO, &data("/a", length));
+    }
+    assert_eq!(tester.store.len(), VERSIONS);
+    let (key, _) = tester.store.names.first_key_value().unwrap();
+    let owner = tester
+        .store
+        .entries
+        .iter()
+        .find(|(_, entry)| entry.wire.as_ptr_range().contains(&key.value().as_ptr()));
+    assert!(owner.is_some());
+    assert_eq!(tester.store.names.len(), 1);
+}
+
+/// A thousand stale packets before a fresh one are stepped over once.
+#[test]
+fn stale_packets_are_not_walked_twice() {
+    let mut tester = Tester::new(ByteSize::mebibytes(8));
+    let short = |n: u64| Data::builder("/m".parse::<Name>().unwrap().builder().version(n).finish());
+    for version in 0..1_000 {
+        let data = short(version)
+            .freshness(Duration::from_millis(1))
+            .sign(&NullSigner);
+        tester.insert(Instant::ZERO, &data);
+    }
+    let now = Instant::ZERO + Duration::from_millis(2);
+    let fresh = short(5_000)
+        .freshness(Duration::from_millis(1))
+        .sign(&NullSigner);
+    tester.insert(now, &fresh);
+    let ask = Interest::builder("/m".parse().unwrap())
+        .can_be_prefix()
+        .must_be_fresh();
+    assert_eq!(
+        tester.find(now, &ask.build(Nonce::from(1))).as_ref(),
+        Some(fresh.wire())
+    );
+    assert_eq!(
+        (tester.store.fresh_names.len(), tester.store.len()),
+        (1, 1_001)
+    );
+}

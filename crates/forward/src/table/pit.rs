@@ -82,12 +82,11 @@ impl PendingInterest {
             .any(|record| record.expiry > now && record.nack.is_none())
     }
 
-    /// Whether an Interest with `nonce` passed through here, other than from `except`.
-    pub(crate) fn has_nonce(&self, nonce: Nonce, except: Option<FaceId>) -> bool {
-        self.in_records
-            .iter()
-            .any(|record| record.nonce == nonce && Some(record.face) != except)
-            || self.out_records.iter().any(|record| record.nonce == nonce)
+    /// Whether an Interest with `nonce` came in or went out.
+    pub(crate) fn has_nonce(&self, nonce: Nonce) -> bool {
+        let mut incoming = self.in_records.iter().map(|record| record.nonce);
+        let mut outgoing = self.out_records.iter().map(|record| record.nonce);
+        incoming.any(|other| other == nonce) || outgoing.any(|other| other == nonce)
     }
 
     /// Renews or adds the record of an Interest that was sent now.

@@ -1,0 +1,295 @@
+//! Whatever comes in, the node stays whole.
+
+use core::time::Duration;
+
+use bytes::Bytes;
+use namecast_forward::{Config, DropReason, FaceConfig, Forwarder, ReassemblyConfig, StrategyKind};
+use namecast_packet::lp::NackReason;
+use namecast_packet::signature::NullSigner;
+use namecast_packet::{Component, Data, Interest, LpPacket, Name, Nonce};
+use namecast_units::{ByteSize, Instant, Random};
+
+use crate::topology::{data, interest, millis, name};
+
+/// A node with small bounds, so that all of them are met.
+fn small() -> Config {
+    Config {
+        pit_capacity: 20,
+        content_store: ByteSize::bytes(5_000),
+        dead_nonce_capacity: 10,
+        max_output_queue: 50,
+        max_name_components: 8,
+        reassembly: ReassemblyConfig {
+            max_packets: 4,
+            max_octets: ByteSize::bytes(4_000),
+            ..ReassemblyConfig::default()
+        },
+        ..Config::default()
+    }
+}
+
+fn random_name(random: &mut Random) -> Name {
+    let depth = 1 + random.below(4);
+    let words = ["a", "b", "localhost", "localhop"];
+    let mut name = (0..depth).fold(Name::root(), |name, _| {
+        let word = words[usize::try_from(random.below(40)).unwrap().min(39) / 13];
+        name.child(Component::generic(word))
+    });
+    if random.chance(0.1) {
+        let digest = Data::builder(name.clone())
+            .sign(&NullSigner)
+            .implicit_digest();
+        name = name.child(Component {
+            kind: Component::IMPLICIT_DIGEST,
+            value: &digest,
+        });
+    }
+    name
+}
+
+/// A valid frame of any kind, often with link header fields.
+fn random_frame(random: &mut Random) -> Vec<u8> {
+    let name = random_name(random);
+    let fragment = if random.chance(0.4) {
+        let freshness = millis(random.below(3) * 50);
+        let content = vec![0; random.below(800) as usize];
+        Data::builder(name)
+            .freshness(freshness)
+            .content(content)
+            .sign(&NullSigner)
+            .wire()
+            .clone()
+    } else {
+        let mut builder = Interest::builder(name).lifetime(millis(random.below(200)));
+        if random.chance(0.3) {
+            builder = builder.can_be_prefix();
+        }
+        if random.chance(0.3) {
+            builder = builder.must_be_fresh();
+        }
+        if random.chance(0.3) {
+            builder = builder.hop_limit(random.below(3) as u8);
+        }
+        builder
+            .build(Nonce::from(random.below(30) as u32))
+            .wire()
+            .clone()
+    };
+    let mut packet = LpPacket::carrying(fragment);
+    if random.chance(0.5) {
+        packet.pit_token = random.chance(0.3).then(|| Bytes::from_static(b"token!"));
+        packet.nack = random.chance(0.2).then_some(NackReason::Congestion);
+        packet.next_hop_face = random.chance(0.1).then(|| 254 + random.below(6));
+        packet.no_cache = random.chance(0.1);
+        packet.congestion_mark = random.below(2);
+        if random.chance(0.3) {
+            packet.sequence = Some(random.below(20));
+            packet.fragment_count = Some(1 + random.below(4));
+            packet.fragment_index = random.below(packet.fragment_count.unwrap());
+        }
+    }
+    packet.encode().to_vec()
+}
+
+/// Frames valid, damaged and random, from all kinds of faces, with faces and routes coming and going: no panic, every
+/// bound kept, and once all lifetimes are over nothing is pending.
+#[test]
+fn nothing_that_arrives_breaks_the_node() {
+    for seed in 0..40 {
+        let mut random = Random::from_seed(seed);
+        let mut node = Forwarder::new(small());
+        let mut now = Instant::ZERO;
+        let mut faces = Vec::new();
+        for step in 0..3_000 {
+            if faces.len() < 5 {
+                let mtu = random.chance(0.5).then(|| 64 + random.below(600) as usize);
+                let base = if random.chance(0.5) {
+                    FaceConfig::application("")
+                } else {
+                    FaceConfig::default()
+                };
+                let local_fields = random.chance(0.5);
+                let face = node
+                    .add_face(FaceConfig {
+                        mtu,
+                        local_fields,
+                        ..base
+                    })
+                    .unwrap();
+                node.add_route(
+                    name(["/", "/a", "/a/b", "/b"][step % 4]),
+                    face,
+                    random.below(9),
+                )
+                .unwrap();
+                faces.push(face);
+            }
+            if random.chance(0.003) {
+                node.remove_face(now, faces.remove(step % 5));
+                continue;
+            }
+            if random.chance(0.01) {
+                let kind = [StrategyKind::BestRoute, StrategyKind::Multicast][step % 2];
+                node.set_strategy(name(["/", "/a"][step / 2 % 2]), kind)
+                    .unwrap();
+            }
+            let mut frame = random_frame(&mut random);
+            if random.chance(0.3) {
+                let at = random.below(frame.len() as u64) as usize;
+                frame[at] ^= 1 << random.below(8);
+            }
+            if random.chance(0.05) {
+                frame.truncate(random.below(frame.len() as u64) as usize);
+            }
+            now += Duration::from_micros(random.below(5_000));
+            node.handle_frame(now, faces[step % 5], Bytes::from(frame));
+            if random.chance(0.5) {
+                core::iter::from_fn(|| node.poll_output()).for_each(drop);
+            }
+            assert!(node.pending_interests() <= 20);
+            assert!(node.cached_size() <= ByteSize::bytes(5_000));
+        }
+        let counters = node.counters();
+        assert!(
+            counters.satisfied > 10 && counters.content_store_hits > 10,
+            "{counters:?}"
+        );
+        assert!(counters.drops.get(DropReason::Malformed) > 10);
+        // A damaged lifetime may be any number, so jump to the end of the longest.
+        node.handle_timeout(now + Config::default().max_lifetime);
+        assert_eq!((node.pending_interests(), node.poll_timeout()), (0, None));
+        let counters = node.counters();
+        assert_eq!(node.faces().count(), 5);
+        assert!(counters.incoming.interests >= counters.satisfied + counters.unsatisfied);
+    }
+}
+
+#[test]
+fn random_octets_never_end_a_face() {
+    let mut random = Random::from_seed(11);
+    let mut node = Forwarder::new(Config::default());
+    let face = node.add_face(FaceConfig::default()).unwrap();
+    for _ in 0..20_000 {
+        let mut octets = vec![0; random.below(60) as usize];
+        random.fill(&mut octets);
+        if let Some(first) = octets.first_mut() {
+            *first = [5, 6, 100][*first as usize % 3];
+        }
+        if let Some(second) = octets.len().checked_sub(2) {
+            octets[1] = second as u8;
+        }
+        node.handle_frame(Instant::ZERO, face, Bytes::from(octets));
+    }
+    assert_eq!(
+        node.counters().drops.total(),
+        node.counters().drops.get(DropReason::Malformed)
+            + node.counters().drops.get(DropReason::MisplacedField)
+            + node.counters().drops.get(DropReason::BadFragment)
+            + node.counters().drops.get(DropReason::NoRoute)
+            + node.counters().drops.get(DropReason::Unsolicited)
+    );
+    assert!(node.counters().drops.get(DropReason::Malformed) > 10_000);
+    let consumer = node.add_face(FaceConfig::default()).unwrap();
+    node.add_route(name("/"), face, 0).unwrap();
+    node.handle_frame(Instant::ZERO, consumer, interest("/p", 1).wire().clone());
+    node.handle_frame(Instant::ZERO, face, data("/p").wire().clone());
+    assert_eq!(node.counters().satisfied, 1);
+}
+
+#[test]
+fn what_is_too_large_or_misplaced_is_dropped_by_name() {
+    let mut node = Forwarder::new(Config::default());
+    let face = node.add_face(FaceConfig::default()).unwrap();
+    let mut send = |frame: Bytes| {
+        let before = node.counters().drops;
+        node.handle_frame(Instant::ZERO, face, frame);
+        let after = node.counters().drops;
+        let reason = after
+            .iter()
+            .find(|&(reason, count)| count > before.get(reason));
+        reason.map(|(reason, _)| reason)
+    };
+    let with = |change: fn(&mut LpPacket), packet: Bytes| {
+        let mut packet = LpPacket::carrying(packet);
+        change(&mut packet);
+        packet.encode()
+    };
+    let (asks, answers) = (interest("/p", 1).wire().clone(), data("/p").wire().clone());
+    let huge = Data::builder(name("/p"))
+        .content(vec![0; 8_800])
+        .sign(&NullSigner);
+    let deep = interest(&"/x".repeat(129), 1);
+    let digest = Component {
+        kind: Component::IMPLICIT_DIGEST,
+        value: &[0; 32],
+    };
+    let digest = Data::builder(name("/p").child(digest)).sign(&NullSigner);
+    assert_eq!(send(huge.wire().clone()), Some(DropReason::PacketTooLarge));
+    assert_eq!(send(deep.wire().clone()), Some(DropReason::NameTooLong));
+    assert_eq!(
+        send(digest.wire().clone()),
+        Some(DropReason::DigestInDataName)
+    );
+    assert_eq!(
+        send(with(|p| p.no_cache = true, asks.clone())),
+        Some(DropReason::MisplacedField)
+    );
+    assert_eq!(
+        send(with(|p| p.next_hop_face = Some(1), answers)),
+        Some(DropReason::MisplacedField)
+    );
+    assert_eq!(
+        send(with(|p| p.next_hop_face = Some(1), asks)),
+        Some(DropReason::LocalFieldsOff)
+    );
+    assert_eq!(send(Bytes::new()), Some(DropReason::Malformed));
+    // A keep-alive is no error.
+    assert_eq!(send(Bytes::from_static(&[100, 0])), None);
+}
+
+/// Fragments that never complete hold no more than the bound, and are given up in time.
+#[test]
+fn a_flood_of_first_fragments_is_bounded() {
+    let mut node = Forwarder::new(small());
+    let face = node.add_face(FaceConfig::default()).unwrap();
+    for number in 0..1_000 {
+        let piece = LpPacket {
+            sequence: Some(number * 10),
+            fragment_count: Some(3),
+            fragment: Some(Bytes::from_static(&[5; 100])),
+            ..LpPacket::default()
+        };
+        node.handle_frame(Instant::ZERO, face, piece.encode());
+    }
+    assert_eq!(node.counters().drops.get(DropReason::ReassemblyFull), 996);
+    assert_eq!(node.poll_timeout(), Some(Instant::ZERO + millis(500)));
+    node.handle_timeout(Instant::ZERO + millis(500));
+    assert_eq!(node.counters().drops.get(DropReason::ReassemblyTimeout), 4);
+    assert_eq!(node.poll_timeout(), None);
+}
+
+/// Interests that differ only in a digest share nothing that would make one look-up walk over all of them.
+#[test]
+fn an_interest_flood_costs_octets_up_to_the_bound() {
+    let mut node = Forwarder::new(Config {
+        pit_octets: ByteSize::bytes(100_000),
+        ..Config::default()
+    });
+    let [consumer, producer] = [(); 2].map(|()| node.add_face(FaceConfig::default()).unwrap());
+    node.add_route(name("/"), producer, 0).unwrap();
+    for number in 0..2_000_u32 {
+        let interest = Interest::builder(name("/p"))
+            .parameters(number.to_be_bytes().repeat(200))
+            .build(Nonce::from(number));
+        node.handle_frame(Instant::ZERO, consumer, interest.wire().clone());
+        core::iter::from_fn(|| node.poll_output()).for_each(drop);
+    }
+    // Each holds about 850 octets of Interest and 40 of name.
+    assert!(
+        (100..=117).contains(&node.pending_interests()),
+        "{}",
+        node.pending_interests()
+    );
+    let refused = node.counters().drops.get(DropReason::PitFull);
+    assert_eq!(refused + node.pending_interests() as u64, 2_000);
+}

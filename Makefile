@@ -29,8 +29,9 @@ test: ## Everything that decides: format, lint, unit, scenario, page, browser
 check: ## The quick part of `make test`: format, lint, house rules
 	@scripts/test.sh format tidy lint
 
-fix: ## Format, and apply what the linter can mend by itself
+fix: ## Format, apply what the linter can mend by itself, bring the lock file of the fuzz targets up to date
 	@cargo fmt --all
+	@cargo metadata --manifest-path fuzz/Cargo.toml --format-version 1 >/dev/null
 	@cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 
 bench: ## Measure, as ratios to a raw limit taken in the same run

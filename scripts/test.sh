@@ -33,7 +33,7 @@ step_doc() { RUSTDOCFLAGS="--deny warnings" each_part cargo doc --quiet --locked
 
 step_fuzz() {
   [ -f fuzz/Cargo.toml ] || { echo "no fuzz targets"; return 0; }
-  cargo check --quiet --manifest-path fuzz/Cargo.toml --target-dir "$target/fuzz"
+  cargo check --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir "$target/fuzz"
 }
 
 # web_script NAME: runs a script of web/package.json, if there is one.

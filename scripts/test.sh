@@ -55,6 +55,8 @@ step_browser() {
 # needs STEP: the steps whose failure makes this one pointless.
 needs() {
   case $1 in
+    tidy | page | lint | unit | doc) echo lock ;;
+    web) echo page ;;
     browser) echo page web ;;
   esac
 }

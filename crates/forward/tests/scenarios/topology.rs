@@ -11,29 +11,29 @@ use namecast_packet::{Data, Interest, LpPacket, Name, Nonce, Packet};
 use namecast_units::Instant;
 
 /// One end of a link: a node and its face.
-pub type End = (usize, FaceId);
+pub(crate) type End = (usize, FaceId);
 
 /// What an application got.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// The link header, without the packet.
-    pub header: LpPacket,
+    pub(crate) header: LpPacket,
     /// The packet.
-    pub packet: Packet,
+    pub(crate) packet: Packet,
 }
 
 /// Nodes, links between them, and applications that only keep what they get.
 #[derive(Default)]
-pub struct Net {
-    pub now: Instant,
-    pub nodes: Vec<Forwarder>,
+pub(crate) struct Net {
+    pub(crate) now: Instant,
+    pub(crate) nodes: Vec<Forwarder>,
     links: BTreeMap<End, End>,
     seen: BTreeMap<End, VecDeque<Seen>>,
 }
 
 impl Net {
     /// `count` nodes with the default configuration.
-    pub fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize) -> Self {
         let nodes = (0..count as u64).map(|seed| Config {
             seed,
             ..Config::default()
@@ -45,7 +45,7 @@ impl Net {
     }
 
     /// One node.
-    pub fn with(config: Config) -> Self {
+    pub(crate) fn with(config: Config) -> Self {
         Self {
             nodes: vec![Forwarder::new(config)],
             ..Self::default()
@@ -53,11 +53,11 @@ impl Net {
     }
 
     /// Joins two nodes by a point-to-point link; returns the face on each.
-    pub fn link(&mut self, a: usize, b: usize) -> (FaceId, FaceId) {
+    pub(crate) fn link(&mut self, a: usize, b: usize) -> (FaceId, FaceId) {
         self.link_with(a, b, FaceConfig::default())
     }
 
-    pub fn link_with(&mut self, a: usize, b: usize, config: FaceConfig) -> (FaceId, FaceId) {
+    pub(crate) fn link_with(&mut self, a: usize, b: usize, config: FaceConfig) -> (FaceId, FaceId) {
         let on_a = self.nodes[a].add_face(config.clone()).unwrap();
         let on_b = self.nodes[b].add_face(config).unwrap();
         self.links.insert((a, on_a), (b, on_b));
@@ -66,43 +66,43 @@ impl Net {
     }
 
     /// Adds a local application to a node.
-    pub fn app(&mut self, node: usize) -> End {
+    pub(crate) fn app(&mut self, node: usize) -> End {
         self.face(node, FaceConfig::application("test"))
     }
 
     /// Adds a face with nobody behind it but the test.
-    pub fn face(&mut self, node: usize, config: FaceConfig) -> End {
+    pub(crate) fn face(&mut self, node: usize, config: FaceConfig) -> End {
         (node, self.nodes[node].add_face(config).unwrap())
     }
 
-    pub fn route(&mut self, node: usize, prefix: &str, face: FaceId, cost: u64) {
+    pub(crate) fn route(&mut self, node: usize, prefix: &str, face: FaceId, cost: u64) {
         self.nodes[node]
             .add_route(name(prefix), face, cost)
             .unwrap();
     }
 
     /// Hands a frame to a node and lets everything settle.
-    pub fn send(&mut self, (node, face): End, frame: Bytes) {
+    pub(crate) fn send(&mut self, (node, face): End, frame: Bytes) {
         self.nodes[node].handle_frame(self.now, face, frame);
         self.settle();
     }
 
-    pub fn ask(&mut self, from: End, interest: &Interest) {
+    pub(crate) fn ask(&mut self, from: End, interest: &Interest) {
         self.send(from, interest.wire().clone());
     }
 
-    pub fn answer(&mut self, from: End, data: &Data) {
+    pub(crate) fn answer(&mut self, from: End, data: &Data) {
         self.send(from, data.wire().clone());
     }
 
-    pub fn nack(&mut self, from: End, interest: &Interest, reason: NackReason) {
+    pub(crate) fn nack(&mut self, from: End, interest: &Interest, reason: NackReason) {
         let mut packet = LpPacket::carrying(interest.wire().clone());
         packet.nack = Some(reason);
         self.send(from, packet.encode());
     }
 
     /// Lets time pass, stopping wherever a node asked to be called.
-    pub fn run_for(&mut self, span: Duration) {
+    pub(crate) fn run_for(&mut self, span: Duration) {
         let end = self.now + span;
         while let Some(at) = self.nodes.iter().filter_map(Forwarder::poll_timeout).min()
             && at <= end
@@ -116,7 +116,7 @@ impl Net {
         self.now = end;
     }
 
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         let mut budget = 100_000;
         while let Some((node, transmit)) = self.next_frame() {
             budget -= 1;
@@ -139,33 +139,33 @@ impl Net {
     }
 
     /// All that an application got since the last call.
-    pub fn seen(&mut self, end: End) -> Vec<Seen> {
+    pub(crate) fn seen(&mut self, end: End) -> Vec<Seen> {
         self.seen.remove(&end).unwrap_or_default().into()
     }
 
-    pub fn interests(&mut self, end: End) -> Vec<Interest> {
+    pub(crate) fn interests(&mut self, end: End) -> Vec<Interest> {
         self.seen(end).into_iter().map(Seen::interest).collect()
     }
 
-    pub fn data(&mut self, end: End) -> Vec<Data> {
+    pub(crate) fn data(&mut self, end: End) -> Vec<Data> {
         self.seen(end).into_iter().map(Seen::data).collect()
     }
 
-    pub fn nacks(&mut self, end: End) -> Vec<NackReason> {
+    pub(crate) fn nacks(&mut self, end: End) -> Vec<NackReason> {
         let seen = self.seen(end).into_iter();
         seen.map(|seen| seen.header.nack.expect("a Nack")).collect()
     }
 }
 
 impl Seen {
-    pub fn interest(self) -> Interest {
+    pub(crate) fn interest(self) -> Interest {
         match self.packet {
             Packet::Interest(interest) if self.header.nack.is_none() => interest,
             other => panic!("not an Interest: {other:?}"),
         }
     }
 
-    pub fn data(self) -> Data {
+    pub(crate) fn data(self) -> Data {
         match self.packet {
             Packet::Data(data) => data,
             Packet::Interest(other) => panic!("not Data: {other:?}"),
@@ -179,26 +179,26 @@ fn see(frame: Bytes) -> Seen {
     Seen { header, packet }
 }
 
-pub fn name(uri: &str) -> Name {
+pub(crate) fn name(uri: &str) -> Name {
     uri.parse().unwrap()
 }
 
-pub fn interest(uri: &str, nonce: u32) -> Interest {
+pub(crate) fn interest(uri: &str, nonce: u32) -> Interest {
     Interest::builder(name(uri)).build(Nonce::from(nonce))
 }
 
-pub fn data(uri: &str) -> Data {
+pub(crate) fn data(uri: &str) -> Data {
     Data::builder(name(uri))
         .content("content")
         .sign(&NullSigner)
 }
 
-pub fn fresh_data(uri: &str, freshness: Duration) -> Data {
+pub(crate) fn fresh_data(uri: &str, freshness: Duration) -> Data {
     Data::builder(name(uri))
         .freshness(freshness)
         .sign(&NullSigner)
 }
 
-pub const fn millis(n: u64) -> Duration {
+pub(crate) const fn millis(n: u64) -> Duration {
     Duration::from_millis(n)
 }

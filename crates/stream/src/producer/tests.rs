@@ -1,1 +1,639 @@
+use core::time::Duration;
 
+use namecast_packet::signature::{Ed25519Signer, KeyPair};
+use namecast_packet::{InterestBuilder, KeyLocator, SignatureInfo};
+use namecast_units::{Bitrate, Random};
+
+use super::*;
+use crate::catalogue::{Rung, SampleRate, StreamInfo, StreamKind};
+use crate::{Lead, SegmentError};
+
+const FIRST: u64 = 1_000;
+const WALL: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+
+fn ed25519() -> Ed25519Signer {
+    let key = "/demo/KEY/1".parse().unwrap();
+    Ed25519Signer::from_seed([7; 32], KeyLocator::Name(key))
+}
+
+/// Signs without the cost, for tests of many packets.
+struct Cheap;
+
+impl Signer for Cheap {
+    fn info(&self) -> SignatureInfo {
+        ed25519().info()
+    }
+
+    fn sign(&self, _: &[u8]) -> Bytes {
+        Bytes::from_static(&[0; 64])
+    }
+}
+
+fn catalogue(version: u64) -> Catalogue {
+    let rung = Rung {
+        name: "1M".to_owned(),
+        bitrate: Bitrate::mbps(1),
+        width: None,
+        height: None,
+        rate: SampleRate::new(30, 1),
+        key_interval: 30,
+        codec_string: "avc1.42E01E".to_owned(),
+        sample_rate: None,
+        channels: None,
+    };
+    let stream = StreamInfo {
+        name: "video".to_owned(),
+        kind: StreamKind::Video,
+        codec: "h264".to_owned(),
+        rungs: vec![rung],
+        segment_size: 1_000,
+        parity_percent: 20,
+    };
+    Catalogue {
+        version,
+        streams: vec![stream],
+        signer: "/demo/KEY/1".to_owned(),
+    }
+}
+
+/// A producer with one rung, driven by hand.
+struct Desk {
+    producer: Producer,
+    rung: RungId,
+    now: Instant,
+    nonce: u32,
+}
+
+impl Desk {
+    fn new(config: ProducerConfig) -> Self {
+        Self::signed(config, Box::new(Cheap))
+    }
+
+    fn signed(config: ProducerConfig, signer: Box<dyn Signer + Send>) -> Self {
+        let mut producer = Producer::new("/demo".parse().unwrap(), signer, config);
+        let config = RungConfig {
+            first_sequence: FIRST,
+            ..RungConfig::default()
+        };
+        let rung = producer.add_rung("video", "1M", config).unwrap();
+        producer.set_catalogue(&catalogue(5)).unwrap();
+        Self {
+            producer,
+            rung,
+            now: Instant::ZERO,
+            nonce: 0,
+        }
+    }
+
+    fn wall(&self) -> Timestamp {
+        WALL + self.now.since(Instant::ZERO)
+    }
+
+    fn advance(&mut self, millis: u64) {
+        self.now += Duration::from_millis(millis);
+    }
+
+    fn interest(&mut self, name: &str) -> InterestBuilder {
+        self.nonce += 1;
+        Interest::builder(name.parse().unwrap()).lifetime(Duration::from_secs(1))
+    }
+
+    fn ask(&mut self, name: &str) {
+        let builder = self.interest(name);
+        self.send(builder);
+    }
+
+    /// Asks as for metadata: with CanBePrefix and MustBeFresh.
+    fn discover(&mut self, name: &str) {
+        let builder = self.interest(name).can_be_prefix().must_be_fresh();
+        self.send(builder);
+    }
+
+    fn send(&mut self, builder: InterestBuilder) {
+        let interest = builder.build(Nonce::from(self.nonce));
+        let wall = self.wall();
+        self.producer
+            .handle_interest(self.now, wall, &interest, None);
+    }
+
+    fn publish(&mut self, class: SampleClass, sequence: u64, size: usize) {
+        self.try_publish(class, sequence, size).unwrap();
+    }
+
+    fn try_publish(
+        &mut self,
+        class: SampleClass,
+        sequence: u64,
+        size: usize,
+    ) -> Result<(), PublishError> {
+        let sample = Sample {
+            class,
+            sequence,
+            other_sequence: FIRST,
+            position: 77,
+            captured_at: self.wall(),
+            encoded_at: self.wall(),
+            payload: vec![1; size].into(),
+        };
+        let wall = self.wall();
+        self.producer.publish(self.now, wall, self.rung, &sample)
+    }
+
+    fn output(&mut self) -> Vec<Data> {
+        core::iter::from_fn(|| self.producer.poll_output().map(|reply| reply.data)).collect()
+    }
+
+    fn names(&mut self) -> Vec<String> {
+        self.output()
+            .iter()
+            .map(|data| data.name().to_string())
+            .collect()
+    }
+
+    fn dropped(&self, reason: DropReason) -> u64 {
+        self.producer.counters().dropped(reason)
+    }
+
+    /// Each Interest ended once, or is held.
+    fn check_balance(&self) {
+        let counters = self.producer.counters();
+        let ended = counters.answered_at_once
+            + counters.answered_after_waiting
+            + counters.dropped.iter().sum::<u64>();
+        let held = self.producer.pending() as u64;
+        assert_eq!(counters.interests, ended + held, "{counters:?}");
+    }
+}
+
+const LEAD: &str = "/demo/video/1M/key/seq=1000/data/seg=0";
+
+#[test]
+fn an_early_interest_is_answered_the_moment_the_sample_exists() {
+    let mut desk = Desk::signed(ProducerConfig::default(), Box::new(ed25519()));
+    desk.ask(LEAD);
+    let nonce = Nonce::from(desk.nonce);
+    desk.advance(30);
+    desk.ask(LEAD);
+    assert!(desk.output().is_empty());
+    assert_eq!(
+        desk.producer.poll_timeout(),
+        Some(Instant::ZERO + Duration::from_secs(1))
+    );
+    desk.advance(60);
+    desk.publish(SampleClass::Key, FIRST, 100);
+    // One Data for both, which names the one that waited longest.
+    let [data] = &desk.output()[..] else {
+        panic!("not one packet");
+    };
+    assert_eq!(data.name().to_string(), LEAD);
+    assert_eq!(data.verify(&ed25519().public_key()), Ok(()));
+    let lead = Lead::decode(data).unwrap();
+    let waited_for = Duration::from_millis(90);
+    assert_eq!(lead.header().asked, Some(Asked { waited_for, nonce }));
+    let counters = desk.producer.counters();
+    assert_eq!(
+        (counters.answered_after_waiting, counters.data_sent),
+        (2, 1)
+    );
+    assert_eq!(
+        (desk.producer.pending(), desk.producer.poll_timeout()),
+        (0, None)
+    );
+    desk.check_balance();
+}
+
+#[test]
+fn a_published_segment_is_answered_at_once_fresh_or_not() {
+    let mut desk = Desk::new(ProducerConfig::default());
+    desk.publish(SampleClass::Key, FIRST, 2_500);
+    assert!(desk.output().is_empty(), "nobody asked");
+    let names = [
+        LEAD,
+        "/demo/video/1M/key/seq=1000/data/seg=2",
+        "/demo/video/1M/key/seq=1000/parity/seg=0",
+    ];
+    for name in names {
+        desk.ask(name);
+    }
+    let fresh = desk.interest(LEAD).must_be_fresh();
+    desk.send(fresh);
+    assert_eq!(desk.names(), [names[0], names[1], names[2], LEAD]);
+    let counters = desk.producer.counters();
+    assert_eq!((counters.answered_at_once, counters.data_sent), (4, 4));
+    assert_eq!((counters.data_segments, counters.parity_segments), (3, 1));
+}
+
+#[test]
+fn what_a_published_sample_turns_out_not_to_have_is_given_up() {
+    let mut desk = Desk::new(ProducerConfig::default());
+    for kind in ["data", "parity"] {
+        for segment in 0..4 {
+            desk.ask(&format!("/demo/video/1M/key/seq=1000/{kind}/seg={segment}"));
+        }
+    }
+    desk.ask("/demo/video/1M/key/seq=1001/data/seg=0");
+    desk.ask("/demo/video/1M/delta/seq=1000/data/seg=0");
+    // Three data segments, one parity: of eight held, four are answered.
+    desk.publish(SampleClass::Key, FIRST, 2_500);
+    assert_eq!(desk.output().len(), 4);
+    assert_eq!(desk.dropped(DropReason::NoSuchSegment), 4);
+    assert_eq!(desk.producer.pending(), 2);
+    desk.ask("/demo/video/1M/key/seq=1000/data/seg=3");
+    desk.ask("/demo/video/1M/key/seq=1003/data/seg=480");
+    assert_eq!(desk.dropped(DropReason::NoSuchSegment), 6);
+    desk.check_balance();
+}
+
+#[test]
+fn an_interest_is_held_for_its_lifetime_but_no_longer_than_the_cap() {
+    let config = ProducerConfig {
+        max_lifetime: Duration::from_millis(1_500),
+        ..ProducerConfig::default()
+    };
+    let mut desk = Desk::new(config);
+    desk.ask(LEAD);
+    let long = desk.interest(LEAD).lifetime(Duration::from_secs(60));
+    desk.send(long);
+    desk.advance(999);
+    desk.producer.handle_timeout(desk.now);
+    assert_eq!(desk.producer.pending(), 2);
+    desk.advance(1);
+    desk.producer.handle_timeout(desk.now);
+    assert_eq!(
+        (desk.producer.pending(), desk.dropped(DropReason::Expired)),
+        (1, 1)
+    );
+    desk.advance(500);
+    // A driver that is late with its timer still gets no answer for what has expired.
+    desk.publish(SampleClass::Key, FIRST, 10);
+    assert!(desk.output().is_empty());
+    assert_eq!(desk.dropped(DropReason::Expired), 2);
+    desk.check_balance();
+}
+
+#[test]
+fn interests_are_held_up_to_the_horizon() {
+    let config = ProducerConfig {
+        max_ahead: 3,
+        ..ProducerConfig::default()
+    };
+    let mut desk = Desk::new(config);
+    let name = |sequence: u64| format!("/demo/video/1M/delta/seq={sequence}/data/seg=0");
+    desk.ask(&name(FIRST + 2));
+    desk.ask(&name(FIRST + 3));
+    desk.ask(&name(u64::MAX));
+    assert_eq!(
+        (
+            desk.producer.pending(),
+            desk.dropped(DropReason::TooFarAhead)
+        ),
+        (1, 2)
+    );
+    desk.publish(SampleClass::Delta, FIRST, 10);
+    desk.ask(&name(FIRST + 3));
+    assert_eq!(
+        (
+            desk.producer.pending(),
+            desk.dropped(DropReason::TooFarAhead)
+        ),
+        (2, 2)
+    );
+    // Samples from before the publisher started.
+    desk.ask(&name(FIRST - 1));
+    assert_eq!(desk.dropped(DropReason::TooOld), 1);
+    // A sample that is left out takes its Interests along.
+    desk.publish(SampleClass::Delta, FIRST + 3, 10);
+    assert_eq!(desk.names(), [name(FIRST + 3)]);
+    assert_eq!(desk.dropped(DropReason::Skipped), 1);
+    desk.ask(&name(FIRST + 2));
+    assert_eq!(desk.dropped(DropReason::TooOld), 2);
+    desk.check_balance();
+}
+
+#[test]
+fn the_table_is_bounded_in_all_and_per_segment() {
+    let config = ProducerConfig {
+        max_pending: 5,
+        max_pending_per_segment: 3,
+        ..ProducerConfig::default()
+    };
+    let mut desk = Desk::new(config);
+    (0..4).for_each(|_| desk.ask(LEAD));
+    assert_eq!(
+        (desk.producer.pending(), desk.dropped(DropReason::TableFull)),
+        (3, 1)
+    );
+    for segment in 1..5 {
+        desk.ask(&format!("/demo/video/1M/key/seq=1000/data/seg={segment}"));
+    }
+    assert_eq!(
+        (desk.producer.pending(), desk.dropped(DropReason::TableFull)),
+        (5, 3)
+    );
+    desk.check_balance();
+}
+
+#[test]
+fn an_interest_that_comes_twice_is_held_once() {
+    let mut desk = Desk::new(ProducerConfig::default());
+    desk.ask(LEAD);
+    desk.nonce -= 1;
+    desk.ask(LEAD);
+    assert_eq!(
+        (desk.producer.pending(), desk.dropped(DropReason::Duplicate)),
+        (1, 1)
+    );
+    desk.check_balance();
+}
+
+#[test]
+fn each_pit_token_gets_its_own_answer() {
+    let mut desk = Desk::new(ProducerConfig::default());
+    for (nonce, token) in [
+        (1, Some("a")),
+        (2, Some("b")),
+        (3, None),
+        (4, Some("a")),
+        (5, None),
+    ] {
+        let interest = Interest::builder(LEAD.parse().unwrap()).build(nonce.into());
+        let token = token.map(|token| Bytes::from_static(token.as_bytes()));
+        desk.producer
+            .handle_interest(desk.now, WALL, &interest, token);
+    }
+    desk.publish(SampleClass::Key, FIRST, 10);
+    let replies: Vec<_> = core::iter::from_fn(|| desk.producer.poll_output()).collect();
+    let tokens: Vec<_> = replies
+        .iter()
+        .map(|reply| reply.pit_token.as_deref())
+        .collect();
+    assert_eq!(tokens, [Some(&b"a"[..]), Some(b"b"), None]);
+    let interest = Interest::builder(LEAD.parse().unwrap()).build(Nonce::from(6));
+    let token = Some(Bytes::from_static(b"c"));
+    desk.producer
+        .handle_interest(desk.now, WALL, &interest, token.clone());
+    assert_eq!(desk.producer.poll_output().unwrap().pit_token, token);
+}
+
+#[test]
+fn metadata_tells_catalogue_and_newest_samples() {
+    let mut desk = Desk::signed(ProducerConfig::default(), Box::new(ed25519()));
+    desk.discover("/demo/32=metadata");
+    desk.publish(SampleClass::Key, FIRST, 10);
+    desk.publish(SampleClass::Delta, FIRST, 10);
+    desk.publish(SampleClass::Delta, FIRST + 1, 10);
+    desk.advance(10);
+    desk.discover("/demo/32=metadata");
+    let nonce = Nonce::from(desk.nonce);
+    let [before, after] = &desk.output()[..] else {
+        panic!("not two answers");
+    };
+    assert_eq!(
+        after.name().to_string(),
+        "/demo/32=metadata/v=1800000000010000/seg=0"
+    );
+    assert_eq!(after.verify(&ed25519().public_key()), Ok(()));
+    assert_eq!(after.freshness(), Duration::from_millis(10));
+    let read = |data: &Data| Metadata::decode(&data.content().unwrap()).unwrap();
+    let metadata = read(after);
+    assert_eq!(metadata.catalogue_name.to_string(), "/demo/catalogue/v=5");
+    let read_catalogue = Catalogue::decode(&metadata.catalogue.unwrap()).unwrap();
+    assert_eq!(read_catalogue, catalogue(5));
+    assert_eq!(metadata.nonce, Some(nonce));
+    let expected = Latest {
+        rung: "/demo/video/1M".parse().unwrap(),
+        key_sequence: Some(FIRST),
+        delta_sequence: Some(FIRST + 1),
+        key_position: Some(77),
+        served_at: desk.wall(),
+    };
+    assert_eq!(metadata.latest, [expected]);
+    assert_eq!(read(before).latest[0].key_sequence, None);
+}
+
+#[test]
+fn answers_of_the_moment_are_signed_once_per_freshness_period() {
+    let mut desk = Desk::new(ProducerConfig::default());
+    for name in ["/demo/32=metadata", "/demo/video/1M/32=latest"] {
+        let start = desk.now;
+        desk.discover(name);
+        desk.now += Duration::from_nanos(9_999_999);
+        desk.discover(name);
+        let [first, second] = &desk.output()[..] else {
+            panic!("not two answers");
+        };
+        assert_eq!(first, second);
+        desk.now = start + Duration::from_millis(10);
+        desk.discover(name);
+        let third = desk.output().remove(0);
+        assert_ne!(&third, first);
+        assert!(third.name() > first.name());
+        // Its exact name is answered too, that of the one before no longer; nor is the prefix alone.
+        desk.ask(&third.name().to_string());
+        assert_eq!(desk.output(), [third]);
+        let unknown = desk.dropped(DropReason::UnknownName);
+        desk.ask(&first.name().to_string());
+        desk.ask(name);
+        assert_eq!(desk.dropped(DropReason::UnknownName), unknown + 2);
+    }
+    desk.check_balance();
+}
+
+#[test]
+fn the_newest_sample_is_told_even_if_the_clock_was_set_back() {
+    let mut desk = Desk::new(ProducerConfig::default());
+    desk.publish(SampleClass::Key, FIRST, 10);
+    desk.discover("/demo/video/1M/32=latest");
+    let nonce = Nonce::from(desk.nonce);
+    let first = desk.output().remove(0);
+    let newest = NewestSample::decode(&first.content().unwrap()).unwrap();
+    assert_eq!(newest.nonce, Some(nonce));
+    assert_eq!(newest.latest.key_sequence, Some(FIRST));
+    let interest = Interest::builder("/demo/video/1M/32=latest".parse().unwrap())
+        .can_be_prefix()
+        .build(Nonce::from(99));
+    let later = desk.now + Duration::from_secs(1);
+    let set_back = Timestamp::from_micros(5);
+    desk.producer
+        .handle_interest(later, set_back, &interest, None);
+    let second = desk.output().remove(0);
+    assert!(second.name() > first.name());
+}
+
+#[test]
+fn a_large_catalogue_is_served_in_segments_and_replaced_whole() {
+    let mut desk = Desk::new(ProducerConfig::default());
+    let mut large = catalogue(6);
+    let rung = large.streams[0].rungs[0].clone();
+    large.streams[0].rungs = (0..16)
+        .map(|n| Rung {
+            name: format!("rung-{n}"),
+            ..rung.clone()
+        })
+        .collect();
+    desk.producer.set_catalogue(&large).unwrap();
+    desk.discover("/demo/catalogue/v=6");
+    let first = desk.output().remove(0);
+    assert_eq!(first.name().to_string(), "/demo/catalogue/v=6/seg=0");
+    let last = first
+        .final_block()
+        .unwrap()
+        .get(0)
+        .unwrap()
+        .number()
+        .unwrap();
+    assert!(last >= 1);
+    (0..=last).for_each(|n| desk.ask(&format!("/demo/catalogue/v=6/seg={n}")));
+    let json: Vec<u8> = desk
+        .output()
+        .iter()
+        .flat_map(|data| data.content().unwrap())
+        .collect();
+    assert_eq!(Catalogue::decode(&json).unwrap(), large);
+    desk.ask(&format!("/demo/catalogue/v=6/seg={}", last + 1));
+    desk.ask("/demo/catalogue/v=5/seg=0");
+    assert_eq!(desk.dropped(DropReason::UnknownName), 2);
+}
+
+#[test]
+fn names_that_nothing_is_published_under_are_counted() {
+    let mut desk = Desk::new(ProducerConfig::default());
+    desk.publish(SampleClass::Key, FIRST, 10);
+    let names = [
+        "/other",
+        "/demo",
+        "/demo/video",
+        "/demo/video/1M",
+        "/demo/video/2M/key/seq=1000/data/seg=0",
+        "/demo/video/1M/key/seq=1000",
+        "/demo/video/1M/key/seq=1000/data/seg=0/more",
+        "/demo/KEY/1",
+    ];
+    for name in names {
+        desk.ask(name);
+    }
+    assert_eq!(desk.dropped(DropReason::UnknownName), names.len() as u64);
+    assert!(desk.output().is_empty());
+    desk.check_balance();
+}
+
+#[test]
+fn sequence_numbers_are_used_once_and_in_order() {
+    let mut desk = Desk::new(ProducerConfig::default());
+    let refused = |desk: &mut Desk, sequence| match desk.try_publish(SampleClass::Key, sequence, 1)
+    {
+        Err(PublishError::SequenceUsed { got, next }) => (got, next),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(&mut desk, FIRST - 1), (FIRST - 1, FIRST));
+    desk.publish(SampleClass::Key, FIRST, 1);
+    assert_eq!(refused(&mut desk, FIRST), (FIRST, FIRST + 1));
+    assert_eq!(refused(&mut desk, u64::MAX), (u64::MAX, FIRST + 1));
+    desk.publish(SampleClass::Delta, FIRST, 1);
+    assert_eq!(desk.producer.counters().samples, 2);
+}
+
+#[test]
+fn a_sample_that_is_too_large_changes_nothing() {
+    let mut desk = Desk::new(ProducerConfig::default());
+    desk.ask(LEAD);
+    let refused = desk.try_publish(SampleClass::Key, FIRST, 500_000);
+    let Err(PublishError::Segment(SegmentError::TooLarge {
+        payload: 500_000, ..
+    })) = refused
+    else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(
+        (desk.producer.pending(), desk.producer.counters().samples),
+        (1, 0)
+    );
+    desk.publish(SampleClass::Key, FIRST, 5);
+    assert_eq!(desk.names(), [LEAD]);
+}
+
+#[test]
+fn rungs_have_names_of_their_own() {
+    let mut desk = Desk::new(ProducerConfig::default());
+    for (stream, rung) in [("video", "1M"), ("catalogue", "1M"), ("KEY", "1M")] {
+        let refused = desk.producer.add_rung(stream, rung, RungConfig::default());
+        assert!(
+            matches!(refused, Err(PublishError::RungName(_))),
+            "{stream}"
+        );
+    }
+    for n in 1..MAX_LATEST {
+        desk.producer
+            .add_rung("video", &n.to_string(), RungConfig::default())
+            .unwrap();
+    }
+    let refused = desk
+        .producer
+        .add_rung("video", "more", RungConfig::default());
+    assert!(matches!(refused, Err(PublishError::TooManyRungs)));
+    // Even then metadata is one packet.
+    desk.discover("/demo/32=metadata");
+    let metadata = desk.output().remove(0);
+    assert!(metadata.wire().len() <= namecast_packet::MAX_PACKET_SIZE);
+    assert!(Metadata::decode(&metadata.content().unwrap()).is_ok());
+}
+
+#[test]
+fn output_that_nobody_fetches_is_bounded() {
+    let config = ProducerConfig {
+        max_output: 2,
+        ..ProducerConfig::default()
+    };
+    let mut desk = Desk::new(config);
+    for segment in 0..3 {
+        desk.ask(&format!("/demo/video/1M/key/seq=1000/data/seg={segment}"));
+    }
+    desk.publish(SampleClass::Key, FIRST, 2_500);
+    desk.ask(LEAD);
+    assert_eq!(desk.dropped(DropReason::OutputFull), 2);
+    assert_eq!(desk.output().len(), 2);
+    desk.check_balance();
+}
+
+/// Two consumers with pipelines of 30 samples, one of which loses and repeats: every sample leaves once, tables and
+/// cache stay bounded, and every Interest is accounted for.
+#[test]
+fn a_long_stream_answers_each_segment_once() {
+    let config = ProducerConfig {
+        cache: CacheConfig {
+            size: ByteSize::bytes(500_000),
+            age: Duration::from_secs(1),
+        },
+        ..ProducerConfig::default()
+    };
+    let mut desk = Desk::new(config);
+    let mut random = Random::from_seed(8);
+    let mut leads = 0;
+    for sequence in FIRST..FIRST + 5_000 {
+        for _ in 0..2 {
+            desk.ask(&format!(
+                "/demo/video/1M/delta/seq={}/data/seg=0",
+                sequence + 29
+            ));
+        }
+        if random.chance(0.1) {
+            desk.ask(&format!(
+                "/demo/video/1M/delta/seq={}/data/seg=1",
+                sequence + 5
+            ));
+        }
+        desk.advance(33);
+        let size = usize::try_from(random.below(4_000)).unwrap();
+        desk.publish(SampleClass::Delta, sequence, size);
+        leads += desk
+            .names()
+            .iter()
+            .filter(|name| name.ends_with("data/seg=0"))
+            .count();
+        assert!(desk.producer.pending() <= 3 * 30);
+        assert!(desk.producer.cache_size() <= ByteSize::bytes(500_000));
+        desk.check_balance();
+    }
+    assert_eq!(leads, 5_000 - 29);
+    assert_eq!(desk.dropped(DropReason::Expired), 0);
+}

@@ -1,4 +1,4 @@
-import { clockHeight, clockRows } from "../e2e/clock.js";
+import { clockHeight, clockRows } from "../e2e/lib/clock.js";
 import type { TabConfig, TabPort } from "../src/worker/tab-port.ts";
 
 /** Stands in for the core: encodes frames in the page itself, with the clock of the test picture and a beep a second. */

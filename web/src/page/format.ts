@@ -3,7 +3,7 @@ export function milliseconds(value: number | null): string {
   if (value === null) {
     return "–";
   }
-  return Math.abs(value) < 9.95 ? `${value.toFixed(1)} ms` : `${Math.round(value)} ms`;
+  return value !== 0 && Math.abs(value) < 9.95 ? `${value.toFixed(1)} ms` : `${Math.round(value)} ms`;
 }
 
 /** A rate for people. */

@@ -61,7 +61,7 @@ export class Panel {
     signer.title = summary.signer ? `SHA-256 of the key: ${summary.signer.digest}` : "";
     setText(element("verdict"), summary.signer ? `${summary.signer.verdict} · key ${summary.signer.digest.slice(0, 16)}…` : "");
     const failures = summary.verificationFailures;
-    this.#list("trust-figures", [["Packets that failed verification", count(failures), failures > 0 ? "bad" : ""]]);
+    this.#list("trust-figures", [["Failed verification", count(failures), failures > 0 ? "bad" : ""]]);
   }
 
   #list(id: string, figures: readonly Figure[]): void {
@@ -86,10 +86,11 @@ function networkFigures(summary: Summary): Figure[] {
   const transports = { webtransport: "WebTransport", websocket: "WebSocket" };
   return [
     ["Transport", summary.transport ? transports[summary.transport] : "none", summary.transport ? "" : "warn"],
-    ["Round trip", `${milliseconds(summary.rtt)} (min ${milliseconds(summary.rttMin)})`],
+    ["Round trip", milliseconds(summary.rtt)],
+    ["Round trip, least", milliseconds(summary.rttMin)],
     ["Frames lost", percent(summary.lossShare), summary.lossShare > 0.005 ? "warn" : ""],
     ["Repaired by parity", percent(summary.parityShare)],
-    ["Repaired by asking again", percent(summary.retransmissionShare)],
+    ["Repaired by resending", percent(summary.retransmissionShare)],
     ["From caches", percent(summary.cacheHitShare)],
     ["Interests sent", count(summary.interests)],
     ["Controller", summary.controller ?? "–"],

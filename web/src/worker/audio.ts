@@ -26,7 +26,8 @@ interface Pending {
 /** Decodes sound and sends it to the worklet, once somebody asked for sound. */
 export class Audio {
   readonly #host: AudioHost;
-  readonly #pending = new Map<number, Pending>();
+  /** In the order given: the decoder makes one piece of sound of each packet, but counts timestamps by itself. */
+  #pending: Pending[] = [];
   #decoder: AudioDecoder | undefined;
   #rung = "";
   #port: MessagePort | undefined;
@@ -62,14 +63,13 @@ export class Audio {
     if (this.#port === undefined || this.#unsupported || !this.#configure(record.rung)) {
       return;
     }
-    if (this.#pending.size >= MAX_DECODING) {
-      this.#pending.clear();
+    if (this.#pending.length >= MAX_DECODING) {
+      this.#fail("the audio decoder gives nothing back");
       return;
     }
-    const timestamp = record.position;
-    this.#pending.set(timestamp, { position: record.position, dueAt: record.dueAt, fedAt: performance.now() });
+    this.#pending.push({ position: record.position, dueAt: record.dueAt, fedAt: performance.now() });
     try {
-      this.#decoder?.decode(new EncodedAudioChunk({ type: "key", timestamp, data: record.payload }));
+      this.#decoder?.decode(new EncodedAudioChunk({ type: "key", timestamp: record.position, data: record.payload }));
     } catch (error) {
       this.#fail(error);
     }
@@ -77,7 +77,7 @@ export class Audio {
 
   /** The playout target moved. */
   shift(milliseconds: number): void {
-    for (const pending of this.#pending.values()) {
+    for (const pending of this.#pending) {
       pending.dueAt += milliseconds;
     }
     this.#post({ type: "shift", milliseconds });
@@ -85,7 +85,7 @@ export class Audio {
 
   /** The stream goes on somewhere else: what is queued belongs to the past. */
   discontinue(): void {
-    this.#pending.clear();
+    this.#closeDecoder();
     this.#post({ type: "clear" });
   }
 
@@ -150,14 +150,9 @@ export class Audio {
   }
 
   #handleSound(sound: AudioData): void {
-    const pending = this.#pending.get(sound.timestamp);
+    const pending = this.#pending.shift();
     if (pending === undefined) {
       return;
-    }
-    for (const timestamp of this.#pending.keys()) {
-      if (timestamp <= sound.timestamp) {
-        this.#pending.delete(timestamp);
-      }
     }
     const channels = Array.from({ length: sound.numberOfChannels }, (_, planeIndex) => {
       const samples = new Float32Array(sound.numberOfFrames);
@@ -187,7 +182,7 @@ export class Audio {
     const decoder = this.#decoder;
     this.#decoder = undefined;
     this.#rung = "";
-    this.#pending.clear();
+    this.#pending = [];
     if (decoder !== undefined && decoder.state !== "closed") {
       decoder.close();
     }

@@ -61,8 +61,12 @@ export class Links {
       return;
     }
     this.#connecting = true;
+    let told: string | undefined;
     for (let failure = await this.#attempt(); failure !== undefined; failure = await this.#attempt()) {
-      this.#host.step(`No connection: ${failure}. Next attempt in ${(this.#pause / 1_000).toFixed(1)} s.`);
+      if (failure !== told) {
+        told = failure;
+        this.#host.step(`No connection, trying again and again: ${failure}`);
+      }
       await pause(this.#pause);
       this.#pause = Math.min(LAST_PAUSE, this.#pause * 2);
     }

@@ -1,0 +1,204 @@
+// A Chromium whose tabs are hidden and shown as a person's are, and the page under test in it.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { chromium } from "playwright-core";
+
+const CHROMIUM = process.env["CHROMIUM_BIN"] ?? "/usr/bin/chromium";
+const FLAGS = [
+  "--headless=new",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--remote-debugging-port=0",
+  "--window-size=1280,1000",
+];
+
+/** How long the page may take for something on a loaded machine, in milliseconds. */
+export const PATIENCE = 60_000;
+
+/** What the page's console may say: missing icons and the like are no errors of ours, everything else is. */
+const HARMLESS = [/favicon/];
+
+/**
+ * Starts Chromium by itself and not through the test library, which would make every tab believe that it is seen.
+ */
+export async function startBrowser(home, moreFlags = []) {
+  const child = spawn(CHROMIUM, [...FLAGS, ...moreFlags, `--user-data-dir=${path.join(home, "browser")}`, "about:blank"], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  child.stderr.setEncoding("utf8");
+  const endpoint = await new Promise((resolve, reject) => {
+    let printed = "";
+    child.stderr.on("data", (text) => {
+      printed = (printed + text).slice(-16_000);
+      const found = /DevTools listening on (ws:\S+)/.exec(printed);
+      if (found) {
+        resolve(found[1]);
+      }
+    });
+    child.once("exit", () => reject(new Error(`chromium ended: ${printed}`)));
+    child.once("error", reject);
+  });
+  const browser = await chromium.connectOverCDP(endpoint, { noDefaults: true });
+  const [context] = browser.contexts();
+  return {
+    pid: child.pid,
+    context,
+    async close() {
+      await browser.close().catch(() => undefined);
+      if (child.exitCode === null) {
+        const gone = once(child, "exit");
+        child.kill();
+        await gone;
+      }
+    },
+  };
+}
+
+const CLOCK = (await readFile(path.join(import.meta.dirname, "clock.js"), "utf8")).replaceAll(/^export /gm, "");
+
+/** What runs in the page: reads the clock off the canvas each time the browser paints. */
+const SAMPLER = `(() => {
+  ${CLOCK}
+  const samples = [];
+  let damaged = 0;
+  const reader = new OffscreenCanvas(16, 16);
+  const context = reader.getContext("2d", { willReadFrequently: true });
+  function sample() {
+    const picture = document.getElementById("picture");
+    const { width, height } = picture;
+    const rows = clockHeight(width);
+    if (reader.width !== width || reader.height !== rows) {
+      reader.width = width;
+      reader.height = rows;
+    }
+    context.drawImage(picture, 0, 0, width, rows, 0, 0, width, rows);
+    const now = performance.timeOrigin + performance.now();
+    const image = context.getImageData(0, 0, width, rows);
+    const clock = readClock(image);
+    if (clock === null) {
+      damaged += image.data.some((value, at) => at % 4 !== 3 && value > 40) ? 1 : 0;
+      return null;
+    }
+    const last = samples.at(-1);
+    if (last === undefined || last.time !== clock.time) {
+      samples.push({ ...clock, seenAt: now, flash: flash(picture) });
+      if (samples.length > 8000) samples.shift();
+    }
+    return clock;
+  }
+  const flashReader = new OffscreenCanvas(8, 8);
+  const flashContext = flashReader.getContext("2d", { willReadFrequently: true });
+  function flash(picture) {
+    const { x, y, side } = flashArea(picture.width, picture.height);
+    flashContext.drawImage(picture, x, y, side, side, 0, 0, 8, 8);
+    return flashContext.getImageData(4, 4, 1, 1).data[0] > 128;
+  }
+  function loop() {
+    try { sample(); } catch {}
+    requestAnimationFrame(loop);
+  }
+  addEventListener("DOMContentLoaded", () => requestAnimationFrame(loop));
+  globalThis.sampler = { samples, sample, damaged: () => damaged };
+})();`;
+
+/** Opens the page in a tab of its own. `errors` gathers what its console complains of. */
+export async function openPage(browser, url, options = {}) {
+  const page = await browser.context.newPage();
+  const errors = [];
+  page.on("console", (message) => {
+    if (message.type() === "error" && !HARMLESS.some((pattern) => pattern.test(message.text()))) {
+      errors.push(message.text());
+    }
+  });
+  page.on("pageerror", (error) => errors.push(String(error)));
+  await page.addInitScript(SAMPLER);
+  if (options.colorScheme) {
+    await page.emulateMedia({ colorScheme: options.colorScheme });
+  }
+  await page.goto(url);
+  return new Player(page, errors);
+}
+
+/** The page, in the words of the tests. */
+export class Player {
+  constructor(page, errors) {
+    this.page = page;
+    this.errors = errors;
+  }
+
+  stats() {
+    return this.page.evaluate(() => globalThis.namecast?.stats());
+  }
+
+  steps() {
+    return this.page.evaluate(() => globalThis.namecast.steps.map(({ text }) => text));
+  }
+
+  /** Frames that the worker drew. */
+  shown() {
+    return this.page.evaluate(() => globalThis.namecast.shown);
+  }
+
+  /** Clocks read off the canvas since the page was opened, each once. */
+  samples() {
+    return this.page.evaluate(() => globalThis.sampler.samples);
+  }
+
+  /** Pictures that showed something but no valid clock. */
+  damaged() {
+    return this.page.evaluate(() => globalThis.sampler.damaged());
+  }
+
+  fault(fault) {
+    return this.page.evaluate((fault) => globalThis.namecast.fault(fault), fault);
+  }
+
+  notices() {
+    return this.page.evaluate(() => [...document.querySelectorAll(".notice")].map((notice) => notice.textContent));
+  }
+
+  /** Waits until `check(stats)` holds, and fails with the last figures if it does not. */
+  async untilStats(what, check, patience = PATIENCE) {
+    const deadline = Date.now() + patience;
+    let stats;
+    while (Date.now() < deadline) {
+      stats = await this.stats();
+      if (stats && check(stats)) {
+        return stats;
+      }
+      await this.page.waitForTimeout(100);
+    }
+    const story = JSON.stringify({ stats, steps: await this.steps(), notices: await this.notices() }, null, 1);
+    throw new Error(`the page did not come to: ${what}\n${story}`);
+  }
+
+  /**
+   * Waits until the canvas shows a picture captured after `time` (ms since 1970), by its own clock.
+   *
+   * @returns the clock
+   */
+  async untilCaptured(time, patience = PATIENCE) {
+    const deadline = Date.now() + patience;
+    let clock = null;
+    while (Date.now() < deadline) {
+      clock = await this.page.evaluate(() => globalThis.sampler.sample());
+      if (clock !== null && clock.time > time) {
+        return clock;
+      }
+      await this.page.waitForTimeout(20);
+    }
+    const story = JSON.stringify({ clock, steps: await this.steps(), notices: await this.notices(), stats: await this.stats() }, null, 1);
+    throw new Error(`the canvas never showed a picture captured after ${time}\n${story}`);
+  }
+
+  close() {
+    return this.page.close();
+  }
+}

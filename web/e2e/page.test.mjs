@@ -1,0 +1,307 @@
+// The page, the real binary and a real browser. What is asserted here holds on a loaded machine too: that pictures are
+// shown, in order and verified, and that every recovery happens. How fast is measured by measure.mjs.
+
+import assert from "node:assert/strict";
+import { mkdir } from "node:fs/promises";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { openPage, startBrowser } from "./lib/browser.mjs";
+import { findBinary, freePort, makeHome, Program, startServer } from "./lib/processes.mjs";
+
+const ARTIFACTS = path.resolve(import.meta.dirname, "artifacts");
+
+/** Pictures that must be seen for a claim about their order. */
+const ENOUGH = 60;
+
+let binary;
+let home;
+let browser;
+let demo;
+
+before(async () => {
+  binary = await findBinary();
+  home = await makeHome();
+  await mkdir(ARTIFACTS, { recursive: true });
+  browser = await startBrowser(home.directory);
+  demo = await startServer(binary, ["demo", "--input", "test"], home.directory);
+});
+
+after(async () => {
+  await demo?.program.end();
+  await browser?.close();
+  await home?.remove();
+});
+
+/** Opens the demo's page, gives it to `body`, and closes it, whatever happens. */
+async function withPage(query, body, options) {
+  const player = await openPage(browser, `${demo.url}${query}`, options);
+  try {
+    await body(player);
+    assert.deepEqual(player.errors, [], "the console complains");
+  } finally {
+    await player.close();
+  }
+}
+
+/** Fails unless the times are strictly increasing. */
+function assertIncreasing(values, what) {
+  values.forEach((value, index) => assert.ok(index === 0 || value > values[index - 1], `${what} ${values[index - 1]} is followed by ${value}`));
+}
+
+async function assertVerified(player) {
+  const stats = await player.stats();
+  assert.equal(stats.signer?.trusted, true, "the signer is trusted");
+  assert.equal(stats.verificationFailures, 0, "nothing failed verification");
+}
+
+describe("the demo's page", () => {
+  test("plays frames in order, verified, with a clock that can be read", async () => {
+    await withPage("", async (player) => {
+      await player.untilCaptured(0);
+      await player.untilStats(`${ENOUGH} frames`, ({ video }) => video.shown >= ENOUGH);
+      const [samples, shown] = [await player.samples(), await player.shown()];
+      assert.ok(samples.length >= 10, `${samples.length} clocks were read`);
+      assertIncreasing(samples.map(({ time }) => time), "clock");
+      assertIncreasing(shown.map(({ position }) => position), "position");
+      assert.equal(await player.damaged(), 0, "every picture has a valid clock");
+      // What is on the canvas is what the stream says it is: its burned-in time is its capture stamp.
+      const captured = new Set(shown.map(({ capturedAt }) => Math.floor(capturedAt)));
+      const known = samples.filter(({ time }) => [time - 1, time, time + 1].some((near) => captured.has(near)));
+      assert.ok(known.length >= samples.length / 2, `${known.length} of ${samples.length} pictures carry their capture stamp`);
+      await assertVerified(player);
+      assert.equal((await player.stats()).transport, "webtransport");
+      assert.equal((await player.stats()).video.decoderErrors, 0);
+      assert.deepEqual(await player.notices(), []);
+    });
+  });
+
+  test("plays sound in step once asked for", async () => {
+    await withPage("", async (player) => {
+      await player.untilCaptured(0);
+      await player.page.click("#sound");
+      await player.untilStats("sound", ({ audio }) => audio.state === "playing");
+      assert.equal(await player.page.evaluate(() => globalThis.namecast.sound.context.state), "running");
+      assert.equal(await player.page.getAttribute("#sound", "aria-pressed"), "true");
+      await player.untilStats("an offset", ({ audio }) => audio.offset !== null);
+      await player.page.click("#sound");
+      await player.untilStats("silence", ({ audio }) => audio.state === "off");
+    });
+  });
+
+  for (const [query, transport] of [["?transport=ws", "websocket"], ["?transport=wt", "webtransport"]]) {
+    test(`plays by ${transport} if told so`, async () => {
+      await withPage(query, async (player) => {
+        await player.untilStats("frames", ({ video }) => video.shown > 30);
+        assert.equal((await player.stats()).transport, transport);
+        await assertVerified(player);
+      });
+    });
+  }
+
+  test("falls back to WebSocket where WebTransport fails", async () => {
+    // The server's description with a certificate's hash that is not the server's.
+    const wrong = { ...demo.node, webtransport: { ...demo.node.webtransport, certificate_hash: "00".repeat(32) } };
+    await browser.context.route("**/node.json", (route) => route.fulfill({ json: wrong }));
+    try {
+      const player = await openPage(browser, demo.url);
+      await player.untilStats("frames", ({ video, transport }) => transport === "websocket" && video.shown > 10);
+      assert.ok((await player.steps()).some((step) => step.includes("WebSocket instead of WebTransport")), "it says so");
+      await player.close();
+    } finally {
+      await browser.context.unroute("**/node.json");
+    }
+  });
+
+  test("recovers from a decoder error", async () => {
+    await withPage("", async (player) => {
+      await player.untilStats("frames", ({ video }) => video.shown > 30);
+      for (let errors = 1; errors <= 3; errors += 1) {
+        await player.fault({ kind: "decoder" });
+        const broken = await player.untilStats("a decoder error", ({ video }) => video.decoderErrors >= errors);
+        await player.untilStats("pictures again", ({ video }) => video.shown > broken.video.shown + 10);
+        await player.untilCaptured(Date.now() - 20_000);
+      }
+      assert.equal(await player.damaged(), 0, "nothing half decoded was shown");
+      await assertVerified(player);
+    });
+  });
+
+  for (const kind of ["blackhole", "disconnect"]) {
+    test(`resumes after its transport was cut for five seconds (${kind})`, async () => {
+      await withPage("", async (player) => {
+        await player.untilStats("frames", ({ video }) => video.shown > 30);
+        await player.fault({ kind, milliseconds: 5_000 });
+        const cutAt = Date.now();
+        if (kind === "disconnect") {
+          await player.untilStats("no transport", ({ transport }) => transport === null);
+          assert.ok((await player.notices()).some((notice) => notice.includes("Connecting again")), "it says so");
+        }
+        await player.untilCaptured(cutAt + 5_000);
+        await player.untilStats("live", ({ phase, transport }) => phase === "playing" && transport !== null);
+        assertIncreasing((await player.samples()).map(({ time }) => time), "clock");
+      });
+    });
+  }
+
+  test("never shows a corrupt packet, counts it and goes on", async () => {
+    await withPage("", async (player) => {
+      const before = await player.untilStats("frames", ({ video }) => video.shown > 30);
+      await player.fault({ kind: "corrupt", count: 20 });
+      const hit = await player.untilStats("failed verifications", (stats) => stats.verificationFailures >= 10);
+      await player.untilStats("more frames", ({ video }) => video.shown > Math.max(before.video.shown, hit.video.shown) + ENOUGH);
+      assert.equal(await player.damaged(), 0, "every picture has a valid clock");
+      assert.equal((await player.stats()).video.decoderErrors, 0, "nothing corrupt reached the decoder");
+      assert.equal((await player.stats()).signer.trusted, true);
+      assertIncreasing((await player.shown()).map(({ position }) => position), "position");
+    });
+  });
+
+  test("follows the latency knob at once, without joining again", async () => {
+    await withPage("?target=100", async (player) => {
+      const before = await player.untilStats("frames", ({ video }) => video.shown > ENOUGH);
+      /** From capture to the moment a frame is due: what the knob sets, whatever the load of the machine. */
+      const delay = async () => {
+        const frames = (await player.shown()).slice(-10);
+        return frames.reduce((sum, { dueAt, capturedAt }) => sum + dueAt - capturedAt, 0) / frames.length;
+      };
+      const at = [await delay()];
+      for (const target of [400, 100]) {
+        await player.page.evaluate((target) => {
+          const knob = document.getElementById("target");
+          knob.valueAsNumber = target;
+          knob.dispatchEvent(new Event("input", { bubbles: true }));
+        }, target);
+        const moved = await player.untilStats("the target", (stats) => stats.target === target);
+        await player.untilStats("frames after it", ({ video }) => video.shown > moved.video.shown + ENOUGH);
+        at.push(await delay());
+      }
+      assert.ok(Math.abs(at[1] - at[0] - 300) < 60, `the knob went up by 300 ms, playback by ${at[1] - at[0]} ms`);
+      assert.ok(Math.abs(at[2] - at[1] + 300) < 60, `the knob went down by 300 ms, playback by ${at[2] - at[1]} ms`);
+      const stats = await player.stats();
+      assert.equal(stats.consumer.rejoins, before.consumer.rejoins, "it did not join again");
+      assert.equal(stats.consumer.video.skips, before.consumer.video.skips, "it did not skip to a key frame");
+      assertIncreasing((await player.shown()).map(({ position }) => position), "position");
+      assert.equal(new URL(player.page.url()).searchParams.get("target"), "100");
+    });
+  });
+
+  test("changes the rung at a key frame", async () => {
+    await withPage("?rung=lowest", async (player) => {
+      const low = await player.untilStats("frames", ({ video, rungs }) => video.shown > 30 && rungs.length > 1);
+      const highest = low.rungs[0].name;
+      assert.equal(low.rung, low.rungs.at(-1).name);
+      await player.page.selectOption("#rung", highest);
+      await player.untilStats("the other rung", ({ rung }) => rung === highest);
+      const width = await player.page.waitForFunction((width) => document.getElementById("picture").width === width, low.rungs[0].width);
+      assert.ok(width);
+      await player.untilCaptured(Date.now() - 20_000);
+      assert.equal(await player.damaged(), 0, "every picture has a valid clock");
+      assertIncreasing((await player.samples()).map(({ time }) => time), "clock");
+    });
+  });
+
+  test("rests while it is hidden, and is live when shown again", async () => {
+    await withPage("", async (player) => {
+      await player.untilStats("frames", ({ video }) => video.shown > 30);
+      const other = await browser.context.newPage();
+      await other.bringToFront();
+      await player.page.waitForFunction(() => document.hidden);
+      await player.page.waitForTimeout(500);
+      const hidden = await player.stats();
+      await player.page.waitForTimeout(5_000);
+      const rested = await player.stats();
+      assert.equal(rested.video.shown, hidden.video.shown, "nothing is drawn while hidden");
+      assert.equal(rested.video.queued, 0, "no decoded frame is held");
+      assert.ok(rested.video.received > hidden.video.received, "the stream is followed all the while");
+      const shownAt = Date.now();
+      await player.page.bringToFront();
+      await player.untilCaptured(shownAt - 1_000);
+      await player.untilStats("live", ({ phase }) => phase === "playing");
+      assertIncreasing((await player.shown()).map(({ position }) => position), "position");
+      await other.close();
+    });
+  });
+
+  test("can be used with the keyboard", async () => {
+    await withPage("", async (player) => {
+      await player.untilStats("frames", ({ video }) => video.shown > 0);
+      const theme = () => player.page.evaluate(() => document.documentElement.dataset.theme);
+      const before = await theme();
+      await player.page.keyboard.press("t");
+      assert.notEqual(await theme(), before);
+      await player.page.focus("#target");
+      await player.page.keyboard.press("ArrowRight");
+      await player.untilStats("a higher target", ({ target }) => target === 110);
+      const reached = [];
+      for (let presses = 0; presses < 12; presses += 1) {
+        await player.page.keyboard.press("Tab");
+        reached.push(await player.page.evaluate(() => document.activeElement?.id));
+      }
+      for (const id of ["theme", "sound", "full", "rung"]) {
+        assert.ok(reached.includes(id), `Tab reaches #${id}: ${reached}`);
+      }
+    });
+  });
+
+  test("says what is missing", async () => {
+    const player = await openPage(browser, "about:blank");
+    try {
+      await player.page.addInitScript(() => delete globalThis.VideoDecoder);
+      await player.page.goto(demo.url);
+      await player.page.waitForSelector(".notice");
+      assert.match((await player.notices())[0], /WebCodecs/);
+    } finally {
+      await player.close();
+    }
+  });
+
+  for (const [width, height, colorScheme] of [[1280, 900, "dark"], [1280, 900, "light"], [390, 844, "dark"], [390, 844, "light"]]) {
+    test(`fits a screen ${width} pixels wide (${colorScheme})`, async () => {
+      await withPage(
+        "",
+        async (player) => {
+          await player.page.setViewportSize({ width, height });
+          await player.untilStats("frames", ({ video }) => video.shown > ENOUGH);
+          const overflow = await player.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+          assert.equal(overflow, 0, "nothing sticks out sideways");
+          await player.page.screenshot({ path: path.join(ARTIFACTS, `page-${width}-${colorScheme}.png`), fullPage: true });
+        },
+        { colorScheme },
+      );
+    });
+  }
+});
+
+describe("a page on a forwarder", () => {
+  test("plays again without a reload when its publisher was killed and started again", async () => {
+    const socket = path.join(home.directory, "forwarder.sock");
+    const tcp = await freePort();
+    const forwarder = await startServer(binary, ["forwarder", "--tcp", `127.0.0.1:${tcp}`, "--unix", socket], home.directory);
+    const publish = () => new Program(binary, ["publish", "/show", "--input", "test", "--connect", `tcp4://127.0.0.1:${tcp}`], home.directory);
+    let publisher = publish();
+    const player = await openPage(browser, `${forwarder.url}?name=/show`);
+    try {
+      const first = await player.untilStats("frames", ({ video }) => video.shown > 30);
+      await player.page.evaluate(() => (globalThis.notReloaded = true));
+      for (let round = 1; round <= 2; round += 1) {
+        await publisher.end("SIGKILL");
+        await player.untilStats("waiting", ({ phase }) => phase === "waiting");
+        await player.page.waitForFunction(() => document.querySelector(".notice")?.textContent.includes("publisher is gone"));
+        const killedAt = Date.now();
+        publisher = publish();
+        await player.untilCaptured(killedAt);
+        await player.untilStats("live", ({ phase }) => phase === "playing");
+      }
+      assert.equal(await player.page.evaluate(() => globalThis.notReloaded), true);
+      assert.deepEqual(await player.notices(), []);
+      const stats = await player.stats();
+      assert.equal(stats.signer.digest, first.signer.digest, "the same key signs");
+      assert.equal(stats.verificationFailures, 0);
+      assert.deepEqual(player.errors, []);
+    } finally {
+      await player.close();
+      await publisher.end();
+      await forwarder.program.end();
+    }
+  });
+});

@@ -1,0 +1,143 @@
+import { describe, expect, test } from "vitest";
+import { bitrate, milliseconds, percent } from "../src/page/format.ts";
+import { clampTarget, readOptions, withOption } from "../src/page/options.ts";
+import { Series } from "../src/page/series.ts";
+import { why } from "../src/page/why.ts";
+import { parseHash, parseNodeInfo } from "../src/shared/node.ts";
+import type { StageTimes, Summary } from "../src/shared/summary.ts";
+import { clockAhead, meanStages, sharesOf } from "../src/worker/figures.ts";
+import { Meter } from "../src/worker/meter.ts";
+
+describe("the address of the page", () => {
+  test("says what to play", () => {
+    const query = new URLSearchParams("name=/a/b&key=00ff&rung=1M&target=250&transport=ws");
+    expect(readOptions(query)).toEqual({ name: "/a/b", key: "00ff", rung: "1M", target: 250, transport: "websocket" });
+    expect(readOptions(new URLSearchParams("transport=wt"))).toEqual({ transport: "webtransport" });
+  });
+
+  test("may hold nonsense", () => {
+    expect(readOptions(new URLSearchParams("name=&target=abc&transport=carrier-pigeon"))).toEqual({});
+    expect([clampTarget(5), clampTarget(9e9), clampTarget(99.6), clampTarget(NaN)]).toEqual([20, 1_000, 100, undefined]);
+  });
+
+  test("keeps what was chosen", () => {
+    expect(withOption("http://127.0.0.1:8080/?name=%2Fdemo", "target", "120")).toBe("http://127.0.0.1:8080/?name=%2Fdemo&target=120");
+  });
+});
+
+describe("the server's description of itself", () => {
+  const base = new URL("http://localhost:8080/?x");
+  const hash = "ab".repeat(32);
+
+  test("is read", () => {
+    const node = parseNodeInfo({ name: "/x", key: "12", ws: "/socket", webtransport: { port: 4433, certificate_hash: hash } }, base);
+    expect(node).toMatchObject({ name: "/x", key: "12", websocket: "ws://localhost:8080/socket" });
+    // IPv4, since QUIC to ::1 would wait for a server that is not there.
+    expect(node.webTransport).toEqual({ url: "https://127.0.0.1:4433/", certificateHash: new Uint8Array(32).fill(0xab) });
+  });
+
+  test("has defaults, and follows the page's scheme", () => {
+    expect(parseNodeInfo({}, new URL("https://a.example/"))).toEqual({ name: "/demo", key: undefined, websocket: "wss://a.example/ws", webTransport: undefined });
+  });
+
+  test("is refused if it is none, and loses a transport that makes no sense", () => {
+    expect(() => parseNodeInfo("x", base)).toThrow(TypeError);
+    expect(() => parseNodeInfo(null, base)).toThrow(TypeError);
+    expect(parseNodeInfo({ webtransport: { port: "4433", certificate_hash: hash } }, base).webTransport).toBeUndefined();
+    expect(parseNodeInfo({ webtransport: { port: 1, certificate_hash: "abc" } }, base).webTransport).toBeUndefined();
+  });
+
+  test("writes hashes in either way", () => {
+    const octets = Uint8Array.from({ length: 32 }, (_, index) => index);
+    const hexadecimal = [...octets].map((octet) => octet.toString(16).padStart(2, "0"));
+    expect(parseHash(hexadecimal.join(""))).toEqual(octets);
+    expect(parseHash(hexadecimal.join(":"))).toEqual(octets);
+    expect(parseHash(btoa(String.fromCharCode(...octets)))).toEqual(octets);
+  });
+});
+
+describe("Series", () => {
+  test("keeps the last while, in order, with holes", () => {
+    const series = new Series(10, 100);
+    series.push(0, 1);
+    series.push(5, null);
+    series.push(5, 9); // not later: refused
+    series.push(9, Number.NaN);
+    series.push(11, 4);
+    expect(series.data()).toEqual([[5, 9, 11], [null, null, 4]]);
+  });
+
+  test("is bounded, and leaves room above", () => {
+    const series = new Series(1e9, 3);
+    [10, 20, 40, 30].forEach((value, at) => series.push(at, value));
+    expect(series.data()[1]).toEqual([20, 40, 30]);
+    expect(series.top(10)).toBeCloseTo(46);
+    expect(series.top(100)).toBe(100);
+  });
+});
+
+describe("Meter", () => {
+  test("takes percentiles by nearest rank of the last values", () => {
+    const meter = new Meter(100);
+    expect(meter.spread()).toBeNull();
+    for (let value = -50; value <= 100; value += 1) {
+      meter.push(value);
+    }
+    expect(meter.spread()).toEqual({ p50: 50, p95: 95, p99: 99 });
+    expect(meter.mean()).toBe(50.5);
+  });
+});
+
+describe("figures", () => {
+  test("shares are of all samples that should have come", () => {
+    const video = { received: 90, lost: 10, recovered_fec: 5, recovered_retransmission: 2 };
+    const audio = { received: 100, lost: 0 };
+    expect(sharesOf({ video, audio })).toEqual({ loss: 0.05, parity: 0.025, retransmission: 0.01 });
+    expect(sharesOf({})).toEqual({ loss: 0, parity: 0, retransmission: 0 });
+  });
+
+  test("a difference of clocks counts only if it is no noise", () => {
+    expect(clockAhead({ clock_offset_ms: 4, clock_offset_rtt_ms: 1 })).toBe(0);
+    expect(clockAhead({ clock_offset_ms: -30, clock_offset_rtt_ms: 80 })).toBe(0);
+    expect(clockAhead({ clock_offset_ms: -300, clock_offset_rtt_ms: 80 })).toBe(-300);
+    expect(clockAhead({})).toBe(0);
+  });
+
+  test("stages are means", () => {
+    const [one, two] = [stages({ buffer: 10, decode: 2 }), stages({ buffer: 30, decode: 4 })];
+    expect(meanStages([one, two])).toEqual(stages({ buffer: 20, decode: 3 }));
+    expect(meanStages([])).toBeNull();
+  });
+});
+
+test("numbers read well", () => {
+  expect([milliseconds(null), milliseconds(0), milliseconds(3.14), milliseconds(123.4), milliseconds(-0.4)]).toEqual(["–", "0 ms", "3.1 ms", "123 ms", "-0.4 ms"]);
+  expect([bitrate(990_000), bitrate(3_040_000), bitrate(null)]).toEqual(["990 kbit/s", "3.0 Mbit/s", "–"]);
+  expect([percent(0), percent(0.0004), percent(0.021), percent(0.5)]).toEqual(["0 %", "< 0.1 %", "2.1 %", "50 %"]);
+});
+
+function stages(some: Partial<StageTimes>): StageTimes {
+  return { capture: 0, encode: 0, publish: 0, network: 0, reassembly: 0, buffer: 0, decode: 0, display: 0, ...some };
+}
+
+describe("why", () => {
+  const summary = (some: Partial<StageTimes>, rest: Partial<Summary> = {}): Summary =>
+    ({ phase: "playing", latency: { p50: 1, p95: 1, p99: 1 }, stages: stages(some), target: 100, rttMin: 1, lossShare: 0, ...rest }) as Summary;
+
+  test("names the main stage, and what to do about it", () => {
+    expect(why(summary({ buffer: 300, network: 5 }, { target: 300 }))).toContain("turn the knob down");
+    expect(why(summary({ buffer: 300, network: 50 }, { target: 300, rttMin: 100 }))).toContain("about what this network needs");
+    expect(why(summary({ encode: 80, buffer: 30 }))).toContain("encoding");
+    expect(why(summary({ network: 80, buffer: 30 }))).toContain("network");
+    expect(why(summary({ decode: 80, buffer: 30 }))).toContain("smaller picture");
+    expect(why(summary({ buffer: 30, network: 30, encode: 30 }))).toContain("No single stage");
+  });
+
+  test("loss comes before advice to turn down", () => {
+    expect(why(summary({ buffer: 300 }, { target: 300, lossShare: 0.02 }))).toContain("Turn the knob up");
+  });
+
+  test("says nothing while nothing plays", () => {
+    expect(why(summary({ buffer: 300 }, { phase: "waiting" }))).toBe("");
+  });
+});

@@ -1,0 +1,104 @@
+import { describe, expect, test } from "vitest";
+import { RecentFrames } from "../src/worker/gop.ts";
+import { readRecords, type FrameRecord } from "../src/worker/records.ts";
+
+/** The octets that `crates/web/src/outbox.rs` expects of the same records. */
+const TRANSMIT_AND_DISCONTINUITY = [7, 0, 0, 0, 1, 2, 1, 0, 0, 0xaa, 0xbb, 2, 0, 0, 0, 3, 1];
+
+function f64(value: number): number[] {
+  return [...new Uint8Array(new Float64Array([value]).buffer)];
+}
+
+function f32(value: number): number[] {
+  return [...new Uint8Array(new Float32Array([value]).buffer)];
+}
+
+const FRAME = [47, 0, 0, 0, 2, 0, 1, 2, 0x31, 0x4d, ...f64(3), ...f64(1.5), ...f64(2.5), ...f32(4), ...f32(0), ...f32(0), ...f32(0), 9];
+
+describe("readRecords", () => {
+  test("reads a batch of several", () => {
+    expect([...readRecords(Uint8Array.from(TRANSMIT_AND_DISCONTINUITY))]).toEqual([
+      { kind: "transmit", face: 258, octets: Uint8Array.of(0xaa, 0xbb) },
+      { kind: "discontinuity", stream: "audio" },
+    ]);
+  });
+
+  test("reads a frame", () => {
+    expect([...readRecords(Uint8Array.from(FRAME))]).toEqual([
+      {
+        kind: "frame",
+        stream: "video",
+        key: true,
+        rung: "1M",
+        position: 3,
+        capturedAt: 1.5,
+        dueAt: 2.5,
+        stages: { encode: 4, publish: 0, network: 0, reassembly: 0 },
+        payload: Uint8Array.of(9),
+      },
+    ]);
+  });
+
+  test("reads an event", () => {
+    const json = [...new TextEncoder().encode('{"type":"step","text":"ä"}')];
+    expect([...readRecords(Uint8Array.from([json.length + 1, 0, 0, 0, 4, ...json]))]).toEqual([
+      { kind: "event", event: { type: "step", text: "ä" } },
+    ]);
+  });
+
+  test("refuses what is cut short or unknown, wherever it is cut", () => {
+    for (let length = 1; length < FRAME.length; length += 1) {
+      expect(() => [...readRecords(Uint8Array.from(FRAME.slice(0, length)))]).toThrow(RangeError);
+    }
+    expect(() => [...readRecords(Uint8Array.of(1, 0, 0, 0, 99))]).toThrow("kind 99");
+    expect(() => [...readRecords(Uint8Array.of(0, 0, 0, 0))]).toThrow(RangeError);
+    // A record whose name is longer than the record.
+    expect(() => [...readRecords(Uint8Array.of(4, 0, 0, 0, 2, 0, 1, 200))]).toThrow(RangeError);
+  });
+});
+
+function frame(position: number, key: boolean, size = 10): FrameRecord {
+  return {
+    kind: "frame",
+    stream: "video",
+    rung: "1M",
+    position,
+    key,
+    capturedAt: 0,
+    dueAt: 0,
+    stages: { encode: 0, publish: 0, network: 0, reassembly: 0 },
+    payload: new Uint8Array(size),
+  };
+}
+
+describe("RecentFrames", () => {
+  test("keeps what follows the newest key frame, and gives it up once", () => {
+    const recent = new RecentFrames(10, 1_000);
+    recent.push(frame(0, false));
+    expect(recent.length).toBe(0);
+    [1, 2, 3].forEach((position) => recent.push(frame(position, position === 1)));
+    [4, 5].forEach((position) => recent.push(frame(position, position === 4)));
+    expect(recent.take().map(({ position }) => position)).toEqual([4, 5]);
+    expect(recent.take()).toEqual([]);
+  });
+
+  test("forgets a group that outgrows its bounds, until the next key frame", () => {
+    const byCount = new RecentFrames(3, 1_000);
+    [0, 1, 2, 3, 4].forEach((position) => byCount.push(frame(position, position === 0)));
+    expect(byCount.length).toBe(0);
+    const byBytes = new RecentFrames(100, 35);
+    [0, 1, 2].forEach((position) => byBytes.push(frame(position, position === 0)));
+    expect(byBytes.length).toBe(3);
+    byBytes.push(frame(3, false));
+    expect(byBytes.length).toBe(0);
+    byBytes.push(frame(4, true));
+    expect(byBytes.length).toBe(1);
+  });
+
+  test("does not keep the batch that a frame came in alive", () => {
+    const recent = new RecentFrames(3, 1_000);
+    const batch = new Uint8Array(1_000);
+    recent.push({ ...frame(0, true), payload: batch.subarray(10, 20) });
+    expect(recent.take()[0]?.payload.buffer.byteLength).toBe(10);
+  });
+});

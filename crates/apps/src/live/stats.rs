@@ -56,6 +56,8 @@ pub struct Stats {
     pub clock_offset_ms: Option<f64>,
     /// The round trip that the offset was measured with, ms.
     pub clock_offset_rtt_ms: Option<f64>,
+    /// Packets whose signature or digest was wrong, of all kinds; none of them had any effect.
+    pub verification_failures: u64,
     /// Packets dropped because they are malformed, or nobody had asked for them.
     pub packets_unexpected: u64,
 }

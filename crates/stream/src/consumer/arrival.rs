@@ -229,6 +229,9 @@ impl Consumer {
         } else {
             self.base.on_packet(now, way);
         }
+        if self.playout.base.is_none() {
+            self.playout.base = self.base.estimate(now);
+        }
         measured
     }
 

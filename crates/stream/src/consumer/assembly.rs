@@ -29,7 +29,7 @@ enum Content {
     #[default]
     Missing,
     /// A packet that nothing vouches for yet.
-    Stray(Data),
+    Stray(Box<Data>),
     /// The segment's verified share of the payload, or parity.
     Here(Bytes),
 }
@@ -206,14 +206,14 @@ impl Assembly {
         if !self.data[0].is_missing() {
             return Accepted::Again;
         }
-        self.data[0].content = Content::Stray(data);
+        self.data[0].content = Content::Stray(Box::new(data));
         Accepted::Stray
     }
 
     /// The packet kept by [`keep_unjudged_lead`](Self::keep_unjudged_lead).
     pub(super) fn take_unjudged_lead(&mut self) -> Option<Data> {
         match core::mem::take(&mut self.data[0].content) {
-            Content::Stray(data) => Some(data),
+            Content::Stray(data) => Some(*data),
             content => {
                 self.data[0].content = content;
                 None
@@ -265,7 +265,7 @@ impl Assembly {
             }
             Some(false) => Accepted::Bad,
             None => {
-                slot.content = Content::Stray(data);
+                slot.content = Content::Stray(Box::new(data));
                 Accepted::Stray
             }
         }

@@ -48,3 +48,54 @@ pub struct Counters {
     /// Samples given up after the last attempt.
     pub given_up: u64,
 }
+
+impl core::ops::AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        let Self {
+            interests_sent,
+            interests_retransmitted,
+            interests_timed_out,
+            interests_nacked,
+            wire_octets,
+            payload_octets,
+            leads,
+            leads_for_others,
+            complete,
+            late,
+            handed_out,
+            lost,
+            skips,
+            recovered_parity,
+            recovered_retransmission,
+            drop_verification,
+            drop_malformed,
+            drop_unwanted,
+            drop_strays,
+            drop_undecodable,
+            refused_jumps,
+            given_up,
+        } = other;
+        self.interests_sent += interests_sent;
+        self.interests_retransmitted += interests_retransmitted;
+        self.interests_timed_out += interests_timed_out;
+        self.interests_nacked += interests_nacked;
+        self.wire_octets += wire_octets;
+        self.payload_octets += payload_octets;
+        self.leads += leads;
+        self.leads_for_others += leads_for_others;
+        self.complete += complete;
+        self.late += late;
+        self.handed_out += handed_out;
+        self.lost += lost;
+        self.skips += skips;
+        self.recovered_parity += recovered_parity;
+        self.recovered_retransmission += recovered_retransmission;
+        self.drop_verification += drop_verification;
+        self.drop_malformed += drop_malformed;
+        self.drop_unwanted += drop_unwanted;
+        self.drop_strays += drop_strays;
+        self.drop_undecodable += drop_undecodable;
+        self.refused_jumps += refused_jumps;
+        self.given_up += given_up;
+    }
+}

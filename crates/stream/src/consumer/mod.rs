@@ -104,7 +104,7 @@ impl Consumer {
         let period = source.rate.period();
         Self {
             random: Random::from_seed(seed),
-            delay: DelayEstimator::new(config.delay.clone()),
+            delay: DelayEstimator::new(config.delay),
             segments: source.estimators(config.most_segments),
             pipeline: Pipeline::new(
                 period,
@@ -225,7 +225,12 @@ impl Consumer {
     }
 
     /// Sets the playout clock, and how long before their time samples leave. Samples in hand are re-timed at once.
+    /// Without a base, this stream's own is used.
     pub fn set_playout(&mut self, now: Instant, playout: Playout, decode_lead: Duration) {
+        let playout = Playout {
+            base: playout.base.or_else(|| self.base.estimate(now)),
+            ..playout
+        };
         if self.playout == playout && self.decode_lead == decode_lead {
             return;
         }

@@ -1,33 +1,109 @@
 //! Watches one published root: finds out what there is, who signs it, and pulls video and audio in step.
 
 mod config;
+mod figures;
+mod join;
+mod measure;
 mod output;
+mod pull;
+mod trust;
+
+use std::collections::VecDeque;
 
 use core::time::Duration;
 
 use bytes::Bytes;
-use namecast_stream::StreamKind;
-use namecast_units::Instant;
+use namecast_packet::{Data, Interest, LpPacket, Name, Packet, lp::NackReason};
+use namecast_stream::consumer::{self, Playout, Sample, SharedVerifier};
+use namecast_stream::{Catalogue, StreamKind, StreamNames};
+use namecast_units::{Instant, Random, Timestamp};
 
 pub use config::{Pin, RungChoice, Trust, WatcherConfig};
+pub use figures::TableSizes;
 pub use output::{Event, Frame, Output, Refusal, RejoinReason, Signer, Stages, Verdict};
 
 use super::stats::Stats;
+use measure::{ClockOffset, Frames, RateMeter};
+use pull::{Pulled, Workshop};
+use trust::TrustedKey;
+
+/// Longest playout target: beyond it, buffers would be too small.
+const MOST_TARGET: Duration = Duration::from_secs(10);
 
 /// Watches one published root.
 ///
 /// Give it what arrives ([`handle_packet`](Self::handle_packet)) and the time ([`handle_timeout`](Self::handle_timeout)
 /// whenever [`poll_timeout`](Self::poll_timeout) says so), and after each call take everything from
-/// [`poll_output`](Self::poll_output). The first call of `handle_timeout` starts the join.
-#[derive(Debug)]
+/// [`poll_output`](Self::poll_output). The first call of `handle_timeout` starts the join. Early and repeated calls are
+/// harmless.
 pub struct Watcher {
     config: WatcherConfig,
+    names: StreamNames,
+    random: Random,
+    /// When the first Interest left.
+    started_at: Option<Instant>,
+    /// From then to the first frame.
+    joined_after: Option<Duration>,
+    probes: join::Probes,
+    /// Metadata that waits for its key, and the Interests for certificate and catalogue.
+    held: Option<join::Held>,
+    certificate: Option<join::Request>,
+    fetch: Option<join::Fetch>,
+    trusted: Option<TrustedKey>,
+    verifier: Option<SharedVerifier>,
+    /// The signer judged last, trusted or not.
+    signer: Option<Signer>,
+    catalogue: Option<(Name, Catalogue)>,
+    /// Whether the catalogue was verified and handed out.
+    is_announced: bool,
+    streams: Vec<Pulled>,
+    is_starved: bool,
+    rejoins: u64,
+    clock: ClockOffset,
+    wire: RateMeter,
+    payload: RateMeter,
+    frames: Frames,
+    counters: figures::OwnCounters,
+    outputs: VecDeque<Output>,
+}
+
+impl core::fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Watcher")
+            .field("root", self.names.root())
+            .field("streams", &self.streams)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Watcher {
     /// A watcher that will join at the first [`handle_timeout`](Self::handle_timeout).
     pub fn new(config: WatcherConfig) -> Self {
-        Self { config }
+        Self {
+            names: StreamNames::new(config.root.clone()),
+            random: Random::from_seed(config.seed),
+            started_at: None,
+            joined_after: None,
+            probes: join::Probes::default(),
+            held: None,
+            certificate: None,
+            fetch: None,
+            trusted: None,
+            verifier: None,
+            signer: None,
+            catalogue: None,
+            is_announced: false,
+            streams: Vec::new(),
+            is_starved: false,
+            rejoins: 0,
+            clock: ClockOffset::default(),
+            wire: RateMeter::default(),
+            payload: RateMeter::default(),
+            frames: Frames::default(),
+            counters: figures::OwnCounters::default(),
+            outputs: VecDeque::new(),
+            config,
+        }
     }
 
     /// What it was told, with later changes.
@@ -35,54 +111,318 @@ impl Watcher {
         &self.config
     }
 
-    /// Takes what the application face delivered: Data or a Nack, bare or in an LpPacket.
-    pub fn handle_packet(&mut self, _now: Instant, _packet: Bytes) {}
+    /// Takes what the application face delivered: Data or a Nack, bare or in an LpPacket. Anything else is counted.
+    pub fn handle_packet(&mut self, now: Instant, packet: Bytes) {
+        let Ok(link) = LpPacket::decode(packet) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let whole = link.fragment_count.unwrap_or(1) == 1;
+        let Some(fragment) = link.fragment.filter(|_| whole) else {
+            self.counters.unexpected += 1;
+            return;
+        };
+        match (Packet::decode(fragment), link.nack) {
+            (Ok(Packet::Data(data)), None) => {
+                self.handle_data(now, &data, link.congestion_mark > 0);
+            }
+            (Ok(Packet::Interest(interest)), Some(reason)) => {
+                self.handle_nack(now, &interest, reason);
+            }
+            (Ok(_), _) => self.counters.unexpected += 1,
+            (Err(_), _) => self.counters.malformed += 1,
+        }
+        self.settle(now);
+    }
+
+    fn handle_data(&mut self, now: Instant, data: &Data, congestion_marked: bool) {
+        self.wire.add(now, data.wire().len() as u64);
+        let taken = self
+            .streams
+            .iter_mut()
+            .flat_map(Pulled::consumers)
+            .any(|consumer| consumer.handle_data(now, data, congestion_marked));
+        if !taken && !self.on_object(now, data) {
+            self.counters.unexpected += 1;
+        }
+    }
+
+    fn handle_nack(&mut self, now: Instant, interest: &Interest, reason: NackReason) {
+        let taken = self
+            .streams
+            .iter_mut()
+            .flat_map(Pulled::consumers)
+            .any(|consumer| consumer.handle_nack(now, interest, reason));
+        // Metadata, certificate and catalogue are asked for again by their own timers.
+        if !taken && self.names.root().is_prefix_of(interest.name()) {
+            self.counters.nacked += 1;
+        } else if !taken {
+            self.counters.unexpected += 1;
+        }
+    }
 
     /// Does what is due. Early and repeated calls do nothing.
-    pub fn handle_timeout(&mut self, _now: Instant) {}
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.probes.next_at.is_none_or(|at| at <= now) {
+            self.probe(now);
+        }
+        self.send_requests(now);
+        for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
+            consumer.handle_timeout(now);
+        }
+        self.settle(now);
+    }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        None
+        let own = [
+            self.probes.next_at.or(Some(Instant::ZERO)),
+            self.certificate.as_ref().map(|request| request.retry_at),
+            self.fetch.as_ref().map(|fetch| fetch.request.retry_at),
+            self.starves_at(),
+        ];
+        let streams = self.streams.iter().flat_map(Pulled::poll_timeouts);
+        own.into_iter().flatten().chain(streams).min()
     }
 
     /// The next thing to do or to know, until `None`.
     pub fn poll_output(&mut self) -> Option<Output> {
-        None
+        self.outputs.pop_front()
     }
 
-    /// Moves the playout target. Frames that were not handed out yet are re-timed at once; none is lost or repeated.
-    pub fn set_target(&mut self, _now: Instant, target: Duration) {
-        self.config.target = target;
+    /// Moves the playout target, at most 10 s. Frames that were not handed out yet are re-timed at once; none is lost or
+    /// repeated.
+    pub fn set_target(&mut self, now: Instant, target: Duration) {
+        self.config.target = target.min(MOST_TARGET);
+        self.settle(now);
     }
 
-    /// Chooses another bitrate of the video; playback changes over at a key frame.
-    pub fn set_rung(&mut self, _now: Instant, rung: RungChoice) {
+    /// Chooses another bitrate of the video; playback changes over at a key frame, without a gap where both rungs come.
+    pub fn set_rung(&mut self, now: Instant, rung: RungChoice) {
         self.config.rung = rung;
+        let video = self
+            .streams
+            .iter()
+            .position(|pulled| pulled.kind == StreamKind::Video);
+        let Some(at) = video else {
+            return;
+        };
+        let seed = self.random.next_u64();
+        let mut pulled = self.streams.swap_remove(at);
+        if let Some(rung) = pull::choose(&pulled.info, &self.config.rung).cloned() {
+            self.workshop(now).prepare(now, &mut pulled, &rung, seed);
+        }
+        let needs_metadata = pulled.upcoming.is_some();
+        self.streams.push(pulled);
+        if needs_metadata {
+            self.probe(now);
+        }
+        self.settle(now);
     }
 
     /// Takes note that the front-end decoded a frame, which took `took`.
     pub fn handle_decoded(
         &mut self,
         _now: Instant,
-        _stream: StreamKind,
-        _position: u64,
-        _took: Duration,
+        stream: StreamKind,
+        position: u64,
+        took: Duration,
     ) {
+        self.frames.on_decoded(stream, position, took);
     }
 
     /// Takes note that the front-end showed a frame.
-    pub fn handle_rendered(&mut self, _now: Instant, _stream: StreamKind, _position: u64) {}
+    pub fn handle_rendered(&mut self, now: Instant, stream: StreamKind, position: u64) {
+        let offset = self.clock.micros().unwrap_or(0);
+        let wall = self.wall(now).as_micros();
+        let publisher_now = Timestamp::from_micros(wall.saturating_add_signed(offset));
+        let counts = stream == StreamKind::Video || !self.config.video;
+        let known = self
+            .frames
+            .on_rendered(stream, position, publisher_now, counts);
+        if let Some(pulled) = self.stream_mut(stream).filter(|_| known) {
+            pulled.rendered += 1;
+        }
+    }
 
     /// Takes note that the decoder failed: the next frame handed out is a key frame, after a
     /// [`Output::Discontinuity`].
-    pub fn handle_decoder_error(&mut self, _now: Instant, _stream: StreamKind) {}
+    pub fn handle_decoder_error(&mut self, now: Instant, stream: StreamKind) {
+        if let Some(pulled) = self.stream_mut(stream) {
+            pulled.decoder_errors += 1;
+            pulled.consumer.handle_decoder_error(now);
+        }
+        self.settle(now);
+    }
 
     /// Takes note that the transport came back: everything that is pending is asked for again at once.
-    pub fn handle_link_change(&mut self, _now: Instant) {}
+    pub fn handle_link_change(&mut self, now: Instant) {
+        self.probe(now);
+        if let Some(request) = &mut self.certificate {
+            request.retry_at = now;
+        }
+        self.send_requests(now);
+        for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
+            consumer.handle_link_change(now);
+        }
+        self.settle(now);
+    }
 
     /// Figures for people.
-    pub fn stats(&self, _now: Instant) -> Stats {
-        Stats::default()
+    pub fn stats(&self, now: Instant) -> Stats {
+        self.figures(now)
+    }
+
+    /// Sizes of all tables, to see that they are bounded.
+    pub fn table_sizes(&self) -> TableSizes {
+        self.sizes()
+    }
+
+    fn stream_mut(&mut self, kind: StreamKind) -> Option<&mut Pulled> {
+        self.streams.iter_mut().find(|pulled| pulled.kind == kind)
+    }
+
+    /// Our wall clock now.
+    fn wall(&self, now: Instant) -> Timestamp {
+        self.config.wall_at_zero + now.since(Instant::ZERO)
+    }
+
+    fn playout(&self, now: Instant) -> Playout {
+        pull::playout(
+            &self.streams,
+            now,
+            self.config.wall_at_zero,
+            self.config.target,
+        )
+    }
+
+    fn workshop(&self, now: Instant) -> Workshop<'_> {
+        Workshop {
+            config: &self.config,
+            names: &self.names,
+            verifier: self.verifier.as_ref(),
+            playout: self.playout(now),
+        }
+    }
+
+    /// Gives all streams the same clock.
+    fn share_playout(&mut self, now: Instant) {
+        let (playout, lead) = (self.playout(now), self.config.decode_lead);
+        for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
+            consumer.set_playout(now, playout, lead);
+        }
+    }
+
+    /// Whether there is nothing to find out at the moment.
+    fn is_steady(&self) -> bool {
+        let started = |pulled: &Pulled| {
+            let upcoming = pulled.upcoming.as_ref();
+            pulled.has_started && upcoming.is_none_or(|(_, c)| c.last_arrival().is_some())
+        };
+        self.is_announced && !self.is_starved && self.streams.iter().all(started)
+    }
+
+    fn last_arrival(&self) -> Option<Instant> {
+        self.streams
+            .iter()
+            .filter_map(|pulled| pulled.consumer.last_arrival())
+            .max()
+    }
+
+    /// When the streams count as starved if nothing arrives before.
+    fn starves_at(&self) -> Option<Instant> {
+        let last = self.last_arrival().filter(|_| !self.is_starved)?;
+        Some(last + self.config.starvation)
+    }
+
+    /// After every event: keeps clocks equal, changes rungs, passes on what consumers want, notices starvation.
+    fn settle(&mut self, now: Instant) {
+        self.share_playout(now);
+        let mut switched = Vec::new();
+        for pulled in &mut self.streams {
+            if let Some(rung) = pulled.switch_if_due(now) {
+                // What the old rung had ready comes first.
+                switched.push(rung);
+            }
+        }
+        for rung in switched {
+            self.event(Event::SwitchedRung { rung });
+        }
+        self.drain(now);
+        let starved = self
+            .last_arrival()
+            .is_some_and(|last| now.since(last) >= self.config.starvation);
+        if starved != self.is_starved {
+            self.is_starved = starved;
+            self.event(if starved {
+                Event::Starved
+            } else {
+                Event::Recovered
+            });
+            if starved {
+                self.probe(now);
+            }
+        }
+    }
+
+    fn drain(&mut self, now: Instant) {
+        for at in 0..self.streams.len() {
+            while let Some(output) = self.streams[at].poll_output() {
+                let stream = self.streams[at].kind;
+                match output {
+                    consumer::Output::Interest(interest) => {
+                        self.push(Output::Interest(interest.wire().clone()));
+                    }
+                    consumer::Output::Discontinuity => {
+                        self.push(Output::Discontinuity { stream });
+                    }
+                    consumer::Output::Sample(sample) => self.hand_out(now, at, sample),
+                }
+            }
+        }
+    }
+
+    fn hand_out(&mut self, now: Instant, at: usize, sample: Sample) {
+        self.payload.add(now, sample.payload.len() as u64);
+        let way = self
+            .playout(now)
+            .delay(sample.lead_at, sample.header.published_at())
+            .saturating_add(self.clock.micros().unwrap_or(0));
+        let way = Duration::from_micros(u64::try_from(way).unwrap_or(0));
+        let stages = Frames::stages(&sample, way);
+        let pulled = &mut self.streams[at];
+        let stream = pulled.kind;
+        let is_first = !core::mem::replace(&mut pulled.had_frame, true);
+        let rung = pulled.rung.clone();
+        self.frames.on_handed_out(stream, &sample, stages);
+        if is_first {
+            let after = now.since(self.started_at.unwrap_or(now));
+            self.joined_after.get_or_insert(after);
+            self.event(Event::FirstFrame { stream, after });
+        }
+        self.push(Output::Frame(Frame {
+            stream,
+            rung,
+            position: sample.header.position,
+            key: sample.key,
+            payload: sample.payload,
+            captured_at: sample.header.captured_at,
+            render_at: sample.render_at,
+            late: sample.late,
+            stages,
+        }));
+    }
+
+    fn event(&mut self, event: Event) {
+        self.push(Output::Event(event));
+    }
+
+    fn push(&mut self, output: Output) {
+        if self.outputs.len() >= self.config.most_outputs {
+            // Nobody listens. What is asked for is asked for again in time; frames can be skipped.
+            self.outputs.pop_front();
+            self.counters.outputs_dropped += 1;
+        }
+        self.outputs.push_back(output);
     }
 }

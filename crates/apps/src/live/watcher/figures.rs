@@ -1,0 +1,154 @@
+//! Puts the figures together that people see.
+
+use namecast_stream::StreamKind;
+use namecast_stream::consumer::Sizes;
+use namecast_units::Instant;
+
+use super::super::stats::{SignerStats, Stats, StreamStats};
+use super::measure::millis;
+use super::output::Verdict;
+use super::pull::Pulled;
+use super::{Signer, Watcher};
+
+/// What a watcher counts beside its consumers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct OwnCounters {
+    pub sent: u64,
+    pub retransmitted: u64,
+    pub timed_out: u64,
+    pub nacked: u64,
+    /// Metadata or certificates that did not verify.
+    pub verification_failures: u64,
+    pub malformed: u64,
+    pub unexpected: u64,
+    pub outputs_dropped: u64,
+}
+
+/// Sizes of all tables of a watcher.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableSizes {
+    /// Tables of all consumers together.
+    pub consumers: Sizes,
+    /// Outputs not polled yet.
+    pub outputs: usize,
+    /// Frames that were handed out and not reported as shown.
+    pub frames: usize,
+}
+
+impl Watcher {
+    pub(super) fn figures(&self, now: Instant) -> Stats {
+        let counters: Vec<_> = self.streams.iter().map(Pulled::counters).collect();
+        let sum = |count: fn(&namecast_stream::consumer::Counters) -> u64| -> u64 {
+            counters.iter().map(count).sum()
+        };
+        let own = &self.counters;
+        let leads = sum(|c| c.leads);
+        let main = self.main_stream();
+        let delay = main.map(|pulled| pulled.consumer.delay());
+        let controller = main.map(|pulled| pulled.consumer.controller());
+        let video = self.stream(StreamKind::Video);
+        let pending = self.sizes().consumers.outstanding;
+        Stats {
+            time_ms: millis(now.since(Instant::ZERO)),
+            name: self.names.root().to_string(),
+            state: self.state(),
+            video: video.map(|pulled| stream_stats(now, pulled)),
+            audio: self
+                .stream(StreamKind::Audio)
+                .map(|pulled| stream_stats(now, pulled)),
+            join_ms: self.joined_after.map(millis),
+            rejoins: self.rejoins,
+            latency: self.frames.latency(),
+            rtt_ms: delay.map(|delay| millis(delay.estimate(now))),
+            rtt_min_ms: delay.and_then(|delay| delay.least(now)).map(millis),
+            interests_sent: own.sent + sum(|c| c.interests_sent),
+            interests_retransmitted: own.retransmitted + sum(|c| c.interests_retransmitted),
+            interests_timed_out: own.timed_out + sum(|c| c.interests_timed_out),
+            interests_nacked: own.nacked + sum(|c| c.interests_nacked),
+            interests_pending: pending as u64,
+            cache_hit_share: sum(|c| c.leads_for_others) as f64 / leads.max(1) as f64,
+            goodput_bps: self.payload.bits_per_second(now),
+            throughput_bps: self.wire.bits_per_second(now),
+            controller: controller.map_or("", |controller| controller.name()),
+            controller_rate_bps: controller
+                .and_then(|controller| controller.target().rate)
+                .map(|rate| rate.as_bps()),
+            rung: video.map(|pulled| pulled.rung.clone()),
+            target_ms: millis(self.config.target),
+            signer: self.signer.as_ref().map(signer_stats),
+            clock_offset_ms: self.clock.micros().map(|micros| micros as f64 / 1e3),
+            clock_offset_rtt_ms: self.clock.rtt().map(millis),
+            verification_failures: own.verification_failures + sum(|c| c.drop_verification),
+            packets_unexpected: own.unexpected
+                + own.malformed
+                + sum(|c| c.drop_unwanted + c.drop_malformed),
+        }
+    }
+
+    pub(super) fn sizes(&self) -> TableSizes {
+        let mut total = Sizes::default();
+        let consumers = self.streams.iter().flat_map(Pulled::all_sizes);
+        for sizes in consumers {
+            total.samples += sizes.samples;
+            total.complete += sizes.complete;
+            total.buffered += sizes.buffered;
+            total.outstanding += sizes.outstanding;
+            total.queued += sizes.queued;
+            total.strays += sizes.strays;
+        }
+        TableSizes {
+            consumers: total,
+            outputs: self.outputs.len(),
+            frames: self.frames.len(),
+        }
+    }
+
+    fn state(&self) -> &'static str {
+        match (self.joined_after, self.is_starved) {
+            (None, _) => "joining",
+            (Some(_), true) => "starved",
+            (Some(_), false) => "playing",
+        }
+    }
+
+    fn stream(&self, kind: StreamKind) -> Option<&Pulled> {
+        self.streams.iter().find(|pulled| pulled.kind == kind)
+    }
+
+    /// Video if there is any.
+    fn main_stream(&self) -> Option<&Pulled> {
+        self.stream(StreamKind::Video)
+            .or_else(|| self.streams.first())
+    }
+}
+
+fn stream_stats(now: Instant, pulled: &Pulled) -> StreamStats {
+    let counters = pulled.counters();
+    let sizes = pulled.consumer.sizes();
+    StreamStats {
+        published: pulled.past_published + pulled.consumer.published(),
+        received: counters.complete,
+        rendered: pulled.rendered,
+        late: counters.late,
+        lost: counters.lost,
+        skips: counters.skips,
+        recovered_fec: counters.recovered_parity,
+        recovered_retransmission: counters.recovered_retransmission,
+        segments_retransmitted: counters.interests_retransmitted,
+        verification_failures: counters.drop_verification,
+        decoder_errors: pulled.decoder_errors,
+        buffer_ms: millis(pulled.consumer.buffered_time(now)),
+        samples_in_assembly: (sizes.samples - sizes.complete) as u64,
+        interest_lead: pulled.consumer.interest_lead(now),
+    }
+}
+
+fn signer_stats(signer: &Signer) -> SignerStats {
+    let digest = signer.key_digest.iter();
+    SignerStats {
+        key_name: signer.key_name.to_string(),
+        key_digest: digest.map(|octet| format!("{octet:02x}")).collect(),
+        verdict: signer.verdict.to_string(),
+        trusted: !matches!(signer.verdict, Verdict::Refused(_)),
+    }
+}

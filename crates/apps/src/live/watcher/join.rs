@@ -1,0 +1,500 @@
+//! Finds out what is published and who signs it: metadata, certificate, catalogue. Goes on asking while watching, so
+//! that a publisher that was started again is noticed.
+//!
+//! ```text
+//!  round trip 1    metadata: catalogue, newest samples
+//!  round trip 2    certificate │ newest key sample │ samples that do not exist yet
+//!  round trip 3    samples between the two
+//! ```
+
+use std::collections::VecDeque;
+
+use core::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use namecast_packet::{Component, Data, Interest, KeyLocator, Name, Nonce};
+use namecast_stream::catalogue::MAX_CATALOGUE_SIZE;
+use namecast_stream::consumer::LineUp;
+use namecast_stream::{Catalogue, Metadata, StreamKind};
+use namecast_units::{Instant, Timestamp};
+
+use super::Watcher;
+use super::output::{Event, Output, RejoinReason, Verdict};
+use super::pull::{self, LinedUp, Pulled};
+use super::trust::{Judge, TrustedKey};
+
+/// Probes whose answers are still expected.
+const MOST_PROBES: usize = 8;
+/// Lifetime of Interests for metadata, certificate and catalogue.
+const LIFETIME: Duration = Duration::from_secs(1);
+/// First wait for a certificate or catalogue segment; doubles.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// Transmissions of one Interest for them, before the join begins anew.
+const MOST_ATTEMPTS: u32 = 5;
+
+/// An Interest for an object that is neither metadata nor sample.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub name: Name,
+    /// Whether longer names answer as well.
+    can_be_prefix: bool,
+    /// Whether caches were no help.
+    must_be_fresh: bool,
+    attempts: u32,
+    pub retry_at: Instant,
+}
+
+/// Metadata that waits for the key that signed it.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    data: Data,
+}
+
+/// A catalogue that does not travel in metadata.
+#[derive(Clone, Debug)]
+pub(super) struct Fetch {
+    catalogue_name: Name,
+    content: BytesMut,
+    next: u64,
+    pub request: Request,
+}
+
+/// Metadata probes that are out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Probes {
+    sent: VecDeque<(Nonce, Instant)>,
+    pub next_at: Option<Instant>,
+    /// When the newest answer was served, by the publisher's clock.
+    served_at: Timestamp,
+}
+
+impl Request {
+    fn new(now: Instant, name: Name, can_be_prefix: bool) -> Self {
+        Self {
+            name,
+            can_be_prefix,
+            must_be_fresh: false,
+            attempts: 0,
+            retry_at: now,
+        }
+    }
+}
+
+impl Watcher {
+    /// Sends a metadata Interest, and says when the next one is due.
+    pub(super) fn probe(&mut self, now: Instant) {
+        if self.started_at.is_none() {
+            self.started_at = Some(now);
+            self.event(Event::AskingForMetadata);
+        }
+        let interval = if self.is_steady() {
+            self.config.probe_interval
+        } else {
+            self.config.starved_probe_interval
+        };
+        self.probes.next_at = Some(now + interval.max(Duration::from_millis(1)));
+        let nonce = Nonce::from(self.random.next_u64() as u32);
+        if self.probes.sent.len() == MOST_PROBES {
+            self.probes.sent.pop_front();
+            self.counters.timed_out += 1;
+        }
+        self.counters.retransmitted += u64::from(!self.probes.sent.is_empty());
+        self.probes.sent.push_back((nonce, now));
+        let interest = Interest::builder(self.names.metadata())
+            .can_be_prefix()
+            .must_be_fresh()
+            .lifetime(LIFETIME);
+        self.send(interest.build(nonce));
+    }
+
+    fn send(&mut self, interest: Interest) {
+        self.counters.sent += 1;
+        self.push(Output::Interest(interest.wire().clone()));
+    }
+
+    /// Sends certificate and catalogue Interests that are due.
+    pub(super) fn send_requests(&mut self, now: Instant) {
+        if let Some(mut request) = self.certificate.take_if(|request| request.retry_at <= now) {
+            if self.send_request(now, &mut request) {
+                self.certificate = Some(request);
+            } else if self.trusted.is_none() {
+                // Whoever answered has no certificate: what it said is worth nothing.
+                self.forget();
+            }
+        }
+        if let Some(mut fetch) = self.fetch.take_if(|fetch| fetch.request.retry_at <= now)
+            && self.send_request(now, &mut fetch.request)
+        {
+            self.fetch = Some(fetch);
+        }
+    }
+
+    fn send_request(&mut self, now: Instant, request: &mut Request) -> bool {
+        if request.attempts >= MOST_ATTEMPTS {
+            return false;
+        }
+        self.counters.retransmitted += u64::from(request.attempts > 0);
+        self.counters.timed_out += u64::from(request.attempts > 0);
+        request.retry_at = now + FIRST_WAIT * (1 << request.attempts);
+        request.attempts += 1;
+        let interest = Interest::builder(request.name.clone()).lifetime(LIFETIME);
+        let interest = match (request.can_be_prefix, request.must_be_fresh) {
+            (true, true) => interest.can_be_prefix().must_be_fresh(),
+            (true, false) => interest.can_be_prefix(),
+            (false, true) => interest.must_be_fresh(),
+            (false, false) => interest,
+        };
+        let nonce = Nonce::from(self.random.next_u64() as u32);
+        self.send(interest.build(nonce));
+        true
+    }
+
+    /// Takes Data that is not a sample. Tells whether it was asked for.
+    pub(super) fn on_object(&mut self, now: Instant, data: &Data) -> bool {
+        if self.names.metadata().is_prefix_of(data.name()) {
+            return self.on_metadata(now, data);
+        }
+        let is_certificate = |request: &Request| request.name.is_prefix_of(data.name());
+        if self.certificate.as_ref().is_some_and(is_certificate) {
+            self.on_certificate(now, data);
+            return true;
+        }
+        let is_segment = |fetch: &Fetch| fetch.request.name == *data.name();
+        if self.fetch.as_ref().is_some_and(is_segment) {
+            self.on_catalogue_segment(now, data);
+            return true;
+        }
+        false
+    }
+
+    fn on_metadata(&mut self, now: Instant, data: &Data) -> bool {
+        if self.probes.sent.is_empty() {
+            return false;
+        }
+        let Some(metadata) = data.content().and_then(|c| Metadata::decode(&c).ok()) else {
+            self.counters.malformed += 1;
+            return true;
+        };
+        if let Some(trusted) = &self.trusted {
+            if data.verify(&*trusted.key).is_err() {
+                self.on_foreign_metadata(now, data);
+                return true;
+            }
+        } else if self.held.is_none() {
+            self.ask_for_certificate(now, data);
+            if self.certificate.is_none() {
+                return true;
+            }
+            self.held = Some(Held { data: data.clone() });
+        } else {
+            // One at a time: the key decides about the first.
+            return true;
+        }
+        self.process(now, &metadata);
+        true
+    }
+
+    /// Metadata that the trusted key did not sign: damaged, forged, or the publisher has another key now.
+    fn on_foreign_metadata(&mut self, now: Instant, data: &Data) {
+        self.counters.verification_failures += 1;
+        if self.is_starved && self.certificate.is_none() {
+            self.ask_for_certificate(now, data);
+        }
+    }
+
+    fn ask_for_certificate(&mut self, now: Instant, data: &Data) {
+        let root = self.names.root();
+        let name = match &data.signature_info().key_locator {
+            Some(KeyLocator::Name(name)) if root.is_prefix_of(name) && *name != *root => {
+                name.detached()
+            }
+            Some(KeyLocator::Digest(_)) => root.builder().generic("KEY").finish(),
+            _ => {
+                self.counters.verification_failures += 1;
+                return;
+            }
+        };
+        self.event(Event::AskingForCertificate { name: name.clone() });
+        let mut request = Request::new(now, name, true);
+        // A certificate that was refused may be a cache's, not the publisher's.
+        request.must_be_fresh = self
+            .signer
+            .as_ref()
+            .is_some_and(|signer| matches!(signer.verdict, Verdict::Refused(_)));
+        self.certificate = Some(request);
+        self.send_requests(now);
+    }
+
+    fn on_certificate(&mut self, now: Instant, data: &Data) {
+        let judge = Judge {
+            root: self.names.root(),
+            trust: &self.config.trust,
+            known: self.trusted.as_ref(),
+            wall: self.wall(now),
+        };
+        let Some((signer, key)) = judge.judge(data.clone()) else {
+            self.counters.verification_failures += 1;
+            if let Some(request) = &mut self.certificate {
+                request.must_be_fresh = true;
+                request.retry_at = now;
+            }
+            self.send_requests(now);
+            return;
+        };
+        self.certificate = None;
+        if self.signer.as_ref() != Some(&signer) {
+            self.signer = Some(signer.clone());
+            self.push(Output::Signer(signer));
+        }
+        let Some(key) = key else {
+            self.counters.verification_failures += 1;
+            if self.trusted.is_none() {
+                self.forget();
+                // No better signer will be there in a moment.
+                self.probes.next_at = Some(now + self.config.probe_interval);
+            }
+            return;
+        };
+        self.trusted
+            .get_or_insert_with(|| TrustedKey { key: key.clone() });
+        let Some(held) = self.held.take() else {
+            return;
+        };
+        if held.data.verify(&*key).is_err() {
+            self.counters.verification_failures += 1;
+            self.forget();
+            self.probe(now);
+            return;
+        }
+        self.verifier = Some(key.clone());
+        self.announce();
+        for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
+            consumer.set_verifier(now, key.clone());
+        }
+        if self.fetch.is_some() {
+            self.send_requests(now);
+        }
+    }
+
+    /// Drops what nobody vouches for.
+    fn forget(&mut self) {
+        self.held = None;
+        self.certificate = None;
+        self.fetch = None;
+        self.catalogue = None;
+        self.streams.clear();
+        self.is_announced = false;
+    }
+
+    /// Acts on metadata that is verified, or as if it were while its key is on the way.
+    fn process(&mut self, now: Instant, metadata: &Metadata) {
+        let own = metadata.nonce.and_then(|nonce| {
+            let sent = self.probes.sent.iter().find(|(own, _)| *own == nonce)?;
+            Some(now.since(sent.1))
+        });
+        let served_at = metadata.latest.first().map(|latest| latest.served_at);
+        let served_at = served_at.unwrap_or_default();
+        if own.is_none() && served_at < self.probes.served_at {
+            self.counters.unexpected += 1;
+            return;
+        }
+        self.probes.sent.clear();
+        self.probes.served_at = served_at;
+        if let Some(rtt) = own {
+            let wall = self.wall(now);
+            self.clock.on_answer(now, rtt, wall, served_at);
+        }
+        self.adopt(now, metadata);
+        let delay = self.playout(now).delay(now, served_at);
+        for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
+            if let Some(rtt) = own {
+                consumer.on_round_trip(now, rtt);
+            }
+            consumer.on_served(now, delay);
+        }
+        self.share_playout(now);
+        self.line_up(now, metadata);
+        if !self.is_steady() {
+            let soon = now + self.config.starved_probe_interval;
+            self.probes.next_at = self.probes.next_at.map(|at| at.min(soon));
+        }
+    }
+
+    /// Takes the catalogue that metadata names, if it is another than ours.
+    fn adopt(&mut self, now: Instant, metadata: &Metadata) {
+        let known = self.catalogue.as_ref().map(|(name, _)| name);
+        let fetching = self.fetch.as_ref().map(|fetch| &fetch.catalogue_name);
+        let name = &metadata.catalogue_name;
+        if known == Some(name) || fetching == Some(name) {
+            return;
+        }
+        if let Some(content) = &metadata.catalogue {
+            self.fetch = None;
+            self.install(now, name.detached(), content);
+            return;
+        }
+        let is_ours = self.names.root().is_prefix_of(name);
+        if !is_ours {
+            self.counters.malformed += 1;
+            return;
+        }
+        let request = Request::new(now, name.builder().segment(0).finish(), false);
+        self.fetch = Some(Fetch {
+            catalogue_name: name.detached(),
+            content: BytesMut::new(),
+            next: 0,
+            request,
+        });
+        self.send_requests(now);
+    }
+
+    fn on_catalogue_segment(&mut self, now: Instant, data: &Data) {
+        let verified = match &self.trusted {
+            Some(trusted) => data.verify(&*trusted.key).is_ok(),
+            // The key is on the way; the request's timer asks again once it is here.
+            None => return,
+        };
+        let Some(mut fetch) = self.fetch.take() else {
+            return;
+        };
+        if !verified {
+            self.counters.verification_failures += 1;
+            fetch.request.must_be_fresh = true;
+            fetch.request.retry_at = now;
+            self.fetch = Some(fetch);
+            self.send_requests(now);
+            return;
+        }
+        fetch
+            .content
+            .extend_from_slice(&data.content().unwrap_or_default());
+        let last = data
+            .final_block()
+            .and_then(|id| id.last()?.number_of(Component::SEGMENT));
+        if last.is_none_or(|last| fetch.next >= last) {
+            let content = fetch.content.freeze();
+            self.install(now, fetch.catalogue_name, &content);
+            // Newest samples are known from metadata only: ask for them at once.
+            self.probe(now);
+            return;
+        }
+        if fetch.content.len() > MAX_CATALOGUE_SIZE {
+            self.event(Event::BadCatalogue("too large".to_owned()));
+            return;
+        }
+        fetch.next += 1;
+        let name = fetch.catalogue_name.builder().segment(fetch.next).finish();
+        fetch.request = Request::new(now, name, false);
+        self.fetch = Some(fetch);
+        self.send_requests(now);
+    }
+
+    /// Makes `content` the catalogue, and begins to pull what it lists.
+    fn install(&mut self, now: Instant, name: Name, content: &Bytes) {
+        let catalogue = match Catalogue::decode(content) {
+            Ok(catalogue) => catalogue,
+            Err(error) => {
+                self.event(Event::BadCatalogue(error.to_string()));
+                return;
+            }
+        };
+        if self.catalogue.is_some() {
+            self.rejoins += 1;
+            self.event(Event::Rejoining(RejoinReason::NewCatalogue));
+        }
+        let mut before = core::mem::take(&mut self.streams);
+        let wanted = [
+            (
+                StreamKind::Video,
+                self.config.video,
+                self.config.rung.clone(),
+            ),
+            (
+                StreamKind::Audio,
+                self.config.audio,
+                super::RungChoice::Highest,
+            ),
+        ];
+        for (kind, _, choice) in wanted.into_iter().filter(|(_, wanted, _)| *wanted) {
+            let info = catalogue.streams.iter().find(|stream| stream.kind == kind);
+            let Some((info, rung)) =
+                info.and_then(|info| Some((info, pull::choose(info, &choice)?)))
+            else {
+                self.event(Event::NoSuchStream { stream: kind });
+                continue;
+            };
+            let seed = self.random.next_u64();
+            let mut pulled = self.workshop(now).pull(now, info, rung, seed);
+            if let Some(at) = before.iter().position(|old| old.kind == kind) {
+                pulled.inherit(before.swap_remove(at));
+            }
+            if pulled.had_frame {
+                self.push(Output::Discontinuity { stream: kind });
+            }
+            self.streams.push(pulled);
+        }
+        self.catalogue = Some((name, catalogue));
+        self.is_announced = false;
+        if self.verifier.is_some() {
+            self.announce();
+        }
+    }
+
+    /// Tells of the catalogue, which is verified by now.
+    fn announce(&mut self) {
+        let Some((_, catalogue)) = self.catalogue.clone() else {
+            return;
+        };
+        if !core::mem::replace(&mut self.is_announced, true) {
+            let version = catalogue.version;
+            self.event(Event::Catalogue { version });
+            self.push(Output::Catalogue(catalogue));
+        }
+    }
+
+    /// Starts streams, or compares them with what the publisher says of its newest samples.
+    fn line_up(&mut self, now: Instant, metadata: &Metadata) {
+        let starved = self.is_starved;
+        let most_behind = self.config.most_behind;
+        let mut events = Vec::new();
+        let mut resets = Vec::new();
+        for pulled in &mut self.streams {
+            let kind = pulled.kind;
+            let reason = match pulled.line_up(now, &metadata.latest, starved) {
+                Some(LinedUp::Started(key_sequence)) => {
+                    events.push(Event::StartingAt {
+                        stream: kind,
+                        rung: pulled.rung.clone(),
+                        key_sequence,
+                    });
+                    continue;
+                }
+                Some(LinedUp::Known(LineUp::OutOfLine)) => RejoinReason::OutOfLine,
+                Some(LinedUp::Known(LineUp::Missed(span))) if span > most_behind => {
+                    RejoinReason::FarBehind
+                }
+                Some(LinedUp::Known(LineUp::Missed(_))) => {
+                    pulled.consumer.catch_up(now);
+                    continue;
+                }
+                None => continue,
+            };
+            if let Some(key_sequence) = pulled.restart(now, &metadata.latest) {
+                events.push(Event::Rejoining(reason));
+                events.push(Event::StartingAt {
+                    stream: kind,
+                    rung: pulled.rung.clone(),
+                    key_sequence,
+                });
+                resets.extend(pulled.had_frame.then_some(kind));
+                self.rejoins += 1;
+            }
+        }
+        for stream in resets {
+            self.push(Output::Discontinuity { stream });
+        }
+        for event in events {
+            self.event(event);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! One stream being pulled, and its change from one rung to another.
+
+use core::time::Duration;
+
+use namecast_packet::Name;
+use namecast_stream::consumer::{
+    self, Consumer, Counters, LineUp, Playout, SharedVerifier, Source, StartAt,
+};
+use namecast_stream::metadata::Latest;
+use namecast_stream::{Rung, StreamInfo, StreamKind, StreamNames};
+use namecast_units::{Instant, Timestamp};
+
+use super::config::{RungChoice, WatcherConfig};
+
+/// One stream being pulled.
+#[derive(Debug)]
+pub(super) struct Pulled {
+    pub kind: StreamKind,
+    pub info: StreamInfo,
+    /// The rung that frames come from.
+    pub rung: String,
+    pub consumer: Consumer,
+    /// The rung that they will come from, until it has a key sample in time.
+    pub upcoming: Option<(String, Consumer)>,
+    pub has_started: bool,
+    pub had_frame: bool,
+    pub rendered: u64,
+    pub decoder_errors: u64,
+    /// Counters of consumers that are gone.
+    pub past: Counters,
+    pub past_published: u64,
+}
+
+/// The rung that `choice` means.
+pub(super) fn choose<'a>(info: &'a StreamInfo, choice: &RungChoice) -> Option<&'a Rung> {
+    let highest = info.rungs.iter().max_by_key(|rung| rung.bitrate);
+    match choice {
+        RungChoice::Highest => highest,
+        RungChoice::Lowest => info.rungs.iter().min_by_key(|rung| rung.bitrate),
+        RungChoice::Label(name) => info.rung(name).or(highest),
+    }
+}
+
+/// Makes consumers with what all of them share.
+#[derive(Clone, Copy)]
+pub(super) struct Workshop<'a> {
+    pub config: &'a WatcherConfig,
+    pub names: &'a StreamNames,
+    pub verifier: Option<&'a SharedVerifier>,
+    pub playout: Playout,
+}
+
+impl Workshop<'_> {
+    fn consumer(&self, now: Instant, info: &StreamInfo, rung: &Rung, seed: u64) -> Consumer {
+        let source = Source::new(self.names, info, rung);
+        let config = self.config.consumer.clone();
+        let mut consumer = Consumer::new(config, source, self.config.rate, seed);
+        consumer.set_playout(now, self.playout, self.config.decode_lead);
+        if let Some(verifier) = self.verifier {
+            consumer.set_verifier(now, verifier.clone());
+        }
+        consumer
+    }
+
+    /// Begins to pull `rung` of `info`; nothing is asked for before the stream is started.
+    pub(super) fn pull(&self, now: Instant, info: &StreamInfo, rung: &Rung, seed: u64) -> Pulled {
+        Pulled {
+            kind: info.kind,
+            info: info.clone(),
+            rung: rung.name.clone(),
+            consumer: self.consumer(now, info, rung, seed),
+            upcoming: None,
+            has_started: false,
+            had_frame: false,
+            rendered: 0,
+            decoder_errors: 0,
+            past: Counters::default(),
+            past_published: 0,
+        }
+    }
+
+    /// Begins to pull another rung beside the one that is shown.
+    pub(super) fn prepare(&self, now: Instant, pulled: &mut Pulled, rung: &Rung, seed: u64) {
+        pulled.drop_upcoming();
+        pulled.consumer.set_stop_before(None);
+        if rung.name != pulled.rung {
+            let mut consumer = self.consumer(now, &pulled.info, rung, seed);
+            consumer.set_held(now, true);
+            pulled.upcoming = Some((rung.name.clone(), consumer));
+        }
+    }
+}
+
+impl Pulled {
+    /// The consumers, the one that is shown first.
+    pub(super) fn consumers(&mut self) -> impl Iterator<Item = &mut Consumer> {
+        let upcoming = self.upcoming.as_mut().map(|(_, consumer)| consumer);
+        core::iter::once(&mut self.consumer).chain(upcoming)
+    }
+
+    /// Takes over what the pull of the same stream from an earlier publisher counted.
+    pub(super) fn inherit(&mut self, before: Self) {
+        self.past = before.counters();
+        self.past_published = before.past_published + before.consumer.published();
+        self.had_frame = before.had_frame;
+        self.rendered = before.rendered;
+        self.decoder_errors = before.decoder_errors;
+    }
+
+    /// The next thing that one of the consumers wants done.
+    pub(super) fn poll_output(&mut self) -> Option<consumer::Output> {
+        self.consumers().find_map(Consumer::poll_output)
+    }
+
+    /// When one of the consumers, or the change of rungs, has something to do.
+    pub(super) fn poll_timeouts(&self) -> impl Iterator<Item = Instant> {
+        let upcoming = self.upcoming.as_ref();
+        let upcoming = upcoming.and_then(|(_, consumer)| consumer.poll_timeout());
+        [self.consumer.poll_timeout(), upcoming, self.switch_at()]
+            .into_iter()
+            .flatten()
+    }
+
+    /// Sizes of the consumers' tables.
+    pub(super) fn all_sizes(&self) -> impl Iterator<Item = consumer::Sizes> {
+        let upcoming = self.upcoming.as_ref().map(|(_, consumer)| consumer);
+        core::iter::once(&self.consumer)
+            .chain(upcoming)
+            .map(Consumer::sizes)
+    }
+
+    /// What `latest` says of `consumer`'s rung.
+    pub(super) fn latest_of<'a>(consumer: &Consumer, latest: &'a [Latest]) -> Option<&'a Latest> {
+        let rung: &Name = consumer.source().names.prefix();
+        latest.iter().find(|latest| latest.rung == *rung)
+    }
+
+    /// Starts what has not started, and compares what has. Gives the key sample that playback newly starts with.
+    pub(super) fn line_up(
+        &mut self,
+        now: Instant,
+        latest: &[Latest],
+        starved: bool,
+    ) -> Option<LinedUp> {
+        self.start_upcoming(now, latest);
+        let own = Self::latest_of(&self.consumer, latest)?;
+        if !self.has_started {
+            let key = self.consumer.start(now, own, StartAt::NewestKey)?;
+            self.has_started = true;
+            return Some(LinedUp::Started(key));
+        }
+        Some(LinedUp::Known(self.consumer.line_up(now, own, starved)))
+    }
+
+    fn start_upcoming(&mut self, now: Instant, latest: &[Latest]) {
+        let shown = self.consumer.position();
+        let Some((_, upcoming)) = &mut self.upcoming else {
+            return;
+        };
+        let Some(own) = Self::latest_of(upcoming, latest) else {
+            return;
+        };
+        if upcoming.last_arrival().is_some() {
+            return;
+        }
+        // The newest key sample serves if it was not shown yet, else its successor.
+        let at = match own.key_position.zip(shown) {
+            Some((key, shown)) if key <= shown => StartAt::NextKey,
+            _ => StartAt::NewestKey,
+        };
+        upcoming.start(now, own, at);
+    }
+
+    /// Starts again at the newest key sample.
+    pub(super) fn restart(&mut self, now: Instant, latest: &[Latest]) -> Option<u64> {
+        let own = Self::latest_of(&self.consumer, latest)?;
+        self.past_published += self.consumer.published();
+        self.consumer.start(now, own, StartAt::NewestKey)
+    }
+
+    /// Changes over to the upcoming rung if the time has come. Gives its name if so.
+    pub(super) fn switch_if_due(&mut self, now: Instant) -> Option<String> {
+        let shown = self.consumer.position();
+        let (_, upcoming) = self.upcoming.as_mut()?;
+        if let Some(shown) = shown {
+            upcoming.pass_over(now, shown);
+        }
+        let (position, leaves_at) = upcoming.ready_key(now, shown)?;
+        // From here on the new rung has the frames, the old one must not hand them out as well.
+        self.consumer.set_stop_before(Some(position));
+        if leaves_at > now {
+            return None;
+        }
+        let (rung, mut consumer) = self.upcoming.take()?;
+        consumer.begin_at(now, position);
+        consumer.set_held(now, false);
+        self.retire_consumer();
+        self.consumer = consumer;
+        self.rung = rung;
+        Some(self.rung.clone())
+    }
+
+    /// When [`switch_if_due`](Self::switch_if_due) would change over.
+    fn switch_at(&self) -> Option<Instant> {
+        let (_, upcoming) = self.upcoming.as_ref()?;
+        let (_, leaves_at) = upcoming.ready_key(Instant::ZERO, self.consumer.position())?;
+        Some(leaves_at)
+    }
+
+    fn drop_upcoming(&mut self) {
+        if let Some((_, upcoming)) = self.upcoming.take() {
+            self.past += *upcoming.counters();
+        }
+    }
+
+    fn retire_consumer(&mut self) {
+        self.past += *self.consumer.counters();
+        self.past_published += self.consumer.published();
+    }
+
+    /// Counters of this consumer and all before it.
+    pub(super) fn counters(&self) -> Counters {
+        let mut sum = self.past;
+        sum += *self.consumer.counters();
+        if let Some((_, upcoming)) = &self.upcoming {
+            sum += *upcoming.counters();
+        }
+        sum
+    }
+}
+
+/// What became of a comparison with the publisher's newest samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LinedUp {
+    /// Playback starts with this key sample.
+    Started(u64),
+    /// The stream was running.
+    Known(LineUp),
+}
+
+/// The playout clock of all streams: the longest way of any of them.
+pub(super) fn playout(
+    streams: &[Pulled],
+    now: Instant,
+    wall_at_zero: Timestamp,
+    target: Duration,
+) -> Playout {
+    let base = streams
+        .iter()
+        .filter_map(|pulled| pulled.consumer.base(now))
+        .max();
+    Playout {
+        wall_at_zero,
+        base,
+        target,
+    }
+}

@@ -431,6 +431,35 @@ mod tests {
         assert_eq!(Certificate::decode(again), Ok(certificate));
     }
 
+    /// A certificate with these elements behind its KeyLocator.
+    fn with_extensions(extensions: &[u8]) -> Result<Certificate, DecodeError> {
+        let (certificate, pair) = self_signed();
+        let mut info = pair.info();
+        info.extensions = Bytes::copy_from_slice(extensions);
+        let data = Data::builder(certificate.name().clone())
+            .content_type(ContentType::Key)
+            .freshness(FRESHNESS)
+            .content(certificate.spki())
+            .sign(&WithInfo { pair: &pair, info });
+        Data::decode(data.wire().clone()).and_then(Certificate::decode)
+    }
+
+    #[test]
+    fn only_extensions_that_may_be_skipped_are() {
+        let (good, _) = self_signed();
+        let validity = good.validity().encode();
+        let with = |after: &[u8]| with_extensions(&[&validity[..], after].concat());
+        assert_eq!(with(&[]), Ok(good));
+        assert!(with(&[0xFD, 1, 4, 0]).is_ok(), "260 may be skipped");
+        let odd = with(&[0xFD, 1, 5, 0]).unwrap_err();
+        assert_eq!(odd.problem, Problem::Critical(261));
+        assert_eq!(with_extensions(&[]).unwrap_err().field, "ValidityPeriod");
+        let mut bad = validity.to_vec();
+        bad[10] = b'x';
+        let bad = with_extensions(&bad).unwrap_err();
+        assert_eq!((bad.field, bad.problem), ("NotBefore", Problem::Malformed));
+    }
+
     #[test]
     fn both_ends_of_the_validity_belong_to_it() {
         let (certificate, _) = self_signed();

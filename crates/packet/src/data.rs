@@ -322,3 +322,43 @@ impl MetaInfo {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signature::NullSigner;
+
+    fn builder() -> DataBuilder {
+        Data::builder("/a".parse().unwrap())
+    }
+
+    #[test]
+    fn freshness_is_cut_to_milliseconds() {
+        let fresh = |micros| {
+            builder()
+                .freshness(Duration::from_micros(micros))
+                .sign(&NullSigner)
+        };
+        assert_eq!(fresh(1_999).freshness(), Duration::from_millis(1));
+        assert_eq!(fresh(999), builder().sign(&NullSigner));
+    }
+
+    #[test]
+    fn absent_and_empty_content_differ() {
+        let (absent, empty) = (
+            builder().sign(&NullSigner),
+            builder().content("").sign(&NullSigner),
+        );
+        assert_eq!(
+            (absent.content(), empty.content()),
+            (None, Some(Bytes::new()))
+        );
+        assert_ne!(absent.implicit_digest(), empty.implicit_digest());
+    }
+
+    #[test]
+    #[should_panic(expected = "FinalBlockId holds one component")]
+    fn a_final_block_of_two_components_is_a_bug() {
+        drop(builder().final_block("/a/b".parse().unwrap()));
+    }
+}

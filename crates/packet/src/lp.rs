@@ -325,3 +325,77 @@ fn decode_cache_policy(wire: &Bytes, policy: &Element) -> Result<u64, DecodeErro
 const fn is_skippable(field_type: u32) -> bool {
     800 <= field_type && field_type < 960 && field_type.is_multiple_of(4)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A link packet with these header octets, without Fragment.
+    fn decode(header: &[u8]) -> Result<LpPacket, DecodeError> {
+        let mut wire = Writer::default();
+        wire.element(LP_PACKET, header);
+        LpPacket::decode(wire.finish())
+    }
+
+    fn problem(header: &[u8]) -> Problem {
+        decode(header).unwrap_err().problem
+    }
+
+    #[test]
+    fn only_acks_may_be_repeated() {
+        let mark = [0xFD, 0x03, 0x40, 1, 1];
+        assert_eq!(decode(&mark).map(|packet| packet.congestion_mark), Ok(1));
+        assert_eq!(problem(&mark.repeat(2)), Problem::Critical(CONGESTION_MARK));
+        let unknown = [0xFD, 0x03, 0xBC, 0];
+        assert_eq!(decode(&unknown), Ok(LpPacket::default()));
+        assert_eq!(problem(&unknown.repeat(2)), Problem::Critical(956));
+        let ack = [0xFD, 0x03, 0x44, 8, 0, 0, 0, 0, 0, 0, 0, 7];
+        assert_eq!(
+            decode(&ack.repeat(3)).map(|packet| packet.acks),
+            Ok(vec![7; 3])
+        );
+    }
+
+    #[test]
+    fn fields_inside_headers_are_checked_to_the_last() {
+        let reason = [0xFD, 0x03, 0x21, 1, 50];
+        let nack = |inside: &[u8]| {
+            let length = u8::try_from(inside.len()).unwrap();
+            decode(&[&[0xFD, 0x03, 0x20, length], inside].concat())
+        };
+        let reason_of = |packet: LpPacket| packet.nack;
+        assert_eq!(
+            nack(&reason).map(reason_of),
+            Ok(Some(NackReason::Congestion))
+        );
+        let refused = nack(&[&reason[..], &[127, 0]].concat()).unwrap_err();
+        assert_eq!(refused.problem, Problem::Critical(127));
+
+        let policy = |kind| [0xFD, 0x03, 0x34, 5, 0xFD, 0x03, 0x35, 1, kind];
+        assert_eq!(decode(&policy(1)).map(|packet| packet.no_cache), Ok(true));
+        assert_eq!(decode(&policy(2)).map(|packet| packet.no_cache), Ok(false));
+        assert_eq!(problem(&[0xFD, 0x03, 0x34, 0]), Problem::Missing);
+    }
+
+    #[test]
+    fn a_piece_lies_within_its_packet() {
+        assert_eq!(problem(&[0x53, 1, 0]), Problem::ValueOutOfRange);
+        assert_eq!(problem(&[0x52, 1, 1]), Problem::ValueOutOfRange);
+        assert_eq!(
+            decode(&[0x53, 1, 1]).map(|packet| packet.fragment_count),
+            Ok(Some(1))
+        );
+    }
+
+    #[test]
+    fn packets_travel_bare_unless_there_is_more_to_say() {
+        let network = Bytes::from_static(&[6, 1, 0]);
+        let mut packet = LpPacket::carrying(network.clone());
+        assert_eq!(packet.encode(), network);
+        assert_eq!(LpPacket::decode(network), Ok(packet.clone()));
+        assert_eq!(packet.encode_whole(), [100, 5, 80, 3, 6, 1, 0][..]);
+        packet.congestion_mark = 1;
+        assert_eq!(packet.encode(), packet.encode_whole());
+        assert_eq!(LpPacket::default().encode(), [100, 0][..]);
+    }
+}

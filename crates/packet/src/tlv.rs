@@ -58,12 +58,12 @@ pub const SIGNATURE_SEQ_NUM: u32 = 42;
 pub const INTEREST_SIGNATURE_INFO: u32 = 44;
 /// InterestSignatureValue.
 pub const INTEREST_SIGNATURE_VALUE: u32 = 46;
-/// Reserved by the packet format: always ignored, wherever it stands.
-const IGNORED: u32 = 126;
 
 /// Whether an element that is not understood voids its packet: types up to 31, and odd ones.
+///
+/// Type 126, which the packet format reserves to be ignored, is thereby not critical either.
 pub const fn is_critical(element_type: u32) -> bool {
-    element_type != IGNORED && (element_type <= 31 || element_type % 2 == 1)
+    element_type <= 31 || element_type % 2 == 1
 }
 
 /// One element, by its place in the packet.

@@ -396,3 +396,95 @@ fn name_without_digest(name: &Name) -> Name {
         })
         .finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signature::{DigestSigner, Signer as _};
+
+    fn name(uri: &str) -> Name {
+        uri.parse().unwrap()
+    }
+
+    /// Worked by hand: the hint is 6 octets of Name in 8 of ForwardingHint.
+    #[test]
+    fn a_nonce_goes_behind_the_forwarding_hint() {
+        let without = [
+            &[5, 18, 7, 3, 8, 1, b'A', 33, 0, 30, 5, 7, 3, 8, 1, b'H'][..],
+            &[12, 2, 0x03, 0xE8],
+        ];
+        let interest = Interest::decode(without.concat().into()).unwrap();
+        let with = [
+            &[5, 24, 7, 3, 8, 1, b'A', 33, 0, 30, 5, 7, 3, 8, 1, b'H'][..],
+            &[10, 4, 1, 2, 3, 4],
+            &[12, 2, 0x03, 0xE8],
+        ];
+        let sent = interest.with_nonce(Nonce([1, 2, 3, 4]));
+        assert_eq!(sent.wire(), &with.concat());
+        assert_eq!(sent.lifetime(), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_hop_limit_changes_in_its_octet_only() {
+        let build = |hops| {
+            Interest::builder(name("/a"))
+                .hop_limit(hops)
+                .build(Nonce([9; 4]))
+        };
+        assert_eq!(build(7).with_hop_limit(6), build(6));
+        let unlimited = Interest::builder(name("/a")).build(Nonce([9; 4]));
+        assert_eq!(unlimited.clone().with_hop_limit(6), unlimited);
+    }
+
+    #[test]
+    fn parameters_digests_that_fit_nothing_are_taken_out() {
+        let with = Interest::builder(name("/a"))
+            .parameters("p")
+            .build(Nonce([1; 4]));
+        assert_eq!(with.name().len(), 2);
+        let without = Interest::builder(with.name().clone()).build(Nonce([1; 4]));
+        assert_eq!(*without.name(), name("/a"));
+        let again = Interest::builder(with.name().clone()).parameters("p");
+        assert_eq!(again.build(Nonce([1; 4])), with);
+    }
+
+    /// Such names come from the network, and must not bring a consumer down.
+    #[test]
+    fn an_interest_for_nothing_is_an_error() {
+        let digest = with_digest_only();
+        for name in [Name::root(), digest] {
+            let error = Interest::builder(name)
+                .try_build(Nonce([1; 4]))
+                .unwrap_err();
+            assert_eq!(
+                (error.field, error.problem),
+                ("Name", Problem::BadLength(0))
+            );
+        }
+    }
+
+    fn with_digest_only() -> Name {
+        Name::root().child(Component {
+            kind: Component::PARAMETERS_DIGEST,
+            value: &[0; 32],
+        })
+    }
+
+    #[test]
+    fn a_signature_needs_parameters() {
+        let info = DigestSigner.info();
+        let signed = Interest::builder(name("/a")).sign(Nonce([1; 4]), &DigestSigner, &info);
+        // Without the digest (34 octets of the name) and the empty parameters (2 octets, behind Nonce).
+        let wire = signed.wire();
+        let octets = [
+            &[5, wire[1] - 36, 7, 3],
+            &wire[4..7],
+            &wire[41..47],
+            &wire[49..],
+        ]
+        .concat();
+        let error = Interest::decode(octets.into()).unwrap_err();
+        let expected = ("ApplicationParameters", Problem::Missing);
+        assert_eq!((error.field, error.problem), expected);
+    }
+}

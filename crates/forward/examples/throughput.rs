@@ -1,10 +1,9 @@
 //! How many Interest and Data pairs of unique names a node forwards in a second on one core.
 //!
 //! `cargo run --release -p namecast-forward --example throughput`
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a measurement needs the machine's clock; the forwarder still sees virtual time"
-)]
+//!
+//! Counts the time that the process ran, as Linux tells it, and not the time that passed: other load on the machine
+//! disturbs less.
 
 use std::time::Duration;
 
@@ -60,7 +59,7 @@ fn forward(packets: &[(Interest, Data)], content_store: ByteSize) -> f64 {
         .expect("there is room");
     let mut now = Instant::ZERO;
     let step = Duration::from_secs_f64(SECONDS_OF_VIRTUAL_TIME_PER_PAIR);
-    let start = std::time::Instant::now();
+    let start = processor_seconds();
     for window in packets.chunks(WINDOW) {
         for (interest, _) in window {
             now += step;
@@ -72,7 +71,17 @@ fn forward(packets: &[(Interest, Data)], content_store: ByteSize) -> f64 {
             while node.poll_output().is_some() {}
         }
     }
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = processor_seconds() - start;
     assert_eq!(node.counters().satisfied, u64::from(PAIRS));
     seconds
+}
+
+/// Time that this thread has run so far.
+fn processor_seconds() -> f64 {
+    let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
+    let nanos = schedule
+        .split(' ')
+        .next()
+        .and_then(|n| n.parse::<u64>().ok());
+    nanos.expect("starts with nanoseconds") as f64 / 1e9
 }

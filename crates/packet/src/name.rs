@@ -523,6 +523,7 @@ mod tests {
             "/1=short",
             "/sha256digest=00",
             "/08=a",
+            "/+8=a",
         ] {
             assert!(uri.parse::<Name>().is_err(), "{uri}");
         }

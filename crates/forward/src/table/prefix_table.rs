@@ -2,6 +2,7 @@
 
 use hashbrown::HashTable;
 use namecast_packet::Name;
+use slab::Slab;
 
 use super::{AddRouteError, NameHasher, NameHashes};
 
@@ -16,12 +17,14 @@ struct Entry<T> {
     value: T,
 }
 
-/// Values by name prefix. Nothing is ever learnt from the order in which the table holds them.
+/// Values by name prefix.
 #[derive(Debug)]
 pub(crate) struct PrefixTable<T> {
     hasher: NameHasher,
     capacity: usize,
-    entries: HashTable<Entry<T>>,
+    entries: Slab<Entry<T>>,
+    /// Entries by hash of their prefix.
+    index: HashTable<usize>,
     /// How many prefixes there are of each length, so that look-ups skip lengths without any.
     depths: [usize; MAX_PREFIX_COMPONENTS + 1],
 }
@@ -31,7 +34,8 @@ impl<T> PrefixTable<T> {
         Self {
             hasher,
             capacity,
-            entries: HashTable::new(),
+            entries: Slab::new(),
+            index: HashTable::new(),
             depths: [0; MAX_PREFIX_COMPONENTS + 1],
         }
     }
@@ -51,52 +55,43 @@ impl<T> PrefixTable<T> {
             .hashes(prefix, MAX_PREFIX_COMPONENTS)
             .ok_or(AddRouteError::NameTooLong)?;
         let (hash, depth) = (hashes.whole(), hashes.depth());
-        let is_it = |entry: &Entry<T>| entry.prefix == *prefix;
-        if self.entries.find(hash, is_it).is_none() {
-            if self.entries.len() >= self.capacity {
-                return Err(AddRouteError::TableFull);
+        let id = match self.find(hash, prefix.value()) {
+            Some(id) => id,
+            None if self.entries.len() >= self.capacity => return Err(AddRouteError::TableFull),
+            None => {
+                let id = self.entries.insert(Entry {
+                    prefix: prefix.detached(),
+                    hash,
+                    depth,
+                    value: make(),
+                });
+                let entries = &self.entries;
+                self.index.insert_unique(hash, id, |&id| entries[id].hash);
+                self.depths[depth] += 1;
+                id
             }
-            let entry = Entry {
-                prefix: prefix.detached(),
-                hash,
-                depth,
-                value: make(),
-            };
-            self.entries.insert_unique(hash, entry, |entry| entry.hash);
-            self.depths[depth] += 1;
-        }
-        let entry = self.entries.find_mut(hash, is_it);
-        Ok(&mut entry.expect("inserted if it was not there").value)
+        };
+        Ok(&mut self.entries[id].value)
     }
 
     pub(crate) fn get_mut(&mut self, prefix: &Name) -> Option<&mut T> {
-        let hashes = self.hasher.hashes(prefix, MAX_PREFIX_COMPONENTS)?;
-        let entry = self
-            .entries
-            .find_mut(hashes.whole(), |entry| entry.prefix == *prefix)?;
-        Some(&mut entry.value)
+        let id = self.find_prefix(prefix)?;
+        Some(&mut self.entries[id].value)
     }
 
     pub(crate) fn remove(&mut self, prefix: &Name) {
-        let Some(hashes) = self.hasher.hashes(prefix, MAX_PREFIX_COMPONENTS) else {
-            return;
-        };
-        let found = self
-            .entries
-            .find_entry(hashes.whole(), |entry| entry.prefix == *prefix);
-        if let Ok(entry) = found {
-            self.depths[entry.remove().0.depth] -= 1;
+        if let Some(id) = self.find_prefix(prefix) {
+            self.remove_entry(id);
         }
     }
 
     /// Keeps the values for which `keep` says so.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
-        let depths = &mut self.depths;
-        self.entries.retain(|entry| {
-            let kept = keep(&mut entry.value);
-            depths[entry.depth] -= usize::from(!kept);
-            kept
-        });
+        let all = self.entries.iter_mut();
+        let leaving: Vec<_> = all
+            .filter_map(|(id, entry)| (!keep(&mut entry.value)).then_some(id))
+            .collect();
+        leaving.into_iter().for_each(|id| self.remove_entry(id));
     }
 
     /// The value of the longest prefix of `name`, whose hashes are `hashes`.
@@ -105,11 +100,25 @@ impl<T> PrefixTable<T> {
         (0..=deepest)
             .rev()
             .filter(|&depth| self.depths[depth] > 0)
-            .find_map(|depth| {
-                let octets = hashes.prefix(name, depth);
-                let is_it = |entry: &Entry<T>| entry.prefix.value() == octets;
-                self.entries.find(hashes.hash(depth), is_it)
-            })
-            .map(|entry| &entry.value)
+            .find_map(|depth| self.find(hashes.hash(depth), hashes.prefix(name, depth)))
+            .map(|id| &self.entries[id].value)
+    }
+
+    fn find_prefix(&self, prefix: &Name) -> Option<usize> {
+        let hashes = self.hasher.hashes(prefix, MAX_PREFIX_COMPONENTS)?;
+        self.find(hashes.whole(), prefix.value())
+    }
+
+    fn find(&self, hash: u64, octets: &[u8]) -> Option<usize> {
+        let is_it = |&id: &usize| self.entries[id].prefix.value() == octets;
+        self.index.find(hash, is_it).copied()
+    }
+
+    fn remove_entry(&mut self, id: usize) {
+        let entry = self.entries.remove(id);
+        self.depths[entry.depth] -= 1;
+        if let Ok(place) = self.index.find_entry(entry.hash, |&other| other == id) {
+            place.remove();
+        }
     }
 }

@@ -122,3 +122,62 @@ impl<T> PrefixTable<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use namecast_packet::Component;
+    use namecast_units::Random;
+
+    use super::*;
+
+    fn random_name(random: &mut Random) -> Name {
+        (0..random.below(5)).fold(Name::root(), |name, _| {
+            let word = ["a", "b"][usize::try_from(random.below(2)).unwrap()];
+            name.child(Component::generic(word))
+        })
+    }
+
+    /// Against a map whose every prefix is tried, longest first.
+    #[test]
+    fn the_table_finds_what_a_plain_map_finds() {
+        let mut random = Random::from_seed(8);
+        let hasher = NameHasher::new(2);
+        let mut table = PrefixTable::new(hasher.clone(), 12);
+        let mut map = BTreeMap::new();
+        let mut full = 0;
+        for number in 0..20_000_u64 {
+            let name = random_name(&mut random);
+            match random.below(10) {
+                0..3 => match table.get_or_insert(&name, || number) {
+                    Ok(&mut value) => assert_eq!(value, *map.entry(name).or_insert(number)),
+                    Err(error) => {
+                        assert_eq!(error, AddRouteError::TableFull);
+                        assert!(map.len() == 12 && !map.contains_key(&name));
+                        full += 1;
+                    }
+                },
+                3..5 => {
+                    table.remove(&name);
+                    map.remove(&name);
+                }
+                5 if random.chance(0.05) => {
+                    table.retain(|value| *value % 2 == 0);
+                    map.retain(|_, value| *value % 2 == 0);
+                }
+                _ => {
+                    let hashes = hasher.hashes(&name, 8).unwrap();
+                    let prefixes: Vec<_> = name.prefixes().collect();
+                    let expected = prefixes.iter().rev().find_map(|prefix| map.get(prefix));
+                    assert_eq!(table.longest_match(&name, &hashes), expected);
+                }
+            }
+            assert_eq!(table.len(), map.len());
+        }
+        assert!(full > 10, "{full}");
+        table.retain(|_| false);
+        assert_eq!(table.depths, [0; MAX_PREFIX_COMPONENTS + 1]);
+        assert!(table.index.is_empty());
+    }
+}

@@ -14,7 +14,15 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
+    run().unwrap_or_else(|error| {
+        // With its causes but without a backtrace, which would point into this program and not at what is wrong.
+        eprintln!("xtask: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run() -> Result<ExitCode> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .context("xtask lies inside the workspace")?;

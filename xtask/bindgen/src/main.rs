@@ -3,12 +3,23 @@
 //! A program of its own, because compiling the bindings generator takes minutes that `cargo xtask tidy` need not wait for.
 
 use std::path::Path;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use wasm_bindgen_cli_support::Bindgen;
 use wasmparser::{Parser, Payload};
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("namecast-bindgen: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [input, output] = arguments.as_slice() else {
         bail!("usage: namecast-bindgen INPUT.wasm OUTPUT_DIRECTORY");

@@ -1,5 +1,7 @@
 //! Takes Data: verifies, measures, and puts samples together.
 
+use std::cmp::Reverse;
+
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
@@ -45,6 +47,7 @@ impl Consumer {
             return;
         };
         self.outstanding -= 1;
+        self.learn_reordering(now, id, asked);
         let rtt = if id.is_lead() {
             self.on_lead(now, key, asked, data)
         } else {
@@ -60,6 +63,26 @@ impl Consumer {
         };
         self.controller.on_data(now, &arrival);
         self.finish_if_whole(now, key);
+    }
+
+    /// Learns by how much packets overtake each other, from one that came after it was thought lost.
+    fn learn_reordering(&mut self, now: Instant, id: SegmentId, asked: Asked) {
+        let least = self.delay.least(now).unwrap_or_default();
+        // An answer that came sooner than possible belongs to an earlier transmission.
+        let is_late_answer = asked.attempts > 1 && now.since(asked.last_at) * 4 < least * 3;
+        let Some(sample) = self.samples.get(&(id.class, id.sequence)) else {
+            return;
+        };
+        let stray_at = sample.stray_at.filter(|_| id.is_lead());
+        let thought_lost = [sample.overtaken_at, stray_at].into_iter().flatten().min();
+        let Some(thought_lost) = thought_lost else {
+            return;
+        };
+        let was_due = asked.attempts == 1 && asked.last_at + least <= thought_lost;
+        if is_late_answer || was_due {
+            let by = now.since(thought_lost);
+            self.reordering.push(now, Reverse(by));
+        }
     }
 
     fn on_follower(&mut self, now: Instant, id: SegmentId, data: &Data) {
@@ -149,6 +172,7 @@ impl Consumer {
             self.strays -= 1;
             // It was answered long ago; nothing can be measured by it.
             let asked = Asked {
+                first_at: now,
                 last_at: now,
                 nonces: [0.into(); 2],
                 attempts: 0,
@@ -208,14 +232,18 @@ impl Consumer {
         let (first, nonce) = (asked.attempts == 1, header.asked.map(|asked| asked.nonce));
         let is_ours = asked.attempts > 0 && nonce.is_some_and(|n| asked.nonces.contains(&n));
         self.counters.leads_for_others += u64::from(!is_ours);
+        let is_first_nonce = nonce == Some(asked.nonces[0]) && asked.attempts > 1;
         let mut measured = None;
-        // After a retransmission nobody knows which Interest was answered (Karn).
         if let Some(waited) = header.asked.map(|asked| asked.waited_for)
-            && first
             && is_ours
         {
-            self.delay.on_own(now, rtt, waited);
-            measured = Some(rtt.saturating_sub(waited));
+            if first {
+                self.delay.on_own(now, rtt, waited);
+                measured = Some(rtt.saturating_sub(waited));
+            } else if is_first_nonce {
+                let rtt = now.since(asked.first_at);
+                self.delay.on_ambiguous(now, rtt, waited);
+            }
         } else if first {
             self.delay.on_plain(now, rtt);
         }
@@ -224,7 +252,7 @@ impl Consumer {
             .samples
             .get(&key)
             .is_some_and(|sample| sample.asked_ahead);
-        if asked_ahead && first {
+        if asked_ahead && (first || is_first_nonce) {
             self.base.on_live_sample(now, way, self.playout.target);
         } else {
             self.base.on_packet(now, way);

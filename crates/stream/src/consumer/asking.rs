@@ -13,9 +13,9 @@ use super::assembly::{Asked, Assembly};
 use super::order::SampleKey;
 use super::retransmit::Situation;
 
-/// Bounds of the time that packets are given to overtake each other.
+/// Bounds of the time that packets are given to overtake each other before they were seen to do so.
 const LEAST_REORDERING: Duration = Duration::from_millis(2);
-const MOST_REORDERING: Duration = Duration::from_millis(10);
+const USUAL_REORDERING: Duration = Duration::from_millis(10);
 /// Wait after a Nack that says that there is no way to the producer; routes need time to come back.
 const NO_ROUTE_WAIT: Duration = Duration::from_millis(100);
 
@@ -158,10 +158,12 @@ impl Consumer {
         let retry_at = (now + lifetime).min(now.max(expected_at) + timer);
         let again = slot.attempts > 0;
         slot.attempts = slot.attempts.saturating_add(1);
-        let first = slot.asked.map_or(nonce, |asked| asked.nonces[0]);
+        let before = slot.asked.map(|asked| (asked.first_at, asked.nonces[0]));
+        let (first_at, first) = before.unwrap_or((now, nonce));
         let is_new = slot
             .asked
             .replace(Asked {
+                first_at,
                 last_at: now,
                 nonces: [first, nonce],
                 attempts: slot.attempts,
@@ -222,14 +224,23 @@ impl Consumer {
             None => {
                 let expected = self.pipeline.expected_at(key.0, key.1);
                 let deadline = expected + self.playout.target;
-                let soonest = expected + self.reordering(now);
+                // A delta sample after a key sample comes one period later than the one before promised.
+                let soonest = expected + self.source.rate.period() + self.reordering(now);
                 deadline.saturating_sub(margin).max(soonest)
             }
         }
     }
 
+    /// Time that packets are given to overtake each other: what was seen in the last seconds and a quarter, or the usual
+    /// time if that is more.
     pub(super) fn reordering(&self, now: Instant) -> Duration {
-        (self.delay.estimate(now) / 8).clamp(LEAST_REORDERING, MOST_REORDERING)
+        let delay = self.delay.estimate(now);
+        let usual = (delay / 8).clamp(LEAST_REORDERING, USUAL_REORDERING);
+        let seen = self
+            .reordering
+            .minimum(now)
+            .map_or(Duration::ZERO, |seen| seen.0);
+        (seen * 5 / 4).min(delay / 2).max(usual)
     }
 
     /// Looks at every sample whose time has come.

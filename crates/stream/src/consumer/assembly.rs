@@ -13,6 +13,8 @@ use super::segments::SegmentCounts;
 /// An Interest for a segment that was sent and not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
+    /// When it was sent first.
+    pub first_at: Instant,
     /// When it was sent last.
     pub last_at: Instant,
     /// Nonce of the first transmission, and of the last.

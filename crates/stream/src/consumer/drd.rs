@@ -40,6 +40,9 @@ impl Default for Config {
 /// Clock granularity G of [RFC 6298]: what timers of browsers resolve.
 const GRANULARITY: Duration = Duration::from_millis(5);
 
+/// So long without an unambiguous answer means that every Interest is sent again too early.
+const ONLY_AMBIGUOUS: Duration = Duration::from_millis(500);
+
 /// Estimates DRD and retransmission timeout.
 #[derive(Clone, Debug)]
 pub struct DelayEstimator {
@@ -47,6 +50,9 @@ pub struct DelayEstimator {
     /// Smoothed DRD and its variation, from answers to Interests of ours: SRTT and RTTVAR of [RFC 6298].
     smoothed: Option<(Duration, Duration)>,
     own_at: Instant,
+    /// Answers to the first of several transmissions. Each may have come from a cache after a loss, so each is at least the
+    /// delay.
+    ambiguous: WindowedMinimum<Duration>,
     /// Answers to somebody else's Interest, or from a cache: each is at least the delay, some are it.
     plain: WindowedMinimum<Duration>,
     /// The least seen of either, over 10 s.
@@ -60,6 +66,7 @@ impl DelayEstimator {
             config,
             smoothed: None,
             own_at: Instant::ZERO,
+            ambiguous: WindowedMinimum::new(Duration::from_millis(250), 4),
             plain: WindowedMinimum::new(Duration::from_millis(500), 4),
             least: WindowedMinimum::new(Duration::from_secs(1), 10),
         }
@@ -79,6 +86,18 @@ impl DelayEstimator {
                 variation * 3 / 4 + smoothed.abs_diff(delay) / 4,
             ),
         });
+    }
+
+    /// Takes an answer to an Interest of ours that reached the producer first, but was sent again before the answer came.
+    ///
+    /// Karn's rule leaves these out; but where the way has become longer than the timeout, there is nothing else. Once
+    /// nothing better came for half a second, the least of them replaces what was known.
+    pub fn on_ambiguous(&mut self, now: Instant, rtt: Duration, waited: Duration) {
+        self.ambiguous.push(now, rtt.saturating_sub(waited));
+        let is_all_there_is = now.since(self.own_at) >= ONLY_AMBIGUOUS;
+        if let Some(least) = self.ambiguous.minimum(now).filter(|_| is_all_there_is) {
+            self.smoothed = Some((least, least / 2));
+        }
     }
 
     /// Takes an answer whose wait is unknown: it bounds the delay from above.
@@ -171,6 +190,18 @@ mod tests {
             drd.estimate(at(1)) <= ms(40),
             "a lying wait stops at no delay"
         );
+    }
+
+    /// The way grows from 50 to 450 ms, and every Interest is sent again after 100 ms.
+    #[test]
+    fn a_way_longer_than_the_timeout_is_learnt() {
+        let mut drd = DelayEstimator::new(Config::default());
+        (0..50).for_each(|step| drd.on_own(at(step * 20), ms(50), ms(0)));
+        drd.on_ambiguous(at(1_400), ms(480), ms(30));
+        assert_eq!(drd.estimate(at(1_400)), ms(50));
+        drd.on_ambiguous(at(1_500), ms(470), ms(10));
+        assert_eq!(drd.estimate(at(1_500)), ms(450));
+        assert_eq!(drd.timeout(at(1_500), 0), ms(1_350));
     }
 
     #[test]

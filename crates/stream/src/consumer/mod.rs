@@ -24,6 +24,7 @@ mod tests;
 mod types;
 mod window;
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use core::time::Duration;
@@ -84,6 +85,8 @@ pub struct Consumer {
     /// Samples from this position on are left to another rung.
     stop_before: Option<u64>,
     newest_published_at: Timestamp,
+    /// The most by which packets overtook each other lately (a minimum in reverse).
+    reordering: WindowedMinimum<Reverse<Duration>>,
     last_arrival: Option<Instant>,
 }
 
@@ -135,6 +138,7 @@ impl Consumer {
             held: false,
             stop_before: None,
             newest_published_at: Timestamp::default(),
+            reordering: WindowedMinimum::new(Duration::from_secs(1), 10),
             last_arrival: None,
             verifier: None,
             config,

@@ -1,0 +1,198 @@
+//! How fast, and by whose word, a watcher joins.
+
+use namecast_apps::live::watcher::{
+    Event, Pin, Refusal, RejoinReason, Trust, Verdict, WatcherConfig,
+};
+use namecast_stream::StreamKind;
+
+use crate::world::{Show, World, at, key_digest, ms};
+
+/// RTT 50 ms; the stream runs for 5.5 s, so the newest key frame is half a second old. Metadata takes one round trip,
+/// certificate and key frame the second: 100 ms, plus at most one frame period.
+#[test]
+fn the_first_frame_is_there_after_two_round_trips() {
+    let mut world = World::new(Show::default());
+    world.run_until(at(5_510));
+    let peer = world.join(WatcherConfig {
+        audio: false,
+        ..World::config()
+    });
+    world.run_until(at(5_510 + 1_000));
+    let join = world.peers[peer].watcher.stats(world.now).join_ms.unwrap();
+    assert!((100.0..=134.0).contains(&join), "{join} ms");
+    let frames = world.frames(peer, StreamKind::Video);
+    World::assert_decodable(&frames);
+    assert_eq!(frames[0].1.position, 150);
+    // The samples since the key frame need the third round trip; then playback is live.
+    let live = frames.iter().find(|(at, frame)| *at <= frame.render_at);
+    assert!(
+        live.unwrap().0 <= at(5_510 + 150 + 34),
+        "{:?}",
+        live.unwrap().0
+    );
+    let steps: Vec<_> = world.peers[peer].events.iter().map(|(_, e)| e).collect();
+    assert!(
+        matches!(
+            steps[..],
+            [
+                Event::AskingForMetadata,
+                Event::AskingForCertificate { .. },
+                Event::StartingAt { .. },
+                Event::Catalogue { .. },
+                Event::FirstFrame { .. }
+            ]
+        ),
+        "{steps:?}"
+    );
+}
+
+#[test]
+fn a_stream_that_starts_later_is_joined_when_it_does() {
+    let mut world = World::new(Show::default());
+    world.silent = true;
+    let peer = world.join(World::config());
+    world.run_until(at(3_000));
+    assert!(world.peers[peer].frames.is_empty());
+    world.silent = false;
+    world.run_until(at(3_700));
+    let frames = world.frames(peer, StreamKind::Video);
+    World::assert_decodable(&frames);
+    assert_eq!(frames[0].1.position, 0);
+    assert!(frames.len() >= 10, "{}", frames.len());
+}
+
+fn join_with(trust: Trust) -> World {
+    let mut world = World::new(Show::default());
+    let config = WatcherConfig {
+        trust,
+        ..World::config()
+    };
+    world.join(config);
+    world.run_until(at(3_000));
+    world
+}
+
+#[test]
+fn the_signer_is_named_with_a_verdict() {
+    let first_use = join_with(Trust::FirstUse);
+    assert_eq!(first_use.peers[0].signers.len(), 1);
+    let signer = &first_use.peers[0].signers[0];
+    assert_eq!(signer.verdict, Verdict::FirstUse);
+    assert_eq!(signer.key_digest, key_digest(7));
+    assert_eq!(signer.key_name.to_string(), "/demo/KEY/k7");
+
+    let pinned = join_with(Trust::Pinned(Pin::Digest(key_digest(7))));
+    assert_eq!(pinned.peers[0].signers[0].verdict, Verdict::Pinned);
+    assert!(pinned.peers[0].frames.len() > 60);
+    let name = "/demo/KEY/k7".parse().unwrap();
+    let named = join_with(Trust::Pinned(Pin::Name(name)));
+    assert_eq!(named.peers[0].signers[0].verdict, Verdict::Pinned);
+}
+
+#[test]
+fn another_key_than_the_pinned_one_shows_nothing() {
+    let world = join_with(Trust::Pinned(Pin::Digest([9; 32])));
+    let peer = &world.peers[0];
+    assert_eq!(peer.signers.len(), 1, "said once, not at every attempt");
+    let verdict = &peer.signers[0].verdict;
+    assert_eq!(*verdict, Verdict::Refused(Refusal::OtherKey));
+    assert!(peer.frames.is_empty());
+    assert!(peer.interests < 100, "{}", peer.interests);
+    assert!(peer.watcher.stats(world.now).verification_failures > 0);
+}
+
+#[test]
+fn a_publisher_that_starts_again_is_joined_within_three_seconds() {
+    let mut world = World::new(Show {
+        audio: true,
+        ..Show::default()
+    });
+    let peer = world.join(World::config());
+    world.run_until(at(5_000));
+    world.publisher = None;
+    world.run_until(at(8_000));
+    let before = world.peers[peer].frames.len();
+    world.start_publisher(7);
+    world.run_until(at(11_000));
+    let first = world.peers[peer].frames[before..]
+        .iter()
+        .find(|(_, frame)| frame.stream == StreamKind::Video && frame.position == 0);
+    let (first, _) = first.expect("plays again");
+    assert!(*first < at(8_600), "{first}");
+    let events: Vec<_> = world.peers[peer].events.iter().map(|(_, e)| e).collect();
+    assert!(events.contains(&&Event::Starved) && events.contains(&&Event::Recovered));
+    assert!(events.contains(&&Event::Rejoining(RejoinReason::NewCatalogue)));
+    let stats = world.peers[peer].watcher.stats(world.now);
+    assert_eq!((stats.rejoins, stats.state), (1, "playing"));
+    assert_eq!(stats.verification_failures, 0);
+    assert!(world.peers[peer].resets.len() >= 2);
+}
+
+/// Killed and started within half a second, and its clock set back by an hour: only the periodic probe can tell.
+#[test]
+fn a_quick_restart_with_a_wrong_clock_is_noticed_as_well() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(World::config());
+    world.run_until(at(5_000));
+    world.skew = -3_600_000_000;
+    world.start_publisher(7);
+    world.run_until(at(8_000));
+    let frames = world.frames(peer, StreamKind::Video);
+    let again = frames
+        .iter()
+        .rfind(|(_, frame)| frame.position == 0)
+        .unwrap();
+    assert!(again.0 < at(7_500), "{}", again.0);
+    let last = frames.last().unwrap();
+    assert!(last.0 > at(7_900) && !last.1.late);
+}
+
+/// Trust on first use holds on to the first key: whoever comes with another one is refused, and named.
+#[test]
+fn another_publisher_under_the_same_name_is_refused() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(World::config());
+    world.run_until(at(3_000));
+    world.start_publisher(8);
+    world.run_until(at(3_200));
+    let before = world.peers[peer].frames.len();
+    world.run_until(at(7_000));
+    assert_eq!(world.peers[peer].frames.len(), before);
+    let last = world.peers[peer].signers.last().unwrap();
+    assert_eq!(last.verdict, Verdict::Refused(Refusal::OtherKey));
+    assert_eq!(last.key_digest, key_digest(8));
+    // The real one comes back.
+    world.start_publisher(7);
+    world.run_until(at(8_500));
+    assert!(world.peers[peer].frames.len() > before + 20);
+}
+
+#[test]
+fn the_clock_offset_is_found_and_stages_add_up() {
+    let mut world = World::new(Show::default());
+    world.skew = 5_000_000;
+    world.run_until(at(700));
+    let peer = world.join(WatcherConfig {
+        target: ms(80),
+        ..World::config()
+    });
+    world.run_until(at(10_000));
+    let stats = world.peers[peer].watcher.stats(world.now);
+    let offset = stats.clock_offset_ms.unwrap();
+    assert!((4_999.0..=5_001.0).contains(&offset), "{offset}");
+    // Encoding 7 ms, network 25 ms, then the target of 80 ms from the earliest arrival.
+    let latency = &stats.latency;
+    assert!((111.0..=113.0).contains(&latency.p50_ms), "{latency:?}");
+    let stages = latency.stages;
+    let near = |value: f64, expected: f64| (value - expected).abs() <= 1.0;
+    assert!(
+        near(stages.encode, 7.0) && near(stages.network, 25.0),
+        "{stages:?}"
+    );
+    assert!(
+        near(stages.buffer + stages.reassembly, 78.0) && near(stages.decode, 2.0),
+        "{stages:?}"
+    );
+    let sum = stages.encode + stages.publish + stages.network + stages.reassembly + stages.buffer;
+    assert!(near(sum + stages.decode, latency.p50_ms), "{stages:?}");
+}

@@ -1,0 +1,318 @@
+//! Forgery, damage, silence, and links that break.
+
+use bytes::Bytes;
+use namecast_apps::live::watcher::{Event, WatcherConfig};
+use namecast_packet::{Data, LpPacket, Packet, lp::NackReason};
+use namecast_stream::{Lead, StreamKind};
+use namecast_units::{Instant, Random};
+
+use crate::world::{Show, World, at, ms, signer};
+
+fn data_in(packet: &Bytes) -> Option<Data> {
+    match Packet::decode(packet.clone()) {
+        Ok(Packet::Data(data)) => Some(data),
+        _ => None,
+    }
+}
+
+/// Flips one bit of the last octet of the Content.
+fn damaged(data: &Data) -> Bytes {
+    let mut wire = data.wire().to_vec();
+    let content = data.content().unwrap();
+    let at = wire
+        .windows(content.len())
+        .position(|w| w == content)
+        .unwrap();
+    wire[at + content.len() - 1] ^= 1;
+    wire.into()
+}
+
+/// Every fortieth segment comes with a flipped bit, the first time it is sent.
+#[test]
+fn damaged_segments_never_come_out_and_are_asked_for_past_the_caches() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(World::config());
+    world.run_until(at(1_000));
+    let mut count = 0;
+    world.tamper = Some(Box::new(move |_, packet| {
+        count += 1;
+        match data_in(&packet) {
+            Some(data) if count % 40 == 0 && data.name().len() == 7 => Some(damaged(&data)),
+            _ => Some(packet),
+        }
+    }));
+    world.run_until(at(11_000));
+    // Checks every octet.
+    let frames = world.frames(peer, StreamKind::Video);
+    World::assert_decodable(&frames);
+    let share = world.share_in_time(peer, 40, 320);
+    assert!(share > 0.995, "{share}");
+    let stats = world.peers[peer].watcher.stats(world.now);
+    let failures = stats.verification_failures;
+    assert!((30..=80).contains(&failures), "{failures}");
+    assert_eq!(stats.video.unwrap().verification_failures, failures);
+    let again = world.peers[peer].fresh.iter();
+    let again = again.filter(|name| name.len() == 7).count() as u64;
+    assert!(again >= failures * 9 / 10, "{again} of {failures}");
+}
+
+/// A forger answers first: with leads of its own key and right digests for its own followers.
+#[test]
+fn forged_leads_never_come_out() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(World::config());
+    world.run_until(at(1_000));
+    let mut random = Random::from_seed(3);
+    world.tamper = Some(Box::new(move |_, packet| {
+        let Some(data) = data_in(&packet) else {
+            return Some(packet);
+        };
+        let is_lead = data.name().len() == 7 && Lead::decode(&data).is_ok();
+        if is_lead && random.chance(0.1) {
+            let forged = Data::builder(data.name().clone())
+                .content(data.content().unwrap())
+                .sign(&signer(99));
+            return Some(forged.wire().clone());
+        }
+        Some(packet)
+    }));
+    world.run_until(at(11_000));
+    World::assert_decodable(&world.frames(peer, StreamKind::Video));
+    let share = world.share_in_time(peer, 40, 320);
+    assert!(share > 0.98, "{share}");
+    let failures = world.peers[peer]
+        .watcher
+        .stats(world.now)
+        .verification_failures;
+    assert!((15..=60).contains(&failures), "{failures}");
+}
+
+/// With a forger who always wins, nothing is shown, nothing grows, and the network is not flooded.
+#[test]
+fn a_forger_who_always_wins_shows_nothing() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(World::config());
+    world.run_until(at(2_000));
+    let before = world.peers[peer].frames.len();
+    world.tamper = Some(Box::new(|_, packet| {
+        let data = data_in(&packet)?;
+        Some(damaged(&data))
+    }));
+    let interests = world.peers[peer].interests;
+    world.run_until(at(12_000));
+    assert!(world.peers[peer].frames.len() <= before + 4);
+    let sent = world.peers[peer].interests - interests;
+    assert!(sent < 3_000, "{sent}");
+    let sizes = world.peers[peer].watcher.table_sizes();
+    assert!(sizes.consumers.samples < 100, "{sizes:?}");
+    world.tamper = None;
+    world.run_until(at(15_000));
+    let last = world.peers[peer].frames.last().unwrap();
+    assert!(last.0 > at(14_900) && !last.1.late, "plays again");
+}
+
+#[test]
+fn a_silent_publisher_is_waited_for() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(World::config());
+    world.run_until(at(3_000));
+    world.silent = true;
+    world.run_until(at(8_000));
+    let interests = world.peers[peer].interests;
+    let before = world.peers[peer].frames.len();
+    world.run_until(at(8_500));
+    assert!(
+        world.peers[peer].interests - interests < 60,
+        "no storm while waiting"
+    );
+    world.silent = false;
+    world.run_until(at(10_000));
+    let frames = world.frames(peer, StreamKind::Video);
+    World::assert_decodable(&frames);
+    let first = frames[before].0;
+    assert!(first < at(8_500 + 200), "{first}");
+    let live = frames
+        .iter()
+        .filter(|(t, f)| *t > at(8_700) && *t <= f.render_at);
+    assert!(live.count() >= 35);
+    let events: Vec<_> = world.peers[peer].events.iter().map(|(_, e)| e).collect();
+    assert!(events.contains(&&Event::Starved) && events.contains(&&Event::Recovered));
+}
+
+/// Nothing passes for five seconds; then playback is live again, and what was missed is not played.
+#[test]
+fn a_cut_of_five_seconds_ends_at_the_live_edge() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(World::config());
+    world.run_until(at(3_000));
+    world.cut = true;
+    world.run_until(at(8_000));
+    let before = world.peers[peer].frames.len();
+    world.cut = false;
+    let now = world.now;
+    world.peers[peer].watcher.handle_link_change(now);
+    world.run_until(at(10_000));
+    let frames = world.frames(peer, StreamKind::Video);
+    World::assert_decodable(&frames);
+    let live = frames[before..].iter().find(|(t, f)| *t <= f.render_at);
+    let live = live.expect("live again").0;
+    assert!(live < at(8_400), "{live}");
+    // Missed: about 150 frames. Played late: at most what catching up from a key frame needs.
+    let late = frames[before..].iter().filter(|(t, f)| *t > f.render_at);
+    assert!(late.count() <= 45);
+    assert!(!world.peers[peer].resets.is_empty());
+}
+
+/// Nobody calls the watcher for a minute. When somebody does, it is live within a second.
+#[test]
+fn after_a_minute_asleep_playback_is_live_within_a_second() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(World::config());
+    world.run_until(at(3_000));
+    world.peers[peer].asleep = true;
+    world.run_until(at(63_000));
+    world.peers[peer].asleep = false;
+    let before = world.peers[peer].frames.len();
+    world.run_until(at(64_000));
+    let frames = world.frames(peer, StreamKind::Video);
+    World::assert_decodable(&frames);
+    let live = frames[before..].iter().find(|(t, f)| *t <= f.render_at);
+    assert!(live.expect("live again").0 < at(63_500));
+    assert!(frames.len() - before <= 75, "{}", frames.len() - before);
+    let sizes = world.peers[peer].watcher.table_sizes();
+    assert!(sizes.consumers.samples < 30, "{sizes:?}");
+}
+
+/// One frame is lost for good: playback waits for the tolerance and goes on at the next key frame.
+#[test]
+fn a_frame_that_never_comes_is_skipped_to_the_next_key_frame() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(World::config());
+    let victim = |data: &Data| Lead::decode(data).is_ok_and(|l| l.header().position == 70);
+    world.tamper = Some(Box::new(move |_, packet| {
+        let lost = data_in(&packet).is_some_and(|d| d.name().len() == 7 && victim(&d));
+        (!lost).then_some(packet)
+    }));
+    world.run_until(at(6_000));
+    let frames = world.frames(peer, StreamKind::Video);
+    World::assert_decodable(&frames);
+    let positions: Vec<_> = frames.iter().map(|(_, f)| f.position).collect();
+    assert!(positions.contains(&69) && positions.contains(&90));
+    assert!(positions.iter().all(|p| !(70..90).contains(p)));
+    let key = frames.iter().find(|(_, f)| f.position == 90).unwrap();
+    assert!(key.0 <= key.1.render_at);
+    let video = world.peers[peer].watcher.stats(world.now).video.unwrap();
+    assert_eq!((video.lost, video.skips), (20, 1));
+    assert_eq!(world.peers[peer].resets.len(), 1);
+}
+
+#[test]
+fn after_a_decoder_error_the_next_frame_is_a_key_frame() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(World::config());
+    world.run_until(at(3_500));
+    let before = world.peers[peer].frames.len();
+    let now = world.now;
+    world.peers[peer]
+        .watcher
+        .handle_decoder_error(now, StreamKind::Video);
+    world.run_until(at(6_000));
+    let frames = &world.peers[peer].frames;
+    assert!(frames[before].1.key);
+    assert_eq!(frames[before].1.position, 120);
+    assert!(frames[before].0 <= frames[before].1.render_at);
+    let resets: Vec<_> = world.peers[peer].resets.iter().map(|(_, s)| *s).collect();
+    assert_eq!(resets, [StreamKind::Video]);
+    let stats = world.peers[peer].watcher.stats(world.now);
+    assert_eq!(stats.video.unwrap().decoder_errors, 1);
+}
+
+/// The way becomes 200 ms longer, more than the target. Playback goes on, with the clock moved.
+#[test]
+fn a_longer_way_moves_the_clock() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(World::config());
+    world.run_until(at(5_000));
+    world.delay = ms(225);
+    world.run_until(at(9_000));
+    let frames = world.frames(peer, StreamKind::Video);
+    World::assert_decodable(&frames);
+    let late = frames
+        .iter()
+        .filter(|(t, f)| *t > at(7_000) && *t > f.render_at);
+    assert_eq!(late.count(), 0);
+    let live = frames.iter().filter(|(t, _)| *t > at(7_000)).count();
+    assert!(live >= 58, "{live}");
+}
+
+#[test]
+fn the_publishers_clock_may_jump() {
+    for skew in [3_600_000_000, -3_600_000_000] {
+        let mut world = World::new(Show::default());
+        let peer = world.join(World::config());
+        world.run_until(at(5_000));
+        world.skew = skew;
+        world.run_until(at(10_000));
+        let frames = world.frames(peer, StreamKind::Video);
+        World::assert_decodable(&frames);
+        let live = frames
+            .iter()
+            .filter(|(t, f)| *t > at(7_000) && *t <= f.render_at && f.render_at < at(10_500));
+        assert!(live.clone().count() >= 85, "{skew}: {}", live.count());
+    }
+}
+
+#[test]
+fn nacks_are_counted_and_asked_again() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(World::config());
+    world.run_until(at(2_000));
+    let name = "/demo/video/1M/delta/seq=0/data/seg=0".parse().unwrap();
+    let unasked = namecast_packet::Interest::builder(name).build(crate::world::nonce());
+    let nack = LpPacket {
+        nack: Some(NackReason::NoRoute),
+        ..LpPacket::carrying(unasked.wire().clone())
+    };
+    world.inject(peer, nack.encode());
+    world.run_until(at(3_000));
+    assert_eq!(
+        world.peers[peer].watcher.stats(world.now).interests_nacked,
+        0
+    );
+}
+
+/// Whatever arrives: no panic, nothing kept, playback goes on.
+#[test]
+fn garbage_harms_nothing() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(WatcherConfig {
+        target: ms(150),
+        ..World::config()
+    });
+    let mut random = Random::from_seed(5);
+    world.tamper = Some(Box::new(move |now, packet| {
+        if now < at(1_000) || !random.chance(0.05) {
+            return Some(packet);
+        }
+        let mut octets = packet.to_vec();
+        for _ in 0..=random.below(4) {
+            let at = random.below(octets.len() as u64) as usize;
+            octets[at] = random.next_u64() as u8;
+        }
+        if random.chance(0.2) {
+            octets.truncate(random.below(octets.len() as u64) as usize);
+        }
+        Some(octets.into())
+    }));
+    world.run_until(at(12_000));
+    World::assert_decodable(&world.frames(peer, StreamKind::Video));
+    let share = world.share_in_time(peer, 40, 340);
+    assert!(share > 0.97, "{share}");
+    let now = Instant::ZERO;
+    let mut random = Random::from_seed(6);
+    for _ in 0..2_000 {
+        let mut octets = vec![0; random.below(60) as usize];
+        random.fill(&mut octets);
+        world.peers[peer].watcher.handle_packet(now, octets.into());
+    }
+}

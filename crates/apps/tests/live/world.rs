@@ -1,0 +1,493 @@
+//! A publisher and its watchers in virtual time, joined by one link with delay, loss and damage.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use core::time::Duration;
+
+use bytes::Bytes;
+use namecast_apps::live::publisher::{EncodedFrame, Publisher, PublisherConfig};
+use namecast_apps::live::watcher::{Event, Frame, Output, Signer, Watcher, WatcherConfig};
+use namecast_packet::signature::{Ed25519Signer, KeyPair};
+use namecast_packet::{Certificate, Interest, KeyLocator, Name, Nonce, Packet, Validity};
+use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
+use namecast_units::{Bitrate, Instant, Random, Timestamp};
+
+/// The publisher's wall clock at the start of virtual time.
+pub const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
+pub const ROOT: &str = "/demo";
+/// From capture to the end of encoding.
+pub const ENCODE: Duration = Duration::from_millis(7);
+
+pub const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub fn at(millis: u64) -> Instant {
+    Instant::ZERO + ms(millis)
+}
+
+/// What is published.
+#[derive(Clone, Debug)]
+pub struct Show {
+    pub fps: u32,
+    pub key_interval: u32,
+    /// Octets of key and delta frames at each rung, lowest first.
+    pub rungs: Vec<(&'static str, usize, usize)>,
+    /// Whether there is audio: 50 packets of 160 octets a second.
+    pub audio: bool,
+}
+
+impl Default for Show {
+    /// 1 Mbit/s at 30 fps, one key frame a second: 12 kB and 3.9 kB a frame.
+    fn default() -> Self {
+        Self {
+            fps: 30,
+            key_interval: 30,
+            rungs: vec![("1M", 12_000, 3_900)],
+            audio: false,
+        }
+    }
+}
+
+impl Show {
+    fn streams(&self) -> Vec<StreamInfo> {
+        let rung = |name: &str, octets: usize, rate: u32, key_interval| Rung {
+            name: name.to_owned(),
+            bitrate: Bitrate::bps(octets as u64 * 8 * u64::from(rate)),
+            width: None,
+            height: None,
+            rate: SampleRate::new(rate, 1),
+            key_interval,
+            codec_string: "x".to_owned(),
+            sample_rate: None,
+            channels: None,
+        };
+        let stream = |name: &str, kind, rungs| StreamInfo {
+            name: name.to_owned(),
+            kind,
+            codec: "x".to_owned(),
+            rungs,
+            segment_size: 1_000,
+            parity_percent: 20,
+        };
+        let video = self
+            .rungs
+            .iter()
+            .map(|&(name, _, delta)| rung(name, delta, self.fps, self.key_interval))
+            .collect();
+        let mut streams = vec![stream("video", StreamKind::Video, video)];
+        if self.audio {
+            let audio = vec![rung("64k", 160, 50, 1)];
+            streams.push(stream("audio", StreamKind::Audio, audio));
+        }
+        streams
+    }
+}
+
+/// Octets that belong to the frame at `position`, whatever its size.
+pub fn payload(position: u64, size: usize) -> Bytes {
+    let mut random = Random::from_seed(position);
+    let mut octets = vec![0; size];
+    random.fill(&mut octets);
+    octets.into()
+}
+
+pub fn signer(seed: u8) -> Ed25519Signer {
+    let key = format!("{ROOT}/KEY/k{seed}").parse().unwrap();
+    Ed25519Signer::from_seed([seed; 32], KeyLocator::Name(key))
+}
+
+pub fn certificate(seed: u8) -> Certificate {
+    let validity = Validity {
+        not_before: Timestamp::from_micros(0),
+        not_after: WALL + Duration::from_secs(1 << 30),
+    };
+    let id = format!("k{seed}");
+    let identity = ROOT.parse().unwrap();
+    Certificate::self_signed(&identity, id.as_bytes(), 1, validity, &signer(seed))
+}
+
+pub fn key_digest(seed: u8) -> [u8; 32] {
+    signer(seed).public_key().digest()
+}
+
+/// One watcher and what it handed out.
+pub struct Peer {
+    pub watcher: Watcher,
+    pub frames: Vec<(Instant, Frame)>,
+    pub events: Vec<(Instant, Event)>,
+    pub signers: Vec<Signer>,
+    pub resets: Vec<(Instant, StreamKind)>,
+    pub interests: u64,
+    /// Names asked for with MustBeFresh.
+    pub fresh: Vec<Name>,
+    /// Whether nobody calls it for now: a hidden tab.
+    pub asleep: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum To {
+    /// The publisher, from a watcher.
+    Publisher(usize),
+    Watcher(usize),
+}
+
+/// What the link does to a packet towards a watcher: drops it (`None`), passes it on, or something else.
+pub type Tamper = Box<dyn FnMut(Instant, Bytes) -> Option<Bytes>>;
+
+/// Names pending in the aggregating node before the publisher, and who asked.
+type Pending = BTreeMap<Name, Vec<(usize, bool, Instant)>>;
+
+pub struct World {
+    pub now: Instant,
+    pub show: Show,
+    pub publisher: Option<Publisher>,
+    pub peers: Vec<Peer>,
+    /// One-way delay, and what is added at random, up to this.
+    pub delay: Duration,
+    pub jitter: Duration,
+    /// Loss in each direction.
+    pub loss: f64,
+    pub tamper: Option<Tamper>,
+    /// Whether nothing passes.
+    pub cut: bool,
+    /// Whether the publisher has nothing to publish.
+    pub silent: bool,
+    /// Added to the publisher's clock, in microseconds.
+    pub skew: i64,
+    /// Data packets that left the publisher.
+    pub data_sent: u64,
+    pub interests_seen: u64,
+    in_flight: BinaryHeap<Reverse<(Instant, u64, To, Bytes)>>,
+    pending: Pending,
+    number: u64,
+    random: Random,
+    video: (Instant, u64),
+    audio: (Instant, u64),
+}
+
+impl World {
+    pub fn new(show: Show) -> Self {
+        let mut world = Self {
+            now: Instant::ZERO,
+            show,
+            publisher: None,
+            peers: Vec::new(),
+            delay: ms(25),
+            jitter: Duration::ZERO,
+            loss: 0.0,
+            tamper: None,
+            cut: false,
+            silent: false,
+            skew: 0,
+            data_sent: 0,
+            interests_seen: 0,
+            in_flight: BinaryHeap::new(),
+            pending: Pending::new(),
+            number: 0,
+            random: Random::from_seed(1),
+            video: (Instant::ZERO, 0),
+            audio: (Instant::ZERO, 0),
+        };
+        world.start_publisher(7);
+        world
+    }
+
+    /// Starts the publisher, anew if there is one, with the key of `seed`.
+    pub fn start_publisher(&mut self, seed: u8) {
+        let config = PublisherConfig {
+            root: ROOT.parse().unwrap(),
+            streams: self.show.streams(),
+            producer: ProducerConfig::default(),
+        };
+        let publisher = Publisher::new(
+            config,
+            self.wall(),
+            Box::new(signer(seed)),
+            &certificate(seed),
+        );
+        self.publisher = Some(publisher.unwrap());
+        self.pending.clear();
+        (self.video, self.audio) = ((self.now, 0), (self.now, 0));
+    }
+
+    pub fn config() -> WatcherConfig {
+        WatcherConfig {
+            wall_at_zero: WALL,
+            ..WatcherConfig::new(ROOT.parse().unwrap())
+        }
+    }
+
+    pub fn join(&mut self, config: WatcherConfig) -> usize {
+        self.peers.push(Peer {
+            watcher: Watcher::new(config),
+            frames: Vec::new(),
+            events: Vec::new(),
+            signers: Vec::new(),
+            resets: Vec::new(),
+            interests: 0,
+            fresh: Vec::new(),
+            asleep: false,
+        });
+        self.peers.len() - 1
+    }
+
+    pub fn wall(&self) -> Timestamp {
+        let wall = (WALL + self.now.since(Instant::ZERO)).as_micros();
+        Timestamp::from_micros(wall.saturating_add_signed(self.skew))
+    }
+
+    pub fn run_until(&mut self, end: Instant) {
+        let mut steps_here = 0;
+        loop {
+            let next = self.next_event();
+            if next > end {
+                break;
+            }
+            steps_here = if next > self.now { 0 } else { steps_here + 1 };
+            assert!(steps_here < 20_000, "time stands still at {}", self.now);
+            self.now = self.now.max(next);
+            self.step();
+        }
+        self.now = end;
+    }
+
+    pub fn run_for(&mut self, span: Duration) {
+        self.run_until(self.now + span);
+    }
+
+    fn next_event(&self) -> Instant {
+        let media = [
+            Some(self.video.0).filter(|_| !self.silent && self.publisher.is_some()),
+            Some(self.audio.0)
+                .filter(|_| !self.silent && self.publisher.is_some() && self.show.audio),
+        ];
+        let packets = self.in_flight.peek().map(|Reverse((at, ..))| *at);
+        let publisher = self.publisher.as_ref().and_then(Publisher::poll_timeout);
+        let peers = self
+            .peers
+            .iter()
+            .filter(|peer| !peer.asleep)
+            .filter_map(|peer| peer.watcher.poll_timeout());
+        let times = media.into_iter().flatten().chain(packets).chain(publisher);
+        let far = Instant::from_nanos(u64::MAX);
+        times.chain(peers).min().unwrap_or(far)
+    }
+
+    fn step(&mut self) {
+        self.publish_due();
+        while let Some(Reverse((at, ..))) = self.in_flight.peek()
+            && *at <= self.now
+        {
+            let Reverse((_, _, to, packet)) = self.in_flight.pop().unwrap();
+            self.deliver(to, packet);
+        }
+        if let Some(publisher) = &mut self.publisher {
+            publisher.handle_timeout(self.now);
+        }
+        self.drain_publisher();
+        for index in 0..self.peers.len() {
+            let due = self.peers[index]
+                .watcher
+                .poll_timeout()
+                .is_some_and(|at| at <= self.now);
+            if due && !self.peers[index].asleep {
+                self.peers[index].watcher.handle_timeout(self.now);
+            }
+            self.drain(index);
+        }
+    }
+
+    fn publish_due(&mut self) {
+        let (now, wall) = (self.now, self.wall());
+        if self.silent {
+            self.video.0 = self.video.0.max(now);
+            self.audio.0 = self.audio.0.max(now);
+            return;
+        }
+        let Some(publisher) = &mut self.publisher else {
+            return;
+        };
+        let encoded = |position, key, payload| EncodedFrame {
+            position,
+            key,
+            captured_at: Timestamp::from_micros(wall.as_micros() - ENCODE.as_micros() as u64),
+            encoded_at: wall,
+            payload,
+        };
+        while self.video.0 <= now {
+            let position = self.video.1;
+            let key = position.is_multiple_of(u64::from(self.show.key_interval));
+            for &(name, key_size, delta_size) in &self.show.rungs {
+                let rung = publisher.rung("video", name).unwrap();
+                let size = if key { key_size } else { delta_size };
+                let frame = encoded(position, key, payload(position, size));
+                publisher.publish_frame(now, wall, rung, frame).unwrap();
+            }
+            self.video.0 += Duration::from_secs(1) / self.show.fps;
+            self.video.1 += 1;
+        }
+        while self.show.audio && self.audio.0 <= now {
+            let rung = publisher.rung("audio", "64k").unwrap();
+            let frame = encoded(self.audio.1, true, payload(self.audio.1, 160));
+            publisher.publish_frame(now, wall, rung, frame).unwrap();
+            self.audio.0 += ms(20);
+            self.audio.1 += 1;
+        }
+    }
+
+    fn deliver(&mut self, to: To, packet: Bytes) {
+        match to {
+            To::Publisher(from) => self.forward(from, packet),
+            To::Watcher(index) => {
+                if !self.peers[index].asleep {
+                    self.peers[index].watcher.handle_packet(self.now, packet);
+                    self.drain(index);
+                }
+            }
+        }
+    }
+
+    /// The node before the publisher: one Interest upstream for each name, however many ask.
+    fn forward(&mut self, from: usize, packet: Bytes) {
+        let interest = Interest::decode(packet.clone()).unwrap();
+        let expires = self.now + interest.lifetime();
+        let entry = self.pending.entry(interest.name().clone()).or_default();
+        entry.retain(|(_, _, at)| *at > self.now);
+        let is_again = entry.iter().any(|(peer, ..)| *peer == from);
+        let is_first = entry.is_empty();
+        entry.retain(|(peer, ..)| *peer != from);
+        entry.push((from, interest.can_be_prefix(), expires));
+        if is_first || is_again {
+            self.interests_seen += 1;
+            let wall = self.wall();
+            if let Some(publisher) = &mut self.publisher {
+                publisher.handle_packet(self.now, wall, packet);
+            }
+            self.drain_publisher();
+        }
+    }
+
+    fn drain_publisher(&mut self) {
+        while let Some(packet) = self.publisher.as_mut().and_then(Publisher::poll_output) {
+            self.data_sent += 1;
+            let Ok(Packet::Data(data)) = Packet::decode(packet.clone()) else {
+                panic!("a publisher sends Data");
+            };
+            let names: Vec<_> = data.name().prefixes().collect();
+            for name in names {
+                let is_exact = name == *data.name();
+                let Some(entry) = self.pending.get_mut(&name) else {
+                    continue;
+                };
+                let now = self.now;
+                let takers: Vec<_> = entry
+                    .iter()
+                    .filter(|(_, prefix, at)| (is_exact || *prefix) && *at > now)
+                    .map(|(peer, ..)| *peer)
+                    .collect();
+                self.pending.remove(&name);
+                for peer in takers {
+                    self.send(To::Watcher(peer), packet.clone());
+                }
+            }
+        }
+    }
+
+    /// Puts a packet on the link as if the publisher's side had sent it.
+    pub fn inject(&mut self, peer: usize, packet: Bytes) {
+        self.send(To::Watcher(peer), packet);
+    }
+
+    fn send(&mut self, to: To, packet: Bytes) {
+        if self.cut || self.random.chance(self.loss) {
+            return;
+        }
+        let packet = match (&mut self.tamper, to) {
+            (Some(tamper), To::Watcher(_)) => tamper(self.now, packet),
+            _ => Some(packet),
+        };
+        let Some(packet) = packet else {
+            return;
+        };
+        let jitter = self.random.below(self.jitter.as_nanos() as u64 + 1);
+        let arrives = self.now + self.delay + Duration::from_nanos(jitter);
+        self.number += 1;
+        self.in_flight
+            .push(Reverse((arrives, self.number, to, packet)));
+    }
+
+    fn drain(&mut self, index: usize) {
+        let now = self.now;
+        while let Some(output) = self.peers[index].watcher.poll_output() {
+            let peer = &mut self.peers[index];
+            match output {
+                Output::Interest(wire) => {
+                    peer.interests += 1;
+                    let interest = Interest::decode(wire.clone()).unwrap();
+                    if interest.must_be_fresh() {
+                        peer.fresh.push(interest.name().clone());
+                    }
+                    self.send(To::Publisher(index), wire);
+                }
+                Output::Frame(frame) => {
+                    peer.watcher
+                        .handle_decoded(now, frame.stream, frame.position, ms(2));
+                    peer.watcher.handle_rendered(
+                        frame.render_at.max(now),
+                        frame.stream,
+                        frame.position,
+                    );
+                    peer.frames.push((now, frame));
+                }
+                Output::Event(event) => peer.events.push((now, event)),
+                Output::Signer(signer) => peer.signers.push(signer),
+                Output::Discontinuity { stream } => peer.resets.push((now, stream)),
+                Output::Catalogue(_) => {}
+            }
+        }
+    }
+
+    /// Frames of `stream` that peer `index` was handed, checked octet for octet.
+    pub fn frames(&self, index: usize, stream: StreamKind) -> Vec<(Instant, &Frame)> {
+        let frames = self.peers[index].frames.iter();
+        let frames = frames.filter(|(_, frame)| frame.stream == stream);
+        frames
+            .map(|(at, frame)| {
+                let expected = payload(frame.position, frame.payload.len());
+                assert!(frame.payload == expected, "frame {}", frame.position);
+                (*at, frame)
+            })
+            .collect()
+    }
+
+    /// Checks that `frames` decode: positions rise, by one except to a key frame; the first is a key frame.
+    pub fn assert_decodable(frames: &[(Instant, &Frame)]) {
+        assert!(frames.first().is_none_or(|(_, frame)| frame.key));
+        for pair in frames.windows(2) {
+            let (before, after) = (pair[0].1, pair[1].1);
+            let follows = after.position == before.position + 1;
+            assert!(
+                follows || after.key && after.position > before.position,
+                "{} after {}",
+                after.position,
+                before.position
+            );
+        }
+    }
+
+    /// Share of the frames with positions `from..to` that were handed out by their time.
+    pub fn share_in_time(&self, index: usize, from: u64, to: u64) -> f64 {
+        let frames = self.frames(index, StreamKind::Video);
+        let in_time = frames.iter().filter(|(at, frame)| {
+            (from..to).contains(&frame.position) && *at <= frame.render_at && !frame.late
+        });
+        in_time.count() as f64 / (to - from) as f64
+    }
+}
+
+/// An Interest's Nonce that no watcher uses on purpose.
+pub fn nonce() -> Nonce {
+    Nonce::from(0xFFFF_FFFF)
+}

@@ -119,7 +119,7 @@ pub enum SegmentError {
 #[derive(Clone, Debug)]
 pub struct Segmenter {
     names: RungNames,
-    /// Largest ShardSize: even, as parity works on pairs of octets.
+    /// Largest ShardSize: even, so that parity, which is padded to pairs of octets, is no larger than a segment.
     largest_shard: usize,
     config: SegmenterConfig,
 }
@@ -250,7 +250,7 @@ impl Segmenter {
                 let room = self.lead_room(header_size, data);
                 // The lead takes what its room allows, the others share the rest; nobody's share exceeds a shard.
                 let least = payload.saturating_sub(room).div_ceil(data - 1);
-                let shard = least.max(payload.div_ceil(data)).next_multiple_of(2);
+                let shard = least.max(payload.div_ceil(data));
                 let fits = shard <= self.largest_shard && shard * (data - 1) <= payload;
                 fits.then_some(Layout {
                     data,

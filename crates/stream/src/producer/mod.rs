@@ -12,6 +12,7 @@ mod cache;
 mod config;
 mod counters;
 mod pending;
+mod rung;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,16 +22,17 @@ use namecast_packet::{Data, Interest, Name, Nonce, Signer};
 use namecast_units::{ByteSize, Instant, Timestamp};
 
 use crate::catalogue::Catalogue;
-use crate::metadata::{Latest, MAX_LATEST, Metadata, NewestSample};
+use crate::metadata::{MAX_LATEST, Metadata, NewestSample};
 use crate::names::{SampleClass, SegmentId, SegmentKind, StreamNames};
 use crate::sample::{Asked, MAX_SEGMENTS};
-use crate::segmenter::{Sample, Segmenter, Segments, Stamp};
+use crate::segmenter::{Sample, Segments, Stamp};
 
 use answers::{FreshAnswer, Objects, momentary};
 pub use cache::{CacheConfig, Lookup, SegmentCache};
 pub use config::{ProducerConfig, PublishError, RungConfig};
 pub use counters::{DropReason, ProducerCounters};
 pub use pending::{Held, PendingTable, Waiter};
+use rung::RungState;
 
 /// Most octets of Content in a catalogue segment, so that it fits a datagram.
 const CATALOGUE_SEGMENT: usize = 1_000;
@@ -48,17 +50,6 @@ pub struct Reply {
     pub data: Data,
     /// Octets that the link wants back.
     pub pit_token: Option<Bytes>,
-}
-
-#[derive(Debug)]
-struct RungState {
-    segmenter: Segmenter,
-    cache: SegmentCache,
-    /// Smallest sequence number that may be published, key and delta.
-    next: [u64; 2],
-    newest: [Option<u64>; 2],
-    key_position: Option<u64>,
-    answer: FreshAnswer,
 }
 
 /// What an Interest waits for: rung, then segment.
@@ -134,14 +125,8 @@ impl Producer {
         }
         let id = RungId(self.rungs.len());
         self.by_name.insert(names.prefix().clone(), id);
-        self.rungs.push(RungState {
-            segmenter: Segmenter::new(names, config.segmenter),
-            cache: SegmentCache::new(self.config.cache),
-            next: [config.first_sequence; 2],
-            newest: [None; 2],
-            key_position: None,
-            answer: FreshAnswer::default(),
-        });
+        let state = RungState::new(names, &config, self.config.cache);
+        self.rungs.push(state);
         Ok(id)
     }
 
@@ -474,19 +459,6 @@ impl Producer {
     /// Memory that cached samples take.
     pub fn cache_size(&self) -> ByteSize {
         self.rungs.iter().map(|rung| rung.cache.size()).sum()
-    }
-}
-
-impl RungState {
-    fn latest(&self, wall: Timestamp) -> Latest {
-        let [key_sequence, delta_sequence] = self.newest;
-        Latest {
-            rung: self.segmenter.names().prefix().clone(),
-            key_sequence,
-            delta_sequence,
-            key_position: self.key_position,
-            served_at: wall,
-        }
     }
 }
 

@@ -6,6 +6,7 @@ use namecast_units::{Bitrate, Random};
 
 use super::*;
 use crate::catalogue::{Rung, SampleRate, StreamInfo, StreamKind};
+use crate::metadata::Latest;
 use crate::{Lead, SegmentError};
 
 const FIRST: u64 = 1_000;

@@ -1,0 +1,47 @@
+//! One rung of a producer: what it has published, and under which numbers.
+
+use namecast_units::Timestamp;
+
+use super::answers::FreshAnswer;
+use super::{CacheConfig, RungConfig, SegmentCache};
+use crate::metadata::Latest;
+use crate::names::RungNames;
+use crate::segmenter::Segmenter;
+
+/// What a producer knows of one rung.
+#[derive(Debug)]
+pub(super) struct RungState {
+    pub(super) segmenter: Segmenter,
+    pub(super) cache: SegmentCache,
+    /// Smallest sequence number that may be published, key and delta.
+    pub(super) next: [u64; 2],
+    /// Newest sequence number that was published, key and delta.
+    pub(super) newest: [Option<u64>; 2],
+    /// Playback position of the newest key sample.
+    pub(super) key_position: Option<u64>,
+    pub(super) answer: FreshAnswer,
+}
+
+impl RungState {
+    pub(super) fn new(names: RungNames, config: &RungConfig, cache: CacheConfig) -> Self {
+        Self {
+            segmenter: Segmenter::new(names, config.segmenter),
+            cache: SegmentCache::new(cache),
+            next: [config.first_sequence; 2],
+            newest: [None; 2],
+            key_position: None,
+            answer: FreshAnswer::default(),
+        }
+    }
+
+    pub(super) fn latest(&self, wall: Timestamp) -> Latest {
+        let [key_sequence, delta_sequence] = self.newest;
+        Latest {
+            rung: self.segmenter.names().prefix().clone(),
+            key_sequence,
+            delta_sequence,
+            key_position: self.key_position,
+            served_at: wall,
+        }
+    }
+}

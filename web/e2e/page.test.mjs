@@ -276,7 +276,7 @@ describe("a page on a forwarder", () => {
   test("plays again without a reload when its publisher was killed and started again", async () => {
     const socket = path.join(home.directory, "forwarder.sock");
     const tcp = await freePort();
-    const forwarder = await startServer(binary, ["forwarder", "--tcp", `127.0.0.1:${tcp}`, "--unix", socket], home.directory);
+    const forwarder = await startServer(binary, ["forwarder", "--udp", "off", "--tcp", `127.0.0.1:${tcp}`, "--unix", socket], home.directory);
     const publish = () => new Program(binary, ["publish", "/show", "--input", "test", "--connect", `tcp4://127.0.0.1:${tcp}`], home.directory);
     let publisher = publish();
     const player = await openPage(browser, `${forwarder.url}?name=/show`);

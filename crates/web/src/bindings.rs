@@ -84,7 +84,8 @@ impl Tab {
     /// The page decoded a frame, which took `took` milliseconds.
     pub fn decoded(&mut self, stream: u8, position: f64, took: f64, now: f64) {
         let took = Duration::from_nanos(from_ms(took).as_nanos());
-        self.0.decoded(from_ms(now), kind(stream), position as u64, took);
+        self.0
+            .decoded(from_ms(now), kind(stream), position as u64, took);
     }
 
     /// The page showed a frame.

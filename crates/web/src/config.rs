@@ -122,7 +122,8 @@ fn parse_pin(key: &str) -> Result<Pin, ConfigError> {
     let mut digest = [0; 32];
     for (octet, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
         let digit = |at: usize| char::from(pair[at]).to_digit(16).ok_or_else(wrong);
-        *octet = u8::try_from(digit(0)? * 16 + digit(1)?).expect("two hexadecimal digits are an octet");
+        *octet =
+            u8::try_from(digit(0)? * 16 + digit(1)?).expect("two hexadecimal digits are an octet");
     }
     Ok(Pin::Digest(digest))
 }

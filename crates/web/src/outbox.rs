@@ -63,7 +63,12 @@ impl Outbox {
                 octets.extend(number.to_le_bytes());
             }
             let stages = &frame.stages;
-            for stage in [stages.encode, stages.publish, stages.network, stages.reassembly] {
+            for stage in [
+                stages.encode,
+                stages.publish,
+                stages.network,
+                stages.reassembly,
+            ] {
                 octets.extend(span_to_ms(stage).to_le_bytes());
             }
             octets.extend(&frame.payload);
@@ -86,7 +91,8 @@ impl Outbox {
         self.octets.extend([0; 4]);
         self.octets.push(kind);
         fields(&mut self.octets);
-        let length = u32::try_from(self.octets.len() - start - 4).expect("a batch fits memory of 4 GiB");
+        let length =
+            u32::try_from(self.octets.len() - start - 4).expect("a batch fits memory of 4 GiB");
         self.octets[start..start + 4].copy_from_slice(&length.to_le_bytes());
     }
 }

@@ -56,19 +56,19 @@ pub struct Tab {
 
 /// What a tab counts besides its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct TabCounters {
+pub(crate) struct TabCounters {
     /// Frames that arrived from transports.
-    pub frames_in: u64,
+    pub(crate) frames_in: u64,
     /// Octets of them.
-    pub octets_in: u64,
+    pub(crate) octets_in: u64,
     /// Frames for transports.
-    pub frames_out: u64,
+    pub(crate) frames_out: u64,
     /// Octets of them.
-    pub octets_out: u64,
+    pub(crate) octets_out: u64,
     /// Frames damaged on purpose.
-    pub corrupted: u64,
+    pub(crate) corrupted: u64,
     /// Media and packets lost because the page took nothing for too long.
-    pub outbox_full: u64,
+    pub(crate) outbox_full: u64,
 }
 
 impl Tab {
@@ -103,7 +103,12 @@ impl Tab {
     ///
     /// # Errors
     /// There are too many transports, or the MTU is too small.
-    pub fn face_up(&mut self, now: Instant, description: &str, mtu: Option<usize>) -> Result<FaceId, FaceError> {
+    pub fn face_up(
+        &mut self,
+        now: Instant,
+        description: &str,
+        mtu: Option<usize>,
+    ) -> Result<FaceId, FaceError> {
         let face = self.forwarder.add_face(FaceConfig {
             scope: Scope::NonLocal,
             mtu,
@@ -262,7 +267,7 @@ impl Tab {
         }
     }
 
-    const fn has_room(&mut self, octets: usize) -> bool {
+    fn has_room(&mut self, octets: usize) -> bool {
         let fits = self.outbox.len() + octets <= MAX_OUTBOX;
         if !fits {
             self.counters.outbox_full += 1;
@@ -274,8 +279,16 @@ impl Tab {
 fn signer_event(signer: &Signer) -> TabEvent<'static> {
     TabEvent::Signer {
         name: signer.key_name.to_string(),
-        digest: signer.key_digest.iter().map(|octet| format!("{octet:02x}")).collect(),
+        digest: signer
+            .key_digest
+            .iter()
+            .map(|octet| format!("{octet:02x}"))
+            .collect(),
         verdict: signer.verdict.to_string(),
         trusted: !matches!(signer.verdict, Verdict::Refused(_)),
     }
 }
+
+#[cfg(test)]
+#[path = "tab_tests.rs"]
+mod tests;

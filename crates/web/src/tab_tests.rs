@@ -1,0 +1,450 @@
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use namecast_apps::live::publisher::{EncodedFrame, Publisher, PublisherConfig};
+use namecast_packet::signature::Ed25519Signer;
+use namecast_packet::{Certificate, KeyLocator, Validity};
+use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo};
+use namecast_units::{Bitrate, Timestamp};
+
+use super::*;
+
+/// Wall clock at time zero.
+const WALL: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
+/// One way between node and tab.
+const DELAY: Duration = Duration::from_millis(5);
+const TICK: Duration = Duration::from_millis(1);
+/// Octets of a frame: 10 segments, in datagrams of 1200.
+const FRAME_SIZE: usize = 10_000;
+const KEY_INTERVAL: u64 = 30;
+
+/// A node with a publisher, joined to a tab by a link with delay; all in virtual time.
+struct World {
+    now: Instant,
+    node: Forwarder,
+    publisher: Publisher,
+    producer_face: FaceId,
+    to_tab: VecDeque<(Instant, FaceId, Bytes)>,
+    to_node: VecDeque<(Instant, FaceId, Bytes)>,
+    /// The link's two ends, while it is up.
+    link: Option<(FaceId, FaceId)>,
+    tab: Tab,
+    frames: Vec<Seen>,
+    discontinuities: usize,
+    events: Vec<String>,
+    published: u64,
+    next_frame_at: Instant,
+}
+
+/// A frame that came out of the tab.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    position: u64,
+    key: bool,
+    payload: Vec<u8>,
+}
+
+fn config() -> TabConfig {
+    TabConfig {
+        root: "/demo".to_owned(),
+        key: None,
+        rung: None,
+        target_ms: 100.0,
+        wall_at_zero_us: WALL.as_micros() as f64,
+        audio: false,
+        seed: 3,
+    }
+}
+
+fn publisher() -> Publisher {
+    let locator = KeyLocator::Name("/demo/KEY/1".parse().unwrap());
+    let signer = Ed25519Signer::from_seed([7; 32], locator);
+    let validity = Validity {
+        not_before: Timestamp::from_micros(0),
+        not_after: Timestamp::from_micros(u64::MAX / 2),
+    };
+    let certificate =
+        Certificate::self_signed(&"/demo".parse().unwrap(), b"1", 9, validity, &signer);
+    let video = StreamInfo {
+        name: "video".to_owned(),
+        kind: StreamKind::Video,
+        codec: "h264".to_owned(),
+        rungs: vec![Rung {
+            name: "3M".to_owned(),
+            bitrate: Bitrate::mbps(3),
+            width: Some(1_280),
+            height: Some(720),
+            rate: SampleRate::new(30, 1),
+            key_interval: 30,
+            codec_string: "avc1.42E01F".to_owned(),
+            sample_rate: None,
+            channels: None,
+        }],
+        segment_size: 1_000,
+        parity_percent: 20,
+    };
+    let config = PublisherConfig {
+        root: "/demo".parse().unwrap(),
+        streams: vec![video],
+        producer: ProducerConfig::default(),
+    };
+    Publisher::new(config, WALL, Box::new(signer), &certificate).unwrap()
+}
+
+fn payload(position: u64) -> Vec<u8> {
+    (0..FRAME_SIZE as u64)
+        .map(|at| (position * 31 + at * 7) as u8)
+        .collect()
+}
+
+impl World {
+    fn new(config: &TabConfig) -> Self {
+        let mut node = Forwarder::new(Config::default());
+        let producer_face = node.add_face(FaceConfig::application("publisher")).unwrap();
+        node.add_route("/demo".parse().unwrap(), producer_face, 0)
+            .unwrap();
+        let mut world = Self {
+            now: Instant::from_nanos(1_000_000_000),
+            node,
+            publisher: publisher(),
+            producer_face,
+            to_tab: VecDeque::new(),
+            to_node: VecDeque::new(),
+            link: None,
+            tab: Tab::new(config).unwrap(),
+            frames: Vec::new(),
+            discontinuities: 0,
+            events: Vec::new(),
+            published: 0,
+            next_frame_at: Instant::from_nanos(1_000_000_000),
+        };
+        world.tab.handle_timeout(world.now);
+        world
+    }
+
+    /// One that has played for two seconds.
+    fn playing() -> Self {
+        let mut world = Self::new(&config());
+        world.connect();
+        world.run_for(Duration::from_secs(2));
+        assert!(world.frames.len() >= 55, "{} frames", world.frames.len());
+        world
+    }
+
+    fn wall(&self) -> Timestamp {
+        WALL + self.now.since(Instant::ZERO)
+    }
+
+    fn connect(&mut self) {
+        let theirs = FaceConfig {
+            mtu: Some(1_200),
+            ..FaceConfig::default()
+        };
+        let node_face = self.node.add_face(theirs).unwrap();
+        let tab_face = self
+            .tab
+            .face_up(self.now, "webtransport", Some(1_200))
+            .unwrap();
+        self.link = Some((node_face, tab_face));
+    }
+
+    fn disconnect(&mut self) {
+        let (node_face, tab_face) = self.link.take().unwrap();
+        self.node.remove_face(self.now, node_face);
+        self.tab.face_down(self.now, tab_face);
+        self.to_node.clear();
+        self.to_tab.clear();
+    }
+
+    fn run_for(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.now < end {
+            self.now += TICK;
+            self.publish();
+            self.turn_node();
+            self.turn_tab();
+        }
+    }
+
+    fn publish(&mut self) {
+        if self.now < self.next_frame_at {
+            return;
+        }
+        let position = self.published;
+        let frame = EncodedFrame {
+            position,
+            key: position % KEY_INTERVAL == 0,
+            captured_at: self.wall(),
+            encoded_at: self.wall(),
+            payload: payload(position).into(),
+        };
+        let rung = self.publisher.rung("video", "3M").unwrap();
+        self.publisher
+            .publish_frame(self.now, self.wall(), rung, frame)
+            .unwrap();
+        self.published += 1;
+        self.next_frame_at += Duration::from_nanos(33_333_333);
+    }
+
+    fn turn_node(&mut self) {
+        let now = self.now;
+        while self.to_node.front().is_some_and(|(at, ..)| *at <= now) {
+            let (_, face, frame) = self.to_node.pop_front().unwrap();
+            self.node.handle_frame(now, face, frame);
+        }
+        self.node.handle_timeout(now);
+        self.publisher.handle_timeout(now);
+        loop {
+            if let Some(transmit) = self.node.poll_output() {
+                if transmit.face == self.producer_face {
+                    self.publisher
+                        .handle_packet(now, self.wall(), transmit.frame);
+                } else if let Some((_, tab_face)) = self.link {
+                    self.to_tab
+                        .push_back((now + DELAY, tab_face, transmit.frame));
+                }
+            } else if let Some(packet) = self.publisher.poll_output() {
+                self.node.handle_frame(now, self.producer_face, packet);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn turn_tab(&mut self) {
+        let now = self.now;
+        while self.to_tab.front().is_some_and(|(at, ..)| *at <= now) {
+            let (_, face, frame) = self.to_tab.pop_front().unwrap();
+            self.tab.handle_frame(now, face, frame.to_vec());
+        }
+        if self.tab.poll_timeout().is_some_and(|at| at <= now) {
+            self.tab.handle_timeout(now);
+        }
+        self.read_records();
+    }
+
+    /// Reads the tab's records as the page does.
+    fn read_records(&mut self) {
+        let batch = self.tab.drain();
+        let mut rest = batch.as_slice();
+        while let Some((length, tail)) = rest.split_first_chunk::<4>() {
+            let (record, tail) = tail.split_at(u32::from_le_bytes(*length) as usize);
+            rest = tail;
+            let (kind, fields) = record.split_first().unwrap();
+            match kind {
+                1 => self.take_transmit(fields),
+                2 => self.frames.push(read_frame(fields)),
+                3 => self.discontinuities += 1,
+                4 => self
+                    .events
+                    .push(String::from_utf8(fields.to_vec()).unwrap()),
+                other => panic!("record of kind {other}"),
+            }
+        }
+        assert!(rest.is_empty());
+    }
+
+    fn take_transmit(&mut self, fields: &[u8]) {
+        let (face, frame) = fields.split_first_chunk::<4>().unwrap();
+        assert!(frame.len() <= 1_200, "{} octets", frame.len());
+        if let Some((node_face, tab_face)) = self.link {
+            assert_eq!(u64::from(u32::from_le_bytes(*face)), tab_face.number());
+            let frame = Bytes::copy_from_slice(frame);
+            self.to_node.push_back((self.now + DELAY, node_face, frame));
+        }
+    }
+
+    fn stats(&self) -> serde_json::Value {
+        serde_json::from_str(&self.tab.stats(self.now)).unwrap()
+    }
+
+    /// Every frame is the one that was published at its position, and comes in order.
+    fn check_frames(&self) {
+        for seen in &self.frames {
+            assert_eq!(
+                seen.payload,
+                payload(seen.position),
+                "frame {}",
+                seen.position
+            );
+            assert_eq!(seen.key, seen.position % KEY_INTERVAL == 0);
+        }
+        assert!(self.frames.is_sorted_by(|a, b| a.position < b.position));
+    }
+}
+
+fn read_frame(fields: &[u8]) -> Seen {
+    let [stream, key, rung] = *fields.first_chunk::<3>().unwrap();
+    assert_eq!(stream, 0);
+    let numbers = &fields[3 + usize::from(rung)..];
+    let (position, rest) = numbers.split_first_chunk::<8>().unwrap();
+    Seen {
+        position: f64::from_le_bytes(*position) as u64,
+        key: key == 1,
+        payload: rest[16 + 16..].to_vec(),
+    }
+}
+
+/// Two seconds of 30 frames each; the last 100 ms are still in the playout buffer.
+#[test]
+fn frames_come_out_whole_and_in_order() {
+    let world = World::playing();
+    world.check_frames();
+    let positions: Vec<u64> = world.frames.iter().map(|seen| seen.position).collect();
+    let first = positions[0];
+    assert!(first <= KEY_INTERVAL, "began at {first}");
+    assert_eq!(
+        positions,
+        (first..first + positions.len() as u64).collect::<Vec<_>>()
+    );
+    assert!(
+        world
+            .events
+            .iter()
+            .any(|event| event.contains(r#""type":"catalogue""#))
+    );
+    let signer = world
+        .events
+        .iter()
+        .find(|event| event.contains(r#""type":"signer""#))
+        .unwrap();
+    assert!(signer.contains(r#""trusted":true"#), "{signer}");
+    assert!(signer.contains("/demo/KEY/1"), "{signer}");
+}
+
+#[test]
+fn a_pinned_key_that_does_not_sign_shows_nothing() {
+    let mut world = World::new(&TabConfig {
+        key: Some("00".repeat(32)),
+        ..config()
+    });
+    world.connect();
+    world.run_for(Duration::from_secs(3));
+    assert_eq!(world.frames, []);
+    assert!(
+        world
+            .events
+            .iter()
+            .any(|event| event.contains(r#""trusted":false"#)),
+        "{:?}",
+        world.events
+    );
+}
+
+/// A bit is wrong in twenty packets: none comes out wrong, all are counted, and no frame is missing in the end.
+#[test]
+fn corrupt_packets_are_counted_and_asked_for_again() {
+    let mut world = World::playing();
+    world.tab.corrupt_next(20);
+    world.run_for(Duration::from_secs(3));
+    world.check_frames();
+    let stats = world.stats();
+    assert_eq!(stats["tab"]["corrupted"], 20);
+    let failures = stats["video"]["verification_failures"].as_u64().unwrap();
+    // Damage to a packet's name or framing is no failed verification, but most of a packet is content.
+    assert!((10..=20).contains(&failures), "{failures}");
+    assert!(world.frames.len() >= 145, "{} frames", world.frames.len());
+}
+
+#[test]
+fn another_transport_takes_over() {
+    let mut world = World::playing();
+    world.disconnect();
+    world.run_for(Duration::from_secs(5));
+    let before = world.frames.len();
+    world.connect();
+    world.run_for(Duration::from_secs(2));
+    world.check_frames();
+    assert!(
+        world.frames.len() >= before + 30,
+        "{} frames after {before}",
+        world.frames.len()
+    );
+    let newest = world.frames.last().unwrap().position;
+    assert!(
+        newest + 6 >= world.published,
+        "{newest} of {}",
+        world.published
+    );
+}
+
+#[test]
+fn after_a_decoder_error_the_next_frame_stands_alone() {
+    let mut world = World::playing();
+    let (before, gaps) = (world.frames.len(), world.discontinuities);
+    world.tab.decoder_error(world.now, StreamKind::Video);
+    world.run_for(Duration::from_millis(1_500));
+    assert!(world.frames[before].key);
+    assert_eq!(world.discontinuities, gaps + 1);
+    world.check_frames();
+}
+
+/// A page that takes nothing for a minute costs a bounded amount of memory.
+#[test]
+fn what_waits_for_the_page_is_bounded() {
+    let mut world = World::playing();
+    let end = world.now + Duration::from_secs(60);
+    while world.now < end {
+        world.now += TICK;
+        world.publish();
+        world.turn_node();
+        // Interests that the page does not take are answered all the same: the node hears them by this back door.
+        let now = world.now;
+        while world.to_tab.front().is_some_and(|(at, ..)| *at <= now) {
+            let (_, face, frame) = world.to_tab.pop_front().unwrap();
+            world.tab.handle_frame(now, face, frame.to_vec());
+        }
+        world.tab.handle_timeout(now);
+        assert!(
+            world.tab.outbox.len() <= MAX_OUTBOX + 64 * 1_024,
+            "{}",
+            world.tab.outbox.len()
+        );
+    }
+}
+
+/// The names that `web/src/worker/figures.ts` reads.
+#[test]
+fn the_figures_are_named_as_the_page_reads_them() {
+    let stats = World::playing().stats();
+    for name in [
+        "state",
+        "join_ms",
+        "rtt_ms",
+        "rtt_min_ms",
+        "interests_sent",
+        "interests_retransmitted",
+        "cache_hit_share",
+        "goodput_bps",
+        "controller",
+        "controller_rate_bps",
+        "rung",
+        "target_ms",
+        "signer",
+        "clock_offset_ms",
+        "clock_offset_rtt_ms",
+        "packets_unexpected",
+        "video",
+        "audio",
+        "tab",
+        "rejoins",
+    ] {
+        assert!(stats.get(name).is_some(), "{name}");
+    }
+    for name in [
+        "published",
+        "received",
+        "lost",
+        "late",
+        "skips",
+        "recovered_fec",
+        "recovered_retransmission",
+        "verification_failures",
+        "buffer_ms",
+    ] {
+        assert!(stats["video"].get(name).is_some(), "{name}");
+    }
+    for name in ["key_name", "key_digest", "verdict", "trusted"] {
+        assert!(stats["signer"].get(name).is_some(), "{name}");
+    }
+}

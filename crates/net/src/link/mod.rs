@@ -35,8 +35,8 @@ use tokio::sync::mpsc;
 
 /// Frames a link task takes from its queue, or hands to the event loop, in one go.
 pub(crate) const BATCH_FRAMES: usize = 64;
-/// Longest frame that any link takes: a network packet with link headers around it.
-pub(crate) const MAX_FRAME_SIZE: usize = namecast_packet::MAX_PACKET_SIZE;
+/// Longest frame that any link takes: a network packet with a PIT token and other link headers around it.
+pub(crate) const MAX_FRAME_SIZE: usize = namecast_packet::MAX_PACKET_SIZE + 128;
 
 /// Tells one UDP listener from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

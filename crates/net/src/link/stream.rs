@@ -185,12 +185,12 @@ mod tests {
         }
     }
 
-    /// Type and length take 1 + 3 octets here, so 8796 octets of value make the longest frame.
+    /// The longest frame is 8800 + 128 octets; type and length take 1 + 3 of them here, so the value has 8924.
     #[test]
-    fn a_frame_of_8800_octets_passes_and_one_more_does_not() {
-        assert_eq!(frame_length(&element(6, 8_796)), Ok(Some(8_800)));
+    fn a_frame_of_8928_octets_passes_and_one_more_does_not() {
+        assert_eq!(frame_length(&element(6, 8_924)), Ok(Some(8_928)));
         assert_eq!(
-            frame_length(&element(6, 8_797)),
+            frame_length(&element(6, 8_925)),
             Err("an element is too long")
         );
     }

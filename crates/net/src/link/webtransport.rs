@@ -14,16 +14,17 @@ use wtransport::endpoint::IncomingSession;
 use wtransport::endpoint::endpoint_side::{Client, Server};
 use wtransport::error::SendDatagramError;
 use wtransport::tls::Sha256Digest;
+use wtransport::tls::self_signed::time::OffsetDateTime;
 use wtransport::{ClientConfig, Connection, Endpoint, Identity, ServerConfig, VarInt};
 
 use super::accept::Door;
 use super::connect::{Peer, keep_connected};
 use super::{LinkDrop, LinkEnd, MAX_FRAME_SIZE, SessionEnd};
 use crate::node::{ListenError, NewFace, Node, NodeError};
-use crate::{FaceUri, NodeConfig};
+use crate::{Clock, FaceUri, NodeConfig};
 
-/// How long a certificate is valid, in days. Browsers refuse more than 14; the rest is room for clocks that disagree.
-const VALIDITY_DAYS: u32 = 12;
+/// How long a certificate is valid, in days, starting a day ago for clocks that are behind. Browsers refuse more than 14.
+const VALIDITY_DAYS: u32 = 13;
 /// How long a certificate is shown before it is replaced: pages that were given its hash late can still connect.
 const ROTATION: Duration = Duration::from_secs(10 * 86_400);
 /// Smallest datagram that every QUIC path carries, less the headers of QUIC and HTTP/3: the MTU until the path is known.
@@ -32,7 +33,7 @@ const LEAST_MTU: usize = 1_100;
 const NO_ERROR: VarInt = VarInt::from_u32(0);
 
 const _: () = assert!(VALIDITY_DAYS <= 14);
-const _: () = assert!(ROTATION.as_secs() < VALIDITY_DAYS as u64 * 86_400);
+const _: () = assert!(ROTATION.as_secs() < (VALIDITY_DAYS as u64 - 1) * 86_400);
 
 /// SHA-256 of a server's certificate, in DER.
 pub type CertificateHash = [u8; 32];
@@ -118,9 +119,12 @@ fn server_config(
     address: SocketAddr,
     config: &NodeConfig,
 ) -> Result<(ServerConfig, CertificateHash), ListenError> {
+    let now = i64::try_from(Clock::new().wall().as_micros() / 1_000_000).unwrap_or(i64::MAX);
+    let yesterday = OffsetDateTime::from_unix_timestamp(now - 86_400)
+        .map_err(|error| ListenError::Certificate(error.to_string()))?;
     let identity = Identity::self_signed_builder()
         .subject_alt_names(names)
-        .from_now_utc()
+        .not_before(yesterday)
         .validity_days(VALIDITY_DAYS)
         .build()
         .map_err(|error| ListenError::Certificate(error.to_string()))?;
@@ -189,7 +193,7 @@ async fn serve_endpoint(
 }
 
 async fn serve(door: &Door, incoming: IncomingSession) {
-    let handshake = async { Ok(incoming.await?.accept().await?) };
+    let handshake = async { incoming.await?.accept().await };
     let timeout = door.node().config().connect_timeout;
     let session: Result<Connection, wtransport::error::ConnectionError> =
         match tokio::time::timeout(timeout, handshake).await {

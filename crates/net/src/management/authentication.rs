@@ -144,3 +144,73 @@ fn check_old_form(name: &Name, prefix: usize) -> Result<Freshness, Refusal> {
         nonce: Some(Bytes::copy_from_slice(nonce.value)),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Time in the signatures below: 1 700 000 000 s after 1970.
+    const SIGNED_AT: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
+    const GRACE: Duration = Duration::from_secs(120);
+    /// `rib/register` as NDNts sends it.
+    const NDNTS: &str = "05a8076308096c6f63616c686f737408036e66640803726962080872656769737465720820681e070d0804636f6e660805616c6963656f01416a01006c01026d0400124f8002209074cf2b79bbccb81f2d8a931be140afb738d351f363c1d6e89ab38787e8781f0a04a1b2c3d424002c171b01002608010203040506070828080000018bcfe568002e2004ba83f803b1b1870a57e96b8e21ec4da9ab2a2839752885956584dab7b0ddbb";
+    /// `rib/register` as python-ndn sends it.
+    const PYTHON: &str = "059d075408096c6f63616c686f737408036e66640803726962080872656769737465720811680f070d0804636f6e660805616c6963650220673fedbdd30843c10a2528af928e1e4cc627cb682ac9524c960b939af95ebc100a04a1b2c3d40c0203e824002c171b01002608010203040506070828080000018bcfe568002e20de203ef4fdc9d688d440301a868104ac8818ff68a61723427b2c99cb7bc81696";
+    /// The same in the old form.
+    const OLD_FORM: &str = "057d077108096c6f63616c686f737408036e66640803726962080872656769737465720811680f070d0804636f6e660805616c69636508080000018bcfe5680008080102030405060708080516031b01000822172030e138d88e9dbcc6a8028bdcb66bf233d8920ad3da5ca1df0189476005c8ef440a04a1b2c3d40c0203e8";
+
+    fn interest(hex: &str) -> Interest {
+        let octets: Vec<_> = (0..hex.len() / 2)
+            .map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap())
+            .collect();
+        Interest::decode(octets.into()).unwrap()
+    }
+
+    fn check(now: Timestamp, hex: &str) -> Result<(), Refusal> {
+        Authenticator::new(GRACE, 10).check(now, &interest(hex), 4)
+    }
+
+    #[test]
+    fn commands_of_other_clients_pass() {
+        for command in [NDNTS, PYTHON, OLD_FORM] {
+            assert_eq!(check(SIGNED_AT, command), Ok(()), "{command}");
+        }
+    }
+
+    #[test]
+    fn a_changed_command_does_not_pass() {
+        // The value of SignatureInfo's nonce, or in the old form the time, changes by one bit.
+        let changed = PYTHON.replace("2608010203", "2608010202");
+        assert_eq!(check(SIGNED_AT, &changed), Err(Refusal::WrongSignature));
+        let changed = OLD_FORM.replace("08080000018bcfe56800", "08080000018bcfe56801");
+        assert_eq!(check(SIGNED_AT, &changed), Err(Refusal::WrongSignature));
+        let unsigned = Interest::builder("/a/b/c/d/e".parse().unwrap()).build(7.into());
+        let result = Authenticator::new(GRACE, 10).check(SIGNED_AT, &unsigned, 4);
+        assert_eq!(result, Err(Refusal::Unsigned));
+    }
+
+    /// 120 s before and after the signature's time are taken, a microsecond more is not.
+    #[test]
+    fn the_time_may_differ_by_the_grace_and_no_more() {
+        let early = |micros| Timestamp::from_micros(SIGNED_AT.as_micros() - micros);
+        let late = |micros| Timestamp::from_micros(SIGNED_AT.as_micros() + micros);
+        assert_eq!(check(early(120_000_000), PYTHON), Ok(()));
+        assert_eq!(check(early(120_000_001), PYTHON), Err(Refusal::Time));
+        assert_eq!(check(late(120_000_000), PYTHON), Ok(()));
+        assert_eq!(check(late(120_000_001), PYTHON), Err(Refusal::Time));
+    }
+
+    #[test]
+    fn a_command_passes_once_while_its_nonce_is_remembered() {
+        let mut authenticator = Authenticator::new(GRACE, 2);
+        let mut check = |hex: &str| authenticator.check(SIGNED_AT, &interest(hex), 4);
+        assert_eq!(check(PYTHON), Ok(()));
+        assert_eq!(check(PYTHON), Err(Refusal::Nonce));
+        authenticator.remember(Bytes::from_static(b"one")).unwrap();
+        let mut check = |hex: &str| authenticator.check(SIGNED_AT, &interest(hex), 4);
+        assert_eq!(check(PYTHON), Err(Refusal::Nonce));
+        authenticator.remember(Bytes::from_static(b"two")).unwrap();
+        assert_eq!(authenticator.seen.len(), 2);
+        assert_eq!(authenticator.check(SIGNED_AT, &interest(PYTHON), 4), Ok(()));
+    }
+}

@@ -287,7 +287,7 @@ impl Node {
     }
 
     pub(crate) async fn add_face(&self, new: NewFace) -> Result<LinkEnd, NodeError> {
-        Ok(self.ask(|reply| Command::AddFace(new, reply)).await??)
+        self.ask(|reply| Command::AddFace(new, reply)).await?
     }
 
     pub(crate) async fn add_listener(&self, entry: ListenerEntry) -> Result<(), NodeError> {

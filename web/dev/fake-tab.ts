@@ -1,5 +1,5 @@
 import { clockHeight, clockRows } from "../e2e/lib/clock.js";
-import type { TabConfig, TabPort } from "../src/worker/tab-port.ts";
+import type { Core, TabConfig, TabPort } from "../src/worker/tab-port.ts";
 
 /** Stands in for the core: encodes frames in the page itself, with the clock of the test picture and a beep a second. */
 const WIDTH = 640;
@@ -15,8 +15,8 @@ interface Queued {
   record: Uint8Array;
 }
 
-export async function loadTab(): Promise<(config: TabConfig, now: number) => TabPort> {
-  return (config) => new FakeTab(config);
+export async function loadTab(): Promise<Core> {
+  return { make: (config) => new FakeTab(config), memory: () => 0 };
 }
 
 class FakeTab implements TabPort {

@@ -15,15 +15,13 @@ pub struct Tab(crate::Tab);
 
 #[wasm_bindgen]
 impl Tab {
-    /// A tab without transports that starts to join at once.
+    /// A tab without transports; it joins as soon as the first is up.
     ///
     /// # Errors
     /// `config` is malformed.
     #[wasm_bindgen(constructor)]
-    pub fn new(config: &str, now: f64) -> Result<Self, JsError> {
-        let mut tab = crate::Tab::new(&TabConfig::decode(config)?)?;
-        tab.handle_timeout(from_ms(now));
-        Ok(Self(tab))
+    pub fn new(config: &str) -> Result<Self, JsError> {
+        Ok(Self(crate::Tab::new(&TabConfig::decode(config)?)?))
     }
 
     /// A transport is up that carries frames of at most `mtu` octets; 0: any. Returns its number.

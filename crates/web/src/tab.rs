@@ -39,8 +39,8 @@ pub enum FaceError {
 /// A forwarder with a watcher on it.
 ///
 /// After each call the page takes what happened from [`drain`](Self::drain), and calls
-/// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) says so. The first call of it
-/// starts the join.
+/// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) says so. It joins as soon as the first
+/// transport is up.
 #[derive(Debug)]
 pub struct Tab {
     forwarder: Forwarder,
@@ -50,7 +50,7 @@ pub struct Tab {
     outbox: Outbox,
     counters: TabCounters,
     corrupt_next: u32,
-    /// Whether a transport was up before.
+    /// Whether a transport was up before; without one the watcher would ask nobody, and wait.
     had_link: bool,
 }
 
@@ -120,7 +120,7 @@ impl Tab {
             self.watcher.handle_link_change(now);
         }
         self.had_link = true;
-        self.turn(now);
+        self.handle_timeout(now);
         Ok(face)
     }
 
@@ -152,13 +152,16 @@ impl Tab {
     /// Does what is due. Early and repeated calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.forwarder.handle_timeout(now);
-        self.watcher.handle_timeout(now);
+        if self.had_link {
+            self.watcher.handle_timeout(now);
+        }
         self.turn(now);
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [self.forwarder.poll_timeout(), self.watcher.poll_timeout()]
+        let watcher = self.had_link.then(|| self.watcher.poll_timeout()).flatten();
+        [self.forwarder.poll_timeout(), watcher]
             .into_iter()
             .flatten()
             .min()

@@ -103,7 +103,7 @@ impl World {
         let producer_face = node.add_face(FaceConfig::application("publisher")).unwrap();
         node.add_route("/demo".parse().unwrap(), producer_face, 0)
             .unwrap();
-        let mut world = Self {
+        Self {
             now: Instant::from_nanos(1_000_000_000),
             node,
             publisher: publisher(),
@@ -117,9 +117,7 @@ impl World {
             events: Vec::new(),
             published: 0,
             next_frame_at: Instant::from_nanos(1_000_000_000),
-        };
-        world.tab.handle_timeout(world.now);
-        world
+        }
     }
 
     /// One that has played for two seconds.

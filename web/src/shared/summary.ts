@@ -57,6 +57,8 @@ export interface Summary {
   /** Interests that left, and those that left again. */
   interests: number;
   clockOffset: number | null;
+  /** Octets of memory that the core has taken. */
+  coreMemory: number;
   video: VideoCounts;
   audio: AudioCounts;
   /** The numbers of the consumer as it gives them, for those who want all. */

@@ -22,8 +22,9 @@ const FIRST_PAUSE = 100;
 const LAST_PAUSE = 2_000;
 /** Silence after which the server is asked whether it still lives, in milliseconds: it answers each Interest, if only with a Nack. */
 const SILENCE_ASK = 2_000;
-/** Silence after which a new connection is made whatever the server says, in milliseconds. */
-const SILENCE_LIMIT = 6_000;
+/** Silence after which a new connection is made whatever the server says: doubles while that brings nothing, in milliseconds. */
+const FIRST_SILENCE_LIMIT = 6_000;
+const LAST_SILENCE_LIMIT = 60_000;
 
 /** One attempt to connect, and why each transport failed in it. */
 interface Attempt {
@@ -38,6 +39,7 @@ export class Links {
   #link: Link | undefined;
   #pause = FIRST_PAUSE;
   #heardAt = 0;
+  #silenceLimit = FIRST_SILENCE_LIMIT;
   #sentSince = false;
   #asking = false;
   #connecting = false;
@@ -86,7 +88,8 @@ export class Links {
     if (this.#link === undefined || !this.#sentSince || silence < SILENCE_ASK || this.#asking) {
       return;
     }
-    if (silence >= SILENCE_LIMIT) {
+    if (silence >= this.#silenceLimit) {
+      this.#silenceLimit = Math.min(LAST_SILENCE_LIMIT, this.#silenceLimit * 2);
       this.#lose("nothing arrives any more");
       return;
     }
@@ -195,6 +198,7 @@ export class Links {
         if (holder.link === this.#link && performance.now() >= this.#blackholeUntil) {
           this.#heardAt = performance.now();
           this.#sentSince = false;
+          this.#silenceLimit = FIRST_SILENCE_LIMIT;
           this.#host.frame(octets);
         }
       },

@@ -6,11 +6,8 @@ import { clockAhead, corrected, failuresOf, meanStages, rungsOf, sharesOf, signe
 import type { Link } from "./link.ts";
 import { Links } from "./links.ts";
 import { readRecords, type Catalogue, type FrameRecord, type Rung, type Stream, type TabEvent, type TabRecord } from "./records.ts";
-import { STREAM_NUMBER, type TabConfig, type TabPort } from "./tab-port.ts";
+import { STREAM_NUMBER, type Core, type TabConfig, type TabPort } from "./tab-port.ts";
 import { Video } from "./video.ts";
-
-/** How the core is made once it is loaded. */
-export type MakeTab = (config: TabConfig, now: number) => TabPort;
 
 type Start = Extract<Command, { type: "start" }>;
 
@@ -29,6 +26,7 @@ const NODE_LIMIT = 2_000;
 export class Session {
   readonly #report: (report: Report) => void;
   readonly #start: Start;
+  readonly #core: Core;
   readonly #tab: TabPort;
   readonly #links: Links;
   readonly #video: Video;
@@ -45,12 +43,13 @@ export class Session {
   #notices = new Map<NoticeTopic, string>();
   #figures: CoreFigures = {};
 
-  private constructor(start: Start, node: NodeInfo, make: MakeTab, report: (report: Report) => void) {
+  private constructor(start: Start, node: NodeInfo, core: Core, report: (report: Report) => void) {
     this.#start = start;
     this.#report = report;
     this.#name = start.options.name ?? node.name;
     this.#target = start.options.target ?? DEFAULT_TARGET;
-    this.#tab = make(this.#tabConfig(start.options, node), performance.now());
+    this.#core = core;
+    this.#tab = core.make(this.#tabConfig(start.options, node));
     this.#video = new Video(start.canvas, start.visible, {
       ...this.#decoderHost("video"),
       resized: (width, height) => report({ type: "size", width, height }),
@@ -74,7 +73,7 @@ export class Session {
   }
 
   /** Starts as soon as the server has said what there is. */
-  static async open(start: Start, core: Promise<MakeTab>, report: (report: Report) => void): Promise<Session> {
+  static async open(start: Start, core: Promise<Core>, report: (report: Report) => void): Promise<Session> {
     const node = await firstNode(start, report);
     return new Session(start, node, await core, report);
   }
@@ -325,6 +324,7 @@ export class Session {
       verificationFailures: failuresOf(figures),
       interests: figures.interests_sent ?? 0,
       clockOffset: figures.clock_offset_ms ?? null,
+      coreMemory: this.#core.memory(),
       video,
       audio: this.#audio.summary(this.#video.lateness.mean()),
       consumer: figures as Record<string, unknown>,

@@ -40,3 +40,10 @@ export interface TabPort {
   /** Flips a bit in each of the next `count` packets that arrive. */
   corruptNext(count: number): void;
 }
+
+/** The core once it is loaded. */
+export interface Core {
+  make(config: TabConfig): TabPort;
+  /** Octets of memory that it has taken. */
+  memory(): number;
+}

@@ -1,0 +1,211 @@
+// Prints the figures that an idle machine must reach. Nothing of it is part of `npm run e2e`: a busy machine is no defect.
+//
+//   npm run measure [-- NAME…]      join steady sound restart cut hidden
+
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { openPage, startBrowser } from "./lib/browser.mjs";
+import { findBinary, freePort, makeHome, Program, residentMemory, startServer } from "./lib/processes.mjs";
+
+const JOINS = 7;
+const STEADY = 60_000;
+const HIDDEN = 60_000;
+const CUT = 5_000;
+/** What the page may add to encoding, decoding and the target, in milliseconds. */
+const MARGIN = 40;
+
+const rows = [];
+
+/** Notes a figure, and the bound it should keep. */
+function note(what, value, bound, unit = "ms") {
+  const digits = unit === "%" ? 2 : 1;
+  const ok = bound === undefined ? "" : (bound.max === undefined ? value >= bound.min : value <= bound.max) ? "ok" : "MISSED";
+  const limit = bound === undefined ? "" : bound.max === undefined ? `≥ ${bound.min}` : `≤ ${bound.max.toFixed(digits)}`;
+  rows.push({ what, value, unit, limit, ok });
+  console.log(`${what.padEnd(64)} ${value.toFixed(digits).padStart(9)} ${unit.padEnd(4)} ${limit.padEnd(10)} ${ok}`);
+}
+
+function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? NaN;
+}
+
+const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** From opening the page to the first picture, each time in a fresh tab. */
+async function join({ browser, demo }) {
+  const drawn = [];
+  const seen = [];
+  for (let round = 0; round < JOINS; round += 1) {
+    const player = await openPage(browser, demo.url);
+    await player.untilStats("a frame", ({ firstFrame }) => firstFrame !== null);
+    await player.untilCaptured(0);
+    drawn.push((await player.stats()).firstFrame);
+    seen.push(await player.page.evaluate(() => globalThis.sampler.samples[0].seenAt - performance.timeOrigin));
+    await player.close();
+  }
+  note("first frame drawn after opening the page, median", median(drawn), { max: 1_000 });
+  note("first frame drawn after opening the page, worst", Math.max(...drawn), { max: 1_000 });
+  note("first clock read off the canvas, median", median(seen), { max: 1_000 });
+}
+
+/** A minute of plain playing. */
+async function steady({ browser, demo }) {
+  const player = await openPage(browser, `${demo.url}?target=100`);
+  await player.untilStats("frames", ({ video }) => video.shown > 90);
+  const before = { stats: await player.stats(), at: Date.now() };
+  await player.page.evaluate(() => globalThis.sampler.samples.splice(0));
+  await wait(STEADY);
+  const [stats, samples, shown] = [await player.stats(), await player.samples(), await player.shown()];
+  const gaps = samples.slice(1).map((sample, index) => sample.seenAt - samples[index].seenAt);
+  note("freezes longer than 200 ms seen on the canvas in 60 s", gaps.filter((gap) => gap > 200).length, { max: 0 }, "");
+  note("longest time between two pictures seen", Math.max(...gaps), { max: 200 });
+  const frames = shown.filter(({ shownAt }) => shownAt >= before.at);
+  const span = frames.at(-1).position - frames[0].position + 1;
+  note("share of frames shown", (100 * frames.length) / span, { min: 99.5 }, "%");
+  const age = median(samples.map(({ seenAt, time }) => seenAt - time));
+  const { encode, decode } = stats.stages;
+  note("glass to glass by the burned-in clock, median", age, { max: encode + decode + stats.target + MARGIN });
+  note("glass to glass as the panel says, median", stats.latency.p50);
+  for (const [stage, time] of Object.entries(stats.stages)) {
+    note(`  of it ${stage}`, time);
+  }
+  note("frames overtaken or late in 60 s", stats.video.overtaken + stats.video.late - before.stats.video.overtaken - before.stats.video.late, undefined, "");
+  await player.close();
+}
+
+/** Beep against flash, both taken where a person would: at the output of the audio graph, and off the canvas. */
+async function sound({ browser, demo }) {
+  const player = await openPage(browser, demo.url);
+  await player.untilCaptured(0);
+  await player.page.click("#sound");
+  await player.untilStats("sound", ({ audio }) => audio.state === "playing");
+  await wait(3_000);
+  const detector = await readFile(path.join(import.meta.dirname, "lib/beep.js"), "utf8");
+  await player.page.evaluate(async (detector) => {
+    const { context, node } = globalThis.namecast.sound;
+    await context.audioWorklet.addModule(URL.createObjectURL(new Blob([detector], { type: "text/javascript" })));
+    const ear = new AudioWorkletNode(context, "beep-detector", { numberOfOutputs: 0 });
+    node.connect(ear);
+    globalThis.beeps = [];
+    ear.port.onmessage = ({ data: at }) => {
+      const { contextTime, performanceTime } = context.getOutputTimestamp();
+      globalThis.beeps.push(performance.timeOrigin + performanceTime + (at - contextTime) * 1_000);
+    };
+    globalThis.sampler.samples.splice(0);
+  }, detector);
+  await wait(20_000);
+  const [beeps, samples, stats] = [await player.page.evaluate(() => globalThis.beeps), await player.samples(), await player.stats()];
+  // A beep belongs to a full second of the wall clock, and so does the picture's own time.
+  const pictureAge = median(samples.map(({ seenAt, time }) => seenAt - time));
+  const soundAge = beeps.map((at) => at % 1_000);
+  note("beeps heard in 20 s", beeps.length, { min: 18 }, "");
+  note("age of sound (beep), median", median(soundAge));
+  note("age of picture (clock), median", pictureAge);
+  note("sound after picture, median", Math.abs(median(soundAge) - pictureAge), { max: 45 });
+  note("sound after picture, worst beep", Math.max(...soundAge.map((age) => Math.abs(age - pictureAge))), { max: 45 });
+  const flashes = samples.filter((sample) => sample.flash !== sample.time % 1_000 < 100).length;
+  note("pictures whose flash contradicts their clock", flashes, undefined, "");
+  note("sound after picture, as the panel says", Math.abs(stats.audio.offset), { max: 45 });
+  note("underruns of sound", stats.audio.underruns, undefined, "");
+  note("jumps of sound", stats.audio.jumps, undefined, "");
+  await player.close();
+}
+
+/** The publisher's process is killed and started again, behind a forwarder that lives on. */
+async function restart({ browser, binary, home }) {
+  const tcp = await freePort();
+  const forwarder = await startServer(binary, ["forwarder", "--udp", "off", "--tcp", `127.0.0.1:${tcp}`], home.directory);
+  const publish = () => new Program(binary, ["publish", "/show", "--input", "test", "--connect", `tcp4://127.0.0.1:${tcp}`], home.directory);
+  let publisher = publish();
+  const player = await openPage(browser, `${forwarder.url}?name=/show`);
+  await player.untilCaptured(0);
+  const times = [];
+  for (let round = 0; round < 3; round += 1) {
+    await wait(3_000);
+    await publisher.end("SIGKILL");
+    await wait(2_000);
+    const begun = Date.now();
+    publisher = publish();
+    await player.untilCaptured(begun);
+    times.push(Date.now() - begun);
+  }
+  note("playing again after the publisher was started again, median", median(times), { max: 3_000 });
+  note("playing again after the publisher was started again, worst", Math.max(...times), { max: 3_000 });
+  await player.close();
+  await publisher.end();
+  await forwarder.program.end();
+}
+
+/** Five seconds without a transport. */
+async function cut({ browser, demo }) {
+  for (const kind of ["blackhole", "disconnect"]) {
+    const player = await openPage(browser, demo.url);
+    await player.untilStats("frames", ({ video }) => video.shown > 60);
+    await player.fault({ kind, milliseconds: CUT });
+    const backAt = Date.now() + CUT;
+    await player.untilCaptured(backAt);
+    note(`playing again after a cut of 5 s (${kind})`, Date.now() - backAt, { max: 3_000 });
+    await player.close();
+  }
+}
+
+/** A minute behind another tab. */
+async function hidden({ browser, demo }) {
+  const player = await openPage(browser, demo.url);
+  await player.untilStats("frames", ({ video }) => video.shown > 300);
+  const memory = async () => {
+    const [worker] = player.page.workers();
+    const page = await player.page.context().newCDPSession(player.page);
+    await page.send("HeapProfiler.collectGarbage");
+    const { usedSize } = await page.send("Runtime.getHeapUsage");
+    await page.detach();
+    const inWorker = await worker.evaluate(() => performance.memory?.usedJSHeapSize ?? 0);
+    const { coreMemory } = await player.stats();
+    return { javascript: (usedSize + inWorker) / 2 ** 20, core: coreMemory / 2 ** 20, browser: await residentMemory(browser.pid) };
+  };
+  const before = await memory();
+  const other = await browser.context.newPage();
+  await other.bringToFront();
+  await player.page.waitForFunction(() => document.hidden);
+  await wait(HIDDEN);
+  const after = await memory();
+  const shownAt = Date.now();
+  await player.page.bringToFront();
+  // Live: what is seen is no older than usual, with the target of 100 ms.
+  let clock = await player.untilCaptured(shownAt - 1_000);
+  while (Date.now() - clock.time > 300) {
+    clock = await player.untilCaptured(clock.time);
+  }
+  note("live after having been hidden for 60 s", Date.now() - shownAt, { max: 1_000 });
+  for (const part of ["javascript", "core", "browser"]) {
+    note(`memory before hiding: ${part}`, before[part], undefined, "MiB");
+    note(`memory after 60 s hidden: ${part}`, after[part], undefined, "MiB");
+  }
+  await other.close();
+  await player.close();
+}
+
+const MEASUREMENTS = { join, steady, sound, restart, cut, hidden };
+
+const wanted = process.argv.slice(2);
+const binary = await findBinary();
+const home = await makeHome();
+const browser = await startBrowser(home.directory);
+const demo = await startServer(binary, ["demo", "--input", "test"], home.directory);
+try {
+  await wait(3_000);
+  for (const [name, measure] of Object.entries(MEASUREMENTS)) {
+    if (wanted.length === 0 || wanted.includes(name)) {
+      console.log(`\n${name}`);
+      await measure({ browser, demo, binary, home });
+    }
+  }
+} finally {
+  await demo.program.end();
+  await browser.close();
+  await home.remove();
+}
+const artifacts = path.resolve(import.meta.dirname, "artifacts");
+await mkdir(artifacts, { recursive: true });
+await writeFile(path.join(artifacts, "measure.json"), `${JSON.stringify(rows, null, 1)}\n`);

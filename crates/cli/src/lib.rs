@@ -1,3 +1,17 @@
 //! The command `namecast`, as a library so that its parts can be tested.
+//!
+//! ```text
+//!  arguments ─▶ commands ─▶ ingest ─ frames ─▶ pump ─ Publisher ─ face ─┐
+//!                    │                                               Node (namecast-net) ─ listeners, page_server
+//!                    └────▶ recorder ◀ frames ─ pump ─ Watcher ─── face ─┘
+//! ```
 
+pub mod arguments;
+mod bench;
+pub mod commands;
 pub mod ingest;
+pub mod page_server;
+pub mod pump;
+pub mod record;
+mod report;
+mod streams;

@@ -1,3 +1,39 @@
 //! The command `namecast`.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use namecast_cli::arguments::Arguments;
+use namecast_cli::commands;
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let level = match arguments.verbose {
+        0 => "error",
+        1 => "info",
+        _ => "debug",
+    };
+    let filter = EnvFilter::try_from_env("NAMECAST_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("namecast: the system gives no threads: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let result = runtime.block_on(commands::run(arguments.command));
+    // A thread that waits for standard input, or for a slow reader, must not hold the end up.
+    runtime.shutdown_background();
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("namecast: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! What may be typed after `namecast`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use namecast_net::FaceUri;
+use namecast_packet::Name;
+use namecast_units::{Bitrate, Duration};
+
+use crate::ingest::codec::VideoCodec;
+use crate::ingest::ladder::{Ladder, parse_bitrate};
+use crate::ingest::source::Input;
+
+/// Real-time streams by name: publish, watch and forward live video over Named Data Networking.
+#[derive(Debug, Parser)]
+#[command(
+    name = "namecast",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  namecast demo                                 live test video, a node and the page, in one process
+  namecast demo --input film.mp4 --loop         the same with a file
+  namecast forwarder                            a node that others connect to, with the page
+  namecast publish /cam --input camera          publish through the forwarder on this machine
+  namecast watch /cam --output - | ffplay -     watch it natively"
+)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Say more about what happens inside; twice: everything.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Node, live video and page in one process: open the printed address.
+    Demo(Demo),
+    /// Publish live video and sound under a name.
+    Publish(Publish),
+    /// Watch what is published under a name.
+    Watch(Watch),
+    /// Run a node that others connect to, and the page.
+    Forwarder(Forwarder),
+    /// Show the state of a running node.
+    Status(Status),
+    /// Measure, as ratios to a raw limit taken in the same run.
+    Bench(Bench),
+}
+
+/// `namecast demo`.
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Name to publish under.
+    #[arg(long, default_value = "/demo")]
+    pub name: Name,
+    /// What to publish.
+    #[command(flatten)]
+    pub media: Media,
+    /// The page.
+    #[command(flatten)]
+    pub page: PagePort,
+    /// How long, and what is told.
+    #[command(flatten)]
+    pub run: Run,
+    /// Where keys are.
+    #[command(flatten)]
+    pub keys: Keys,
+}
+
+/// `namecast publish`.
+#[derive(Debug, Args)]
+pub struct Publish {
+    /// Name to publish under, such as /cam.
+    pub name: Name,
+    /// What to publish.
+    #[command(flatten)]
+    pub media: Media,
+    /// The forwarder to publish through.
+    #[command(flatten)]
+    pub connect: Connect,
+    /// How long, and what is told.
+    #[command(flatten)]
+    pub run: Run,
+    /// Where keys are.
+    #[command(flatten)]
+    pub keys: Keys,
+}
+
+/// `namecast watch`.
+#[derive(Debug, Args)]
+pub struct Watch {
+    /// Name that was published, such as /cam.
+    pub name: Name,
+    /// Write what is received: '-' is standard output. NAME.h264 (or .264) takes the bare video; '-' and NAME.nut take the NUT
+    /// container with sound, which ffplay plays; anything else is made by ffmpeg without encoding again (.mkv, .mp4, .ts).
+    #[arg(short, long, value_name = "FILE|-")]
+    pub output: Option<PathBuf>,
+    /// Time between the earliest moment a frame can be here and the moment it is shown.
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration)]
+    pub target: Duration,
+    /// Bitrate to watch: highest, lowest, or one of the publisher's, such as 1M.
+    #[arg(long, default_value = "highest")]
+    pub rung: String,
+    /// Leave sound out.
+    #[arg(long)]
+    pub no_audio: bool,
+    /// How fast data is asked for: 'unlimited', or a fixed bitrate such as 5M.
+    #[arg(long, default_value = "unlimited")]
+    pub controller: String,
+    /// Accept only this key: the digest that the publisher prints, 64 hexadecimal digits.
+    #[arg(long, value_name = "DIGEST")]
+    pub key: Option<String>,
+    /// The forwarder to ask.
+    #[command(flatten)]
+    pub connect: Connect,
+    /// How long, and what is told.
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// `namecast forwarder`.
+#[derive(Debug, Args)]
+pub struct Forwarder {
+    /// Receive UDP here; 'off' for not at all.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6363")]
+    pub udp: Socket,
+    /// Accept TCP here; 'off' for not at all.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6363")]
+    pub tcp: Socket,
+    /// Accept connections on a Unix socket at this path.
+    #[arg(long, value_name = "PATH")]
+    pub unix: Option<PathBuf>,
+    /// Name that the page watches unless its address says otherwise.
+    #[arg(long)]
+    pub name: Option<Name>,
+    /// Connect to another forwarder and send it the Interests that nobody here can answer; may be repeated.
+    #[arg(long, value_name = "FACE-URI")]
+    pub upstream: Vec<FaceUri>,
+    /// The page.
+    #[command(flatten)]
+    pub page: PagePort,
+    /// How long, and what is told.
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// `namecast status`.
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Port of the node's web server on this machine.
+    #[arg(long, default_value_t = 8080)]
+    pub port: u16,
+    /// Print the whole state as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `namecast bench`.
+#[derive(Debug, Args)]
+pub struct Bench {
+    /// What to measure.
+    #[command(subcommand)]
+    pub what: BenchWhat,
+}
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub enum BenchWhat {
+    /// Streams over loopback sockets: join time, delay, overhead, processor time, memory.
+    Stream(BenchStream),
+}
+
+/// `namecast bench stream`.
+#[derive(Clone, Debug, Args)]
+pub struct BenchStream {
+    /// How often to join, for the median.
+    #[arg(long, default_value_t = 20)]
+    pub joins: u32,
+    /// How long memory is observed.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    pub soak: Duration,
+    /// How long each steady measurement takes.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    pub steady: Duration,
+    /// Bitrate of the synthetic video.
+    #[arg(long, default_value = "3M", value_parser = bitrate)]
+    pub bitrate: Bitrate,
+    /// Octets of payload that segments aim at.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(256..=8_000))]
+    pub segment_size: u32,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to publish, and how it is encoded and cut.
+#[derive(Clone, Debug, Args)]
+pub struct Media {
+    /// 'test' for a drawn picture with a clock and a tone, 'camera' or /dev/videoN, a file or an address that ffmpeg reads, or
+    /// '-' for standard input.
+    #[arg(short, long, default_value = "test", value_name = "test|camera|FILE|-")]
+    pub input: Input,
+    /// Start a file again at its end.
+    #[arg(long = "loop")]
+    pub looped: bool,
+    /// Bitrates of the video; 1M@640x360 chooses the picture's size too.
+    #[arg(long, default_value = "200k,1M,3M")]
+    pub ladder: Ladder,
+    /// Video codec: h264, vp8, vp9 or av1.
+    #[arg(long, default_value = "h264")]
+    pub codec: VideoCodec,
+    /// Leave sound out.
+    #[arg(long)]
+    pub no_audio: bool,
+    /// Bitrate of the sound.
+    #[arg(long, default_value = "64k", value_parser = bitrate)]
+    pub audio_bitrate: Bitrate,
+    /// Octets of payload that segments aim at.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(256..=8_000))]
+    pub segment_size: u32,
+    /// Parity segments, as a share of the data segments.
+    #[arg(long, default_value = "20%", value_name = "PERCENT", value_parser = parse_percent)]
+    pub fec: u32,
+}
+
+/// Which forwarder to use.
+#[derive(Clone, Debug, Args)]
+pub struct Connect {
+    /// The forwarder to connect to: udp4://, tcp4://, unix:// or ws://.
+    #[arg(long, default_value = "tcp4://127.0.0.1:6363", value_name = "FACE-URI")]
+    pub connect: FaceUri,
+}
+
+/// Where the page is served.
+#[derive(Clone, Debug, Args)]
+pub struct PagePort {
+    /// Port of the page; if it is taken, the next free one.
+    #[arg(long, default_value_t = 8080)]
+    pub port: u16,
+    /// Let other devices on the network open the page and connect: listen on all addresses.
+    #[arg(long)]
+    pub listen: bool,
+}
+
+/// How long a command runs, and what it tells.
+#[derive(Clone, Debug, Args)]
+pub struct Run {
+    /// Stop after this time.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+    /// Write one JSON object a second to this file, and a final one with "final": true.
+    #[arg(long, value_name = "FILE")]
+    pub stats: Option<PathBuf>,
+    /// Print what happens as JSON, one object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Print errors only.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Where keys are.
+#[derive(Clone, Debug, Args)]
+pub struct Keys {
+    /// Directory of keys; made on first use.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub keys: Option<PathBuf>,
+}
+
+/// A socket address, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Socket(pub Option<SocketAddr>);
+
+impl core::str::FromStr for Socket {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self(None));
+        }
+        text.parse()
+            .map(|address| Self(Some(address)))
+            .map_err(|_| {
+                format!("'{text}' is neither ADDRESS:PORT, as in 127.0.0.1:6363, nor 'off'")
+            })
+    }
+}
+
+fn bitrate(text: &str) -> Result<Bitrate, String> {
+    parse_bitrate(text).ok_or_else(|| format!("'{text}' is not a bitrate: write 64k or 1M"))
+}
+
+/// Reads `100ms`, `5s`, `2m` or plain seconds.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.find(|c: char| c.is_ascii_alphabetic()) {
+        Some(at) => text.split_at(at),
+        None => (text, "s"),
+    };
+    let scale = match unit {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3_600.0,
+        _ => f64::NAN,
+    };
+    let seconds = number.parse::<f64>().unwrap_or(f64::NAN) * scale;
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| format!("'{text}' is not a time: write 100ms, 5s or 2m"))
+}
+
+/// Reads `20%` or `20`.
+fn parse_percent(text: &str) -> Result<u32, String> {
+    match text.strip_suffix('%').unwrap_or(text).parse() {
+        Ok(percent @ 0..=100) => Ok(percent),
+        _ => Err(format!("'{text}' is not a share: write 0% to 100%")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(line: &str) -> Result<Command, String> {
+        let parsed = Arguments::try_parse_from(line.split_whitespace());
+        parsed
+            .map(|parsed| parsed.command)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults_are_the_documented_ones() {
+        let Ok(Command::Demo(demo)) = parse("namecast demo") else {
+            panic!("demo needs no arguments");
+        };
+        assert_eq!(demo.name.to_string(), "/demo");
+        assert_eq!(demo.media.input, Input::Test);
+        assert_eq!(demo.media.ladder.to_string(), "200k,1M,3M");
+        assert_eq!((demo.media.segment_size, demo.media.fec), (1_000, 20));
+        assert_eq!((demo.page.port, demo.page.listen), (8_080, false));
+        assert_eq!(demo.run.duration, None);
+    }
+
+    #[test]
+    fn the_documented_options_are_understood() {
+        let line = "namecast publish /cam --input film.mp4 --loop --ladder 500k,2M --segment-size 1200 --fec 50% \
+                    --connect udp4://10.0.0.1:6363 --stats s.json --duration 90s";
+        let Ok(Command::Publish(publish)) = parse(line) else {
+            panic!("documented");
+        };
+        assert_eq!(publish.media.input, Input::File("film.mp4".into()));
+        assert_eq!((publish.media.segment_size, publish.media.fec), (1_200, 50));
+        assert_eq!(publish.connect.connect.to_string(), "udp4://10.0.0.1:6363");
+        assert_eq!(publish.run.duration, Some(Duration::from_secs(90)));
+        let Ok(Command::Watch(watch)) =
+            parse("namecast watch /cam --output - --target 250ms --rung 1M")
+        else {
+            panic!("documented");
+        };
+        assert_eq!(watch.target, Duration::from_millis(250));
+        let Ok(Command::Forwarder(forwarder)) = parse("namecast forwarder --udp off --unix /tmp/n")
+        else {
+            panic!("documented");
+        };
+        assert_eq!(forwarder.udp, Socket(None));
+        assert_eq!(forwarder.tcp.0.map(|tcp| tcp.port()), Some(6_363));
+    }
+
+    #[test]
+    fn errors_say_what_to_write_instead() {
+        let refused = |line: &str| parse(line).unwrap_err();
+        assert!(refused("namecast demo --fec 200%").contains("write 0% to 100%"));
+        assert!(refused("namecast demo --ladder fast").contains("write 200k, 1M"));
+        assert!(refused("namecast demo --codec mpeg2").contains("h264, vp8, vp9, av1"));
+        assert!(refused("namecast demo --duration soon").contains("write 100ms, 5s"));
+        assert!(refused("namecast watch /x --connect 1.2.3.4").contains("udp4://"));
+        assert!(refused("namecast demo --segment-size 9000").contains("8000"));
+    }
+
+    #[test]
+    fn durations_and_shares() {
+        assert_eq!(parse_duration("1.5"), Ok(Duration::from_millis(1_500)));
+        assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
+        assert!(parse_duration("-1s").is_err() && parse_duration("1d").is_err());
+        assert_eq!(parse_percent("0"), Ok(0));
+        assert!(parse_percent("101%").is_err());
+    }
+}

@@ -1,0 +1,108 @@
+//! Delays, processor time and memory.
+
+use core::fmt;
+
+use anyhow::Context;
+use namecast_units::Duration;
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+/// Percentiles of some delays, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Delays {
+    pub(super) count: usize,
+    pub(super) min: f64,
+    pub(super) p50: f64,
+    pub(super) p90: f64,
+    pub(super) p99: f64,
+    pub(super) max: f64,
+}
+
+impl Delays {
+    /// Sorts delays out; all are zero if there are none.
+    pub(super) fn new(mut delays: Vec<Duration>) -> Self {
+        delays.sort_unstable();
+        // The smallest delay that so many percent are not above.
+        let at = |percent: usize| {
+            let index = (delays.len() * percent).div_ceil(100).saturating_sub(1);
+            delays
+                .get(index)
+                .map_or(0.0, |delay| delay.as_secs_f64() * 1e3)
+        };
+        Self {
+            count: delays.len(),
+            min: at(0),
+            p50: at(50),
+            p90: at(90),
+            p99: at(99),
+            max: at(100),
+        }
+    }
+}
+
+impl fmt::Display for Delays {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            count,
+            min,
+            p50,
+            p90,
+            p99,
+            max,
+        } = self;
+        write!(
+            f,
+            "median {p50:.2} ms, 90 % {p90:.2}, 99 % {p99:.2} ({min:.2} to {max:.2}, of {count})"
+        )
+    }
+}
+
+/// Processor time of this process so far.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Usage(Duration);
+
+impl Usage {
+    /// Reads it.
+    pub(super) fn now() -> anyhow::Result<Self> {
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        Ok(Self(Duration::try_from(time).context("no processor time")?))
+    }
+
+    /// What was used since `earlier`.
+    pub(super) fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Resident memory of this process.
+pub(super) fn resident_mib() -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").context("no memory figures")?;
+    let kib = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
+    Ok(kib.context("no memory figures")? / 1_024.0)
+}
+
+/// Processes that wanted to run over the last minute; zero where the system does not tell.
+pub(super) fn load() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let first = text.split_whitespace().next();
+    first.and_then(|load| load.parse().ok()).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 1 to 200 ms: half are at most 100, 99 % at most 198.
+    #[test]
+    fn percentiles_are_the_nearest_rank() {
+        let delays = Delays::new((1..=200).rev().map(Duration::from_millis).collect());
+        let figures = [delays.min, delays.p50, delays.p90, delays.p99, delays.max];
+        for (figure, expected) in figures.into_iter().zip([1.0, 100.0, 180.0, 198.0, 200.0]) {
+            assert!((figure - expected).abs() < 1e-9, "{figure}");
+        }
+        assert_eq!(Delays::new(Vec::new()), Delays::default());
+    }
+}

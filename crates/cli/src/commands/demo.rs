@@ -1,0 +1,125 @@
+//! `namecast demo`: node, publisher and page in one process.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use namecast_net::{DEFAULT_PORT, Node, NodeConfig};
+use serde_json::json;
+
+use super::page::{Doors, Page};
+use super::publishing::{Happened, Publishing};
+use super::{FIGURES_INTERVAL, Stop};
+use crate::arguments::Demo;
+use crate::page_server::PageConfig;
+use crate::report::{ProgressLine, StatsFile};
+
+/// Runs until interrupted, or the input or the time is over.
+pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
+    let Demo {
+        name,
+        media,
+        page,
+        run,
+        keys,
+    } = arguments;
+    let mut stop = Stop::new(run.duration)?;
+    let mut stats = StatsFile::create(run.stats.as_deref())?;
+    let mut progress = ProgressLine::new(!run.quiet && !run.json);
+    progress.say(&format!("Opening {} …", media.input));
+    let node = Node::start(NodeConfig::default());
+    let mut publishing = Publishing::start(&node, &name, &media, &keys).await?;
+    let mut doors = Doors::default();
+    let interface: IpAddr = match page.listen {
+        true => Ipv4Addr::UNSPECIFIED.into(),
+        false => Ipv4Addr::LOCALHOST.into(),
+    };
+    let node_address = SocketAddr::new(interface, DEFAULT_PORT);
+    doors.udp(&node, node_address).await;
+    doors.tcp(&node, node_address).await;
+    let config = PageConfig {
+        name: Some(name.to_string()),
+        key: Some(publishing.key_digest.clone()),
+    };
+    let page = Page::start(&node, &page, config, Some(publishing.status())).await?;
+    introduce(
+        &mut progress,
+        &run,
+        &Introduction {
+            name: name.to_string(),
+            publishing: &publishing,
+            doors: &doors,
+            page: &page,
+            input: media.input.to_string(),
+        },
+    );
+    let mut tick = tokio::time::interval(FIGURES_INTERVAL);
+    loop {
+        tokio::select! {
+            happened = publishing.next() => match happened {
+                Happened::Frame => {}
+                Happened::Trouble(text) => progress.say(&text),
+                Happened::Over => {
+                    progress.say("The input is over.");
+                    break;
+                }
+            },
+            _ = tick.tick() => {
+                let figures = publishing.figures();
+                stats.write(&figures, false)?;
+                progress.show(&format!("  {}", figures.line()));
+            }
+            () = stop.wait() => break,
+        }
+    }
+    progress.say("Stopping.");
+    stats.write(&publishing.figures(), true)?;
+    drop((publishing, page, doors));
+    node.shutdown().await;
+    Ok(())
+}
+
+struct Introduction<'a> {
+    name: String,
+    publishing: &'a Publishing,
+    doors: &'a Doors,
+    page: &'a Page,
+    input: String,
+}
+
+/// Says what there is, and where.
+fn introduce(progress: &mut ProgressLine, run: &crate::arguments::Run, about: &Introduction<'_>) {
+    let Introduction {
+        name,
+        publishing,
+        doors,
+        page,
+        input,
+    } = about;
+    let (key_name, digest) = (&publishing.key_name, &publishing.key_digest);
+    if run.json && !run.quiet {
+        let object = json!({
+            "name": name, "input": input, "url": page.url(), "other_urls": page.other_urls(),
+            "key_name": key_name.to_string(), "key_digest": digest, "faces": doors.uris(),
+            "streams": publishing.streams_json(),
+        });
+        println!("{object}");
+    }
+    progress.say("");
+    progress.say(&format!("  publishing  {name}, from {input}"));
+    progress.say(&format!("  streams     {}", publishing.describe()));
+    progress.say(&format!("  signed by   {key_name}"));
+    progress.say(&format!("              key digest {}…", &digest[..16]));
+    progress.say(&format!("  node        {}", doors.uris().join("  ")));
+    for remark in doors.remarks.iter().chain(&page.remarks) {
+        progress.say(&format!("              ({remark})"));
+    }
+    progress.say(&format!(
+        "  natively    namecast watch {name} --output - | ffplay -"
+    ));
+    progress.say("");
+    progress.say(&format!("  Open        {}", page.url()));
+    for url in page.other_urls() {
+        progress.say(&format!("              {url}"));
+    }
+    progress.say("");
+    progress.say("  Ctrl-C ends it.");
+}

@@ -1,0 +1,104 @@
+//! `namecast publish`: an input under a name, through a forwarder.
+
+use namecast_net::{LinkState, Node, NodeConfig, RegistrationState};
+use serde_json::json;
+
+use super::publishing::{Happened, Publishing};
+use super::{FIGURES_INTERVAL, Stop};
+use crate::arguments::Publish;
+use crate::report::{ProgressLine, StatsFile};
+
+/// Runs until interrupted, or the input or the time is over.
+pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
+    let Publish {
+        name,
+        media,
+        connect,
+        run,
+        keys,
+    } = arguments;
+    let mut stop = Stop::new(run.duration)?;
+    let mut stats = StatsFile::create(run.stats.as_deref())?;
+    let mut progress = ProgressLine::new(!run.quiet && !run.json);
+    progress.say(&format!("Opening {} …", media.input));
+    let node = Node::start(NodeConfig::default());
+    let mut publishing = Publishing::start(&node, &name, &media, &keys).await?;
+    let face = node.connect(connect.connect.clone()).await?;
+    let mut link = node.link_state(face).await?;
+    let registration = node.register_prefix(face, name.clone());
+    let mut registered = registration.states();
+    let (key_name, digest) = (&publishing.key_name, &publishing.key_digest);
+    if run.json && !run.quiet {
+        let object = json!({
+            "name": name.to_string(), "key_name": key_name.to_string(), "key_digest": digest,
+            "streams": publishing.streams_json(),
+        });
+        println!("{object}");
+    }
+    progress.say(&format!(
+        "Publishing {name}, from {}: {}",
+        media.input,
+        publishing.describe()
+    ));
+    progress.say(&format!("Signed by {key_name}"));
+    progress.say(&format!("Key digest {digest}"));
+    let remote = &connect.connect;
+    let mut tick = tokio::time::interval(FIGURES_INTERVAL);
+    loop {
+        tokio::select! {
+            happened = publishing.next() => match happened {
+                Happened::Frame => {}
+                Happened::Trouble(text) => progress.say(&text),
+                Happened::Over => {
+                    progress.say("The input is over.");
+                    break;
+                }
+            },
+            _ = tick.tick() => {
+                let figures = publishing.figures();
+                stats.write(&figures, false)?;
+                progress.show(&figures.line());
+            }
+            Ok(()) = link.changed() => {
+                let state = link.borrow_and_update().clone();
+                progress.say(&describe_link(&state, &remote.to_string()));
+            }
+            Ok(()) = registered.changed() => {
+                let state = registered.borrow_and_update().clone();
+                if let Some(text) = describe_registration(&state, &name.to_string()) {
+                    progress.say(&text);
+                }
+            }
+            () = stop.wait() => break,
+        }
+    }
+    progress.say("Stopping.");
+    registration.cancel();
+    stats.write(&publishing.figures(), true)?;
+    drop(publishing);
+    node.shutdown().await;
+    Ok(())
+}
+
+/// How the connection to the forwarder stands, for people.
+pub(super) fn describe_link(state: &LinkState, remote: &str) -> String {
+    match state {
+        LinkState::Up => format!("Connected to {remote}"),
+        _ => format!(
+            "No forwarder at {remote} at the moment; trying on. To start one: namecast forwarder"
+        ),
+    }
+}
+
+fn describe_registration(state: &RegistrationState, name: &str) -> Option<String> {
+    match state {
+        RegistrationState::Registered => {
+            Some(format!("The forwarder sends Interests for {name} here"))
+        }
+        RegistrationState::Refused(why) => Some(format!("The forwarder refuses {name}: {why}")),
+        RegistrationState::Unanswered => {
+            Some("The forwarder does not answer to the registration".to_owned())
+        }
+        RegistrationState::Pending | RegistrationState::Ended => None,
+    }
+}

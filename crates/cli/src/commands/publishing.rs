@@ -1,0 +1,327 @@
+//! What `demo` and `publish` have in common: an input is encoded, and published on a node.
+
+use core::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig};
+use namecast_net::Node;
+use namecast_packet::{Certificate, Name};
+use namecast_stream::producer::RungId;
+use namecast_stream::{ProducerConfig, StreamInfo};
+use namecast_units::Duration;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::key_store;
+use crate::arguments::{Keys, Media};
+use crate::ingest::{
+    AudioConfig, Ingest, IngestConfig, IngestCounters, MediaEvent, MediaFrame, StreamKind,
+    VideoConfig,
+};
+use crate::page_server::hex;
+use crate::pump::{PublisherFigures, PublisherPump};
+use crate::streams::{self, Cutting};
+
+/// An input that is being published.
+pub(super) struct Publishing {
+    ingest: Ingest,
+    pump: PublisherPump,
+    streams: Vec<StreamInfo>,
+    rungs: Vec<(StreamKind, Vec<RungId>)>,
+    refused: u64,
+    encode_times: EncodeTimes,
+    /// Name of the key that signs.
+    pub(super) key_name: Name,
+    /// SHA-256 digest of the key, in hexadecimal.
+    pub(super) key_digest: String,
+}
+
+/// What happened, for the command to tell.
+pub(super) enum Happened {
+    /// A frame was published, or not; nothing to tell.
+    Frame,
+    /// Something broke and is being mended.
+    Trouble(String),
+    /// The input is over.
+    Over,
+}
+
+impl Publishing {
+    /// Opens the input, and publishes it under `name` on `node`.
+    pub(super) async fn start(
+        node: &Node,
+        name: &Name,
+        media: &Media,
+        keys: &Keys,
+    ) -> anyhow::Result<Self> {
+        let identity = key_store(keys.keys.clone())?.identity(name)?;
+        let certificate = Certificate::decode(identity.certificate.clone())?;
+        let key_digest = hex(&certificate.public_key()?.digest());
+        let config = ingest_config(media);
+        let ingest = tokio::task::spawn_blocking({
+            let config = config.clone();
+            move || Ingest::start(&config)
+        })
+        .await??;
+        let cutting = Cutting {
+            segment_size: media.segment_size,
+            parity_percent: media.fec,
+        };
+        let streams = streams::describe(&config.video, ingest.audio(), cutting);
+        let clock = node.clock();
+        let publisher = Publisher::new(
+            PublisherConfig {
+                root: name.clone(),
+                streams: streams.clone(),
+                producer: ProducerConfig::default(),
+            },
+            clock.wall(),
+            identity.signer,
+            &certificate,
+        )?;
+        let rungs = rung_ids(&publisher, &streams);
+        let face = node.application_face().await?;
+        node.add_route(name.clone(), face.id(), 0).await?;
+        Ok(Self {
+            pump: PublisherPump::start(clock, face, publisher),
+            ingest,
+            streams,
+            rungs,
+            refused: 0,
+            encode_times: EncodeTimes::default(),
+            key_name: certificate.key_name(),
+            key_digest,
+        })
+    }
+
+    /// Publishes what comes next.
+    pub(super) async fn next(&mut self) -> Happened {
+        match self.ingest.next().await {
+            Some(MediaEvent::Frame(frame)) => {
+                self.publish(frame);
+                Happened::Frame
+            }
+            Some(MediaEvent::Trouble(text)) => Happened::Trouble(text),
+            Some(MediaEvent::Ended {
+                stream: StreamKind::Audio,
+                error: None,
+            }) => Happened::Frame,
+            Some(MediaEvent::Ended {
+                error: Some(error), ..
+            }) => Happened::Trouble(error.to_string()),
+            Some(MediaEvent::Ended { .. }) | None => Happened::Over,
+        }
+    }
+
+    fn publish(&mut self, frame: MediaFrame) {
+        let rungs = self.rungs.iter().find(|(kind, _)| *kind == frame.stream);
+        let Some(&rung) = rungs.and_then(|(_, rungs)| rungs.get(frame.rung)) else {
+            return;
+        };
+        if frame.stream == StreamKind::Video {
+            self.encode_times
+                .add(frame.encoded_at.since(frame.captured_at));
+        }
+        let encoded = EncodedFrame {
+            position: frame.position,
+            key: frame.key,
+            captured_at: frame.captured_at,
+            encoded_at: frame.encoded_at,
+            payload: frame.payload,
+        };
+        if !self.pump.publish(rung, encoded) {
+            self.refused += 1;
+        }
+    }
+
+    /// What was counted.
+    pub(super) fn figures(&mut self) -> Figures {
+        Figures::new(
+            &self.pump.figures(),
+            self.ingest.counters(),
+            self.refused,
+            self.encode_times.take(),
+        )
+    }
+
+    /// A function that tells the same to the web server.
+    pub(super) fn status(&self) -> crate::page_server::MoreStatus {
+        let (pump, counters) = (self.pump.clone(), Arc::clone(self.ingest.counters()));
+        Arc::new(move || {
+            let figures = Figures::new(&pump.figures(), &counters, 0, [0.0; 2]);
+            serde_json::to_value(figures).unwrap_or(Value::Null)
+        })
+    }
+
+    /// The streams in a line for people.
+    pub(super) fn describe(&self) -> String {
+        let mut line = String::new();
+        for stream in &self.streams {
+            let rungs: Vec<_> = stream
+                .rungs
+                .iter()
+                .map(|rung| match (rung.width, rung.height) {
+                    (Some(width), Some(height)) => format!("{} {width}x{height}", rung.name),
+                    _ => rung.name.clone(),
+                })
+                .collect();
+            let separator = if line.is_empty() { "" } else { "; " };
+            let (name, codec) = (&stream.name, &stream.codec);
+            // Writing to a string cannot fail.
+            let _ = write!(line, "{separator}{name} {codec} {}", rungs.join(", "));
+        }
+        line
+    }
+
+    /// The same for programs.
+    pub(super) fn streams_json(&self) -> Value {
+        json!(self.streams)
+    }
+}
+
+fn ingest_config(media: &Media) -> IngestConfig {
+    IngestConfig {
+        input: media.input.clone(),
+        looped: media.looped,
+        video: VideoConfig {
+            codec: media.codec,
+            ladder: media.ladder.clone(),
+            ..VideoConfig::default()
+        },
+        audio: (!media.no_audio).then(|| AudioConfig {
+            bitrate: media.audio_bitrate,
+            ..AudioConfig::default()
+        }),
+    }
+}
+
+fn rung_ids(publisher: &Publisher, streams: &[StreamInfo]) -> Vec<(StreamKind, Vec<RungId>)> {
+    let ids = |stream: &StreamInfo| {
+        let rungs = stream.rungs.iter();
+        rungs
+            .filter_map(|rung| publisher.rung(&stream.name, &rung.name))
+            .collect()
+    };
+    let kind = |stream: &StreamInfo| match stream.kind {
+        namecast_stream::StreamKind::Audio => StreamKind::Audio,
+        _ => StreamKind::Video,
+    };
+    streams
+        .iter()
+        .map(|stream| (kind(stream), ids(stream)))
+        .collect()
+}
+
+/// Times from capture to the end of encoding since they were last taken.
+#[derive(Debug, Default)]
+struct EncodeTimes(Vec<Duration>);
+
+impl EncodeTimes {
+    /// At most so many: more than a second has.
+    const MAX: usize = 4_096;
+
+    fn add(&mut self, time: Duration) {
+        if self.0.len() < Self::MAX {
+            self.0.push(time);
+        }
+    }
+
+    /// Median and 99th percentile in milliseconds.
+    fn take(&mut self) -> [f64; 2] {
+        let mut times = core::mem::take(&mut self.0);
+        times.sort_unstable();
+        let at = |percent: usize| {
+            let index = (times.len() * percent / 100).min(times.len().saturating_sub(1));
+            times
+                .get(index)
+                .map_or(0.0, |time| time.as_secs_f64() * 1e3)
+        };
+        [at(50), at(99)]
+    }
+}
+
+/// One object of a publisher's statistics.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Figures {
+    /// Frames and sound packets published, in all rungs.
+    pub frames_published: u64,
+    /// Frames that were encoded but not published.
+    pub frames_refused: u64,
+    /// Why the last one was not.
+    pub last_refusal: Option<String>,
+    /// Raw frames that came from the input.
+    pub frames_captured: u64,
+    /// Raw frames lost since an encoder was down.
+    pub frames_lost: u64,
+    /// Times an encoder was started again.
+    pub encoder_restarts: u64,
+    /// Capture to end of encoding, median and 99th percentile of the last second, in milliseconds.
+    pub encode_ms_p50: f64,
+    /// See above.
+    pub encode_ms_p99: f64,
+    /// Interests received.
+    pub interests_received: u64,
+    /// Of those, answered when they came.
+    pub interests_answered_at_once: u64,
+    /// Of those, answered when their sample existed.
+    pub interests_answered_after_waiting: u64,
+    /// Interests held now.
+    pub interests_pending: u64,
+    /// Interests not answered.
+    pub interests_dropped: u64,
+    /// Data packets sent.
+    pub data_sent: u64,
+    /// Octets of encoded samples.
+    pub payload_octets: u64,
+    /// Octets of their packets, parity included.
+    pub wire_octets: u64,
+    /// Memory that cached samples take, in octets.
+    pub cache_octets: u64,
+    /// Packets that broke the format.
+    pub malformed: u64,
+}
+
+impl Figures {
+    fn new(
+        figures: &PublisherFigures,
+        ingest: &IngestCounters,
+        refused: u64,
+        [encode_ms_p50, encode_ms_p99]: [f64; 2],
+    ) -> Self {
+        let PublisherFigures {
+            publisher,
+            producer,
+            ..
+        } = figures;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Self {
+            frames_published: publisher.frames,
+            frames_refused: publisher.frames_refused + refused + read(&ingest.overflowed),
+            last_refusal: figures.last_refusal.clone(),
+            frames_captured: read(&ingest.captured),
+            frames_lost: read(&ingest.lost),
+            encoder_restarts: read(&ingest.encoder_restarts),
+            encode_ms_p50,
+            encode_ms_p99,
+            interests_received: producer.interests,
+            interests_answered_at_once: producer.answered_at_once,
+            interests_answered_after_waiting: producer.answered_after_waiting,
+            interests_pending: figures.pending as u64,
+            interests_dropped: producer.dropped.iter().sum(),
+            data_sent: producer.data_sent,
+            payload_octets: producer.payload,
+            wire_octets: producer.wire,
+            cache_octets: figures.cache_size.as_bytes(),
+            malformed: publisher.malformed,
+        }
+    }
+
+    /// A line for people.
+    pub(super) fn line(&self) -> String {
+        format!(
+            "{} frames published, encoding {:.0} ms, {} Interests waiting, {} Data sent",
+            self.frames_published, self.encode_ms_p50, self.interests_pending, self.data_sent
+        )
+    }
+}

@@ -1,0 +1,193 @@
+//! The machine's ffmpeg as child processes: found, started, listened to, and never left behind.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, PipeReader, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use command_fds::{CommandFdExt, FdMapping};
+
+use super::IngestError;
+
+/// Environment variable that names another ffmpeg than the one on the path.
+const PROGRAM_VARIABLE: &str = "NAMECAST_FFMPEG";
+/// Lines of a process's complaints that are kept for the error message.
+const KEPT_LINES: usize = 8;
+/// Longest line that is kept, in octets.
+const MAX_LINE: u64 = 1_024;
+/// File descriptor of the first extra pipe in a child, after the standard three.
+const FIRST_PIPE: i32 = 3;
+/// Size that a pipe for raw video is set to, in octets: the most that Linux allows everyone.
+const VIDEO_PIPE: usize = 1 << 20;
+
+/// A running ffmpeg. Dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    complaints: Arc<Mutex<VecDeque<String>>>,
+    listener: Option<thread::JoinHandle<()>>,
+}
+
+impl Process {
+    /// Starts ffmpeg with `arguments`; [`pipe_url`] of 0, 1, … in them are the pipes whose other ends come back.
+    ///
+    /// # Errors
+    /// If there is no ffmpeg, or the system refuses a process or a pipe.
+    pub(crate) fn start(
+        arguments: &[OsString],
+        pipes: usize,
+    ) -> Result<(Self, Vec<PipeReader>), IngestError> {
+        let mut command = Command::new(program());
+        command
+            .args(["-hide_banner", "-loglevel", "error"])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // An interrupt typed at the terminal is for us: we end our children when our own work is done.
+            .process_group(0);
+        let mut readers = Vec::with_capacity(pipes);
+        let mut mappings = Vec::with_capacity(pipes);
+        for child_fd in (FIRST_PIPE..).take(pipes) {
+            let (reader, writer) = std::io::pipe().map_err(IngestError::Pipe)?;
+            enlarge(&reader);
+            readers.push(reader);
+            mappings.push(FdMapping {
+                parent_fd: OwnedFd::from(writer),
+                child_fd,
+            });
+        }
+        command
+            .fd_mappings(mappings)
+            .expect("each pipe has its own number");
+        let mut child = command.spawn().map_err(IngestError::NoFfmpeg)?;
+        let complaints = Arc::new(Mutex::new(VecDeque::new()));
+        let stderr = child.stderr.take().expect("stderr is piped");
+        let kept = Arc::clone(&complaints);
+        let listener = thread::spawn(move || listen(BufReader::new(stderr), &kept));
+        let process = Self {
+            child,
+            complaints,
+            listener: Some(listener),
+        };
+        Ok((process, readers))
+    }
+
+    /// The pipe to the process's standard input; once.
+    pub(crate) fn stdin(&mut self) -> ChildStdin {
+        let stdin = self.child.stdin.take().expect("taken once");
+        enlarge(&stdin);
+        stdin
+    }
+
+    /// The pipe from the process's standard output; once.
+    pub(crate) fn stdout(&mut self) -> ChildStdout {
+        self.child.stdout.take().expect("taken once")
+    }
+
+    /// Ends the process and gives the last it said.
+    pub(crate) fn end(&mut self) -> String {
+        // Both fail only if the process has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(listener) = self.listener.take() {
+            let _ = listener.join();
+        }
+        let lines = self
+            .complaints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        lines.join("\n")
+    }
+
+    /// Waits for the process to end by itself; its success and the last it said.
+    pub(crate) fn finish(&mut self) -> (bool, String) {
+        drop(self.child.stdin.take());
+        let success = self.child.wait().is_ok_and(|status| status.success());
+        (success, self.end())
+    }
+
+    /// The process's number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// How ffmpeg's arguments name the `index`-th extra pipe.
+pub(crate) fn pipe_url(index: usize) -> OsString {
+    format!("pipe:{}", index + FIRST_PIPE as usize).into()
+}
+
+/// Turns words into arguments.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = OsString> + '_ {
+    text.split_whitespace().map(OsString::from)
+}
+
+/// Checks that there is an ffmpeg and that it has the encoders that are needed.
+///
+/// # Errors
+/// What is missing.
+pub(crate) fn check(encoders: &[&'static str]) -> Result<(), IngestError> {
+    let listing = Command::new(program())
+        .args(["-hide_banner", "-loglevel", "error", "-encoders"])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(IngestError::NoFfmpeg)?;
+    let listing = String::from_utf8_lossy(&listing.stdout);
+    let known = |encoder: &str| {
+        listing
+            .lines()
+            .any(|line| line.split_whitespace().nth(1) == Some(encoder))
+    };
+    match encoders.iter().find(|encoder| !known(encoder)) {
+        Some(missing) => Err(IngestError::NoEncoder(missing)),
+        None => Ok(()),
+    }
+}
+
+/// The ffmpeg to run.
+fn program() -> OsString {
+    std::env::var_os(PROGRAM_VARIABLE).unwrap_or_else(|| "ffmpeg".into())
+}
+
+/// The ffprobe that came with the ffmpeg.
+pub(crate) fn probe_program() -> OsString {
+    match std::env::var_os(PROGRAM_VARIABLE) {
+        Some(path) => std::path::Path::new(&path).with_file_name("ffprobe").into(),
+        None => "ffprobe".into(),
+    }
+}
+
+/// A frame of raw video passes in few turns if the pipe is large; a system that refuses is only slower.
+fn enlarge(pipe: &impl std::os::fd::AsFd) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, VIDEO_PIPE);
+}
+
+fn listen(mut stderr: impl BufRead, kept: &Mutex<VecDeque<String>>) {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut stderr).take(MAX_LINE).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        tracing::debug!(target: "ffmpeg", "{text}");
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == KEPT_LINES {
+            kept.pop_front();
+        }
+        kept.push_back(text);
+    }
+}

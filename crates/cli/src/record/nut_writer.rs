@@ -1,0 +1,218 @@
+//! Writes NUT: the container in which players and ffmpeg take what was received, with exact times and any codec.
+//!
+//! Each frame has a sync point before it, so that a player can begin anywhere. From the NUT Open Container Format
+//! 20130327 (version 3).
+
+use namecast_stream::catalogue::{Rung, StreamInfo, StreamKind};
+
+const FILE_ID: &[u8] = b"nut/multimedia container\0";
+const MAIN_START: u64 = 0x4E4D_7A56_1F5F_04AD;
+const STREAM_START: u64 = 0x4E53_1140_5BF2_F9DB;
+const SYNC_START: u64 = 0x4E4B_E4AD_EECA_4569;
+const VERSION: u64 = 3;
+/// Octets between two sync points at most; there is one before each frame.
+const MAX_DISTANCE: u64 = 65_536;
+/// Times are in units of one microsecond.
+const TIME_BASE: (u64, u64) = (1, 1_000_000);
+/// Times are always written whole: this many lower bits could stand alone.
+const MSB_PTS_SHIFT: u32 = 7;
+const MAX_PTS_DISTANCE: u64 = 1_000_000;
+const FLAG_KEY: u64 = 1;
+const FLAG_CODED_PTS: u64 = 8;
+const FLAG_STREAM_ID: u64 = 16;
+const FLAG_SIZE_MSB: u64 = 32;
+const FLAG_CHECKSUM: u64 = 64;
+const FLAG_CODED: u64 = 4_096;
+/// The one frame code in use; its flags are written with each frame.
+const FRAME_CODE: u8 = 0;
+/// Samples that an Opus decoder gives before the first that counts: RFC 7845, section 5.1.
+const OPUS_PRE_SKIP: u16 = 120;
+
+/// A number in groups of seven bits, highest first.
+fn put_number(octets: &mut Vec<u8>, number: u64) {
+    let groups = (64 - number.leading_zeros()).div_ceil(7).max(1);
+    for group in (0..groups).rev() {
+        let bits = (number >> (group * 7)) as u8 & 0x7f;
+        octets.push(if group > 0 { bits | 0x80 } else { bits });
+    }
+}
+
+fn put_octets(octets: &mut Vec<u8>, value: &[u8]) {
+    put_number(octets, value.len() as u64);
+    octets.extend_from_slice(value);
+}
+
+/// CRC-32 with polynomial 0x04c11db7, not reflected, from zero.
+fn crc32(octets: &[u8]) -> u32 {
+    octets.iter().fold(0, |crc, &octet| {
+        (0..8).fold(crc ^ u32::from(octet) << 24, |crc, _| {
+            crc << 1 ^ if crc >> 31 == 1 { 0x04c1_1db7 } else { 0 }
+        })
+    })
+}
+
+/// Appends a header packet: start code, length, content, checksum.
+fn put_packet(octets: &mut Vec<u8>, start: u64, content: &[u8]) {
+    octets.extend_from_slice(&start.to_be_bytes());
+    put_number(octets, content.len() as u64 + 4);
+    octets.extend_from_slice(content);
+    octets.extend_from_slice(&crc32(content).to_be_bytes());
+}
+
+/// What starts a file with these streams, each at the rung given.
+pub fn file_header(streams: &[(&StreamInfo, &Rung)]) -> Vec<u8> {
+    let mut octets = FILE_ID.to_vec();
+    let mut main = Vec::new();
+    let (num, den) = TIME_BASE;
+    for number in [VERSION, streams.len() as u64, MAX_DISTANCE, 1, num, den] {
+        put_number(&mut main, number);
+    }
+    // All 255 frame codes (N is none) mean the same: no fields preset. Six fields: pts delta, size multiplier, stream,
+    // size, reserved, run length.
+    for number in [FLAG_CODED, 6, 0, 1, 0, 0, 0, 255] {
+        put_number(&mut main, number);
+    }
+    // No elided headers.
+    put_number(&mut main, 0);
+    put_packet(&mut octets, MAIN_START, &main);
+    for (index, (stream, rung)) in streams.iter().enumerate() {
+        put_packet(
+            &mut octets,
+            STREAM_START,
+            &stream_header(index, stream, rung),
+        );
+    }
+    octets
+}
+
+fn stream_header(index: usize, stream: &StreamInfo, rung: &Rung) -> Vec<u8> {
+    let mut header = Vec::new();
+    let is_audio = stream.kind == StreamKind::Audio;
+    put_number(&mut header, index as u64);
+    put_number(&mut header, u64::from(is_audio));
+    put_octets(
+        &mut header,
+        match stream.codec.as_str() {
+            "vp8" => b"VP80",
+            "vp9" => b"VP90",
+            "av1" => b"AV01",
+            "opus" => b"Opus",
+            _ => b"H264",
+        },
+    );
+    for number in [0, u64::from(MSB_PTS_SHIFT), MAX_PTS_DISTANCE, 0, 0] {
+        put_number(&mut header, number);
+    }
+    if is_audio {
+        let channels = rung.channels.unwrap_or(1);
+        let sample_rate = rung.sample_rate.unwrap_or(48_000);
+        put_octets(&mut header, &opus_head(channels, sample_rate));
+        for number in [sample_rate, 1, channels] {
+            put_number(&mut header, number.into());
+        }
+    } else {
+        put_octets(&mut header, &[]);
+        let (width, height) = (rung.width.unwrap_or(0), rung.height.unwrap_or(0));
+        for number in [width, height, 1, 1, 0] {
+            put_number(&mut header, number.into());
+        }
+    }
+    header
+}
+
+/// The identification header of RFC 7845, section 5.1.
+fn opus_head(channels: u32, sample_rate: u32) -> Vec<u8> {
+    let mut head = b"OpusHead\x01".to_vec();
+    head.push(u8::try_from(channels).unwrap_or(1));
+    head.extend_from_slice(&OPUS_PRE_SKIP.to_le_bytes());
+    head.extend_from_slice(&sample_rate.to_le_bytes());
+    head.extend_from_slice(&[0; 3]);
+    head
+}
+
+/// Appends one frame of stream `stream` that is shown `micros` after the file's beginning.
+pub fn put_frame(octets: &mut Vec<u8>, stream: usize, micros: u64, key: bool, payload: &[u8]) {
+    let mut sync = Vec::new();
+    put_number(&mut sync, micros);
+    put_number(&mut sync, 0);
+    put_packet(octets, SYNC_START, &sync);
+    let flags = FLAG_CODED_PTS | FLAG_STREAM_ID | FLAG_SIZE_MSB | FLAG_CHECKSUM;
+    let flags = flags | if key { FLAG_KEY } else { 0 };
+    let mut header = vec![FRAME_CODE];
+    put_number(&mut header, flags);
+    put_number(&mut header, stream as u64);
+    put_number(&mut header, micros + (1 << MSB_PTS_SHIFT));
+    put_number(&mut header, payload.len() as u64);
+    octets.extend_from_slice(&header);
+    octets.extend_from_slice(&crc32(&header).to_be_bytes());
+    octets.extend_from_slice(payload);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::nut::NutReader;
+    use namecast_stream::SampleRate;
+    use namecast_units::Bitrate;
+
+    fn video() -> StreamInfo {
+        StreamInfo {
+            name: "video".to_owned(),
+            kind: StreamKind::Video,
+            codec: "h264".to_owned(),
+            rungs: vec![Rung {
+                name: "1M".to_owned(),
+                bitrate: Bitrate::mbps(1),
+                width: Some(640),
+                height: Some(360),
+                rate: SampleRate::new(30, 1),
+                key_interval: 30,
+                codec_string: "avc1.42C01E".to_owned(),
+                sample_rate: None,
+                channels: None,
+            }],
+            segment_size: 1_000,
+            parity_percent: 20,
+        }
+    }
+
+    /// CRC-32/MPEG-2 differs only in its start value; from zero, "123456789" gives 0x89a1897f.
+    #[test]
+    fn checksum_is_that_of_the_format() {
+        assert_eq!(crc32(b"123456789"), 0x89a1_897f);
+    }
+
+    #[test]
+    fn numbers_take_as_few_octets_as_they_need() {
+        let written = |number| {
+            let mut octets = Vec::new();
+            put_number(&mut octets, number);
+            octets
+        };
+        assert_eq!(written(0), [0]);
+        assert_eq!(written(127), [127]);
+        assert_eq!(written(128), [0x81, 0]);
+        assert_eq!(written(u64::MAX).len(), 10);
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let stream = video();
+        let mut file = file_header(&[(&stream, &stream.rungs[0])]);
+        let frames = [
+            (1_000_000, true, vec![7; 70_000]),
+            (1_033_333, false, vec![9; 10]),
+        ];
+        for (micros, key, payload) in &frames {
+            put_frame(&mut file, 0, *micros, *key, payload);
+        }
+        let mut reader = NutReader::default();
+        reader.push(&file);
+        for (micros, key, payload) in &frames {
+            let frame = reader.frame().unwrap().unwrap();
+            assert_eq!((frame.time.ticks(1_000_000), frame.key), (*micros, *key));
+            assert_eq!(frame.payload, *payload);
+        }
+        assert_eq!(reader.frame(), Ok(None));
+    }
+}

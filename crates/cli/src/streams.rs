@@ -1,0 +1,88 @@
+//! What ingest makes, as the catalogue describes it.
+
+use namecast_stream::{Rung, SampleRate, StreamInfo, StreamKind};
+
+use crate::ingest::ladder::label;
+use crate::ingest::{self, AudioConfig, VideoConfig};
+
+/// Name of the video stream under the root.
+const VIDEO: &str = "video";
+/// Name of the audio stream under the root.
+const AUDIO: &str = "audio";
+
+/// How samples are cut and protected.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cutting {
+    /// Octets of Content that segments aim at.
+    pub segment_size: u32,
+    /// Parity segments per hundred data segments.
+    pub parity_percent: u32,
+}
+
+/// The catalogue's streams for these encoders.
+pub(crate) fn describe(
+    video: &VideoConfig,
+    audio: Option<&AudioConfig>,
+    cutting: Cutting,
+) -> Vec<StreamInfo> {
+    let mut streams = vec![describe_video(video, cutting)];
+    streams.extend(audio.map(|audio| describe_audio(audio, cutting)));
+    streams
+}
+
+/// Names of the stream and rung that a frame of ingest belongs to.
+pub(crate) fn place<'a>(
+    streams: &'a [StreamInfo],
+    frame: &ingest::MediaFrame,
+) -> Option<(&'a str, &'a str)> {
+    let kind = match frame.stream {
+        ingest::StreamKind::Video => StreamKind::Video,
+        ingest::StreamKind::Audio => StreamKind::Audio,
+    };
+    let stream = streams.iter().find(|stream| stream.kind == kind)?;
+    let rung = stream.rungs.get(frame.rung)?;
+    Some((&stream.name, &rung.name))
+}
+
+fn describe_video(video: &VideoConfig, cutting: Cutting) -> StreamInfo {
+    let rung = |rung: &ingest::ladder::Rung| Rung {
+        name: rung.label.clone(),
+        bitrate: rung.bitrate,
+        width: Some(rung.size.width),
+        height: Some(rung.size.height),
+        rate: SampleRate::new(video.frame_rate, 1),
+        key_interval: video.frame_rate,
+        codec_string: video.codec.codec_string(rung.size, video.frame_rate),
+        sample_rate: None,
+        channels: None,
+    };
+    StreamInfo {
+        name: VIDEO.to_owned(),
+        kind: StreamKind::Video,
+        codec: video.codec.name().to_owned(),
+        rungs: video.ladder.rungs().iter().map(rung).collect(),
+        segment_size: cutting.segment_size,
+        parity_percent: cutting.parity_percent,
+    }
+}
+
+fn describe_audio(audio: &AudioConfig, cutting: Cutting) -> StreamInfo {
+    StreamInfo {
+        name: AUDIO.to_owned(),
+        kind: StreamKind::Audio,
+        codec: "opus".to_owned(),
+        rungs: vec![Rung {
+            name: label(audio.bitrate),
+            bitrate: audio.bitrate,
+            width: None,
+            height: None,
+            rate: SampleRate::new(AudioConfig::PACKETS_PER_SECOND, 1),
+            key_interval: 1,
+            codec_string: "opus".to_owned(),
+            sample_rate: Some(AudioConfig::SAMPLE_RATE),
+            channels: Some(audio.channels),
+        }],
+        segment_size: cutting.segment_size,
+        parity_percent: cutting.parity_percent,
+    }
+}

@@ -1,5 +1,10 @@
 //! Publisher and watchers in virtual time.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the way to report what cannot be"
+)]
+
 mod joining;
 mod playing;
 mod trouble;

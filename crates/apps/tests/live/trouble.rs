@@ -227,22 +227,35 @@ fn after_a_decoder_error_the_next_frame_is_a_key_frame() {
     assert_eq!(stats.video.unwrap().decoder_errors, 1);
 }
 
-/// The way becomes 200 ms longer, more than the target. Playback goes on, with the clock moved.
+/// Each way becomes 200 ms longer, RTT 50 → 450 ms, more than target and timeouts. The clock moves, and λ grows with it:
+/// most frames are in time again a second and a half later, and all after three (the first gap returns once a round
+/// trip, smaller each time).
 #[test]
 fn a_longer_way_moves_the_clock() {
     let mut world = World::new(Show::default());
     let peer = world.join(World::config());
     world.run_until(at(5_000));
     world.delay = ms(225);
-    world.run_until(at(9_000));
+    world.run_until(at(10_000));
     let frames = world.frames(peer, StreamKind::Video);
     World::assert_decodable(&frames);
-    let late = frames
-        .iter()
-        .filter(|(t, f)| *t > at(7_000) && *t > f.render_at);
-    assert_eq!(late.count(), 0);
-    let live = frames.iter().filter(|(t, _)| *t > at(7_000)).count();
-    assert!(live >= 58, "{live}");
+    let in_time = |from: u64, to: u64| {
+        let frames = frames
+            .iter()
+            .filter(|(t, _)| (at(from)..at(to)).contains(t));
+        let (all, in_time) = frames.fold((0, 0), |(all, good), (t, f)| {
+            (all + 1, good + usize::from(*t <= f.render_at))
+        });
+        assert!(all as u64 >= (to - from) * 30 / 1_000 - 2, "{all}");
+        in_time as f64 / all as f64
+    };
+    let (soon, later) = (in_time(6_500, 8_000), in_time(8_100, 10_000));
+    assert!(soon > 0.7, "{soon}");
+    assert!(later > 0.999, "{later}");
+    let stats = world.peers[peer].watcher.stats(world.now);
+    let rtt = stats.rtt_ms.unwrap();
+    assert!((445.0..=455.0).contains(&rtt), "{rtt}");
+    assert_eq!(stats.video.unwrap().interest_lead, 15);
 }
 
 #[test]

@@ -14,28 +14,28 @@ use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, Instant, Random, Timestamp};
 
 /// The publisher's wall clock at the start of virtual time.
-pub const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
-pub const ROOT: &str = "/demo";
+pub(crate) const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
+pub(crate) const ROOT: &str = "/demo";
 /// From capture to the end of encoding.
-pub const ENCODE: Duration = Duration::from_millis(7);
+pub(crate) const ENCODE: Duration = Duration::from_millis(7);
 
-pub const fn ms(millis: u64) -> Duration {
+pub(crate) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-pub fn at(millis: u64) -> Instant {
+pub(crate) fn at(millis: u64) -> Instant {
     Instant::ZERO + ms(millis)
 }
 
 /// What is published.
 #[derive(Clone, Debug)]
-pub struct Show {
-    pub fps: u32,
-    pub key_interval: u32,
+pub(crate) struct Show {
+    pub(crate) fps: u32,
+    pub(crate) key_interval: u32,
     /// Octets of key and delta frames at each rung, lowest first.
-    pub rungs: Vec<(&'static str, usize, usize)>,
+    pub(crate) rungs: Vec<(&'static str, usize, usize)>,
     /// Whether there is audio: 50 packets of 160 octets a second.
-    pub audio: bool,
+    pub(crate) audio: bool,
 }
 
 impl Default for Show {
@@ -86,19 +86,19 @@ impl Show {
 }
 
 /// Octets that belong to the frame at `position`, whatever its size.
-pub fn payload(position: u64, size: usize) -> Bytes {
+pub(crate) fn payload(position: u64, size: usize) -> Bytes {
     let mut random = Random::from_seed(position);
     let mut octets = vec![0; size];
     random.fill(&mut octets);
     octets.into()
 }
 
-pub fn signer(seed: u8) -> Ed25519Signer {
+pub(crate) fn signer(seed: u8) -> Ed25519Signer {
     let key = format!("{ROOT}/KEY/k{seed}").parse().unwrap();
     Ed25519Signer::from_seed([seed; 32], KeyLocator::Name(key))
 }
 
-pub fn certificate(seed: u8) -> Certificate {
+pub(crate) fn certificate(seed: u8) -> Certificate {
     let validity = Validity {
         not_before: Timestamp::from_micros(0),
         not_after: WALL + Duration::from_secs(1 << 30),
@@ -108,22 +108,22 @@ pub fn certificate(seed: u8) -> Certificate {
     Certificate::self_signed(&identity, id.as_bytes(), 1, validity, &signer(seed))
 }
 
-pub fn key_digest(seed: u8) -> [u8; 32] {
+pub(crate) fn key_digest(seed: u8) -> [u8; 32] {
     signer(seed).public_key().digest()
 }
 
 /// One watcher and what it handed out.
-pub struct Peer {
-    pub watcher: Watcher,
-    pub frames: Vec<(Instant, Frame)>,
-    pub events: Vec<(Instant, Event)>,
-    pub signers: Vec<Signer>,
-    pub resets: Vec<(Instant, StreamKind)>,
-    pub interests: u64,
+pub(crate) struct Peer {
+    pub(crate) watcher: Watcher,
+    pub(crate) frames: Vec<(Instant, Frame)>,
+    pub(crate) events: Vec<(Instant, Event)>,
+    pub(crate) signers: Vec<Signer>,
+    pub(crate) resets: Vec<(Instant, StreamKind)>,
+    pub(crate) interests: u64,
     /// Names asked for with MustBeFresh.
-    pub fresh: Vec<Name>,
+    pub(crate) fresh: Vec<Name>,
     /// Whether nobody calls it for now: a hidden tab.
-    pub asleep: bool,
+    pub(crate) asleep: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,31 +134,31 @@ enum To {
 }
 
 /// What the link does to a packet towards a watcher: drops it (`None`), passes it on, or something else.
-pub type Tamper = Box<dyn FnMut(Instant, Bytes) -> Option<Bytes>>;
+pub(crate) type Tamper = Box<dyn FnMut(Instant, Bytes) -> Option<Bytes>>;
 
 /// Names pending in the aggregating node before the publisher, and who asked.
 type Pending = BTreeMap<Name, Vec<(usize, bool, Instant)>>;
 
-pub struct World {
-    pub now: Instant,
-    pub show: Show,
-    pub publisher: Option<Publisher>,
-    pub peers: Vec<Peer>,
+pub(crate) struct World {
+    pub(crate) now: Instant,
+    pub(crate) show: Show,
+    pub(crate) publisher: Option<Publisher>,
+    pub(crate) peers: Vec<Peer>,
     /// One-way delay, and what is added at random, up to this.
-    pub delay: Duration,
-    pub jitter: Duration,
+    pub(crate) delay: Duration,
+    pub(crate) jitter: Duration,
     /// Loss in each direction.
-    pub loss: f64,
-    pub tamper: Option<Tamper>,
+    pub(crate) loss: f64,
+    pub(crate) tamper: Option<Tamper>,
     /// Whether nothing passes.
-    pub cut: bool,
+    pub(crate) cut: bool,
     /// Whether the publisher has nothing to publish.
-    pub silent: bool,
+    pub(crate) silent: bool,
     /// Added to the publisher's clock, in microseconds.
-    pub skew: i64,
+    pub(crate) skew: i64,
     /// Data packets that left the publisher.
-    pub data_sent: u64,
-    pub interests_seen: u64,
+    pub(crate) data_sent: u64,
+    pub(crate) interests_seen: u64,
     in_flight: BinaryHeap<Reverse<(Instant, u64, To, Bytes)>>,
     pending: Pending,
     number: u64,
@@ -168,7 +168,7 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(show: Show) -> Self {
+    pub(crate) fn new(show: Show) -> Self {
         let mut world = Self {
             now: Instant::ZERO,
             show,
@@ -195,7 +195,7 @@ impl World {
     }
 
     /// Starts the publisher, anew if there is one, with the key of `seed`.
-    pub fn start_publisher(&mut self, seed: u8) {
+    pub(crate) fn start_publisher(&mut self, seed: u8) {
         let config = PublisherConfig {
             root: ROOT.parse().unwrap(),
             streams: self.show.streams(),
@@ -212,14 +212,14 @@ impl World {
         (self.video, self.audio) = ((self.now, 0), (self.now, 0));
     }
 
-    pub fn config() -> WatcherConfig {
+    pub(crate) fn config() -> WatcherConfig {
         WatcherConfig {
             wall_at_zero: WALL,
             ..WatcherConfig::new(ROOT.parse().unwrap())
         }
     }
 
-    pub fn join(&mut self, config: WatcherConfig) -> usize {
+    pub(crate) fn join(&mut self, config: WatcherConfig) -> usize {
         self.peers.push(Peer {
             watcher: Watcher::new(config),
             frames: Vec::new(),
@@ -233,12 +233,12 @@ impl World {
         self.peers.len() - 1
     }
 
-    pub fn wall(&self) -> Timestamp {
+    pub(crate) fn wall(&self) -> Timestamp {
         let wall = (WALL + self.now.since(Instant::ZERO)).as_micros();
         Timestamp::from_micros(wall.saturating_add_signed(self.skew))
     }
 
-    pub fn run_until(&mut self, end: Instant) {
+    pub(crate) fn run_until(&mut self, end: Instant) {
         let mut steps_here = 0;
         loop {
             let next = self.next_event();
@@ -251,10 +251,6 @@ impl World {
             self.step();
         }
         self.now = end;
-    }
-
-    pub fn run_for(&mut self, span: Duration) {
-        self.run_until(self.now + span);
     }
 
     fn next_event(&self) -> Instant {
@@ -396,7 +392,7 @@ impl World {
     }
 
     /// Puts a packet on the link as if the publisher's side had sent it.
-    pub fn inject(&mut self, peer: usize, packet: Bytes) {
+    pub(crate) fn inject(&mut self, peer: usize, packet: Bytes) {
         self.send(To::Watcher(peer), packet);
     }
 
@@ -450,7 +446,7 @@ impl World {
     }
 
     /// Frames of `stream` that peer `index` was handed, checked octet for octet.
-    pub fn frames(&self, index: usize, stream: StreamKind) -> Vec<(Instant, &Frame)> {
+    pub(crate) fn frames(&self, index: usize, stream: StreamKind) -> Vec<(Instant, &Frame)> {
         let frames = self.peers[index].frames.iter();
         let frames = frames.filter(|(_, frame)| frame.stream == stream);
         frames
@@ -463,7 +459,7 @@ impl World {
     }
 
     /// Checks that `frames` decode: positions rise, by one except to a key frame; the first is a key frame.
-    pub fn assert_decodable(frames: &[(Instant, &Frame)]) {
+    pub(crate) fn assert_decodable(frames: &[(Instant, &Frame)]) {
         assert!(frames.first().is_none_or(|(_, frame)| frame.key));
         for pair in frames.windows(2) {
             let (before, after) = (pair[0].1, pair[1].1);
@@ -478,7 +474,7 @@ impl World {
     }
 
     /// Share of the frames with positions `from..to` that were handed out by their time.
-    pub fn share_in_time(&self, index: usize, from: u64, to: u64) -> f64 {
+    pub(crate) fn share_in_time(&self, index: usize, from: u64, to: u64) -> f64 {
         let frames = self.frames(index, StreamKind::Video);
         let in_time = frames.iter().filter(|(at, frame)| {
             (from..to).contains(&frame.position) && *at <= frame.render_at && !frame.late
@@ -488,6 +484,6 @@ impl World {
 }
 
 /// An Interest's Nonce that no watcher uses on purpose.
-pub fn nonce() -> Nonce {
+pub(crate) fn nonce() -> Nonce {
     Nonce::from(0xFFFF_FFFF)
 }

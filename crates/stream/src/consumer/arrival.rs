@@ -6,17 +6,20 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use namecast_packet::Data;
-use namecast_units::{ByteSize, Instant};
+use namecast_units::{ByteSize, Instant, Timestamp};
 
 use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::rate::Arrival;
-use crate::sample::Lead;
+use crate::sample::{Lead, SampleHeader};
 
 use super::Consumer;
 use super::assembly::{Accepted, Asked, Assembly, Complete};
 use super::order::SampleKey;
 use super::pipeline::Advance;
 use super::segments::SegmentCounts;
+
+/// Samples later than this do not tell how far ahead to ask.
+const MOST_LATENESS: Duration = Duration::from_secs(2);
 
 /// A lead that verified, and the Interest that brought it.
 struct Arrived {
@@ -195,7 +198,7 @@ impl Consumer {
             parity: u32::try_from(lead.parity_count()).unwrap_or(u32::MAX),
         };
         self.segments.observe(key.0, counts);
-        self.note_published(now, key, header.other_sequence);
+        self.note_published(now, key, &header);
 
         if key.0 == SampleClass::Delta && self.order.is_useless(header.other_sequence) {
             self.counters.drop_undecodable += 1;
@@ -228,46 +231,60 @@ impl Consumer {
         asked: &Asked,
     ) -> Option<Duration> {
         let header = lead.header();
-        let rtt = now.since(asked.last_at);
-        let (first, nonce) = (asked.attempts == 1, header.asked.map(|asked| asked.nonce));
-        let is_ours = asked.attempts > 0 && nonce.is_some_and(|n| asked.nonces.contains(&n));
-        self.counters.leads_for_others += u64::from(!is_ours);
-        let is_first_nonce = nonce == Some(asked.nonces[0]) && asked.attempts > 1;
-        let mut measured = None;
-        if let Some(waited) = header.asked.map(|asked| asked.waited_for)
-            && is_ours
-        {
-            if first {
-                self.delay.on_own(now, rtt, waited);
-                measured = Some(rtt.saturating_sub(waited));
-            } else if is_first_nonce {
-                let rtt = now.since(asked.first_at);
-                self.delay.on_ambiguous(now, rtt, waited);
-            }
-        } else if first {
-            self.delay.on_plain(now, rtt);
-        }
-        let way = self.playout.delay(now, header.published_at());
         let asked_ahead = self
             .samples
             .get(&key)
             .is_some_and(|sample| sample.asked_ahead);
-        if asked_ahead && (first || is_first_nonce) {
+        let rtt = now.since(asked.last_at);
+        let since_first = now.since(asked.first_at);
+        let once = asked.attempts == 1;
+        let nonce = header.asked.map(|asked| asked.nonce);
+        let is_ours = asked.attempts > 0 && nonce.is_some_and(|n| asked.nonces.contains(&n));
+        self.counters.leads_for_others += u64::from(!is_ours);
+        let is_first_nonce = is_ours && nonce == Some(asked.nonces[0]);
+        let waited = match header.asked {
+            Some(asked) if is_first_nonce => Some(asked.waited_for),
+            // Nobody waited when it was published, so our Interest came too late to wait.
+            None if asked_ahead && asked.attempts > 0 => Some(Duration::ZERO),
+            _ => None,
+        };
+        let mut measured = None;
+        match waited {
+            Some(waited) if once => {
+                self.delay.on_own(now, rtt, waited);
+                measured = Some(rtt.saturating_sub(waited));
+            }
+            Some(waited) => self.delay.on_ambiguous(now, since_first, waited),
+            None if once => self.delay.on_plain(now, rtt),
+            None => {}
+        }
+        let way = self.playout.delay(now, header.published_at());
+        if asked_ahead && (once || is_first_nonce) {
             self.base.on_live_sample(now, way, self.playout.target);
         } else {
             self.base.on_packet(now, way);
         }
-        if self.playout.base.is_none() {
+        if self.follows_own_base {
             self.playout.base = self.base.estimate(now);
         }
         measured
     }
 
+    /// How much later than at best the newest sample came: the next Interests must leave that much earlier.
+    fn lateness_of(&self, now: Instant, published_at: Timestamp) -> Duration {
+        let way = self.playout.delay(now, published_at);
+        let base = self.base.estimate(now).unwrap_or(way);
+        let late = u64::try_from(way.saturating_sub(base)).unwrap_or(0);
+        Duration::from_micros(late).min(MOST_LATENESS)
+    }
+
     /// Moves the pipeline on: `key` is published, and so is what it refers to.
-    fn note_published(&mut self, now: Instant, key: SampleKey, other: u64) {
+    fn note_published(&mut self, now: Instant, key: SampleKey, header: &SampleHeader) {
         let (class, sequence) = key;
+        let other = header.other_sequence;
         if self.pipeline.newest(class).is_none_or(|n| sequence > n) {
             self.pipeline.on_arrival(now, class, sequence);
+            self.lateness = self.lateness_of(now, header.published_at());
         }
         self.on_published(now, class, sequence);
         match class {

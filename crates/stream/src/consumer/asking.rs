@@ -23,7 +23,7 @@ impl Consumer {
     /// Asks for samples up to λ ahead, while tables have room.
     pub(super) fn ask_ahead(&mut self, now: Instant) {
         self.make_room();
-        let delay = self.delay.estimate(now);
+        let delay = self.ahead_by(now);
         for class in SampleClass::ALL {
             while self.has_room() {
                 let Some(sequence) = self.pipeline.next(class, delay) else {
@@ -32,6 +32,11 @@ impl Consumer {
                 self.ask_sample(now, class, sequence);
             }
         }
+    }
+
+    /// Time before a sample's arrival at best that its Interest must leave: DRD, and what the newest sample was late by.
+    pub(super) fn ahead_by(&self, now: Instant) -> Duration {
+        self.delay.estimate(now) + self.lateness
     }
 
     fn has_room(&self) -> bool {
@@ -188,7 +193,7 @@ impl Consumer {
 
     /// Long enough for the sample to appear, twice over, within what producers keep.
     fn lifetime(&self, class: SampleClass, now: Instant) -> Duration {
-        let delay = self.delay.estimate(now);
+        let delay = self.ahead_by(now);
         let lead = u32::try_from(self.pipeline.lead(class, delay)).unwrap_or(u32::MAX);
         let interval = match class {
             SampleClass::Key => self.source.key_interval.max(1),

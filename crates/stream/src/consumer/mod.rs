@@ -64,6 +64,8 @@ pub struct Consumer {
     order: Order,
     samples: Samples,
     playout: Playout,
+    /// Nobody gave a base, so this stream's own is used.
+    follows_own_base: bool,
     /// Samples leave this long before they are to be shown.
     decode_lead: Duration,
     base: BaseDelay,
@@ -88,6 +90,8 @@ pub struct Consumer {
     /// The most by which packets overtook each other lately (a minimum in reverse).
     reordering: WindowedMinimum<Reverse<Duration>>,
     last_arrival: Option<Instant>,
+    /// How much later than at best the newest sample came.
+    lateness: Duration,
 }
 
 impl core::fmt::Debug for Consumer {
@@ -122,6 +126,7 @@ impl Consumer {
                 base: None,
                 target: Duration::from_millis(100),
             },
+            follows_own_base: true,
             decode_lead: Duration::ZERO,
             base: BaseDelay::default(),
             controller: rate.build(Instant::ZERO),
@@ -140,6 +145,7 @@ impl Consumer {
             newest_published_at: Timestamp::default(),
             reordering: WindowedMinimum::new(Duration::from_secs(1), 10),
             last_arrival: None,
+            lateness: Duration::ZERO,
             verifier: None,
             config,
             source,
@@ -165,6 +171,7 @@ impl Consumer {
         self.order = Order::new(self.source.is_standalone(), first);
         self.start_key = Some(first);
         self.catching_up = true;
+        self.lateness = Duration::ZERO;
         self.last_arrival = Some(now);
         self.newest_published_at = latest.served_at;
         self.pipeline.start(now, SampleClass::Key, first, newest);
@@ -231,6 +238,7 @@ impl Consumer {
     /// Sets the playout clock, and how long before their time samples leave. Samples in hand are re-timed at once.
     /// Without a base, this stream's own is used.
     pub fn set_playout(&mut self, now: Instant, playout: Playout, decode_lead: Duration) {
+        self.follows_own_base = playout.base.is_none();
         let playout = Playout {
             base: playout.base.or_else(|| self.base.estimate(now)),
             ..playout
@@ -398,7 +406,7 @@ impl Consumer {
         } else {
             SampleClass::Delta
         };
-        self.pipeline.lead(class, self.delay.estimate(now))
+        self.pipeline.lead(class, self.ahead_by(now))
     }
 
     /// Playing time of complete samples, from the one due `now` to the last.

@@ -1,1 +1,566 @@
-//! Tests.
+//! The consumer with hand-made packets: what it asks for, when, and what it believes.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use namecast_packet::lp::NackReason;
+use namecast_packet::signature::{HmacSigner, HmacVerifier};
+use namecast_packet::{Data, KeyLocator};
+use namecast_units::{Bitrate, Instant, Timestamp};
+
+use super::*;
+use crate::catalogue::SampleRate;
+use crate::names::{RungNames, SegmentKind};
+use crate::sample::Asked;
+use crate::segmenter::{Sample as Encoded, Segmenter, SegmenterConfig, Segments, Stamp};
+
+const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
+/// 25 samples a second.
+const PERIOD: Duration = ms(40);
+/// The round trip that the consumer is told of.
+const RTT: Duration = ms(60);
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + ms(millis)
+}
+
+fn names() -> RungNames {
+    RungNames::new("/demo/video/1M".parse().unwrap())
+}
+
+fn signer(key: &[u8]) -> HmacSigner {
+    HmacSigner::new(key, KeyLocator::Name("/demo/KEY/1".parse().unwrap()))
+}
+
+/// One Interest as the tests look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Ask {
+    id: SegmentId,
+    nonce: namecast_packet::Nonce,
+    must_be_fresh: bool,
+}
+
+/// A consumer, and a publisher's segmenter.
+struct Desk {
+    consumer: Consumer,
+    segmenter: Segmenter,
+    samples: Vec<Sample>,
+}
+
+fn latest(key: u64, delta: u64) -> Latest {
+    Latest {
+        rung: names().prefix().clone(),
+        key_sequence: Some(key),
+        delta_sequence: Some(delta),
+        key_position: Some(0),
+        served_at: WALL,
+    }
+}
+
+impl Desk {
+    /// A consumer of a stream with a key sample a second, RTT 60 ms. Before anything was seen, it expects delta samples
+    /// of 3 data segments and 1 of parity, key samples of four times as many octets.
+    fn new(config: Config) -> Self {
+        let source = Source {
+            names: names(),
+            rate: SampleRate::new(25, 1),
+            key_interval: 25,
+            // 3000 octets every 40 ms.
+            bitrate: Bitrate::kbps(600),
+            segment_size: 1_000,
+            parity_percent: 20,
+        };
+        let mut consumer = Consumer::new(config, source, RateControl::Unlimited, 1);
+        let playout = Playout {
+            wall_at_zero: WALL,
+            base: None,
+            target: ms(150),
+        };
+        consumer.set_playout(at(0), playout, Duration::ZERO);
+        consumer.set_verifier(at(0), Arc::new(HmacVerifier::new(b"key")));
+        consumer.on_round_trip(at(0), RTT);
+        Self {
+            consumer,
+            segmenter: Segmenter::new(names(), SegmenterConfig::default()),
+            samples: Vec::new(),
+        }
+    }
+
+    /// Started at key sample 5 and delta sample 100, which has been asked for and published.
+    fn started(config: Config) -> Self {
+        let mut desk = Self::new(config);
+        desk.consumer
+            .start(at(0), &latest(5, 99), StartAt::NewestKey);
+        desk
+    }
+
+    fn asks(&mut self) -> Vec<Ask> {
+        let mut asks = Vec::new();
+        while let Some(output) = self.consumer.poll_output() {
+            match output {
+                Output::Interest(interest) => asks.push(Ask {
+                    id: names().parse(interest.name()).unwrap(),
+                    nonce: interest.nonce().unwrap(),
+                    must_be_fresh: interest.must_be_fresh(),
+                }),
+                Output::Sample(sample) => self.samples.push(sample),
+                Output::Discontinuity => {}
+            }
+        }
+        asks
+    }
+
+    /// The sample `sequence` of `size` octets, published at `published`.
+    fn cut(
+        &mut self,
+        (class, sequence): (SampleClass, u64),
+        other_sequence: u64,
+        size: usize,
+        stamp: Stamp,
+    ) -> Segments {
+        let position = match class {
+            SampleClass::Key => 0,
+            SampleClass::Delta => sequence - 99,
+        };
+        let sample = Encoded {
+            class,
+            sequence,
+            other_sequence,
+            position,
+            captured_at: stamp.published_at,
+            encoded_at: stamp.published_at,
+            payload: (0..size).map(|octet| octet as u8).collect(),
+        };
+        self.segmenter
+            .segment(&sample, stamp, &signer(b"key"))
+            .unwrap()
+    }
+
+    fn give(&mut self, now: Instant, data: &Data) {
+        assert!(self.consumer.handle_data(now, data, false));
+    }
+
+    /// Key sample 5 in one segment; delta 100 follows it.
+    fn give_key(&mut self, now: Instant) {
+        let segments = self.cut((SampleClass::Key, 5), 100, 500, stamp(0));
+        self.give(now, &segments.data[0]);
+    }
+}
+
+const fn stamp(published: u64) -> Stamp {
+    Stamp {
+        published_at: Timestamp::from_micros(WALL.as_micros() + published * 1_000),
+        asked: None,
+    }
+}
+
+fn ids(asks: &[Ask]) -> Vec<(SampleClass, u64, SegmentKind, u64)> {
+    let id = |ask: &Ask| (ask.id.class, ask.id.sequence, ask.id.kind, ask.id.index);
+    asks.iter().map(id).collect()
+}
+
+fn segment(kind: SegmentKind, index: u64) -> (SampleClass, u64, SegmentKind, u64) {
+    (SampleClass::Delta, 100, kind, index)
+}
+
+use SegmentKind::{Data as D, Parity as P};
+
+/// λ of keys: ⌈(60 + 40) / 1000⌉ = 1, of deltas ⌈100 / 40⌉ = 3. A key of 12 000 octets: 12 + 3, deltas 3 + 1 each.
+#[test]
+fn a_start_asks_for_the_newest_key_sample_and_ahead_of_production() {
+    let mut desk = Desk::started(Config::default());
+    let asks = desk.asks();
+    let of = |class, sequence| {
+        let of = |ask: &&Ask| ask.id.class == class && ask.id.sequence == sequence;
+        asks.iter().filter(of).count()
+    };
+    assert_eq!([5, 6, 7].map(|key| of(SampleClass::Key, key)), [15, 15, 0]);
+    let deltas = [99, 100, 101, 102, 103].map(|delta| of(SampleClass::Delta, delta));
+    assert_eq!(deltas, [0, 4, 4, 4, 0]);
+    assert!(asks.iter().all(|ask| !ask.must_be_fresh));
+    assert_eq!(desk.consumer.sizes().outstanding, 42);
+}
+
+/// The newest key sample is 3 deltas old: they come before the ones that do not exist yet.
+#[test]
+fn samples_since_the_key_sample_are_caught_up_on() {
+    let mut desk = Desk::new(Config::default());
+    desk.consumer
+        .start(at(0), &latest(5, 102), StartAt::NewestKey);
+    desk.asks();
+    desk.give_key(at(60));
+    let asks = desk.asks();
+    let deltas: Vec<_> = asks.iter().map(|ask| ask.id.sequence).collect();
+    assert_eq!(
+        deltas[..12],
+        [100, 100, 100, 100, 101, 101, 101, 101, 102, 102, 102, 102]
+    );
+    assert_eq!(desk.samples.len(), 0, "a target of 150 ms");
+    desk.consumer.handle_timeout(at(210));
+    desk.asks();
+    assert_eq!(desk.samples.len(), 1);
+    assert_eq!(desk.samples[0].render_at, at(210));
+}
+
+/// M = 3 + 1 were asked; the lead tells of N = 6 and P = 2.
+#[test]
+fn what_the_lead_tells_of_is_asked_for_at_once() {
+    let mut desk = Desk::started(Config::default());
+    desk.asks();
+    desk.give_key(at(60));
+    desk.asks();
+    let segments = desk.cut((SampleClass::Delta, 100), 5, 5_500, stamp(60));
+    assert_eq!((segments.data.len(), segments.parity.len()), (6, 2));
+    desk.give(at(90), &segments.data[0]);
+    let asks: Vec<_> = ids(&desk.asks())
+        .into_iter()
+        .filter(|(_, sequence, ..)| *sequence == 100)
+        .collect();
+    let expected = [segment(D, 3), segment(D, 4), segment(D, 5), segment(P, 1)];
+    assert_eq!(asks, expected);
+}
+
+/// One of three data segments is lost; parity makes up for it, and nothing is asked for again.
+#[test]
+fn parity_comes_before_retransmission() {
+    let mut desk = Desk::started(Config::default());
+    desk.asks();
+    desk.give_key(at(60));
+    let segments = desk.cut((SampleClass::Delta, 100), 5, 2_500, stamp(60));
+    assert_eq!((segments.data.len(), segments.parity.len()), (3, 1));
+    desk.asks();
+    desk.give(at(90), &segments.data[0]);
+    desk.give(at(90), &segments.data[2]);
+    desk.give(at(90), &segments.parity[0]);
+    desk.consumer.handle_timeout(at(239));
+    let again = desk.asks().into_iter().filter(|ask| ask.id.sequence == 100);
+    assert_eq!(again.count(), 0);
+    let counters = *desk.consumer.counters();
+    assert_eq!(
+        (counters.recovered_parity, counters.recovered_retransmission),
+        (1, 0)
+    );
+    desk.consumer.handle_timeout(at(240));
+    desk.asks();
+    let payload = &desk.samples[1].payload;
+    assert!(payload.iter().enumerate().all(|(at, o)| *o == at as u8));
+    assert_eq!(payload.len(), 2_500);
+}
+
+/// Two of three data segments are lost and one parity segment came: one more is needed, so one is asked for again: when
+/// sample 101 has overtaken, and 9 ms have passed for reordering (DRD, now ⅞·63.75 + ⅛·130 = 72 ms, by 8).
+#[test]
+fn overtaken_segments_are_asked_for_again_only_as_far_as_needed() {
+    let mut desk = Desk::started(Config::default());
+    desk.asks();
+    desk.give_key(at(60));
+    let segments = desk.cut((SampleClass::Delta, 100), 5, 2_500, stamp(60));
+    desk.give(at(90), &segments.data[0]);
+    desk.give(at(90), &segments.parity[0]);
+    let next = desk.cut((SampleClass::Delta, 101), 5, 900, stamp(100));
+    desk.give(at(130), &next.data[0]);
+    desk.asks();
+    let mut again = Vec::new();
+    for now in [136, 142, 148].map(at) {
+        desk.consumer.handle_timeout(now);
+        let ids = ids(&desk.asks());
+        again.extend(ids.into_iter().filter(|(_, sequence, ..)| *sequence == 100));
+        assert!(now >= at(139) || again.is_empty(), "{now}");
+    }
+    assert_eq!(again, [segment(D, 1)]);
+    desk.give(at(195), &segments.data[1]);
+    assert_eq!(desk.consumer.counters().recovered_parity, 1);
+}
+
+/// The lead is lost: its followers tell, and only it is asked for again.
+#[test]
+fn a_lead_that_its_followers_overtake_is_asked_for_again() {
+    let mut desk = Desk::started(Config::default());
+    desk.asks();
+    desk.give_key(at(60));
+    desk.asks();
+    let segments = desk.cut((SampleClass::Delta, 100), 5, 2_500, stamp(60));
+    desk.give(at(90), &segments.data[1]);
+    desk.give(at(90), &segments.data[2]);
+    assert_eq!(desk.consumer.sizes().strays, 2);
+    desk.consumer.handle_timeout(at(97));
+    assert!(
+        desk.asks().is_empty(),
+        "within DRD / 8 it may be reordering"
+    );
+    desk.consumer.handle_timeout(at(98));
+    assert_eq!(ids(&desk.asks()), [segment(D, 0)]);
+    desk.give(at(158), &segments.data[0]);
+    assert_eq!(desk.consumer.sizes().strays, 0);
+    assert_eq!(desk.consumer.counters().recovered_retransmission, 1);
+}
+
+/// Nothing overtakes and no timer has run out: the checkpoint, one DRD before the deadline, asks for what is missing.
+/// The lead took 90 ms and nobody had waited for it: DRD is ⅞·60 + ⅛·90 = 63.75 ms.
+#[test]
+fn the_checkpoint_asks_for_what_is_missing() {
+    let mut desk = Desk::started(Config::default());
+    desk.asks();
+    desk.give_key(at(30));
+    let asks = desk.asks();
+    assert!(asks.is_empty());
+    let segments = desk.cut((SampleClass::Delta, 100), 5, 2_500, stamp(60));
+    // Base 30 ms, target 150 ms: shown at 240 ms, checkpoint 63.75 ms before.
+    desk.give(at(90), &segments.data[0]);
+    desk.asks();
+    let mut again = Vec::new();
+    while let Some(now) = desk.consumer.poll_timeout().filter(|now| *now <= at(185)) {
+        desk.consumer.handle_timeout(now);
+        let ids = ids(&desk.asks());
+        let of_100 = ids.into_iter().filter(|(_, sequence, ..)| *sequence == 100);
+        again.extend(of_100.map(|id| (now, id)));
+    }
+    let (first, _) = again[0];
+    assert_eq!(first.as_nanos(), 176_250_000, "{again:?}");
+    let ids: Vec<_> = again.into_iter().map(|(_, id)| id).collect();
+    assert_eq!(ids, [segment(D, 1), segment(D, 2)]);
+}
+
+#[test]
+fn a_damaged_follower_is_asked_for_past_the_caches() {
+    let mut desk = Desk::started(Config::default());
+    desk.asks();
+    desk.give_key(at(60));
+    let segments = desk.cut((SampleClass::Delta, 100), 5, 2_500, stamp(60));
+    let forged = Data::builder(segments.data[1].name().clone())
+        .content(segments.data[1].content().unwrap().slice(1..))
+        .sign(&namecast_packet::signature::NullSigner);
+    desk.give(at(90), &segments.data[0]);
+    desk.asks();
+    desk.give(at(90), &forged);
+    let asks = desk.asks();
+    assert_eq!(ids(&asks), [segment(D, 1)]);
+    assert!(asks[0].must_be_fresh);
+    // One that came before the lead is found out when the lead comes.
+    let next = desk.cut((SampleClass::Delta, 101), 5, 2_500, stamp(100));
+    let forged = Data::builder(next.data[2].name().clone())
+        .content("x")
+        .sign(&namecast_packet::signature::NullSigner);
+    desk.give(at(130), &forged);
+    desk.give(at(131), &next.data[0]);
+    let fresh: Vec<_> = desk
+        .asks()
+        .into_iter()
+        .filter(|ask| ask.must_be_fresh)
+        .collect();
+    assert_eq!(ids(&fresh), [(SampleClass::Delta, 101, D, 2)]);
+    assert_eq!(desk.consumer.counters().drop_verification, 2);
+}
+
+#[test]
+fn a_forged_lead_counts_for_nothing() {
+    let mut desk = Desk::started(Config::default());
+    desk.asks();
+    let segments = desk.cut((SampleClass::Key, 5), 100, 500, stamp(0));
+    let forged = Data::builder(segments.data[0].name().clone())
+        .content(segments.data[0].content().unwrap())
+        .sign(&signer(b"another"));
+    for _ in 0..20 {
+        desk.give(at(60), &forged);
+        let asks = desk.asks();
+        assert!(asks.iter().all(|ask| ask.must_be_fresh && ask.id.is_lead()));
+    }
+    let counters = *desk.consumer.counters();
+    let most = u64::from(Config::default().most_attempts);
+    assert_eq!(
+        counters.drop_verification, most,
+        "then nobody asks any more"
+    );
+    assert_eq!((counters.leads, counters.complete), (0, 0));
+}
+
+/// Before anybody knows the key, leads are kept, up to a bound, and not believed.
+#[test]
+fn leads_wait_for_the_key() {
+    let config = Config {
+        most_strays: 2,
+        ..Config::default()
+    };
+    let mut desk = Desk::new(config);
+    desk.consumer.verifier = None;
+    desk.consumer
+        .start(at(0), &latest(5, 99), StartAt::NewestKey);
+    desk.asks();
+    desk.give_key(at(60));
+    for sequence in 100..=102 {
+        let segments = desk.cut((SampleClass::Delta, sequence), 5, 500, stamp(60));
+        desk.give(at(60), &segments.data[0]);
+    }
+    assert_eq!(desk.consumer.sizes().strays, 2);
+    assert_eq!(desk.consumer.counters().drop_strays, 2);
+    assert_eq!(desk.consumer.counters().leads, 0);
+    desk.consumer
+        .set_verifier(at(70), Arc::new(HmacVerifier::new(b"key")));
+    assert_eq!(desk.consumer.counters().complete, 2);
+    assert_eq!(desk.consumer.sizes().strays, 0);
+}
+
+/// The Interest for delta 100 was 30 ms on the way and waited 25 ms: DRD is 90 − 25 = 65 ms, SRTT ⅞·60 + ⅛·65.
+#[test]
+fn drd_is_measured_by_our_own_nonce_only() {
+    let mut desk = Desk::started(Config::default());
+    let asks = desk.asks();
+    let lead = SegmentId::lead(SampleClass::Delta, 100);
+    let nonce = asks.iter().find(|ask| ask.id == lead).unwrap().nonce;
+    let asked = |nonce| Stamp {
+        asked: Some(Asked {
+            waited_for: ms(25),
+            nonce,
+        }),
+        ..stamp(60)
+    };
+    let ours = desk.cut((SampleClass::Delta, 100), 5, 500, asked(nonce));
+    let others = desk.cut((SampleClass::Delta, 101), 5, 500, asked(0xFFFF_FFFF.into()));
+    desk.give(at(90), &ours.data[0]);
+    let expected = Duration::from_micros(60_625);
+    assert_eq!(desk.consumer.delay().estimate(at(90)), expected);
+    desk.give(at(95), &others.data[0]);
+    assert_eq!(desk.consumer.delay().estimate(at(95)), expected);
+    let counters = desk.consumer.counters();
+    assert_eq!((counters.leads, counters.leads_for_others), (2, 1));
+}
+
+/// A signed lead that points a million samples ahead is not followed, and does not loop.
+#[test]
+fn a_lead_that_points_nowhere_is_dropped() {
+    let mut desk = Desk::started(Config::default());
+    desk.asks();
+    let lying = desk.cut((SampleClass::Delta, 100), 1_000_000, 500, stamp(60));
+    desk.give(at(60), &lying.data[0]);
+    assert_eq!(desk.consumer.counters().drop_malformed, 1);
+    assert!(desk.asks().is_empty());
+    assert!(desk.consumer.sizes().samples < 10);
+
+    let far = Latest {
+        served_at: WALL + ms(100),
+        ..latest(1_000_000, 99)
+    };
+    assert_eq!(
+        desk.consumer.line_up(at(100), &far, false),
+        LineUp::OutOfLine
+    );
+    let before = Latest {
+        served_at: WALL + ms(100),
+        ..latest(3, 99)
+    };
+    assert_eq!(
+        desk.consumer.line_up(at(100), &before, false),
+        LineUp::OutOfLine
+    );
+    let stale = Latest {
+        served_at: Timestamp::from_micros(0),
+        ..latest(4, 99)
+    };
+    let lined_up = desk.consumer.line_up(at(100), &stale, false);
+    assert_eq!(lined_up, LineUp::Missed(Duration::ZERO));
+}
+
+/// 2 key samples and 48 delta samples of 40 ms were published and not asked for.
+#[test]
+fn what_was_missed_is_told_in_playing_time() {
+    let mut desk = Desk::started(Config::default());
+    desk.asks();
+    let lined_up = desk.consumer.line_up(at(2_100), &latest(8, 150), true);
+    assert_eq!(lined_up, LineUp::Missed(PERIOD * 50));
+}
+
+#[test]
+fn extreme_sequence_numbers_do_not_overflow() {
+    for number in [0, 1, u64::MAX - 1, u64::MAX] {
+        let mut desk = Desk::new(Config::default());
+        desk.consumer
+            .start(at(0), &latest(number, number), StartAt::NewestKey);
+        desk.asks();
+        let key = desk.cut((SampleClass::Key, number), number, 500, stamp(0));
+        desk.give(at(60), &key.data[0]);
+        desk.consumer.line_up(at(70), &latest(number, number), true);
+        for step in 1..100 {
+            desk.consumer.handle_timeout(at(70 + step * 50));
+        }
+        desk.consumer
+            .start(at(9_000), &latest(number, number), StartAt::NextKey);
+        desk.consumer.handle_decoder_error(at(9_000));
+        desk.asks();
+        assert!(desk.consumer.sizes().samples < 20);
+    }
+}
+
+#[test]
+fn tables_stay_within_their_bounds() {
+    let config = Config {
+        most_samples: 6,
+        most_outstanding: 40,
+        ..Config::default()
+    };
+    let mut desk = Desk::new(config);
+    desk.consumer
+        .start(at(0), &latest(5, 99), StartAt::NewestKey);
+    desk.consumer.line_up(at(1), &latest(5, 999), false);
+    for step in 0..200 {
+        desk.consumer.handle_timeout(at(step * 20));
+        desk.asks();
+        let sizes = desk.consumer.sizes();
+        assert!(sizes.samples <= 6, "{sizes:?}");
+        // A sample's segments are asked for together.
+        assert!(sizes.outstanding + sizes.queued < 40 + 15, "{sizes:?}");
+    }
+}
+
+/// A Nack sends the Interest again after a while, a Nack for a duplicate Nonce at once, one for an older Nonce not at all.
+#[test]
+fn nacks_are_answered_by_their_reason() {
+    let mut desk = Desk::started(Config::default());
+    let asks = desk.asks();
+    let nack = |desk: &mut Desk, ask: &Ask, nonce, reason| {
+        let interest = Interest::builder(names().segment(ask.id)).build(nonce);
+        assert!(desk.consumer.handle_nack(at(10), &interest, reason));
+    };
+    nack(&mut desk, &asks[0], 7.into(), NackReason::NoRoute);
+    assert_eq!(desk.consumer.counters().interests_nacked, 0);
+    nack(&mut desk, &asks[0], asks[0].nonce, NackReason::Duplicate);
+    nack(&mut desk, &asks[1], asks[1].nonce, NackReason::NoRoute);
+    assert_eq!(desk.consumer.counters().interests_nacked, 2);
+    desk.consumer.handle_timeout(at(12));
+    let again = desk.asks();
+    assert_eq!(ids(&again), ids(&asks[..1]));
+    assert_ne!(again[0].nonce, asks[0].nonce);
+    desk.consumer.handle_timeout(at(109));
+    assert!(!desk.asks().iter().any(|ask| ask.id == asks[1].id));
+}
+
+/// 1 Mbit/s allows one segment of 1000 octets every 8 ms.
+#[test]
+fn interests_are_paced_by_the_controller() {
+    let mut desk = Desk::new(Config::default());
+    desk.consumer.controller = RateControl::Fixed(Bitrate::mbps(1)).build(at(0));
+    desk.consumer
+        .start(at(0), &latest(5, 99), StartAt::NewestKey);
+    let mut sent = desk.asks().len();
+    let mut now = at(0);
+    while now < at(100) {
+        now = desk.consumer.poll_timeout().unwrap();
+        desk.consumer.handle_timeout(now);
+        sent += desk.asks().len();
+    }
+    assert!((12..=16).contains(&sent), "{sent}");
+}
+
+#[test]
+fn a_link_that_comes_back_is_asked_for_everything_at_once() {
+    let mut desk = Desk::started(Config::default());
+    let first = desk.asks();
+    desk.consumer.handle_link_change(at(20));
+    let again = desk.asks();
+    assert_eq!(ids(&again).len(), first.len());
+    assert!(again.iter().zip(&first).all(|(a, b)| a.nonce != b.nonce));
+    assert_eq!(desk.consumer.sizes().outstanding, first.len());
+}

@@ -7,5 +7,6 @@
 
 mod joining;
 mod playing;
+mod swarm;
 mod trouble;
 mod world;

@@ -353,7 +353,10 @@ impl Consumer {
             for (kind, index) in out {
                 // The old transport lost them, not the network: they start anew.
                 if let Some(slot) = sample.slot_mut(kind, index) {
-                    slot.attempts = 1;
+                    slot.asked = None;
+                    slot.attempts = 0;
+                    self.outstanding -= 1;
+                    self.counters.interests_retransmitted += 1;
                 }
                 again.push((*key, kind, index));
             }

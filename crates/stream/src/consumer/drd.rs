@@ -50,6 +50,8 @@ pub struct DelayEstimator {
     /// Smoothed DRD and its variation, from answers to Interests of ours: SRTT and RTTVAR of [RFC 6298].
     smoothed: Option<(Duration, Duration)>,
     own_at: Instant,
+    /// What is known comes from ambiguous answers: the next clear one replaces it.
+    is_guess: bool,
     /// Answers to the first of several transmissions. Each may have come from a cache after a loss, so each is at least the
     /// delay.
     ambiguous: WindowedMinimum<Duration>,
@@ -66,6 +68,7 @@ impl DelayEstimator {
             config,
             smoothed: None,
             own_at: Instant::ZERO,
+            is_guess: false,
             ambiguous: WindowedMinimum::new(Duration::from_millis(250), 4),
             plain: WindowedMinimum::new(Duration::from_millis(500), 4),
             least: WindowedMinimum::new(Duration::from_secs(1), 10),
@@ -79,7 +82,8 @@ impl DelayEstimator {
         let delay = rtt.saturating_sub(waited);
         self.least.push(now, delay);
         self.own_at = now;
-        self.smoothed = Some(match self.smoothed {
+        let was_guess = core::mem::take(&mut self.is_guess);
+        self.smoothed = Some(match self.smoothed.filter(|_| !was_guess) {
             None => (delay, delay / 2),
             Some((smoothed, variation)) => (
                 smoothed * 7 / 8 + delay / 8,
@@ -93,10 +97,16 @@ impl DelayEstimator {
     /// Karn's rule leaves these out; but where the way has become longer than the timeout, there is nothing else. Once
     /// nothing better came for half a second, the least of them replaces what was known.
     pub fn on_ambiguous(&mut self, now: Instant, rtt: Duration, waited: Duration) {
-        self.ambiguous.push(now, rtt.saturating_sub(waited));
+        let delay = rtt.saturating_sub(waited);
+        if delay > self.config.greatest_timeout {
+            // Nothing passed for so long; that is no delay.
+            return;
+        }
+        self.ambiguous.push(now, delay);
         let is_all_there_is = now.since(self.own_at) >= ONLY_AMBIGUOUS;
         if let Some(least) = self.ambiguous.minimum(now).filter(|_| is_all_there_is) {
             self.smoothed = Some((least, least / 2));
+            self.is_guess = true;
         }
     }
 
@@ -202,6 +212,11 @@ mod tests {
         drd.on_ambiguous(at(1_500), ms(470), ms(10));
         assert_eq!(drd.estimate(at(1_500)), ms(450));
         assert_eq!(drd.timeout(at(1_500), 0), ms(1_350));
+        // The first clear answer counts whole, not by an eighth.
+        drd.on_own(at(1_600), ms(440), ms(0));
+        assert_eq!(drd.estimate(at(1_600)), ms(440));
+        drd.on_ambiguous(at(9_000), ms(2_001), ms(0));
+        assert_eq!(drd.estimate(at(9_000)), ms(440));
     }
 
     #[test]

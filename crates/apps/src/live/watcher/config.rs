@@ -36,7 +36,8 @@ pub struct WatcherConfig {
     pub starved_probe_interval: Duration,
     /// Nothing has arrived for this long: the stream is starved.
     pub starvation: Duration,
-    /// Playback further than this behind the live edge is given up for the newest key sample.
+    /// Once so much playing time was published without being asked for, playback goes on with the newest key sample instead
+    /// of playing the backlog.
     pub most_behind: Duration,
     /// Outputs kept until they are polled; the oldest frames go first beyond it.
     pub most_outputs: usize,
@@ -61,7 +62,7 @@ impl WatcherConfig {
             probe_interval: Duration::from_secs(2),
             starved_probe_interval: Duration::from_millis(250),
             starvation: Duration::from_millis(500),
-            most_behind: Duration::from_secs(3),
+            most_behind: Duration::from_secs(1),
             most_outputs: 4_096,
             consumer: consumer::Config::default(),
         }

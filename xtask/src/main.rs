@@ -23,7 +23,9 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+    // Asked of the cargo that runs us: what it was when we were compiled may have been moved since.
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").context("run me as `cargo xtask`")?;
+    let root = Path::new(&manifest)
         .parent()
         .context("xtask lies inside the workspace")?;
     let arguments: Vec<String> = std::env::args().skip(1).collect();

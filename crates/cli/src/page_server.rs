@@ -22,7 +22,7 @@ const NO_PAGE: &str =
 
 /// The built page: part of the binary, but read from disk in debug builds.
 #[derive(rust_embed::RustEmbed)]
-#[folder = "$CARGO_MANIFEST_DIR/../../web/dist"]
+#[folder = "../../web/dist"]
 #[allow_missing = true]
 struct Page;
 
@@ -123,7 +123,6 @@ impl PageService {
                 get(|Path(path): Path<String>| async move { file(&path) }),
             )
             .with_state(self.shared.clone())
-            .nest("/ws", websocket::router(&self.shared.node))
             .nest("/ws", websocket::router(&self.shared.node))
             .layer(axum::middleware::map_response(isolate))
     }

@@ -16,7 +16,7 @@ use namecast_apps::live::{EncodedFrame, Publisher, PublisherCounters, Stats, Wat
 use namecast_net::{ApplicationFace, ApplicationSender, Clock};
 use namecast_stream::producer::{ProducerCounters, RungId};
 use namecast_stream::{Catalogue, StreamKind};
-use namecast_units::{ByteSize, Duration, Instant};
+use namecast_units::{ByteSize, Duration, Instant, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
 
@@ -34,6 +34,13 @@ const FIGURES_INTERVAL: Duration = Duration::from_millis(200);
 /// Sleeps until `deadline`, or for long if there is none.
 async fn sleep_until(clock: Clock, deadline: Option<Instant>) {
     sleep(deadline.map_or(IDLE, |at| at.since(clock.now()))).await;
+}
+
+/// Wall-clock time at the clock's zero, which a watcher needs to compare what it reads with its own time.
+pub fn wall_at_zero(clock: Clock) -> Timestamp {
+    let since_zero = clock.now().since(Instant::ZERO).as_micros();
+    let since_zero = u64::try_from(since_zero).unwrap_or(u64::MAX);
+    Timestamp::from_micros(clock.wall().as_micros().saturating_sub(since_zero))
 }
 
 /// What a publisher has counted.

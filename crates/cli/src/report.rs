@@ -45,12 +45,17 @@ impl StatsFile {
 pub(crate) struct ProgressLine {
     enabled: bool,
     shown: usize,
+    said: String,
 }
 
 impl ProgressLine {
     /// A line; a disabled one shows nothing at all, one on something else than a terminal only what stays.
     pub(crate) const fn new(enabled: bool) -> Self {
-        Self { enabled, shown: 0 }
+        Self {
+            enabled,
+            shown: 0,
+            said: String::new(),
+        }
     }
 
     /// Shows `text` in place of what was there.
@@ -63,6 +68,13 @@ impl ProgressLine {
         }
     }
 
+    /// Prints a line that stays, unless it is the one printed last.
+    pub(crate) fn say_once(&mut self, text: &str) {
+        if self.said != text {
+            self.say(text);
+        }
+    }
+
     /// Prints a line that stays.
     pub(crate) fn say(&mut self, text: &str) {
         if self.enabled {
@@ -70,6 +82,7 @@ impl ProgressLine {
             let return_to_start = if self.shown > 0 { "\r" } else { "" };
             eprintln!("{return_to_start}{text}");
             self.shown = 0;
+            text.clone_into(&mut self.said);
         }
     }
 }

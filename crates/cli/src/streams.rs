@@ -30,20 +30,6 @@ pub(crate) fn describe(
     streams
 }
 
-/// Names of the stream and rung that a frame of ingest belongs to.
-pub(crate) fn place<'a>(
-    streams: &'a [StreamInfo],
-    frame: &ingest::MediaFrame,
-) -> Option<(&'a str, &'a str)> {
-    let kind = match frame.stream {
-        ingest::StreamKind::Video => StreamKind::Video,
-        ingest::StreamKind::Audio => StreamKind::Audio,
-    };
-    let stream = streams.iter().find(|stream| stream.kind == kind)?;
-    let rung = stream.rungs.get(frame.rung)?;
-    Some((&stream.name, &rung.name))
-}
-
 fn describe_video(video: &VideoConfig, cutting: Cutting) -> StreamInfo {
     let rung = |rung: &ingest::ladder::Rung| Rung {
         name: rung.label.clone(),

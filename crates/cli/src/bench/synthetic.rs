@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::arguments::BenchStream;
-use crate::pump::{PublisherFigures, PublisherPump, Watched, WatcherPump};
+use crate::pump::{self, PublisherFigures, PublisherPump, Watched, WatcherPump};
 
 const FRAMES_PER_SECOND: u32 = 30;
 /// A key frame is so many times as large as the others.
@@ -106,6 +106,7 @@ impl Stage {
         let mut config = WatcherConfig::new(self.name.clone());
         // Frames are handed out as soon as they are complete, as that is what is measured.
         config.decode_lead = config.target * 100;
+        config.wall_at_zero = pump::wall_at_zero(node.clock());
         config.seed = node.clock().now().as_nanos();
         let face = node.application_face().await?;
         let (pump, mut heard) = WatcherPump::start(node.clock(), face, Watcher::new(config));

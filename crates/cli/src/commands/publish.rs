@@ -61,7 +61,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
             }
             Ok(()) = link.changed() => {
                 let state = link.borrow_and_update().clone();
-                progress.say(&describe_link(&state, &remote.to_string()));
+                progress.say_once(&describe_link(&state, &remote.to_string()));
             }
             Ok(()) = registered.changed() => {
                 let state = registered.borrow_and_update().clone();

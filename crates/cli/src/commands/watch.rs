@@ -3,10 +3,9 @@
 use anyhow::bail;
 use namecast_apps::live::watcher::{Pin, RungChoice, Trust};
 use namecast_apps::live::{Stats, Watcher, WatcherConfig};
-use namecast_net::{LinkState, Node, NodeConfig};
+use namecast_net::{Clock, LinkState, Node, NodeConfig};
 use namecast_packet::Name;
 use namecast_stream::rate::RateControl;
-use namecast_units::{Instant, Timestamp};
 use serde_json::json;
 
 use super::publish::describe_link;
@@ -14,7 +13,7 @@ use super::{FIGURES_INTERVAL, Stop};
 use crate::arguments::Watch;
 use crate::ingest::ladder::parse_bitrate;
 use crate::page_server::hex;
-use crate::pump::{Watched, WatcherPump};
+use crate::pump::{self, Watched, WatcherPump};
 use crate::record::Recorder;
 use crate::report::{ProgressLine, StatsFile};
 
@@ -60,7 +59,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
             }
             Ok(()) = link.changed() => {
                 let state = link.borrow_and_update().clone();
-                session.progress.say(&describe_link(&state, &remote));
+                session.progress.say_once(&describe_link(&state, &remote));
                 if matches!(state, LinkState::Up) {
                     pump.link_changed().await;
                 }
@@ -81,10 +80,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
 }
 
 fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
-    let clock = namecast_net::Clock::new();
-    let wall = clock.wall().as_micros();
-    let since_zero = clock.now().since(Instant::ZERO).as_micros();
-    let wall_at_zero = wall.saturating_sub(u64::try_from(since_zero)?);
+    let clock = Clock::new();
     let mut config = WatcherConfig::new(arguments.name.clone());
     config.audio = !arguments.no_audio;
     config.target = arguments.target;
@@ -100,9 +96,9 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
             None => bail!("'{other}' is no controller: write unlimited, or a bitrate such as 5M"),
         },
     };
-    config.wall_at_zero = Timestamp::from_micros(wall_at_zero);
+    config.wall_at_zero = pump::wall_at_zero(clock);
     // Nonces only have to differ from those of other watchers.
-    config.seed = wall ^ u64::from(std::process::id()) << 40;
+    config.seed = clock.wall().as_micros() ^ u64::from(std::process::id()) << 40;
     if let Some(key) = &arguments.key {
         config.trust = Trust::Pinned(parse_pin(key)?);
     }

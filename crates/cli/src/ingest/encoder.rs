@@ -28,16 +28,16 @@ const READ_SIZE: usize = 1 << 16;
 
 /// What follows a raw frame through the encoder.
 #[derive(Clone, Copy, Debug)]
-pub struct Stamp {
+pub(super) struct Stamp {
     /// Place of the frame in playback order, counted from the start of the source.
-    pub position: u64,
+    pub(super) position: u64,
     /// When the frame was captured.
-    pub captured_at: Timestamp,
+    pub(super) captured_at: Timestamp,
 }
 
 /// One ffmpeg that encodes.
 #[derive(Debug)]
-pub struct Encoder {
+pub(super) struct Encoder {
     process: Process,
     stdin: ChildStdin,
     stamps: Vec<SyncSender<Stamp>>,
@@ -48,7 +48,7 @@ impl Encoder {
     ///
     /// # Errors
     /// If ffmpeg cannot be started.
-    pub fn video(config: &VideoConfig, sink: &Sink) -> Result<Self, IngestError> {
+    pub(super) fn video(config: &VideoConfig, sink: &Sink) -> Result<Self, IngestError> {
         let rungs = config.ladder.rungs();
         let (process, pipes) = Process::start(&video_arguments(config), rungs.len())?;
         let outputs = pipes.into_iter().enumerate().map(|(rung, pipe)| Output {
@@ -65,7 +65,7 @@ impl Encoder {
     ///
     /// # Errors
     /// If ffmpeg cannot be started.
-    pub fn audio(config: &AudioConfig, sink: &Sink) -> Result<Self, IngestError> {
+    pub(super) fn audio(config: &AudioConfig, sink: &Sink) -> Result<Self, IngestError> {
         let (process, pipes) = Process::start(&audio_arguments(config), 1)?;
         let outputs = pipes.into_iter().map(|pipe| Output {
             stream: StreamKind::Audio,
@@ -99,7 +99,7 @@ impl Encoder {
     ///
     /// # Errors
     /// If the encoder has died or is stuck; what it said last is in the error.
-    pub fn submit(&mut self, raw: &[u8], stamp: Stamp) -> Result<(), IngestError> {
+    pub(super) fn submit(&mut self, raw: &[u8], stamp: Stamp) -> Result<(), IngestError> {
         for stamps in &self.stamps {
             match stamps.try_send(stamp) {
                 Ok(()) => {}
@@ -111,11 +111,6 @@ impl Encoder {
             Ok(()) => Ok(()),
             Err(error) => Err(self.fault(&error.to_string())),
         }
-    }
-
-    /// The encoder's process number.
-    pub fn process_id(&self) -> u32 {
-        self.process.id()
     }
 
     fn fault(&mut self, what: &str) -> IngestError {
@@ -134,7 +129,7 @@ fn video_arguments(config: &VideoConfig) -> Vec<OsString> {
         config.ladder.rungs(),
     );
     let input = format!(
-        "-fflags nobuffer -probesize 32 -analyzeduration 0 -f rawvideo -pix_fmt yuv420p -video_size {source} \
+        "-probesize 32 -analyzeduration 0 -f rawvideo -pix_fmt yuv420p -video_size {source} \
          -framerate {rate} -i pipe:0 -filter_complex"
     );
     let mut arguments: Vec<_> = words(&input).collect();
@@ -161,7 +156,7 @@ fn video_arguments(config: &VideoConfig) -> Vec<OsString> {
 
 fn audio_arguments(config: &AudioConfig) -> Vec<OsString> {
     let line = format!(
-        "-fflags nobuffer -probesize 32 -analyzeduration 0 -f wav -ignore_length 1 -max_size {} -i pipe:0 \
+        "-probesize 32 -analyzeduration 0 -f wav -ignore_length 1 -max_size {} -i pipe:0 \
          -c:a libopus -application lowdelay -frame_duration {} -b:a {} -write_index 0 -flush_packets 1 -f nut",
         config.packet_len(),
         AudioConfig::PACKET_MILLIS,

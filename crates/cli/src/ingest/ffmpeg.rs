@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader, PipeReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -46,7 +46,7 @@ impl Process {
             .args(["-hide_banner", "-loglevel", "error"])
             .args(arguments)
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
+            .stdout(Stdio::null())
             .stderr(Stdio::piped())
             // An interrupt typed at the terminal is for us: we end our children when our own work is done.
             .process_group(0);
@@ -84,11 +84,6 @@ impl Process {
         stdin
     }
 
-    /// The pipe from the process's standard output; once.
-    pub(crate) fn stdout(&mut self) -> ChildStdout {
-        self.child.stdout.take().expect("taken once")
-    }
-
     /// Ends the process and gives the last it said.
     pub(crate) fn end(&mut self) -> String {
         // Both fail only if the process has ended already.
@@ -110,11 +105,6 @@ impl Process {
         drop(self.child.stdin.take());
         let success = self.child.wait().is_ok_and(|status| status.success());
         (success, self.end())
-    }
-
-    /// The process's number.
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
     }
 }
 

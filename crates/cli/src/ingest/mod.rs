@@ -9,7 +9,7 @@
 
 pub mod burned_clock;
 pub mod codec;
-pub mod encoder;
+mod encoder;
 pub(crate) mod ffmpeg;
 pub mod ladder;
 pub mod nut;

@@ -60,7 +60,7 @@ fn put_packet(octets: &mut Vec<u8>, start: u64, content: &[u8]) {
 }
 
 /// What starts a file with these streams, each at the rung given.
-pub fn file_header(streams: &[(&StreamInfo, &Rung)]) -> Vec<u8> {
+pub(super) fn file_header(streams: &[(&StreamInfo, &Rung)]) -> Vec<u8> {
     let mut octets = FILE_ID.to_vec();
     let mut main = Vec::new();
     let (num, den) = TIME_BASE;
@@ -131,7 +131,13 @@ fn opus_head(channels: u32, sample_rate: u32) -> Vec<u8> {
 }
 
 /// Appends one frame of stream `stream` that is shown `micros` after the file's beginning.
-pub fn put_frame(octets: &mut Vec<u8>, stream: usize, micros: u64, key: bool, payload: &[u8]) {
+pub(super) fn put_frame(
+    octets: &mut Vec<u8>,
+    stream: usize,
+    micros: u64,
+    key: bool,
+    payload: &[u8],
+) {
     let mut sync = Vec::new();
     put_number(&mut sync, micros);
     put_number(&mut sync, 0);

@@ -1,0 +1,183 @@
+//! A neighbour that changes what it forwards: nothing of it reaches the output, all of it is counted and fetched again.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, Watcher, WatcherConfig};
+use namecast_cli::pump::{self, PublisherPump, Watched, WatcherPump};
+use namecast_net::{ApplicationFace, KeyStore, Node, NodeConfig};
+use namecast_packet::{Certificate, Data, LpPacket, Name, Packet};
+use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
+use namecast_units::{Bitrate, Duration, Random};
+
+/// No step takes this long, however loaded the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Every so many Data packets one is changed.
+const FORGE_EVERY: u64 = 15;
+const FRAMES: usize = 90;
+
+fn stream() -> StreamInfo {
+    StreamInfo {
+        name: "video".to_owned(),
+        kind: StreamKind::Video,
+        codec: "h264".to_owned(),
+        rungs: vec![Rung {
+            name: "1M".to_owned(),
+            bitrate: Bitrate::mbps(1),
+            width: None,
+            height: None,
+            rate: SampleRate::new(30, 1),
+            key_interval: 30,
+            codec_string: "avc1.42C01E".to_owned(),
+            sample_rate: None,
+            channels: None,
+        }],
+        segment_size: 1_000,
+        parity_percent: 0,
+    }
+}
+
+/// A bit of the Content flipped, or the whole packet made anew with a key of the forger's, in turn.
+fn forge(data: &Data, count: u64, key: &namecast_net::Identity) -> Bytes {
+    if count % 2 == 0 {
+        let content = data.content().unwrap_or_default();
+        let forged = Data::builder(data.name().clone()).content(content);
+        return forged.sign(&*key.signer).wire().clone();
+    }
+    let mut octets = data.wire().to_vec();
+    let content = data.content().unwrap_or_default();
+    let at = content.as_ptr() as usize - data.wire().as_ptr() as usize + content.len() / 2;
+    octets[at] ^= 1;
+    octets.into()
+}
+
+/// Passes Interests one way and Data the other. Data that was asked for with MustBeFresh passes unchanged: that is how a
+/// consumer asks past a bad cache.
+async fn relay(
+    mut near: ApplicationFace,
+    mut far: ApplicationFace,
+    forger: namecast_net::Identity,
+) {
+    let mut fresh = BTreeSet::new();
+    let (mut seen, mut forged) = (0, 0);
+    loop {
+        tokio::select! {
+            interest = near.recv() => {
+                let Some(frame) = interest else { return };
+                let link = LpPacket::decode(frame.clone()).unwrap();
+                if let Some(Ok(Packet::Interest(interest))) = link.fragment.map(Packet::decode) {
+                    if interest.must_be_fresh() {
+                        fresh.insert(interest.name().to_string());
+                    }
+                    far.send(interest.wire().clone()).await.unwrap();
+                }
+            }
+            data = far.recv() => {
+                let Some(frame) = data else { return };
+                let link = LpPacket::decode(frame).unwrap();
+                let Some(Ok(Packet::Data(data))) = link.fragment.map(Packet::decode) else { continue };
+                let is_segment = data.name().to_string().contains("/video/1M/");
+                let may_forge = is_segment && !fresh.contains(&data.name().to_string());
+                seen += u64::from(may_forge);
+                if may_forge && seen % FORGE_EVERY == 0 {
+                    forged += 1;
+                    near.send(forge(&data, forged, &forger)).await.unwrap();
+                } else {
+                    near.send(data.wire().clone()).await.unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forged_data_never_comes_out_and_is_counted() {
+    let keys = tempfile::tempdir().unwrap();
+    let store = KeyStore::open(keys.path()).unwrap();
+    let name: Name = "/test".parse().unwrap();
+    let identity = store.identity(&name).unwrap();
+    let forger = store.identity(&"/forger".parse().unwrap()).unwrap();
+    let (here, there) = (
+        Node::start(NodeConfig::default()),
+        Node::start(NodeConfig::default()),
+    );
+
+    let config = PublisherConfig {
+        root: name.clone(),
+        streams: vec![stream()],
+        producer: ProducerConfig::default(),
+    };
+    let certificate = Certificate::decode(identity.certificate.clone()).unwrap();
+    let clock = there.clock();
+    let publisher = Publisher::new(config, clock.wall(), identity.signer, &certificate).unwrap();
+    let rung = publisher.rung("video", "1M").unwrap();
+    let face = there.application_face().await.unwrap();
+    there.add_route(name.clone(), face.id(), 0).await.unwrap();
+    let publisher = PublisherPump::start(clock, face, publisher);
+
+    let near = here.application_face().await.unwrap();
+    here.add_route(name.clone(), near.id(), 0).await.unwrap();
+    let far = there.application_face().await.unwrap();
+    tokio::spawn(relay(near, far, forger));
+
+    // Each frame's octets follow from its position, so that a changed one is recognised.
+    let payload = |position: u64| {
+        let mut octets = vec![0; 4_000];
+        Random::from_seed(position).fill(&mut octets);
+        Bytes::from(octets)
+    };
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(Duration::from_secs(1) / 30);
+        for position in 0.. {
+            ticks.tick().await;
+            let wall = clock.wall();
+            publisher.publish(
+                rung,
+                EncodedFrame {
+                    position,
+                    key: position % 30 == 0,
+                    captured_at: wall,
+                    encoded_at: wall,
+                    payload: payload(position),
+                },
+            );
+        }
+    });
+
+    let mut config = WatcherConfig::new(name);
+    config.wall_at_zero = pump::wall_at_zero(here.clock());
+    config.audio = false;
+    let face = here.application_face().await.unwrap();
+    let (watcher, mut heard) = WatcherPump::start(here.clock(), face, Watcher::new(config));
+    let mut last = None;
+    for _ in 0..FRAMES {
+        let frame = loop {
+            let watched = tokio::time::timeout(PATIENCE, heard.recv()).await;
+            match watched
+                .expect("frames go on coming")
+                .expect("the watcher lives")
+            {
+                Watched::Frame(frame) => break frame,
+                _ => {}
+            }
+        };
+        assert_eq!(
+            frame.payload,
+            payload(frame.position),
+            "frame {}",
+            frame.position
+        );
+        assert!(last.is_none_or(|last| frame.position > last), "in order");
+        last = Some(frame.position);
+    }
+    let stats = watcher.stats().await.unwrap();
+    // Five segments a frame: of 90 frames' 450, every fifteenth was changed.
+    assert!(
+        (10..=450).contains(&stats.verification_failures),
+        "{stats:?}"
+    );
+    assert!(stats.signer.unwrap().trusted);
+    drop((watcher, heard));
+    here.shutdown().await;
+    there.shutdown().await;
+}

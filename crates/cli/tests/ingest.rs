@@ -1,0 +1,226 @@
+//! Ingest with the machine's ffmpeg. One test, as it looks for this process's children.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use namecast_cli::ingest::codec::VideoCodec;
+use namecast_cli::ingest::source::Input;
+use namecast_cli::ingest::{
+    Ingest, IngestConfig, IngestError, MediaEvent, MediaFrame, StreamKind, VideoConfig,
+};
+use namecast_units::Duration;
+
+/// No step takes this long, however loaded the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn config(input: Input, ladder: &str, codec: VideoCodec) -> IngestConfig {
+    IngestConfig {
+        input,
+        video: VideoConfig {
+            ladder: ladder.parse().unwrap(),
+            codec,
+            ..VideoConfig::default()
+        },
+        ..IngestConfig::default()
+    }
+}
+
+async fn next(ingest: &mut Ingest) -> Option<MediaEvent> {
+    tokio::time::timeout(PATIENCE, ingest.next())
+        .await
+        .expect("ingest hangs")
+}
+
+async fn next_frame(ingest: &mut Ingest) -> MediaFrame {
+    loop {
+        match next(ingest).await.expect("ingest goes on") {
+            MediaEvent::Frame(frame) => return frame,
+            MediaEvent::Trouble(_) => {}
+            MediaEvent::Ended { error, .. } => panic!("ended: {error:?}"),
+        }
+    }
+}
+
+/// Processes that this one started.
+fn children() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let of_task = |task: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default()
+    };
+    let all: String = tasks.map(of_task).collect();
+    all.split_whitespace().map(str::to_owned).collect()
+}
+
+/// A film of one second, 25 frames a second, with or without pictures.
+fn make_film(path: &Path, pictures: bool) {
+    let mut command = Command::new("ffmpeg");
+    command.args(["-loglevel", "error", "-f", "lavfi", "-i", "sine=duration=1"]);
+    if pictures {
+        command.args([
+            "-f",
+            "lavfi",
+            "-i",
+            "testsrc=size=400x300:rate=25:duration=1",
+        ]);
+    }
+    assert!(command.arg(path).status().unwrap().success());
+}
+
+/// Keys are aligned over the rungs, each stands alone, and its parameters are those that the catalogue promises.
+async fn rungs_are_aligned() {
+    let config = config(Input::Test, "200k,500k", VideoCodec::H264);
+    let mut ingest = Ingest::start(&config).unwrap();
+    let mut frames: BTreeMap<usize, Vec<MediaFrame>> = BTreeMap::new();
+    let mut sounds = Vec::new();
+    while frames.get(&1).is_none_or(|frames| frames.len() < 65) {
+        let frame = next_frame(&mut ingest).await;
+        match frame.stream {
+            StreamKind::Video => frames.entry(frame.rung).or_default().push(frame),
+            StreamKind::Audio => sounds.push(frame),
+        }
+    }
+    for (rung, frames) in &frames {
+        for (index, frame) in frames.iter().enumerate() {
+            assert_eq!(frame.position, index as u64, "rung {rung}");
+            assert_eq!(frame.key, index % 30 == 0, "rung {rung}, frame {index}");
+            assert!(frame.encoded_at >= frame.captured_at);
+            if frame.key {
+                // A start code, then a sequence parameter set: type 7, profile, constraints, level.
+                let set = frame
+                    .payload
+                    .windows(5)
+                    .position(|octets| octets == [0, 0, 0, 1, 0x67]);
+                let set = set.expect("a key frame carries its parameters") + 5;
+                let promised = config.video.ladder.rungs()[*rung].size;
+                let promised = VideoCodec::H264.codec_string(promised, 30);
+                let profile = &frame.payload[set..set + 3];
+                let found = format!(
+                    "avc1.{:02X}{:02X}{:02X}",
+                    profile[0], profile[1], profile[2]
+                );
+                assert_eq!(found, promised);
+            }
+        }
+    }
+    for (index, sound) in sounds.iter().enumerate() {
+        assert_eq!((sound.position, sound.key), (index as u64, true));
+    }
+    // Two thirds of what the frames' time has: encoders may lag behind on a loaded machine.
+    assert!(
+        sounds.len() > 65 * 50 / 30 * 2 / 3,
+        "{} sound packets",
+        sounds.len()
+    );
+}
+
+/// Encoders that are killed are started again, and go on with key frames at later positions.
+async fn killed_encoders_come_back() {
+    let config = config(Input::Test, "200k", VideoCodec::H264);
+    let mut ingest = Ingest::start(&config).unwrap();
+    let before = next_frame(&mut ingest).await;
+    for child in children() {
+        assert!(
+            Command::new("kill")
+                .args(["-9", &child])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    let (mut troubles, mut after) = (0, None);
+    while after.is_none() || troubles < 2 {
+        match next(&mut ingest).await.expect("ingest goes on") {
+            MediaEvent::Frame(frame) if frame.stream == StreamKind::Video && troubles > 0 => {
+                after.get_or_insert(frame);
+            }
+            MediaEvent::Trouble(text) => {
+                assert!(text.contains("starting it again"), "{text}");
+                troubles += 1;
+            }
+            MediaEvent::Frame(_) => {}
+            MediaEvent::Ended { error, .. } => panic!("ended: {error:?}"),
+        }
+    }
+    let after = after.unwrap();
+    assert!(after.key, "a new encoder starts with a key frame");
+    assert!(after.position > before.position);
+}
+
+/// One second at 25 frames a second becomes 30 frames, and 50 sound packets and what the encoder flushes; the stretch
+/// between the two is within a packet.
+async fn files_play_to_their_end(directory: &Path) {
+    let film = directory.join("film.mp4");
+    make_film(&film, true);
+    let mut ingest = Ingest::start(&config(Input::File(film), "200k", VideoCodec::H264)).unwrap();
+    let (mut pictures, mut sounds, mut ends) = (0, 0, 0);
+    while ends < 2 {
+        match next(&mut ingest)
+            .await
+            .expect("both tracks say that they end")
+        {
+            MediaEvent::Frame(frame) if frame.stream == StreamKind::Video => pictures += 1,
+            MediaEvent::Frame(_) => sounds += 1,
+            MediaEvent::Ended { error, .. } => {
+                assert!(error.is_none(), "{error:?}");
+                ends += 1;
+            }
+            MediaEvent::Trouble(text) => panic!("{text}"),
+        }
+    }
+    assert!((29..=31).contains(&pictures), "{pictures} frames");
+    assert!((48..=53).contains(&sounds), "{sounds} packets");
+}
+
+async fn other_codecs_come_the_same_way() {
+    for codec in [VideoCodec::Vp8, VideoCodec::Vp9, VideoCodec::Av1] {
+        let mut config = config(Input::Test, "200k", codec);
+        config.audio = None;
+        let mut ingest = Ingest::start(&config).unwrap();
+        for position in 0..32 {
+            let frame = next_frame(&mut ingest).await;
+            assert_eq!(
+                (frame.position, frame.key),
+                (position, position % 30 == 0),
+                "{codec}"
+            );
+        }
+    }
+}
+
+fn bad_inputs_are_explained(directory: &Path) {
+    let start = |input| Ingest::start(&config(input, "200k", VideoCodec::H264)).unwrap_err();
+    let missing = directory.join("missing.mp4");
+    assert!(matches!(
+        start(Input::File(missing)),
+        IngestError::NoFile(_)
+    ));
+    let camera = "/dev/video99".into();
+    assert!(
+        start(Input::Camera(camera))
+            .to_string()
+            .contains("plug one in")
+    );
+    let text = directory.join("text.mp4");
+    std::fs::write(&text, "this is no film").unwrap();
+    assert!(matches!(
+        start(Input::File(text)),
+        IngestError::Unreadable { .. }
+    ));
+    let sound = directory.join("sound.wav");
+    make_film(&sound, false);
+    assert!(matches!(
+        start(Input::File(sound)),
+        IngestError::NoPictures(_)
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ingest_with_ffmpeg() {
+    let directory = tempfile::tempdir().unwrap();
+    bad_inputs_are_explained(directory.path());
+    rungs_are_aligned().await;
+    killed_encoders_come_back().await;
+    files_play_to_their_end(directory.path()).await;
+    other_codecs_come_the_same_way().await;
+}

@@ -1,0 +1,269 @@
+//! The real command: forwarder, publisher and watcher as three processes.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use namecast_cli::ingest::burned_clock::Reading;
+use namecast_cli::ingest::ladder::PictureSize;
+use namecast_net::Clock;
+use namecast_units::Duration;
+use serde_json::Value;
+
+/// No step takes this long, however loaded the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(50);
+const SMALL: PictureSize = PictureSize {
+    width: 320,
+    height: 180,
+};
+
+/// One running `namecast`; ends with the test.
+struct Program(Child);
+
+impl Program {
+    fn start(home: &Path, arguments: &str) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_namecast"));
+        command.args(arguments.split_whitespace());
+        command.env("XDG_DATA_HOME", home).current_dir(home);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+
+    /// The first line it prints, which is JSON.
+    fn first_line(&mut self) -> Value {
+        let mut line = String::new();
+        let stdout = self.0.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    /// Interrupts it, as Ctrl-C does, and waits until it has ended well.
+    fn interrupt(&mut self) {
+        let id = self.0.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-INT", &id])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let status = until("the end after an interrupt", || self.0.try_wait().unwrap());
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let deadline = Clock::new().now() + PATIENCE;
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(Clock::new().now() < deadline, "no {what}");
+        thread::sleep(PAUSE);
+    }
+}
+
+/// The newest whole object in a statistics file.
+fn newest_stats(path: &Path) -> Option<Value> {
+    let text = fs::read_to_string(path).ok()?;
+    text.lines()
+        .rev()
+        .find_map(|line| serde_json::from_str(line).ok())
+}
+
+fn received(path: &Path) -> u64 {
+    newest_stats(path)
+        .and_then(|stats| stats["video"]["received"].as_u64())
+        .unwrap_or(0)
+}
+
+/// Waits until `count` more frames were received than now.
+fn until_more(path: &Path, count: u64) {
+    let before = received(path);
+    until("further frames", || {
+        (received(path) >= before + count).then_some(())
+    });
+}
+
+fn start_forwarder(home: &Path) -> (Program, String) {
+    let mut forwarder = Program::start(
+        home,
+        "forwarder --json --udp off --tcp 127.0.0.1:0 --port 0",
+    );
+    let face = forwarder.first_line()["faces"][0]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    (forwarder, face)
+}
+
+fn start_publisher(home: &Path, face: &str) -> Program {
+    let line = format!("publish /test --quiet --input test --ladder 200k --connect {face}");
+    Program::start(home, &line)
+}
+
+/// The clocks in a recording's frames, as ffmpeg decodes them.
+fn clocks(recording: &Path) -> Vec<Reading> {
+    let decoded = Command::new("ffmpeg")
+        .args(["-loglevel", "error", "-i"])
+        .arg(recording)
+        .args([
+            "-map",
+            "0:v:0",
+            "-fps_mode",
+            "passthrough",
+            "-f",
+            "rawvideo",
+        ])
+        .args(["-pix_fmt", "gray", "pipe:1"])
+        .output()
+        .unwrap();
+    assert!(
+        decoded.status.success(),
+        "{}",
+        String::from_utf8_lossy(&decoded.stderr)
+    );
+    let frames = decoded.stdout.chunks(320 * 180);
+    frames
+        .map(|frame| Reading::read(frame, SMALL).expect("the clock is readable"))
+        .collect()
+}
+
+/// From capture through the smallest rung's encoder, three nodes and a recording, back to pixels: every frame decodes, shows
+/// a valid clock, and they are in order without a gap unless the statistics own up to one.
+#[test]
+fn what_is_watched_decodes_in_order_and_shows_its_clock() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let (_forwarder, face) = start_forwarder(home);
+    let mut publisher = start_publisher(home, &face);
+    let mut watcher = Program::start(
+        home,
+        &format!("watch /test --quiet --output film.mkv --stats stats.json --connect {face}"),
+    );
+    let stats = home.join("stats.json");
+    until_more(&stats, 70);
+    watcher.interrupt();
+    publisher.interrupt();
+
+    let stats = newest_stats(&stats).unwrap();
+    assert_eq!(stats["final"], true);
+    assert_eq!(stats["verification_failures"], 0);
+    assert_eq!(stats["signer"]["trusted"], true);
+    let video = &stats["video"];
+    let readings = clocks(&home.join("film.mkv"));
+    assert!(readings.len() >= 60, "{} frames", readings.len());
+    assert!(readings.len() as u64 <= video["received"].as_u64().unwrap());
+    let whole = video["lost"] == 0 && video["skips"] == 0;
+    for pair in readings.windows(2) {
+        let step = pair[1].number - pair[0].number;
+        assert!(step == 1 || (!whole && step < 1_000), "{pair:?}");
+        assert!(pair[1].millis > pair[0].millis, "{pair:?}");
+    }
+    let probed = Command::new("ffprobe")
+        .args([
+            "-loglevel",
+            "error",
+            "-show_entries",
+            "stream=codec_name",
+            "-of",
+            "csv=p=0",
+        ])
+        .arg(home.join("film.mkv"))
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&probed.stdout), "h264\nopus\n");
+}
+
+/// A publisher that is killed and started again is watched on, by the same watcher, and what comes then is new.
+#[test]
+fn a_publisher_that_was_killed_is_watched_again() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let (_forwarder, face) = start_forwarder(home);
+    let mut publisher = start_publisher(home, &face);
+    let mut watcher = Program::start(
+        home,
+        &format!("watch /test --quiet --output film.nut --stats stats.json --connect {face}"),
+    );
+    let stats = home.join("stats.json");
+    until_more(&stats, 30);
+    publisher.kill();
+    let killed_at = Clock::new().wall().as_micros() / 1_000;
+    let mut publisher = start_publisher(home, &face);
+    until_more(&stats, 60);
+    watcher.interrupt();
+    publisher.interrupt();
+
+    let stats = newest_stats(&stats).unwrap();
+    assert!(stats["rejoins"].as_u64() >= Some(1), "{stats}");
+    assert_eq!(stats["verification_failures"], 0);
+    let readings = clocks(&home.join("film.nut"));
+    let after = readings
+        .iter()
+        .filter(|reading| reading.millis > killed_at)
+        .count();
+    assert!(after >= 30, "{after} frames after the restart");
+    assert!(readings.iter().is_sorted_by(|a, b| a.millis < b.millis));
+}
+
+/// The page's server tells what the page needs, and ends with an interrupt.
+#[test]
+fn the_demo_serves_its_page_and_its_state() {
+    let home = tempfile::tempdir().unwrap();
+    let mut demo = Program::start(home.path(), "demo --json --ladder 200k --port 0");
+    let about = demo.first_line();
+    let url = about["url"].as_str().unwrap();
+    let port = url.trim_end_matches('/').rsplit(':').next().unwrap();
+    let status = Command::new(env!("CARGO_BIN_EXE_namecast"))
+        .args(["status", "--json", "--port", port])
+        .output()
+        .unwrap();
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!(
+        status["node"]["routes"][0]["prefix"].is_string(),
+        true,
+        "{status}"
+    );
+    assert!(status["publisher"]["frames_published"].is_u64());
+    assert_eq!(about["key_digest"].as_str().unwrap().len(), 64);
+    demo.interrupt();
+}
+
+#[test]
+fn what_goes_wrong_is_explained() {
+    let home = tempfile::tempdir().unwrap();
+    let explain = |arguments: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_namecast"))
+            .args(arguments.split_whitespace())
+            .env("XDG_DATA_HOME", home.path())
+            .output()
+            .unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(explain("publish /x --input missing.mp4").contains("--input test"));
+    assert!(explain("publish /x --input /dev/video99").contains("plug one in"));
+    assert!(explain("watch /x --key 12").contains("64 hexadecimal digits"));
+    assert!(explain("watch /x --controller best").contains("unlimited"));
+    assert!(explain("status --port 1").contains("namecast forwarder"));
+    assert!(explain("demo --stats /nowhere/x").contains("--stats"));
+}

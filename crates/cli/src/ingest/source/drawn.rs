@@ -11,6 +11,8 @@ use super::super::{AudioConfig, IngestError, tone};
 use super::Source;
 
 const MICROS: u64 = 1_000_000;
+/// Frames are at least this part of a period apart.
+const LEAST_SPACING: u64 = 4;
 /// Sound packets that are made up for after a stall; a longer one leaves a gap.
 const MAX_CATCH_UP: u64 = 10;
 
@@ -39,7 +41,8 @@ pub struct DrawnVideo {
     picture: TestPicture,
     rate: u64,
     number: u64,
-    last_tick: u64,
+    /// When the last frame was drawn, in microseconds.
+    last_at: u64,
 }
 
 impl DrawnVideo {
@@ -49,26 +52,23 @@ impl DrawnVideo {
             picture: TestPicture::new(size),
             rate: u64::from(rate),
             number: 0,
-            last_tick: 0,
+            last_at: 0,
         }
     }
 }
 
 impl Source for DrawnVideo {
     fn next(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Timestamp>, IngestError> {
-        let now = Clock::new().wall().as_micros();
-        let mut tick = now * self.rate / MICROS + 1;
-        // A sleep that ended a little early must not draw the same tick twice.
-        if tick == self.last_tick {
+        // Where we were held up for longer than a period, the ticks in between are gone: live is live. A frame that was
+        // drawn late pushes the next one on too, as two in one moment would be one too many.
+        let from = Clock::new().wall().as_micros();
+        let spacing = MICROS / self.rate / LEAST_SPACING;
+        let mut tick = from * self.rate / MICROS + 1;
+        if tick_time(tick, self.rate).saturating_sub(self.last_at) < spacing {
             tick += 1;
         }
-        // Where the encoder held us up for longer than a period, the ticks in between are gone: live is live.
-        let overdue = self.last_tick + 1;
-        if overdue < tick && self.last_tick + 2 >= tick {
-            tick = overdue;
-        }
         let at = sleep_until(tick_time(tick, self.rate));
-        self.last_tick = tick;
+        self.last_at = at.as_micros();
         self.picture.draw(buffer, at, self.number);
         self.number += 1;
         Ok(Some(at))

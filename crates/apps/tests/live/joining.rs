@@ -61,6 +61,32 @@ fn a_stream_that_starts_later_is_joined_when_it_does() {
     assert!(frames.len() >= 10, "{}", frames.len());
 }
 
+/// A catalogue of 15 packets does not travel in metadata. It costs two round trips, for the first packet and for the
+/// others, and one for metadata again: 250 ms in all.
+#[test]
+fn a_long_catalogue_is_fetched_in_segments() {
+    let mut world = World::new(Show {
+        spare_streams: 6,
+        ..Show::default()
+    });
+    world.run_until(at(2_510));
+    let peer = world.join(World::config());
+    world.run_until(at(4_000));
+    let frames = world.frames(peer, StreamKind::Video);
+    World::assert_decodable(&frames);
+    let join = world.peers[peer].watcher.stats(world.now).join_ms.unwrap();
+    assert!((250.0..=300.0).contains(&join), "{join} ms");
+    let live = frames.iter().filter(|(at, frame)| *at <= frame.render_at);
+    assert!(live.count() > 25);
+    assert_eq!(
+        world.peers[peer]
+            .watcher
+            .stats(world.now)
+            .verification_failures,
+        0
+    );
+}
+
 fn join_with(trust: Trust) -> World {
     let mut world = World::new(Show::default());
     let config = WatcherConfig {

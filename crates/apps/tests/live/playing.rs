@@ -238,7 +238,7 @@ fn tables_do_not_grow() {
         fps: 5,
         key_interval: 5,
         rungs: vec![("200k", 2_400, 780)],
-        audio: false,
+        ..Show::default()
     });
     let peer = world.join(World::config());
     world.loss = 0.02;

@@ -37,6 +37,7 @@ fn survive(seed: u64) {
         key_interval: 8,
         rungs: vec![("200k", 2_400, 780), ("400k", 4_800, 1_560)],
         audio: true,
+        ..Show::default()
     });
     world.join(WatcherConfig {
         seed,

@@ -36,6 +36,8 @@ pub(crate) struct Show {
     pub(crate) rungs: Vec<(&'static str, usize, usize)>,
     /// Whether there is audio: 50 packets of 160 octets a second.
     pub(crate) audio: bool,
+    /// Streams of 16 rungs in which nothing is published: they only make the catalogue long.
+    pub(crate) spare_streams: usize,
 }
 
 impl Default for Show {
@@ -46,6 +48,7 @@ impl Default for Show {
             key_interval: 30,
             rungs: vec![("1M", 12_000, 3_900)],
             audio: false,
+            spare_streams: 0,
         }
     }
 }
@@ -80,6 +83,11 @@ impl Show {
         if self.audio {
             let audio = vec![rung("64k", 160, 50, 1)];
             streams.push(stream("audio", StreamKind::Audio, audio));
+        }
+        for spare in 0..self.spare_streams {
+            let rungs = (0..16).map(|n| rung(&format!("{n:060}"), 10, 30, 30));
+            let name = format!("spare{spare}");
+            streams.push(stream(&name, StreamKind::Video, rungs.collect()));
         }
         streams
     }

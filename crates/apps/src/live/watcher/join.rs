@@ -11,14 +11,14 @@ use std::collections::VecDeque;
 
 use core::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use namecast_packet::{Component, Data, Interest, KeyLocator, Name, Nonce};
-use namecast_stream::catalogue::MAX_CATALOGUE_SIZE;
+use bytes::Bytes;
+use namecast_packet::{Data, Interest, KeyLocator, Name, Nonce};
 use namecast_stream::consumer::LineUp;
 use namecast_stream::{Catalogue, Metadata, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
 use super::Watcher;
+use super::fetch::{Fetch, Progress};
 use super::output::{Event, Output, RejoinReason, Verdict};
 use super::pull::{self, LinedUp, Pulled};
 use super::trust::{Judge, TrustedKey};
@@ -27,17 +27,15 @@ use super::trust::{Judge, TrustedKey};
 const MOST_PROBES: usize = 8;
 /// Lifetime of Interests for metadata, certificate and catalogue.
 const LIFETIME: Duration = Duration::from_secs(1);
-/// First wait for a certificate or catalogue segment; doubles.
+/// First wait for a certificate; doubles.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// Transmissions of one Interest for them, before the join begins anew.
-const MOST_ATTEMPTS: u32 = 5;
+/// Transmissions of its Interest, before the join begins anew.
+const MOST_ATTEMPTS: u32 = 4;
 
-/// An Interest for an object that is neither metadata nor sample.
+/// The Interest for a certificate.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub name: Name,
-    /// Whether longer names answer as well.
-    can_be_prefix: bool,
     /// Whether caches were no help.
     must_be_fresh: bool,
     attempts: u32,
@@ -50,15 +48,6 @@ pub(super) struct Held {
     data: Data,
 }
 
-/// A catalogue that does not travel in metadata.
-#[derive(Clone, Debug)]
-pub(super) struct Fetch {
-    catalogue_name: Name,
-    content: BytesMut,
-    next: u64,
-    pub request: Request,
-}
-
 /// Metadata probes that are out.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Probes {
@@ -69,10 +58,9 @@ pub(super) struct Probes {
 }
 
 impl Request {
-    fn new(now: Instant, name: Name, can_be_prefix: bool) -> Self {
+    const fn new(now: Instant, name: Name) -> Self {
         Self {
             name,
-            can_be_prefix,
             must_be_fresh: false,
             attempts: 0,
             retry_at: now,
@@ -93,7 +81,7 @@ impl Watcher {
             self.config.starved_probe_interval
         };
         self.probes.next_at = Some(now + interval.max(Duration::from_millis(1)));
-        let nonce = Nonce::from(self.random.next_u64() as u32);
+        let nonce = self.nonce();
         if self.probes.sent.len() == MOST_PROBES {
             self.probes.sent.pop_front();
             self.counters.timed_out += 1;
@@ -122,11 +110,28 @@ impl Watcher {
                 self.forget();
             }
         }
-        if let Some(mut fetch) = self.fetch.take_if(|fetch| fetch.request.retry_at <= now)
-            && self.send_request(now, &mut fetch.request)
+        if let Some(mut fetch) = self.fetch.take_if(|fetch| fetch.retry_at <= now)
+            && let Some((names, before)) = fetch.ask(now)
         {
             self.fetch = Some(fetch);
+            for name in names {
+                self.counters.retransmitted += u64::from(before > 0);
+                self.counters.timed_out += u64::from(before > 0);
+                let nonce = self.nonce();
+                // A cache that holds a bad segment must not answer twice.
+                let interest = Interest::builder(name).lifetime(LIFETIME);
+                let interest = if before > 0 {
+                    interest.must_be_fresh()
+                } else {
+                    interest
+                };
+                self.send(interest.build(nonce));
+            }
         }
+    }
+
+    fn nonce(&mut self) -> Nonce {
+        Nonce::from(self.random.next_u64() as u32)
     }
 
     fn send_request(&mut self, now: Instant, request: &mut Request) -> bool {
@@ -137,14 +142,15 @@ impl Watcher {
         self.counters.timed_out += u64::from(request.attempts > 0);
         request.retry_at = now + FIRST_WAIT * (1 << request.attempts);
         request.attempts += 1;
-        let interest = Interest::builder(request.name.clone()).lifetime(LIFETIME);
-        let interest = match (request.can_be_prefix, request.must_be_fresh) {
-            (true, true) => interest.can_be_prefix().must_be_fresh(),
-            (true, false) => interest.can_be_prefix(),
-            (false, true) => interest.must_be_fresh(),
-            (false, false) => interest,
+        let interest = Interest::builder(request.name.clone())
+            .can_be_prefix()
+            .lifetime(LIFETIME);
+        let interest = if request.must_be_fresh {
+            interest.must_be_fresh()
+        } else {
+            interest
         };
-        let nonce = Nonce::from(self.random.next_u64() as u32);
+        let nonce = self.nonce();
         self.send(interest.build(nonce));
         true
     }
@@ -159,7 +165,7 @@ impl Watcher {
             self.on_certificate(now, data);
             return true;
         }
-        let is_segment = |fetch: &Fetch| fetch.request.name == *data.name();
+        let is_segment = |fetch: &Fetch| fetch.wants(data.name());
         if self.fetch.as_ref().is_some_and(is_segment) {
             self.on_catalogue_segment(now, data);
             return true;
@@ -215,7 +221,7 @@ impl Watcher {
             }
         };
         self.event(Event::AskingForCertificate { name: name.clone() });
-        let mut request = Request::new(now, name, true);
+        let mut request = Request::new(now, name);
         // A certificate that was refused may be a cache's, not the publisher's.
         request.must_be_fresh = self
             .signer
@@ -338,53 +344,39 @@ impl Watcher {
             self.counters.malformed += 1;
             return;
         }
-        let request = Request::new(now, name.builder().segment(0).finish(), false);
-        self.fetch = Some(Fetch {
-            catalogue_name: name.detached(),
-            content: BytesMut::new(),
-            next: 0,
-            request,
-        });
+        self.fetch = Some(Fetch::new(now, name.detached()));
         self.send_requests(now);
     }
 
     fn on_catalogue_segment(&mut self, now: Instant, data: &Data) {
-        let verified = match &self.trusted {
-            Some(trusted) => data.verify(&*trusted.key).is_ok(),
-            // The key is on the way; the request's timer asks again once it is here.
-            None => return,
+        let Some(trusted) = &self.trusted else {
+            // The key is on the way; the fetch's timer asks again once it is here.
+            return;
         };
+        let verified = data.verify(&*trusted.key).is_ok();
         let Some(mut fetch) = self.fetch.take() else {
             return;
         };
-        if !verified {
+        let progress = if verified {
+            fetch.take(data)
+        } else {
             self.counters.verification_failures += 1;
-            fetch.request.must_be_fresh = true;
-            fetch.request.retry_at = now;
-            self.fetch = Some(fetch);
-            self.send_requests(now);
-            return;
+            Progress::Partial
+        };
+        match progress {
+            Progress::TooLarge => {
+                self.event(Event::BadCatalogue("too large".to_owned()));
+                return;
+            }
+            Progress::Whole(content) => {
+                self.install(now, fetch.catalogue_name, &content);
+                // Newest samples are known from metadata only: ask for them at once.
+                self.probe(now);
+                return;
+            }
+            Progress::Known => fetch.retry_at = now,
+            Progress::Partial => {}
         }
-        fetch
-            .content
-            .extend_from_slice(&data.content().unwrap_or_default());
-        let last = data
-            .final_block()
-            .and_then(|id| id.last()?.number_of(Component::SEGMENT));
-        if last.is_none_or(|last| fetch.next >= last) {
-            let content = fetch.content.freeze();
-            self.install(now, fetch.catalogue_name, &content);
-            // Newest samples are known from metadata only: ask for them at once.
-            self.probe(now);
-            return;
-        }
-        if fetch.content.len() > MAX_CATALOGUE_SIZE {
-            self.event(Event::BadCatalogue("too large".to_owned()));
-            return;
-        }
-        fetch.next += 1;
-        let name = fetch.catalogue_name.builder().segment(fetch.next).finish();
-        fetch.request = Request::new(now, name, false);
         self.fetch = Some(fetch);
         self.send_requests(now);
     }

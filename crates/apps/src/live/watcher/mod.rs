@@ -1,6 +1,7 @@
 //! Watches one published root: finds out what there is, who signs it, and pulls video and audio in step.
 
 mod config;
+mod fetch;
 mod figures;
 mod join;
 mod measure;
@@ -48,7 +49,7 @@ pub struct Watcher {
     /// Metadata that waits for its key, and the Interests for certificate and catalogue.
     held: Option<join::Held>,
     certificate: Option<join::Request>,
-    fetch: Option<join::Fetch>,
+    fetch: Option<fetch::Fetch>,
     trusted: Option<TrustedKey>,
     verifier: Option<SharedVerifier>,
     /// The signer judged last, trusted or not.
@@ -178,7 +179,7 @@ impl Watcher {
         let own = [
             self.probes.next_at.or(Some(Instant::ZERO)),
             self.certificate.as_ref().map(|request| request.retry_at),
-            self.fetch.as_ref().map(|fetch| fetch.request.retry_at),
+            self.fetch.as_ref().map(|fetch| fetch.retry_at),
             self.starves_at(),
         ];
         let streams = self.streams.iter().flat_map(Pulled::poll_timeouts);

@@ -175,6 +175,12 @@ impl Pulled {
     pub(super) fn restart(&mut self, now: Instant, latest: &[Latest]) -> Option<u64> {
         let own = Self::latest_of(&self.consumer, latest)?;
         self.past_published += self.consumer.published();
+        if let Some((_, upcoming)) = &mut self.upcoming
+            && let Some(latest) = Self::latest_of(upcoming, latest)
+        {
+            upcoming.start(now, latest, StartAt::NewestKey);
+        }
+        self.consumer.set_stop_before(None);
         self.consumer.start(now, own, StartAt::NewestKey)
     }
 

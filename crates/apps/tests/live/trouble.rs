@@ -1,12 +1,13 @@
 //! Forgery, damage, silence, and links that break.
 
 use bytes::Bytes;
-use namecast_apps::live::watcher::{Event, WatcherConfig};
-use namecast_packet::{Data, LpPacket, Packet, lp::NackReason};
-use namecast_stream::{Lead, StreamKind};
+use namecast_apps::live::watcher::{Event, Refusal, Verdict, WatcherConfig};
+use namecast_packet::signature::Ed25519Signer;
+use namecast_packet::{ContentType, Data, KeyLocator, LpPacket, Packet, lp::NackReason};
+use namecast_stream::{Catalogue, Lead, Metadata, StreamKind};
 use namecast_units::{Instant, Random};
 
-use crate::world::{Show, World, at, ms, signer};
+use crate::world::{Show, WALL, World, at, ms, signer};
 
 fn data_in(packet: &Bytes) -> Option<Data> {
     match Packet::decode(packet.clone()) {
@@ -85,6 +86,82 @@ fn forged_leads_never_come_out() {
         .stats(world.now)
         .verification_failures;
     assert!((15..=60).contains(&failures), "{failures}");
+}
+
+/// The first metadata is forged, in the name of the right key: nothing of it is believed once the key is here.
+#[test]
+fn forged_metadata_counts_for_nothing() {
+    let mut world = World::new(Show::default());
+    let mut is_first = true;
+    world.tamper = Some(Box::new(move |_, packet| {
+        let data = data_in(&packet).unwrap();
+        let metadata = data.content().and_then(|c| Metadata::decode(&c).ok());
+        let Some(metadata) = metadata.filter(|_| core::mem::take(&mut is_first)) else {
+            return Some(packet);
+        };
+        let catalogue = Catalogue::decode(&metadata.catalogue.clone().unwrap()).unwrap();
+        let lie = Catalogue {
+            version: 1,
+            ..catalogue
+        };
+        let lie = Metadata {
+            catalogue_name: "/demo/catalogue/v=1".parse().unwrap(),
+            catalogue: Some(lie.encode().unwrap().into()),
+            ..metadata
+        };
+        let key = KeyLocator::Name("/demo/KEY/k7".parse().unwrap());
+        let forged = Data::builder(data.name().clone())
+            .content(lie.encode())
+            .sign(&Ed25519Signer::from_seed([99; 32], key));
+        Some(forged.wire().clone())
+    }));
+    let peer = world.join(World::config());
+    world.run_until(at(2_000));
+    let told = |event: &Event| match event {
+        Event::Catalogue { version } => Some(*version),
+        _ => None,
+    };
+    let versions = world.peers[peer].events.iter().filter_map(|(_, e)| told(e));
+    assert_eq!(versions.collect::<Vec<_>>(), [WALL.as_micros()]);
+    let stats = world.peers[peer].watcher.stats(world.now);
+    assert!(stats.verification_failures >= 1);
+    assert!(world.peers[peer].frames.len() > 40);
+}
+
+/// The first certificate does not verify with its own key: it is refused, and asked for again past the caches.
+#[test]
+fn a_damaged_certificate_is_not_trusted() {
+    let mut world = World::new(Show::default());
+    let mut is_first = true;
+    world.tamper = Some(Box::new(move |_, packet| {
+        let is_certificate = data_in(&packet).is_some_and(|d| d.content_type() == ContentType::Key);
+        if is_certificate && core::mem::take(&mut is_first) {
+            let mut wire = packet.to_vec();
+            *wire.last_mut().unwrap() ^= 1;
+            return Some(wire.into());
+        }
+        Some(packet)
+    }));
+    let peer = world.join(World::config());
+    world.run_until(at(4_000));
+    let verdicts: Vec<_> = world.peers[peer]
+        .signers
+        .iter()
+        .map(|s| &s.verdict)
+        .collect();
+    let expected = [
+        &Verdict::Refused(Refusal::BadCertificate),
+        &Verdict::FirstUse,
+    ];
+    assert_eq!(verdicts, expected);
+    let certificates = world.peers[peer].fresh.iter();
+    assert!(
+        certificates
+            .filter(|name| name.to_string() == "/demo/KEY/k7")
+            .count()
+            == 1
+    );
+    assert!(world.peers[peer].frames.len() > 30);
 }
 
 /// With a forger who always wins, nothing is shown, nothing grows, and the network is not flooded.

@@ -263,6 +263,7 @@ impl Watcher {
         };
         self.trusted
             .get_or_insert_with(|| TrustedKey { key: key.clone() });
+        self.verifier = Some(key.clone());
         let Some(held) = self.held.take() else {
             return;
         };
@@ -272,7 +273,6 @@ impl Watcher {
             self.probe(now);
             return;
         }
-        self.verifier = Some(key.clone());
         self.announce();
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             consumer.set_verifier(now, key.clone());

@@ -138,6 +138,9 @@ pub struct Forwarder {
     /// Name that the page watches unless its address says otherwise.
     #[arg(long)]
     pub name: Option<Name>,
+    /// Memory for Data that others may ask for again, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    pub cache: u64,
     /// Connect to another forwarder and send it the Interests that nobody here can answer; may be repeated.
     #[arg(long, value_name = "FACE-URI")]
     pub upstream: Vec<FaceUri>,

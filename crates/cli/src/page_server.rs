@@ -112,6 +112,49 @@ impl PageService {
         })
     }
 
+    /// Starts to serve on `listener` over TLS, with a certificate made for the occasion. Pages from elsewhere than the
+    /// machine itself may use decoders and WebTransport only so.
+    ///
+    /// # Errors
+    /// If no certificate can be made or the socket has no address.
+    pub fn start_secure(
+        &self,
+        listener: TcpListener,
+        names: Vec<String>,
+    ) -> anyhow::Result<PageServer> {
+        let address = listener.local_addr()?;
+        let certified = rcgen::generate_simple_self_signed(names)?;
+        let key =
+            rustls::pki_types::PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(vec![certified.cert.der().clone()], key.into())?;
+        // WebSocket needs HTTP/1.1.
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let config = axum_server::tls_rustls::RustlsConfig::from_config(Arc::new(config));
+        let service = self
+            .router()
+            .into_make_service_with_connect_info::<SocketAddr>();
+        let server = axum_server::from_tcp_rustls(listener.into_std()?, config)?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        tokio::spawn(async move {
+            tokio::select! {
+                result = server.serve(service) => {
+                    if let Err(error) = result {
+                        tracing::error!("web server: {error}");
+                    }
+                }
+                _ = stopped => {}
+            }
+        });
+        Ok(PageServer {
+            address,
+            _stop: stop,
+        })
+    }
+
     /// All routes.
     pub fn router(&self) -> Router {
         Router::new()

@@ -1,5 +1,7 @@
 //! A neighbour that changes what it forwards: nothing of it reaches the output, all of it is counted and fetched again.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
 use std::collections::BTreeSet;
 
 use bytes::Bytes;

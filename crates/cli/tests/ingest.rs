@@ -1,5 +1,7 @@
 //! Ingest with the machine's ffmpeg. One test, as it looks for this process's children.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,7 @@
 //! The real command: forwarder, publisher and watcher as three processes.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;

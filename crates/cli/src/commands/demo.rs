@@ -2,15 +2,19 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use namecast_net::{DEFAULT_PORT, Node, NodeConfig};
+use namecast_net::{DEFAULT_PORT, Node};
+use namecast_units::ByteSize;
 use serde_json::json;
 
 use super::page::{Doors, Page};
 use super::publishing::{Happened, Publishing};
-use super::{FIGURES_INTERVAL, Stop};
+use super::{FIGURES_INTERVAL, Stop, node_config};
 use crate::arguments::Demo;
 use crate::page_server::PageConfig;
 use crate::report::{ProgressLine, StatsFile};
+
+/// What the node keeps: half a minute of the highest rung, as nobody on this machine asks for older Data.
+const CACHE: ByteSize = ByteSize::mebibytes(16);
 
 /// Runs until interrupted, or the input or the time is over.
 pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
@@ -25,7 +29,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     progress.say(&format!("Opening {} …", media.input));
-    let node = Node::start(NodeConfig::default());
+    let node = Node::start(node_config(CACHE));
     let mut publishing = Publishing::start(&node, &name, &media, &keys).await?;
     let mut doors = Doors::default();
     let interface: IpAddr = match page.listen {
@@ -119,6 +123,9 @@ fn introduce(progress: &mut ProgressLine, run: &crate::arguments::Run, about: &I
     progress.say(&format!("  Open        {}", page.url()));
     for url in page.other_urls() {
         progress.say(&format!("              {url}"));
+    }
+    if let Some(code) = page.qr_code() {
+        progress.say(&code);
     }
     progress.say("");
     progress.say("  Ctrl-C ends it.");

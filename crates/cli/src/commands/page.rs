@@ -9,35 +9,30 @@ use namecast_net::{Listener, Node};
 use crate::arguments::PagePort;
 use crate::page_server::{self, MoreStatus, PageConfig, PageServer, PageService};
 
+/// Distance from the port of the page to that of its encrypted form: 8080 and 8443.
+const SECURE_PORT_OFFSET: u16 = 363;
+
 /// A page that is being served.
 pub(super) struct Page {
     server: PageServer,
+    /// The page for other machines.
+    secure: Option<PageServer>,
     /// Remarks for people, such as a port that was taken.
     pub(super) remarks: Vec<String>,
-    listens: bool,
 }
 
 impl Page {
-    /// Serves the page, WebSocket and WebTransport of `node`.
+    /// Serves the page, WebSocket and WebTransport of `node`: to this machine, and if it is asked for, to others, where
+    /// browsers insist on encryption.
     pub(super) async fn start(
         node: &Node,
         port: &PagePort,
         config: PageConfig,
         more: Option<MoreStatus>,
     ) -> anyhow::Result<Self> {
-        let wanted = SocketAddr::new(interface(port.listen), port.port);
         let mut remarks = Vec::new();
-        let listener = page_server::bind(wanted).await.with_context(|| {
-            format!("cannot serve the page on {wanted}: choose a port with --port")
-        })?;
-        let address = listener.local_addr()?;
-        if address.port() != port.port && port.port != 0 {
-            remarks.push(format!(
-                "port {} is taken, the page is on {}",
-                port.port,
-                address.port()
-            ));
-        }
+        let listener = bind(Ipv4Addr::LOCALHOST, port.port, &mut remarks).await?;
+        let address = SocketAddr::new(interface(port.listen), listener.local_addr()?.port());
         let webtransport = match webtransport(node, address).await {
             Ok(listener) => Some(listener),
             Err(error) => {
@@ -45,11 +40,24 @@ impl Page {
                 None
             }
         };
-        let server = PageService::new(node.clone(), config, webtransport, more).start(listener)?;
+        let service = PageService::new(node.clone(), config, webtransport, more);
+        let secure = if port.listen {
+            let port = address.port().saturating_add(SECURE_PORT_OFFSET);
+            let listener = bind(Ipv4Addr::UNSPECIFIED, port, &mut remarks).await?;
+            let names = network_addresses().into_iter().map(|ip| ip.to_string());
+            let names = names.chain(["localhost".to_owned()]).collect();
+            remarks.push(
+                "browsers on other devices warn of the certificate, which is this node's own"
+                    .to_owned(),
+            );
+            Some(service.start_secure(listener, names)?)
+        } else {
+            None
+        };
         Ok(Self {
-            server,
+            server: service.start(listener)?,
+            secure,
             remarks,
-            listens: port.listen,
         })
     }
 
@@ -60,13 +68,36 @@ impl Page {
 
     /// Where to open it on other machines, if that was asked for.
     pub(super) fn other_urls(&self) -> Vec<String> {
-        if !self.listens {
+        let Some(secure) = &self.secure else {
             return Vec::new();
-        }
-        let port = self.server.address().port();
-        let url = |address: IpAddr| format!("http://{}/", SocketAddr::new(address, port));
+        };
+        let port = secure.address().port();
+        let url = |address: IpAddr| format!("https://{}/", SocketAddr::new(address, port));
         network_addresses().into_iter().map(url).collect()
     }
+
+    /// The first of these addresses for a telephone's camera.
+    pub(super) fn qr_code(&self) -> Option<String> {
+        let url = self.other_urls().into_iter().next()?;
+        let code = qrcode::QrCode::new(url).ok()?;
+        Some(code.render::<qrcode::render::unicode::Dense1x2>().build())
+    }
+}
+
+async fn bind(
+    interface: Ipv4Addr,
+    port: u16,
+    remarks: &mut Vec<String>,
+) -> anyhow::Result<tokio::net::TcpListener> {
+    let wanted = SocketAddr::new(interface.into(), port);
+    let listener = page_server::bind(wanted)
+        .await
+        .with_context(|| format!("cannot serve the page on {wanted}: choose a port with --port"))?;
+    let found = listener.local_addr()?.port();
+    if found != port && port != 0 {
+        remarks.push(format!("port {port} is taken, the page is on {found}"));
+    }
+    Ok(listener)
 }
 
 /// WebTransport on the page's own port number, which is free for UDP more often than not, or on any.

@@ -1,12 +1,16 @@
 //! `namecast publish`: an input under a name, through a forwarder.
 
-use namecast_net::{LinkState, Node, NodeConfig, RegistrationState};
+use namecast_net::{LinkState, Node, RegistrationState};
+use namecast_units::ByteSize;
 use serde_json::json;
 
 use super::publishing::{Happened, Publishing};
-use super::{FIGURES_INTERVAL, Stop};
+use super::{FIGURES_INTERVAL, Stop, node_config};
 use crate::arguments::Publish;
 use crate::report::{ProgressLine, StatsFile};
+
+/// What the node keeps: the publisher answers from a cache of its own.
+const CACHE: ByteSize = ByteSize::mebibytes(1);
 
 /// Runs until interrupted, or the input or the time is over.
 pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
@@ -21,7 +25,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     progress.say(&format!("Opening {} …", media.input));
-    let node = Node::start(NodeConfig::default());
+    let node = Node::start(node_config(CACHE));
     let mut publishing = Publishing::start(&node, &name, &media, &keys).await?;
     let face = node.connect(connect.connect.clone()).await?;
     let mut link = node.link_state(face).await?;

@@ -105,6 +105,34 @@ describe("Playout", () => {
     expect(playout.report().underruns).toBe(2);
   });
 
+  /** Each piece of sound comes when 5 ms of it should have been heard: chopped at first, whole after a step of delay. */
+  test("delays sound that comes too late, and takes that back when it comes in time", () => {
+    const playout = new Playout(RATE);
+    let pushed = 0;
+    const run = (from: number, until: number, comesLate: number): void => {
+      for (let heardAt = from; heardAt < until; heardAt += 5) {
+        for (; pushed <= heardAt - comesLate; pushed += 20) {
+          playout.push(...chunk(pushed));
+        }
+        playout.render(heardAt, [new Float32Array(5)]);
+      }
+    };
+    run(0, 2_000, 5);
+    const { underruns } = playout.report();
+    expect(underruns).toBeLessThanOrEqual(3);
+    run(2_000, 6_000, 5);
+    const late = playout.report();
+    expect(late.underruns).toBe(underruns);
+    expect(late.lateness).toBeGreaterThan(4);
+    expect(late.lateness).toBeLessThanOrEqual(30);
+    run(6_000, 60_000, -60);
+    playout.report();
+    run(60_000, 61_000, -60);
+    const calm = playout.report();
+    expect(Math.abs(calm.lateness ?? 99)).toBeLessThan(1);
+    expect(calm.underruns).toBe(underruns);
+  });
+
   test("holds a hole in the sound open, so that what follows stays in step", () => {
     const playout = new Playout(RATE);
     fill(playout, 0, 100);

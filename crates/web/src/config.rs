@@ -10,6 +10,10 @@ use serde::Deserialize;
 /// Playout targets that the page may choose: below, every hiccup is seen; above, it is no longer live.
 const TARGET_MS: core::ops::RangeInclusive<f64> = 0.0..=10_000.0;
 
+/// How long before its time a frame is given to the page. Decoders need little of it, but sound is rendered ahead by what
+/// the audio device buffers, which is rarely more than 50 ms; the page keeps what comes early, decoded, for so long.
+const DECODE_LEAD: Duration = Duration::from_millis(120);
+
 /// What the page says when it starts a tab, as JSON.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -80,6 +84,7 @@ impl TabConfig {
             audio: self.audio,
             rung: rung_choice(self.rung.as_deref()),
             target: parse_target(self.target_ms)?,
+            decode_lead: DECODE_LEAD,
             wall_at_zero: Timestamp::from_micros(self.wall_at_zero_us.max(0.0) as u64),
             trust,
             seed: u64::from(self.seed),

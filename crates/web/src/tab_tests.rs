@@ -171,7 +171,7 @@ impl World {
         let position = self.published;
         let frame = EncodedFrame {
             position,
-            key: position % KEY_INTERVAL == 0,
+            key: position.is_multiple_of(KEY_INTERVAL),
             captured_at: self.wall(),
             encoded_at: self.wall(),
             payload: payload(position).into(),
@@ -265,7 +265,7 @@ impl World {
                 "frame {}",
                 seen.position
             );
-            assert_eq!(seen.key, seen.position % KEY_INTERVAL == 0);
+            assert_eq!(seen.key, seen.position.is_multiple_of(KEY_INTERVAL));
         }
         assert!(self.frames.is_sorted_by(|a, b| a.position < b.position));
     }

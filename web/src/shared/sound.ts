@@ -28,4 +28,6 @@ export interface PlayerReport {
   jumps: number;
   /** Milliseconds of sound queued. */
   queued: number;
+  /** Least time by which sound came before it was needed, in milliseconds; null if none came. */
+  slack: number | null;
 }

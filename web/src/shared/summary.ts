@@ -107,6 +107,8 @@ export interface AudioCounts {
   /** By how much sound is heard after the picture that belongs to it (negative: before). */
   offset: number | null;
   underruns: number;
+  /** Least time by which sound came before the device wanted it, lately. */
+  slack: number | null;
   /** Jumps that brought sound back in step. */
   jumps: number;
 }

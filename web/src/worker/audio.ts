@@ -15,6 +15,8 @@ export interface AudioHost {
 
 /** Packets given to the decoder that have not come out: a second of them. */
 const MAX_DECODING = 50;
+/** A packet that does not come out for so long never will, in milliseconds. */
+const STUCK = 5_000;
 const DEFAULT_RATE = 48_000;
 
 interface Pending {
@@ -63,11 +65,15 @@ export class Audio {
     if (this.#port === undefined || this.#unsupported || !this.#configure(record.rung)) {
       return;
     }
+    const now = performance.now();
     if (this.#pending.length >= MAX_DECODING) {
-      this.#fail("the audio decoder gives nothing back");
+      // A busy machine catches up; a decoder that is stuck does not.
+      if (now - (this.#pending[0]?.fedAt ?? now) > STUCK) {
+        this.#fail("the audio decoder gives nothing back");
+      }
       return;
     }
-    this.#pending.push({ position: record.position, dueAt: record.dueAt, fedAt: performance.now() });
+    this.#pending.push({ position: record.position, dueAt: record.dueAt, fedAt: now });
     try {
       this.#decoder?.decode(new EncodedAudioChunk({ type: "key", timestamp: record.position, data: record.payload }));
     } catch (error) {
@@ -91,9 +97,9 @@ export class Audio {
 
   /** @param pictureLateness by how much the picture is shown after it is due, in milliseconds. */
   summary(pictureLateness: number | null): AudioCounts {
-    const { lateness = null, underruns = 0, jumps = 0 } = this.#heard ?? {};
+    const { lateness = null, underruns = 0, jumps = 0, slack = null } = this.#heard ?? {};
     const offset = lateness !== null && pictureLateness !== null ? lateness - pictureLateness : null;
-    return { state: this.#state(), received: this.#received, offset, underruns, jumps };
+    return { state: this.#state(), received: this.#received, offset, underruns, jumps, slack };
   }
 
   #state(): AudioCounts["state"] {

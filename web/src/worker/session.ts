@@ -5,6 +5,7 @@ import { Audio } from "./audio.ts";
 import { clockAhead, corrected, failuresOf, meanStages, rungsOf, sharesOf, signerOf, type CoreFigures } from "./figures.ts";
 import type { Link } from "./link.ts";
 import { Links } from "./links.ts";
+import { LipSync } from "./lip-sync.ts";
 import { readRecords, type Catalogue, type FrameRecord, type Rung, type Stream, type TabEvent, type TabRecord } from "./records.ts";
 import { STREAM_NUMBER, type Core, type TabConfig, type TabPort } from "./tab-port.ts";
 import { Video } from "./video.ts";
@@ -31,6 +32,7 @@ export class Session {
   readonly #links: Links;
   readonly #video: Video;
   readonly #audio: Audio;
+  readonly #lipSync = new LipSync();
   readonly #name: string;
   #face: number | undefined;
   #catalogue: Catalogue | undefined;
@@ -219,9 +221,10 @@ export class Session {
   #handleMedia(record: FrameRecord): void {
     if (record.stream === "video") {
       this.#lastFrameAt = performance.now();
+      this.#lipSync.handleVideo(record.capturedAt, record.dueAt);
       this.#video.handleFrame(record);
     } else {
-      this.#audio.handleFrame(record);
+      this.#audio.handleFrame({ ...record, dueAt: this.#lipSync.soundDueAt(record.capturedAt, record.dueAt) });
     }
   }
 
@@ -245,6 +248,7 @@ export class Session {
     this.#tab.setTarget(target, now);
     this.#video.shift(target - this.#target);
     this.#audio.shift(target - this.#target);
+    this.#lipSync.shift(target - this.#target);
     this.#target = target;
   }
 
@@ -308,7 +312,8 @@ export class Session {
       stages: meanStages(this.#video.stages),
       firstFrame: this.#firstFrame,
       join: figures.join_ms ?? null,
-      buffer: figures.video?.buffer_ms ?? null,
+      // What the core holds back comes after what it gave already.
+      buffer: figures.video ? Math.max(figures.video.buffer_ms ?? 0, this.#video.buffered) : null,
       target: this.#target,
       rtt: figures.rtt_ms ?? null,
       rttMin: figures.rtt_min_ms ?? null,

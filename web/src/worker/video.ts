@@ -35,12 +35,15 @@ const MAX_SHOWN = 600;
 interface Pending {
   record: FrameRecord;
   dueAt: number;
+  /** Its time was over before it was decoded, as when a stream is joined at its newest key frame. */
+  cameLate: boolean;
   fedAt: number;
 }
 
 interface DecodedFrame extends Timed {
   image: VideoFrame;
   record: FrameRecord;
+  cameLate: boolean;
   took: number;
   decodedAt: number;
 }
@@ -63,6 +66,8 @@ export class Video {
   #lastPosition = -1;
   #refused = new Set<string>();
   #shown: Shown[] = [];
+  /** When the newest frame here is due. */
+  #newestDueAt = -Infinity;
 
   readonly latency = new Meter(300);
   readonly lateness = new Meter(120);
@@ -91,6 +96,7 @@ export class Video {
   /** Takes an encoded frame. */
   handleFrame(record: FrameRecord): void {
     this.counts.received += 1;
+    this.#newestDueAt = record.dueAt;
     if (this.#visible) {
       this.#decode(record);
     } else {
@@ -124,6 +130,7 @@ export class Video {
   /** The playout target moved: what is decoded or being decoded moves with it. */
   shift(milliseconds: number): void {
     this.#queue.shift(milliseconds);
+    this.#newestDueAt += milliseconds;
     for (const pending of this.#pending.values()) {
       pending.dueAt += milliseconds;
     }
@@ -139,6 +146,11 @@ export class Video {
     } catch {
       // Then it is broken already.
     }
+  }
+
+  /** How long what is here would last, in milliseconds. */
+  get buffered(): number {
+    return Math.max(0, this.#newestDueAt - performance.now());
   }
 
   /** Frames shown since the last call. */
@@ -168,7 +180,8 @@ export class Video {
       return;
     }
     const timestamp = record.position;
-    this.#pending.set(timestamp, { record, dueAt: record.dueAt, fedAt: performance.now() });
+    const fedAt = performance.now();
+    this.#pending.set(timestamp, { record, dueAt: record.dueAt, cameLate: fedAt > record.dueAt, fedAt });
     try {
       this.#decoder.decode(
         new EncodedVideoChunk({ type: record.key ? "key" : "delta", timestamp, data: record.payload }),
@@ -251,9 +264,10 @@ export class Video {
       }
     }
     const now = performance.now();
-    const { record, dueAt, fedAt } = pending;
+    const { record, dueAt, cameLate, fedAt } = pending;
     this.#host.decoded(record.position, now - fedAt);
-    this.#queue.push({ image, record, dueAt, took: now - fedAt, decodedAt: now, close: () => image.close() });
+    const took = now - fedAt;
+    this.#queue.push({ image, record, dueAt, cameLate, took, decodedAt: now, close: () => image.close() });
     this.#show();
   }
 
@@ -265,7 +279,8 @@ export class Video {
       // Better an old picture than none, so the first is shown even if its time is over.
       const late = now - frame.dueAt > FREEZE && this.#lastShownAt !== undefined;
       if (late || frame.record.position <= this.#lastPosition) {
-        this.counts.late += 1;
+        // What was old already when it came was only needed to decode the next.
+        this.counts.late += frame.cameLate ? 0 : 1;
       } else {
         this.#draw(frame);
       }

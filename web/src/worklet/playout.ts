@@ -14,11 +14,25 @@ export interface PlayoutConfig {
   jumpAbove: number;
   /** Time in which sliding halves an error, roughly, in milliseconds. */
   slideOver: number;
+  /** By how much sound is delayed further each time that it came too late, in milliseconds. */
+  delayStep: number;
+  /** Most that it is delayed so, in milliseconds: 45 ms off the picture is seen, and gaps are the lesser evil. */
+  maxDelay: number;
+  /** Time after which a step of that delay is taken back if it was not needed, in milliseconds. */
+  calm: number;
   /** Largest change of speed while sliding: 0.01 is a sixth of a semitone, which nobody hears. */
   maxSlide: number;
 }
 
-export const PLAYOUT_DEFAULTS: PlayoutConfig = { maxQueued: 3_000, jumpAbove: 30, slideOver: 1_000, maxSlide: 0.01 };
+export const PLAYOUT_DEFAULTS: PlayoutConfig = {
+  maxQueued: 3_000,
+  jumpAbove: 30,
+  slideOver: 1_000,
+  delayStep: 10,
+  maxDelay: 30,
+  calm: 5_000,
+  maxSlide: 0.01,
+};
 
 /** What `Playout` measured since last asked. */
 export interface PlayoutReport {
@@ -26,6 +40,8 @@ export interface PlayoutReport {
   underruns: number;
   jumps: number;
   queued: number;
+  /** Least time by which sound came before it was needed, with that delay; negative: too late. Null if none came. */
+  slack: number | null;
 }
 
 /** Below this, sound is in step, in milliseconds: a third of a rendering quantum. */
@@ -37,7 +53,8 @@ const FADE = 128;
  * Plays sound at the time each piece of it is due, which the video's clock decides.
  *
  * The sound card's clock runs a little faster or slower than the publisher's. Small errors are worked off by playing a
- * little faster or slower; large ones, after a gap or when the playout target was moved, by a jump.
+ * little faster or slower; large ones, after a gap or when the playout target was moved, by a jump. Where sound comes too
+ * late for the device again and again, it is delayed by a little more: late sound is better than chopped sound.
  */
 export class Playout {
   readonly #config: PlayoutConfig;
@@ -46,11 +63,22 @@ export class Playout {
   /** Next sample of the first chunk to play, with a fraction. */
   #offset = 0;
   #silent = true;
+  /** What sound is heard later than it is due, since it comes too late otherwise. */
+  #delay = 0;
+  /** Since when it is watched whether the delay is needed. */
+  #calmSince = 0;
   #fade = 0;
   #underruns = 0;
   #jumps = 0;
   #lateness = 0;
   #measured = 0;
+  #slack = Infinity;
+  /** The least since `#calmSince`. */
+  #calmSlack = Infinity;
+  /** When the end of what is rendered is heard. */
+  #heardAt = -Infinity;
+  /** When the sound that was played last was due to end. */
+  #endedAt = -Infinity;
 
   /** @param rate samples per second of the output. */
   constructor(rate: number, config: PlayoutConfig = PLAYOUT_DEFAULTS) {
@@ -64,6 +92,14 @@ export class Playout {
     if (channels.length === 0 || !(rate > 0) || (last !== undefined && at < last.at)) {
       return;
     }
+    if (last === undefined && at - this.#endedAt < IN_STEP) {
+      this.#delayFurther(this.#heardAt - at - this.#delay);
+    }
+    if (this.#heardAt > -Infinity) {
+      const slack = at + this.#delay - this.#heardAt;
+      this.#slack = Math.min(this.#slack, slack);
+      this.#calmSlack = Math.min(this.#calmSlack, slack);
+    }
     this.#chunks.push({ at, rate, channels });
     while (this.#queued() > this.#config.maxQueued) {
       this.#dropFirst();
@@ -75,6 +111,7 @@ export class Playout {
     for (const chunk of this.#chunks) {
       chunk.at += milliseconds;
     }
+    this.#endedAt += milliseconds;
   }
 
   /** Throws away all that waits. */
@@ -82,12 +119,15 @@ export class Playout {
     this.#chunks = [];
     this.#offset = 0;
     this.#silent = true;
+    this.#endedAt = -Infinity;
   }
 
   /** Fills `outputs`, one array per channel, whose first sample is heard at `heardAt` (milliseconds). */
   render(heardAt: number, outputs: Float32Array[]): void {
     const length = outputs[0]?.length ?? 0;
     const quantum = (length / this.#rate) * 1_000;
+    this.#heardAt = heardAt + quantum;
+    this.#relax();
     let start = 0;
     let error = this.#error(heardAt);
     if (error !== undefined && error < -this.#config.jumpAbove) {
@@ -109,7 +149,7 @@ export class Playout {
     }
     this.#fill(outputs, start, this.#speed(error ?? 0));
     if (start < length && error !== undefined) {
-      this.#lateness -= error;
+      this.#lateness += this.#delay - error;
       this.#measured += 1;
     }
   }
@@ -119,13 +159,15 @@ export class Playout {
     const lateness = this.#measured > 0 ? this.#lateness / this.#measured : null;
     this.#lateness = 0;
     this.#measured = 0;
-    return { lateness, underruns: this.#underruns, jumps: this.#jumps, queued: this.#queued() };
+    const slack = Number.isFinite(this.#slack) ? this.#slack : null;
+    this.#slack = Infinity;
+    return { lateness, underruns: this.#underruns, jumps: this.#jumps, queued: this.#queued(), slack };
   }
 
   /** By how much the next sample is due after `heardAt`. */
   #error(heardAt: number): number | undefined {
     const first = this.#chunks[0];
-    return first && first.at + (this.#offset / first.rate) * 1_000 - heardAt;
+    return first && first.at + this.#delay + (this.#offset / first.rate) * 1_000 - heardAt;
   }
 
   /** Output samples' worth of input per output sample. */
@@ -174,6 +216,7 @@ export class Playout {
   #nextChunk(played: Chunk): void {
     const samples = played.channels[0]?.length ?? 0;
     const endsAt = played.at + (samples / played.rate) * 1_000;
+    this.#endedAt = endsAt;
     this.#chunks.shift();
     this.#offset -= samples;
     const next = this.#chunks[0];
@@ -190,6 +233,28 @@ export class Playout {
     }
   }
 
+  /** Sound that follows what was played comes `late`, after it should have been heard. */
+  #delayFurther(late: number): void {
+    if (late > 0) {
+      this.#delay = Math.min(this.#config.maxDelay, this.#delay + Math.min(this.#config.delayStep, late + IN_STEP));
+      this.#beginCalm();
+    }
+  }
+
+  /** Takes back a step of the delay if that was not needed for a while; sliding works it off. */
+  #relax(): void {
+    if (this.#delay > 0 && this.#heardAt - this.#calmSince > this.#config.calm) {
+      const needed = this.#calmSlack < 2 * this.#config.delayStep;
+      this.#delay = needed ? this.#delay : Math.max(0, this.#delay - this.#config.delayStep);
+      this.#beginCalm();
+    }
+  }
+
+  #beginCalm(): void {
+    this.#calmSince = this.#heardAt;
+    this.#calmSlack = Infinity;
+  }
+
   #startAgain(): void {
     this.#jumps += this.#silent ? 0 : 1;
     this.#silent = true;
@@ -199,7 +264,7 @@ export class Playout {
   #skipTo(heardAt: number): void {
     for (let first = this.#chunks[0]; first !== undefined; first = this.#chunks[0]) {
       const samples = first.channels[0]?.length ?? 0;
-      const offset = ((heardAt - first.at) / 1_000) * first.rate;
+      const offset = ((heardAt - first.at - this.#delay) / 1_000) * first.rate;
       if (offset < samples) {
         this.#offset = Math.max(0, offset);
         return;

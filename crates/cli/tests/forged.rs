@@ -5,12 +5,14 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use namecast_apps::live::watcher::Frame;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, Watcher, WatcherConfig};
 use namecast_cli::pump::{self, PublisherPump, Watched, WatcherPump};
-use namecast_net::{ApplicationFace, KeyStore, Node, NodeConfig};
+use namecast_net::{ApplicationFace, Identity, KeyStore, Node, NodeConfig};
 use namecast_packet::{Certificate, Data, LpPacket, Name, Packet};
 use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, Duration, Random};
+use tokio::sync::mpsc;
 
 /// No step takes this long, however loaded the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -40,8 +42,8 @@ fn stream() -> StreamInfo {
 }
 
 /// A bit of the Content flipped, or the whole packet made anew with a key of the forger's, in turn.
-fn forge(data: &Data, count: u64, key: &namecast_net::Identity) -> Bytes {
-    if count % 2 == 0 {
+fn forge(data: &Data, count: u64, key: &Identity) -> Bytes {
+    if count.is_multiple_of(2) {
         let content = data.content().unwrap_or_default();
         let forged = Data::builder(data.name().clone()).content(content);
         return forged.sign(&*key.signer).wire().clone();
@@ -55,11 +57,7 @@ fn forge(data: &Data, count: u64, key: &namecast_net::Identity) -> Bytes {
 
 /// Passes Interests one way and Data the other. Data that was asked for with MustBeFresh passes unchanged: that is how a
 /// consumer asks past a bad cache.
-async fn relay(
-    mut near: ApplicationFace,
-    mut far: ApplicationFace,
-    forger: namecast_net::Identity,
-) {
+async fn relay(mut near: ApplicationFace, mut far: ApplicationFace, forger: Identity) {
     let mut fresh = BTreeSet::new();
     let (mut seen, mut forged) = (0, 0);
     loop {
@@ -81,13 +79,62 @@ async fn relay(
                 let is_segment = data.name().to_string().contains("/video/1M/");
                 let may_forge = is_segment && !fresh.contains(&data.name().to_string());
                 seen += u64::from(may_forge);
-                if may_forge && seen % FORGE_EVERY == 0 {
+                if may_forge && seen.is_multiple_of(FORGE_EVERY) {
                     forged += 1;
                     near.send(forge(&data, forged, &forger)).await.unwrap();
                 } else {
                     near.send(data.wire().clone()).await.unwrap();
                 }
             }
+        }
+    }
+}
+
+/// The octets of each frame follow from its position, so that a changed one is recognised.
+fn payload(position: u64) -> Bytes {
+    let mut octets = vec![0; 4_000];
+    Random::from_seed(position).fill(&mut octets);
+    octets.into()
+}
+
+/// Publishes a frame at each thirtieth of a second.
+async fn publish(node: &Node, name: &Name, identity: Identity) {
+    let config = PublisherConfig {
+        root: name.clone(),
+        streams: vec![stream()],
+        producer: ProducerConfig::default(),
+    };
+    let certificate = Certificate::decode(identity.certificate.clone()).unwrap();
+    let clock = node.clock();
+    let publisher = Publisher::new(config, clock.wall(), identity.signer, &certificate).unwrap();
+    let rung = publisher.rung("video", "1M").unwrap();
+    let face = node.application_face().await.unwrap();
+    node.add_route(name.clone(), face.id(), 0).await.unwrap();
+    let publisher = PublisherPump::start(clock, face, publisher);
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(Duration::from_secs(1) / 30);
+        for position in 0.. {
+            ticks.tick().await;
+            let wall = clock.wall();
+            let frame = EncodedFrame {
+                position,
+                key: position.is_multiple_of(30),
+                captured_at: wall,
+                encoded_at: wall,
+                payload: payload(position),
+            };
+            publisher.publish(rung, frame);
+        }
+    });
+}
+
+/// The next frame that a watcher hands out.
+async fn next_frame(heard: &mut mpsc::Receiver<Watched>) -> Frame {
+    loop {
+        let watched = tokio::time::timeout(PATIENCE, heard.recv()).await;
+        let watched = watched.expect("frames go on coming");
+        if let Watched::Frame(frame) = watched.expect("the watcher lives") {
+            return frame;
         }
     }
 }
@@ -99,52 +146,13 @@ async fn forged_data_never_comes_out_and_is_counted() {
     let name: Name = "/test".parse().unwrap();
     let identity = store.identity(&name).unwrap();
     let forger = store.identity(&"/forger".parse().unwrap()).unwrap();
-    let (here, there) = (
-        Node::start(NodeConfig::default()),
-        Node::start(NodeConfig::default()),
-    );
-
-    let config = PublisherConfig {
-        root: name.clone(),
-        streams: vec![stream()],
-        producer: ProducerConfig::default(),
-    };
-    let certificate = Certificate::decode(identity.certificate.clone()).unwrap();
-    let clock = there.clock();
-    let publisher = Publisher::new(config, clock.wall(), identity.signer, &certificate).unwrap();
-    let rung = publisher.rung("video", "1M").unwrap();
-    let face = there.application_face().await.unwrap();
-    there.add_route(name.clone(), face.id(), 0).await.unwrap();
-    let publisher = PublisherPump::start(clock, face, publisher);
-
+    let here = Node::start(NodeConfig::default());
+    let there = Node::start(NodeConfig::default());
+    publish(&there, &name, identity).await;
     let near = here.application_face().await.unwrap();
     here.add_route(name.clone(), near.id(), 0).await.unwrap();
     let far = there.application_face().await.unwrap();
     tokio::spawn(relay(near, far, forger));
-
-    // Each frame's octets follow from its position, so that a changed one is recognised.
-    let payload = |position: u64| {
-        let mut octets = vec![0; 4_000];
-        Random::from_seed(position).fill(&mut octets);
-        Bytes::from(octets)
-    };
-    tokio::spawn(async move {
-        let mut ticks = tokio::time::interval(Duration::from_secs(1) / 30);
-        for position in 0.. {
-            ticks.tick().await;
-            let wall = clock.wall();
-            publisher.publish(
-                rung,
-                EncodedFrame {
-                    position,
-                    key: position % 30 == 0,
-                    captured_at: wall,
-                    encoded_at: wall,
-                    payload: payload(position),
-                },
-            );
-        }
-    });
 
     let mut config = WatcherConfig::new(name);
     config.wall_at_zero = pump::wall_at_zero(here.clock());
@@ -153,24 +161,14 @@ async fn forged_data_never_comes_out_and_is_counted() {
     let (watcher, mut heard) = WatcherPump::start(here.clock(), face, Watcher::new(config));
     let mut last = None;
     for _ in 0..FRAMES {
-        let frame = loop {
-            let watched = tokio::time::timeout(PATIENCE, heard.recv()).await;
-            match watched
-                .expect("frames go on coming")
-                .expect("the watcher lives")
-            {
-                Watched::Frame(frame) => break frame,
-                _ => {}
-            }
-        };
-        assert_eq!(
-            frame.payload,
-            payload(frame.position),
-            "frame {}",
-            frame.position
-        );
-        assert!(last.is_none_or(|last| frame.position > last), "in order");
-        last = Some(frame.position);
+        let Frame {
+            position,
+            payload: received,
+            ..
+        } = next_frame(&mut heard).await;
+        assert_eq!(received, payload(position), "frame {position}");
+        assert!(last.is_none_or(|last| position > last), "in order");
+        last = Some(position);
     }
     let stats = watcher.stats().await.unwrap();
     // Five segments a frame: of 90 frames' 450, every fifteenth was changed.

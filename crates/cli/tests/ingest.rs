@@ -85,7 +85,11 @@ async fn rungs_are_aligned() {
     for (rung, frames) in &frames {
         for (index, frame) in frames.iter().enumerate() {
             assert_eq!(frame.position, index as u64, "rung {rung}");
-            assert_eq!(frame.key, index % 30 == 0, "rung {rung}, frame {index}");
+            assert_eq!(
+                frame.key,
+                index.is_multiple_of(30),
+                "rung {rung}, frame {index}"
+            );
             assert!(frame.encoded_at >= frame.captured_at);
             if frame.key {
                 // A start code, then a sequence parameter set: type 7, profile, constraints, level.

@@ -242,11 +242,8 @@ fn the_demo_serves_its_page_and_its_state() {
         .output()
         .unwrap();
     let status: Value = serde_json::from_slice(&status.stdout).unwrap();
-    assert_eq!(
-        status["node"]["routes"][0]["prefix"].is_string(),
-        true,
-        "{status}"
-    );
+    let prefix = &status["node"]["routes"][0]["prefix"];
+    assert!(prefix.is_string(), "{status}");
     assert!(status["publisher"]["frames_published"].is_u64());
     assert_eq!(about["key_digest"].as_str().unwrap().len(), 64);
     demo.interrupt();

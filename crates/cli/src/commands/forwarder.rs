@@ -67,6 +67,21 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
     for url in core::iter::once(page.url()).chain(page.other_urls()) {
         progress.say(&format!("Page: {url}"));
     }
+    watch(&node, &mut stop, &mut stats, &mut progress).await?;
+    progress.say("Stopping.");
+    stats.write(&node.status().await?, true)?;
+    drop((page, sockets, unix));
+    node.shutdown().await;
+    Ok(())
+}
+
+/// Writes and shows figures until it is time to stop.
+async fn watch(
+    node: &Node,
+    stop: &mut Stop,
+    stats: &mut StatsFile,
+    progress: &mut ProgressLine,
+) -> anyhow::Result<()> {
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     loop {
         tokio::select! {
@@ -78,12 +93,7 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
                     status.faces.len(), status.incoming.interests, status.incoming.data, status.content_store_hits
                 ));
             }
-            () = stop.wait() => break,
+            () = stop.wait() => return Ok(()),
         }
     }
-    progress.say("Stopping.");
-    stats.write(&node.status().await?, true)?;
-    drop((page, sockets, unix));
-    node.shutdown().await;
-    Ok(())
 }

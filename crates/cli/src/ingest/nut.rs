@@ -4,7 +4,11 @@
 //! Only what ffmpeg writes for one stream per file is understood; anything else is an error that names what. From the
 //! NUT Open Container Format 20130327 (version 3).
 
+mod cursor;
+
 use bytes::{Buf, Bytes, BytesMut};
+
+use cursor::Cursor;
 
 const FILE_ID: &[u8] = b"nut/multimedia container\0";
 const MAIN_START: u64 = 0x4E4D_7A56_1F5F_04AD;
@@ -12,15 +16,11 @@ const STREAM_START: u64 = 0x4E53_1140_5BF2_F9DB;
 const SYNC_START: u64 = 0x4E4B_E4AD_EECA_4569;
 const INFO_START: u64 = 0x4E49_AB68_B596_BA78;
 const INDEX_START: u64 = 0x4E58_DD67_2F23_E64E;
-/// Packets longer than this carry a checksum behind their length.
-const CHECKED_ABOVE: u64 = 4_096;
 /// Frames longer than this share no header with others.
 const ELISION_MAX: usize = 4_096;
 /// Largest header packet and largest frame that are accepted.
 const MAX_HEADER: usize = 1 << 16;
 const MAX_FRAME: usize = 8 << 20;
-/// Number that 64 bits hold takes at most ten octets of seven bits.
-const MAX_VARLEN: usize = 10;
 
 const FLAG_KEY: u64 = 1;
 const FLAG_CODED_PTS: u64 = 8;
@@ -420,92 +420,6 @@ fn decode_stream_header(fields: &mut Cursor<'_>) -> Result<u32, NutError> {
         .ok()
         .filter(|shift| (1..=16).contains(shift))
         .ok_or(NutError::OutOfRange("pts bits"))
-}
-
-/// Reads NUT's numbers from octets that may end early.
-struct Cursor<'a> {
-    octets: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Cursor<'a> {
-    const fn new(octets: &'a [u8]) -> Self {
-        Self { octets, at: 0 }
-    }
-
-    fn left(&self) -> usize {
-        self.octets.len().saturating_sub(self.at)
-    }
-
-    fn octet(&mut self) -> Option<u8> {
-        let octet = *self.octets.get(self.at)?;
-        self.at += 1;
-        Some(octet)
-    }
-
-    fn skip(&mut self, count: usize) -> bool {
-        let there = self.left() >= count;
-        self.at += count;
-        there
-    }
-
-    /// A number in groups of seven bits, `None` if it is not whole.
-    fn number(&mut self) -> Result<Option<u64>, NutError> {
-        let mut number = 0_u64;
-        for _ in 0..MAX_VARLEN {
-            let Some(octet) = self.octet() else {
-                return Ok(None);
-            };
-            if number >> 57 != 0 {
-                return Err(NutError::OutOfRange("number"));
-            }
-            number = number << 7 | u64::from(octet & 0x7f);
-            if octet & 0x80 == 0 {
-                return Ok(Some(number));
-            }
-        }
-        Err(NutError::OutOfRange("number"))
-    }
-
-    fn required(&mut self, field: &'static str) -> Result<u64, NutError> {
-        self.number()?.ok_or(NutError::OutOfRange(field))
-    }
-
-    fn signed(&mut self, field: &'static str) -> Result<i64, NutError> {
-        let number = self.required(field)?.saturating_add(1);
-        let half = i64::try_from(number >> 1).map_err(|_| NutError::OutOfRange(field))?;
-        Ok(if number & 1 == 1 { -half } else { half })
-    }
-
-    /// Octets that their count precedes.
-    fn octets(&mut self, field: &'static str) -> Result<&'a [u8], NutError> {
-        let length = usize::try_from(self.required(field)?);
-        let length = length.map_err(|_| NutError::OutOfRange(field))?;
-        let from = self.at;
-        if !(length <= MAX_HEADER && self.skip(length)) {
-            return Err(NutError::OutOfRange(field));
-        }
-        Ok(&self.octets[from..from + length])
-    }
-
-    /// Start code and length of a header packet, `None` if they are not whole.
-    fn packet_start(&mut self) -> Result<Option<(u64, usize)>, NutError> {
-        let Some(start) = self.octets.first_chunk() else {
-            return Ok(None);
-        };
-        let start = u64::from_be_bytes(*start);
-        self.at = 8;
-        let Some(length) = self.number()? else {
-            return Ok(None);
-        };
-        if length > CHECKED_ABOVE && !self.skip(4) {
-            return Ok(None);
-        }
-        match usize::try_from(length) {
-            Ok(length) if length <= MAX_HEADER => Ok(Some((start, length))),
-            _ => Err(NutError::OutOfRange("packet length")),
-        }
-    }
 }
 
 #[cfg(test)]

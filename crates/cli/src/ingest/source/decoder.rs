@@ -92,6 +92,58 @@ fn probe(input: OsString, start: &[u8]) -> Result<Probe, IngestError> {
     })
 }
 
+/// What is known of an input before it is decoded.
+struct Look {
+    found: Probe,
+    /// What was read of standard input.
+    peeked: Vec<u8>,
+    /// Whether it is played by our clock; a live input has its own.
+    paced: bool,
+}
+
+impl Look {
+    fn at(input: &Input) -> Result<Self, IngestError> {
+        let (mut peeked, mut paced) = (Vec::new(), true);
+        let found = match input {
+            Input::File(path) if !path.exists() => {
+                return Err(IngestError::NoFile(path.clone()));
+            }
+            Input::Camera(path) if !path.exists() => {
+                return Err(IngestError::NoCamera(path.clone()));
+            }
+            Input::Camera(_) => {
+                paced = false;
+                Probe {
+                    video: true,
+                    audio: false,
+                }
+            }
+            Input::StandardInput => {
+                // A source that ends sooner is short, not broken.
+                let _ = io::stdin()
+                    .lock()
+                    .take(PEEK as u64)
+                    .read_to_end(&mut peeked);
+                probe("pipe:0".into(), &peeked)?
+            }
+            Input::File(path) => probe_file(path)?,
+            Input::Address(address) => {
+                paced = false;
+                probe(address.into(), &[])?
+            }
+            Input::Test => Probe {
+                video: true,
+                audio: true,
+            },
+        };
+        Ok(Self {
+            found,
+            peeked,
+            paced,
+        })
+    }
+}
+
 /// Makes the two tracks of a file play on one clock.
 #[derive(Debug, Default)]
 struct Playback {
@@ -158,39 +210,11 @@ impl Decoder {
         video: &VideoConfig,
         audio: Option<&AudioConfig>,
     ) -> Result<(Self, Option<Self>), IngestError> {
-        let (mut peeked, mut paced) = (Vec::new(), true);
-        let found = match input {
-            Input::File(path) if !path.exists() => {
-                return Err(IngestError::NoFile(path.clone()));
-            }
-            Input::Camera(path) if !path.exists() => {
-                return Err(IngestError::NoCamera(path.clone()));
-            }
-            Input::Camera(_) => {
-                paced = false;
-                Probe {
-                    video: true,
-                    audio: false,
-                }
-            }
-            Input::StandardInput => {
-                // A source that ends sooner is short, not broken.
-                let _ = io::stdin()
-                    .lock()
-                    .take(PEEK as u64)
-                    .read_to_end(&mut peeked);
-                probe("pipe:0".into(), &peeked)?
-            }
-            Input::File(path) => probe_file(path)?,
-            Input::Address(address) => {
-                paced = false;
-                probe(address.into(), &[])?
-            }
-            Input::Test => Probe {
-                video: true,
-                audio: true,
-            },
-        };
+        let Look {
+            found,
+            peeked,
+            paced,
+        } = Look::at(input)?;
         if !found.video {
             return Err(IngestError::NoPictures(input.to_string()));
         }

@@ -10,9 +10,9 @@ use serde::Deserialize;
 /// Playout targets that the page may choose: below, every hiccup is seen; above, it is no longer live.
 const TARGET_MS: core::ops::RangeInclusive<f64> = 0.0..=10_000.0;
 
-/// How long before its time a frame is given to the page. Decoders need little of it, but sound is rendered ahead by what
-/// the audio device buffers, which is rarely more than 50 ms; the page keeps what comes early, decoded, for so long.
-const DECODE_LEAD: Duration = Duration::from_millis(120);
+/// How long before its time a piece of sound is given to the page: the audio device takes it ahead by what it buffers,
+/// which is rarely more than 50 ms, and decoding takes its time.
+const AUDIO_LEAD: Duration = Duration::from_millis(120);
 
 /// What the page says when it starts a tab, as JSON.
 #[derive(Clone, Debug, Deserialize)]
@@ -84,7 +84,7 @@ impl TabConfig {
             audio: self.audio,
             rung: rung_choice(self.rung.as_deref()),
             target: parse_target(self.target_ms)?,
-            decode_lead: DECODE_LEAD,
+            audio_lead: AUDIO_LEAD,
             wall_at_zero: Timestamp::from_micros(self.wall_at_zero_us.max(0.0) as u64),
             trust,
             seed: u64::from(self.seed),

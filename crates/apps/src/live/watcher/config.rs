@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use namecast_packet::Name;
-use namecast_stream::consumer;
 use namecast_stream::rate::RateControl;
+use namecast_stream::{StreamKind, consumer};
 use namecast_units::Timestamp;
 
 /// How to watch one root. [`WatcherConfig::new`] gives the defaults.
@@ -22,6 +22,8 @@ pub struct WatcherConfig {
     pub target: Duration,
     /// Frames are handed out this long before they are shown, so that a decoder has time.
     pub decode_lead: Duration,
+    /// The same for audio: its device takes sound ahead of the time at which it is heard.
+    pub audio_lead: Duration,
     /// Wall clock at [`Instant::ZERO`](namecast_units::Instant::ZERO).
     pub wall_at_zero: Timestamp,
     /// Whose signature counts.
@@ -55,6 +57,7 @@ impl WatcherConfig {
             rung: RungChoice::Highest,
             target: Duration::from_millis(100),
             decode_lead: Duration::from_millis(40),
+            audio_lead: Duration::from_millis(40),
             wall_at_zero: Timestamp::default(),
             trust: Trust::FirstUse,
             seed: 0,
@@ -65,6 +68,16 @@ impl WatcherConfig {
             most_behind: Duration::from_secs(1),
             most_outputs: 4_096,
             consumer: consumer::Config::default(),
+        }
+    }
+}
+
+impl WatcherConfig {
+    /// How long before it is shown a sample of a stream of this kind is handed out.
+    pub(super) const fn lead(&self, kind: StreamKind) -> Duration {
+        match kind {
+            StreamKind::Audio => self.audio_lead,
+            StreamKind::Video | StreamKind::Other => self.decode_lead,
         }
     }
 }

@@ -308,9 +308,12 @@ impl Watcher {
 
     /// Gives all streams the same clock.
     fn share_playout(&mut self, now: Instant) {
-        let (playout, lead) = (self.playout(now), self.config.decode_lead);
-        for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
-            consumer.set_playout(now, playout, lead);
+        let playout = self.playout(now);
+        for pulled in &mut self.streams {
+            let lead = self.config.lead(pulled.kind);
+            for consumer in pulled.consumers() {
+                consumer.set_playout(now, playout, lead);
+            }
         }
     }
 

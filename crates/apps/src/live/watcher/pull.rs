@@ -55,7 +55,7 @@ impl Workshop<'_> {
         let source = Source::new(self.names, info, rung);
         let config = self.config.consumer.clone();
         let mut consumer = Consumer::new(config, source, self.config.rate, seed);
-        consumer.set_playout(now, self.playout, self.config.decode_lead);
+        consumer.set_playout(now, self.playout, self.config.lead(info.kind));
         if let Some(verifier) = self.verifier {
             consumer.set_verifier(now, verifier.clone());
         }

@@ -259,3 +259,62 @@ impl StampMatcher {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::nut::MediaTime;
+    use super::*;
+    use bytes::Bytes;
+
+    fn frame(count: u64) -> NutFrame {
+        NutFrame {
+            time: MediaTime {
+                count,
+                unit_num: 1,
+                unit_den: 61_440,
+            },
+            key: false,
+            payload: Bytes::new(),
+        }
+    }
+
+    /// At 30 frames a second a frame lasts 2048 units of 1/61440 s. The encoder drops frame 1, and makes up one after 3.
+    #[test]
+    fn frames_get_their_own_stamps_though_the_encoder_drops_some() {
+        let (sender, stamps) = sync_channel(8);
+        for position in 10..14 {
+            let captured_at = Timestamp::from_micros(position);
+            let stamp = Stamp {
+                position,
+                captured_at,
+            };
+            sender.send(stamp).unwrap();
+        }
+        let mut matcher = StampMatcher { ticks: 30, next: 0 };
+        let mut position = |count| {
+            let stamp = matcher.stamp(&frame(count), &stamps);
+            stamp.map(|stamp| stamp.position)
+        };
+        assert_eq!([position(0), position(4_096)], [Some(10), Some(12)]);
+        assert_eq!([position(6_144), position(8_192)], [Some(13), None]);
+    }
+
+    /// Sound has no frame numbers that could be relied on: packets are counted.
+    #[test]
+    fn sound_packets_are_counted() {
+        let (sender, stamps) = sync_channel(8);
+        for position in 0..2 {
+            let captured_at = Timestamp::default();
+            let stamp = Stamp {
+                position,
+                captured_at,
+            };
+            sender.send(stamp).unwrap();
+        }
+        let mut matcher = StampMatcher { ticks: 0, next: 0 };
+        for expected in [Some(0), Some(1), None] {
+            let stamp = matcher.stamp(&frame(7), &stamps);
+            assert_eq!(stamp.map(|stamp| stamp.position), expected);
+        }
+    }
+}

@@ -179,8 +179,11 @@ fn bars(size: PictureSize) -> Vec<u8> {
     };
     let mut frame = plane(width, height, |bar| bar.0);
     let top = height / 2 * TEXTURE.start / TEXTURE.end;
+    // No colour behind the clock: its cells are to be as bright as their luma says.
+    let clock = (burned_clock::ROWS * width).div_ceil(2 * burned_clock::COLUMNS);
     for level in [|bar: (u8, u8, u8)| bar.1, |bar: (u8, u8, u8)| bar.2] {
-        frame.extend_from_slice(&plane(width / 2, top, level));
+        frame.resize(frame.len() + width / 2 * clock, 128);
+        frame.extend_from_slice(&plane(width / 2, top - clock, level));
         frame.resize(frame.len() + width / 2 * (height / 2 - top), 128);
     }
     frame

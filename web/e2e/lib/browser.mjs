@@ -20,7 +20,7 @@ const FLAGS = [
 ];
 
 /** How long the page may take for something on a loaded machine, in milliseconds. */
-export const PATIENCE = 60_000;
+export const PATIENCE = Number(process.env["E2E_PATIENCE"] ?? 60_000);
 
 /** What the page's console may say: missing icons and the like are no errors of ours, everything else is. */
 const HARMLESS = [/favicon/];

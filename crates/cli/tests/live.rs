@@ -159,7 +159,7 @@ fn what_is_watched_decodes_in_order_and_shows_its_clock() {
     let mut publisher = start_publisher(home, &face);
     let mut watcher = Program::start(
         home,
-        &format!("watch /test --quiet --output film.mkv --stats stats.json --connect {face}"),
+        &format!("watch /test --quiet --output film.mp4 --stats stats.json --connect {face}"),
     );
     let stats = home.join("stats.json");
     until_more(&stats, 70);
@@ -171,7 +171,7 @@ fn what_is_watched_decodes_in_order_and_shows_its_clock() {
     assert_eq!(stats["verification_failures"], 0);
     assert_eq!(stats["signer"]["trusted"], true);
     let video = &stats["video"];
-    let readings = clocks(&home.join("film.mkv"));
+    let readings = clocks(&home.join("film.mp4"));
     assert!(readings.len() >= 60, "{} frames", readings.len());
     assert!(readings.len() as u64 <= video["received"].as_u64().unwrap());
     let whole = video["lost"] == 0 && video["skips"] == 0;
@@ -189,7 +189,7 @@ fn what_is_watched_decodes_in_order_and_shows_its_clock() {
             "-of",
             "csv=p=0",
         ])
-        .arg(home.join("film.mkv"))
+        .arg(home.join("film.mp4"))
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&probed.stdout), "h264\nopus\n");

@@ -242,7 +242,7 @@ impl Writer {
             Some(began) => began,
             None => {
                 let at = frame.captured_at.as_micros().saturating_sub(HEAD_START);
-                octets = nut_writer::file_header(&self.rungs(&frame.rung));
+                octets = nut_writer::file_header(&self.rungs(&frame.rung), &frame.payload);
                 *self.began.insert(Timestamp::from_micros(at))
             }
         };

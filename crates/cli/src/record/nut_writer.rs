@@ -59,8 +59,8 @@ fn put_packet(octets: &mut Vec<u8>, start: u64, content: &[u8]) {
     octets.extend_from_slice(&crc32(content).to_be_bytes());
 }
 
-/// What starts a file with these streams, each at the rung given.
-pub(super) fn file_header(streams: &[(&StreamInfo, &Rung)]) -> Vec<u8> {
+/// What starts a file with these streams, each at the rung given. `first` is the first key frame of the pictures.
+pub(super) fn file_header(streams: &[(&StreamInfo, &Rung)], first: &[u8]) -> Vec<u8> {
     let mut octets = FILE_ID.to_vec();
     let mut main = Vec::new();
     let (num, den) = TIME_BASE;
@@ -79,13 +79,13 @@ pub(super) fn file_header(streams: &[(&StreamInfo, &Rung)]) -> Vec<u8> {
         put_packet(
             &mut octets,
             STREAM_START,
-            &stream_header(index, stream, rung),
+            &stream_header(index, (*stream, *rung), first),
         );
     }
     octets
 }
 
-fn stream_header(index: usize, stream: &StreamInfo, rung: &Rung) -> Vec<u8> {
+fn stream_header(index: usize, (stream, rung): (&StreamInfo, &Rung), first: &[u8]) -> Vec<u8> {
     let mut header = Vec::new();
     let is_audio = stream.kind == StreamKind::Audio;
     put_number(&mut header, index as u64);
@@ -111,13 +111,39 @@ fn stream_header(index: usize, stream: &StreamInfo, rung: &Rung) -> Vec<u8> {
             put_number(&mut header, number.into());
         }
     } else {
-        put_octets(&mut header, &[]);
+        let parameters = match stream.codec.as_str() {
+            "h264" => h264_parameters(first),
+            _ => &[],
+        };
+        put_octets(&mut header, parameters);
         let (width, height) = (rung.width.unwrap_or(0), rung.height.unwrap_or(0));
         for number in [width, height, 1, 1, 0] {
             put_number(&mut header, number.into());
         }
     }
     header
+}
+
+/// The sequence and picture parameter sets that a key frame in Annex B form starts with: some containers want them apart.
+fn h264_parameters(key_frame: &[u8]) -> &[u8] {
+    const START_CODE: [u8; 3] = [0, 0, 1];
+    let is_parameters = |octet: u8| matches!(octet & 0x1f, 7 | 8);
+    let units = key_frame
+        .windows(4)
+        .enumerate()
+        .filter(|(_, octets)| octets.starts_with(&START_CODE));
+    let mut units = units.map(|(at, octets)| (at, octets[3]));
+    // An access unit delimiter may come first.
+    let Some((start, _)) = units.find(|&(_, kind)| is_parameters(kind)) else {
+        return &[];
+    };
+    let end = units.find(|&(_, kind)| !is_parameters(kind));
+    let end = end.map_or(key_frame.len(), |(at, _)| at);
+    // Start codes may have a fourth octet, which belongs to what follows.
+    match &key_frame[start..end] {
+        [parameters @ .., 0] => parameters,
+        parameters => parameters,
+    }
 }
 
 /// The identification header of RFC 7845, section 5.1.
@@ -188,6 +214,19 @@ mod tests {
         assert_eq!(crc32(b"123456789"), 0x89a1_897f);
     }
 
+    /// Delimiter, sequence parameters, picture parameters, picture.
+    #[test]
+    fn parameters_are_taken_from_the_start_of_a_key_frame() {
+        let frame =
+            b"\0\0\0\x01\x09\x10\0\0\0\x01\x67\x42\xc0\0\0\0\x01\x68\xce\0\0\0\x01\x65\x88\x84";
+        assert_eq!(
+            h264_parameters(frame),
+            b"\0\0\x01\x67\x42\xc0\0\0\0\x01\x68\xce"
+        );
+        assert_eq!(h264_parameters(b"\0\0\x01\x65\x88"), b"");
+        assert_eq!(h264_parameters(b""), b"");
+    }
+
     #[test]
     fn numbers_take_as_few_octets_as_they_need() {
         let written = |number| {
@@ -204,7 +243,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let stream = video();
-        let mut file = file_header(&[(&stream, &stream.rungs[0])]);
+        let mut file = file_header(&[(&stream, &stream.rungs[0])], &[]);
         let frames = [
             (1_000_000, true, vec![7; 70_000]),
             (1_033_333, false, vec![9; 10]),

@@ -31,7 +31,8 @@ export async function findBinary() {
 /** A directory for keys and sockets, so that tests leave the user's alone. */
 export async function makeHome() {
   const directory = await mkdtemp(path.join(tmpdir(), "namecast-e2e-"));
-  return { directory, remove: () => rm(directory, { recursive: true, force: true }) };
+  // The browser's helpers write to their profile for a moment after the browser has ended.
+  return { directory, remove: () => rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 250 }) };
 }
 
 /** One running `namecast`, with what it printed. */

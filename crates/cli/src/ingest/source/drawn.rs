@@ -41,6 +41,7 @@ pub struct DrawnVideo {
     picture: TestPicture,
     rate: u64,
     number: u64,
+    last_tick: u64,
     /// When the last frame was drawn, in microseconds.
     last_at: u64,
 }
@@ -52,6 +53,7 @@ impl DrawnVideo {
             picture: TestPicture::new(size),
             rate: u64::from(rate),
             number: 0,
+            last_tick: 0,
             last_at: 0,
         }
     }
@@ -59,15 +61,17 @@ impl DrawnVideo {
 
 impl Source for DrawnVideo {
     fn next(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Timestamp>, IngestError> {
-        // Where we were held up for longer than a period, the ticks in between are gone: live is live. A frame that was
-        // drawn late pushes the next one on too, as two in one moment would be one too many.
-        let from = Clock::new().wall().as_micros();
+        // The tick that was due last. Where we missed just that one, it is drawn now; where more, they are gone: live is
+        // live.
+        let current = Clock::new().wall().as_micros() * self.rate / MICROS;
+        let tick = match self.last_tick + 1 {
+            next if next == current => next,
+            _ => current + 1,
+        };
+        // Frames that were drawn late push the next one on, as two in one moment would be one too many.
         let spacing = MICROS / self.rate / LEAST_SPACING;
-        let mut tick = from * self.rate / MICROS + 1;
-        if tick_time(tick, self.rate).saturating_sub(self.last_at) < spacing {
-            tick += 1;
-        }
-        let at = sleep_until(tick_time(tick, self.rate));
+        let at = sleep_until(tick_time(tick, self.rate).max(self.last_at + spacing));
+        self.last_tick = tick;
         self.last_at = at.as_micros();
         self.picture.draw(buffer, at, self.number);
         self.number += 1;

@@ -88,6 +88,16 @@ describe("the demo's page", () => {
     });
   });
 
+  test("plays sound at the lowest target too, and lets the picture wait for it", async () => {
+    await withPage("?target=20", async (player) => {
+      await player.untilCaptured(0);
+      await player.page.click("#sound");
+      await player.untilStats("sound", ({ audio }) => audio.state === "playing" && audio.delay > 0);
+      await player.page.click("#sound");
+      await player.untilStats("a picture that waits no longer", ({ audio }) => audio.state === "off" && audio.delay === 0);
+    });
+  });
+
   for (const [query, transport] of [["?transport=ws", "websocket"], ["?transport=wt", "webtransport"]]) {
     test(`plays by ${transport} if told so`, async () => {
       await withPage(query, async (player) => {

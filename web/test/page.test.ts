@@ -122,7 +122,7 @@ function stages(some: Partial<StageTimes>): StageTimes {
 
 describe("why", () => {
   const summary = (some: Partial<StageTimes>, rest: Partial<Summary> = {}): Summary =>
-    ({ phase: "playing", latency: { p50: 1, p95: 1, p99: 1 }, stages: stages(some), target: 100, rttMin: 1, lossShare: 0, ...rest }) as Summary;
+    ({ phase: "playing", latency: { p50: 1, p95: 1, p99: 1 }, stages: stages(some), target: 100, rttMin: 1, lossShare: 0, audio: { delay: 0 }, ...rest }) as Summary;
 
   test("names the main stage, and what to do about it", () => {
     expect(why(summary({ buffer: 300, network: 5 }, { target: 300 }))).toContain("turn the knob down");
@@ -135,6 +135,10 @@ describe("why", () => {
 
   test("loss comes before advice to turn down", () => {
     expect(why(summary({ buffer: 300 }, { target: 300, lossShare: 0.02 }))).toContain("Turn the knob up");
+  });
+
+  test("names sound if that holds the picture back", () => {
+    expect(why(summary({ buffer: 60 }, { target: 20, audio: { delay: 50 } as Summary["audio"] }))).toContain("Sound needs 50 ms more");
   });
 
   test("says nothing while nothing plays", () => {

@@ -100,9 +100,10 @@ describe("Playout", () => {
       render(playout, heardAt);
     }
     expect(playout.report().underruns).toBe(1);
-    fill(playout, 1_000, 1_100);
+    fill(playout, 1_040, 1_140);
     render(playout, 1_000);
-    expect(playout.report().underruns).toBe(2);
+    render(playout, 1_100);
+    expect(playout.report()).toMatchObject({ underruns: 2, delay: 0 });
   });
 
   /** Each piece of sound comes when 5 ms of it should have been heard: chopped at first, whole after a step of delay. */
@@ -123,14 +124,35 @@ describe("Playout", () => {
     run(2_000, 6_000, 5);
     const late = playout.report();
     expect(late.underruns).toBe(underruns);
-    expect(late.lateness).toBeGreaterThan(4);
-    expect(late.lateness).toBeLessThanOrEqual(30);
+    expect(late.delay).toBeGreaterThan(4);
+    expect(late.delay).toBeLessThanOrEqual(30);
+    expect(Math.abs(late.lateness ?? 99)).toBeLessThan(2);
     run(6_000, 60_000, -60);
     playout.report();
     run(60_000, 61_000, -60);
     const calm = playout.report();
+    expect(calm.delay).toBe(0);
     expect(Math.abs(calm.lateness ?? 99)).toBeLessThan(1);
     expect(calm.underruns).toBe(underruns);
+  });
+
+  test("finds a delay even if all of it comes too late from the start, but not for what belongs to the past", () => {
+    const playout = new Playout(RATE);
+    let heard = 0;
+    for (let heardAt = 1_000; heardAt < 4_000; heardAt += 5) {
+      if (heardAt % 20 === 0) {
+        playout.push(...chunk(heardAt - 70));
+      }
+      const output = new Float32Array(5);
+      playout.render(heardAt, [output]);
+      heard += heardAt >= 2_000 && output.every((sample) => sample > 0) ? 1 : 0;
+    }
+    expect(heard).toBe(400);
+    expect(playout.report().delay).toBeGreaterThanOrEqual(70);
+    const joined = new Playout(RATE);
+    render(joined, 5_000);
+    fill(joined, 4_000, 4_500);
+    expect(joined.report().delay).toBe(0);
   });
 
   test("holds a hole in the sound open, so that what follows stays in step", () => {

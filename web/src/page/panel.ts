@@ -112,6 +112,7 @@ function playbackFigures(summary: Summary): Figure[] {
     ["Freezes", count(video.freezes), video.freezes > 0 ? "warn" : ""],
     ["Decoder errors", count(video.decoderErrors), video.decoderErrors > 0 ? "warn" : ""],
     ["Sound", sound[audio.state] + offset],
+    ["Held back for sound", milliseconds(audio.delay)],
   ];
 }
 

@@ -23,6 +23,9 @@ export function why(summary: Summary): string {
   if (summary.lossShare > 0.005) {
     return "Frames arrive too late to be shown. Turn the knob up to give repairs more time, or choose a smaller picture.";
   }
+  if (summary.audio.delay >= 20) {
+    return `Sound needs ${Math.round(summary.audio.delay)} ms more than the knob allows, and the picture waits for it. Without sound it would be sooner.`;
+  }
   const needed = Math.max(30, 3 * (rttMin ?? 0));
   if (target > 2 * needed && share("buffer") > MAIN) {
     return `Your latency is mostly buffer: turn the knob down. This network would do with about ${Math.ceil(needed / 10) * 10} ms.`;

@@ -24,6 +24,8 @@ export interface OutputClock {
 export interface PlayerReport {
   /** Mean time by which sound was heard after it was due, in milliseconds; null if there was none. */
   lateness: number | null;
+  /** By how much sound is due later than it was sent for, since it comes too late otherwise, in milliseconds. */
+  delay: number;
   underruns: number;
   jumps: number;
   /** Milliseconds of sound queued. */

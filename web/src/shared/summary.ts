@@ -106,6 +106,8 @@ export interface AudioCounts {
   received: number;
   /** By how much sound is heard after the picture that belongs to it (negative: before). */
   offset: number | null;
+  /** By how much picture and sound are held back, as the audio device needs it. */
+  delay: number;
   underruns: number;
   /** Least time by which sound came before the device wanted it, lately. */
   slack: number | null;

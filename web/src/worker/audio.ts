@@ -11,6 +11,8 @@ export interface AudioHost {
   rendered(position: number): void;
   decoderLost(reason: string): void;
   unsupported(codec: string): void;
+  /** The device needs all of it to be so much later, in milliseconds; the picture has to wait for it. */
+  delayed(milliseconds: number): void;
 }
 
 /** Packets given to the decoder that have not come out: a second of them. */
@@ -47,6 +49,7 @@ export class Audio {
     this.#port = port;
     port.onmessage = (event: MessageEvent<PlayerReport>) => {
       this.#heard = event.data;
+      this.#host.delayed(event.data.delay);
     };
   }
 
@@ -56,6 +59,7 @@ export class Audio {
     this.#port?.close();
     this.#port = undefined;
     this.#heard = undefined;
+    this.#host.delayed(0);
     this.#closeDecoder();
   }
 
@@ -97,9 +101,9 @@ export class Audio {
 
   /** @param pictureLateness by how much the picture is shown after it is due, in milliseconds. */
   summary(pictureLateness: number | null): AudioCounts {
-    const { lateness = null, underruns = 0, jumps = 0, slack = null } = this.#heard ?? {};
+    const { lateness = null, delay = 0, underruns = 0, jumps = 0, slack = null } = this.#heard ?? {};
     const offset = lateness !== null && pictureLateness !== null ? lateness - pictureLateness : null;
-    return { state: this.#state(), received: this.#received, offset, underruns, jumps, slack };
+    return { state: this.#state(), received: this.#received, offset, delay, underruns, jumps, slack };
   }
 
   #state(): AudioCounts["state"] {

@@ -37,6 +37,8 @@ export class Session {
   #face: number | undefined;
   #catalogue: Catalogue | undefined;
   #target: number;
+  /** What the picture waits for the sound, in milliseconds. */
+  #held = 0;
   #pumping = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #lastFrameAt = -Infinity;
@@ -56,7 +58,7 @@ export class Session {
       ...this.#decoderHost("video"),
       resized: (width, height) => report({ type: "size", width, height }),
     });
-    this.#audio = new Audio(this.#decoderHost("audio"));
+    this.#audio = new Audio({ ...this.#decoderHost("audio"), delayed: (delay) => this.#holdPicture(delay) });
     this.#links = new Links(
       {
         fetchNode: () => fetchNode(start.base),
@@ -222,7 +224,7 @@ export class Session {
     if (record.stream === "video") {
       this.#lastFrameAt = performance.now();
       this.#lipSync.handleVideo(record.capturedAt, record.dueAt);
-      this.#video.handleFrame(record);
+      this.#video.handleFrame({ ...record, dueAt: record.dueAt + this.#held });
     } else {
       this.#audio.handleFrame({ ...record, dueAt: this.#lipSync.soundDueAt(record.capturedAt, record.dueAt) });
     }
@@ -250,6 +252,13 @@ export class Session {
     this.#audio.shift(target - this.#target);
     this.#lipSync.shift(target - this.#target);
     this.#target = target;
+  }
+
+  #holdPicture(delay: number): void {
+    if (delay !== this.#held) {
+      this.#video.shift(delay - this.#held);
+      this.#held = delay;
+    }
   }
 
   #fault(fault: Fault): void {

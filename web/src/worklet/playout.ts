@@ -16,7 +16,7 @@ export interface PlayoutConfig {
   slideOver: number;
   /** By how much sound is delayed further each time that it came too late, in milliseconds. */
   delayStep: number;
-  /** Most that it is delayed so, in milliseconds: 45 ms off the picture is seen, and gaps are the lesser evil. */
+  /** Most that it is delayed so, in milliseconds: beyond, gaps are the lesser evil. */
   maxDelay: number;
   /** Time after which a step of that delay is taken back if it was not needed, in milliseconds. */
   calm: number;
@@ -29,14 +29,17 @@ export const PLAYOUT_DEFAULTS: PlayoutConfig = {
   jumpAbove: 30,
   slideOver: 1_000,
   delayStep: 10,
-  maxDelay: 30,
+  maxDelay: 200,
   calm: 5_000,
   maxSlide: 0.01,
 };
 
 /** What `Playout` measured since last asked. */
 export interface PlayoutReport {
+  /** Mean time by which sound was heard after it was due, that delay included; null if there was none. */
   lateness: number | null;
+  /** What sound is due later for, since it comes too late otherwise. */
+  delay: number;
   underruns: number;
   jumps: number;
   queued: number;
@@ -54,7 +57,8 @@ const FADE = 128;
  *
  * The sound card's clock runs a little faster or slower than the publisher's. Small errors are worked off by playing a
  * little faster or slower; large ones, after a gap or when the playout target was moved, by a jump. Where sound comes too
- * late for the device again and again, it is delayed by a little more: late sound is better than chopped sound.
+ * late for the device again and again, it is delayed by a little more, and the picture with it: both late is better than
+ * either chopped or apart.
  */
 export class Playout {
   readonly #config: PlayoutConfig;
@@ -77,8 +81,6 @@ export class Playout {
   #calmSlack = Infinity;
   /** When the end of what is rendered is heard. */
   #heardAt = -Infinity;
-  /** When the sound that was played last was due to end. */
-  #endedAt = -Infinity;
 
   /** @param rate samples per second of the output. */
   constructor(rate: number, config: PlayoutConfig = PLAYOUT_DEFAULTS) {
@@ -92,7 +94,7 @@ export class Playout {
     if (channels.length === 0 || !(rate > 0) || (last !== undefined && at < last.at)) {
       return;
     }
-    if (last === undefined && at - this.#endedAt < IN_STEP) {
+    if (last === undefined) {
       this.#delayFurther(this.#heardAt - at - this.#delay);
     }
     if (this.#heardAt > -Infinity) {
@@ -111,7 +113,6 @@ export class Playout {
     for (const chunk of this.#chunks) {
       chunk.at += milliseconds;
     }
-    this.#endedAt += milliseconds;
   }
 
   /** Throws away all that waits. */
@@ -119,7 +120,6 @@ export class Playout {
     this.#chunks = [];
     this.#offset = 0;
     this.#silent = true;
-    this.#endedAt = -Infinity;
   }
 
   /** Fills `outputs`, one array per channel, whose first sample is heard at `heardAt` (milliseconds). */
@@ -149,7 +149,7 @@ export class Playout {
     }
     this.#fill(outputs, start, this.#speed(error ?? 0));
     if (start < length && error !== undefined) {
-      this.#lateness += this.#delay - error;
+      this.#lateness -= error;
       this.#measured += 1;
     }
   }
@@ -161,7 +161,7 @@ export class Playout {
     this.#measured = 0;
     const slack = Number.isFinite(this.#slack) ? this.#slack : null;
     this.#slack = Infinity;
-    return { lateness, underruns: this.#underruns, jumps: this.#jumps, queued: this.#queued(), slack };
+    return { lateness, delay: this.#delay, underruns: this.#underruns, jumps: this.#jumps, queued: this.#queued(), slack };
   }
 
   /** By how much the next sample is due after `heardAt`. */
@@ -216,7 +216,6 @@ export class Playout {
   #nextChunk(played: Chunk): void {
     const samples = played.channels[0]?.length ?? 0;
     const endsAt = played.at + (samples / played.rate) * 1_000;
-    this.#endedAt = endsAt;
     this.#chunks.shift();
     this.#offset -= samples;
     const next = this.#chunks[0];
@@ -233,10 +232,10 @@ export class Playout {
     }
   }
 
-  /** Sound that follows what was played comes `late`, after it should have been heard. */
+  /** Sound comes `late`, after it should have been heard. What comes much too late belongs to the past: one joins, or jumped. */
   #delayFurther(late: number): void {
-    if (late > 0) {
-      this.#delay = Math.min(this.#config.maxDelay, this.#delay + Math.min(this.#config.delayStep, late + IN_STEP));
+    if (late > -IN_STEP && late <= this.#config.maxDelay) {
+      this.#delay = Math.min(this.#config.maxDelay, this.#delay + Math.min(this.#config.delayStep, late + 2 * IN_STEP));
       this.#beginCalm();
     }
   }

@@ -28,6 +28,8 @@ const MAX_RECENT_BYTES = 8 << 20;
 const EARLY = 2;
 /** Gap between two frames that a person notices as a freeze. */
 const FREEZE = 200;
+/** Frames that the mean of each stage is taken of: four seconds at 30 fps. */
+const MAX_MEASURED = 120;
 /** Frames whose showing is remembered until the page asks. */
 const MAX_SHOWN = 600;
 
@@ -70,7 +72,7 @@ export class Video {
   #newestDueAt = -Infinity;
 
   readonly latency = new Meter(300);
-  readonly lateness = new Meter(120);
+  readonly lateness = new Meter(MAX_MEASURED);
   readonly stages: StageTimes[] = [];
   readonly counts = {
     received: 0,
@@ -329,6 +331,11 @@ export class Video {
   #measure(frame: DecodedFrame, now: number): void {
     const { record } = frame;
     const wall = performance.timeOrigin + now;
+    this.#remember(frame, wall);
+    if (frame.cameLate) {
+      // An old picture shown while joining says nothing about the latency of live ones.
+      return;
+    }
     this.lateness.push(now - frame.dueAt);
     this.latency.push(wall - record.capturedAt);
     const { encode, publish, network, reassembly } = record.stages;
@@ -336,13 +343,16 @@ export class Video {
     const known = encode + publish + network + reassembly + frame.took + display;
     const buffer = Math.max(0, wall - record.capturedAt - known);
     this.stages.push({ capture: 0, encode, publish, network, reassembly, buffer, decode: frame.took, display });
-    if (this.stages.length > 120) {
+    if (this.stages.length > MAX_MEASURED) {
       this.stages.shift();
     }
+  }
+
+  #remember({ record, dueAt }: DecodedFrame, wall: number): void {
     this.#shown.push({
       position: record.position,
       capturedAt: record.capturedAt,
-      dueAt: performance.timeOrigin + frame.dueAt,
+      dueAt: performance.timeOrigin + dueAt,
       shownAt: wall,
     });
     if (this.#shown.length > MAX_SHOWN) {

@@ -20,7 +20,7 @@ pub struct WatcherConfig {
     pub rung: RungChoice,
     /// Playout target: time between the moment a sample could be here at the earliest, and the moment it is shown.
     pub target: Duration,
-    /// Frames are handed out this long before they are shown, so that a decoder has time.
+    /// Frames are handed out this long before they are shown, so that a decoder has time; at most half the target.
     pub decode_lead: Duration,
     /// The same for audio: its device takes sound ahead of the time at which it is heard.
     pub audio_lead: Duration,
@@ -74,10 +74,12 @@ impl WatcherConfig {
 
 impl WatcherConfig {
     /// How long before it is shown a sample of a stream of this kind is handed out.
-    pub(super) const fn lead(&self, kind: StreamKind) -> Duration {
+    pub(super) fn lead(&self, kind: StreamKind) -> Duration {
         match kind {
             StreamKind::Audio => self.audio_lead,
-            StreamKind::Video | StreamKind::Other => self.decode_lead,
+            // Half of a small target is left for the rung that playback changes over to: its frames are larger, so they
+            // are complete later than those of the old rung, which would otherwise be handed out first for ever.
+            StreamKind::Video | StreamKind::Other => self.decode_lead.min(self.target / 2),
         }
     }
 }

@@ -55,9 +55,17 @@ fn forge(data: &Data, count: u64, key: &Identity) -> Bytes {
     octets.into()
 }
 
-/// Passes Interests one way and Data the other. Data that was asked for with MustBeFresh passes unchanged: that is how a
-/// consumer asks past a bad cache.
-async fn relay(mut near: ApplicationFace, mut far: ApplicationFace, forger: Identity) {
+/// What a neighbour changes of the segments that it forwards.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lies {
+    Never,
+    /// Every [`FORGE_EVERY`]th, but none that was asked for with MustBeFresh: a cache with bad packets in it.
+    Sometimes,
+    Always,
+}
+
+/// Passes Interests one way and Data the other, and lies.
+async fn relay(mut near: ApplicationFace, mut far: ApplicationFace, forger: Identity, lies: Lies) {
     let mut fresh = BTreeSet::new();
     let (mut seen, mut forged) = (0, 0);
     loop {
@@ -77,9 +85,13 @@ async fn relay(mut near: ApplicationFace, mut far: ApplicationFace, forger: Iden
                 let link = LpPacket::decode(frame).unwrap();
                 let Some(Ok(Packet::Data(data))) = link.fragment.map(Packet::decode) else { continue };
                 let is_segment = data.name().to_string().contains("/video/1M/");
-                let may_forge = is_segment && !fresh.contains(&data.name().to_string());
+                let may_forge = is_segment && match lies {
+                    Lies::Never => false,
+                    Lies::Sometimes => !fresh.contains(&data.name().to_string()),
+                    Lies::Always => true,
+                };
                 seen += u64::from(may_forge);
-                if may_forge && seen.is_multiple_of(FORGE_EVERY) {
+                if may_forge && (lies == Lies::Always || seen.is_multiple_of(FORGE_EVERY)) {
                     forged += 1;
                     near.send(forge(&data, forged, &forger)).await.unwrap();
                 } else {
@@ -139,45 +151,82 @@ async fn next_frame(heard: &mut mpsc::Receiver<Watched>) -> Frame {
     }
 }
 
+/// Two nodes, and neighbours between them at rising cost.
+struct Way {
+    here: Node,
+    there: Node,
+    name: Name,
+    _keys: tempfile::TempDir,
+}
+
+impl Way {
+    async fn through(neighbours: &[Lies]) -> Self {
+        let keys = tempfile::tempdir().unwrap();
+        let store = KeyStore::open(keys.path()).unwrap();
+        let name: Name = "/test".parse().unwrap();
+        let here = Node::start(NodeConfig::default());
+        let there = Node::start(NodeConfig::default());
+        publish(&there, &name, store.identity(&name).unwrap()).await;
+        for (cost, &lies) in (0..).zip(neighbours) {
+            let near = here.application_face().await.unwrap();
+            here.add_route(name.clone(), near.id(), cost).await.unwrap();
+            let far = there.application_face().await.unwrap();
+            let forger = store.identity(&"/forger".parse().unwrap()).unwrap();
+            tokio::spawn(relay(near, far, forger, lies));
+        }
+        Self {
+            here,
+            there,
+            name,
+            _keys: keys,
+        }
+    }
+
+    /// Watches [`FRAMES`] frames, each of which must be what was published; gives the failures of verification.
+    async fn watch(&self) -> u64 {
+        let mut config = WatcherConfig::new(self.name.clone());
+        config.wall_at_zero = pump::wall_at_zero(self.here.clock());
+        config.audio = false;
+        let face = self
+            .here
+            .application_face_with_local_fields()
+            .await
+            .unwrap();
+        let clock = self.here.clock();
+        let (watcher, mut heard) = WatcherPump::start(clock, face, Watcher::new(config));
+        let mut last = None;
+        for _ in 0..FRAMES {
+            let frame = next_frame(&mut heard).await;
+            let position = frame.position;
+            assert_eq!(frame.payload, payload(position), "frame {position}");
+            assert!(last.is_none_or(|last| position > last), "in order");
+            last = Some(position);
+        }
+        let stats = watcher.stats().await.unwrap();
+        assert!(stats.signer.unwrap().trusted);
+        stats.verification_failures
+    }
+
+    async fn stop(self) {
+        self.here.shutdown().await;
+        self.there.shutdown().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn forged_data_never_comes_out_and_is_counted() {
-    let keys = tempfile::tempdir().unwrap();
-    let store = KeyStore::open(keys.path()).unwrap();
-    let name: Name = "/test".parse().unwrap();
-    let identity = store.identity(&name).unwrap();
-    let forger = store.identity(&"/forger".parse().unwrap()).unwrap();
-    let here = Node::start(NodeConfig::default());
-    let there = Node::start(NodeConfig::default());
-    publish(&there, &name, identity).await;
-    let near = here.application_face().await.unwrap();
-    here.add_route(name.clone(), near.id(), 0).await.unwrap();
-    let far = there.application_face().await.unwrap();
-    tokio::spawn(relay(near, far, forger));
-
-    let mut config = WatcherConfig::new(name);
-    config.wall_at_zero = pump::wall_at_zero(here.clock());
-    config.audio = false;
-    let face = here.application_face().await.unwrap();
-    let (watcher, mut heard) = WatcherPump::start(here.clock(), face, Watcher::new(config));
-    let mut last = None;
-    for _ in 0..FRAMES {
-        let Frame {
-            position,
-            payload: received,
-            ..
-        } = next_frame(&mut heard).await;
-        assert_eq!(received, payload(position), "frame {position}");
-        assert!(last.is_none_or(|last| position > last), "in order");
-        last = Some(position);
-    }
-    let stats = watcher.stats().await.unwrap();
+    let way = Way::through(&[Lies::Sometimes]).await;
+    let failures = way.watch().await;
     // Five segments a frame: of 90 frames' 450, every fifteenth was changed.
-    assert!(
-        (10..=450).contains(&stats.verification_failures),
-        "{stats:?}"
-    );
-    assert!(stats.signer.unwrap().trusted);
-    drop((watcher, heard));
-    here.shutdown().await;
-    there.shutdown().await;
+    assert!((10..=450).contains(&failures), "{failures}");
+    way.stop().await;
+}
+
+/// The cheaper neighbour never tells the truth, so everything that is shown was fetched again from the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn forged_data_is_fetched_again_from_another_face() {
+    let way = Way::through(&[Lies::Always, Lies::Never]).await;
+    let failures = way.watch().await;
+    assert!(failures >= FRAMES as u64, "{failures}");
+    way.stop().await;
 }

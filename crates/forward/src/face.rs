@@ -66,7 +66,7 @@ pub struct FaceConfig {
     pub link_type: LinkType,
     /// Largest frame that the link takes, in octets; larger packets are fragmented. None: any, never fragment.
     pub mtu: Option<usize>,
-    /// Whether the peer wants IncomingFaceId and may set NextHopFaceId. Only for local scope.
+    /// Whether the peer wants IncomingFaceId and may choose faces by NextHopFaceId or avoid one. Only for local scope.
     pub local_fields: bool,
     /// For people: a URI or a purpose.
     pub description: String,

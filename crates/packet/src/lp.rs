@@ -23,6 +23,8 @@ const ACK: u32 = 836;
 const TX_SEQUENCE: u32 = 840;
 const NON_DISCOVERY: u32 = 844;
 const PREFIX_ANNOUNCEMENT: u32 = 848;
+/// Ours, from the range that others skip.
+const AVOID_FACE_ID: u32 = 876;
 /// CachePolicyType that keeps Data out of content stores.
 const NO_CACHE: u64 = 1;
 /// Longest PIT token, in octets.
@@ -97,6 +99,8 @@ pub struct LpPacket {
     pub non_discovery: bool,
     /// A Data packet that announces a prefix.
     pub prefix_announcement: Option<Bytes>,
+    /// Face that gave a bad answer, for which others come first: from local applications, and ours alone.
+    pub avoid_face: Option<u64>,
     /// The network packet, or the piece of it. None: the packet carries only header fields.
     pub fragment: Option<Bytes>,
 }
@@ -180,6 +184,8 @@ impl LpPacket {
                 self.non_discovery = true;
             }
             PREFIX_ANNOUNCEMENT => self.prefix_announcement = Some(wire.slice(field.value.clone())),
+            // Somebody else may use the number for something else, so nothing here is an error.
+            AVOID_FACE_ID => self.avoid_face = tlv::read_number(&wire[field.value.clone()]),
             other if is_skippable(other) => {}
             other => return Err(field.error("LpPacket", Problem::Critical(other))),
         }
@@ -296,6 +302,9 @@ impl LpPacket {
         }
         if let Some(announcement) = &self.prefix_announcement {
             header.element(PREFIX_ANNOUNCEMENT, announcement);
+        }
+        if let Some(face) = self.avoid_face {
+            header.number(AVOID_FACE_ID, face);
         }
     }
 }

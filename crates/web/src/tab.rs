@@ -86,7 +86,10 @@ impl Tab {
             ..Config::default()
         });
         let application = forwarder
-            .add_face(FaceConfig::application("watcher"))
+            .add_face(FaceConfig {
+                local_fields: true,
+                ..FaceConfig::application("watcher")
+            })
             .expect("a forwarder without faces has room for one");
         Ok(Self {
             forwarder,

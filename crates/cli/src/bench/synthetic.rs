@@ -111,7 +111,7 @@ impl Stage {
         config.decode_lead = config.target * 100;
         config.wall_at_zero = pump::wall_at_zero(node.clock());
         config.seed = node.clock().now().as_nanos();
-        let face = node.application_face().await?;
+        let face = node.application_face_with_local_fields().await?;
         let (pump, mut heard) = WatcherPump::start(node.clock(), face, Watcher::new(config));
         let received = Arc::<Mutex<Received>>::default();
         let shared = Arc::clone(&received);

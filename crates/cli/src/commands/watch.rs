@@ -45,7 +45,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
     let face = node.connect(connect.connect.clone()).await?;
     node.add_route(name, face, 0).await?;
     let mut link = node.link_state(face).await?;
-    let application = node.application_face().await?;
+    let application = node.application_face_with_local_fields().await?;
     let (pump, mut heard) = WatcherPump::start(node.clock(), application, Watcher::new(config));
     let remote = connect.connect.to_string();
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);

@@ -166,6 +166,11 @@ impl Forwarder {
 
     fn decide(&self, id: EntryId, arrival: &Arrival<'_>) -> Decision {
         let name = arrival.interest.name();
+        let is_trusted = self
+            .faces
+            .get(&arrival.face)
+            .is_some_and(Face::has_local_fields);
+        let avoid = arrival.header.avoid_face.filter(|_| is_trusted);
         let context = InterestContext {
             now: self.now,
             name,
@@ -173,6 +178,7 @@ impl Forwarder {
             entry: self.pit.get(id),
             next_hops: self.next_hops(&arrival.interest, &arrival.hashes),
             faces: &self.faces,
+            avoid: avoid.map(FaceId::from_number),
         };
         let kind = self.strategy_for(name, &arrival.hashes);
         kind.strategy().after_interest(&context)
@@ -287,6 +293,7 @@ impl Forwarder {
                     entry,
                     next_hops,
                     faces: &self.faces,
+                    avoid: None,
                 };
                 let leads_there = next_hops.iter().any(|next| next.face == hop);
                 let is_wanted = leads_there && context.is_eligible(hop);

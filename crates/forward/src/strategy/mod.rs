@@ -87,13 +87,20 @@ pub(crate) struct InterestContext<'a> {
     /// Cheapest first.
     pub(crate) next_hops: &'a [NextHop],
     pub(crate) faces: &'a FaceTable,
+    /// Face that the asking application had a bad answer from: the last to try.
+    pub(crate) avoid: Option<FaceId>,
 }
 
 impl InterestContext<'_> {
-    /// The next hops that the Interest may take at all.
+    /// The next hops that the Interest may take at all: cheapest first, but the one to avoid last.
     fn eligible(&self) -> impl Iterator<Item = FaceId> + '_ {
-        let hops = self.next_hops.iter().map(|hop| hop.face);
-        hops.filter(|&face| self.is_eligible(face))
+        let hops = || self.next_hops.iter().map(|hop| hop.face);
+        let is_avoided = |face: &FaceId| Some(*face) == self.avoid;
+        let preferred = hops().filter(move |face| !is_avoided(face));
+        let avoided = hops().filter(is_avoided);
+        preferred
+            .chain(avoided)
+            .filter(|&face| self.is_eligible(face))
     }
 
     /// Not back to where it came from, unless the link is ad hoc; and not out of its scope.

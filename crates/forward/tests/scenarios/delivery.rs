@@ -347,6 +347,21 @@ fn the_chosen_next_hop_is_for_local_applications_with_local_fields() {
             .get(DropReason::LocalFieldsOff),
         2
     );
+    // Or avoids one, which the others then do not see; where there is no other, it is asked all the same.
+    net.route(0, "/", chosen.1, 10);
+    for (nonce, from) in (5..).zip([chooser, plain]) {
+        let uri = format!("/avoid/{nonce}");
+        let mut packet = LpPacket::carrying(interest(&uri, nonce).wire().clone());
+        packet.avoid_face = Some(cheap.1.number());
+        net.send(from, packet.encode());
+    }
+    assert_eq!(net.interests(chosen), [interest("/avoid/5", 5)]);
+    assert_eq!(net.interests(cheap), [interest("/avoid/6", 6)]);
+    let mut packet = LpPacket::carrying(interest("/p/only", 7).wire().clone());
+    net.nodes[0].remove_route(&"/".parse().unwrap(), chosen.1);
+    packet.avoid_face = Some(cheap.1.number());
+    net.send(chooser, packet.encode());
+    assert_eq!(net.interests(cheap), [interest("/p/only", 7)]);
     // The chooser also learns where answers come from: a face, or the cache.
     net.answer(chosen, &data("/p"));
     net.ask(chooser, &interest("/p", 4));

@@ -118,6 +118,16 @@ impl Node {
             .await
     }
 
+    /// Adds a face for an application in this process that is told which face each packet came in on
+    /// (`LpPacket::incoming_face`), and may choose or avoid faces.
+    ///
+    /// # Errors
+    /// If the node has stopped or has too many faces.
+    pub async fn application_face_with_local_fields(&self) -> Result<ApplicationFace, NodeError> {
+        self.internal_face(NewFace::application("application").with_local_fields())
+            .await
+    }
+
     pub(crate) async fn internal_face(&self, new: NewFace) -> Result<ApplicationFace, NodeError> {
         let link = self.add_face(new).await?;
         Ok(ApplicationFace::new(link, self.shared.commands.clone()))

@@ -78,9 +78,10 @@ pub(crate) fn link_packet() -> impl Strategy<Value = LpPacket> {
     let reliability = (vec(any::<u64>(), 0..3), option::of(any::<u64>()));
     let learning = (any::<bool>(), option::of(octets(40)));
     let hop = (option::of(token), option::of(reason()), number());
+    let hop = (hop, option::of(number()));
     let parts = (option::of(fragmentation), local, reliability, learning, hop);
     (parts, option::of(fragment)).prop_map(
-        |((pieces, local, reliability, learning, hop), fragment)| LpPacket {
+        |((pieces, local, reliability, learning, (hop, avoid_face)), fragment)| LpPacket {
             sequence: pieces.map(|(sequence, ..)| sequence),
             fragment_index: pieces.map_or(0, |(_, index, _)| index),
             fragment_count: pieces.map(|(.., count)| count),
@@ -94,6 +95,7 @@ pub(crate) fn link_packet() -> impl Strategy<Value = LpPacket> {
             pit_token: hop.0,
             nack: hop.1,
             congestion_mark: hop.2,
+            avoid_face,
             fragment,
         },
     )

@@ -12,11 +12,11 @@ use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::rate::Arrival;
 use crate::sample::{Lead, SampleHeader};
 
-use super::Consumer;
 use super::assembly::{Accepted, Asked, Assembly, Complete};
 use super::order::SampleKey;
 use super::pipeline::Advance;
 use super::segments::SegmentCounts;
+use super::{Consumer, Delivery};
 
 /// Samples later than this do not tell how far ahead to ask.
 const MOST_LATENESS: Duration = Duration::from_secs(2);
@@ -35,7 +35,7 @@ impl Consumer {
         now: Instant,
         id: SegmentId,
         data: &Data,
-        congestion_marked: bool,
+        delivery: Delivery,
     ) {
         let size = ByteSize::of(data.wire());
         self.counters.wire_octets += size.as_bytes();
@@ -44,7 +44,10 @@ impl Consumer {
             .samples
             .get_mut(&key)
             .and_then(|sample| sample.slot_mut(id.kind, id.index))
-            .and_then(|slot| slot.asked.take());
+            .and_then(|slot| {
+                slot.from_face = delivery.face;
+                slot.asked.take()
+            });
         let Some(asked) = asked else {
             self.counters.drop_unwanted += 1;
             return;
@@ -61,7 +64,7 @@ impl Consumer {
             asked_at: asked.last_at,
             rtt,
             size,
-            congestion_marked,
+            congestion_marked: delivery.congestion_marked,
             offered_rate: None,
         };
         self.controller.on_data(now, &arrival);
@@ -361,6 +364,7 @@ impl Consumer {
             return;
         };
         slot.must_be_fresh = true;
+        slot.avoid_face = slot.from_face;
         // Bad packets can come as fast as we ask; a sample that is not out yet gets no more attempts than others.
         if slot.attempts >= self.config.most_attempts {
             sample.given_up = true;

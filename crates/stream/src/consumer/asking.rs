@@ -175,7 +175,7 @@ impl Consumer {
                 retry_at,
             })
             .is_none();
-        let must_be_fresh = slot.must_be_fresh;
+        let (must_be_fresh, avoid_face) = (slot.must_be_fresh, slot.avoid_face);
         sample.wake_by(retry_at);
         self.outstanding += usize::from(is_new);
         self.counters.interests_sent += 1;
@@ -186,8 +186,10 @@ impl Consumer {
         } else {
             interest
         };
-        self.outputs
-            .push_back(super::Output::Interest(interest.build(nonce)));
+        self.outputs.push_back(super::Output::Interest {
+            interest: interest.build(nonce),
+            avoid_face,
+        });
         true
     }
 

@@ -42,7 +42,7 @@ pub use drd::{Config as DelayConfig, DelayEstimator};
 pub use pipeline::{Advance, Pipeline, demand};
 pub use playout::{BaseDelay, Playout};
 pub use segments::{SegmentCounts, SegmentEstimators};
-pub use types::{LineUp, Output, Sample, SharedVerifier, Sizes, Source, StartAt};
+pub use types::{Delivery, LineUp, Output, Sample, SharedVerifier, Sizes, Source, StartAt};
 pub use window::WindowedMinimum;
 
 use order::{Order, Samples};
@@ -186,11 +186,11 @@ impl Consumer {
     }
 
     /// Takes one Data packet. Tells whether its name is one of this rung's.
-    pub fn handle_data(&mut self, now: Instant, data: &Data, congestion_marked: bool) -> bool {
+    pub fn handle_data(&mut self, now: Instant, data: &Data, delivery: Delivery) -> bool {
         let Some(id) = self.source.names.parse(data.name()) else {
             return false;
         };
-        self.on_segment(now, id, data, congestion_marked);
+        self.on_segment(now, id, data, delivery);
         self.settle(now);
         true
     }

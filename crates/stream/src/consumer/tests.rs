@@ -19,6 +19,8 @@ const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
 const PERIOD: Duration = ms(40);
 /// The round trip that the consumer is told of.
 const RTT: Duration = ms(60);
+/// Where everything comes from.
+const FACE: u64 = 300;
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -42,6 +44,7 @@ struct Ask {
     id: SegmentId,
     nonce: namecast_packet::Nonce,
     must_be_fresh: bool,
+    avoid_face: Option<u64>,
 }
 
 /// A consumer, and a publisher's segmenter.
@@ -102,10 +105,14 @@ impl Desk {
         let mut asks = Vec::new();
         while let Some(output) = self.consumer.poll_output() {
             match output {
-                Output::Interest(interest) => asks.push(Ask {
+                Output::Interest {
+                    interest,
+                    avoid_face,
+                } => asks.push(Ask {
                     id: names().parse(interest.name()).unwrap(),
                     nonce: interest.nonce().unwrap(),
                     must_be_fresh: interest.must_be_fresh(),
+                    avoid_face,
                 }),
                 Output::Sample(sample) => self.samples.push(sample),
                 Output::Discontinuity => {}
@@ -141,7 +148,11 @@ impl Desk {
     }
 
     fn give(&mut self, now: Instant, data: &Data) {
-        assert!(self.consumer.handle_data(now, data, false));
+        let delivery = Delivery {
+            congestion_marked: false,
+            face: Some(FACE),
+        };
+        assert!(self.consumer.handle_data(now, data, delivery));
     }
 
     /// Key sample 5 in one segment; delta 100 follows it.
@@ -339,7 +350,7 @@ fn a_damaged_follower_is_asked_for_past_the_caches() {
     desk.give(at(90), &forged);
     let asks = desk.asks();
     assert_eq!(ids(&asks), [segment(D, 1)]);
-    assert!(asks[0].must_be_fresh);
+    assert!(asks[0].must_be_fresh && asks[0].avoid_face == Some(FACE));
     // One that came before the lead is found out when the lead comes.
     let next = desk.cut((SampleClass::Delta, 101), 5, 2_500, stamp(100));
     let forged = Data::builder(next.data[2].name().clone())
@@ -350,7 +361,7 @@ fn a_damaged_follower_is_asked_for_past_the_caches() {
     let fresh: Vec<_> = desk
         .asks()
         .into_iter()
-        .filter(|ask| ask.must_be_fresh)
+        .filter(|ask| ask.must_be_fresh && ask.avoid_face == Some(FACE))
         .collect();
     assert_eq!(ids(&fresh), [(SampleClass::Delta, 101, D, 2)]);
     assert_eq!(desk.consumer.counters().drop_verification, 2);

@@ -93,11 +93,25 @@ pub enum LineUp {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// An Interest to send.
-    Interest(Interest),
+    Interest {
+        /// The Interest.
+        interest: Interest,
+        /// Face whose last answer was bad, as [`Delivery::face`] told: better ask another.
+        avoid_face: Option<u64>,
+    },
     /// The next sample, in decoding order.
     Sample(Sample),
     /// The next sample, a key sample, does not follow the last one.
     Discontinuity,
+}
+
+/// What the link says of a packet that it delivers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// A node on the way saw its queue build up.
+    pub congestion_marked: bool,
+    /// Number of the node's face that the packet came in on, if the node tells.
+    pub face: Option<u64>,
 }
 
 /// A complete and verified sample.

@@ -15,7 +15,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_packet::{Data, Interest, LpPacket, Name, Packet, lp::NackReason};
-use namecast_stream::consumer::{self, Playout, Sample, SharedVerifier};
+use namecast_stream::consumer::{self, Delivery, Playout, Sample, SharedVerifier};
 use namecast_stream::{Catalogue, StreamKind, StreamNames};
 use namecast_units::{Instant, Random, Timestamp};
 
@@ -125,7 +125,11 @@ impl Watcher {
         };
         match (Packet::decode(fragment), link.nack) {
             (Ok(Packet::Data(data)), None) => {
-                self.handle_data(now, &data, link.congestion_mark > 0);
+                let delivery = Delivery {
+                    congestion_marked: link.congestion_mark > 0,
+                    face: link.incoming_face,
+                };
+                self.handle_data(now, &data, delivery);
             }
             (Ok(Packet::Interest(interest)), Some(reason)) => {
                 self.handle_nack(now, &interest, reason);
@@ -136,13 +140,13 @@ impl Watcher {
         self.settle(now);
     }
 
-    fn handle_data(&mut self, now: Instant, data: &Data, congestion_marked: bool) {
+    fn handle_data(&mut self, now: Instant, data: &Data, delivery: Delivery) {
         self.wire.add(now, data.wire().len() as u64);
         let taken = self
             .streams
             .iter_mut()
             .flat_map(Pulled::consumers)
-            .any(|consumer| consumer.handle_data(now, data, congestion_marked));
+            .any(|consumer| consumer.handle_data(now, data, delivery));
         if !taken && !self.on_object(now, data) {
             self.counters.unexpected += 1;
         }
@@ -374,8 +378,15 @@ impl Watcher {
             while let Some(output) = self.streams[at].poll_output() {
                 let stream = self.streams[at].kind;
                 match output {
-                    consumer::Output::Interest(interest) => {
-                        self.push(Output::Interest(interest.wire().clone()));
+                    consumer::Output::Interest {
+                        interest,
+                        avoid_face,
+                    } => {
+                        let packet = LpPacket {
+                            avoid_face,
+                            ..LpPacket::carrying(interest.wire().clone())
+                        };
+                        self.push(Output::Interest(packet.encode()));
                     }
                     consumer::Output::Discontinuity => {
                         self.push(Output::Discontinuity { stream });

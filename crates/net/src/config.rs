@@ -39,6 +39,19 @@ pub struct NodeConfig {
     pub shutdown_timeout: Duration,
 }
 
+impl NodeConfig {
+    /// The usual node, but with so much room for Data.
+    pub fn caching(size: ByteSize) -> Self {
+        Self {
+            forwarder: namecast_forward::Config {
+                content_store: size,
+                ..namecast_forward::Config::default()
+            },
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for NodeConfig {
     fn default() -> Self {
         Self {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, Watcher, WatcherConfig};
-use namecast_net::{Clock, KeyStore, Listener, Node};
+use namecast_net::{Clock, KeyStore, Listener, Node, NodeConfig};
 use namecast_packet::{Certificate, Name};
 use namecast_stream::producer::RungId;
 use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
@@ -15,7 +15,6 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::arguments::BenchStream;
-use crate::commands::node_config;
 use crate::pump::{self, PublisherFigures, PublisherPump, Watched, WatcherPump};
 
 const FRAMES_PER_SECOND: u32 = 30;
@@ -64,7 +63,7 @@ impl Stage {
         let name: Name = "/bench".parse()?;
         let identity = KeyStore::open(keys.path())?.identity(&name)?;
         let certificate = Certificate::decode(identity.certificate)?;
-        let node = Node::start(node_config(CACHE));
+        let node = Node::start(NodeConfig::caching(CACHE));
         let listener = node.listen_udp((Ipv4Addr::LOCALHOST, 0).into()).await?;
         let config = PublisherConfig {
             root: name.clone(),
@@ -100,7 +99,7 @@ impl Stage {
         let (own_node, node) = match way {
             Way::InProcess => (None, self.node.clone()),
             Way::Udp => {
-                let node = Node::start(node_config(CACHE));
+                let node = Node::start(NodeConfig::caching(CACHE));
                 let face = node.connect(self.listener.uri().clone()).await?;
                 node.add_route(self.name.clone(), face, 0).await?;
                 (Some(node.clone()), node)

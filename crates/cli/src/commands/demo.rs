@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use namecast_net::{DEFAULT_PORT, Node};
+use namecast_net::{DEFAULT_PORT, Node, NodeConfig};
 use namecast_units::ByteSize;
 use serde_json::json;
 
 use super::page::{Doors, Page};
 use super::publishing::{Happened, Publishing};
-use super::{FIGURES_INTERVAL, Stop, node_config};
+use super::{FIGURES_INTERVAL, Stop};
 use crate::arguments::Demo;
 use crate::page_server::PageConfig;
 use crate::report::{ProgressLine, StatsFile};
@@ -29,7 +29,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     progress.say(&format!("Opening {} …", media.input));
-    let node = Node::start(node_config(CACHE));
+    let node = Node::start(NodeConfig::caching(CACHE));
     let mut publishing = Publishing::start(&node, &name, &media, &keys).await?;
     let mut doors = Doors::default();
     let interface: IpAddr = match page.listen {

@@ -1,12 +1,12 @@
 //! `namecast forwarder`: a node that others connect to, with the page.
 
-use namecast_net::Node;
+use namecast_net::{Node, NodeConfig};
 use namecast_packet::Name;
 use namecast_units::ByteSize;
 use serde_json::json;
 
 use super::page::Page;
-use super::{FIGURES_INTERVAL, Stop, node_config};
+use super::{FIGURES_INTERVAL, Stop};
 use crate::arguments::Forwarder;
 use crate::page_server::PageConfig;
 use crate::report::{ProgressLine, StatsFile};
@@ -29,7 +29,7 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
     let mut stop = Stop::new(run.duration)?;
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
-    let node = Node::start(node_config(ByteSize::mebibytes(cache)));
+    let node = Node::start(NodeConfig::caching(ByteSize::mebibytes(cache)));
     let mut sockets = Vec::new();
     // An address that was asked for and cannot be had is an error here: others rely on it.
     if let Some(address) = udp.0 {

@@ -10,8 +10,8 @@ mod watch;
 
 use std::path::PathBuf;
 
-use namecast_net::{Clock, KeyStore, KeyStoreError, NodeConfig};
-use namecast_units::{ByteSize, Duration, Instant};
+use namecast_net::{Clock, KeyStore, KeyStoreError};
+use namecast_units::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::{BenchWhat, Command};
@@ -68,17 +68,6 @@ impl Stop {
             _ = self.terminate.recv() => {}
             () = over => {}
         }
-    }
-}
-
-/// A node that keeps at most so much Data.
-pub(crate) fn node_config(cache: ByteSize) -> NodeConfig {
-    NodeConfig {
-        forwarder: namecast_forward::Config {
-            content_store: cache,
-            ..namecast_forward::Config::default()
-        },
-        ..NodeConfig::default()
     }
 }
 

@@ -1,11 +1,11 @@
 //! `namecast publish`: an input under a name, through a forwarder.
 
-use namecast_net::{LinkState, Node, RegistrationState};
+use namecast_net::{LinkState, Node, NodeConfig, RegistrationState};
 use namecast_units::ByteSize;
 use serde_json::json;
 
 use super::publishing::{Happened, Publishing};
-use super::{FIGURES_INTERVAL, Stop, node_config};
+use super::{FIGURES_INTERVAL, Stop};
 use crate::arguments::Publish;
 use crate::report::{ProgressLine, StatsFile};
 
@@ -25,7 +25,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     progress.say(&format!("Opening {} …", media.input));
-    let node = Node::start(node_config(CACHE));
+    let node = Node::start(NodeConfig::caching(CACHE));
     let mut publishing = Publishing::start(&node, &name, &media, &keys).await?;
     let face = node.connect(connect.connect.clone()).await?;
     let mut link = node.link_state(face).await?;

@@ -3,14 +3,14 @@
 use anyhow::bail;
 use namecast_apps::live::watcher::{Pin, RungChoice, Trust};
 use namecast_apps::live::{Stats, Watcher, WatcherConfig};
-use namecast_net::{Clock, LinkState, Node};
+use namecast_net::{Clock, LinkState, Node, NodeConfig};
 use namecast_packet::Name;
 use namecast_stream::rate::RateControl;
 use namecast_units::ByteSize;
 use serde_json::json;
 
 use super::publish::describe_link;
-use super::{FIGURES_INTERVAL, Stop, node_config};
+use super::{FIGURES_INTERVAL, Stop};
 use crate::arguments::Watch;
 use crate::ingest::ladder::parse_bitrate;
 use crate::page_server::hex;
@@ -41,7 +41,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         audio: !no_audio,
         is_open: true,
     };
-    let node = Node::start(node_config(CACHE));
+    let node = Node::start(NodeConfig::caching(CACHE));
     let face = node.connect(connect.connect.clone()).await?;
     node.add_route(name, face, 0).await?;
     let mut link = node.link_state(face).await?;

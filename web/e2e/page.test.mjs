@@ -239,6 +239,8 @@ describe("the demo's page", () => {
       const before = await theme();
       await player.page.keyboard.press("t");
       assert.notEqual(await theme(), before);
+      // The choice outlasts the page; the pages after this one follow the system again.
+      await player.page.evaluate(() => localStorage.clear());
       await player.page.focus("#target");
       await player.page.keyboard.press("ArrowRight");
       await player.untilStats("a higher target", ({ target }) => target === 110);
@@ -271,6 +273,7 @@ describe("the demo's page", () => {
         "",
         async (player) => {
           await player.page.setViewportSize({ width, height });
+          assert.equal(await player.page.evaluate(() => document.documentElement.dataset.theme), colorScheme);
           await player.untilStats("frames", ({ video }) => video.shown > ENOUGH);
           const overflow = await player.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
           assert.equal(overflow, 0, "nothing sticks out sideways");

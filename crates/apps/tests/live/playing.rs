@@ -195,8 +195,17 @@ fn ladder() -> Show {
 
 #[test]
 fn rungs_change_at_a_key_frame_without_a_gap() {
+    for target in [World::config().target, Duration::from_millis(20)] {
+        rungs_change_at(target);
+    }
+}
+
+fn rungs_change_at(target: Duration) {
     let mut world = World::new(ladder());
-    let peer = world.join(World::config());
+    let peer = world.join(WatcherConfig {
+        target,
+        ..World::config()
+    });
     world.run_until(at(3_200));
     let change = |world: &mut World, rung| {
         let now = world.now;

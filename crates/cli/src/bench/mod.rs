@@ -27,7 +27,7 @@ struct Report {
     setup: Setup,
     /// From starting a node and a watcher to the first complete key sample, over UDP; one key sample a second.
     join_ms: Delays,
-    /// From publication to the complete sample handed out, over UDP.
+    /// From publication to the complete, verified sample, over UDP.
     delivery_udp_ms: Delays,
     /// The same on a face in the process.
     delivery_in_process_ms: Delays,

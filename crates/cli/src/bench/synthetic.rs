@@ -106,8 +106,6 @@ impl Stage {
             }
         };
         let mut config = WatcherConfig::new(self.name.clone());
-        // Frames are handed out as soon as they are complete, as that is what is measured.
-        config.decode_lead = config.target * 100;
         config.wall_at_zero = pump::wall_at_zero(node.clock());
         config.seed = node.clock().now().as_nanos();
         let face = node.application_face_with_local_fields().await?;
@@ -124,7 +122,10 @@ impl Stage {
                 };
                 let mut received = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 received.octets += frame.payload.len() as u64;
-                received.delays.push(clock.wall().since(frame.captured_at));
+                let stages = frame.stages;
+                received
+                    .delays
+                    .push(stages.publish + stages.network + stages.reassembly);
                 if let Some(key_seen) = key_seen.take_if(|_| frame.key) {
                     // The measurement may be over.
                     let _ = key_seen.send(clock.now());

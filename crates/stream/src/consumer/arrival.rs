@@ -45,8 +45,9 @@ impl Consumer {
             .get_mut(&key)
             .and_then(|sample| sample.slot_mut(id.kind, id.index))
             .and_then(|slot| {
+                let asked = slot.asked.take()?;
                 slot.from_face = delivery.face;
-                slot.asked.take()
+                Some(asked)
             });
         let Some(asked) = asked else {
             self.counters.drop_unwanted += 1;
@@ -364,7 +365,6 @@ impl Consumer {
             return;
         };
         slot.must_be_fresh = true;
-        slot.avoid_face = slot.from_face;
         // Bad packets can come as fast as we ask; a sample that is not out yet gets no more attempts than others.
         if slot.attempts >= self.config.most_attempts {
             sample.given_up = true;

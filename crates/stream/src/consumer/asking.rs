@@ -175,7 +175,9 @@ impl Consumer {
                 retry_at,
             })
             .is_none();
-        let (must_be_fresh, avoid_face) = (slot.must_be_fresh, slot.avoid_face);
+        let must_be_fresh = slot.must_be_fresh;
+        // The face that gave a bad packet is the wrong one to ask again.
+        let avoid_face = slot.from_face.filter(|_| must_be_fresh);
         sample.wake_by(retry_at);
         self.outstanding += usize::from(is_new);
         self.counters.interests_sent += 1;

@@ -46,9 +46,8 @@ pub(super) struct Slot {
     pub queued: bool,
     /// Whether caches gave a bad packet, so that only the producer may answer.
     pub must_be_fresh: bool,
-    /// Face that the packet came from, good or bad, and the one to avoid since its packet was bad.
+    /// Face that answered last, as [`Delivery::face`](super::Delivery::face) tells.
     pub from_face: Option<u64>,
-    pub avoid_face: Option<u64>,
     /// Transmissions so far; stays when the Interest was answered with a bad packet.
     pub attempts: u32,
 }

@@ -2,9 +2,11 @@
 
 mod random;
 mod rate;
+mod text;
 mod time;
 
 pub use core::time::Duration;
 pub use random::Random;
 pub use rate::{Bitrate, ByteSize};
+pub use text::{ParseQuantityError, duration, optional_duration, parse_duration};
 pub use time::{Instant, Timestamp};

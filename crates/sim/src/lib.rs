@@ -1,0 +1,12 @@
+//! A network in virtual time: the nodes and applications that run on sockets, on emulated links.
+//!
+//! ```text
+//!  topology (code, TOML, ndnSIM, Rocketfuel) ─▶ Network ─▶ trace (ndnSIM's tables, CSV, Parquet)
+//!                                                 ▲
+//!                                  applications, schedule of events
+//! ```
+//!
+//! The same network with the same seed gives the same events to the nanosecond, on every machine.
+
+pub mod topology;
+pub mod trace;

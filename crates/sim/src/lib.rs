@@ -8,5 +8,10 @@
 //!
 //! The same network with the same seed gives the same events to the nanosecond, on every machine.
 
+mod application;
+mod network;
 pub mod topology;
 pub mod trace;
+
+pub use application::{Application, Fetched};
+pub use network::{ApplicationId, HostClock, LinkIndex, Network, NodeConfig, Now};

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use namecast_netem::DropReason;
-use namecast_units::{Duration, Instant};
+use namecast_units::Instant;
 
+use crate::application::Fetched;
 use crate::topology::NodeIndex;
 
 /// One event. `packet` is the frame as it was on the link: bare Interest or Data, or LpPacket.
@@ -28,17 +29,8 @@ pub enum EventKind<'a> {
     Sent(&'a Bytes),
     /// The link lost a frame that the node had sent.
     Dropped(&'a Bytes, DropReason),
-    /// An application got the Data with this number, `delay` after it last asked for it and `full_delay` after it first did.
-    Fetched {
-        /// Number of the Data.
-        sequence: u64,
-        /// Since the last Interest for it.
-        delay: Duration,
-        /// Since the first Interest for it.
-        full_delay: Duration,
-        /// Interests sent for it.
-        transmissions: u32,
-    },
+    /// An application got Data that it had asked for.
+    Fetched(Fetched),
 }
 
 /// Takes events as they happen.

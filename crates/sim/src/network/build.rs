@@ -1,0 +1,222 @@
+//! Putting a network together, and taking parts of it down.
+
+use namecast_forward as forward;
+use namecast_forward::{AddRouteError, FaceConfig, FaceId, Forwarder, StrategyKind};
+use namecast_netem as netem;
+use namecast_packet::Name;
+use namecast_units::{Instant, Random};
+
+use super::clock::HostClock;
+use super::queue::EventQueue;
+use super::{
+    Action, ApplicationId, Attachment, Direction, LinkIndex, Network, Node, Part, Running,
+    simulated,
+};
+use crate::application::Application;
+use crate::topology::{NodeIndex, Topology};
+
+/// What a node is like.
+#[derive(Clone, Debug, Default)]
+pub struct NodeConfig {
+    /// Its forwarder. The seed is mixed with the node's place, so that all nodes may share one configuration.
+    pub forwarder: forward::Config,
+    /// Strategy for all names; none: the forwarder's default.
+    pub strategy: Option<StrategyKind>,
+    /// Its clocks.
+    pub clock: HostClock,
+}
+
+impl Network {
+    /// A network of `topology`; `configure` says what each node is like, and `seed` fixes the randomness of links.
+    pub fn new(
+        topology: &Topology,
+        seed: u64,
+        mut configure: impl FnMut(NodeIndex) -> NodeConfig,
+    ) -> Self {
+        let mut network = Self {
+            now: Instant::ZERO,
+            nodes: Vec::with_capacity(topology.nodes.len()),
+            directions: Vec::with_capacity(2 * topology.links.len()),
+            applications: Vec::new(),
+            events: EventQueue::default(),
+            parts: Vec::new(),
+            actions: Vec::new(),
+            work: std::collections::VecDeque::new(),
+            sink: None,
+            hops: 0,
+        };
+        for (index, node) in topology.nodes.iter().enumerate() {
+            network.add_node(node.name.clone(), configure(index));
+        }
+        let mut random = Random::from_seed(seed);
+        for link in &topology.links {
+            network.connect(link.ends, &link.forward, random.next_u64());
+            let last = network.directions.len() - 1;
+            network.directions[last].link =
+                netem::Link::new(link.backward.clone(), random.next_u64());
+        }
+        network
+    }
+
+    fn add_node(&mut self, name: String, config: NodeConfig) {
+        let index = self.nodes.len();
+        let part = self.add_part(Part::Node(index));
+        let forwarder = empty_forwarder(&config, index);
+        self.nodes.push(Node {
+            name,
+            config,
+            forwarder,
+            is_up: true,
+            part,
+            faces: Vec::new(),
+            routes: Vec::new(),
+        });
+    }
+
+    /// Connects two nodes with a link that is the same in both directions.
+    fn connect(&mut self, ends: (NodeIndex, NodeIndex), config: &netem::Config, seed: u64) {
+        let first = self.directions.len();
+        let near = (ends.0, self.add_face(ends.0, Attachment::Direction(first)));
+        let far = (
+            ends.1,
+            self.add_face(ends.1, Attachment::Direction(first + 1)),
+        );
+        for (from, to) in [(near, far), (far, near)] {
+            let part = self.add_part(Part::Direction(self.directions.len()));
+            let link = netem::Link::new(config.clone(), seed);
+            self.directions.push(Direction {
+                link,
+                part,
+                from,
+                to,
+            });
+        }
+    }
+
+    fn add_face(&mut self, node: NodeIndex, attachment: Attachment) -> FaceId {
+        let node = &mut self.nodes[node];
+        node.faces.push(attachment);
+        add_forwarder_face(&mut node.forwarder, attachment)
+    }
+
+    pub(super) fn add_part(&mut self, part: Part) -> u32 {
+        self.parts.push(part);
+        self.events.add_part()
+    }
+
+    /// Starts an application on a node. Its first deadline counts from now.
+    pub fn add_application(
+        &mut self,
+        node: NodeIndex,
+        application: impl Application,
+    ) -> ApplicationId {
+        let index = self.applications.len();
+        let face = self.add_face(node, Attachment::Application(index));
+        let part = self.add_part(Part::Application(index));
+        self.applications.push(Running {
+            application: Box::new(application),
+            part,
+            node,
+            face,
+        });
+        self.drain_application(index);
+        self.work_off();
+        ApplicationId(index)
+    }
+
+    /// The face that an application has at its node.
+    pub fn application_face(&self, id: ApplicationId) -> FaceId {
+        self.applications[id.0].face
+    }
+
+    /// Routes a prefix at `node` to one of its faces.
+    ///
+    /// # Errors
+    /// If the forwarder refuses it.
+    pub fn add_route(
+        &mut self,
+        node: NodeIndex,
+        prefix: Name,
+        face: FaceId,
+        cost: u64,
+    ) -> Result<(), AddRouteError> {
+        let node = &mut self.nodes[node];
+        node.forwarder.add_route(prefix.clone(), face, cost)?;
+        node.routes.push((prefix, face, cost));
+        Ok(())
+    }
+
+    /// Lets `action` happen at `at`, or now if that has passed.
+    pub fn schedule(&mut self, at: Instant, action: impl FnOnce(&mut Self) + 'static) {
+        let at = at.max(self.now);
+        let index = self.actions.len();
+        let action: Action = Box::new(action);
+        self.actions.push(Some(action));
+        let part = self.add_part(Part::Action(index));
+        self.events.wake(part, at);
+    }
+
+    /// Takes both directions of a link down, which loses what is under way, or up again.
+    pub fn set_link_up(&mut self, link: LinkIndex, is_up: bool) {
+        for index in [2 * link, 2 * link + 1] {
+            self.directions[index].link.set_up(self.now, is_up);
+            self.drain_direction(index);
+        }
+        self.work_off();
+    }
+
+    /// Fails a node, or starts it again with its routes but with empty tables.
+    ///
+    /// While it is down, frames that reach it are lost and its applications do nothing; they find their own state as it
+    /// was.
+    pub fn set_node_up(&mut self, index: NodeIndex, is_up: bool) {
+        let node = &mut self.nodes[index];
+        if node.is_up == is_up {
+            return;
+        }
+        node.is_up = is_up;
+        if !is_up {
+            return;
+        }
+        node.forwarder = empty_forwarder(&node.config, index);
+        for &attachment in &node.faces {
+            add_forwarder_face(&mut node.forwarder, attachment);
+        }
+        for (prefix, face, cost) in &node.routes {
+            node.forwarder
+                .add_route(prefix.clone(), *face, *cost)
+                .expect("it was accepted before");
+        }
+        for application in 0..self.applications.len() {
+            if self.applications[application].node == index {
+                self.drain_application(application);
+            }
+        }
+        self.work_off();
+    }
+
+    /// Sets a host's wall clock, without its applications being told.
+    pub fn set_wall_offset(&mut self, node: NodeIndex, micros: i64) {
+        self.nodes[node].config.clock.wall_offset_micros = micros;
+    }
+}
+
+fn empty_forwarder(config: &NodeConfig, index: NodeIndex) -> Forwarder {
+    let mut forwarder = Forwarder::new(simulated(&config.forwarder, index));
+    if let Some(strategy) = config.strategy {
+        forwarder
+            .set_strategy(Name::default(), strategy)
+            .expect("an empty table takes the empty name");
+    }
+    forwarder
+}
+
+fn add_forwarder_face(forwarder: &mut Forwarder, attachment: Attachment) -> FaceId {
+    let config = match attachment {
+        Attachment::Application(_) => FaceConfig::application("application"),
+        Attachment::Direction(_) => FaceConfig::default(),
+    };
+    forwarder
+        .add_face(config)
+        .expect("bounds are wide enough for the topology")
+}

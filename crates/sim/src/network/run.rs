@@ -1,0 +1,192 @@
+//! The event loop.
+
+use bytes::Bytes;
+use namecast_forward::{FaceId, Transmit};
+use namecast_netem as netem;
+use namecast_packet::LpPacket;
+use namecast_units::{Duration, Instant};
+
+use super::{Attachment, Network, Part, Work};
+use crate::topology::NodeIndex;
+use crate::trace::{Event, EventKind};
+
+/// Number of the first face that a forwarder gives.
+const FIRST_FACE: u64 = 256;
+
+impl Network {
+    /// Lets time pass until `end`, with all that happens up to and at that instant.
+    pub fn run_until(&mut self, end: Instant) {
+        while let Some((part, at)) = self.events.pop(end) {
+            self.now = self.now.max(at);
+            self.handle(self.parts[part as usize]);
+            self.work_off();
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// Lets `span` pass.
+    pub fn run_for(&mut self, span: Duration) {
+        self.run_until(self.now + span);
+    }
+
+    /// When something happens next, if ever.
+    pub fn next_event(&mut self) -> Option<Instant> {
+        self.events.next()
+    }
+
+    /// Deadlines in the event queue.
+    pub fn pending_events(&self) -> usize {
+        self.events.len()
+    }
+
+    fn handle(&mut self, part: Part) {
+        match part {
+            Part::Direction(index) => {
+                self.directions[index].link.handle_timeout(self.now);
+                self.drain_direction(index);
+            }
+            Part::Node(index) => {
+                let node = &mut self.nodes[index];
+                if node.is_up {
+                    let now = node.config.clock.monotonic(self.now);
+                    node.forwarder.handle_timeout(now);
+                    self.drain_node(index);
+                }
+            }
+            Part::Application(index) => {
+                let running = &mut self.applications[index];
+                let node = &self.nodes[running.node];
+                if node.is_up {
+                    let now = node.config.clock.read(self.now);
+                    running.application.handle_timeout(now);
+                    self.drain_application(index);
+                }
+            }
+            Part::Action(index) => {
+                if let Some(action) = self.actions[index].take() {
+                    action(self);
+                }
+            }
+        }
+    }
+
+    /// Hands over frames until nobody has any.
+    pub(super) fn work_off(&mut self) {
+        while let Some(work) = self.work.pop_front() {
+            match work {
+                Work::ToNode(index, face, frame) => self.deliver(index, face, frame),
+                Work::ToApplication(index, frame) => {
+                    let running = &mut self.applications[index];
+                    let now = self.nodes[running.node].config.clock.read(self.now);
+                    running.application.handle_frame(now, frame);
+                    self.drain_application(index);
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, index: NodeIndex, face: FaceId, frame: Bytes) {
+        if !self.nodes[index].is_up {
+            return;
+        }
+        self.record(index, face, EventKind::Received(&frame));
+        let node = &mut self.nodes[index];
+        let now = node.config.clock.monotonic(self.now);
+        node.forwarder.handle_frame(now, face, frame);
+        self.drain_node(index);
+    }
+
+    /// Sends what a forwarder has for its faces, and sets its deadline.
+    pub(super) fn drain_node(&mut self, index: NodeIndex) {
+        while let Some(Transmit { face, frame }) = self.nodes[index].forwarder.poll_output() {
+            self.record(index, face, EventKind::Sent(&frame));
+            let place = usize::try_from(face.number() - FIRST_FACE).expect("a face of ours");
+            match self.nodes[index].faces[place] {
+                Attachment::Direction(direction) => {
+                    self.directions[direction]
+                        .link
+                        .handle_frame(self.now, frame);
+                    self.drain_direction(direction);
+                }
+                Attachment::Application(application) => {
+                    self.work.push_back(Work::ToApplication(application, frame));
+                }
+            }
+        }
+        let node = &self.nodes[index];
+        if let Some(at) = node.forwarder.poll_timeout() {
+            let at = node.config.clock.true_time(at).max(self.now);
+            self.events.wake(node.part, at);
+        }
+    }
+
+    /// Takes what arrived at the far end of a direction, and sets its deadline.
+    pub(super) fn drain_direction(&mut self, index: usize) {
+        let (from, to) = (self.directions[index].from, self.directions[index].to);
+        while let Some(output) = self.directions[index].link.poll_output() {
+            match output {
+                netem::Output::Delivered {
+                    frame,
+                    congestion_marked,
+                    ..
+                } => {
+                    self.hops += 1;
+                    let frame = if congestion_marked {
+                        marked(frame)
+                    } else {
+                        frame
+                    };
+                    self.work.push_back(Work::ToNode(to.0, to.1, frame));
+                }
+                netem::Output::Dropped { frame, reason, .. } => {
+                    self.record(from.0, from.1, EventKind::Dropped(&frame, reason));
+                }
+            }
+        }
+        let direction = &self.directions[index];
+        if let Some(at) = direction.link.poll_timeout() {
+            self.events.wake(direction.part, at.max(self.now));
+        }
+    }
+
+    /// Takes what an application sends, and sets its deadline.
+    pub(super) fn drain_application(&mut self, index: usize) {
+        let running = &mut self.applications[index];
+        let (node, face) = (running.node, running.face);
+        let is_up = self.nodes[node].is_up;
+        while let Some(frame) = running.application.poll_output() {
+            if is_up {
+                self.work.push_back(Work::ToNode(node, face, frame));
+            }
+        }
+        while let Some(fetched) = self.applications[index].application.poll_fetched() {
+            self.record(node, face, EventKind::Fetched(fetched));
+        }
+        let running = &self.applications[index];
+        if let Some(at) = running.application.poll_timeout() {
+            let at = self.nodes[node].config.clock.true_time(at).max(self.now);
+            self.events.wake(running.part, at);
+        }
+    }
+
+    #[inline]
+    fn record(&mut self, node: NodeIndex, face: FaceId, kind: EventKind<'_>) {
+        if let Some(sink) = &mut self.sink {
+            sink.record(&Event {
+                at: self.now,
+                node,
+                face: face.number(),
+                kind,
+            });
+        }
+    }
+}
+
+/// The frame with a congestion mark in its link header; a fragment or anything else that cannot carry one stays as it is.
+fn marked(frame: Bytes) -> Bytes {
+    let Ok(mut packet) = LpPacket::decode(frame.clone()) else {
+        return frame;
+    };
+    packet.congestion_mark = packet.congestion_mark.max(1);
+    packet.encode()
+}

@@ -12,6 +12,7 @@ mod application;
 mod network;
 pub mod topology;
 pub mod trace;
+pub mod workload;
 
 pub use application::{Application, Fetched};
 pub use network::{ApplicationId, HostClock, LinkIndex, Network, NodeConfig, Now};

@@ -1,0 +1,238 @@
+//! Simple traffic: what ndnSIM's users know as ConsumerCbr, ConsumerZipfMandelbrot and Producer.
+
+use core::time::Duration;
+
+use bytes::Bytes;
+use namecast_packet::signature::NullSigner;
+use namecast_packet::{Data, Interest, LpPacket, Name, Nonce, Packet};
+use namecast_units::{ByteSize, Instant, Random};
+
+use crate::application::Application;
+use crate::network::Now;
+
+/// Largest catalogue of a Zipf–Mandelbrot workload: its table has this many numbers.
+pub const MAX_CATALOGUE: usize = 10_000_000;
+
+/// Time between two Interests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spacing {
+    /// Always the mean.
+    #[default]
+    Even,
+    /// Uniform between zero and twice the mean.
+    Uniform,
+    /// Exponential: a Poisson process.
+    Exponential,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Choice {
+    /// One number after another.
+    #[default]
+    Sequence,
+    /// Numbers below `count`, the k-th of them with probability ∝ 1/(k + q)^s for k = 1, 2, …
+    ZipfMandelbrot {
+        /// How many numbers there are, at most [`MAX_CATALOGUE`].
+        count: usize,
+        /// Flattens the head.
+        q: f64,
+        /// Steepness.
+        s: f64,
+    },
+}
+
+/// How a [`Requester`] asks.
+#[derive(Clone, Debug)]
+pub struct RequesterConfig {
+    /// What the numbers follow.
+    pub prefix: Name,
+    /// Mean time between two Interests.
+    pub interval: Duration,
+    /// How the times between Interests are distributed.
+    pub spacing: Spacing,
+    /// Which numbers are asked for.
+    pub choice: Choice,
+    /// How long Interests stay pending.
+    pub lifetime: Duration,
+    /// When the first Interest leaves, on the host's clock.
+    pub start: Duration,
+    /// Fixes nonces and all else that is random.
+    pub seed: u64,
+}
+
+/// Asks for numbered Data at a steady pace and counts what comes. It never asks again for what was lost.
+#[derive(Debug)]
+pub struct Requester {
+    config: RequesterConfig,
+    random: Random,
+    /// Sums of probabilities up to each number, of a Zipf–Mandelbrot choice.
+    cumulative: Vec<f64>,
+    next_at: Instant,
+    next: u64,
+    output: Option<Bytes>,
+    sent: u64,
+    received: u64,
+    received_size: ByteSize,
+    nacks: u64,
+}
+
+impl Requester {
+    /// A requester that starts when its configuration says.
+    pub fn new(config: RequesterConfig) -> Self {
+        let cumulative = match config.choice {
+            Choice::Sequence => Vec::new(),
+            Choice::ZipfMandelbrot { count, q, s } => {
+                let mut sum = 0.0;
+                let ranks = 1..=count.min(MAX_CATALOGUE);
+                let sums = ranks.map(|rank| {
+                    sum += 1.0 / libm::pow(rank as f64 + q, s);
+                    sum
+                });
+                sums.collect()
+            }
+        };
+        Self {
+            random: Random::from_seed(config.seed),
+            next_at: Instant::ZERO + config.start,
+            cumulative,
+            next: 0,
+            output: None,
+            sent: 0,
+            received: 0,
+            received_size: ByteSize::ZERO,
+            nacks: 0,
+            config,
+        }
+    }
+
+    /// Interests sent.
+    pub const fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Data packets received.
+    pub const fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Octets of Data packets received.
+    pub const fn received_size(&self) -> ByteSize {
+        self.received_size
+    }
+
+    /// Interests that came back.
+    pub const fn nacks(&self) -> u64 {
+        self.nacks
+    }
+
+    fn choose(&mut self) -> u64 {
+        let Some(&total) = self.cumulative.last() else {
+            self.next += 1;
+            return self.next - 1;
+        };
+        let draw = self.random.unit() * total;
+        self.cumulative.partition_point(|&sum| sum <= draw) as u64
+    }
+
+    fn draw_interval(&mut self) -> Duration {
+        let factor = match self.config.spacing {
+            Spacing::Even => return self.config.interval,
+            Spacing::Uniform => 2.0 * self.random.unit(),
+            Spacing::Exponential => -libm::log(1.0 - self.random.unit()),
+        };
+        self.config.interval.mul_f64(factor)
+    }
+}
+
+impl Application for Requester {
+    fn handle_frame(&mut self, _now: Now, frame: Bytes) {
+        let Ok(header) = LpPacket::decode(frame) else {
+            return;
+        };
+        if header.nack.is_some() {
+            self.nacks += 1;
+        } else if let Some(wire) = header.fragment
+            && let Ok(Packet::Data(_)) = Packet::decode(wire.clone())
+        {
+            self.received += 1;
+            self.received_size += ByteSize::of(&wire);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        if now.monotonic < self.next_at {
+            return;
+        }
+        let number = self.choose();
+        let mut nonce = [0; 4];
+        self.random.fill(&mut nonce);
+        let name = self.config.prefix.builder().sequence(number).finish();
+        let interest = Interest::builder(name)
+            .lifetime(self.config.lifetime)
+            .build(Nonce(nonce));
+        self.output = Some(interest.wire().clone());
+        self.sent += 1;
+        let interval = self.draw_interval();
+        self.next_at += interval;
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Some(self.next_at)
+    }
+
+    fn poll_output(&mut self) -> Option<Bytes> {
+        self.output.take()
+    }
+}
+
+/// Answers every Interest with Data of one size.
+#[derive(Debug)]
+pub struct Responder {
+    content: Bytes,
+    freshness: Duration,
+    output: std::collections::VecDeque<Bytes>,
+    answered: u64,
+}
+
+impl Responder {
+    /// A producer of `payload` octets a packet.
+    pub fn new(payload: usize, freshness: Duration) -> Self {
+        Self {
+            content: Bytes::from(vec![0; payload]),
+            freshness,
+            output: std::collections::VecDeque::new(),
+            answered: 0,
+        }
+    }
+
+    /// Interests answered.
+    pub const fn answered(&self) -> u64 {
+        self.answered
+    }
+}
+
+impl Application for Responder {
+    fn handle_frame(&mut self, _now: Now, frame: Bytes) {
+        let wire = LpPacket::decode(frame).ok().and_then(|lp| lp.fragment);
+        let Some(Ok(Packet::Interest(interest))) = wire.map(Packet::decode) else {
+            return;
+        };
+        let data = Data::builder(interest.name().clone())
+            .freshness(self.freshness)
+            .content(self.content.clone())
+            .sign(&NullSigner);
+        self.answered += 1;
+        self.output.push_back(data.wire().clone());
+    }
+
+    fn handle_timeout(&mut self, _now: Now) {}
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn poll_output(&mut self) -> Option<Bytes> {
+        self.output.pop_front()
+    }
+}

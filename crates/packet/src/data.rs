@@ -92,7 +92,7 @@ impl Data {
     pub fn decode(wire: Bytes) -> Result<Self, DecodeError> {
         let whole = Reader::new(&wire).only("Data", tlv::DATA)?;
         let mut reader = Reader::within(&wire, whole.value.clone());
-        let name = required_name(&wire, &mut reader)?;
+        let (name, _) = required_name(&wire, &mut reader)?;
         let mut meta = MetaInfo::default();
         let (mut content, mut info, mut value) = (None, None, None);
         let mut fields = Fields::new(
@@ -190,8 +190,11 @@ impl Data {
     }
 }
 
-/// The Name that every packet starts with; nothing may come before it.
-pub(crate) fn required_name(wire: &Bytes, reader: &mut Reader<'_>) -> Result<Name, DecodeError> {
+/// The Name that every packet starts with, and how many parameters digests it holds; nothing may come before it.
+pub(crate) fn required_name(
+    wire: &Bytes,
+    reader: &mut Reader<'_>,
+) -> Result<(Name, usize), DecodeError> {
     let at = reader.position();
     let element = reader
         .element("Name")?
@@ -199,7 +202,7 @@ pub(crate) fn required_name(wire: &Bytes, reader: &mut Reader<'_>) -> Result<Nam
     if element.element_type != tlv::NAME {
         return Err(element.error("Name", Problem::UnexpectedType(element.element_type)));
     }
-    Name::from_element(wire, &element)
+    Name::with_digest_count(wire, &element)
 }
 
 fn decode_meta_info(wire: &Bytes, element: &Element) -> Result<MetaInfo, DecodeError> {

@@ -175,6 +175,15 @@ impl Name {
     /// # Errors
     /// If a component is invalid.
     pub fn from_element(wire: &Bytes, element: &Element) -> Result<Self, DecodeError> {
+        Self::with_digest_count(wire, element).map(|(name, _)| name)
+    }
+
+    /// The name in `element` of the packet `wire`, and how many of its components are parameters digests.
+    pub(crate) fn with_digest_count(
+        wire: &Bytes,
+        element: &Element,
+    ) -> Result<(Self, usize), DecodeError> {
+        let mut digests = 0;
         let mut reader = Reader::within(wire, element.value.clone());
         while let Some(component) = reader.element("Name component")? {
             let error = |problem| component.error("Name component", problem);
@@ -187,10 +196,10 @@ impl Name {
             if is_digest && component.value.len() != DIGEST_SIZE {
                 return Err(error(Problem::BadLength(component.value.len())));
             }
+            digests += usize::from(kind == Component::PARAMETERS_DIGEST);
         }
-        Ok(Self {
-            value: wire.slice(element.value.clone()),
-        })
+        let value = wire.slice(element.value.clone());
+        Ok((Self { value }, digests))
     }
 
     /// The name's TLV-VALUE octets.
@@ -306,6 +315,7 @@ pub struct Components<'a> {
 impl<'a> Iterator for Components<'a> {
     type Item = Component<'a>;
 
+    #[inline]
     fn next(&mut self) -> Option<Component<'a>> {
         let mut reader = Reader::new(self.octets);
         let element = reader

@@ -87,6 +87,7 @@ impl Element {
     ///
     /// # Errors
     /// [`Problem::BadLength`] for any other length.
+    #[inline]
     pub fn number(&self, field: &'static str, octets: &[u8]) -> Result<u64, DecodeError> {
         read_number(&octets[self.value.clone()])
             .ok_or_else(|| self.error(field, Problem::BadLength(self.value.len())))
@@ -124,10 +125,13 @@ impl Element {
 }
 
 /// A NonNegativeInteger of 1, 2, 4 or 8 octets; `None` for any other length.
+#[inline]
 pub fn read_number(octets: &[u8]) -> Option<u64> {
-    match octets.len() {
-        1 | 2 | 4 | 8 => Some(octets.iter().fold(0, |n, &octet| n << 8 | u64::from(octet))),
-        _ => None,
+    match *octets {
+        [octet] => Some(u64::from(octet)),
+        [a, b] => Some(u64::from(u16::from_be_bytes([a, b]))),
+        [a, b, c, d] => Some(u64::from(u32::from_be_bytes([a, b, c, d]))),
+        _ => octets.try_into().map(u64::from_be_bytes).ok(),
     }
 }
 
@@ -141,6 +145,7 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads all of `octets`.
+    #[inline]
     pub const fn new(octets: &'a [u8]) -> Self {
         Self {
             octets,
@@ -150,6 +155,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the elements inside `range` of the packet `octets`; offsets count from the packet's start.
+    #[inline]
     pub fn within(octets: &'a [u8], range: Range<usize>) -> Self {
         Self {
             octets: &octets[..range.end],
@@ -172,7 +178,11 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// If there is none, or it is malformed.
+    #[inline]
     pub fn peek_type(&self, field: &'static str) -> Result<u32, DecodeError> {
+        if let Some(&first @ 1..=252) = self.octets.get(self.position) {
+            return Ok(u32::from(first));
+        }
         self.clone().type_number(field)
     }
 
@@ -180,7 +190,28 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// If the element is malformed or reaches over the end.
+    #[inline]
     pub fn element(&mut self, field: &'static str) -> Result<Option<Element>, DecodeError> {
+        let start = self.position;
+        let rest = self.octets.get(start..).unwrap_or_default();
+        // Nearly all elements have a type and a length of one octet each.
+        if let &[element_type @ 1..=252, length @ 0..=252, ..] = rest
+            && rest.len() >= 2 + usize::from(length)
+        {
+            let value = start + 2..start + 2 + usize::from(length);
+            self.position = value.end;
+            return Ok(Some(Element {
+                element_type: u32::from(element_type),
+                start,
+                value,
+            }));
+        }
+        self.long_element(field)
+    }
+
+    /// The next element, whatever its size, or why it is none.
+    #[inline(never)]
+    fn long_element(&mut self, field: &'static str) -> Result<Option<Element>, DecodeError> {
         if self.is_empty() {
             return Ok(None);
         }
@@ -205,6 +236,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// If it is another type, malformed, or followed by more octets.
+    #[inline]
     pub fn only(mut self, field: &'static str, element_type: u32) -> Result<Element, DecodeError> {
         let element =
             self.element(field)?
@@ -296,6 +328,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// On a malformed element, or a critical one that is unknown or out of place.
+    #[inline]
     pub fn field(&mut self) -> Result<Option<Element>, DecodeError> {
         while let Some(element) = self.reader.element(self.structure)? {
             let known = self.order[self.passed..]
@@ -316,6 +349,7 @@ impl<'a> Fields<'a> {
 }
 
 /// Octets that a number takes as TLV-TYPE or TLV-LENGTH.
+#[inline]
 pub const fn variable_number_size(number: u64) -> usize {
     match number {
         0..=252 => 1,
@@ -326,11 +360,13 @@ pub const fn variable_number_size(number: u64) -> usize {
 }
 
 /// Octets of an element whose value has `length` octets.
+#[inline]
 pub const fn element_size(element_type: u32, length: usize) -> usize {
     variable_number_size(element_type as u64) + variable_number_size(length as u64) + length
 }
 
 /// Octets of the shortest NonNegativeInteger.
+#[inline]
 pub const fn number_size(number: u64) -> usize {
     match number {
         0..=0xFF => 1,

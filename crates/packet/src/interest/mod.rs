@@ -38,15 +38,29 @@ impl From<u32> for Nonce {
 pub struct Interest {
     wire: Bytes,
     name: Name,
+    body: Body,
+}
+
+/// What an Interest says besides its Name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Body {
     can_be_prefix: bool,
     must_be_fresh: bool,
-    forwarding_hint: Vec<Name>,
     nonce: Option<Nonce>,
     lifetime: Option<Duration>,
+    /// The number, and where its octet is.
     hop_limit: Option<(u8, usize)>,
+    forwarding_hint: Vec<Name>,
     parameters: Option<Range<usize>>,
-    signature_info: Option<SignatureInfo>,
-    signature_value: Option<Range<usize>>,
+    /// What few Interests have must not make all of them large.
+    signature: Option<Box<Signature>>,
+}
+
+/// The elements of a signature: both in a valid Interest, or neither.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Signature {
+    info: Option<SignatureInfo>,
+    value: Option<Range<usize>>,
 }
 
 /// Fields of an Interest after its Name, in order.
@@ -82,83 +96,26 @@ impl Interest {
         let whole = Reader::new(&wire).only("Interest", tlv::INTEREST)?;
         let mut reader = Reader::within(&wire, whole.value);
         let name_at = reader.position();
-        let name = required_name(&wire, &mut reader)?;
+        let (name, digests) = required_name(&wire, &mut reader)?;
         if name.is_empty() {
             return Err(DecodeError::new("Name", name_at, Problem::BadLength(0)));
         }
-        let fields = Fields::new(reader, "Interest", &ORDER);
-        let mut interest = Self {
-            wire: wire.clone(),
-            name,
-            can_be_prefix: false,
-            must_be_fresh: false,
-            forwarding_hint: Vec::new(),
-            nonce: None,
-            lifetime: None,
-            hop_limit: None,
-            parameters: None,
-            signature_info: None,
-            signature_value: None,
-        };
-        interest.decode_fields(fields)?;
-        interest.check_structure(name_at)?;
-        Ok(interest)
-    }
-
-    /// Checks what no element shows by itself: that parameters, signature and digest belong together.
-    fn check_structure(&self, name_at: usize) -> Result<(), DecodeError> {
-        let is_digest = |component: &Component<'_>| component.kind == Component::PARAMETERS_DIGEST;
-        let digests = self.name.components().filter(is_digest).count();
-        if digests != usize::from(self.parameters.is_some()) {
+        let body = Body::decode(&wire, Fields::new(reader, "Interest", &ORDER))?;
+        if digests != usize::from(body.parameters.is_some()) {
             return Err(digest_error(name_at));
         }
-        let missing = |field| Err(DecodeError::new(field, self.wire.len(), Problem::Missing));
-        match (&self.signature_info, &self.signature_value) {
-            (None, None) => Ok(()),
-            (None, Some(_)) => missing("InterestSignatureInfo"),
-            (Some(_), None) => missing("InterestSignatureValue"),
-            (Some(_), Some(_)) if self.parameters.is_none() => missing("ApplicationParameters"),
-            (Some(_), Some(_)) if !self.name.last().is_some_and(|last| is_digest(&last)) => {
-                Err(digest_error(name_at))
-            }
-            (Some(_), Some(_)) => Ok(()),
-        }
-    }
-
-    fn decode_fields(&mut self, mut fields: Fields<'_>) -> Result<(), DecodeError> {
-        let wire = self.wire.clone();
-        while let Some(field) = fields.field()? {
-            match field.element_type {
-                tlv::CAN_BE_PREFIX => {
-                    field.flag("CanBePrefix")?;
-                    self.can_be_prefix = true;
-                }
-                tlv::MUST_BE_FRESH => {
-                    field.flag("MustBeFresh")?;
-                    self.must_be_fresh = true;
-                }
-                tlv::FORWARDING_HINT => {
-                    self.forwarding_hint =
-                        decode_hint(&wire, Reader::within(&wire, field.value.clone()))?;
-                }
-                tlv::NONCE => self.nonce = Some(Nonce(field.array("Nonce", &wire)?)),
-                tlv::INTEREST_LIFETIME => {
-                    let millis = field.number("InterestLifetime", &wire)?;
-                    self.lifetime = Some(Duration::from_millis(millis));
-                }
-                tlv::HOP_LIMIT => {
-                    let [hops] = field.array("HopLimit", &wire)?;
-                    self.hop_limit = Some((hops, field.value.start));
-                }
-                // The digest in the name covers everything from here to the end of the packet.
-                tlv::APPLICATION_PARAMETERS => self.parameters = Some(field.whole()),
-                tlv::INTEREST_SIGNATURE_INFO => {
-                    self.signature_info = Some(SignatureInfo::decode(&wire, &field)?);
-                }
-                _ => self.signature_value = Some(field.whole()),
+        if let Some(signature) = &body.signature {
+            let missing = |field| Err(DecodeError::new(field, wire.len(), Problem::Missing));
+            let is_digest = |last: Component<'_>| last.kind == Component::PARAMETERS_DIGEST;
+            match (&signature.info, &signature.value) {
+                (None, _) => return missing("InterestSignatureInfo"),
+                (_, None) => return missing("InterestSignatureValue"),
+                _ if body.parameters.is_none() => return missing("ApplicationParameters"),
+                _ if !name.last().is_some_and(is_digest) => return Err(digest_error(name_at)),
+                _ => {}
             }
         }
-        Ok(())
+        Ok(Self { wire, name, body })
     }
 
     /// The packet's octets.
@@ -173,55 +130,58 @@ impl Interest {
 
     /// Whether Data with a longer name may answer.
     pub const fn can_be_prefix(&self) -> bool {
-        self.can_be_prefix
+        self.body.can_be_prefix
     }
 
     /// Whether caches may answer with fresh Data only.
     pub const fn must_be_fresh(&self) -> bool {
-        self.must_be_fresh
+        self.body.must_be_fresh
     }
 
     /// Names whose routes to follow instead of the Interest's own.
     pub fn forwarding_hint(&self) -> &[Name] {
-        &self.forwarding_hint
+        &self.body.forwarding_hint
     }
 
     /// Number of this transmission, if it has one.
     pub const fn nonce(&self) -> Option<Nonce> {
-        self.nonce
+        self.body.nonce
     }
 
     /// How long the Interest stays pending.
     pub fn lifetime(&self) -> Duration {
-        self.lifetime.unwrap_or(Self::DEFAULT_LIFETIME)
+        self.body.lifetime.unwrap_or(Self::DEFAULT_LIFETIME)
     }
 
     /// How many more nodes may receive the Interest, if that is limited.
     pub fn hop_limit(&self) -> Option<u8> {
-        self.hop_limit.map(|(hops, _)| hops)
+        self.body.hop_limit.map(|(hops, _)| hops)
     }
 
     /// ApplicationParameters.
     pub fn parameters(&self) -> Option<Bytes> {
-        let whole = self.parameters.clone()?;
+        let whole = self.body.parameters.clone()?;
         Some(self.value_of(whole))
     }
 
     /// How the Interest is signed, if it is.
     pub const fn signature_info(&self) -> Option<&SignatureInfo> {
-        self.signature_info.as_ref()
+        match &self.body.signature {
+            Some(signature) => signature.info.as_ref(),
+            None => None,
+        }
     }
 
     /// The signature's octets, if the Interest is signed.
     pub fn signature_value(&self) -> Option<Bytes> {
-        let whole = self.signature_value.clone()?;
+        let whole = self.body.signature.as_ref()?.value.clone()?;
         Some(self.value_of(whole))
     }
 
     /// The same Interest with its HopLimit set to `hops`; unchanged if it has none.
     #[must_use]
     pub fn with_hop_limit(self, hops: u8) -> Self {
-        let Some((before, at)) = self.hop_limit else {
+        let Some((before, at)) = self.body.hop_limit else {
             return self;
         };
         if before == hops {
@@ -229,9 +189,13 @@ impl Interest {
         }
         let mut octets = BytesMut::from(&self.wire[..]);
         octets[at] = hops;
+        let hop_limit = Some((hops, at));
         Self {
             wire: octets.freeze(),
-            hop_limit: Some((hops, at)),
+            body: Body {
+                hop_limit,
+                ..self.body
+            },
             ..self
         }
     }
@@ -241,7 +205,7 @@ impl Interest {
     /// Nodes that receive an Interest without one add it, since others drop such Interests.
     #[must_use]
     pub fn with_nonce(self, nonce: Nonce) -> Self {
-        if self.nonce.is_some() {
+        if self.body.nonce.is_some() {
             return self;
         }
         let mut value = Writer::with_capacity(self.wire.len() + 8);
@@ -275,11 +239,11 @@ impl Interest {
         if self.name == *data.name() {
             return true;
         }
-        if self.can_be_prefix && self.name.is_prefix_of(data.name()) {
+        if self.body.can_be_prefix && self.name.is_prefix_of(data.name()) {
             return true;
         }
         let Some(last) = self.name.last() else {
-            return self.can_be_prefix;
+            return self.body.can_be_prefix;
         };
         last.kind == Component::IMPLICIT_DIGEST
             && self.name.parent() == *data.name()
@@ -294,7 +258,7 @@ impl Interest {
     /// # Errors
     /// [`Problem::ParametersDigest`] if it is not, or other nodes would not agree.
     pub fn check_parameters_digest(&self) -> Result<(), DecodeError> {
-        let Some(parameters) = &self.parameters else {
+        let Some(parameters) = &self.body.parameters else {
             return Ok(());
         };
         let digest = Sha256::digest(&self.wire[parameters.start..]);
@@ -310,7 +274,11 @@ impl Interest {
 
     /// Whether the fields from ApplicationParameters on are those that decoding took: ascending, as their types are.
     fn is_tail_in_order(&self) -> bool {
-        let start = self.parameters.clone().map_or(self.wire.len(), |p| p.start);
+        let start = self
+            .body
+            .parameters
+            .clone()
+            .map_or(self.wire.len(), |p| p.start);
         let mut reader = Reader::within(&self.wire, start..self.wire.len());
         let mut last = 0;
         while let Ok(Some(element)) = reader.element("Interest") {
@@ -327,7 +295,9 @@ impl Interest {
     /// The octets that the Interest's signature covers: the name's components but the parameters digest, then
     /// everything from ApplicationParameters to the signature value. Empty if the Interest is not signed.
     pub fn signed_portion(&self) -> Vec<u8> {
-        let (Some(parameters), Some(value)) = (&self.parameters, &self.signature_value) else {
+        let signature = self.body.signature.as_ref();
+        let value = signature.and_then(|signature| signature.value.as_ref());
+        let (Some(parameters), Some(value)) = (&self.body.parameters, value) else {
             return Vec::new();
         };
         let mut portion = name_without_digest(&self.name).value().to_vec();
@@ -342,7 +312,7 @@ impl Interest {
     pub fn verify(&self, verifier: &dyn Verifier) -> Result<(), VerifyError> {
         self.check_parameters_digest()
             .map_err(|_| VerifyError::ParametersDigest)?;
-        let info = self.signature_info.as_ref().ok_or(VerifyError::Unsigned)?;
+        let info = self.signature_info().ok_or(VerifyError::Unsigned)?;
         let value = self.signature_value().ok_or(VerifyError::Unsigned)?;
         verifier.verify(info, &self.signed_portion(), &value)
     }
@@ -359,6 +329,44 @@ impl Interest {
             .expect("decoded before")
             .expect("an element is not empty");
         self.wire.slice(element.value)
+    }
+}
+
+impl Body {
+    fn decode(wire: &Bytes, mut fields: Fields<'_>) -> Result<Self, DecodeError> {
+        let mut body = Self::default();
+        while let Some(field) = fields.field()? {
+            match field.element_type {
+                tlv::CAN_BE_PREFIX => {
+                    field.flag("CanBePrefix")?;
+                    body.can_be_prefix = true;
+                }
+                tlv::MUST_BE_FRESH => {
+                    field.flag("MustBeFresh")?;
+                    body.must_be_fresh = true;
+                }
+                tlv::FORWARDING_HINT => {
+                    body.forwarding_hint = decode_hint(wire, Reader::within(wire, field.value))?;
+                }
+                tlv::NONCE => body.nonce = Some(Nonce(field.array("Nonce", wire)?)),
+                tlv::INTEREST_LIFETIME => {
+                    let millis = field.number("InterestLifetime", wire)?;
+                    body.lifetime = Some(Duration::from_millis(millis));
+                }
+                tlv::HOP_LIMIT => {
+                    let [hops] = field.array("HopLimit", wire)?;
+                    body.hop_limit = Some((hops, field.value.start));
+                }
+                // The digest in the name covers everything from here to the end of the packet.
+                tlv::APPLICATION_PARAMETERS => body.parameters = Some(field.whole()),
+                tlv::INTEREST_SIGNATURE_INFO => {
+                    let info = SignatureInfo::decode(wire, &field)?;
+                    body.signature.get_or_insert_default().info = Some(info);
+                }
+                _ => body.signature.get_or_insert_default().value = Some(field.whole()),
+            }
+        }
+        Ok(body)
     }
 }
 

@@ -1,5 +1,9 @@
 //! Data packets: NDN Packet Format v0.3, section "Data Packet".
 
+mod template;
+
+pub use template::DataTemplate;
+
 use core::ops::Range;
 use core::time::Duration;
 
@@ -272,18 +276,31 @@ impl DataBuilder {
         self
     }
 
+    /// Makes Data packets of one content under many names, with made-up signatures of `signature_length` octets.
+    ///
+    /// This one's name is not used.
+    pub fn template(self, info: SignatureInfo, signature_length: usize) -> DataTemplate {
+        DataTemplate::new(self, info, signature_length)
+    }
+
+    /// Appends what stands between Name and SignatureValue; tells where the Content went.
+    fn encode_body(&self, info: &SignatureInfo, writer: &mut Writer) -> Option<Range<usize>> {
+        self.meta.encode(writer);
+        let content = self.content.as_ref().map(|content| {
+            writer.element(tlv::CONTENT, content);
+            writer.len() - content.len()..writer.len()
+        });
+        info.encode(tlv::SIGNATURE_INFO, writer);
+        content
+    }
+
     /// Signs the packet and encodes it.
     pub fn sign(self, signer: &dyn Signer) -> Data {
         let info = signer.info();
         let content_length = self.content.as_ref().map_or(0, Bytes::len);
         let mut signed = Writer::with_capacity(content_length + self.name.value().len() + 160);
         self.name.encode(&mut signed);
-        self.meta.encode(&mut signed);
-        let content = self.content.as_ref().map(|content| {
-            signed.element(tlv::CONTENT, content);
-            signed.len() - content.len()..signed.len()
-        });
-        info.encode(tlv::SIGNATURE_INFO, &mut signed);
+        let content = self.encode_body(&info, &mut signed);
         let signature = signer.sign(signed.as_slice());
 
         let length = signed.len() + tlv::element_size(tlv::SIGNATURE_VALUE, signature.len());

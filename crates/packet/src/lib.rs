@@ -18,9 +18,9 @@ pub mod signature;
 pub mod tlv;
 
 pub use certificate::{Certificate, Description, Validity};
-pub use data::{ContentType, Data, DataBuilder};
+pub use data::{ContentType, Data, DataBuilder, DataTemplate};
 pub use error::{DecodeError, Problem};
-pub use interest::{Interest, InterestBuilder, Nonce};
+pub use interest::{Interest, InterestBuilder, InterestTemplate, Nonce};
 pub use lp::LpPacket;
 pub use manifest::{Digests, PacketDigest};
 pub use name::{Component, Name, NameBuilder, ParseNameError};

@@ -5,7 +5,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::{Interest, Nonce, name_without_digest};
+use super::{Interest, InterestTemplate, Nonce, name_without_digest};
 use crate::error::DecodeError;
 use crate::name::{Component, Name};
 use crate::signature::{SignatureInfo, Signer};
@@ -14,7 +14,7 @@ use crate::tlv::{self, Writer};
 /// Puts an [`Interest`] together.
 #[derive(Clone, Debug)]
 pub struct InterestBuilder {
-    name: Name,
+    pub(super) name: Name,
     can_be_prefix: bool,
     must_be_fresh: bool,
     forwarding_hint: Vec<Name>,
@@ -70,6 +70,22 @@ impl InterestBuilder {
     pub fn parameters(mut self, parameters: impl Into<Bytes>) -> Self {
         self.parameters = Some(parameters.into());
         self
+    }
+
+    /// Makes the name a prefix, to which each Interest of a series adds a number as a component of type `kind`.
+    ///
+    /// # Panics
+    /// If there are parameters, or `kind` is a digest's or 0.
+    pub fn template(self, kind: u16) -> InterestTemplate {
+        assert!(
+            self.parameters.is_none(),
+            "a template has no parameters, as their digest would end the name"
+        );
+        assert!(
+            kind > Component::PARAMETERS_DIGEST,
+            "digests are not numbers"
+        );
+        InterestTemplate::new(&self, kind)
     }
 
     /// Encodes the Interest for one transmission. A parameters digest in the name is taken out, and put in anew if there

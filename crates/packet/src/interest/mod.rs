@@ -1,8 +1,10 @@
 //! Interest packets: NDN Packet Format v0.3, section "Interest Packet".
 
 mod builder;
+mod template;
 
 pub use builder::InterestBuilder;
+pub use template::InterestTemplate;
 
 use core::fmt;
 use core::ops::Range;

@@ -7,9 +7,36 @@
 //!
 //! Nothing happens between calls: whatever was due since the last one is worked off at the next, in order. A link that
 //! keeps the order of frames therefore needs one timer for each frame, its arrival.
+//!
+//! ```
+//! use namecast_netem::{Bytes, Config, Link, Output};
+//! use namecast_units::{Bitrate, Duration, Instant};
+//!
+//! let config = Config { rate: Some(Bitrate::mbps(1)), delay: Duration::from_millis(5), ..Config::default() };
+//! let mut link = Link::new(config, 1);
+//! // 1250 octets take 10 ms at 1 Mbit/s, and another 5 ms to the far end.
+//! link.handle_frame(Instant::ZERO, Bytes::from(vec![0; 1250]));
+//! let at = link.poll_timeout().unwrap();
+//! assert_eq!(at, Instant::ZERO + Duration::from_millis(15));
+//! link.handle_timeout(at);
+//! assert!(matches!(link.poll_output(), Some(Output::Delivered { .. })));
+//! ```
 
 mod config;
+mod fate;
+mod flight;
+mod frame;
+mod jitter;
 mod link;
+mod loss;
+mod output;
+mod profile;
+mod queue;
+mod validate;
 
+pub use bytes::Bytes;
 pub use config::{Config, Jitter, JitterShape, Loss, Outage, Queue, Step};
-pub use link::{Counters, DropReason, Link, Output};
+pub use frame::Frame;
+pub use link::Link;
+pub use output::{Counters, DropReason, Output};
+pub use validate::ConfigError;

@@ -3,173 +3,154 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use namecast_units::{Bitrate, ByteSize, Duration, Instant};
+use namecast_units::{ByteSize, Duration, Instant};
 
-use crate::config::{Config, Queue};
-
-/// Why a frame did not arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DropReason {
-    /// The queue was full.
-    QueueFull,
-    /// The queue discipline chose it.
-    ActiveQueue,
-    /// Random loss.
-    Loss,
-    /// An outage, or the link was down.
-    Down,
-}
-
-/// What became of a frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// It arrived.
-    Delivered {
-        /// When.
-        at: Instant,
-        /// The frame, damaged if the link damages.
-        frame: Bytes,
-        /// How long it waited to be serialised.
-        queued_for: Duration,
-        /// The queue discipline marked it.
-        congestion_marked: bool,
-    },
-    /// It will not arrive.
-    Dropped {
-        /// When.
-        at: Instant,
-        /// The frame.
-        frame: Bytes,
-        /// Why.
-        reason: DropReason,
-    },
-}
-
-/// What a link has seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Frames that arrived, copies included.
-    pub delivered: u64,
-    /// Bytes of these.
-    pub delivered_size: ByteSize,
-    /// Frames marked.
-    pub marked: u64,
-    /// Frames dropped because the queue was full.
-    pub queue_full: u64,
-    /// Frames dropped by the queue discipline.
-    pub active_queue: u64,
-    /// Frames lost at random.
-    pub lost: u64,
-    /// Frames lost because the link was down.
-    pub down: u64,
-    /// Sum of the times that delivered frames waited to be serialised, in nanoseconds.
-    pub queued_nanos: u64,
-}
+use crate::config::{Config, Outage};
+use crate::fate::{Chance, Fate};
+use crate::flight::{Flight, Flying};
+use crate::frame::Frame;
+use crate::output::{Counters, DropReason, Output};
+use crate::profile::Profile;
+use crate::queue::{Arrival, Departure, Discipline, Room, Verdict};
 
 /// One direction of a link.
 ///
 /// Hand frames to [`handle_frame`](Self::handle_frame); take from [`poll_output`](Self::poll_output) until there is
 /// nothing, and call [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) says so. Early or
 /// repeated calls are harmless. The same calls with the same seed give the same outputs.
+///
+/// Outputs wait in the link until they are taken; take them after each call, and they are no more than what was under way.
 #[derive(Clone, Debug)]
-pub struct Link {
-    config: Config,
-    rate: Option<Bitrate>,
-    delay: Duration,
-    waiting: VecDeque<(Instant, Bytes)>,
+pub struct Link<F = Bytes> {
+    profile: Profile,
+    chance: Option<Box<Chance>>,
+    discipline: Option<Box<Discipline>>,
+    room: Room,
+    waiting: VecDeque<Waiting<F>>,
+    waiting_octets: u64,
+    /// When the last frame that left the queue is serialised.
     free_at: Instant,
-    in_flight: VecDeque<(Instant, Bytes, Duration)>,
-    output: VecDeque<Output>,
-    counters: Counters,
+    flight: Flight<F>,
+    max_in_flight: usize,
+    /// Whether frames can come to something when they leave the queue, so that this needs a timer of its own.
+    departures_matter: bool,
+    outages: Box<[Outage]>,
+    outages_begun: usize,
+    out_until: Instant,
     is_up: bool,
+    output: VecDeque<Output<F>>,
+    counters: Counters,
     now: Instant,
 }
 
+/// A frame in the queue.
+#[derive(Clone, Debug)]
+struct Waiting<F> {
+    since: Instant,
+    frame: F,
+    fate: Fate,
+    is_marked: bool,
+}
+
 impl Link {
-    /// A link like `config` says; `seed` fixes its randomness.
-    pub fn new(config: Config, _seed: u64) -> Self {
+    /// A link for octets like `config` says; `seed` fixes its randomness.
+    pub fn new(config: Config, seed: u64) -> Self {
+        Self::carrying(config, seed)
+    }
+}
+
+impl<F: Frame> Link<F> {
+    /// A link for frames of any kind like `config` says; `seed` fixes its randomness.
+    ///
+    /// A configuration that [`Config::validate`] refuses gives a link that behaves in some way, and never panics.
+    pub fn carrying(config: Config, seed: u64) -> Self {
+        let discipline = Discipline::new(&config.queue, seed);
+        let drops = (discipline.as_ref()).is_some_and(|it| it.drops_at_departure());
         Self {
-            rate: config.rate,
-            delay: config.delay,
-            config,
+            profile: Profile::new(&config),
+            chance: Chance::new(&config, seed),
+            discipline,
+            room: Room::new(&config.queue),
             waiting: VecDeque::new(),
+            waiting_octets: 0,
             free_at: Instant::ZERO,
-            in_flight: VecDeque::new(),
+            flight: Flight::new(config.jitter.reorder),
+            max_in_flight: config.max_in_flight,
+            departures_matter: drops || config.jitter.reorder,
+            outages: config.outages.into_boxed_slice(),
+            outages_begun: 0,
+            out_until: Instant::ZERO,
+            is_up: true,
             output: VecDeque::new(),
             counters: Counters::default(),
-            is_up: true,
             now: Instant::ZERO,
         }
     }
 
     /// Takes a frame to send.
-    pub fn handle_frame(&mut self, now: Instant, frame: Bytes) {
+    pub fn handle_frame(&mut self, now: Instant, frame: F) {
         self.handle_timeout(now);
-        let capacity = match self.config.queue {
-            Queue::DropTail { packets } => packets,
-            _ => 1_000,
+        let fate = match &mut self.chance {
+            Some(chance) => chance.next(frame.octets()),
+            None => Fate::default(),
         };
-        if !self.is_up || self.waiting.len() >= capacity {
-            self.counters.queue_full += 1;
-            self.output.push_back(Output::Dropped {
-                at: now,
-                frame,
-                reason: DropReason::QueueFull,
-            });
-            return;
+        match self.admit(&frame, fate) {
+            Ok(is_marked) => {
+                self.counters.marked += u64::from(is_marked);
+                self.waiting_octets += charged(&frame);
+                self.waiting.push_back(Waiting {
+                    since: self.now,
+                    frame,
+                    fate,
+                    is_marked,
+                });
+                self.work_off(self.now);
+            }
+            Err(reason) => self.drop_frame(self.now, frame, reason),
         }
-        self.waiting.push_back((now, frame));
-        self.serialise();
     }
 
     /// Works off what is due by `now`. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = self.now.max(now);
-        self.serialise();
-        while self.in_flight.front().is_some_and(|f| f.0 <= self.now) {
-            let (at, frame, queued_for) = self.in_flight.pop_front().expect("just seen");
-            self.counters.delivered += 1;
-            self.counters.delivered_size += ByteSize::of(&frame);
-            self.output.push_back(Output::Delivered {
-                at,
-                frame,
-                queued_for,
-                congestion_marked: false,
-            });
+        while let Some(outage) = self.next_outage()
+            && Instant::ZERO + outage.from <= self.now
+        {
+            let from = Instant::ZERO + outage.from;
+            self.work_off(from);
+            self.lose_all(from);
+            self.outages_begun += 1;
+            self.out_until = Instant::ZERO + outage.until;
         }
-    }
-
-    fn serialise(&mut self) {
-        while let Some((since, frame)) = self.waiting.front() {
-            let start = self.free_at.max(*since);
-            if start > self.now {
-                return;
-            }
-            let takes = self
-                .rate
-                .map_or(Duration::ZERO, |r| ByteSize::of(frame) / r);
-            self.free_at = start + takes;
-            let queued_for = start.since(*since);
-            let (_, frame) = self.waiting.pop_front().expect("just seen");
-            self.in_flight
-                .push_back((self.free_at + self.delay, frame, queued_for));
-        }
+        self.work_off(self.now);
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.in_flight.front().map(|f| f.0)
+        // While a frame waits, another is being serialised, and so is in flight.
+        let mut next = self.flight.next_at()?;
+        if self.departures_matter && !self.waiting.is_empty() {
+            next = next.min(self.free_at);
+        }
+        if let Some(outage) = self.next_outage() {
+            next = next.min(Instant::ZERO + outage.from);
+        }
+        Some(next)
     }
 
     /// The next thing that became of a frame, in order of time.
-    pub fn poll_output(&mut self) -> Option<Output> {
+    #[inline]
+    pub fn poll_output(&mut self) -> Option<Output<F>> {
         self.output.pop_front()
     }
 
-    /// Takes the link down, which loses what is under way, or up again.
+    /// Takes the link down, which loses what is under way, or up again. Scripted outages come on top.
     pub fn set_up(&mut self, now: Instant, is_up: bool) {
         self.handle_timeout(now);
         self.is_up = is_up;
+        if !is_up {
+            self.lose_all(self.now);
+        }
     }
 
     /// What the link has seen.
@@ -177,8 +158,162 @@ impl Link {
         &self.counters
     }
 
-    /// Frames that wait now.
+    /// Frames that wait, as of the last call that brought the time.
     pub fn queue_length(&self) -> usize {
         self.waiting.len()
     }
+
+    /// Octets that wait, as of the last call that brought the time; a frame counts as at least one.
+    pub const fn queue_size(&self) -> ByteSize {
+        ByteSize::bytes(self.waiting_octets)
+    }
+
+    /// How long a frame would wait that was handed in at the last call that brought the time, if the rate stays.
+    pub fn queue_delay(&self) -> Duration {
+        let before = self.profile.rate().map(|rate| self.queue_size() / rate);
+        self.free_at.since(self.now) + before.unwrap_or_default()
+    }
+
+    fn next_outage(&self) -> Option<Outage> {
+        self.outages.get(self.outages_begun).copied()
+    }
+
+    /// Whether a frame that comes now may wait, and if so, whether it is marked.
+    fn admit(&mut self, frame: &F, fate: Fate) -> Result<bool, DropReason> {
+        if !self.is_up || self.now < self.out_until {
+            return Err(DropReason::Down);
+        }
+        if fate.is_lost {
+            return Err(DropReason::Loss);
+        }
+        if self.flight.len() >= self.max_in_flight {
+            return Err(DropReason::InFlightFull);
+        }
+        let waiting = self.waiting.len();
+        let is_marked = match &mut self.discipline {
+            Some(discipline) => discipline.on_arrival(&Arrival {
+                now: self.now,
+                waiting,
+                serialisation: self.profile.serialisation(self.now, frame.octets()),
+            }),
+            None => false,
+        };
+        let is_idle = waiting == 0 && self.free_at <= self.now;
+        let fits = self.room.fits(waiting, self.waiting_octets, charged(frame));
+        match is_idle || fits {
+            true => Ok(is_marked),
+            false => Err(DropReason::QueueFull),
+        }
+    }
+
+    /// Lets everything happen that happens until `until`.
+    fn work_off(&mut self, until: Instant) {
+        while let Some(head) = self.waiting.front() {
+            let start = self.free_at.max(head.since);
+            if start > until {
+                break;
+            }
+            let head = self.waiting.pop_front().expect("just seen");
+            self.serialise(start, head);
+        }
+        self.deliver(until);
+    }
+
+    /// Takes a frame out of the queue at `start`.
+    fn serialise(&mut self, start: Instant, head: Waiting<F>) {
+        let Waiting {
+            since,
+            mut frame,
+            fate,
+            mut is_marked,
+        } = head;
+        let octets = frame.octets();
+        self.waiting_octets -= charged(&frame);
+        if let Some(discipline) = &mut self.discipline {
+            let verdict = discipline.on_departure(&Departure {
+                now: start,
+                since,
+                octets,
+                octets_left: self.waiting_octets,
+                waiting: self.waiting.len(),
+            });
+            match verdict {
+                Verdict::Pass => {}
+                Verdict::Mark => {
+                    self.counters.marked += 1;
+                    is_marked = true;
+                }
+                Verdict::Drop => {
+                    // What arrived before comes first.
+                    self.deliver(start);
+                    self.drop_frame(start, frame, DropReason::ActiveQueue);
+                    return;
+                }
+            }
+        }
+        self.free_at = start + self.profile.serialisation(start, octets);
+        if let Some(bit) = fate.flipped {
+            frame.flip_bit(bit as usize);
+        }
+        self.flight.push(Flying {
+            at: self.free_at + self.profile.delay(self.free_at) + fate.addition,
+            frame,
+            queued_for: start.since(since),
+            is_marked,
+            is_damaged: fate.flipped.is_some(),
+            has_copy: fate.has_copy,
+        });
+    }
+
+    /// Hands out what arrives until `until`.
+    fn deliver(&mut self, until: Instant) {
+        while let Some(flying) = self.flight.pop_until(until) {
+            let size = ByteSize::bytes(flying.frame.octets() as u64);
+            let queued = u64::try_from(flying.queued_for.as_nanos()).unwrap_or(u64::MAX);
+            self.counters.delivered += 1;
+            self.counters.delivered_size += size;
+            self.counters.queued_nanos = self.counters.queued_nanos.saturating_add(queued);
+            self.counters.corrupted += u64::from(flying.is_damaged);
+            let copy = flying.has_copy.then(|| flying.frame.clone());
+            let delivered = |frame| Output::Delivered {
+                at: flying.at,
+                frame,
+                queued_for: flying.queued_for,
+                congestion_marked: flying.is_marked,
+            };
+            self.output.push_back(delivered(flying.frame));
+            if let Some(copy) = copy {
+                self.counters.duplicated += 1;
+                self.counters.delivered += 1;
+                self.counters.delivered_size += size;
+                self.output.push_back(delivered(copy));
+            }
+        }
+    }
+
+    /// Loses everything under way at `at`, the oldest first.
+    fn lose_all(&mut self, at: Instant) {
+        while let Some(flying) = self.flight.pop() {
+            self.drop_frame(at, flying.frame, DropReason::Down);
+        }
+        while let Some(waiting) = self.waiting.pop_front() {
+            self.drop_frame(at, waiting.frame, DropReason::Down);
+        }
+        self.waiting_octets = 0;
+        self.free_at = self.free_at.min(at);
+        self.flight.forget_order();
+        if let Some(discipline) = &mut self.discipline {
+            discipline.on_loss_of_all(at);
+        }
+    }
+
+    fn drop_frame(&mut self, at: Instant, frame: F, reason: DropReason) {
+        self.counters.count_drop(reason);
+        self.output.push_back(Output::Dropped { at, frame, reason });
+    }
+}
+
+/// What a frame takes of a queue's bytes: without its one at least, empty frames would have no bound.
+fn charged<F: Frame>(frame: &F) -> u64 {
+    (frame.octets() as u64).max(1)
 }

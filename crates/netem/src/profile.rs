@@ -1,0 +1,102 @@
+//! Rate and delay as they change over time.
+
+use namecast_units::{Bitrate, ByteSize, Duration, Instant};
+
+use crate::config::{Config, Step};
+
+/// A time that never comes.
+const NEVER: Instant = Instant::from_nanos(u64::MAX);
+
+/// Rate and delay at times that never decrease. Each has its place in the schedule: a frame's rate is that of the start of
+/// its serialisation, its delay that of the end.
+#[derive(Clone, Debug)]
+pub(crate) struct Profile {
+    schedule: Box<[Step]>,
+    rate: Option<Bitrate>,
+    rate_steps: usize,
+    rate_until: Instant,
+    delay: Duration,
+    delay_steps: usize,
+    delay_until: Instant,
+    /// The size that was divided by the rate last, and the result: neighbours are mostly of one size, and division is slow.
+    last: Option<(usize, Duration)>,
+}
+
+impl Profile {
+    pub(crate) fn new(config: &Config) -> Self {
+        let first = starts(&config.schedule, 0);
+        Self {
+            schedule: config.schedule.clone().into_boxed_slice(),
+            rate: config.rate,
+            rate_steps: 0,
+            rate_until: first,
+            delay: config.delay,
+            delay_steps: 0,
+            delay_until: first,
+            last: None,
+        }
+    }
+
+    /// Time that serialising `octets` takes if it starts at `start`.
+    #[inline]
+    pub(crate) fn serialisation(&mut self, start: Instant, octets: usize) -> Duration {
+        if start >= self.rate_until {
+            self.step_rate(start);
+        }
+        let Some(rate) = self.rate else {
+            return Duration::ZERO;
+        };
+        if let Some((size, takes)) = self.last
+            && size == octets
+        {
+            return takes;
+        }
+        let takes = ByteSize::bytes(octets as u64) / rate;
+        self.last = Some((octets, takes));
+        takes
+    }
+
+    /// The delay of what leaves the near end at `at`.
+    #[inline]
+    pub(crate) fn delay(&mut self, at: Instant) -> Duration {
+        if at >= self.delay_until {
+            self.step_delay(at);
+        }
+        self.delay
+    }
+
+    /// The rate after the last step that was reached.
+    pub(crate) const fn rate(&self) -> Option<Bitrate> {
+        self.rate
+    }
+
+    #[cold]
+    fn step_rate(&mut self, at: Instant) {
+        while at >= self.rate_until
+            && let Some(step) = self.schedule.get(self.rate_steps)
+        {
+            self.rate = step.rate.or(self.rate);
+            self.rate_steps += 1;
+            self.rate_until = starts(&self.schedule, self.rate_steps);
+        }
+        self.last = None;
+    }
+
+    #[cold]
+    fn step_delay(&mut self, at: Instant) {
+        while at >= self.delay_until
+            && let Some(step) = self.schedule.get(self.delay_steps)
+        {
+            self.delay = step.delay.unwrap_or(self.delay);
+            self.delay_steps += 1;
+            self.delay_until = starts(&self.schedule, self.delay_steps);
+        }
+    }
+}
+
+/// When step `index` begins.
+fn starts(schedule: &[Step], index: usize) -> Instant {
+    schedule
+        .get(index)
+        .map_or(NEVER, |step| Instant::ZERO + step.at)
+}

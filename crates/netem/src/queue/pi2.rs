@@ -1,0 +1,100 @@
+//! A proportional-integral controller, squared.
+
+use namecast_units::{Duration, Instant, Random};
+
+use super::{Departure, Verdict};
+
+/// PI² of [RFC9332], appendix A, for traffic that answers a mark as it answers a loss.
+///
+/// ```text
+/// p' ← p' + α·(q − target) + β·(q − q_prev)      every `update`, within [0, 1]
+/// p  = p'²
+/// ```
+///
+/// | RFC     | here          | meaning                                                   |
+/// |---------|---------------|-----------------------------------------------------------|
+/// | p'      | `base`        | what the controller moves                                 |
+/// | curq    | `delay`       | time that the frame at the head has waited; 0 if there is none |
+/// | prevq   | `last_delay`  | the same at the last update                               |
+/// | Tupdate | `update`      | time between two updates                                  |
+///
+/// Nothing is dropped in overload but what does not fit into the queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Pi2 {
+    target: f64,
+    update: Duration,
+    gains: (f64, f64),
+    base: f64,
+    last_delay: f64,
+    next_update: Instant,
+    random: Random,
+}
+
+impl Pi2 {
+    /// `gains` are α and β, in hertz.
+    pub(crate) fn new(
+        target: Duration,
+        update: Duration,
+        gains: (f64, f64),
+        random: Random,
+    ) -> Self {
+        // A configuration that was not validated must not make the loop below endless.
+        let update = update.max(Duration::from_micros(1));
+        Self {
+            target: target.as_secs_f64(),
+            update,
+            gains,
+            base: 0.0,
+            last_delay: 0.0,
+            next_update: Instant::ZERO + update,
+            random,
+        }
+    }
+
+    pub(crate) fn on_departure(&mut self, departure: &Departure) -> Verdict {
+        self.catch_up(departure.now, departure.since);
+        // Both of two draws below p' have probability p'².
+        let is_marked = self.base > 0.0 && self.random.unit().max(self.random.unit()) < self.base;
+        match is_marked {
+            true => Verdict::Mark,
+            false => Verdict::Pass,
+        }
+    }
+
+    /// Makes up for the updates until `now`. The frame that came at `head_since` has been at the head ever since the last
+    /// call, or the queue was empty until it came.
+    fn catch_up(&mut self, now: Instant, head_since: Instant) {
+        if self.next_update <= head_since && self.next_update <= now {
+            self.step(0.0);
+            self.skip_idle(head_since.min(now));
+        }
+        while self.next_update <= now {
+            let delay = self.next_update.since(head_since);
+            self.step(delay.as_secs_f64());
+        }
+    }
+
+    /// Makes up for all updates until `until` with an empty queue before them too: p' falls in equal steps.
+    fn skip_idle(&mut self, until: Instant) {
+        if self.next_update > until {
+            return;
+        }
+        let nanos = self.update.as_nanos().max(1);
+        let missed = until.since(self.next_update).as_nanos() / nanos + 1;
+        let missed = u64::try_from(missed).unwrap_or(u64::MAX);
+        let fall = self.gains.0 * self.target * missed as f64;
+        self.base = (self.base - fall).clamp(0.0, 1.0);
+        let span = u64::try_from(nanos)
+            .unwrap_or(u64::MAX)
+            .saturating_mul(missed);
+        self.next_update += Duration::from_nanos(span);
+    }
+
+    fn step(&mut self, delay: f64) {
+        let (alpha, beta) = self.gains;
+        let change = alpha * (delay - self.target) + beta * (delay - self.last_delay);
+        self.base = (self.base + change).clamp(0.0, 1.0);
+        self.last_delay = delay;
+        self.next_update += self.update;
+    }
+}

@@ -1,7 +1,6 @@
 //! Faces: the forwarder's side of each link or application.
 
 use core::fmt;
-use std::collections::BTreeMap;
 
 use namecast_units::Instant;
 
@@ -142,4 +141,104 @@ impl Face {
 }
 
 /// All faces, by number.
-pub(crate) type FaceTable = BTreeMap<FaceId, Face>;
+///
+/// Numbers only grow, so a new face comes last, and until a face is removed each stands where its number says.
+#[derive(Debug, Default)]
+pub(crate) struct FaceTable {
+    numbers: Vec<FaceId>,
+    /// In the same order. Boxed, so that removing one of thousands moves little.
+    faces: Vec<Box<Face>>,
+}
+
+impl FaceTable {
+    pub(crate) fn len(&self) -> usize {
+        self.faces.len()
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: FaceId) -> Option<&Face> {
+        self.place(id).map(|place| &*self.faces[place])
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: FaceId) -> Option<&mut Face> {
+        self.place(id).map(|place| &mut *self.faces[place])
+    }
+
+    /// Adds a face whose number is above all others.
+    pub(crate) fn push(&mut self, id: FaceId, face: Face) {
+        debug_assert!(self.numbers.last().is_none_or(|&last| last < id));
+        self.numbers.push(id);
+        self.faces.push(Box::new(face));
+    }
+
+    pub(crate) fn remove(&mut self, id: FaceId) -> Option<Face> {
+        let place = self.place(id)?;
+        self.numbers.remove(place);
+        Some(*self.faces.remove(place))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FaceId, &Face)> {
+        let faces = self.faces.iter().map(|face| &**face);
+        self.numbers.iter().copied().zip(faces)
+    }
+
+    #[inline]
+    fn place(&self, id: FaceId) -> Option<usize> {
+        let first = self.numbers.first()?;
+        // Faces that were removed leave gaps, so a face stands here or further to the front.
+        let latest = usize::try_from(id.0.checked_sub(first.0)?).ok()?;
+        if self.numbers.get(latest) == Some(&id) {
+            return Some(latest);
+        }
+        self.numbers.binary_search(&id).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use namecast_units::Random;
+
+    use super::*;
+
+    fn face(mtu: usize) -> Face {
+        Face {
+            config: FaceConfig {
+                mtu: Some(mtu),
+                ..FaceConfig::default()
+            },
+            counters: FaceCounters::default(),
+            reassembler: Reassembler::new(crate::ReassemblyConfig::default(), 1),
+            reassembly_timer: None,
+            next_sequence: 0,
+            queued: 0,
+        }
+    }
+
+    /// Against a map: faces that come and go are found by number, and by no other.
+    #[test]
+    fn the_table_finds_what_a_plain_map_finds() {
+        let mut random = Random::from_seed(4);
+        let (mut table, mut map) = (FaceTable::default(), BTreeMap::new());
+        for number in 256..1_000 {
+            let id = FaceId::from_number(number);
+            table.push(id, face(number as usize));
+            map.insert(id, number as usize);
+            let leaving = FaceId::from_number(250 + random.below(number - 240));
+            if random.chance(0.8) {
+                let removed = table.remove(leaving).and_then(|face| face.config.mtu);
+                assert_eq!(removed, map.remove(&leaving));
+            }
+            for _ in 0..20 {
+                let id = FaceId::from_number(random.below(number + 20));
+                let found = table.get(id).and_then(|face| face.config.mtu);
+                assert_eq!(found, map.get(&id).copied());
+            }
+            let order = table.iter().map(|(id, _)| id);
+            assert!(order.eq(map.keys().copied()) && table.len() == map.len());
+        }
+        assert!((100..500).contains(&map.len()), "{}", map.len());
+    }
+}

@@ -69,7 +69,7 @@ impl Forwarder {
         let hasher = NameHasher::new(config.seed);
         Self {
             random: Random::from_seed(config.seed),
-            faces: FaceTable::new(),
+            faces: FaceTable::default(),
             next_face: FaceId::FIRST,
             fib: Fib::new(hasher.clone(), config.max_prefixes),
             strategies: PrefixTable::new(hasher.clone(), config.max_prefixes),
@@ -114,7 +114,7 @@ impl Forwarder {
             next_sequence: 0,
             queued: 0,
         };
-        self.faces.insert(id, face);
+        self.faces.push(id, face);
         Ok(id)
     }
 
@@ -123,7 +123,7 @@ impl Forwarder {
     /// Interests that were sent on it stay pending for their senders until they expire. An unknown face is no error.
     pub fn remove_face(&mut self, now: Instant, face: FaceId) {
         self.advance(now);
-        let Some(removed) = self.faces.remove(&face) else {
+        let Some(removed) = self.faces.remove(face) else {
             return;
         };
         if let Some(at) = removed.reassembly_timer {
@@ -136,7 +136,7 @@ impl Forwarder {
 
     /// All faces, by number.
     pub fn faces(&self) -> impl Iterator<Item = FaceInfo<'_>> {
-        self.faces.iter().map(|(&id, face)| FaceInfo {
+        self.faces.iter().map(|(id, face)| FaceInfo {
             id,
             config: &face.config,
             counters: &face.counters,
@@ -153,7 +153,7 @@ impl Forwarder {
         face: FaceId,
         cost: u64,
     ) -> Result<(), AddRouteError> {
-        if !self.faces.contains_key(&face) {
+        if self.faces.get(face).is_none() {
             return Err(AddRouteError::UnknownFace);
         }
         if self.fib.add(&prefix, NextHop { face, cost })? {
@@ -220,7 +220,7 @@ impl Forwarder {
     /// The next frame to send, in the order in which they came about.
     pub fn poll_output(&mut self) -> Option<Transmit> {
         let transmit = self.output.pop_front()?;
-        if let Some(face) = self.faces.get_mut(&transmit.face) {
+        if let Some(face) = self.faces.get_mut(transmit.face) {
             face.queued -= 1;
         }
         Some(transmit)
@@ -233,7 +233,7 @@ impl Forwarder {
 
     /// What a face has seen.
     pub fn face_counters(&self, face: FaceId) -> Option<&FaceCounters> {
-        self.faces.get(&face).map(|face| &face.counters)
+        self.faces.get(face).map(|face| &face.counters)
     }
 
     /// Interests pending now.
@@ -277,7 +277,7 @@ impl Forwarder {
     /// Counts a dropped packet, for the node and for the face if there is one.
     pub(crate) fn count_drop(&mut self, face: FaceId, reason: DropReason) {
         self.counters.drops.add(reason);
-        if let Some(face) = self.faces.get_mut(&face) {
+        if let Some(face) = self.faces.get_mut(face) {
             face.counters.drops.add(reason);
         }
     }

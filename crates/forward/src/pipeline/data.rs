@@ -21,7 +21,7 @@ impl Forwarder {
         data: &Data,
         header: &LpPacket,
     ) -> Result<(), DropReason> {
-        let ingress = self.faces.get(&face).ok_or(DropReason::UnknownFace)?;
+        let ingress = self.faces.get(face).ok_or(DropReason::UnknownFace)?;
         if is_localhost(data.name()) && !ingress.is_local() {
             return Err(DropReason::Scope);
         }
@@ -56,7 +56,7 @@ impl Forwarder {
     /// A face that waits in several entries gets the Data once per PIT token, since it may tell its own entries apart by
     /// nothing else; without tokens, once.
     fn collect_downstreams(&self, id: EntryId, ingress: FaceId, downstreams: &mut Downstreams) {
-        let may_return = self.faces.get(&ingress).is_some_and(Face::is_ad_hoc);
+        let may_return = self.faces.get(ingress).is_some_and(Face::is_ad_hoc);
         for record in &self.pit.get(id).in_records {
             let downstream = (record.face, record.token.clone());
             let waits = record.expiry > self.now && (record.face != ingress || may_return);
@@ -85,6 +85,9 @@ impl Forwarder {
         wire: Bytes,
         (token, congestion_mark): (Option<&[u8]>, u64),
     ) {
+        if token.is_none() && congestion_mark == 0 {
+            return self.send_bare(Hook::OutgoingData, from, to, wire);
+        }
         let packet = LpPacket {
             pit_token: token.map(Bytes::copy_from_slice),
             congestion_mark,

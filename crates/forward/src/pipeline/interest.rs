@@ -32,7 +32,7 @@ impl Forwarder {
     ) -> Result<(), DropReason> {
         let interest = self.with_nonce(interest);
         let interest = count_down(interest)?;
-        let is_local = self.faces.get(&face).is_some_and(Face::is_local);
+        let is_local = self.faces.get(face).is_some_and(Face::is_local);
         if is_localhost(interest.name()) && !is_local {
             return Err(DropReason::Scope);
         }
@@ -77,7 +77,7 @@ impl Forwarder {
     fn is_loop(&self, entry: Option<EntryId>, arrival: &Arrival<'_>) -> bool {
         let Some(id) = entry else { return false };
         let entry = self.pit.get(id);
-        let face = self.faces.get(&arrival.face);
+        let face = self.faces.get(arrival.face);
         let is_repeat = face.is_some_and(Face::is_point_to_point)
             && entry
                 .in_record(arrival.face)
@@ -168,7 +168,7 @@ impl Forwarder {
         let name = arrival.interest.name();
         let is_trusted = self
             .faces
-            .get(&arrival.face)
+            .get(arrival.face)
             .is_some_and(Face::has_local_fields);
         let avoid = arrival.header.avoid_face.filter(|_| is_trusted);
         let context = InterestContext {
@@ -211,7 +211,7 @@ impl Forwarder {
 
     /// Sends an Interest and keeps record of it.
     fn outgoing_interest(&mut self, id: EntryId, arrival: &Arrival<'_>, to: FaceId) {
-        let Some(egress) = self.faces.get(&to) else {
+        let Some(egress) = self.faces.get(to) else {
             return self.count_drop(to, DropReason::UnknownFace);
         };
         if arrival.interest.hop_limit() == Some(0) && !egress.is_local() {
@@ -228,12 +228,17 @@ impl Forwarder {
         };
         let next = |interval| suppression.next(interval);
         self.pit.get_mut(id).record_sent(record, next);
-        let packet = LpPacket {
-            congestion_mark: arrival.header.congestion_mark,
-            fragment: Some(arrival.interest.wire().clone()),
-            ..LpPacket::default()
-        };
-        self.send(Hook::OutgoingInterest, arrival.face, to, packet);
+        let (hook, wire) = (Hook::OutgoingInterest, arrival.interest.wire().clone());
+        match arrival.header.congestion_mark {
+            0 => self.send_bare(hook, arrival.face, to, wire),
+            congestion_mark => {
+                let packet = LpPacket {
+                    congestion_mark,
+                    ..LpPacket::carrying(wire)
+                };
+                self.send(hook, arrival.face, to, packet);
+            }
+        }
     }
 
     fn expiry_of(&self, interest: &Interest) -> Instant {

@@ -18,7 +18,7 @@ impl Forwarder {
         interest: &Interest,
         reason: NackReason,
     ) -> Result<(), DropReason> {
-        let ingress = self.faces.get(&face).ok_or(DropReason::UnknownFace)?;
+        let ingress = self.faces.get(face).ok_or(DropReason::UnknownFace)?;
         if !ingress.is_point_to_point() {
             return Err(DropReason::UnexpectedNack);
         }
@@ -60,7 +60,7 @@ impl Forwarder {
     /// Tells a downstream that its Interest failed; it waits no longer.
     pub(super) fn outgoing_nack(&mut self, id: EntryId, to: FaceId, reason: NackReason) {
         // The others on a shared link may have heard the Interest and still answer.
-        if !self.faces.get(&to).is_some_and(Face::is_point_to_point) {
+        if !self.faces.get(to).is_some_and(Face::is_point_to_point) {
             return;
         }
         if let Some(record) = self.pit.take_in_record(id, to) {
@@ -77,7 +77,7 @@ impl Forwarder {
         pit_token: Option<Bytes>,
         reason: NackReason,
     ) {
-        if !self.faces.get(&to).is_some_and(Face::is_point_to_point) {
+        if !self.faces.get(to).is_some_and(Face::is_point_to_point) {
             return;
         }
         let packet = LpPacket {

@@ -1,13 +1,17 @@
 //! From a frame to a network packet: the receiving half of the link service.
 
 use bytes::Bytes;
-use namecast_packet::{LpPacket, MAX_PACKET_SIZE, Packet};
+use namecast_packet::{LpPacket, MAX_PACKET_SIZE, Packet, tlv};
 use namecast_units::ByteSize;
 
 use crate::counters::DropReason;
 use crate::extension::Hook;
 use crate::face::{Face, FaceId};
 use crate::forwarder::{Forwarder, Timer};
+
+/// First octets of network packets: their types, which are below 253 and so stand as they are.
+const BARE_INTEREST: u8 = tlv::INTEREST as u8;
+const BARE_DATA: u8 = tlv::DATA as u8;
 
 impl Forwarder {
     pub(crate) fn receive(&mut self, face: FaceId, frame: Bytes) {
@@ -17,11 +21,18 @@ impl Forwarder {
     }
 
     fn receive_frame(&mut self, id: FaceId, frame: Bytes) -> Result<(), DropReason> {
-        let face = self.faces.get_mut(&id).ok_or(DropReason::UnknownFace)?;
+        let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
         let size = ByteSize::of(&frame);
         for traffic in [&mut face.counters.incoming, &mut self.counters.incoming] {
             traffic.frames += 1;
             traffic.octets += size;
+        }
+        // Most frames are a network packet without a link header.
+        if let [BARE_INTEREST | BARE_DATA, ..] = frame[..]
+            && frame.len() <= MAX_PACKET_SIZE
+        {
+            let packet = Packet::decode(frame).map_err(|_| DropReason::Malformed)?;
+            return self.receive_network_packet(id, packet, &mut LpPacket::default());
         }
         let packet = LpPacket::decode(frame).map_err(|_| DropReason::Malformed)?;
         if packet.fragment_count.unwrap_or(1) == 1 {
@@ -39,7 +50,7 @@ impl Forwarder {
         packet: LpPacket,
         frame: ByteSize,
     ) -> Result<Option<LpPacket>, DropReason> {
-        let face = self.faces.get_mut(&id).ok_or(DropReason::UnknownFace)?;
+        let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
         let mut evicted = 0;
         let result = face
             .reassembler
@@ -53,7 +64,7 @@ impl Forwarder {
 
     /// Gives up a face's packets whose missing fragments did not come in time.
     pub(crate) fn give_up_reassembly(&mut self, id: FaceId) {
-        let Some(face) = self.faces.get_mut(&id) else {
+        let Some(face) = self.faces.get_mut(id) else {
             return;
         };
         face.reassembly_timer = None;
@@ -64,16 +75,16 @@ impl Forwarder {
     }
 
     fn reset_reassembly_timer(&mut self, id: FaceId) {
-        if let Some(face) = self.faces.get_mut(&id) {
+        if let Some(face) = self.faces.get_mut(id) {
             let to = face.reassembler.poll_timeout();
             let from = core::mem::replace(&mut face.reassembly_timer, to);
             self.set_timer(Timer::Reassembly(id), from, to);
         }
     }
 
-    /// Takes a whole network packet with its header fields.
+    /// Takes a link packet that carries a network packet whole.
     fn receive_packet(&mut self, id: FaceId, mut header: LpPacket) -> Result<(), DropReason> {
-        let Some(wire) = header.fragment.clone() else {
+        let Some(wire) = header.fragment.take() else {
             // A keep-alive: nothing but header fields.
             return Ok(());
         };
@@ -81,23 +92,36 @@ impl Forwarder {
             return Err(DropReason::PacketTooLarge);
         }
         let packet = Packet::decode(wire).map_err(|_| DropReason::Malformed)?;
-        let face = self.faces.get_mut(&id).ok_or(DropReason::UnknownFace)?;
+        self.receive_network_packet(id, packet, &mut header)
+    }
+
+    /// Takes a network packet, and the fields that came in front of it.
+    fn receive_network_packet(
+        &mut self,
+        id: FaceId,
+        packet: Packet,
+        header: &mut LpPacket,
+    ) -> Result<(), DropReason> {
+        let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
         let hook = match (&packet, header.nack) {
             (Packet::Interest(_), None) => Hook::IncomingInterest,
             (Packet::Interest(_), Some(_)) => Hook::IncomingNack,
             (Packet::Data(_), None) => Hook::IncomingData,
             (Packet::Data(_), Some(_)) => return Err(DropReason::MisplacedField),
         };
-        check_fields(hook, &header, face)?;
+        check_fields(hook, header, face)?;
         face.counters.incoming.count(hook);
         self.counters.incoming.count(hook);
-        self.run_extensions(hook, id, &mut header)?;
+        if !self.extensions.is_empty() {
+            header.fragment = Some(packet.wire().clone());
+            self.run_extensions(hook, id, header)?;
+        }
         match packet {
             Packet::Interest(interest) => match header.nack {
                 Some(reason) => self.incoming_nack(id, &interest, reason),
-                None => self.incoming_interest(id, interest, &header),
+                None => self.incoming_interest(id, interest, header),
             },
-            Packet::Data(data) => self.incoming_data(id, &data, &header),
+            Packet::Data(data) => self.incoming_data(id, &data, header),
         }
     }
 }

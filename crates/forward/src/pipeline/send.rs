@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use namecast_packet::LpPacket;
 use namecast_units::ByteSize;
-use smallvec::{SmallVec, smallvec};
 
 use crate::counters::{DropReason, Traffic};
 use crate::extension::{Hook, Verdict};
@@ -23,6 +22,21 @@ impl Traffic {
 }
 
 impl Forwarder {
+    /// Queues a network packet that has nothing said in front of it, and came from `from`, on the face `to`.
+    pub(super) fn send_bare(&mut self, hook: Hook, from: FaceId, to: FaceId, wire: Bytes) {
+        let may_stay_bare = self.extensions.is_empty()
+            && self.faces.get(to).is_some_and(|face| {
+                let mtu = face.config.mtu.unwrap_or(usize::MAX);
+                wire.len() <= mtu && !face.has_local_fields()
+            });
+        if !may_stay_bare {
+            return self.send(hook, from, to, LpPacket::carrying(wire));
+        }
+        if let Err(reason) = self.enqueue(hook, to, [wire]) {
+            self.count_drop(to, reason);
+        }
+    }
+
     /// Queues a packet, which came from `from`, on the face `to`.
     pub(super) fn send(&mut self, hook: Hook, from: FaceId, to: FaceId, packet: LpPacket) {
         if let Err(reason) = self.try_send(hook, from, to, packet) {
@@ -38,34 +52,50 @@ impl Forwarder {
         mut packet: LpPacket,
     ) -> Result<(), DropReason> {
         self.run_extensions(hook, to, &mut packet)?;
-        let face = self.faces.get_mut(&to).ok_or(DropReason::UnknownFace)?;
+        let face = self.faces.get_mut(to).ok_or(DropReason::UnknownFace)?;
         let is_nack = hook == Hook::OutgoingNack;
         if face.has_local_fields() && !is_nack {
             packet.incoming_face = Some(from.number());
         }
         let mtu = face.config.mtu.unwrap_or(usize::MAX);
         let whole = packet.encode();
-        let frames: SmallVec<[Bytes; 1]> = if whole.len() <= mtu {
-            smallvec![whole]
-        } else {
-            let frames = fragment(&packet, face.next_sequence, mtu, self.config.max_fragments);
-            frames.ok_or(DropReason::CannotFragment)?.into()
-        };
-        // All or nothing: a packet that lacks a fragment is of no use.
-        if face.queued + frames.len() > self.config.max_output_queue {
+        if whole.len() <= mtu {
+            return self.enqueue(hook, to, [whole]);
+        }
+        let sequence = face.next_sequence;
+        let frames = fragment(&packet, sequence, mtu, self.config.max_fragments);
+        let frames = frames.ok_or(DropReason::CannotFragment)?;
+        let count = frames.len() as u64;
+        self.enqueue(hook, to, frames)?;
+        if let Some(face) = self.faces.get_mut(to) {
+            face.next_sequence = sequence.wrapping_add(count);
+        }
+        Ok(())
+    }
+
+    /// Queues the frames of one packet: all or none, as a packet that lacks a fragment is of no use.
+    fn enqueue(
+        &mut self,
+        hook: Hook,
+        to: FaceId,
+        frames: impl AsRef<[Bytes]> + IntoIterator<Item = Bytes>,
+    ) -> Result<(), DropReason> {
+        let face = self.faces.get_mut(to).ok_or(DropReason::UnknownFace)?;
+        let count = frames.as_ref().len();
+        if face.queued + count > self.config.max_output_queue {
             return Err(DropReason::OutputQueueFull);
         }
-        if frames.len() > 1 {
-            face.next_sequence = face.next_sequence.wrapping_add(frames.len() as u64);
-        }
-        face.queued += frames.len();
+        face.queued += count;
+        let octets = frames.as_ref().iter().map(|frame| ByteSize::of(frame));
+        let octets: ByteSize = octets.sum();
         for traffic in [&mut face.counters.outgoing, &mut self.counters.outgoing] {
             traffic.count(hook);
-            traffic.frames += frames.len() as u64;
-            traffic.octets += frames.iter().map(|frame| ByteSize::of(frame)).sum();
+            traffic.frames += count as u64;
+            traffic.octets += octets;
         }
-        let transmits = frames.into_iter().map(|frame| Transmit { face: to, frame });
-        self.output.extend(transmits);
+        for frame in frames {
+            self.output.push_back(Transmit { face: to, frame });
+        }
         Ok(())
     }
 

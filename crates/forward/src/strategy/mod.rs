@@ -105,10 +105,10 @@ impl InterestContext<'_> {
 
     /// Not back to where it came from, unless the link is ad hoc; and not out of its scope.
     pub(crate) fn is_eligible(&self, egress: FaceId) -> bool {
-        let Some(face) = self.faces.get(&egress) else {
+        let Some(face) = self.faces.get(egress) else {
             return false;
         };
-        let from_local = self.faces.get(&self.ingress).is_some_and(Face::is_local);
+        let from_local = self.faces.get(self.ingress).is_some_and(Face::is_local);
         (egress != self.ingress || face.is_ad_hoc())
             && scope_allows(self.name, from_local, face.is_local())
     }

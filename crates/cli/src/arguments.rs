@@ -109,7 +109,7 @@ pub struct Watch {
     /// Leave sound out.
     #[arg(long)]
     pub no_audio: bool,
-    /// How fast data is asked for: 'unlimited', or a fixed bitrate such as 5M.
+    /// What decides how fast data is asked for: arc, unlimited, rate:5M, window:50, …; a wrong name gets the list.
     #[arg(long, default_value = "unlimited")]
     pub controller: String,
     /// Accept only this key: the digest that the publisher prints, 64 hexadecimal digits.

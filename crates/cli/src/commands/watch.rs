@@ -93,13 +93,7 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
         "lowest" => RungChoice::Lowest,
         label => RungChoice::Label(label.to_owned()),
     };
-    config.rate = match arguments.controller.as_str() {
-        "unlimited" => RateControl::Unlimited,
-        other => match parse_bitrate(other) {
-            Some(bitrate) => RateControl::Fixed(bitrate),
-            None => bail!("'{other}' is no controller: write unlimited, or a bitrate such as 5M"),
-        },
-    };
+    config.rate = parse_controller(&arguments.controller)?;
     config.wall_at_zero = pump::wall_at_zero(clock);
     // Nonces only have to differ from those of other watchers.
     config.seed = clock.wall().as_micros() ^ u64::from(std::process::id()) << 40;
@@ -107,6 +101,14 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
         config.trust = Trust::Pinned(parse_pin(key)?);
     }
     Ok(config)
+}
+
+/// A controller's name, or a bitrate alone, which is `rate:` with it.
+fn parse_controller(text: &str) -> anyhow::Result<RateControl> {
+    match parse_bitrate(text) {
+        Some(rate) => Ok(RateControl::Rate { rate }),
+        None => Ok(text.parse()?),
+    }
 }
 
 /// A key's digest in hexadecimal, or its name.
@@ -210,6 +212,19 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn controllers_have_names_and_a_bitrate_is_one() {
+        let rate = namecast_units::Bitrate::mbps(5);
+        for text in ["5M", "rate:5M"] {
+            assert_eq!(parse_controller(text).unwrap(), RateControl::Rate { rate });
+        }
+        for name in RateControl::NAMES {
+            assert_eq!(parse_controller(name).unwrap(), name.parse().unwrap());
+        }
+        let error = parse_controller("fast").unwrap_err().to_string();
+        assert!(error.contains("'fast' is no controller: write one of arc, "));
+    }
 
     #[test]
     fn keys_are_digests_or_names() {

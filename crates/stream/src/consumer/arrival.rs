@@ -65,6 +65,8 @@ impl Consumer {
             asked_at: asked.last_at,
             rtt,
             size,
+            was_lost: asked.attempts > 1 || asked.is_lost,
+            is_limiting: self.is_limited(now),
             congestion_marked: delivery.congestion_marked,
             offered_rate: None,
         };
@@ -184,6 +186,7 @@ impl Consumer {
                 nonces: [0.into(); 2],
                 attempts: 0,
                 retry_at: now,
+                is_lost: false,
             };
             self.on_lead(now, key, asked, &data);
             self.finish_if_whole(now, key);

@@ -125,8 +125,8 @@ impl Consumer {
     /// Sends queued Interests as fast as the controller allows.
     pub(super) fn send_queued(&mut self, now: Instant) {
         loop {
-            let rate = self.controller.target().rate;
-            if !self.has_queued() || self.pacer.next_send(rate) > now {
+            let target = self.controller.target();
+            if !self.has_queued() || self.pacer.next_send(target.rate) > now {
                 return;
             }
             let next = self.repairs.pop_front();
@@ -134,9 +134,21 @@ impl Consumer {
                 return;
             };
             if self.send(now, id) {
-                let size = ByteSize::bytes(u64::from(self.source.segment_size));
-                self.pacer.on_sent(now, size, rate);
+                let segment = ByteSize::bytes(u64::from(self.source.segment_size));
+                let size = target.packet_size.unwrap_or(segment);
+                self.pacer.on_sent(now, size, target.rate);
+                self.usage.on_sent(now, size);
             }
+        }
+    }
+
+    /// Whether the controller is what keeps more from being asked for.
+    pub(super) fn is_limited(&mut self, now: Instant) -> bool {
+        let target = self.controller.target();
+        match (target.rate, target.window) {
+            (Some(rate), _) => self.usage.is_limited_by(now, rate),
+            (None, Some(window)) => self.outstanding * 2 >= window as usize,
+            (None, None) => false,
         }
     }
 
@@ -173,6 +185,7 @@ impl Consumer {
                 nonces: [first, nonce],
                 attempts: slot.attempts,
                 retry_at,
+                is_lost: false,
             })
             .is_none();
         let must_be_fresh = slot.must_be_fresh;
@@ -297,17 +310,35 @@ impl Consumer {
         sample.wake = situation.next_look(sample);
         let timed_out = repair.timed_out.len() as u64;
         self.counters.interests_timed_out += timed_out;
-        let gaps = repair.again.len().saturating_sub(repair.timed_out.len());
-        if timed_out > 0 {
-            self.on_loss(now, Loss::Timeout);
-        } else if gaps > 0 {
-            self.on_loss(now, Loss::Gap);
+        for &(kind, index) in &repair.timed_out {
+            self.report_loss(now, key, (kind, index), Loss::Timeout);
         }
         for (kind, index) in repair.again {
+            self.report_loss(now, key, (kind, index), Loss::Gap);
             self.queue_repair(key, kind, index);
         }
         if repair.give_up {
             self.on_given_up(key);
+        }
+    }
+
+    /// Tells the controller of a loss, once per transmission.
+    fn report_loss(
+        &mut self,
+        now: Instant,
+        key: SampleKey,
+        (kind, index): (SegmentKind, u64),
+        loss: Loss,
+    ) {
+        let asked = self
+            .samples
+            .get_mut(&key)
+            .and_then(|sample| sample.slot_mut(kind, index))
+            .and_then(|slot| slot.asked.as_mut());
+        if let Some(asked) = asked.filter(|asked| !asked.is_lost) {
+            asked.is_lost = true;
+            let asked_at = asked.last_at;
+            self.on_loss(now, asked_at, loss);
         }
     }
 
@@ -341,7 +372,12 @@ impl Consumer {
         sample.wake_by(retry_at);
         self.counters.interests_nacked += 1;
         if reason == NackReason::Congestion {
-            self.on_loss(now, Loss::Nack);
+            self.report_loss(
+                now,
+                (id.class, id.sequence),
+                (id.kind, id.index),
+                Loss::Nack,
+            );
         }
     }
 

@@ -23,6 +23,8 @@ pub(super) struct Asked {
     pub attempts: u32,
     /// When it is to be sent again if nothing happens before.
     pub retry_at: Instant,
+    /// The last transmission is taken for lost, which the rate controller knows.
+    pub is_lost: bool,
 }
 
 /// What is there of a segment.

@@ -34,7 +34,7 @@ use namecast_units::{Instant, Random, Timestamp};
 
 use crate::metadata::Latest;
 use crate::names::{SampleClass, SegmentId};
-use crate::rate::{Loss, Pacer, RateControl, RateController};
+use crate::rate::{Loss, Lost, Pacer, RateControl, RateController, Usage};
 
 pub use config::Config;
 pub use counters::Counters;
@@ -71,6 +71,7 @@ pub struct Consumer {
     base: BaseDelay,
     controller: Box<dyn RateController>,
     pacer: Pacer,
+    usage: Usage,
     /// Interests to send, repairs before others.
     repairs: VecDeque<SegmentId>,
     wanted: VecDeque<SegmentId>,
@@ -109,6 +110,7 @@ impl Consumer {
     /// A consumer of `source` that waits for [`start`](Self::start). `seed` is for the Nonces.
     pub fn new(config: Config, source: Source, rate: RateControl, seed: u64) -> Self {
         let period = source.rate.period();
+        let needed = source.bitrate_with_parity();
         Self {
             random: Random::from_seed(seed),
             delay: DelayEstimator::new(config.delay),
@@ -129,8 +131,9 @@ impl Consumer {
             follows_own_base: true,
             decode_lead: Duration::ZERO,
             base: BaseDelay::default(),
-            controller: rate.build(Instant::ZERO),
+            controller: rate.starting_at(needed).build(Instant::ZERO),
             pacer: Pacer::default(),
+            usage: Usage::default(),
             repairs: VecDeque::new(),
             wanted: VecDeque::new(),
             outputs: VecDeque::new(),
@@ -207,6 +210,7 @@ impl Consumer {
 
     /// Does what is due. Early and repeated calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.controller.handle_timeout(now);
         self.repair_due(now);
         self.settle(now);
     }
@@ -217,7 +221,8 @@ impl Consumer {
         let paced = self
             .has_queued()
             .then(|| self.pacer.next_send(self.controller.target().rate));
-        [repairs, paced, self.playback_timeout()]
+        let controller = self.controller.poll_timeout();
+        [repairs, paced, self.playback_timeout(), controller]
             .into_iter()
             .flatten()
             .min()
@@ -460,7 +465,13 @@ impl Consumer {
         })
     }
 
-    fn on_loss(&mut self, now: Instant, loss: Loss) {
-        self.controller.on_loss(now, loss);
+    /// Tells the controller that what was asked for at `asked_at` is lost, unless it knows.
+    fn on_loss(&mut self, now: Instant, asked_at: Instant, kind: Loss) {
+        let lost = Lost {
+            asked_at,
+            kind,
+            repeated: false,
+        };
+        self.controller.on_loss(now, &lost);
     }
 }

@@ -675,7 +675,10 @@ fn nacks_are_answered_by_their_reason() {
 #[test]
 fn interests_are_paced_by_the_controller() {
     let mut desk = Desk::new(Config::default());
-    desk.consumer.controller = RateControl::Fixed(Bitrate::mbps(1)).build(at(0));
+    desk.consumer.controller = (RateControl::Rate {
+        rate: Bitrate::mbps(1),
+    })
+    .build(at(0));
     desk.consumer
         .start(at(0), &latest(5, 99), StartAt::NewestKey);
     let mut sent = desk.asks().len();

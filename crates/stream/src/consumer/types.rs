@@ -49,6 +49,12 @@ impl Source {
         }
     }
 
+    /// Bitrate of samples and parity.
+    pub(super) fn bitrate_with_parity(&self) -> Bitrate {
+        let percent = u64::from(self.parity_percent) + 100;
+        Bitrate::bps(self.bitrate.as_bps().saturating_mul(percent) / 100)
+    }
+
     /// Whether all samples are key samples.
     pub const fn is_standalone(&self) -> bool {
         self.key_interval <= 1

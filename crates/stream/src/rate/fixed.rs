@@ -2,7 +2,7 @@
 
 use namecast_units::{Bitrate, Instant};
 
-use super::{Arrival, Loss, RateController, Target};
+use super::{Arrival, Lost, RateController, Target};
 
 /// Sets no limit: a live stream never asks for more than its own bitrate.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,7 +11,7 @@ pub struct Unlimited;
 impl RateController for Unlimited {
     fn on_data(&mut self, _now: Instant, _data: &Arrival) {}
 
-    fn on_loss(&mut self, _now: Instant, _loss: Loss) {}
+    fn on_loss(&mut self, _now: Instant, _lost: &Lost) {}
 
     fn target(&self) -> Target {
         Target::default()
@@ -24,30 +24,62 @@ impl RateController for Unlimited {
 
 /// Allows one rate, whatever happens.
 #[derive(Clone, Copy, Debug)]
-pub struct Fixed {
+pub struct FixedRate {
     rate: Bitrate,
 }
 
-impl Fixed {
+impl FixedRate {
     /// A controller that allows `rate`.
     pub const fn new(rate: Bitrate) -> Self {
         Self { rate }
     }
 }
 
-impl RateController for Fixed {
+impl RateController for FixedRate {
     fn on_data(&mut self, _now: Instant, _data: &Arrival) {}
 
-    fn on_loss(&mut self, _now: Instant, _loss: Loss) {}
+    fn on_loss(&mut self, _now: Instant, _lost: &Lost) {}
 
     fn target(&self) -> Target {
         Target {
             rate: Some(self.rate),
-            window: None,
+            ..Target::default()
         }
     }
 
     fn name(&self) -> &'static str {
-        "fixed"
+        "rate"
+    }
+}
+
+/// Allows so many Interests at a time, whatever happens.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedWindow {
+    window: u32,
+}
+
+impl FixedWindow {
+    /// A controller that allows `window` Interests, at least one.
+    pub fn new(window: u32) -> Self {
+        Self {
+            window: window.max(1),
+        }
+    }
+}
+
+impl RateController for FixedWindow {
+    fn on_data(&mut self, _now: Instant, _data: &Arrival) {}
+
+    fn on_loss(&mut self, _now: Instant, _lost: &Lost) {}
+
+    fn target(&self) -> Target {
+        Target {
+            window: Some(self.window),
+            ..Target::default()
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "window"
     }
 }

@@ -1,30 +1,66 @@
-//! How fast a consumer may ask for Data. One file per algorithm, each named after its paper.
+//! How fast a consumer may ask for Data. One file per algorithm.
+//!
+//! ```text
+//!            Arrival, Lost                    Target: rate and window
+//!  pipeline ───────────────▶ RateController ───────────────────────────▶ Pacer ──▶ Interests
+//!     ▲                                                                                │
+//!     └──────────────────────── Data, Nacks, silence ◀─────────────────────────────────┘
+//! ```
+//!
+//! Rates are of octets as [`Arrival::size`] counts them. The fetcher of numbered objects counts *content*, so that ARC's
+//! 8·χ·pps is the payload's bandwidth; the consumer of live streams counts whole packets.
+//!
+//! Controllers know no sequence numbers: where an algorithm asks whether a packet comes after a recovery point, its
+//! [`asked_at`](Arrival::asked_at) is compared with the time of the last decrease.
 
+pub mod arc;
+mod control;
 mod fixed;
 mod pacer;
+mod round_trip;
+mod usage;
 
 use core::fmt::Debug;
 use core::time::Duration;
 
 use namecast_units::{Bitrate, ByteSize, Instant};
 
-pub use fixed::{Fixed, Unlimited};
+pub use control::{ParseRateControlError, RateControl};
+pub use fixed::{FixedRate, FixedWindow, Unlimited};
 pub use pacer::Pacer;
+pub use round_trip::{RoundTrip, RoundTripConfig};
+pub use usage::Usage;
 
 /// What a controller learns from one Data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When the Interest left.
+    /// When the Interest left, the last time if it left more than once.
     pub asked_at: Instant,
     /// Time from Interest to Data, less the time the Interest waited for the Data to exist; `None` if the Interest was
     /// sent more than once, or how long it waited is unknown.
     pub rtt: Option<Duration>,
-    /// Size of the Data packet on the wire.
+    /// Size of the packet, counted as the pipeline's rates are: its content, or the whole of it.
     pub size: ByteSize,
+    /// It was reported as [`Lost`] before: it is late, or an answer to a repeated Interest.
+    pub was_lost: bool,
+    /// The controller's target is what holds the consumer back. If not, the application asks for less by itself, and that
+    /// all goes well says nothing of a higher rate.
+    pub is_limiting: bool,
     /// A node on the path saw its queue build up.
     pub congestion_marked: bool,
     /// Smallest rate any node on the path was willing to give, if the path reports one.
     pub offered_rate: Option<Bitrate>,
+}
+
+/// An Interest whose Data will not come by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// When the Interest left, the last time if it left more than once.
+    pub asked_at: Instant,
+    /// The sign of it.
+    pub kind: Loss,
+    /// The same transmission was reported before, by another sign. Only what insists on one kind of sign counts it.
+    pub repeated: bool,
 }
 
 /// How a consumer learned that a Data packet will not come by itself.
@@ -38,67 +74,92 @@ pub enum Loss {
     Nack,
 }
 
-/// What a controller allows from now on. `None` is no limit.
+/// What a controller allows from now on. `None` is no limit, or the pipeline's own choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// Rate at which Data may be requested.
     pub rate: Option<Bitrate>,
-    /// Segments that may be asked for and not yet there, of samples that exist already.
+    /// Interests that may be out. In a live stream, those that wait for a sample to exist count as well.
     pub window: Option<u32>,
+    /// Time after which an unanswered Interest counts as lost, if the algorithm has a timer of its own. Live streams keep
+    /// theirs: their Interests wait for samples to exist.
+    pub timeout: Option<Duration>,
+    /// What one Interest is taken to bring, where the algorithm has an estimate of its own: Interests are this much, at
+    /// `rate`, apart.
+    pub packet_size: Option<ByteSize>,
+}
+
+/// What a controller has found out about the path, for plots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimates {
+    /// Bandwidth it takes to be its own.
+    pub bandwidth: Option<Bitrate>,
+    /// Mean or smoothed round-trip time.
+    pub average_rtt: Option<Duration>,
+    /// Round-trip time without queues.
+    pub least_rtt: Option<Duration>,
 }
 
 /// Decides how fast a consumer may request Data.
 ///
 /// The pipeline reports what happened; the controller answers [`target`](Self::target).
-/// It owns no clock, timer or randomness: the same reports give the same rate.
+/// It owns no clock or randomness: the same reports give the same rate.
 pub trait RateController: Debug + Send {
     /// One requested Data packet arrived.
     fn on_data(&mut self, now: Instant, data: &Arrival);
 
-    /// An Interest was given up and sent again, or came back.
-    fn on_loss(&mut self, now: Instant, loss: Loss);
+    /// An Interest was given up, sent again, or came back.
+    fn on_loss(&mut self, now: Instant, lost: &Lost);
 
     /// What is allowed from now on.
     fn target(&self) -> Target;
 
     /// The controller's name, for people.
     fn name(&self) -> &'static str;
-}
 
-/// Which controller a consumer uses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RateControl {
-    /// Everything is asked for as soon as it is wanted: the stream's own bitrate is the limit.
-    #[default]
-    Unlimited,
-    /// At most this rate.
-    Fixed(Bitrate),
-}
+    /// Does what is due by `now`. Early and repeated calls do nothing.
+    fn handle_timeout(&mut self, _now: Instant) {}
 
-impl RateControl {
-    /// Makes the controller; `now` starts its periods.
-    pub fn build(self, _now: Instant) -> Box<dyn RateController> {
-        match self {
-            Self::Unlimited => Box::new(Unlimited),
-            Self::Fixed(rate) => Box::new(Fixed::new(rate)),
-        }
+    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    /// What it takes the path to be like.
+    fn estimates(&self) -> Estimates {
+        Estimates::default()
     }
 }
 
+/// Reports for controllers under test.
 #[cfg(test)]
-mod tests {
+pub(crate) mod reports {
     use super::*;
 
-    #[test]
-    fn the_configuration_chooses_the_controller() {
-        let unlimited = RateControl::default().build(Instant::ZERO);
-        assert_eq!(unlimited.target(), Target::default());
-        assert_eq!(unlimited.name(), "unlimited");
+    /// The moment `micros` microseconds after zero.
+    pub(crate) fn at(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(micros)
+    }
 
-        let mut fixed = RateControl::Fixed(Bitrate::mbps(2)).build(Instant::ZERO);
-        fixed.on_loss(Instant::ZERO, Loss::Timeout);
-        assert_eq!(fixed.target().rate, Some(Bitrate::mbps(2)));
-        assert_eq!(fixed.target().window, None);
-        assert_eq!(fixed.name(), "fixed");
+    /// 1024 octets asked for at `asked_at`, here `now`.
+    pub(crate) fn arrival(now: Instant, asked_at: Instant) -> Arrival {
+        Arrival {
+            asked_at,
+            rtt: Some(now.since(asked_at)),
+            size: ByteSize::bytes(1_024),
+            was_lost: false,
+            is_limiting: true,
+            congestion_marked: false,
+            offered_rate: None,
+        }
+    }
+
+    /// The loss, by the sign `kind`, of what was asked for at `asked_at`.
+    pub(crate) const fn lost(asked_at: Instant, kind: Loss) -> Lost {
+        Lost {
+            asked_at,
+            kind,
+            repeated: false,
+        }
     }
 }

@@ -4,31 +4,77 @@ use core::time::Duration;
 
 use namecast_units::{Bitrate, ByteSize, Instant};
 
-/// Time's worth of the rate that may leave at once: below it, timers fire more often than they are worth.
-const BURST: Duration = Duration::from_millis(5);
-
 /// Says when the next Interest may leave.
-#[derive(Clone, Copy, Debug, Default)]
+///
+/// ```text
+/// debt ← max(0, debt − R·(t − t_last)) + size      at each Interest
+/// next = t_last + debt / R − burst
+/// ```
+///
+/// | here  | meaning                                                             |
+/// |-------|---------------------------------------------------------------------|
+/// | debt  | octets asked for up to `t_last`, in excess of what the rate had given |
+/// | R     | rate allowed now: a change counts from the last Interest on         |
+/// | burst | time's worth of the rate that may leave at once                     |
+///
+/// With a burst of zero that is ARC's rule: whenever the interval I changes, the next Interest leaves at `t_last + I`.
+#[derive(Clone, Copy, Debug)]
 pub struct Pacer {
-    /// When all that has been asked for so far would have arrived at the allowed rate.
-    drained_at: Instant,
+    burst: Duration,
+    /// Octets.
+    debt: f64,
+    last: Instant,
 }
 
 impl Pacer {
+    /// Burst of a pacer that a machine's timers serve: below it, they fire more often than they are worth.
+    pub const DEFAULT_BURST: Duration = Duration::from_millis(5);
+
+    /// A pacer that lets `burst` worth of the rate leave at once.
+    pub const fn new(burst: Duration) -> Self {
+        Self {
+            burst,
+            debt: 0.0,
+            last: Instant::ZERO,
+        }
+    }
+
     /// When an Interest may leave under `rate`; `now` or earlier means at once.
     pub fn next_send(&self, rate: Option<Bitrate>) -> Instant {
         match rate {
             None => Instant::ZERO,
-            Some(_) => self.drained_at.saturating_sub(BURST),
+            Some(_) if self.debt <= 0.0 => Instant::ZERO,
+            Some(rate) => {
+                let nanos = self.debt * NANOS / octets_per_second(rate);
+                // Saturates: at a rate of zero the next Interest leaves practically never.
+                let wait = Duration::from_nanos(nanos as u64);
+                (self.last + wait).saturating_sub(self.burst)
+            }
         }
     }
 
     /// Takes note of an Interest, sent `now`, for about `size` of Data.
     pub fn on_sent(&mut self, now: Instant, size: ByteSize, rate: Option<Bitrate>) {
-        if let Some(rate) = rate {
-            self.drained_at = self.drained_at.max(now) + size / rate;
-        }
+        let paid = match rate {
+            None => self.debt,
+            Some(rate) => octets_per_second(rate) * now.since(self.last).as_nanos() as f64 / NANOS,
+        };
+        self.debt = (self.debt - paid).max(0.0) + size.as_bytes() as f64;
+        self.last = now;
     }
+}
+
+impl Default for Pacer {
+    fn default() -> Self {
+        Self::new(Self::DEFAULT_BURST)
+    }
+}
+
+const NANOS: f64 = 1e9;
+
+/// A rate of at least one bit per second, so that it divides.
+fn octets_per_second(rate: Bitrate) -> f64 {
+    rate.as_bps().max(1) as f64 / 8.0
 }
 
 #[cfg(test)]
@@ -67,5 +113,42 @@ mod tests {
         let mut pacer = Pacer::default();
         pacer.on_sent(Instant::ZERO, SIZE, None);
         assert_eq!(pacer.next_send(None), Instant::ZERO);
+    }
+
+    /// The last Interest left at 3 ms. At 1 Mbit/s the next may follow 10 ms later, at 2 Mbit/s 5 ms, at 0.5 Mbit/s 20 ms,
+    /// whenever the rate changes.
+    #[test]
+    fn without_a_burst_the_new_interval_counts_from_the_last_interest() {
+        let mut pacer = Pacer::new(Duration::ZERO);
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        pacer.on_sent(at(3), SIZE, Some(Bitrate::mbps(1)));
+        for (kbps, next) in [(1_000, 13), (2_000, 8), (500, 23)] {
+            assert_eq!(pacer.next_send(Some(Bitrate::kbps(kbps))), at(next));
+        }
+        // Nothing is owed for the time before, whatever the rate was then.
+        pacer.on_sent(at(23), SIZE, Some(Bitrate::kbps(500)));
+        assert_eq!(pacer.next_send(Some(Bitrate::mbps(1))), at(33));
+    }
+
+    /// 1 Gbit/s with 1237 octets is 9.896 µs apart, and 10 000 of them 98.96 ms: no rounding may add up.
+    #[test]
+    fn rounding_to_nanoseconds_does_not_add_up() {
+        let rate = Some(Bitrate::bps(999_999_937));
+        let mut pacer = Pacer::new(Duration::ZERO);
+        let mut now = Instant::ZERO;
+        for _ in 0..10_000 {
+            now = now.max(pacer.next_send(rate));
+            pacer.on_sent(now, ByteSize::bytes(1_237), rate);
+        }
+        let exact = 9_999.0 * 1_237.0 * 8.0 / 0.999_999_937;
+        assert!((now.as_nanos() as f64 - exact).abs() <= 2.0);
+    }
+
+    #[test]
+    fn a_rate_of_zero_lets_nothing_leave_and_overflows_nothing() {
+        let mut pacer = Pacer::new(Duration::ZERO);
+        pacer.on_sent(Instant::ZERO, SIZE, Some(Bitrate::ZERO));
+        let hours = Instant::ZERO + Duration::from_secs(9_000);
+        assert!(pacer.next_send(Some(Bitrate::ZERO)) > hours);
     }
 }

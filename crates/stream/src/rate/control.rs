@@ -1,0 +1,348 @@
+//! Choosing a controller: by name on a command line, or with parameters in a file.
+
+use core::fmt;
+use core::str::FromStr;
+
+use namecast_units::{Bitrate, Instant, ParseQuantityError};
+use serde::de::{self, DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use super::RateController;
+use super::arc::{self, Profile};
+use super::fixed::{FixedRate, FixedWindow, Unlimited};
+
+/// Which controller a consumer uses.
+///
+/// As text: `arc`, `arc-literal`, `window:50`, `rate:5M`, or one of the other names that
+/// [`NAMES`](Self::NAMES) lists. In a file, with parameters:
+///
+/// ```toml
+/// controller = "cubic"
+/// controller = { kind = "arc", profile = "literal", least-rtt-window = "10s" }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum RateControl {
+    /// Everything is asked for as soon as it is wanted: the stream's own bitrate is the limit.
+    #[default]
+    Unlimited,
+    /// At most this rate.
+    Rate {
+        /// The rate.
+        rate: Bitrate,
+    },
+    /// At most so many Interests at a time.
+    Window {
+        /// Interests.
+        window: u32,
+    },
+    /// Consumer-driven Adaptive Rate Control [ARC].
+    Arc(arc::Config),
+}
+
+impl RateControl {
+    /// What a controller can be called.
+    pub const NAMES: &'static [&'static str] =
+        &["arc", "arc-literal", "window:50", "rate:5M", "unlimited"];
+
+    /// Makes the controller; `now` starts its periods.
+    pub fn build(self, now: Instant) -> Box<dyn RateController> {
+        match self {
+            Self::Unlimited => Box::new(Unlimited),
+            Self::Rate { rate } => Box::new(FixedRate::new(rate)),
+            Self::Window { window } => Box::new(FixedWindow::new(window)),
+            Self::Arc(config) => Box::new(arc::Controller::new(now, config)),
+        }
+    }
+
+    /// The same control for a stream that needs `rate` from the start, and would otherwise join slowly.
+    ///
+    /// ARC then starts with that rate, as its authors' code does.
+    #[must_use]
+    pub fn starting_at(self, rate: Bitrate) -> Self {
+        match self {
+            Self::Arc(config) => {
+                let packets = rate.as_bps() as f64 / config.reference_size.as_bits().max(1) as f64;
+                Self::Arc(arc::Config {
+                    initial_rate: config.initial_rate.max(packets),
+                    ..config
+                })
+            }
+            other => other,
+        }
+    }
+}
+
+/// A text that names no controller.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseRateControlError {
+    /// There is no such name.
+    #[error("'{name}' is no controller: write one of {}", RateControl::NAMES.join(", "))]
+    Unknown {
+        /// What was written.
+        name: String,
+    },
+    /// What follows `rate:` is no rate.
+    #[error(transparent)]
+    Rate(#[from] ParseQuantityError),
+    /// What follows `window:` is no number of Interests.
+    #[error("'{0}' is no window: write a number of Interests from 1, such as window:50")]
+    Window(String),
+}
+
+impl FromStr for RateControl {
+    type Err = ParseRateControlError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text.split_once(':') {
+            Some(("rate", rate)) => Self::Rate {
+                rate: rate.parse::<Bitrate>()?,
+            },
+            Some(("window", window)) => {
+                let count = window.parse().ok().filter(|&count| count > 0);
+                Self::Window {
+                    window: count
+                        .ok_or_else(|| ParseRateControlError::Window(window.to_owned()))?,
+                }
+            }
+            _ => match text {
+                "unlimited" => Self::Unlimited,
+                "arc" => Self::Arc(arc::Config::resolved()),
+                "arc-literal" => Self::Arc(arc::Config::literal()),
+                other => {
+                    let name = other.to_owned();
+                    return Err(ParseRateControlError::Unknown { name });
+                }
+            },
+        })
+    }
+}
+
+impl fmt::Display for RateControl {
+    /// The name without parameters, but those of `rate` and `window`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rate { rate } => return write!(f, "rate:{}", rate.as_bps()),
+            Self::Window { window } => return write!(f, "window:{window}"),
+            Self::Unlimited => "unlimited",
+            Self::Arc(config) if *config == arc::Config::literal() => "arc-literal",
+            Self::Arc(_) => "arc",
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for RateControl {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        source.deserialize_any(ControlVisitor)
+    }
+}
+
+struct ControlVisitor;
+
+impl<'de> Visitor<'de> for ControlVisitor {
+    type Value = RateControl;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a controller's name, or a table with its kind and parameters")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<RateControl, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RateControl, A::Error> {
+        let map = Map::deserialize(MapAccessDeserializer::new(map))?;
+        from_table(map).map_err(de::Error::custom)
+    }
+}
+
+/// Reads `kind` and, for what it does not mention, takes the values that go with the kind.
+fn from_table(mut map: Map<String, Value>) -> Result<RateControl, serde_json::Error> {
+    let kind = match map.remove("kind") {
+        Some(Value::String(kind)) => kind,
+        Some(_) => return Err(de::Error::custom("kind is a controller's name in quotes")),
+        None => return Err(de::Error::missing_field("kind")),
+    };
+    match kind.as_str() {
+        "rate" => {
+            let [rate] = only(map, ["rate"])?;
+            return Ok(RateControl::Rate {
+                rate: serde_json::from_value(rate)?,
+            });
+        }
+        "window" => {
+            let [window] = only(map, ["window"])?;
+            return Ok(RateControl::Window {
+                window: serde_json::from_value(window)?,
+            });
+        }
+        _ => {}
+    }
+    let base: RateControl = kind.parse().map_err(de::Error::custom)?;
+    Ok(match base {
+        RateControl::Arc(base) => {
+            let base = match map.remove("profile") {
+                Some(profile) => arc::Config::of(serde_json::from_value::<Profile>(profile)?),
+                None => base,
+            };
+            RateControl::Arc(overlay(&base, map)?)
+        }
+        RateControl::Unlimited => {
+            let [] = only(map, [])?;
+            base
+        }
+        RateControl::Rate { .. } | RateControl::Window { .. } => {
+            let message = "a kind is a name alone: write rate and window as parameters";
+            return Err(de::Error::custom(message));
+        }
+    })
+}
+
+/// The values of `names`, each of which must be in `map`, and nothing else.
+fn only<const N: usize>(
+    mut map: Map<String, Value>,
+    names: [&'static str; N],
+) -> Result<[Value; N], serde_json::Error> {
+    let mut values = [const { Value::Null }; N];
+    for (value, name) in values.iter_mut().zip(names) {
+        *value = map
+            .remove(name)
+            .ok_or_else(|| <serde_json::Error as de::Error>::missing_field(name))?;
+    }
+    match map.keys().next() {
+        None => Ok(values),
+        Some(other) => Err(de::Error::custom(format!("unknown parameter `{other}`"))),
+    }
+}
+
+/// `base` with the values that `map` gives; refuses what `base` does not have.
+fn overlay<T: Serialize + DeserializeOwned>(
+    base: &T,
+    map: Map<String, Value>,
+) -> Result<T, serde_json::Error> {
+    let mut whole = serde_json::to_value(base)?;
+    if let Value::Object(whole) = &mut whole {
+        whole.extend(map);
+    }
+    serde_json::from_value(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::super::arc::{Config, LeastRttWindow, StartWhile};
+    use super::super::{Loss, reports};
+    use super::*;
+
+    fn read(table: &str) -> Result<RateControl, String> {
+        serde_json::from_str(table).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_configuration_chooses_the_controller() {
+        let unlimited = RateControl::default().build(Instant::ZERO);
+        assert_eq!(unlimited.target(), super::super::Target::default());
+        assert_eq!(unlimited.name(), "unlimited");
+
+        let rate = Bitrate::mbps(2);
+        let mut fixed = RateControl::Rate { rate }.build(Instant::ZERO);
+        fixed.on_loss(Instant::ZERO, &reports::lost(Instant::ZERO, Loss::Timeout));
+        assert_eq!(fixed.target().rate, Some(rate));
+        assert_eq!((fixed.target().window, fixed.name()), (None, "rate"));
+
+        let window = RateControl::Window { window: 7 }.build(Instant::ZERO);
+        assert_eq!(window.target().window, Some(7));
+        assert_eq!((window.target().rate, window.name()), (None, "window"));
+    }
+
+    #[test]
+    fn every_name_names_a_controller_and_reads_back() {
+        for name in RateControl::NAMES {
+            let control: RateControl = name.parse().unwrap();
+            assert_eq!(control.to_string().parse(), Ok(control), "{name}");
+            assert_eq!(read(&format!("\"{name}\"")), Ok(control));
+            let table = serde_json::to_string(&control).unwrap();
+            assert_eq!(read(&table), Ok(control), "{table}");
+            assert!(name.starts_with(control.build(Instant::ZERO).name()));
+        }
+    }
+
+    #[test]
+    fn what_names_no_controller_gets_the_list() {
+        let error = |text: &str| text.parse::<RateControl>().unwrap_err().to_string();
+        assert!(error("fast").contains("'fast' is no controller"));
+        assert!(error("fast").contains("arc-literal, "));
+        assert!(error("window:0").contains("'0' is no window"));
+        assert!(error("rate:x").contains("'x' is not a rate"));
+        assert!(error("arc:5").contains("'arc:5'"));
+    }
+
+    #[test]
+    fn a_table_changes_what_it_names() {
+        let control = read(
+            r#"{"kind": "arc", "profile": "literal", "least-rtt-window": "10s", "alpha": 30, "start-while": "both"}"#,
+        );
+        let expected = Config {
+            least_rtt_window: LeastRttWindow::Last(Duration::from_secs(10)),
+            alpha: 30.0,
+            start_while: StartWhile::Both,
+            ..Config::literal()
+        };
+        assert_eq!(control, Ok(RateControl::Arc(expected)));
+        let plain = read(r#"{"kind": "arc", "packet-size": "1000 B"}"#);
+        let Ok(RateControl::Arc(config)) = plain else {
+            panic!("{plain:?}");
+        };
+        assert_eq!(config.hold_when_empty, Config::resolved().hold_when_empty);
+    }
+
+    #[test]
+    fn a_table_with_an_error_is_refused_with_what_was_expected() {
+        let refused = [
+            (r#"{"alpha": 3}"#, "missing field `kind`"),
+            (r#"{"kind": 3}"#, "kind is a controller's name"),
+            (r#"{"kind": "fast"}"#, "write one of arc"),
+            (
+                r#"{"kind": "arc", "alhpa": 3}"#,
+                "unknown field `alhpa`, expected one of",
+            ),
+            (
+                r#"{"kind": "arc", "least-rtt-window": "never"}"#,
+                "or forever",
+            ),
+            (
+                r#"{"kind": "arc", "profile": "best"}"#,
+                "expected `literal` or `resolved`",
+            ),
+            (
+                r#"{"kind": "unlimited", "alpha": 3}"#,
+                "unknown parameter `alpha`",
+            ),
+            (r#"{"kind": "rate"}"#, "missing field `rate`"),
+            (
+                r#"{"kind": "window:5"}"#,
+                "write rate and window as parameters",
+            ),
+            (r#"{"kind": "window", "window": -5}"#, "expected u32"),
+            ("5", "expected a controller's name"),
+        ];
+        for (table, expected) in refused {
+            let error = read(table).unwrap_err();
+            assert!(error.contains(expected), "{table}: {error}");
+        }
+    }
+
+    /// 3 Mbit/s are 366.2 packets of 1024 octets a second.
+    #[test]
+    fn a_stream_starts_arc_with_its_own_bitrate() {
+        let start = |bps| {
+            let control: RateControl = "arc".parse().unwrap();
+            control.starting_at(Bitrate::bps(bps)).build(Instant::ZERO)
+        };
+        let rate = |bps| start(bps).target().rate.unwrap().as_bps();
+        assert!((2_999_999..=3_000_000).contains(&rate(3_000_000)));
+        assert_eq!(rate(100_000), 819_200);
+    }
+}

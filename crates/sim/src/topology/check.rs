@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use namecast_netem::{self as netem, Loss, Queue};
-use namecast_units::{Bitrate, ByteSize};
+use namecast_netem as netem;
+use namecast_units::ByteSize;
 
 use super::{Topology, TopologyError};
 
@@ -60,15 +60,27 @@ impl Topology {
         let mut names = BTreeSet::new();
         for node in &self.nodes {
             if !is_name(&node.name) {
-                let expected = format!("1 to {MAX_NAME} octets without blanks, not starting with '#'");
+                let expected =
+                    format!("1 to {MAX_NAME} octets without blanks, not starting with '#'");
                 return Err(TopologyError::value("node name", &node.name, expected));
             }
             if !names.insert(&node.name) {
-                return Err(TopologyError::value("node name", &node.name, "another: it is taken"));
+                return Err(TopologyError::value(
+                    "node name",
+                    &node.name,
+                    "another: it is taken",
+                ));
             }
-            if let Some((x, y)) = node.position.filter(|(x, y)| !x.is_finite() || !y.is_finite()) {
+            if let Some((x, y)) = node
+                .position
+                .filter(|(x, y)| !x.is_finite() || !y.is_finite())
+            {
                 let field = format!("position of {}", node.name);
-                return Err(TopologyError::value(field, format!("{x}, {y}"), "two finite numbers"));
+                return Err(TopologyError::value(
+                    field,
+                    format!("{x}, {y}"),
+                    "two finite numbers",
+                ));
             }
         }
         let mut pairs = BTreeMap::new();
@@ -77,15 +89,27 @@ impl Topology {
             let nodes = self.nodes.len();
             if from >= nodes || to >= nodes {
                 let expected = format!("nodes below {nodes}");
-                return Err(TopologyError::value(format!("ends of link {at}"), format!("{from}, {to}"), expected));
+                return Err(TopologyError::value(
+                    format!("ends of link {at}"),
+                    format!("{from}, {to}"),
+                    expected,
+                ));
             }
             let field = format!("link {} – {}", self.nodes[from].name, self.nodes[to].name);
             if from == to {
-                return Err(TopologyError::value(field, "one node twice", "two different nodes"));
+                return Err(TopologyError::value(
+                    field,
+                    "one node twice",
+                    "two different nodes",
+                ));
             }
             if let Some(earlier) = pairs.insert(link.pair(), at) {
                 let found = format!("links {earlier} and {at}");
-                return Err(TopologyError::value(field, found, "one link between two nodes"));
+                return Err(TopologyError::value(
+                    field,
+                    found,
+                    "one link between two nodes",
+                ));
             }
             check_config(&field, &link.forward)?;
             check_config(&field, &link.backward)?;
@@ -102,62 +126,18 @@ pub(super) fn is_name(name: &str) -> bool {
 
 /// # Errors
 /// The first number of `config` that makes no sense; `field` says whose it is.
-pub(super) fn check_config(field: &str, config: &netem::Config) -> Result<(), TopologyError> {
-    if config.rate == Some(Bitrate::ZERO) {
-        return Err(TopologyError::value(
-            format!("{field}: rate"),
-            "0",
-            "more; leave it out for any rate",
-        ));
-    }
-    let losses = match config.loss {
-        Loss::None => vec![],
-        Loss::Random { share } => vec![("loss share", share)],
-        Loss::GilbertElliott {
-            good_to_bad,
-            bad_to_good,
-            loss_good,
-            loss_bad,
-        } => vec![
-            ("good-to-bad", good_to_bad),
-            ("bad-to-good", bad_to_good),
-            ("loss-good", loss_good),
-            ("loss-bad", loss_bad),
-        ],
-    };
-    let queue = match config.queue {
-        Queue::Red {
-            max_probability,
-            weight,
-            ..
-        } => vec![("max-probability", max_probability), ("weight", weight)],
-        _ => vec![],
-    };
-    let copies = [("duplicate", config.duplicate), ("corrupt", config.corrupt)];
-    for (name, share) in losses.into_iter().chain(queue).chain(copies) {
-        // Written so that NaN is refused.
-        if !(0.0..=1.0).contains(&share) {
-            return Err(TopologyError::value(
-                format!("{field}: {name}"),
-                share,
-                "a share between 0 and 1",
-            ));
-        }
-    }
-    if let Queue::Red { min, max, .. } = config.queue
-        && !(min.is_finite() && max.is_finite() && 0.0 <= min && min <= max)
-    {
-        return Err(TopologyError::value(
-            format!("{field}: min, max"),
-            format!("{min}, {max}"),
-            "0 ≤ min ≤ max",
-        ));
-    }
-    Ok(())
+fn check_config(field: &str, config: &netem::Config) -> Result<(), TopologyError> {
+    config.validate().map_err(|error| TopologyError::Link {
+        link: field.to_owned(),
+        error,
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use namecast_netem::Loss;
+    use namecast_units::Bitrate;
+
     use super::*;
 
     fn pair() -> Topology {

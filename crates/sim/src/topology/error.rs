@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use namecast_netem::ConfigError;
+
 /// Why there is no topology.
 #[derive(Debug, thiserror::Error)]
 pub enum TopologyError {
@@ -27,6 +29,14 @@ pub enum TopologyError {
         found: String,
         /// What should.
         expected: String,
+    },
+    /// A link cannot be like that.
+    #[error("{link}: {error}")]
+    Link {
+        /// Which link, by the names of its ends.
+        link: String,
+        /// What is wrong with it.
+        error: ConfigError,
     },
     /// A value makes no sense.
     #[error("{field}: found {found}, expected {expected}")]

@@ -22,7 +22,7 @@ pub(super) struct Line<'a> {
 pub(super) struct Field<'a> {
     pub(super) line: Line<'a>,
     /// Octets before it in the line.
-    start: usize,
+    pub(super) start: usize,
     pub(super) text: &'a str,
 }
 

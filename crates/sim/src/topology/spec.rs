@@ -1,0 +1,259 @@
+//! Topologies as configuration files write them.
+
+use std::path::{Path, PathBuf};
+
+use namecast_netem as netem;
+use serde::{Deserialize, Serialize};
+
+use super::builders::with_access;
+use super::rocketfuel::{MapOptions, Source, read_map, read_weights};
+use super::{
+    AccessHosts, Diamond, Dumbbell, Grid, Limits, Line, Link, Node, ScaleFree, Topology,
+    TopologyError, Tree, ndnsim, text,
+};
+
+/// A topology in a scenario file.
+///
+/// ```toml
+/// topology = { kind = "dumbbell", flows = 32, bottleneck = { rate = "100 Mbit/s", delay = "8ms" } }
+///
+/// [topology]
+/// kind = "file"
+/// path = "3967.weights.intra"
+/// format = "rocketfuel-weights"
+/// latencies = "3967.latencies.intra"
+///
+/// [topology]
+/// kind = "explicit"
+/// node = [{ name = "a" }, { name = "b", position = [1.0, 0.0] }]
+/// link = [{ ends = ["a", "b"], cost = 2, config = { rate = "10 Mbit/s", delay = "5ms" } }]
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one to a scenario, and it is not moved about"
+)]
+pub enum Spec {
+    /// Producers and consumers on both sides of a bottleneck.
+    Dumbbell(Dumbbell),
+    /// Nodes in a row.
+    Line(Line),
+    /// A tree.
+    Tree(Tree),
+    /// A grid.
+    Grid(Grid),
+    /// Two ways from one router to another.
+    Diamond(Diamond),
+    /// A random graph with hubs.
+    ScaleFree(ScaleFree),
+    /// A file.
+    File(FileSpec),
+    /// Lists of nodes and links.
+    Explicit(ExplicitSpec),
+}
+
+/// A topology in a file of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FileSpec {
+    /// Where it is, seen from the file that names it.
+    pub path: PathBuf,
+    /// What it is.
+    pub format: FileFormat,
+    /// For weights: the file with latencies, if there is one.
+    #[serde(default)]
+    pub latencies: Option<PathBuf>,
+    /// For weights: what the files do not say about links.
+    #[serde(default)]
+    pub link: Option<netem::Config>,
+    /// For maps: what they do not say.
+    #[serde(default)]
+    pub map: Option<MapOptions>,
+    /// Hosts at its edge.
+    #[serde(default)]
+    pub access_hosts: Option<AccessHosts>,
+}
+
+/// How a topology is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileFormat {
+    /// ndnSIM's annotated topology.
+    Ndnsim,
+    /// Rocketfuel's weights.
+    RocketfuelWeights,
+    /// Rocketfuel's router-level map.
+    RocketfuelMap,
+}
+
+/// A topology node by node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ExplicitSpec {
+    /// The nodes.
+    pub node: Vec<NodeSpec>,
+    /// The links.
+    #[serde(default)]
+    pub link: Vec<LinkSpec>,
+    /// Hosts at its edge.
+    #[serde(default)]
+    pub access_hosts: Option<AccessHosts>,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct NodeSpec {
+    /// Its name.
+    pub name: String,
+    /// Where to draw it: x, y.
+    #[serde(default)]
+    pub position: Option<(f64, f64)>,
+}
+
+/// A link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LinkSpec {
+    /// The names of its ends.
+    pub ends: (String, String),
+    /// What routes sum up.
+    #[serde(default = "one")]
+    pub cost: u64,
+    /// From the first end to the second; and back, unless `back` says otherwise.
+    #[serde(default)]
+    pub config: netem::Config,
+    /// From the second end to the first.
+    #[serde(default)]
+    pub back: Option<netem::Config>,
+}
+
+const fn one() -> u64 {
+    1
+}
+
+impl Spec {
+    /// The topology; files are looked for in `base_dir`, the directory of the file that held this.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is wrong, or numbers make no sense.
+    pub fn build(&self, base_dir: &Path) -> Result<Topology, TopologyError> {
+        self.build_within(base_dir, &Limits::default())
+    }
+
+    /// The same with bounds other than the default.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn build_within(
+        &self,
+        base_dir: &Path,
+        limits: &Limits,
+    ) -> Result<Topology, TopologyError> {
+        let topology = match self {
+            Self::Dumbbell(shape) => shape.build(limits),
+            Self::Line(shape) => shape.build(limits),
+            Self::Tree(shape) => shape.build(limits),
+            Self::Grid(shape) => shape.build(limits),
+            Self::Diamond(shape) => shape.build(limits),
+            Self::ScaleFree(shape) => shape.build(limits),
+            Self::File(file) => file.build(base_dir, limits),
+            Self::Explicit(lists) => lists.build(limits),
+        }?;
+        topology.check(limits)?;
+        Ok(topology)
+    }
+}
+
+impl FileSpec {
+    fn build(&self, base_dir: &Path, limits: &Limits) -> Result<Topology, TopologyError> {
+        self.check_options()?;
+        let path = base_dir.join(&self.path);
+        let file = path.display().to_string();
+        let source = text::read(&path, limits)?;
+        let source = Source {
+            text: &source,
+            file: &file,
+        };
+        let topology = match self.format {
+            FileFormat::Ndnsim => ndnsim::read(source.text, source.file, limits),
+            FileFormat::RocketfuelWeights => self.weights(source, base_dir, limits),
+            FileFormat::RocketfuelMap => {
+                read_map(source, &self.map.clone().unwrap_or_default(), limits)
+            }
+        }?;
+        with_access(topology, self.access_hosts.as_ref(), limits)
+    }
+
+    fn weights(
+        &self,
+        weights: Source<'_>,
+        base_dir: &Path,
+        limits: &Limits,
+    ) -> Result<Topology, TopologyError> {
+        let link = self.link.clone().unwrap_or_default();
+        let Some(latencies) = &self.latencies else {
+            return read_weights(weights, None, &link, limits);
+        };
+        let path = base_dir.join(latencies);
+        let latencies = Source {
+            text: &text::read(&path, limits)?,
+            file: &path.display().to_string(),
+        };
+        read_weights(weights, Some(latencies), &link, limits)
+    }
+
+    /// Options of other formats would be ignored, so they are refused.
+    fn check_options(&self) -> Result<(), TopologyError> {
+        let weights = self.format == FileFormat::RocketfuelWeights;
+        let map = self.format == FileFormat::RocketfuelMap;
+        for (field, is_there, belongs, format) in [
+            (
+                "latencies",
+                self.latencies.is_some(),
+                weights,
+                "rocketfuel-weights",
+            ),
+            ("link", self.link.is_some(), weights, "rocketfuel-weights"),
+            ("map", self.map.is_some(), map, "rocketfuel-map"),
+        ] {
+            if is_there && !belongs {
+                let expected = format!("it only with format = \"{format}\"");
+                return Err(TopologyError::value(field, "a value", expected));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ExplicitSpec {
+    fn build(&self, limits: &Limits) -> Result<Topology, TopologyError> {
+        limits.check(self.node.len(), self.link.len())?;
+        let node = |node: &NodeSpec| Node {
+            name: node.name.clone(),
+            position: node.position,
+        };
+        let mut topology = Topology {
+            nodes: self.node.iter().map(node).collect(),
+            links: Vec::new(),
+        };
+        let names = topology.names();
+        let mut links = Vec::with_capacity(self.link.len());
+        for (at, link) in self.link.iter().enumerate() {
+            let end = |name: &str| {
+                let field = || format!("ends of link {at}");
+                let error = || TopologyError::value(field(), name, "the name of a node");
+                names.get(name).copied().ok_or_else(error)
+            };
+            links.push(Link {
+                ends: (end(&link.ends.0)?, end(&link.ends.1)?),
+                cost: link.cost,
+                forward: link.config.clone(),
+                backward: link.back.clone().unwrap_or_else(|| link.config.clone()),
+            });
+        }
+        topology.links = links;
+        with_access(topology, self.access_hosts.as_ref(), limits)
+    }
+}

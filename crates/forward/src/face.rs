@@ -146,8 +146,8 @@ impl Face {
 #[derive(Debug, Default)]
 pub(crate) struct FaceTable {
     numbers: Vec<FaceId>,
-    /// In the same order. Boxed, so that removing one of thousands moves little.
-    faces: Vec<Box<Face>>,
+    /// In the same order.
+    faces: Vec<Face>,
 }
 
 impl FaceTable {
@@ -157,30 +157,29 @@ impl FaceTable {
 
     #[inline]
     pub(crate) fn get(&self, id: FaceId) -> Option<&Face> {
-        self.place(id).map(|place| &*self.faces[place])
+        self.place(id).map(|place| &self.faces[place])
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, id: FaceId) -> Option<&mut Face> {
-        self.place(id).map(|place| &mut *self.faces[place])
+        self.place(id).map(|place| &mut self.faces[place])
     }
 
     /// Adds a face whose number is above all others.
     pub(crate) fn push(&mut self, id: FaceId, face: Face) {
         debug_assert!(self.numbers.last().is_none_or(|&last| last < id));
         self.numbers.push(id);
-        self.faces.push(Box::new(face));
+        self.faces.push(face);
     }
 
     pub(crate) fn remove(&mut self, id: FaceId) -> Option<Face> {
         let place = self.place(id)?;
         self.numbers.remove(place);
-        Some(*self.faces.remove(place))
+        Some(self.faces.remove(place))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FaceId, &Face)> {
-        let faces = self.faces.iter().map(|face| &**face);
-        self.numbers.iter().copied().zip(faces)
+        self.numbers.iter().copied().zip(&self.faces)
     }
 
     #[inline]

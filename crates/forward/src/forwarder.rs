@@ -13,9 +13,9 @@ use crate::extension::Extension;
 use crate::face::{AddFaceError, Face, FaceConfig, FaceId, FaceInfo, FaceTable, MIN_MTU};
 use crate::link::Reassembler;
 use crate::strategy::StrategyKind;
-use crate::table::pit::EntryId;
 use crate::table::{
-    AddRouteError, ContentStore, DeadNonceList, Fib, NameHasher, NextHop, Pit, PrefixTable,
+    AddRouteError, ContentStore, DeadNonceList, ExpiryQueue, Fib, NameHasher, NextHop, Pit,
+    PrefixTable,
 };
 
 /// A frame to send, for the driver of a face.
@@ -46,21 +46,14 @@ pub struct Forwarder {
     pub(crate) pit: Pit,
     pub(crate) content_store: ContentStore,
     pub(crate) dead_nonces: DeadNonceList,
-    timers: BTreeSet<(Instant, Timer)>,
+    pub(crate) expiries: ExpiryQueue,
+    /// When faces give up incomplete packets.
+    reassembly_timers: BTreeSet<(Instant, FaceId)>,
     pub(crate) output: VecDeque<Transmit>,
     pub(crate) counters: Counters,
     pub(crate) extensions: Vec<Box<dyn Extension>>,
     /// Latest time that the driver told.
     pub(crate) now: Instant,
-}
-
-/// What happens at a point in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Timer {
-    /// A pending Interest expires.
-    Pending(EntryId),
-    /// A face gives up incomplete packets.
-    Reassembly(FaceId),
 }
 
 impl Forwarder {
@@ -81,7 +74,8 @@ impl Forwarder {
             ),
             content_store: ContentStore::new(config.content_store, config.content_store_versions),
             dead_nonces: DeadNonceList::new(config.dead_nonce_lifetime, config.dead_nonce_capacity),
-            timers: BTreeSet::new(),
+            expiries: ExpiryQueue::default(),
+            reassembly_timers: BTreeSet::new(),
             output: VecDeque::new(),
             counters: Counters::default(),
             extensions: Vec::new(),
@@ -127,7 +121,7 @@ impl Forwarder {
             return;
         };
         if let Some(at) = removed.reassembly_timer {
-            self.timers.remove(&(at, Timer::Reassembly(face)));
+            self.reassembly_timers.remove(&(at, face));
         }
         self.fib.remove_face(face);
         self.pit.remove_face(face);
@@ -201,20 +195,22 @@ impl Forwarder {
     /// Does what is due by `now`. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
-        while let Some(&(at, timer)) = self.timers.first()
+        while let Some(entry) = self.expiries.pop_due(self.now) {
+            self.expire(entry);
+        }
+        while let Some(&(at, face)) = self.reassembly_timers.first()
             && at <= self.now
         {
-            self.timers.pop_first();
-            match timer {
-                Timer::Pending(entry) => self.expire(entry),
-                Timer::Reassembly(face) => self.give_up_reassembly(face),
-            }
+            self.reassembly_timers.pop_first();
+            self.give_up_reassembly(face);
         }
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.first().map(|&(at, _)| at)
+        let expiry = self.expiries.first().map(|(at, _)| at);
+        let reassembly = self.reassembly_timers.first().map(|&(at, _)| at);
+        expiry.into_iter().chain(reassembly).min()
     }
 
     /// The next frame to send, in the order in which they came about.
@@ -261,16 +257,21 @@ impl Forwarder {
         self.now = self.now.max(now);
     }
 
-    /// Moves `timer` from one point in time to another.
-    pub(crate) fn set_timer(&mut self, timer: Timer, from: Option<Instant>, to: Option<Instant>) {
+    /// Moves the time at which a face gives up incomplete packets.
+    pub(crate) fn set_reassembly_timer(
+        &mut self,
+        face: FaceId,
+        from: Option<Instant>,
+        to: Option<Instant>,
+    ) {
         if from == to {
             return;
         }
         if let Some(at) = from {
-            self.timers.remove(&(at, timer));
+            self.reassembly_timers.remove(&(at, face));
         }
         if let Some(at) = to {
-            self.timers.insert((at, timer));
+            self.reassembly_timers.insert((at, face));
         }
     }
 

@@ -6,7 +6,7 @@ use namecast_packet::{Data, LpPacket};
 use crate::counters::DropReason;
 use crate::extension::Hook;
 use crate::face::{Face, FaceId};
-use crate::forwarder::{Forwarder, Timer};
+use crate::forwarder::Forwarder;
 use crate::strategy::is_localhost;
 use crate::table::pit::{EntryId, PitToken};
 use smallvec::SmallVec;
@@ -70,7 +70,7 @@ impl Forwarder {
     fn satisfy(&mut self, id: EntryId, data: &Data) {
         self.counters.satisfied += 1;
         let entry = self.pit.remove(id);
-        self.set_timer(Timer::Pending(id), Some(entry.expiry), None);
+        self.expiries.clear(id);
         // Otherwise the content store stops an Interest that comes back.
         if entry.must_be_fresh && data.freshness() < self.dead_nonces.lifetime() {
             self.remember_nonces(&entry);

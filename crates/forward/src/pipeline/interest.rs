@@ -8,7 +8,7 @@ use namecast_units::{ByteSize, Instant};
 use crate::counters::DropReason;
 use crate::extension::Hook;
 use crate::face::{Face, FaceId};
-use crate::forwarder::{Forwarder, Timer};
+use crate::forwarder::Forwarder;
 use crate::strategy::{Decision, InterestContext, StrategyKind, is_localhost};
 use crate::table::pit::{EntryId, InRecord, OutRecord, PitToken};
 use crate::table::{NameHashes, NextHop};
@@ -114,7 +114,6 @@ impl Forwarder {
             let suppression = self.config.suppression.initial;
             self.pit.insert(interest, &arrival.hashes, suppression)
         });
-        let before = self.pit.get(id).expiry;
         let record = InRecord {
             face: arrival.face,
             nonce: arrival.nonce,
@@ -127,9 +126,7 @@ impl Forwarder {
             wire: Bytes::copy_from_slice(interest.wire()),
         };
         self.pit.record_received(id, record);
-        let expiry = self.pit.get(id).expiry;
-        let before = known.map(|_| before);
-        self.set_timer(Timer::Pending(id), before, Some(expiry));
+        self.expiries.set(id, self.pit.get(id).expiry);
         if let Some(chosen) = arrival.header.next_hop_face {
             self.outgoing_interest(id, arrival, FaceId::from_number(chosen));
             return Ok(());

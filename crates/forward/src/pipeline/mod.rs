@@ -13,7 +13,7 @@ mod nack;
 mod receive;
 mod send;
 
-use crate::forwarder::{Forwarder, Timer};
+use crate::forwarder::Forwarder;
 use crate::table::pit::{EntryId, PendingInterest};
 
 impl Forwarder {
@@ -26,8 +26,7 @@ impl Forwarder {
 
     /// Ends a pending Interest before its time, unsatisfied.
     fn refuse(&mut self, id: EntryId) {
-        let expiry = self.pit.get(id).expiry;
-        self.set_timer(Timer::Pending(id), Some(expiry), None);
+        self.expiries.clear(id);
         self.expire(id);
     }
 

@@ -7,7 +7,7 @@ use namecast_units::ByteSize;
 use crate::counters::DropReason;
 use crate::extension::Hook;
 use crate::face::{Face, FaceId};
-use crate::forwarder::{Forwarder, Timer};
+use crate::forwarder::Forwarder;
 
 /// First octets of network packets: their types, which are below 253 and so stand as they are.
 const BARE_INTEREST: u8 = tlv::INTEREST as u8;
@@ -78,7 +78,7 @@ impl Forwarder {
         if let Some(face) = self.faces.get_mut(id) {
             let to = face.reassembler.poll_timeout();
             let from = core::mem::replace(&mut face.reassembly_timer, to);
-            self.set_timer(Timer::Reassembly(id), from, to);
+            self.set_reassembly_timer(id, from, to);
         }
     }
 

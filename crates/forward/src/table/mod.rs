@@ -2,6 +2,7 @@
 
 mod content_store;
 mod dead_nonce;
+mod expiry;
 mod fib;
 mod name_hash;
 pub(crate) mod pit;
@@ -10,6 +11,7 @@ mod recency;
 
 pub(crate) use content_store::ContentStore;
 pub(crate) use dead_nonce::DeadNonceList;
+pub(crate) use expiry::ExpiryQueue;
 pub(crate) use fib::{Fib, NextHop};
 pub(crate) use name_hash::{NameHasher, NameHashes};
 pub(crate) use pit::Pit;

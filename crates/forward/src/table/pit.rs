@@ -1,5 +1,6 @@
 //! Pending Interest table: who waits for which Data, and where it was asked for.
 
+use core::num::NonZeroU32;
 use core::time::Duration;
 
 use bytes::Bytes;
@@ -16,7 +17,20 @@ use crate::face::FaceId;
 
 /// Place of an entry in the table, until it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct EntryId(usize);
+pub(crate) struct EntryId(NonZeroU32);
+
+impl EntryId {
+    /// The entry in place `place` of the table, counted from 0.
+    pub(crate) fn from_place(place: usize) -> Self {
+        let number = u32::try_from(place + 1).ok().and_then(NonZeroU32::new);
+        Self(number.expect("memory does not hold four thousand million entries"))
+    }
+
+    /// The entry's place in the table.
+    pub(crate) const fn place(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
 
 /// Octets that a downstream wants back with the answer; kept apart from the frame that they came in.
 pub(crate) type PitToken = SmallVec<[u8; 8]>;
@@ -170,22 +184,27 @@ impl Pit {
     }
 
     pub(crate) fn get(&self, id: EntryId) -> &PendingInterest {
-        &self.entries[id.0]
+        &self.entries[id.place()]
     }
 
     pub(crate) fn get_mut(&mut self, id: EntryId) -> &mut PendingInterest {
-        &mut self.entries[id.0]
+        &mut self.entries[id.place()]
     }
 
     /// All entries, in order of their place.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (EntryId, &PendingInterest)> {
-        self.entries.iter().map(|(id, entry)| (EntryId(id), entry))
+        self.entries
+            .iter()
+            .map(|(id, entry)| (EntryId::from_place(id), entry))
     }
 
     /// The entry for Interests equal to `interest`, in name and selectors.
     pub(crate) fn find(&self, interest: &Interest, hashes: &NameHashes) -> Option<EntryId> {
         let is_it = |&id: &usize| self.entries[id].is_for(interest);
-        self.index.find(hashes.whole(), is_it).copied().map(EntryId)
+        self.index
+            .find(hashes.whole(), is_it)
+            .copied()
+            .map(EntryId::from_place)
     }
 
     /// Adds an entry without records for `interest`, which must have none.
@@ -218,12 +237,12 @@ impl Pit {
         let entries = &self.entries;
         self.index
             .insert_unique(hashes.whole(), id, |&id| entries[id].hash);
-        EntryId(id)
+        EntryId::from_place(id)
     }
 
     /// Adds the record of a downstream, or renews it; sets the entry's expiry to its latest record's.
     pub(crate) fn record_received(&mut self, id: EntryId, record: InRecord) {
-        let entry = &mut self.entries[id.0];
+        let entry = &mut self.entries[id.place()];
         self.octets += ByteSize::of(&record.wire);
         match entry
             .in_records
@@ -242,7 +261,7 @@ impl Pit {
 
     /// Forgets that the downstream waits; returns its record.
     pub(crate) fn take_in_record(&mut self, id: EntryId, face: FaceId) -> Option<InRecord> {
-        let records = &mut self.entries[id.0].in_records;
+        let records = &mut self.entries[id.place()].in_records;
         let at = records.iter().position(|record| record.face == face)?;
         let record = records.remove(at);
         self.octets -= ByteSize::of(&record.wire);
@@ -262,9 +281,12 @@ impl Pit {
 
     /// Removes an entry.
     pub(crate) fn remove(&mut self, id: EntryId) -> PendingInterest {
-        let entry = self.entries.remove(id.0);
+        let entry = self.entries.remove(id.place());
         self.octets -= entry.octets();
-        if let Ok(place) = self.index.find_entry(entry.hash, |&other| other == id.0) {
+        if let Ok(place) = self
+            .index
+            .find_entry(entry.hash, |&other| other == id.place())
+        {
             place.remove();
         }
         if entry.can_be_prefix {
@@ -295,11 +317,11 @@ impl Pit {
                 let entry = &self.entries[*id];
                 entry.can_be_prefix && entry.name.value() == octets
             };
-            found.extend(entries.filter(is_match).map(EntryId));
+            found.extend(entries.filter(is_match).map(EntryId::from_place));
         }
         let entries = self.index.iter_hash(hashes.whole()).copied();
         let is_match = |id: &usize| self.entries[*id].name == *name;
-        found.extend(entries.filter(is_match).map(EntryId));
+        found.extend(entries.filter(is_match).map(EntryId::from_place));
         if self.digest_parents.contains_key(&hashes.whole()) {
             self.match_digest(data, hashes, &mut found);
         }
@@ -316,7 +338,7 @@ impl Pit {
         let hash = self.hasher.full_name(hashes.whole(), &digest);
         let entries = self.index.iter_hash(hash).copied();
         let is_match = |id: &usize| self.entries[*id].name == full;
-        found.extend(entries.filter(is_match).map(EntryId));
+        found.extend(entries.filter(is_match).map(EntryId::from_place));
     }
 }
 

@@ -8,6 +8,7 @@
 //! Encoding is canonical: shortest numbers, fields in order, defaults left out.
 
 mod certificate;
+mod copy;
 mod data;
 mod error;
 mod interest;

@@ -194,22 +194,27 @@ impl<'a> Reader<'a> {
     pub fn element(&mut self, field: &'static str) -> Result<Option<Element>, DecodeError> {
         let start = self.position;
         let rest = self.octets.get(start..).unwrap_or_default();
-        // Nearly all elements have a type and a length of one octet each.
-        if let &[element_type @ 1..=252, length @ 0..=252, ..] = rest
-            && rest.len() >= 2 + usize::from(length)
-        {
-            let value = start + 2..start + 2 + usize::from(length);
-            self.position = value.end;
-            return Ok(Some(Element {
-                element_type: u32::from(element_type),
-                start,
-                value,
-            }));
+        // Nearly all elements have a type of one octet, and a length of one or three.
+        let (element_type, header, length) = match *rest {
+            [element_type @ 1..=252, length @ 0..=252, ..] => (element_type, 2, length.into()),
+            [element_type @ 1..=252, 253, high @ 1..=255, low, ..] => {
+                (element_type, 4, usize::from(high) << 8 | usize::from(low))
+            }
+            _ => return self.long_element(field),
+        };
+        let value = start + header..start + header + length;
+        if value.end > self.end {
+            return self.long_element(field);
         }
-        self.long_element(field)
+        self.position = value.end;
+        Ok(Some(Element {
+            element_type: u32::from(element_type),
+            start,
+            value,
+        }))
     }
 
-    /// The next element, whatever its size, or why it is none.
+    /// The next element, whatever its size, or why there is none.
     #[inline(never)]
     fn long_element(&mut self, field: &'static str) -> Result<Option<Element>, DecodeError> {
         if self.is_empty() {

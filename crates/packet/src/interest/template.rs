@@ -1,8 +1,7 @@
 //! Interests that differ in a number and the Nonce only, made by copying and patching one of them.
 
-use bytes::Bytes;
-
 use super::{Body, Interest, InterestBuilder, Nonce};
+use crate::copy::patched;
 use crate::name::Name;
 use crate::tlv::{self, Reader};
 
@@ -83,37 +82,6 @@ impl Model {
             },
         }
     }
-}
-
-/// Octets up to [`INLINE`], in the allocation that counts their references.
-struct Inline {
-    octets: [u8; INLINE],
-    length: usize,
-}
-
-/// Enough for nearly all Interests without parameters.
-const INLINE: usize = 104;
-
-impl AsRef<[u8]> for Inline {
-    fn as_ref(&self) -> &[u8] {
-        &self.octets[..self.length]
-    }
-}
-
-/// A copy of `octets`, changed by `patch`.
-fn patched(octets: &[u8], patch: impl FnOnce(&mut [u8])) -> Bytes {
-    if octets.len() > INLINE {
-        let mut copy = octets.to_vec();
-        patch(&mut copy);
-        return copy.into();
-    }
-    let mut copy = Inline {
-        octets: [0; INLINE],
-        length: octets.len(),
-    };
-    copy.octets[..octets.len()].copy_from_slice(octets);
-    patch(&mut copy.octets[..octets.len()]);
-    Bytes::from_owner(copy)
 }
 
 #[cfg(test)]

@@ -146,6 +146,28 @@ impl Network {
         Ok(())
     }
 
+    /// Starts an application that answers for `prefix` on a node, with shortest routes to it from every node that
+    /// `towards` says a way for: see [`Graph::towards`](crate::topology::routes::Graph::towards).
+    ///
+    /// # Errors
+    /// If a forwarder refuses a route.
+    pub fn add_producer(
+        &mut self,
+        node: NodeIndex,
+        prefix: &Name,
+        application: impl Application,
+        towards: &[Option<LinkIndex>],
+    ) -> Result<ApplicationId, AddRouteError> {
+        let id = self.add_application(node, application);
+        self.add_route(node, prefix.clone(), self.application_face(id), 0)?;
+        for (index, link) in towards.iter().enumerate() {
+            if let Some(face) = link.and_then(|link| self.face_of(index, link)) {
+                self.add_route(index, prefix.clone(), face, 1)?;
+            }
+        }
+        Ok(id)
+    }
+
     /// Lets `action` happen at `at`, or now if that has passed.
     pub fn schedule(&mut self, at: Instant, action: impl FnOnce(&mut Self) + 'static) {
         let at = at.max(self.now);

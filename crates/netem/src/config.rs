@@ -114,9 +114,9 @@ const fn always() -> f64 {
 
 impl Loss {
     /// Loss of `share` of all frames in bursts of `mean_burst` frames on average: everything is lost while bad, nothing
-    /// while good. A burst of at most one frame is independent loss.
+    /// while good. A burst of at most one frame is independent loss, and so is the loss of everything.
     pub fn bursts(share: f64, mean_burst: f64) -> Self {
-        if mean_burst <= 1.0 {
+        if mean_burst <= 1.0 || share >= 1.0 {
             return Self::Random { share };
         }
         let bad_to_good = 1.0 / mean_burst;

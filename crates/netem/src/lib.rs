@@ -32,6 +32,8 @@ mod loss;
 mod output;
 mod profile;
 mod queue;
+#[cfg(test)]
+mod twin;
 mod validate;
 
 pub use bytes::Bytes;

@@ -302,6 +302,7 @@ impl<F: Frame> Link<F> {
         self.waiting_octets = 0;
         self.free_at = self.free_at.min(at);
         self.flight.forget_order();
+        self.profile.rewind_delay();
         if let Some(discipline) = &mut self.discipline {
             discipline.on_loss_of_all(at);
         }

@@ -15,6 +15,7 @@ pub(crate) struct Profile {
     rate: Option<Bitrate>,
     rate_steps: usize,
     rate_until: Instant,
+    first_delay: Duration,
     delay: Duration,
     delay_steps: usize,
     delay_until: Instant,
@@ -30,6 +31,7 @@ impl Profile {
             rate: config.rate,
             rate_steps: 0,
             rate_until: first,
+            first_delay: config.delay,
             delay: config.delay,
             delay_steps: 0,
             delay_until: first,
@@ -63,6 +65,14 @@ impl Profile {
             self.step_delay(at);
         }
         self.delay
+    }
+
+    /// Lets the times at which delays are asked for begin again: the end of a serialisation that was asked for lay in the
+    /// future, and will not come.
+    pub(crate) fn rewind_delay(&mut self) {
+        self.delay = self.first_delay;
+        self.delay_steps = 0;
+        self.delay_until = starts(&self.schedule, 0);
     }
 
     /// The rate after the last step that was reached.

@@ -132,3 +132,85 @@ impl CoDel {
         at + Duration::from_nanos(nanos as u64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codel(marks: bool) -> CoDel {
+        CoDel::new(Duration::from_millis(5), Duration::from_millis(100), marks)
+    }
+
+    /// A frame of 1000 octets leaves at `at` milliseconds after it waited for `waited`, and `octets_left` still wait.
+    fn departure(at: u64, waited: u64, octets_left: u64) -> Departure {
+        Departure {
+            now: Instant::ZERO + Duration::from_millis(at),
+            since: Instant::ZERO + Duration::from_millis(at - waited),
+            octets: 1_000,
+            octets_left,
+            waiting: 10,
+        }
+    }
+
+    /// The milliseconds of `range` at which something is done, when each frame waited for `waited` and one leaves each millisecond.
+    fn acts(codel: &mut CoDel, range: core::ops::Range<u64>, waited: u64) -> Vec<u64> {
+        let mut acts = Vec::new();
+        for at in range {
+            while codel.on_departure(&departure(at, waited, 9_000)) != Verdict::Pass {
+                acts.push(at);
+                if codel.marks {
+                    break;
+                }
+            }
+        }
+        acts
+    }
+
+    /// Above target from 10 ms on, so first at 110 ms; then after 100/√1 = 100, 100/√2 = 70.71, 57.74, 50, 44.72 ms: at 210,
+    /// 280.71, 338.45, 388.45, 433.17 ms, each with the first frame after that.
+    const FIRST: [u64; 6] = [110, 210, 281, 339, 389, 434];
+
+    #[test]
+    fn drops_follow_the_control_law() {
+        assert_eq!(acts(&mut codel(false), 10..440, 10), FIRST);
+    }
+
+    #[test]
+    fn marks_come_when_drops_would() {
+        assert_eq!(acts(&mut codel(true), 10..440, 10), FIRST);
+    }
+
+    /// Six drops, of which five came after the first: with count 5, the next episode begins at 541 ms (late since 441) and goes
+    /// on after 100/√5 = 44.72 and 100/√6 = 40.82 ms: 585.72, 626.55.
+    #[test]
+    fn a_new_episode_goes_on_at_the_old_pace() {
+        let mut codel = codel(false);
+        acts(&mut codel, 10..440, 10);
+        assert_eq!(codel.on_departure(&departure(440, 4, 9_000)), Verdict::Pass);
+        assert_eq!(acts(&mut codel, 441..640, 10), [541, 586, 627]);
+    }
+
+    /// The last drop would have been due at 433.17 + 40.82 = 474 ms: 1600 ms later all is forgotten.
+    #[test]
+    fn an_old_episode_is_forgotten() {
+        for (begins, second) in [(1_973, 2_118), (1_975, 2_175)] {
+            let mut codel = codel(false);
+            acts(&mut codel, 10..440, 10);
+            codel.on_departure(&departure(440, 4, 9_000));
+            let acts = acts(&mut codel, begins..begins + 201, 10);
+            assert_eq!(acts[..2], [begins + 100, second], "{begins}");
+        }
+    }
+
+    /// Nothing is done below 5 ms, at 5 ms it is; nor if at most one frame of the largest size seen waits behind.
+    #[test]
+    fn a_short_queue_is_left_alone() {
+        assert_eq!(acts(&mut codel(false), 10..400, 4), []);
+        assert_eq!(acts(&mut codel(false), 10..120, 5), [110]);
+        for (octets_left, expected) in [(1_000, Verdict::Pass), (1_001, Verdict::Drop)] {
+            let mut codel = codel(false);
+            let verdicts = (10..=110).map(|at| codel.on_departure(&departure(at, 10, octets_left)));
+            assert_eq!(verdicts.last(), Some(expected));
+        }
+    }
+}

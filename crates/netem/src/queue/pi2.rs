@@ -98,3 +98,85 @@ impl Pi2 {
         self.next_update += self.update;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pi2() -> Pi2 {
+        let span = Duration::from_millis;
+        Pi2::new(span(15), span(16), (0.16, 3.2), Random::from_seed(1))
+    }
+
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(micros)
+    }
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-12
+    }
+
+    /// One frame at the head since 0. At 16 ms: 0.16 · (16 − 15) ms + 3.2 · 16 ms = 0.05136. At 32 ms: + 0.16 · 17 ms +
+    /// 3.2 · 16 ms = 0.10528.
+    #[test]
+    fn the_controller_adds_error_and_growth() {
+        let mut pi2 = pi2();
+        pi2.catch_up(at(15_999), at(0));
+        assert!(close(pi2.base, 0.0));
+        pi2.catch_up(at(16_000), at(0));
+        assert!(close(pi2.base, 0.05136), "{pi2:?}");
+        pi2.catch_up(at(47_999), at(0));
+        assert!(close(pi2.base, 0.10528), "{pi2:?}");
+    }
+
+    /// p' = 0.10528, delay 32 ms; then empty. At 48 ms: − 0.16 · 15 ms − 3.2 · 32 ms = −0.1048, so 0.00048; then zero.
+    #[test]
+    fn an_empty_queue_lets_it_fall() {
+        let mut pi2 = pi2();
+        pi2.catch_up(at(32_000), at(0));
+        pi2.catch_up(at(50_000), at(50_000));
+        assert!(close(pi2.base, 0.00048), "{pi2:?}");
+        pi2.catch_up(at(70_000), at(70_000));
+        assert!(close(pi2.base, 0.0), "{pi2:?}");
+    }
+
+    /// Skipping an idle time comes to the same as a step for each update.
+    #[test]
+    fn idle_times_are_skipped_exactly() {
+        for idle in [0, 1, 15, 16, 17, 160, 1_000, 3_600_000] {
+            let (mut skips, mut steps) = (pi2(), pi2());
+            skips.base = 0.9;
+            steps.base = 0.9;
+            skips.last_delay = 0.02;
+            steps.last_delay = 0.02;
+            let come = at(idle * 1_000 + 500);
+            let leave = come + Duration::from_millis(100);
+            skips.catch_up(leave, come);
+            while steps.next_update <= leave {
+                let delay = steps.next_update.since(come);
+                steps.step(delay.as_secs_f64());
+            }
+            assert_eq!(skips.next_update, steps.next_update, "{idle}");
+            assert!((skips.base - steps.base).abs() < 1e-9, "{idle}");
+        }
+    }
+
+    /// p' = 0.3 and all gains zero: marks have p = 0.09. Of 10 000: 900, σ 28.6.
+    #[test]
+    fn the_probability_is_the_square() {
+        let mut pi2 = pi2();
+        pi2.gains = (0.0, 0.0);
+        pi2.base = 0.3;
+        let departure = Departure {
+            now: at(0),
+            since: at(0),
+            octets: 1,
+            octets_left: 0,
+            waiting: 0,
+        };
+        let marks = (0..10_000)
+            .filter(|_| pi2.on_departure(&departure) == Verdict::Mark)
+            .count();
+        assert!((786..=1_014).contains(&marks), "{marks}");
+    }
+}

@@ -38,3 +38,31 @@ impl Ramp {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Exact at the corners and in the middle, in double precision.
+    #[test]
+    fn the_ramp_goes_from_nothing_to_all() {
+        let micros = Duration::from_micros;
+        let ramp = Ramp::new(micros(800), micros(1_200), Random::from_seed(1));
+        let after = |waited| {
+            let now = Instant::ZERO + micros(10_000) + Duration::from_nanos(waited);
+            ramp.probability(now, Instant::ZERO + micros(10_000))
+        };
+        for (waited, expected) in [
+            (0, 0.0),
+            (799_999, 0.0),
+            (800_000, 0.0),
+            (900_000, 0.25),
+            (1_000_000, 0.5),
+            (1_200_000, 1.0),
+            (9_000_000, 1.0),
+        ] {
+            assert!((after(waited) - expected).abs() < 1e-15, "{waited}");
+        }
+        assert!(after(1_199_999) < 1.0 && after(800_001) > 0.0);
+    }
+}

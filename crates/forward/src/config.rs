@@ -14,6 +14,8 @@ pub struct Config {
     ///
     /// Drivers that face a network choose it at random, so that nobody can aim at one bucket of a table.
     pub seed: u64,
+    /// What pending Interests and cached Data are kept in.
+    pub keep: Keep,
     /// Most faces at a time.
     pub max_faces: usize,
     /// Most frames that wait for [`poll_output`](crate::Forwarder::poll_output) per face; further ones are dropped.
@@ -52,6 +54,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             seed: 0,
+            keep: Keep::Copies,
             max_faces: 4_096,
             max_output_queue: 16_384,
             max_prefixes: 65_536,
@@ -69,6 +72,17 @@ impl Default for Config {
             reassembly: ReassemblyConfig::default(),
         }
     }
+}
+
+/// Whether tables hold on to the frames that packets came in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// Copies. What a socket received may be a small piece of a large buffer, which a table must not keep alive.
+    #[default]
+    Copies,
+    /// The frames themselves, which costs no time: for drivers whose every frame has memory of its own, as in a simulator.
+    /// With others, bounds in octets do not hold.
+    Frames,
 }
 
 /// Exponential back-off between transmissions of one pending Interest.

@@ -34,7 +34,8 @@ pub struct Transmit {
 /// there are none, and call `handle_timeout` when [`poll_timeout`](Self::poll_timeout) says so. Early or repeated calls
 /// are harmless, and a late one is made up for by the next frame. The same calls with the same seed give the same frames.
 ///
-/// Frames are kept only in the output queue and, while a packet is incomplete, by reassembly; the tables copy.
+/// Frames are kept in the output queue and, while a packet is incomplete, by reassembly; the tables copy, unless
+/// [`Config::keep`] says otherwise.
 pub struct Forwarder {
     pub(crate) config: Config,
     pub(crate) random: Random,
@@ -66,12 +67,7 @@ impl Forwarder {
             next_face: FaceId::FIRST,
             fib: Fib::new(hasher.clone(), config.max_prefixes),
             strategies: PrefixTable::new(hasher.clone(), config.max_prefixes),
-            pit: Pit::new(
-                hasher.clone(),
-                config.pit_capacity,
-                config.pit_octets,
-                config.max_name_components,
-            ),
+            pit: Pit::new(hasher.clone(), config.pit_capacity, config.pit_octets),
             content_store: ContentStore::new(config.content_store, config.content_store_versions),
             dead_nonces: DeadNonceList::new(config.dead_nonce_lifetime, config.dead_nonce_capacity),
             expiries: ExpiryQueue::default(),

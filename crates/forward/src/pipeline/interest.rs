@@ -1,10 +1,10 @@
 //! Incoming and outgoing Interests.
 
-use bytes::Bytes;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Interest, LpPacket, Name, Nonce};
 use namecast_units::{ByteSize, Instant};
 
+use crate::config::Keep;
 use crate::counters::DropReason;
 use crate::extension::Hook;
 use crate::face::{Face, FaceId};
@@ -19,6 +19,8 @@ struct Arrival<'a> {
     /// With a Nonce, and a HopLimit that is counted down.
     interest: Interest,
     nonce: Nonce,
+    /// When its lifetime ends, if it arrived now.
+    expiry: Instant,
     hashes: NameHashes,
     header: &'a LpPacket,
 }
@@ -43,6 +45,7 @@ impl Forwarder {
         let arrival = Arrival {
             face,
             nonce: interest.nonce().expect("added if it was missing"),
+            expiry: self.expiry_of(&interest),
             interest,
             hashes,
             header,
@@ -110,20 +113,25 @@ impl Forwarder {
             self.return_nack(arrival, NackReason::Congestion);
             return Err(DropReason::PitFull);
         }
+        let (wire, name) = match self.config.keep {
+            Keep::Copies => interest.detached(),
+            Keep::Frames => (interest.wire().clone(), interest.name().clone()),
+        };
         let id = known.unwrap_or_else(|| {
             let suppression = self.config.suppression.initial;
-            self.pit.insert(interest, &arrival.hashes, suppression)
+            self.pit
+                .insert(interest, name, &arrival.hashes, suppression)
         });
         let record = InRecord {
             face: arrival.face,
             nonce: arrival.nonce,
-            expiry: self.expiry_of(interest),
+            expiry: arrival.expiry,
             token: arrival
                 .header
                 .pit_token
                 .as_deref()
                 .map(PitToken::from_slice),
-            wire: Bytes::copy_from_slice(interest.wire()),
+            wire,
         };
         self.pit.record_received(id, record);
         self.expiries.set(id, self.pit.get(id).expiry);
@@ -219,7 +227,7 @@ impl Forwarder {
             face: to,
             nonce: arrival.nonce,
             sent_at: self.now,
-            expiry: self.expiry_of(&arrival.interest),
+            expiry: arrival.expiry,
             nack: None,
             suppression: suppression.initial,
         };
@@ -260,6 +268,7 @@ impl Forwarder {
             let arrival = Arrival {
                 face: ingress,
                 nonce: interest.nonce().expect("added when it arrived"),
+                expiry: self.expiry_of(&interest),
                 interest,
                 hashes,
                 header: &LpPacket::default(),

@@ -43,7 +43,7 @@ pub(crate) struct InRecord {
     pub(crate) nonce: Nonce,
     pub(crate) expiry: Instant,
     pub(crate) token: Option<PitToken>,
-    /// The latest Interest, in memory of its own: a Nack returns it.
+    /// The latest Interest: a Nack returns it.
     pub(crate) wire: Bytes,
 }
 
@@ -148,7 +148,7 @@ pub(crate) struct Pit {
     entries: Slab<PendingInterest>,
     /// Entries by hash of their whole name.
     index: HashTable<usize>,
-    /// How many entries with CanBePrefix there are of each number of components.
+    /// How many entries with CanBePrefix there are of each number of components, up to the largest there was.
     prefix_depths: Vec<usize>,
     /// How many entries ask for a digest of the Data whose name has this hash, so that digests are computed only where
     /// somebody asks for one.
@@ -156,12 +156,7 @@ pub(crate) struct Pit {
 }
 
 impl Pit {
-    pub(crate) fn new(
-        hasher: NameHasher,
-        capacity: usize,
-        max_octets: ByteSize,
-        max_components: usize,
-    ) -> Self {
+    pub(crate) fn new(hasher: NameHasher, capacity: usize, max_octets: ByteSize) -> Self {
         Self {
             hasher,
             capacity,
@@ -169,7 +164,7 @@ impl Pit {
             octets: ByteSize::ZERO,
             entries: Slab::new(),
             index: HashTable::new(),
-            prefix_depths: vec![0; max_components + 1],
+            prefix_depths: Vec::new(),
             digest_parents: HashMap::default(),
         }
     }
@@ -207,15 +202,16 @@ impl Pit {
             .map(EntryId::from_place)
     }
 
-    /// Adds an entry without records for `interest`, which must have none.
+    /// Adds an entry without records for `interest`, which must have none. `name` is the Interest's, to be kept.
     pub(crate) fn insert(
         &mut self,
         interest: &Interest,
+        name: Name,
         hashes: &NameHashes,
         suppression: Duration,
     ) -> EntryId {
         let entry = PendingInterest {
-            name: interest.name().detached(),
+            name,
             can_be_prefix: interest.can_be_prefix(),
             must_be_fresh: interest.must_be_fresh(),
             in_records: SmallVec::new(),
@@ -227,6 +223,8 @@ impl Pit {
             digest_parent: hashes.ends_in_digest().then(|| hashes.parent()),
         };
         if entry.can_be_prefix {
+            let length = self.prefix_depths.len().max(entry.depth + 1);
+            self.prefix_depths.resize(length, 0);
             self.prefix_depths[entry.depth] += 1;
         }
         if let Some(parent) = entry.digest_parent {
@@ -307,22 +305,24 @@ impl Pit {
     pub(crate) fn matches(&self, data: &Data, hashes: &NameHashes) -> SmallVec<[EntryId; 4]> {
         let mut found = SmallVec::new();
         let name = data.name();
-        for depth in 0..hashes.depth() {
-            if self.prefix_depths[depth] == 0 {
+        for (depth, &count) in self.prefix_depths.iter().enumerate().take(hashes.depth()) {
+            if count == 0 {
                 continue;
             }
             let octets = hashes.prefix(name, depth);
-            let entries = self.index.iter_hash(hashes.hash(depth)).copied();
-            let is_match = |id: &usize| {
-                let entry = &self.entries[*id];
-                entry.can_be_prefix && entry.name.value() == octets
-            };
-            found.extend(entries.filter(is_match).map(EntryId::from_place));
+            for &id in self.index.iter_hash(hashes.hash(depth)) {
+                let entry = &self.entries[id];
+                if entry.can_be_prefix && entry.name.value() == octets {
+                    found.push(EntryId::from_place(id));
+                }
+            }
         }
-        let entries = self.index.iter_hash(hashes.whole()).copied();
-        let is_match = |id: &usize| self.entries[*id].name == *name;
-        found.extend(entries.filter(is_match).map(EntryId::from_place));
-        if self.digest_parents.contains_key(&hashes.whole()) {
+        for &id in self.index.iter_hash(hashes.whole()) {
+            if self.entries[id].name == *name {
+                found.push(EntryId::from_place(id));
+            }
+        }
+        if !self.digest_parents.is_empty() && self.digest_parents.contains_key(&hashes.whole()) {
             self.match_digest(data, hashes, &mut found);
         }
         found.sort_unstable();

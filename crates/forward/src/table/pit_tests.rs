@@ -10,8 +10,12 @@ fn name(uri: &str) -> Name {
 
 fn pit() -> (Pit, NameHasher) {
     let hasher = NameHasher::new(3);
-    let pit = Pit::new(hasher.clone(), 10, ByteSize::mebibytes(1), MAX_COMPONENTS);
+    let pit = Pit::new(hasher.clone(), 10, ByteSize::mebibytes(1));
     (pit, hasher)
+}
+
+fn insert(pit: &mut Pit, interest: &Interest, hashes: &NameHashes) -> EntryId {
+    pit.insert(interest, interest.name().clone(), hashes, Duration::ZERO)
 }
 
 fn record(face: u64, wire: &Bytes, expiry: u64) -> InRecord {
@@ -79,7 +83,7 @@ fn the_table_finds_what_a_plain_list_finds() {
             .map(|&(id, _)| id);
         assert_eq!(pit.find(&interest, &hashes), listed);
         if listed.is_none() && list.len() < 30 {
-            list.push((pit.insert(&interest, &hashes, Duration::ZERO), interest));
+            list.push((insert(&mut pit, &interest, &hashes), interest));
         }
         let data = random_data(&mut random);
         let hashes = hasher.hashes(data.name(), MAX_COMPONENTS).unwrap();
@@ -101,7 +105,7 @@ fn the_table_finds_what_a_plain_list_finds() {
     list.drain(..).for_each(|(id, _)| drop(pit.remove(id)));
     assert_eq!(pit.octets, ByteSize::ZERO);
     assert!(pit.index.is_empty() && pit.digest_parents.is_empty());
-    assert_eq!(pit.prefix_depths, [0; MAX_COMPONENTS + 1]);
+    assert_eq!(pit.prefix_depths, [0; 5]);
 }
 
 #[test]
@@ -109,7 +113,7 @@ fn octets_are_counted_through_every_change_of_records() {
     let (mut pit, hasher) = pit();
     let interest = Interest::builder(name("/a/b")).build(Nonce::from(1));
     let hashes = hasher.hashes(interest.name(), MAX_COMPONENTS).unwrap();
-    let id = pit.insert(&interest, &hashes, Duration::ZERO);
+    let id = insert(&mut pit, &interest, &hashes);
     // The name's value is two components of three octets.
     assert_eq!(pit.octets, ByteSize::bytes(6));
     pit.record_received(id, record(300, &Bytes::from_static(&[0; 50]), 5));
@@ -127,12 +131,12 @@ fn octets_are_counted_through_every_change_of_records() {
 #[test]
 fn both_bounds_make_the_table_full() {
     let hasher = NameHasher::new(3);
-    let mut pit = Pit::new(hasher.clone(), 2, ByteSize::bytes(100), MAX_COMPONENTS);
+    let mut pit = Pit::new(hasher.clone(), 2, ByteSize::bytes(100));
     for uri in ["/a", "/b"] {
         assert!(!pit.is_full(true, ByteSize::bytes(94)));
         let interest = Interest::builder(name(uri)).build(Nonce::from(1));
         let hashes = hasher.hashes(interest.name(), MAX_COMPONENTS).unwrap();
-        pit.insert(&interest, &hashes, Duration::ZERO);
+        insert(&mut pit, &interest, &hashes);
     }
     assert!(pit.is_full(true, ByteSize::ZERO) && !pit.is_full(false, ByteSize::bytes(94)));
     assert!(pit.is_full(false, ByteSize::bytes(95)));
@@ -143,7 +147,7 @@ fn a_renewed_out_record_waits_longer_and_an_expired_one_starts_anew() {
     let (mut pit, hasher) = pit();
     let interest = Interest::builder(name("/a")).build(Nonce::from(1));
     let hashes = hasher.hashes(interest.name(), MAX_COMPONENTS).unwrap();
-    let id = pit.insert(&interest, &hashes, Duration::ZERO);
+    let id = insert(&mut pit, &interest, &hashes);
     let entry = pit.get_mut(id);
     let sent = |at: u64| OutRecord {
         face: FaceId::from_number(300),

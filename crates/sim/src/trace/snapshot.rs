@@ -1,0 +1,67 @@
+//! A node's counters at one moment, for tables that are written period by period.
+
+use core::time::Duration;
+
+use namecast_forward::{Counters, FaceCounters, Forwarder};
+use namecast_units::Instant;
+
+use super::Sink;
+use crate::topology::NodeIndex;
+
+/// A node's counters at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot<'a> {
+    /// The moment.
+    pub at: Instant,
+    /// The node.
+    pub node: NodeIndex,
+    /// Its name.
+    pub name: &'a str,
+    /// Its faces, in order of number.
+    pub faces: Vec<FaceSnapshot<'a>>,
+    /// What the whole node has seen.
+    pub counters: &'a Counters,
+}
+
+/// A face's counters at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct FaceSnapshot<'a> {
+    /// Its number.
+    pub id: u64,
+    /// For people: where it leads.
+    pub description: &'a str,
+    /// What it has seen.
+    pub counters: &'a FaceCounters,
+}
+
+impl<'a> Snapshot<'a> {
+    /// The counters of node `node`, called `name`, as its forwarder has them.
+    pub fn of(at: Instant, node: NodeIndex, name: &'a str, forwarder: &'a Forwarder) -> Self {
+        let faces = forwarder.faces().map(|face| FaceSnapshot {
+            id: face.id.number(),
+            description: &face.config.description,
+            counters: face.counters,
+        });
+        Self {
+            at,
+            node,
+            name,
+            faces: faces.collect(),
+            counters: forwarder.counters(),
+        }
+    }
+
+    /// The moment in seconds.
+    pub(super) fn seconds(&self) -> f64 {
+        self.at.since(Instant::ZERO).as_secs_f64()
+    }
+}
+
+/// A sink that also wants to see counters, once in each period.
+pub trait Sampler: Sink {
+    /// Time between two samples of a node.
+    fn period(&self) -> Duration;
+
+    /// A node's counters at the end of a period. Each node is shown once a period, in order of index.
+    fn sample(&mut self, snapshot: &Snapshot<'_>);
+}

@@ -68,7 +68,11 @@ impl Forwarder {
             fib: Fib::new(hasher.clone(), config.max_prefixes),
             strategies: PrefixTable::new(hasher.clone(), config.max_prefixes),
             pit: Pit::new(hasher.clone(), config.pit_capacity, config.pit_octets),
-            content_store: ContentStore::new(config.content_store, config.content_store_versions),
+            content_store: ContentStore::new(
+                config.keep,
+                config.content_store,
+                config.content_store_versions,
+            ),
             dead_nonces: DeadNonceList::new(config.dead_nonce_lifetime, config.dead_nonce_capacity),
             expiries: ExpiryQueue::default(),
             reassembly_timers: BTreeSet::new(),

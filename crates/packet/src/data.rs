@@ -141,6 +141,12 @@ impl Data {
         &self.name
     }
 
+    /// Where in [`wire`](Self::wire) the name's TLV-VALUE is, for tables that keep the packet and not the name.
+    pub fn name_range(&self) -> Range<usize> {
+        let end = self.signed.start + self.name.encoded_size();
+        end - self.name.value().len()..end
+    }
+
     /// What the Content is.
     pub const fn content_type(&self) -> ContentType {
         self.meta.content_type
@@ -361,6 +367,18 @@ mod tests {
         };
         assert_eq!(fresh(1_999).freshness(), Duration::from_millis(1));
         assert_eq!(fresh(999), builder().sign(&NullSigner));
+    }
+
+    #[test]
+    fn the_name_stands_where_the_packet_says() {
+        for length in [0, 1, 252, 253, 300] {
+            let name: Name = format!("/{}", "a".repeat(length)).parse().unwrap();
+            let built = Data::builder(name.clone()).sign(&NullSigner);
+            let decoded = Data::decode(built.wire().clone()).unwrap();
+            for data in [built, decoded] {
+                assert_eq!(data.wire().slice(data.name_range()), name.value());
+            }
+        }
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! Content store: Data that passed, bounded in bytes, least recently used first out.
 //!
-//! Every packet is copied in. What arrives is a slice of whatever buffer the link received into, and a slice keeps its
-//! whole buffer alive; a copy of a thousand octets costs less than one look-up, and makes the bound true.
+//! Every packet is copied in, unless the configuration says that frames are small. What arrives is a slice of whatever
+//! buffer the link received into, and a slice keeps its whole buffer alive; a copy makes the bound true.
+//!
+//! Names are put in order only once somebody asks with CanBePrefix: keeping them so costs more than all else together.
 
+use core::ops::Range;
 use core::time::Duration;
 use std::collections::BTreeMap;
 
@@ -16,6 +19,7 @@ use smallvec::SmallVec;
 
 use super::NameHashes;
 use super::recency::Recency;
+use crate::config::Keep;
 
 /// Memory that a cached packet takes besides its octets: entry, indexes, allocation.
 const OVERHEAD: ByteSize = ByteSize::bytes(256);
@@ -23,14 +27,18 @@ const OVERHEAD: ByteSize = ByteSize::bytes(256);
 #[derive(Debug)]
 struct Entry {
     wire: Bytes,
-    /// Shares the memory of `wire`.
-    name: Name,
+    /// Where in `wire` the name's TLV-VALUE is.
+    name: Range<usize>,
     hash: u64,
     /// Last instant at which the packet is fresh. None: never was, as it has no FreshnessPeriod.
     fresh_until: Option<Instant>,
 }
 
 impl Entry {
+    fn name(&self) -> &[u8] {
+        &self.wire[self.name.clone()]
+    }
+
     fn size(&self) -> ByteSize {
         ByteSize::of(&self.wire) + OVERHEAD
     }
@@ -47,31 +55,48 @@ impl Entry {
 /// Cached Data.
 #[derive(Debug)]
 pub(crate) struct ContentStore {
+    keep: Keep,
     capacity: ByteSize,
     max_versions: usize,
     used: ByteSize,
     entries: Slab<Entry>,
     /// Entries by hash of their name.
     index: HashTable<usize>,
-    /// Names in canonical order, with their hashes.
+    /// From the first look-up of a prefix on.
+    order: Option<Order>,
+    recency: Recency,
+}
+
+/// Names in canonical order, with their hashes. They share the memory of a packet so named.
+#[derive(Debug, Default)]
+struct Order {
     names: BTreeMap<Name, u64>,
     /// Names of which some packet may be fresh. Stale ones are taken out when a look-up meets them, so that a prefix
     /// with thousands of stale packets is walked once, not on each look-up.
     fresh_names: BTreeMap<Name, u64>,
-    recency: Recency,
+}
+
+impl Order {
+    fn add(&mut self, entry: &Entry) {
+        self.names.insert(name_within(&entry.wire), entry.hash);
+        if entry.fresh_until.is_some() {
+            let name = name_within(&entry.wire);
+            self.fresh_names.insert(name, entry.hash);
+        }
+    }
 }
 
 impl ContentStore {
     /// A store of at most `capacity`, and at most `max_versions` packets of one name.
-    pub(crate) fn new(capacity: ByteSize, max_versions: usize) -> Self {
+    pub(crate) fn new(keep: Keep, capacity: ByteSize, max_versions: usize) -> Self {
         Self {
+            keep,
             capacity,
             max_versions: max_versions.max(1),
             used: ByteSize::ZERO,
             entries: Slab::new(),
             index: HashTable::new(),
-            names: BTreeMap::new(),
-            fresh_names: BTreeMap::new(),
+            order: None,
             recency: Recency::default(),
         }
     }
@@ -86,14 +111,14 @@ impl ContentStore {
         self.used
     }
 
-    /// Keeps a copy of `data`; one that is here already becomes fresh again.
+    /// Keeps `data`; one that is here already becomes fresh again.
     pub(crate) fn insert(&mut self, now: Instant, data: &Data, hashes: &NameHashes) {
         let hash = hashes.whole();
         let size = ByteSize::of(data.wire()) + OVERHEAD;
         if size > self.capacity {
             return;
         }
-        let versions = self.versions(data.name(), hash);
+        let versions = self.versions(data.name().value(), hash);
         let same = versions
             .iter()
             .copied()
@@ -112,7 +137,9 @@ impl ContentStore {
         if data.freshness() > Duration::ZERO {
             let entry = &mut self.entries[id];
             entry.fresh_until = Some(now + data.freshness());
-            self.fresh_names.insert(entry.name.clone(), hash);
+            if let Some(order) = &mut self.order {
+                order.add(entry);
+            }
         }
         while self.used > self.capacity
             && let Some(oldest) = self.recency.oldest()
@@ -133,13 +160,11 @@ impl ContentStore {
         let found = if hashes.ends_in_digest() {
             self.find_digest(now, interest, hashes)
         } else if !interest.can_be_prefix() {
-            self.first_version(name, hashes.whole(), now, fresh)
+            self.first_version(name.value(), hashes.whole(), now, fresh)
         } else if fresh {
             self.find_fresh_prefix(now, name)
         } else {
-            let first = self.names.range(name.clone()..).next();
-            let first = first.filter(|(first, _)| name.is_prefix_of(first));
-            first.and_then(|(first, &hash)| self.first_version(first, hash, now, false))
+            self.find_prefix(now, name)
         }?;
         self.touch(found);
         Some(self.entries[found].wire.clone())
@@ -147,30 +172,49 @@ impl ContentStore {
 
     fn find_digest(&self, now: Instant, interest: &Interest, hashes: &NameHashes) -> Option<usize> {
         let digest = interest.name().last()?.value;
-        let versions = self.versions(&interest.name().parent(), hashes.parent());
+        let versions = self.versions(interest.name().parent().value(), hashes.parent());
         versions.into_iter().find(|&id| {
             let entry = &self.entries[id];
             (entry.is_fresh(now) || !interest.must_be_fresh()) && entry.digest() == digest
         })
     }
 
+    fn find_prefix(&mut self, now: Instant, prefix: &Name) -> Option<usize> {
+        let (first, &hash) = self.order().names.range(prefix.clone()..).next()?;
+        if !prefix.is_prefix_of(first) {
+            return None;
+        }
+        let first = first.clone();
+        self.first_version(first.value(), hash, now, false)
+    }
+
     fn find_fresh_prefix(&mut self, now: Instant, prefix: &Name) -> Option<usize> {
         loop {
-            let (name, &hash) = self.fresh_names.range(prefix.clone()..).next()?;
+            let (name, &hash) = self.order().fresh_names.range(prefix.clone()..).next()?;
             if !prefix.is_prefix_of(name) {
                 return None;
             }
-            let found = self.first_version(name, hash, now, true);
+            let name = name.clone();
+            let found = self.first_version(name.value(), hash, now, true);
             if found.is_some() {
                 return found;
             }
-            let stale = name.clone();
-            self.fresh_names.remove(&stale);
+            self.order().fresh_names.remove(&name);
         }
     }
 
+    /// The order of names, made if this is the first look-up that needs it.
+    fn order(&mut self) -> &mut Order {
+        let entries = &self.entries;
+        self.order.get_or_insert_with(|| {
+            let mut order = Order::default();
+            entries.iter().for_each(|(_, entry)| order.add(entry));
+            order
+        })
+    }
+
     /// The packet of exactly this name with the smallest digest, among the fresh ones if `fresh`.
-    fn first_version(&self, name: &Name, hash: u64, now: Instant, fresh: bool) -> Option<usize> {
+    fn first_version(&self, name: &[u8], hash: u64, now: Instant, fresh: bool) -> Option<usize> {
         let mut versions = self.versions(name, hash);
         versions.retain(|id| !fresh || self.entries[*id].is_fresh(now));
         match versions[..] {
@@ -183,23 +227,32 @@ impl ContentStore {
     }
 
     /// All packets of exactly this name, in order of their place.
-    fn versions(&self, name: &Name, hash: u64) -> SmallVec<[usize; 8]> {
-        let ids = self.index.iter_hash(hash).copied();
-        let mut ids: SmallVec<_> = ids.filter(|&id| self.entries[id].name == *name).collect();
+    fn versions(&self, name: &[u8], hash: u64) -> SmallVec<[usize; 8]> {
+        let mut ids = SmallVec::new();
+        for &id in self.index.iter_hash(hash) {
+            if self.entries[id].name() == name {
+                ids.push(id);
+            }
+        }
         ids.sort_unstable();
         ids
     }
 
     fn add(&mut self, data: &Data, hash: u64) -> usize {
-        let wire = Bytes::copy_from_slice(data.wire());
+        let wire = match self.keep {
+            Keep::Copies => Bytes::copy_from_slice(data.wire()),
+            Keep::Frames => data.wire().clone(),
+        };
         let entry = Entry {
-            name: name_within(&wire),
+            name: data.name_range(),
             wire,
             hash,
             fresh_until: None,
         };
         self.used += entry.size();
-        self.names.insert(entry.name.clone(), hash);
+        if let Some(order) = &mut self.order {
+            order.add(&entry);
+        }
         let id = self.entries.insert(entry);
         let entries = &self.entries;
         self.index.insert_unique(hash, id, |&id| entries[id].hash);
@@ -219,20 +272,19 @@ impl ContentStore {
         if let Ok(place) = self.index.find_entry(entry.hash, |&other| other == id) {
             place.remove();
         }
-        // The tables' keys share a packet's memory, so they go with the packet that they came from or any other.
-        let others = self.versions(&entry.name, entry.hash);
-        self.names.remove(&entry.name);
-        self.fresh_names.remove(&entry.name);
-        if let Some(&other) = others.first() {
-            let name = self.entries[other].name.clone();
-            if others
-                .iter()
-                .any(|&id| self.entries[id].fresh_until.is_some())
-            {
-                self.fresh_names.insert(name.clone(), entry.hash);
-            }
-            self.names.insert(name, entry.hash);
+        if self.order.is_some() {
+            self.remove_from_order(&entry);
         }
+    }
+
+    /// Keys share a packet's memory, so they go with the packet that they came from or any other.
+    fn remove_from_order(&mut self, removed: &Entry) {
+        let others = self.versions(removed.name(), removed.hash);
+        let order = self.order.get_or_insert_default();
+        let name = name_within(&removed.wire);
+        order.names.remove(&name);
+        order.fresh_names.remove(&name);
+        others.iter().for_each(|&id| order.add(&self.entries[id]));
     }
 }
 

@@ -1,3 +1,4 @@
 //! Applications as namespaces and state machines, without a clock or a socket of their own.
 
 pub mod live;
+pub mod sequence;

@@ -128,6 +128,18 @@ pub struct FaceCounters {
     pub outgoing: Traffic,
     /// Dropped on the way in or out.
     pub drops: Drops,
+    /// Interests from this face that Data satisfied while they were pending: ndnSIM's InSatisfiedInterests.
+    ///
+    /// Like the next three it counts records of pending Interests: several transmissions of one Interest count once, and
+    /// what the content store answered does not count.
+    pub satisfied_in: u64,
+    /// Interests that were sent to this face and that Data satisfied, whichever face that came from:
+    /// ndnSIM's OutSatisfiedInterests.
+    pub satisfied_out: u64,
+    /// Interests from this face whose time ran out: ndnSIM's InTimedOutInterests. What a Nack ended does not count.
+    pub expired_in: u64,
+    /// Interests that were sent to this face and whose time ran out: ndnSIM's OutTimedOutInterests.
+    pub expired_out: u64,
 }
 
 /// What the whole node has seen. It outlives its faces: removing one takes nothing away here.
@@ -149,4 +161,6 @@ pub struct Counters {
     pub satisfied: u64,
     /// Pending Interests that expired or were refused.
     pub unsatisfied: u64,
+    /// Pending Interests whose time ran out; part of the unsatisfied ones.
+    pub expired: u64,
 }

@@ -71,6 +71,16 @@ impl Forwarder {
         self.counters.satisfied += 1;
         let entry = self.pit.remove(id);
         self.expiries.clear(id);
+        for record in &entry.in_records {
+            if let Some(face) = self.faces.get_mut(record.face) {
+                face.counters.satisfied_in += 1;
+            }
+        }
+        for record in &entry.out_records {
+            if let Some(face) = self.faces.get_mut(record.face) {
+                face.counters.satisfied_out += 1;
+            }
+        }
         // Otherwise the content store stops an Interest that comes back.
         if entry.must_be_fresh && data.freshness() < self.dead_nonces.lifetime() {
             self.remember_nonces(&entry);

@@ -20,14 +20,27 @@ impl Forwarder {
     /// A pending Interest's time is over.
     pub(crate) fn expire(&mut self, id: EntryId) {
         self.counters.unsatisfied += 1;
+        self.counters.expired += 1;
         let entry = self.pit.remove(id);
+        for record in &entry.in_records {
+            if let Some(face) = self.faces.get_mut(record.face) {
+                face.counters.expired_in += 1;
+            }
+        }
+        for record in &entry.out_records {
+            if let Some(face) = self.faces.get_mut(record.face) {
+                face.counters.expired_out += 1;
+            }
+        }
         self.remember_nonces(&entry);
     }
 
     /// Ends a pending Interest before its time, unsatisfied.
     fn refuse(&mut self, id: EntryId) {
+        self.counters.unsatisfied += 1;
         self.expiries.clear(id);
-        self.expire(id);
+        let entry = self.pit.remove(id);
+        self.remember_nonces(&entry);
     }
 
     /// Remembers the Nonces that the entry's Interests went out with, as these may still come back in a loop.

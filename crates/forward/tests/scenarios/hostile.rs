@@ -3,7 +3,9 @@
 use core::time::Duration;
 
 use bytes::Bytes;
-use namecast_forward::{Config, DropReason, FaceConfig, Forwarder, ReassemblyConfig, StrategyKind};
+use namecast_forward::{
+    Config, DropReason, FaceConfig, Forwarder, Keep, ReassemblyConfig, StrategyKind,
+};
 use namecast_packet::lp::NackReason;
 use namecast_packet::signature::NullSigner;
 use namecast_packet::{Component, Data, Interest, LpPacket, Name, Nonce};
@@ -245,6 +247,32 @@ fn what_is_too_large_or_misplaced_is_dropped_by_name() {
     assert_eq!(send(Bytes::new()), Some(DropReason::Malformed));
     // A keep-alive is no error.
     assert_eq!(send(Bytes::from_static(&[100, 0])), None);
+}
+
+/// What tables keep is a matter of memory and time; what comes out is the same.
+#[test]
+fn nodes_that_keep_frames_and_nodes_that_copy_behave_the_same() {
+    let run = |seed, keep| {
+        let mut random = Random::from_seed(seed);
+        let mut node = Forwarder::new(Config { keep, ..small() });
+        let faces = [(); 3].map(|()| node.add_face(FaceConfig::default()).unwrap());
+        for (prefix, face) in ["/a", "/b", "/"].into_iter().zip(faces) {
+            node.add_route(name(prefix), face, 0).unwrap();
+        }
+        let (mut now, mut sent) = (Instant::ZERO, Vec::new());
+        for _ in 0..2_000 {
+            now += Duration::from_micros(random.below(5_000));
+            let face = faces[random.below(3) as usize];
+            node.handle_frame(now, face, random_frame(&mut random).into());
+            sent.extend(core::iter::from_fn(|| node.poll_output()));
+        }
+        (sent, *node.counters(), node.cached_size())
+    };
+    for seed in 0..5 {
+        let (copies, frames) = (run(seed, Keep::Copies), run(seed, Keep::Frames));
+        assert_eq!(copies, frames);
+        assert!(copies.1.satisfied > 10 && copies.1.expired > 10 && copies.0.len() > 100);
+    }
 }
 
 /// Fragments that never complete hold no more than the bound, and are given up in time.

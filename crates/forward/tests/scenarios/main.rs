@@ -5,6 +5,7 @@
 )]
 
 mod cache;
+mod counters;
 mod delivery;
 mod hostile;
 mod link;

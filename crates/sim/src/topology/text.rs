@@ -35,12 +35,12 @@ pub(super) fn lines<'a>(text: &'a str, file: &'a str) -> impl Iterator<Item = Li
     })
 }
 
-/// Quotes what was found, but not pages of it.
+/// Quotes what was found, but not pages of it, and nothing that moves a terminal's cursor.
 pub(super) fn quote(text: &str) -> String {
-    match text.char_indices().nth(QUOTED) {
-        Some((end, _)) => format!("'{}…'", &text[..end]),
-        None => format!("'{text}'"),
-    }
+    let end = text.char_indices().nth(QUOTED).map(|(end, _)| end);
+    let start = text[..end.unwrap_or(text.len())].replace(char::is_control, " ");
+    let more = if end.is_some() { "…" } else { "" };
+    format!("'{start}{more}'")
 }
 
 impl<'a> Line<'a> {
@@ -185,5 +185,7 @@ mod tests {
     #[test]
     fn errors_quote_little() {
         assert_eq!(quote(&"ä".repeat(50)), format!("'{}…'", "ä".repeat(40)));
+        assert_eq!(quote(&"ä".repeat(40)), format!("'{}'", "ä".repeat(40)));
+        assert_eq!(quote("a\t\u{1b}b"), "'a  b'");
     }
 }

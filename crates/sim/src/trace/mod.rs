@@ -29,7 +29,7 @@ pub use csv::CsvTrace;
 pub use fingerprint::Fingerprint;
 pub use frame::{Frame, PacketKind};
 pub use parquet::{ParquetConfig, ParquetTrace};
-pub use snapshot::{FaceSnapshot, Sampler, Snapshot};
+pub use snapshot::{FaceSnapshot, Sampler, Snapshot, run_sampled};
 
 /// One event. `packet` is the frame as it was on the link: bare Interest or Data, or LpPacket.
 #[derive(Clone, Debug)]

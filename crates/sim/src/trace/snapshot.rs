@@ -1,11 +1,14 @@
 //! A node's counters at one moment, for tables that are written period by period.
 
 use core::time::Duration;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use namecast_forward::{Counters, FaceCounters, Forwarder};
 use namecast_units::Instant;
 
 use super::Sink;
+use crate::network::Network;
 use crate::topology::NodeIndex;
 
 /// A node's counters at one moment.
@@ -64,4 +67,46 @@ pub trait Sampler: Sink {
 
     /// A node's counters at the end of a period. Each node is shown once a period, in order of index.
     fn sample(&mut self, snapshot: &Snapshot<'_>);
+}
+
+impl<S: Sampler + ?Sized> Sampler for Rc<RefCell<S>> {
+    fn period(&self) -> Duration {
+        self.borrow().period()
+    }
+
+    fn sample(&mut self, snapshot: &Snapshot<'_>) {
+        self.borrow_mut().sample(snapshot);
+    }
+}
+
+/// Runs `network` until `end`, and shows each sampler every node at the end of each of its periods, counted from zero.
+///
+/// A sampler with a period of zero is shown nothing.
+pub fn run_sampled(network: &mut Network, end: Instant, samplers: &mut [&mut dyn Sampler]) {
+    loop {
+        let now = network.now();
+        let next = |sampler: &&mut dyn Sampler| next_multiple(now, sampler.period());
+        let due = samplers.iter().filter_map(next).min();
+        let Some(due) = due.filter(|&due| due <= end) else {
+            network.run_until(end);
+            return;
+        };
+        network.run_until(due);
+        for sampler in &mut *samplers {
+            if next_multiple(now, sampler.period()) == Some(due) {
+                for node in 0..network.nodes() {
+                    let name = network.node_name(node);
+                    let forwarder = network.forwarder(node);
+                    sampler.sample(&Snapshot::of(due, node, name, forwarder));
+                }
+            }
+        }
+    }
+}
+
+/// The first multiple of `period` after `now`.
+fn next_multiple(now: Instant, period: Duration) -> Option<Instant> {
+    let period = u64::try_from(period.as_nanos()).ok()?;
+    let periods = now.as_nanos().checked_div(period)? + 1;
+    periods.checked_mul(period).map(Instant::from_nanos)
 }

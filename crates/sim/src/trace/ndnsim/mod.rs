@@ -7,6 +7,9 @@
 //! | [`CacheTable`] | `ndn::CsTracer` | two for each node, once a period |
 //! | [`DropTable`] | `L2RateTracer` | one for each node, once a period |
 //!
+//! What is written once a period is a [`Sampler`](super::Sampler): [`run_sampled`](super::run_sampled) runs a network and
+//! shows it the counters in time. Rates and drops need events too: sizes come from these.
+//!
 //! Names of columns, their order, the smoothing of rates (0.8 of the newest period, 0.2 of all before) and the form of
 //! numbers (six significant digits) are ndnSIM 2.8's, and so is the default period of half a second. Blanks, quotes and
 //! `#` in texts become `_`, as R's `read.table` would split or cut there.

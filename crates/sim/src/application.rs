@@ -3,6 +3,7 @@
 use std::any::Any;
 
 use bytes::Bytes;
+use namecast_apps::sequence::{Fetcher, Server};
 use namecast_units::{Duration, Instant};
 
 use crate::network::Now;
@@ -38,4 +39,50 @@ pub struct Fetched {
     pub full_delay: Duration,
     /// Interests sent for it.
     pub transmissions: u32,
+}
+
+impl Application for Fetcher {
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
+        self.handle_packet(now.monotonic, frame);
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        Self::handle_timeout(self, now.monotonic);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Self::poll_timeout(self)
+    }
+
+    fn poll_output(&mut self) -> Option<Bytes> {
+        Self::poll_output(self)
+    }
+
+    fn poll_fetched(&mut self) -> Option<Fetched> {
+        let fetched = Self::poll_fetched(self)?;
+        Some(Fetched {
+            sequence: fetched.sequence,
+            delay: fetched.delay,
+            full_delay: fetched.full_delay,
+            transmissions: fetched.transmissions,
+        })
+    }
+}
+
+impl Application for Server {
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
+        self.handle_packet(now.monotonic, frame);
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        Self::handle_timeout(self, now.monotonic);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn poll_output(&mut self) -> Option<Bytes> {
+        Self::poll_output(self)
+    }
 }

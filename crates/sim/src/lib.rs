@@ -10,6 +10,7 @@
 
 mod application;
 mod network;
+pub mod scenario;
 pub mod topology;
 pub mod trace;
 pub mod workload;

@@ -8,7 +8,7 @@ use namecast_forward as forward;
 use namecast_netem as netem;
 use namecast_packet::{LpPacket, Name};
 use namecast_sim::topology::{Dumbbell, Limits, ScaleFree, Topology, routes};
-use namecast_sim::trace::{Event, EventKind, Sink};
+use namecast_sim::trace::{Event, EventKind, Fingerprint, Sink};
 use namecast_sim::workload::{Choice, Requester, RequesterConfig, Responder, Spacing};
 use namecast_sim::{ApplicationId, HostClock, Network, NodeConfig};
 use namecast_units::{Bitrate, ByteSize, Instant};
@@ -185,7 +185,7 @@ fn a_failed_node_forgets_its_tables_and_keeps_its_routes() {
     assert!((970..=1_000).contains(&after), "{after}");
 }
 
-/// 100 parts per million fast: in 1000 s it asks 100 ms, or 10 times, more often; slow, less.
+/// 1000 parts per million fast: in 100 s it asks 100 ms, or 10 times, more often; slow, less.
 #[test]
 fn a_host_asks_by_its_own_clock() {
     let asked = |drift_ppb| {
@@ -203,13 +203,13 @@ fn a_host_asks_by_its_own_clock() {
             "C1",
             requester("/p1", MILLISECOND * 10),
         );
-        network.run_until(at(Duration::from_secs(1_000)));
+        network.run_until(at(Duration::from_secs(100)));
         let requester: &Requester = network.application(consumer).unwrap();
         requester.sent()
     };
     assert_eq!(
-        [asked(-100_000), asked(0), asked(100_000)],
-        [99_991, 100_001, 100_011]
+        [asked(-1_000_000), asked(0), asked(1_000_000)],
+        [9_991, 10_001, 10_011]
     );
 }
 
@@ -245,17 +245,17 @@ fn marks_travel_in_the_link_header() {
     );
     network.run_until(at(Duration::from_secs(2)));
     let delivered = received(&network, consumer);
-    // Marked at R2, then carried on to C1's node and its application.
+    // Seen at R2 behind the queue, then at C1's node.
     let marked = marks.0.borrow().0;
     assert!(delivered > 2_000);
     assert!(
-        marked > 2 * delivered && marked <= 3 * delivered,
+        marked > 2 * delivered - 50 && marked <= 2 * delivered + 2,
         "{marked} of {delivered}"
     );
 }
 
 /// Everything that is random at once: a drawn graph, loss, jitter, damage, copies, a failure, clocks, caches.
-fn mixed(seed: u64) -> u64 {
+fn mixed(seed: u64) -> String {
     let link = netem::Config {
         rate: Some(Bitrate::mbps(20)),
         delay: Duration::from_millis(3),
@@ -315,23 +315,11 @@ fn mixed(seed: u64) -> u64 {
         network.set_node_up(3, true)
     });
 
-    /// FNV-1a over everything that is recorded.
-    #[derive(Clone)]
-    struct Fingerprint(Rc<RefCell<u64>>);
-    impl Sink for Fingerprint {
-        fn record(&mut self, event: &Event<'_>) {
-            let text = format!("{event:?}");
-            let mut hash = self.0.borrow_mut();
-            for octet in text.bytes() {
-                *hash = (*hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
-            }
-        }
-    }
-    let fingerprint = Fingerprint(Rc::new(RefCell::new(0xcbf2_9ce4_8422_2325)));
+    let fingerprint = Rc::new(RefCell::new(Fingerprint::default()));
     network.set_sink(Box::new(fingerprint.clone()));
-    network.run_until(at(Duration::from_secs(4)));
+    network.run_until(at(Duration::from_secs(3)));
     assert!(network.hops() > 5_000, "{}", network.hops());
-    *fingerprint.0.borrow()
+    fingerprint.borrow().hex()
 }
 
 /// The number is part of the test: debug and release builds, any machine and any number of threads must reach it.
@@ -347,4 +335,4 @@ fn the_same_seed_gives_the_same_events() {
 }
 
 /// What [`mixed`] gives for seed 1.
-const MIXED: u64 = 0;
+const MIXED: &str = "6ec333ba4351bbbad9c272f34add9801094fd12c550e6f353134a0c2811db405";

@@ -176,6 +176,7 @@ impl Network {
 fn simulated(config: &forward::Config, node: NodeIndex) -> forward::Config {
     forward::Config {
         seed: config.seed ^ (node as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        keep: forward::Keep::Frames,
         ..config.clone()
     }
 }

@@ -1,0 +1,104 @@
+//! Who fetches what from whom, and what changes meanwhile.
+
+use namecast_packet::Name;
+use namecast_stream::rate::RateControl;
+use namecast_units::{Bitrate, Duration};
+use serde::{Deserialize, Serialize};
+
+use super::network::find;
+use crate::topology::Topology;
+
+/// One flow, or `count` of them whose names differ in a number: `{}` in a name stands for it, from 1 on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Flow {
+    /// How many.
+    pub count: u32,
+    /// Node that asks.
+    pub consumer: String,
+    /// Node that answers.
+    pub producer: String,
+    /// Name that the Data's numbers follow. Flows of one prefix fetch the same Data.
+    pub prefix: String,
+    /// What decides how fast.
+    pub controller: RateControl,
+    /// When it starts.
+    #[serde(with = "namecast_units::duration")]
+    pub start: Duration,
+    /// Up to how much later it starts, drawn for each flow.
+    #[serde(with = "namecast_units::duration")]
+    pub start_spread: Duration,
+    /// When it stops, if before the end.
+    #[serde(with = "namecast_units::optional_duration")]
+    pub stop: Option<Duration>,
+    /// Whether lost Data is asked for again.
+    pub retransmit: bool,
+    /// Later Data that may overtake before Data counts as lost.
+    pub reordering_tolerance: u32,
+    /// How long Interests stay pending.
+    #[serde(with = "namecast_units::duration")]
+    pub lifetime: Duration,
+}
+
+impl Default for Flow {
+    fn default() -> Self {
+        Self {
+            count: 1,
+            consumer: "C{}".to_owned(),
+            producer: "P{}".to_owned(),
+            prefix: "/p{}".to_owned(),
+            controller: RateControl::default(),
+            start: Duration::ZERO,
+            start_spread: Duration::from_millis(10),
+            stop: None,
+            retransmit: false,
+            reordering_tolerance: 0,
+            lifetime: Duration::from_secs(2),
+        }
+    }
+}
+
+impl Flow {
+    /// A text of this flow's, for copy `number`.
+    pub(super) fn named(text: &str, number: u32) -> String {
+        text.replace("{}", &number.to_string())
+    }
+
+    /// Checks the first and the last copy.
+    ///
+    /// # Errors
+    /// The field at fault and what is wrong with it.
+    pub(super) fn check(&self, topology: &Topology) -> Result<(), (&'static str, String)> {
+        for number in [1, self.count] {
+            for (field, text) in [("consumer", &self.consumer), ("producer", &self.producer)] {
+                find(topology, &Self::named(text, number)).map_err(|problem| (field, problem))?;
+            }
+            let prefix = Self::named(&self.prefix, number).parse::<Name>();
+            prefix.map_err(|error| ("prefix", error.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+/// A change of a link under way, in both directions unless it says which.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Change {
+    /// When.
+    #[serde(with = "namecast_units::duration")]
+    pub at: Duration,
+    /// Up to how much later, drawn for each run.
+    #[serde(default, with = "namecast_units::duration")]
+    pub spread: Duration,
+    /// The link, as `R1-R2` for both directions or `R1>R2` for one.
+    pub link: String,
+    /// Its rate from then on.
+    #[serde(default)]
+    pub rate: Option<Bitrate>,
+    /// Its delay from then on.
+    #[serde(default, with = "namecast_units::optional_duration")]
+    pub delay: Option<Duration>,
+    /// Whether it is up from then on.
+    #[serde(default)]
+    pub up: Option<bool>,
+}

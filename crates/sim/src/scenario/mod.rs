@@ -1,0 +1,102 @@
+//! What an experiment runs, as a value that a file describes.
+//!
+//! A scenario and a seed fix the outcome: no clock, no thread, no file that was not named.
+
+mod evolution;
+mod flows;
+mod measure;
+mod network;
+mod run;
+mod table;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use evolution::{Evolution, Path as PathModel};
+pub use flows::{Change, Flow};
+pub use measure::{Convergence, Window};
+pub use network::{Medium, NetworkScenario, PacketSize, Probe};
+pub use table::{ParameterTable, TopologyTable};
+
+/// What is run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Scenario {
+    /// Flows over a network.
+    Network(Box<NetworkScenario>),
+    /// A rate controller alone, told what a paper's closed form assumes.
+    Evolution(Box<Evolution>),
+    /// A controller's constants.
+    Parameters(ParameterTable),
+    /// A topology's links.
+    Topology(TopologyTable),
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Numbers, by name; the unit is in the name's documentation.
+    pub metrics: BTreeMap<String, f64>,
+    /// Curves.
+    pub series: Vec<Series>,
+}
+
+/// A curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Its name.
+    pub name: String,
+    /// Unit of the second coordinate.
+    pub unit: String,
+    /// Points in order of the first coordinate, which is seconds of virtual time unless the name says otherwise.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Why a scenario cannot run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub struct ScenarioError {
+    /// The field at fault, as the file spells it.
+    pub field: String,
+    /// What is wrong with it, and what was expected.
+    pub problem: String,
+}
+
+impl ScenarioError {
+    fn new(field: impl Into<String>, problem: impl ToString) -> Self {
+        Self {
+            field: field.into(),
+            problem: problem.to_string(),
+        }
+    }
+}
+
+impl Scenario {
+    /// Checks what can be checked without running; files are looked for in `base`.
+    ///
+    /// # Errors
+    /// If the scenario contradicts itself or names what does not exist.
+    pub fn validate(&self, base: &Path) -> Result<(), ScenarioError> {
+        match self {
+            Self::Network(network) => network.validate(base),
+            Self::Evolution(evolution) => evolution.validate(),
+            Self::Parameters(_) => Ok(()),
+            Self::Topology(table) => table.run(base).map(drop),
+        }
+    }
+
+    /// Runs it. The same scenario and seed give the same outcome, to the last bit.
+    ///
+    /// # Errors
+    /// If it is not valid, or only real sockets can run it.
+    pub fn run(&self, base: &Path, seed: u64) -> Result<Outcome, ScenarioError> {
+        match self {
+            Self::Network(network) => network.run(base, seed),
+            Self::Evolution(evolution) => evolution.run(seed),
+            Self::Parameters(table) => Ok(table.run()),
+            Self::Topology(table) => table.run(base),
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! One run of a network scenario.
+
+use std::collections::BTreeSet;
+
+use namecast_apps::sequence::{Fetcher, FetcherConfig, Figures, Server, ServerConfig};
+use namecast_forward as forward;
+use namecast_netem as netem;
+use namecast_packet::Name;
+use namecast_units::{Bitrate, ByteSize, Duration, Instant, Random};
+
+use super::flows::Flow;
+use super::measure::{Window, crossing, jain};
+use super::network::{Direction, NetworkScenario, directions, find};
+use super::{Outcome, ScenarioError, Series};
+use crate::network::{ApplicationId, Network, NodeConfig};
+use crate::topology::{NodeIndex, Topology, routes};
+
+/// Size of an Interest on the wire, for the round-trip time of an idle path.
+const INTEREST: ByteSize = ByteSize::bytes(40);
+
+pub(super) struct Run<'a> {
+    scenario: &'a NetworkScenario,
+    network: Network,
+    flows: Vec<Running>,
+    /// Who answers for which prefix.
+    served: BTreeSet<(NodeIndex, Name)>,
+    bottleneck: Direction,
+    /// The bottleneck's rate from each time on.
+    capacity: Vec<(Duration, Bitrate)>,
+    /// When each change took place.
+    changed_at: Vec<Duration>,
+}
+
+struct Running {
+    application: ApplicationId,
+    /// Interest-to-Data time of an idle path, in milliseconds.
+    base_rtt: f64,
+}
+
+/// Everything that counts up, at one instant.
+#[derive(Clone)]
+struct Snapshot {
+    at: Duration,
+    flows: Vec<Figures>,
+    bottleneck: netem::Counters,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        scenario: &'a NetworkScenario,
+        mut topology: Topology,
+        seed: u64,
+    ) -> Result<Self, ScenarioError> {
+        let mut random = Random::from_seed(seed);
+        let wrong = |field: &str, problem: String| ScenarioError::new(field, problem);
+        let bottleneck = Direction::parse(&scenario.bottleneck, &topology)
+            .map_err(|problem| wrong("bottleneck", problem))?;
+        let mut changed_at = Vec::new();
+        for change in &scenario.changes {
+            let at = change.at + change.spread.mul_f64(random.unit());
+            changed_at.push(at);
+            let step = netem::Step {
+                at,
+                rate: change.rate,
+                delay: change.delay,
+            };
+            let affected =
+                directions(&change.link, &topology).map_err(|problem| wrong("changes", problem))?;
+            for direction in affected {
+                direction.config_mut(&mut topology).schedule.push(step);
+            }
+        }
+        let capacity = capacity(bottleneck.config(&topology));
+        let config = NodeConfig {
+            forwarder: forward::Config {
+                content_store: scenario.cache,
+                ..forward::Config::default()
+            },
+            ..NodeConfig::default()
+        };
+        let network = Network::new(&topology, random.next_u64(), |_| config.clone());
+        let mut run = Self {
+            scenario,
+            network,
+            flows: Vec::new(),
+            served: BTreeSet::new(),
+            bottleneck,
+            capacity,
+            changed_at,
+        };
+        run.schedule_failures(&topology)?;
+        for flow in &scenario.flows {
+            for number in 1..=flow.count {
+                run.add_flow(&topology, flow, number, &mut random)?;
+            }
+        }
+        Ok(run)
+    }
+
+    fn schedule_failures(&mut self, topology: &Topology) -> Result<(), ScenarioError> {
+        for (change, &at) in self.scenario.changes.iter().zip(&self.changed_at) {
+            let Some(up) = change.up else { continue };
+            let affected = directions(&change.link, topology)
+                .map_err(|problem| ScenarioError::new("changes", problem))?;
+            let link = affected[0].link;
+            self.network.schedule(Instant::ZERO + at, move |network| {
+                network.set_link_up(link, up)
+            });
+        }
+        Ok(())
+    }
+
+    fn add_flow(
+        &mut self,
+        topology: &Topology,
+        flow: &Flow,
+        number: u32,
+        random: &mut Random,
+    ) -> Result<(), ScenarioError> {
+        let wrong = |problem: String| ScenarioError::new("flows", problem);
+        let named = |text: &str| Flow::named(text, number);
+        let consumer = find(topology, &named(&flow.consumer)).map_err(wrong)?;
+        let producer = find(topology, &named(&flow.producer)).map_err(wrong)?;
+        let prefix: Name = named(&flow.prefix)
+            .parse()
+            .map_err(|error| wrong(format!("'{}' is no name: {error}", flow.prefix)))?;
+        self.serve(topology, producer, &prefix)?;
+        let fetcher = Fetcher::new(self.fetcher_config(flow, prefix, random.next_u64()));
+        let application = self.network.add_application(consumer, fetcher);
+        let start = Instant::ZERO + flow.start + flow.start_spread.mul_f64(random.unit());
+        self.network.schedule(start, move |network| {
+            network.with_application(application, |fetcher: &mut Fetcher, now| {
+                fetcher.start(now.monotonic);
+            });
+        });
+        if let Some(stop) = flow.stop {
+            self.network.schedule(Instant::ZERO + stop, move |network| {
+                network.with_application(application, |fetcher: &mut Fetcher, now| {
+                    fetcher.stop(now.monotonic);
+                });
+            });
+        }
+        let base_rtt = self.base_rtt(topology, consumer, producer);
+        self.flows.push(Running {
+            application,
+            base_rtt: base_rtt.as_secs_f64() * 1e3,
+        });
+        Ok(())
+    }
+
+    fn fetcher_config(&self, flow: &Flow, prefix: Name, seed: u64) -> FetcherConfig {
+        let wants_samples = self.scenario.series || self.scenario.convergence.is_some();
+        let defaults = FetcherConfig::default();
+        FetcherConfig {
+            prefix,
+            sample_interval: defaults.sample_interval.filter(|_| wants_samples),
+            expected_size: ByteSize::bytes(u64::from(self.scenario.packet.payload)),
+            control: flow.controller,
+            lifetime: flow.lifetime,
+            retransmit: flow.retransmit,
+            reordering_tolerance: flow.reordering_tolerance,
+            seed,
+            ..defaults
+        }
+    }
+
+    /// Lets a node answer for a prefix, unless it does already, with routes from everywhere.
+    fn serve(
+        &mut self,
+        topology: &Topology,
+        producer: NodeIndex,
+        prefix: &Name,
+    ) -> Result<(), ScenarioError> {
+        let served = (producer, prefix.clone());
+        if self.served.contains(&served) {
+            return Ok(());
+        }
+        let size = self.scenario.packet;
+        let server = Server::new(ServerConfig {
+            prefix: prefix.clone(),
+            content_size: size.payload as usize,
+            wire_size: Some(size.wire as usize),
+            ..ServerConfig::default()
+        })
+        .map_err(|error| ScenarioError::new("packet", error))?;
+        let towards = routes::towards(topology, producer);
+        self.network
+            .add_producer(producer, prefix, server, &towards)
+            .map_err(|error| ScenarioError::new("flows", error))?;
+        self.served.insert(served);
+        Ok(())
+    }
+
+    /// Delays and one serialisation at each link, there and back.
+    fn base_rtt(&self, topology: &Topology, consumer: NodeIndex, producer: NodeIndex) -> Duration {
+        let towards = routes::towards(topology, producer);
+        let data = ByteSize::bytes(u64::from(self.scenario.packet.wire));
+        let takes = |config: &netem::Config, size: ByteSize| {
+            config.delay + config.rate.map_or(Duration::ZERO, |rate| size / rate)
+        };
+        let mut at = consumer;
+        let mut total = Duration::ZERO;
+        while let Some(link) = towards[at] {
+            let link = &topology.links[link];
+            let is_first = link.ends.0 == at;
+            let (there, back) = match is_first {
+                true => (&link.forward, &link.backward),
+                false => (&link.backward, &link.forward),
+            };
+            total += takes(there, INTEREST) + takes(back, data);
+            at = if is_first { link.ends.1 } else { link.ends.0 };
+        }
+        total
+    }
+
+    /// Lets it run to its end and measures.
+    pub(super) fn finish(mut self) -> Outcome {
+        let windows = self.windows();
+        let mut edges: Vec<Duration> = windows
+            .iter()
+            .flat_map(|(_, from, until)| [*from, *until])
+            .collect();
+        edges.extend(self.scenario.probes.values().map(|probe| probe.0));
+        edges.push(self.scenario.duration);
+        edges.sort_unstable();
+        edges.dedup();
+        let mut outcome = Outcome::default();
+        let mut snapshots = Vec::new();
+        for edge in edges {
+            self.network.run_until(Instant::ZERO + edge);
+            snapshots.push(self.snapshot(edge));
+            let probes = self
+                .scenario
+                .probes
+                .iter()
+                .filter(|(_, probe)| probe.0 == edge);
+            for (name, _) in probes {
+                let estimate = self.fetcher(0).estimate();
+                let value = estimate.map_or(f64::NAN, |rate| rate.as_bps() as f64 / 1e6);
+                outcome.metrics.insert(format!("estimate-{name}"), value);
+            }
+        }
+        let at = |time: Duration| {
+            snapshots
+                .iter()
+                .find(|snapshot| snapshot.at == time)
+                .expect("every window's edge was an edge")
+        };
+        for (suffix, from, until) in windows {
+            self.measure(&suffix, at(from), at(until), &mut outcome);
+        }
+        self.measure_convergence(&mut outcome);
+        if self.scenario.series {
+            self.keep_series(&mut outcome);
+        }
+        outcome
+    }
+
+    /// Suffix, start and end of each window.
+    fn windows(&self) -> Vec<(String, Duration, Duration)> {
+        let bounds =
+            |window: &Window| (window.from, window.until.unwrap_or(self.scenario.duration));
+        let (from, until) = bounds(&self.scenario.measure);
+        let mut windows = vec![(String::new(), from, until)];
+        for (name, window) in &self.scenario.windows {
+            let (from, until) = bounds(window);
+            windows.push((format!("-{name}"), from, until));
+        }
+        windows
+    }
+
+    fn fetcher(&self, flow: usize) -> &Fetcher {
+        self.network
+            .application(self.flows[flow].application)
+            .expect("flows run fetchers")
+    }
+
+    fn snapshot(&self, at: Duration) -> Snapshot {
+        let Direction { link, from_second } = self.bottleneck;
+        Snapshot {
+            at,
+            flows: (0..self.flows.len())
+                .map(|flow| *self.fetcher(flow).figures())
+                .collect(),
+            bottleneck: *self.network.direction(link, from_second).counters(),
+        }
+    }
+
+    fn measure(&self, suffix: &str, from: &Snapshot, until: &Snapshot, outcome: &mut Outcome) {
+        let seconds = (until.at - from.at).as_secs_f64();
+        let mut metric = |name: &str, value: f64| {
+            outcome.metrics.insert(format!("{name}{suffix}"), value);
+        };
+        let (before, after) = (&from.bottleneck, &until.bottleneck);
+        let delivered = (after.delivered_size - before.delivered_size).as_bits() as f64;
+        metric(
+            "utilisation",
+            delivered / self.capacity_bits(from.at, until.at),
+        );
+        let frames = (after.delivered - before.delivered).max(1) as f64;
+        let waited = (after.queued_nanos - before.queued_nanos) as f64;
+        metric("queue-delay", waited / frames / 1e6);
+        let drops = |counters: &netem::Counters| counters.queue_full + counters.active_queue;
+        metric("drops", (drops(after) - drops(before)) as f64);
+
+        let change = |value: &dyn Fn(&Figures) -> u64| -> Vec<f64> {
+            let pairs = from.flows.iter().zip(&until.flows);
+            pairs
+                .map(|(before, after)| (value(after) - value(before)) as f64)
+                .collect()
+        };
+        let content = change(&|figures| figures.content.as_bits());
+        let goodputs: Vec<f64> = content.iter().map(|bits| bits / seconds / 1e6).collect();
+        metric("goodput", goodputs.iter().sum());
+        metric(
+            "goodput-min",
+            goodputs.iter().copied().fold(f64::INFINITY, f64::min),
+        );
+        metric("goodput-max", goodputs.iter().copied().fold(0.0, f64::max));
+        metric("jain", jain(&goodputs));
+        for (index, goodput) in goodputs.iter().enumerate() {
+            metric(&format!("goodput-{}", index + 1), *goodput);
+        }
+        let rtts = change(&|figures| figures.rtt_sum_nanos);
+        let samples = change(&|figures| figures.rtt_samples);
+        let total: f64 = samples.iter().sum();
+        metric("rtt", rtts.iter().sum::<f64>() / total / 1e6);
+        let base = samples
+            .iter()
+            .zip(&self.flows)
+            .map(|(count, flow)| count * flow.base_rtt);
+        metric(
+            "added-rtt",
+            (rtts.iter().sum::<f64>() / 1e6 - base.sum::<f64>()) / total,
+        );
+        type Count = fn(&Figures) -> u64;
+        let counts: [(&str, Count); 4] = [
+            ("interests", |figures| figures.interests),
+            ("gaps", |figures| figures.gaps),
+            ("timeouts", |figures| figures.timeouts),
+            ("nacks", |figures| figures.nacks),
+        ];
+        for (name, count) in counts {
+            metric(name, change(&count).iter().sum());
+        }
+    }
+
+    /// Bits that the bottleneck could have carried.
+    fn capacity_bits(&self, from: Duration, until: Duration) -> f64 {
+        let ends = self
+            .capacity
+            .iter()
+            .skip(1)
+            .map(|(at, _)| *at)
+            .chain([Duration::MAX]);
+        let parts = self.capacity.iter().zip(ends).map(|((start, rate), end)| {
+            let span = end.min(until).saturating_sub((*start).max(from));
+            rate.as_bps() as f64 * span.as_secs_f64()
+        });
+        parts.sum()
+    }
+
+    fn measure_convergence(&self, outcome: &mut Outcome) {
+        let Some(convergence) = &self.scenario.convergence else {
+            return;
+        };
+        let changed_at = self.changed_at[convergence.change - 1];
+        let rest = self
+            .scenario
+            .duration
+            .saturating_sub(changed_at)
+            .as_secs_f64();
+        let estimates = self.estimates(0);
+        let took = crossing(&estimates, changed_at.as_secs_f64(), convergence);
+        outcome
+            .metrics
+            .insert("convergence".to_owned(), took.unwrap_or(rest));
+    }
+
+    /// A flow's estimate over time, in Mbit/s of content.
+    fn estimates(&self, flow: usize) -> Vec<(f64, f64)> {
+        let samples = self.fetcher(flow).samples();
+        let points = samples.iter().filter_map(|sample| {
+            let estimate = sample.estimate?;
+            Some((seconds(sample.at), estimate.as_bps() as f64 / 1e6))
+        });
+        points.collect()
+    }
+
+    fn keep_series(&self, outcome: &mut Outcome) {
+        for flow in 0..self.flows.len() {
+            let number = flow + 1;
+            let samples = self.fetcher(flow).samples();
+            let rtt = samples
+                .iter()
+                .filter_map(|sample| Some((seconds(sample.at), sample.rtt?.as_secs_f64() * 1e3)));
+            let goodput = samples.windows(10).step_by(10).map(|ten| {
+                let span = (seconds(ten[9].at) - seconds(ten[0].at)) * 10.0 / 9.0;
+                let bits: u64 = ten.iter().map(|sample| sample.content.as_bits()).sum();
+                (seconds(ten[9].at), bits as f64 / span / 1e6)
+            });
+            let curves = [
+                ("estimate", "Mbit/s", self.estimates(flow)),
+                ("rtt", "ms", rtt.collect()),
+                ("goodput", "Mbit/s", goodput.collect()),
+            ];
+            for (name, unit, points) in curves {
+                outcome.series.push(Series {
+                    name: format!("{name}-{number}"),
+                    unit: unit.to_owned(),
+                    points,
+                });
+            }
+        }
+    }
+}
+
+fn seconds(at: Instant) -> f64 {
+    at.since(Instant::ZERO).as_secs_f64()
+}
+
+/// A link's rate from each time on.
+fn capacity(config: &netem::Config) -> Vec<(Duration, Bitrate)> {
+    let first = config.rate.map(|rate| (Duration::ZERO, rate));
+    let steps = config
+        .schedule
+        .iter()
+        .filter_map(|step| Some((step.at, step.rate?)));
+    first.into_iter().chain(steps).collect()
+}

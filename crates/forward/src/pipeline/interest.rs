@@ -17,11 +17,11 @@ use crate::table::{NameHashes, NextHop};
 struct Arrival<'a> {
     face: FaceId,
     /// With a Nonce, and a HopLimit that is counted down.
-    interest: Interest,
+    interest: &'a Interest,
     nonce: Nonce,
     /// When its lifetime ends, if it arrived now.
     expiry: Instant,
-    hashes: NameHashes,
+    hashes: &'a NameHashes,
     header: &'a LpPacket,
 }
 
@@ -29,11 +29,16 @@ impl Forwarder {
     pub(super) fn incoming_interest(
         &mut self,
         face: FaceId,
-        interest: Interest,
+        mut interest: Interest,
         header: &LpPacket,
     ) -> Result<(), DropReason> {
-        let interest = self.with_nonce(interest);
-        let interest = count_down(interest)?;
+        if interest.nonce().is_none() {
+            interest = self.with_nonce(interest);
+        }
+        if let Some(hops) = interest.hop_limit() {
+            let left = hops.checked_sub(1).ok_or(DropReason::HopLimit)?;
+            interest = interest.with_hop_limit(left);
+        }
         let is_local = self.faces.get(face).is_some_and(Face::is_local);
         if is_localhost(interest.name()) && !is_local {
             return Err(DropReason::Scope);
@@ -46,14 +51,14 @@ impl Forwarder {
             face,
             nonce: interest.nonce().expect("added if it was missing"),
             expiry: self.expiry_of(&interest),
-            interest,
-            hashes,
+            interest: &interest,
+            hashes: &hashes,
             header,
         };
         let transmission = self
             .hasher
             .transmission(arrival.hashes.whole(), arrival.nonce);
-        let known = self.pit.find(&arrival.interest, &arrival.hashes);
+        let known = self.pit.find(arrival.interest, arrival.hashes);
         if self.dead_nonces.contains(self.now, transmission) || self.is_loop(known, &arrival) {
             self.return_nack(&arrival, NackReason::Duplicate);
             return Err(DropReason::Loop);
@@ -67,9 +72,6 @@ impl Forwarder {
 
     /// Other nodes drop Interests without a Nonce.
     fn with_nonce(&mut self, interest: Interest) -> Interest {
-        if interest.nonce().is_some() {
-            return interest;
-        }
         let mut nonce = [0; 4];
         self.random.fill(&mut nonce);
         interest.with_nonce(Nonce(nonce))
@@ -91,7 +93,7 @@ impl Forwarder {
     fn answer_from_content_store(&mut self, arrival: &Arrival<'_>) -> bool {
         let found = self
             .content_store
-            .find(self.now, &arrival.interest, &arrival.hashes);
+            .find(self.now, arrival.interest, arrival.hashes);
         let Some(data) = found else {
             self.counters.content_store_misses += 1;
             return false;
@@ -107,7 +109,7 @@ impl Forwarder {
         known: Option<EntryId>,
         arrival: &Arrival<'_>,
     ) -> Result<(), DropReason> {
-        let interest = &arrival.interest;
+        let interest = arrival.interest;
         let size = ByteSize::of(interest.wire()) + ByteSize::of(interest.name().value());
         if self.pit.is_full(known.is_none(), size) {
             self.return_nack(arrival, NackReason::Congestion);
@@ -119,8 +121,7 @@ impl Forwarder {
         };
         let id = known.unwrap_or_else(|| {
             let suppression = self.config.suppression.initial;
-            self.pit
-                .insert(interest, name, &arrival.hashes, suppression)
+            self.pit.insert(interest, name, arrival.hashes, suppression)
         });
         let record = InRecord {
             face: arrival.face,
@@ -181,11 +182,11 @@ impl Forwarder {
             name,
             ingress: arrival.face,
             entry: self.pit.get(id),
-            next_hops: self.next_hops(&arrival.interest, &arrival.hashes),
+            next_hops: self.next_hops(arrival.interest, arrival.hashes),
             faces: &self.faces,
             avoid: avoid.map(FaceId::from_number),
         };
-        let kind = self.strategy_for(name, &arrival.hashes);
+        let kind = self.strategy_for(name, arrival.hashes);
         kind.strategy().after_interest(&context)
     }
 
@@ -269,8 +270,8 @@ impl Forwarder {
                 face: ingress,
                 nonce: interest.nonce().expect("added when it arrived"),
                 expiry: self.expiry_of(&interest),
-                interest,
-                hashes,
+                interest: &interest,
+                hashes: &hashes,
                 header: &LpPacket::default(),
             };
             self.outgoing_interest(id, &arrival, face);
@@ -310,14 +311,5 @@ impl Forwarder {
                 let is_wanted = leads_there && context.is_eligible(hop);
                 is_wanted.then(|| (id, record.face, interest, hashes.clone()))
             })
-    }
-}
-
-/// Counts the HopLimit down, if there is one.
-fn count_down(interest: Interest) -> Result<Interest, DropReason> {
-    match interest.hop_limit() {
-        None => Ok(interest),
-        Some(0) => Err(DropReason::HopLimit),
-        Some(hops) => Ok(interest.with_hop_limit(hops - 1)),
     }
 }

@@ -1,7 +1,7 @@
 //! From a frame to a network packet: the receiving half of the link service.
 
 use bytes::Bytes;
-use namecast_packet::{LpPacket, MAX_PACKET_SIZE, Packet, tlv};
+use namecast_packet::{Data, Interest, LpPacket, MAX_PACKET_SIZE, tlv};
 use namecast_units::ByteSize;
 
 use crate::counters::DropReason;
@@ -31,8 +31,7 @@ impl Forwarder {
         if let [BARE_INTEREST | BARE_DATA, ..] = frame[..]
             && frame.len() <= MAX_PACKET_SIZE
         {
-            let packet = Packet::decode(frame).map_err(|_| DropReason::Malformed)?;
-            return self.receive_network_packet(id, packet, &mut LpPacket::default());
+            return self.receive_network_packet(id, frame, &mut LpPacket::default());
         }
         let packet = LpPacket::decode(frame).map_err(|_| DropReason::Malformed)?;
         if packet.fragment_count.unwrap_or(1) == 1 {
@@ -91,38 +90,53 @@ impl Forwarder {
         if wire.len() > MAX_PACKET_SIZE {
             return Err(DropReason::PacketTooLarge);
         }
-        let packet = Packet::decode(wire).map_err(|_| DropReason::Malformed)?;
-        self.receive_network_packet(id, packet, &mut header)
+        self.receive_network_packet(id, wire, &mut header)
     }
 
     /// Takes a network packet, and the fields that came in front of it.
     fn receive_network_packet(
         &mut self,
         id: FaceId,
-        packet: Packet,
+        wire: Bytes,
+        header: &mut LpPacket,
+    ) -> Result<(), DropReason> {
+        if wire.first() == Some(&BARE_INTEREST) {
+            let interest = Interest::decode(wire).map_err(|_| DropReason::Malformed)?;
+            let hook = match header.nack {
+                None => Hook::IncomingInterest,
+                Some(_) => Hook::IncomingNack,
+            };
+            self.admit(id, hook, interest.wire(), header)?;
+            return match header.nack {
+                Some(reason) => self.incoming_nack(id, &interest, reason),
+                None => self.incoming_interest(id, interest, header),
+            };
+        }
+        let data = Data::decode(wire).map_err(|_| DropReason::Malformed)?;
+        if header.nack.is_some() {
+            return Err(DropReason::MisplacedField);
+        }
+        self.admit(id, Hook::IncomingData, data.wire(), header)?;
+        self.incoming_data(id, &data, header)
+    }
+
+    /// Counts a network packet, if neither its link header nor an extension is against it.
+    fn admit(
+        &mut self,
+        id: FaceId,
+        hook: Hook,
+        wire: &Bytes,
         header: &mut LpPacket,
     ) -> Result<(), DropReason> {
         let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
-        let hook = match (&packet, header.nack) {
-            (Packet::Interest(_), None) => Hook::IncomingInterest,
-            (Packet::Interest(_), Some(_)) => Hook::IncomingNack,
-            (Packet::Data(_), None) => Hook::IncomingData,
-            (Packet::Data(_), Some(_)) => return Err(DropReason::MisplacedField),
-        };
         check_fields(hook, header, face)?;
         face.counters.incoming.count(hook);
         self.counters.incoming.count(hook);
         if !self.extensions.is_empty() {
-            header.fragment = Some(packet.wire().clone());
+            header.fragment = Some(wire.clone());
             self.run_extensions(hook, id, header)?;
         }
-        match packet {
-            Packet::Interest(interest) => match header.nack {
-                Some(reason) => self.incoming_nack(id, &interest, reason),
-                None => self.incoming_interest(id, interest, header),
-            },
-            Packet::Data(data) => self.incoming_data(id, &data, header),
-        }
+        Ok(())
     }
 }
 

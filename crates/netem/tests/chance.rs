@@ -322,6 +322,21 @@ fn impairments_do_not_disturb_each_other() {
     assert_eq!(took(&all), took(&send(&undamaged, 1, 3_000)));
 }
 
+/// Half are lost and half are copied, each by itself: of 10 000, 5000 arrive and half of these twice, σ √(5000/4) = 35.4. The same
+/// numbers for both would give all or none.
+#[test]
+fn purposes_do_not_share_their_numbers() {
+    let config = Config {
+        loss: Loss::Random { share: 0.5 },
+        duplicate: 0.5,
+        ..Config::default()
+    };
+    let arrivals = send(&config, 13, 10_000);
+    let arrived = arrivals.iter().flatten();
+    let twice = arrived.filter(|arrival| arrival.copies == 2).count();
+    assert!((2_350..=2_650).contains(&twice), "{twice}");
+}
+
 /// A million frames: the link holds no more than what is under way, and all of them are accounted for.
 #[test]
 fn frames_are_conserved() {

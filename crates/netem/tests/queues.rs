@@ -13,7 +13,8 @@ fn frame() -> Bytes {
 fn link(queue: Queue) -> Link {
     let config = Config {
         rate: Some(Bitrate::mbps(10)),
-        delay: Duration::from_millis(20),
+        // Not a multiple of a frame's time: nothing arrives when another leaves.
+        delay: Duration::from_micros(20_300),
         queue,
         ..Config::default()
     };
@@ -79,6 +80,27 @@ fn codel_reports_drops_when_they_happen() {
     // One at once and n more in the remaining 1650 ms: 100·(1/√1 + … + 1/√n) ≈ 100·(2√n − 1.46), so n = 80.6.
     assert!((80..=83).contains(&dropped.len()), "{}", dropped.len());
     assert_eq!(link.counters().active_queue, dropped.len() as u64);
+}
+
+/// w = 1/2 and nine at once, which find 0, 0, 1, 2, … 7 waiting: the average goes 0, 0, 0.5, 1.25, … to 6.0078. The last leaves the
+/// queue at 8 ms; at 9 ms one frame could have passed since, so 3.0039: above 3 everything is marked, and below at 10 ms (1.502) not.
+#[test]
+fn red_counts_idle_time_from_when_the_queue_was_empty() {
+    let marks_of_last = |last| {
+        let mut link = link(Queue::Red {
+            packets: 50,
+            min: 3.0,
+            max: 3.003,
+            max_probability: 1.0,
+            weight: 0.5,
+            gentle: false,
+        });
+        (0..9).for_each(|_| link.handle_frame(at(0), frame()));
+        let before = link.counters().marked;
+        link.handle_frame(at(last), frame());
+        link.counters().marked - before
+    };
+    assert_eq!((marks_of_last(9_000), marks_of_last(10_000)), (1, 0));
 }
 
 /// A few senders with windows as in Reno: one frame more for each window that arrives, half of it for a mark or a drop, at most

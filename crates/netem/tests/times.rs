@@ -343,7 +343,7 @@ fn a_lost_frame_does_not_bring_the_future() {
     assert_eq!(fates.last(), Some(&(2, 11_640_000, Ok(0))));
 }
 
-/// Nobody called between 0 and 100 ms: what the outage at 12 ms lost was lost then, after the first had arrived.
+/// Nobody called between 0 and 100 ms: what the outage at 16 ms lost was lost then, after the first had arrived.
 #[test]
 fn an_outage_is_made_up_for_at_a_late_call() {
     let outage = Outage {
@@ -359,6 +359,9 @@ fn an_outage_is_made_up_for_at_a_late_call() {
     );
     link.handle_frame(ms(0), frame(1));
     link.handle_frame(ms(0), frame(2));
+    let mut punctual = link.clone();
+    punctual.handle_timeout(ms(15));
+    assert_eq!(punctual.poll_timeout(), Some(ms(16)));
     link.handle_timeout(ms(100));
     assert_eq!(link.poll_output().map(fate), Some((1, 15 * MS, Ok(0))));
     let down = Err(DropReason::Down);

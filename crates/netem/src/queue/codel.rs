@@ -16,6 +16,7 @@ use super::{Departure, Verdict};
 /// | `lastcount_`        | `last_count`        |
 /// | `MAXPACKET`         | `largest` seen      |
 ///
+/// Where the RFC lets the frame behind the first drop of an episode pass, the control law does: its next time lies ahead.
 /// When it marks, it takes no second frame for one that it marked, as Linux does.
 #[derive(Clone, Debug)]
 pub(crate) struct CoDel {
@@ -28,17 +29,8 @@ pub(crate) struct CoDel {
     count: u32,
     last_count: u32,
     largest: usize,
-    unfinished: Unfinished,
-}
-
-/// What a drop leaves to be done with the frame behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unfinished {
-    Nothing,
-    /// The drop was the first: the frame behind it is let through.
-    First,
-    /// One of many: the frame behind it may be the next.
-    Another,
+    /// A frame was dropped in an episode, and the time of the next drop is to be set by the frame behind it.
+    is_unfinished: bool,
 }
 
 /// Time after which an episode is a new one, in intervals.
@@ -56,7 +48,7 @@ impl CoDel {
             count: 0,
             last_count: 0,
             largest: 0,
-            unfinished: Unfinished::Nothing,
+            is_unfinished: false,
         }
     }
 
@@ -67,10 +59,7 @@ impl CoDel {
     pub(crate) fn on_departure(&mut self, departure: &Departure) -> Verdict {
         let now = departure.now;
         let is_late = self.is_late(departure);
-        let unfinished = core::mem::replace(&mut self.unfinished, Unfinished::Nothing);
-        if unfinished == Unfinished::First {
-            return Verdict::Pass;
-        }
+        let is_unfinished = core::mem::take(&mut self.is_unfinished);
         if !self.is_acting {
             return match is_late {
                 true => self.begin(now),
@@ -81,7 +70,7 @@ impl CoDel {
             self.is_acting = false;
             return Verdict::Pass;
         }
-        if unfinished == Unfinished::Another {
+        if is_unfinished {
             self.next_at = self.after(self.next_at);
         }
         if now < self.next_at {
@@ -92,7 +81,7 @@ impl CoDel {
             self.next_at = self.after(self.next_at);
             return Verdict::Mark;
         }
-        self.unfinished = Unfinished::Another;
+        self.is_unfinished = true;
         Verdict::Drop
     }
 
@@ -119,10 +108,7 @@ impl CoDel {
         self.next_at = self.after(now);
         match self.marks {
             true => Verdict::Mark,
-            false => {
-                self.unfinished = Unfinished::First;
-                Verdict::Drop
-            }
+            false => Verdict::Drop,
         }
     }
 

@@ -74,13 +74,10 @@ impl Pi2 {
         }
     }
 
-    /// Makes up for all updates until `until` with an empty queue before them too: p' falls in equal steps.
+    /// Makes up for the updates well before `until`, with an empty queue before them too: p' falls in equal steps.
     fn skip_idle(&mut self, until: Instant) {
-        if self.next_update > until {
-            return;
-        }
         let nanos = self.update.as_nanos().max(1);
-        let missed = until.since(self.next_update).as_nanos() / nanos + 1;
+        let missed = until.since(self.next_update).as_nanos() / nanos;
         let missed = u64::try_from(missed).unwrap_or(u64::MAX);
         let fall = self.gains.0 * self.target * missed as f64;
         self.base = (self.base - fall).clamp(0.0, 1.0);

@@ -197,7 +197,12 @@ fn what_is_wrong_is_said() {
     ] {
         assert_eq!(build(&toml).expect_err(&toml), message);
     }
-    let missing = build(&file("nowhere.txt", "ndnsim", "")).expect_err("there is no such file");
+}
+
+#[test]
+fn files_that_are_not_there_and_wrong_toml_are_named() {
+    let toml = r#"topology = { kind = "file", path = "nowhere.txt", format = "ndnsim" }"#;
+    let missing = build(toml).expect_err("there is no such file");
     assert!(missing.starts_with("…/nowhere.txt: "), "{missing}");
     for (toml, part) in [
         (

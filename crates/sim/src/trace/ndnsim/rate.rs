@@ -37,7 +37,7 @@ const NODE_TYPES: [&str; 2] = ["SatisfiedInterests", "TimedOutInterests"];
 ///
 /// As in ndnSIM a face has rows from the first period with a packet on, and sizes are those of network packets, without
 /// link headers. Counts come from the forwarder, sizes from events, so a packet that was cut into fragments adds its first
-/// one's size. ndnSIM leaves refused Interests out of `TimedOutInterests`; here they are in.
+/// one's size. Interests that came back as Nacks are neither satisfied nor timed out.
 #[derive(Debug)]
 pub struct RateTable<W: Write> {
     table: Table<W>,
@@ -132,7 +132,7 @@ impl<W: Write> Sampler for RateTable<W> {
             let start: [&dyn Display; 4] = [&at, &name, &face.id, &description];
             rows.write(&mut self.table, start, (&FACE_TYPES, counts), seconds);
         }
-        let counts = [snapshot.counters.satisfied, snapshot.counters.unsatisfied];
+        let counts = [snapshot.counters.satisfied, snapshot.counters.expired];
         if counts.iter().any(|&count| count > 0) {
             let start: [&dyn Display; 4] = [&at, &name, &-1, &"all"];
             node.total
@@ -181,9 +181,9 @@ const fn counts(face: &FaceCounters) -> [u64; 10] {
         outgoing.data,
         incoming.nacks,
         outgoing.nacks,
-        0,
-        0,
-        0,
-        0,
+        face.satisfied_in,
+        face.expired_in,
+        face.satisfied_out,
+        face.expired_out,
     ]
 }

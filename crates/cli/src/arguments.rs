@@ -8,6 +8,7 @@ use namecast_net::FaceUri;
 use namecast_packet::Name;
 use namecast_units::{Bitrate, Duration};
 
+use crate::impair::arguments::Impair;
 use crate::ingest::codec::VideoCodec;
 use crate::ingest::ladder::{Ladder, parse_bitrate};
 use crate::ingest::source::Input;
@@ -48,6 +49,8 @@ pub enum Command {
     Forwarder(Forwarder),
     /// Show the state of a running node.
     Status(Status),
+    /// Relay UDP through an emulated link: rate, delay, jitter, loss, queue.
+    Impair(Box<Impair>),
     /// Measure, as ratios to a raw limit taken in the same run.
     Bench(Bench),
 }

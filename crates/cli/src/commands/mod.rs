@@ -2,6 +2,7 @@
 
 mod demo;
 mod forwarder;
+mod impair;
 mod page;
 mod publish;
 mod publishing;
@@ -30,6 +31,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Watch(arguments) => watch::run(arguments).await,
         Command::Forwarder(arguments) => forwarder::run(arguments).await,
         Command::Status(arguments) => status::run(&arguments).await,
+        Command::Impair(arguments) => impair::run(*arguments).await,
         Command::Bench(bench) => match bench.what {
             BenchWhat::Stream(arguments) => crate::bench::run(&arguments).await,
         },

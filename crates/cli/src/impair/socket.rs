@@ -1,0 +1,133 @@
+//! Datagrams in and out, with the time at which the kernel received them.
+
+use std::io::{self, IoSliceMut};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use bytes::Bytes;
+use namecast_units::Duration;
+use quinn_udp::{RecvMeta, UdpSocketState};
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// What the kernel is asked to buffer each way, in octets; it may grant less.
+const SOCKET_BUFFER: usize = 8 << 20;
+/// Octets of one receive buffer: the kernel may join datagrams up to the largest IP packet.
+const RECEIVE_SIZE: usize = 65_536;
+/// Buffers filled by one call.
+const RECEIVE_BUFFERS: usize = 16;
+
+const _: () = assert!(RECEIVE_BUFFERS <= quinn_udp::BATCH_SIZE);
+
+/// A datagram as it came.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) from: SocketAddr,
+    pub(super) octets: Bytes,
+    /// When the kernel took it, since 1970; none if the system does not say.
+    pub(super) at: Option<Duration>,
+}
+
+/// A UDP socket that never blocks.
+#[derive(Debug)]
+pub(super) struct Port {
+    socket: UdpSocket,
+    state: UdpSocketState,
+}
+
+impl Port {
+    /// A socket bound to `address`.
+    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let domain = Domain::for_address(address);
+        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+        // More than the kernel grants is cut, so these fail only where sockets have no buffers.
+        let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+        let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+        socket.bind(&address.into())?;
+        socket.set_nonblocking(true)?;
+        let state = UdpSocketState::new((&socket).into())?;
+        Ok(Self {
+            socket: socket.into(),
+            state,
+        })
+    }
+
+    /// A socket that exchanges datagrams with `remote` only.
+    pub(super) fn connect(remote: SocketAddr) -> io::Result<Self> {
+        let any = match remote {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        };
+        let port = Self::bind(any)?;
+        port.socket.connect(remote)?;
+        Ok(port)
+    }
+
+    pub(super) fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Sends to whom it is connected to.
+    pub(super) fn send(&self, octets: &[u8]) -> io::Result<()> {
+        self.twice(|socket| socket.send(octets))
+    }
+
+    pub(super) fn send_to(&self, octets: &[u8], to: SocketAddr) -> io::Result<()> {
+        self.twice(|socket| socket.send_to(octets, to))
+    }
+
+    /// What an earlier datagram met with, such as nobody listening, is told to the next, which is then not sent.
+    fn twice(&self, send: impl Fn(&UdpSocket) -> io::Result<usize>) -> io::Result<()> {
+        match send(&self.socket) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => send(&self.socket),
+            result => result,
+        }
+        .map(|_| ())
+    }
+
+    /// Appends what is there to `received`, a bounded number. Nothing there, or an error of an earlier datagram, adds nothing.
+    pub(super) fn receive(&self, buffers: &mut Buffers, received: &mut Vec<Received>) {
+        let mut chunks = buffers.octets.chunks_mut(RECEIVE_SIZE);
+        let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFERS] = core::array::from_fn(|_| {
+            IoSliceMut::new(chunks.next().expect("there is a chunk for each buffer"))
+        });
+        let socket = (&self.socket).into();
+        let Ok(filled) = self.state.recv(socket, &mut slices, &mut buffers.meta) else {
+            return;
+        };
+        let buffers = buffers.octets.chunks(RECEIVE_SIZE).zip(&buffers.meta);
+        for (octets, meta) in buffers.take(filled) {
+            let whole = &octets[..meta.len.min(octets.len())];
+            let datagram = |octets: &[u8]| Received {
+                from: meta.addr,
+                octets: Bytes::copy_from_slice(octets),
+                at: meta.timestamp,
+            };
+            match whole.is_empty() {
+                true => received.push(datagram(&[])),
+                false => received.extend(whole.chunks(meta.stride.max(1)).map(datagram)),
+            }
+        }
+    }
+}
+
+impl AsFd for Port {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Where the kernel puts datagrams.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    octets: Vec<u8>,
+    meta: [RecvMeta; RECEIVE_BUFFERS],
+}
+
+impl Default for Buffers {
+    fn default() -> Self {
+        Self {
+            octets: vec![0; RECEIVE_BUFFERS * RECEIVE_SIZE],
+            meta: [RecvMeta::default(); RECEIVE_BUFFERS],
+        }
+    }
+}

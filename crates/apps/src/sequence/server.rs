@@ -84,7 +84,7 @@ pub struct Server {
 
 enum Making {
     /// By copying; one template for each length of a number.
-    Templates([DataTemplate; 4]),
+    Templates(Box<[DataTemplate; 4]>),
     /// By signing each.
     Signing {
         content: Bytes,
@@ -114,7 +114,7 @@ impl Server {
             None => [0; 4],
             Some(wire) => signature_lengths(&config, wire)?,
         };
-        let making = Making::Templates(lengths.map(|length| template(&config, length)));
+        let making = Making::Templates(Box::new(lengths.map(|length| template(&config, length))));
         Ok(Self::with(config, making))
     }
 

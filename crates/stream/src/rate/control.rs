@@ -8,9 +8,9 @@ use serde::de::{self, DeserializeOwned, MapAccess, Visitor, value::MapAccessDese
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::RateController;
 use super::arc::{self, Profile};
 use super::fixed::{FixedRate, FixedWindow, Unlimited};
+use super::{RateController, aimd_gap, aimd_icp, aimd_ndnsim, bic, cubic};
 
 /// Which controller a consumer uses.
 ///
@@ -39,12 +39,32 @@ pub enum RateControl {
     },
     /// Consumer-driven Adaptive Rate Control [ARC].
     Arc(arc::Config),
+    /// Interest Control Protocol [ICP]: AIMD by a timer within the range of round-trip times.
+    AimdIcp(aimd_icp::Config),
+    /// AIMD by gaps, as TCP does it.
+    AimdGap(aimd_gap::Config),
+    /// AIMD by a retransmission timer, as ndnSIM does it.
+    AimdNdnsim(aimd_ndnsim::Config),
+    /// CUBIC [RFC9438].
+    Cubic(cubic::Config),
+    /// Binary Increase Congestion control [BIC].
+    Bic(bic::Config),
 }
 
 impl RateControl {
     /// What a controller can be called.
-    pub const NAMES: &'static [&'static str] =
-        &["arc", "arc-literal", "window:50", "rate:5M", "unlimited"];
+    pub const NAMES: &'static [&'static str] = &[
+        "arc",
+        "arc-literal",
+        "aimd-icp",
+        "aimd-gap",
+        "aimd-ndnsim",
+        "cubic",
+        "bic",
+        "window:50",
+        "rate:5M",
+        "unlimited",
+    ];
 
     /// Makes the controller; `now` starts its periods.
     pub fn build(self, now: Instant) -> Box<dyn RateController> {
@@ -53,7 +73,28 @@ impl RateControl {
             Self::Rate { rate } => Box::new(FixedRate::new(rate)),
             Self::Window { window } => Box::new(FixedWindow::new(window)),
             Self::Arc(config) => Box::new(arc::Controller::new(now, config)),
+            Self::AimdIcp(config) => Box::new(aimd_icp::Controller::new(config)),
+            Self::AimdGap(config) => Box::new(aimd_gap::Controller::new(config)),
+            Self::AimdNdnsim(config) => Box::new(aimd_ndnsim::Controller::new(config)),
+            Self::Cubic(config) => Box::new(cubic::Controller::new(config)),
+            Self::Bic(config) => Box::new(bic::Controller::new(config)),
         }
+    }
+
+    /// Names and values of its parameters that are numbers: times in milliseconds, sizes in octets, rates in bits a second.
+    pub fn parameters(&self) -> Vec<(String, f64)> {
+        let Ok(Value::Object(table)) = serde_json::to_value(self) else {
+            return Vec::new();
+        };
+        let number = |value: Value| match value {
+            Value::Number(number) => number.as_f64(),
+            Value::String(text) => quantity(&text),
+            _ => None,
+        };
+        table
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, number(value)?)))
+            .collect()
     }
 
     /// The same control for a stream that needs `rate` from the start, and would otherwise join slowly.
@@ -110,6 +151,11 @@ impl FromStr for RateControl {
                 "unlimited" => Self::Unlimited,
                 "arc" => Self::Arc(arc::Config::resolved()),
                 "arc-literal" => Self::Arc(arc::Config::literal()),
+                "aimd-icp" => Self::AimdIcp(aimd_icp::Config::default()),
+                "aimd-gap" => Self::AimdGap(aimd_gap::Config::default()),
+                "aimd-ndnsim" => Self::AimdNdnsim(aimd_ndnsim::Config::default()),
+                "cubic" => Self::Cubic(cubic::Config::default()),
+                "bic" => Self::Bic(bic::Config::default()),
                 other => {
                     let name = other.to_owned();
                     return Err(ParseRateControlError::Unknown { name });
@@ -128,6 +174,11 @@ impl fmt::Display for RateControl {
             Self::Unlimited => "unlimited",
             Self::Arc(config) if *config == arc::Config::literal() => "arc-literal",
             Self::Arc(_) => "arc",
+            Self::AimdIcp(_) => "aimd-icp",
+            Self::AimdGap(_) => "aimd-gap",
+            Self::AimdNdnsim(_) => "aimd-ndnsim",
+            Self::Cubic(_) => "cubic",
+            Self::Bic(_) => "bic",
         })
     }
 }
@@ -188,6 +239,11 @@ fn from_table(mut map: Map<String, Value>) -> Result<RateControl, serde_json::Er
             };
             RateControl::Arc(overlay(&base, map)?)
         }
+        RateControl::AimdIcp(base) => RateControl::AimdIcp(overlay(&base, map)?),
+        RateControl::AimdGap(base) => RateControl::AimdGap(overlay(&base, map)?),
+        RateControl::AimdNdnsim(base) => RateControl::AimdNdnsim(overlay(&base, map)?),
+        RateControl::Cubic(base) => RateControl::Cubic(overlay(&base, map)?),
+        RateControl::Bic(base) => RateControl::Bic(overlay(&base, map)?),
         RateControl::Unlimited => {
             let [] = only(map, [])?;
             base
@@ -197,6 +253,20 @@ fn from_table(mut map: Map<String, Value>) -> Result<RateControl, serde_json::Er
             return Err(de::Error::custom(message));
         }
     })
+}
+
+/// A time, size or rate as the configurations write them, in milliseconds, octets or bits a second.
+fn quantity(text: &str) -> Option<f64> {
+    let (number, unit) = match text.split_once(' ') {
+        Some(parts) => parts,
+        None => (text.strip_suffix("ns")?, "ns"),
+    };
+    let scale = match unit {
+        "ns" => 1e-6,
+        "B" | "bit/s" => 1.0,
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? * scale)
 }
 
 /// The values of `names`, each of which must be in `map`, and nothing else.
@@ -316,6 +386,7 @@ mod tests {
                 r#"{"kind": "arc", "profile": "best"}"#,
                 "expected `literal` or `resolved`",
             ),
+            (r#"{"kind": "cubic", "alpha": 3}"#, "unknown field `alpha`"),
             (
                 r#"{"kind": "unlimited", "alpha": 3}"#,
                 "unknown parameter `alpha`",
@@ -332,6 +403,37 @@ mod tests {
             let error = read(table).unwrap_err();
             assert!(error.contains(expected), "{table}: {error}");
         }
+    }
+
+    /// Table 2 of the paper, as far as it is numbers.
+    #[test]
+    fn parameters_are_numbers_with_names() {
+        let literal = RateControl::Arc(Config::literal());
+        let parameters = literal.parameters();
+        let of = |name: &str| {
+            let found = parameters.iter().find(|(known, _)| known == name);
+            found.map(|(_, value)| *value)
+        };
+        let table = [
+            ("period", 10.0),
+            ("jitter-offset", 10.0),
+            ("alpha", 20.0),
+            ("beta", 0.5),
+            ("gamma", 0.5),
+            ("delta", 20.0),
+            ("reference-size", 1_024.0),
+            ("packet-size", 1_024.0),
+        ];
+        for (name, value) in table {
+            assert!(
+                of(name).is_some_and(|found| (found - value).abs() < 1e-9),
+                "{name}"
+            );
+        }
+        assert_eq!((of("kind"), of("start-while")), (None, None));
+        assert_eq!(RateControl::Unlimited.parameters(), []);
+        let rate: RateControl = "rate:5M".parse().unwrap();
+        assert_eq!(rate.parameters(), [("rate".to_owned(), 5e6)]);
     }
 
     /// 3 Mbit/s are 366.2 packets of 1024 octets a second.

@@ -13,12 +13,18 @@
 //! Controllers know no sequence numbers: where an algorithm asks whether a packet comes after a recovery point, its
 //! [`asked_at`](Arrival::asked_at) is compared with the time of the last decrease.
 
+pub mod aimd_gap;
+pub mod aimd_icp;
+pub mod aimd_ndnsim;
 pub mod arc;
+pub mod bic;
 mod control;
+pub mod cubic;
 mod fixed;
 mod pacer;
 mod round_trip;
 mod usage;
+mod window;
 
 use core::fmt::Debug;
 use core::time::Duration;

@@ -1,0 +1,326 @@
+//! Binary Increase Congestion control [BIC].
+
+use core::time::Duration;
+
+use namecast_units::Instant;
+use serde::{Deserialize, Serialize};
+
+use super::window::Window;
+use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
+
+/// Constants of [`Controller`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Config {
+    /// Interests at the start (10 in [RFC6928]).
+    pub initial_window: f64,
+    /// Interests at least.
+    pub least_window: f64,
+    /// Window below which it is AIMD (14 in the paper).
+    pub low_window: f64,
+    /// Most growth per window of Data (16 in ndnSIM).
+    pub greatest_increment: f64,
+    /// Distance to the plateau that is taken for none.
+    pub least_increment: f64,
+    /// What is left of the window after congestion (0.8 in ndnSIM, 0.875 in the paper).
+    pub decrease: f64,
+    /// The same below `low_window`.
+    pub low_decrease: f64,
+    /// Whether a flow that does not reach its old plateau makes room.
+    pub fast_convergence: bool,
+    /// Least timeout (200 ms in Linux).
+    #[serde(with = "namecast_units::duration")]
+    pub least_timeout: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            initial_window: 10.0,
+            least_window: 2.0,
+            low_window: 14.0,
+            greatest_increment: 16.0,
+            least_increment: 0.01,
+            decrease: 0.8,
+            low_decrease: 0.5,
+            fast_convergence: true,
+            least_timeout: Duration::from_millis(200),
+        }
+    }
+}
+
+/// Binary Increase Congestion control [BIC]: the window approaches the one at which congestion came by halves, and looks
+/// beyond it in steps that double.
+///
+/// ```text
+/// below ssthresh:          W ← W + 1 per Data
+/// W < low window:          W ← W + 1/W
+/// W < max:                 W ← W + min(target − W, S)/W;   then min ← W, target ← (max + min)/2
+/// beyond max:              W ← W + s/W, where s = 1, 2, 4, … S doubles each time W has grown by s
+/// congestion:              max ← W, or (W + b·W)/2 if W < max;  ssthresh ← min ← W ← b·W;  target ← (max + min)/2
+/// ```
+///
+/// | paper          | here                 | meaning                                    |
+/// |----------------|----------------------|--------------------------------------------|
+/// | W              | `window`             | Interests out                              |
+/// | max, min       | `greatest`, `least`  | bounds of the search                       |
+/// | S              | `greatest_increment` | fastest growth                             |
+/// | s              | `Beyond::step`       | growth while looking beyond                |
+/// | b              | `decrease`           | what is left                               |
+///
+/// Congestion is a gap, a Nack or a mark, once per window; a timeout starts anew from the least window. Differs from
+/// ndnSIM, in its favour: it starts with slow start, and listens to gaps.
+#[derive(Clone, Copy, Debug)]
+pub struct Controller {
+    config: Config,
+    window: Window,
+    slow_start_until: f64,
+    /// Bounds of the binary search; the upper one is infinite if none is known.
+    least: f64,
+    greatest: f64,
+    beyond: Option<Beyond>,
+    round_trip: RoundTrip,
+}
+
+/// The search for a new plateau.
+#[derive(Clone, Copy, Debug)]
+struct Beyond {
+    step: f64,
+    /// Window at which the step doubles.
+    until: f64,
+}
+
+impl Controller {
+    /// A controller in slow start.
+    pub fn new(config: Config) -> Self {
+        Self {
+            window: Window::new(config.initial_window, config.least_window),
+            slow_start_until: f64::INFINITY,
+            least: 0.0,
+            greatest: f64::INFINITY,
+            beyond: None,
+            round_trip: RoundTrip::new(RoundTripConfig::with_least(config.least_timeout)),
+            config,
+        }
+    }
+
+    fn grow(&mut self) {
+        let size = self.window.size();
+        if size < self.slow_start_until {
+            self.window.grow(1.0);
+        } else if size < self.config.low_window {
+            self.window.grow(1.0 / size);
+        } else if let Some(beyond) = self.beyond {
+            self.look_beyond(beyond);
+        } else {
+            self.search();
+        }
+    }
+
+    fn search(&mut self) {
+        let size = self.window.size();
+        let greatest_increment = self.config.greatest_increment;
+        let distance = match self.greatest.is_finite() {
+            true => (self.least.max(0.0) + self.greatest) / 2.0 - size,
+            false => greatest_increment,
+        };
+        let increment = distance.clamp(self.config.least_increment, greatest_increment);
+        self.window.grow(increment / size);
+        let size = self.window.size();
+        if size + self.config.least_increment < self.greatest {
+            self.least = size;
+        } else {
+            self.greatest = f64::INFINITY;
+            self.beyond = Some(Beyond {
+                step: 1.0,
+                until: size + 1.0,
+            });
+        }
+    }
+
+    fn look_beyond(&mut self, mut beyond: Beyond) {
+        self.window.grow(beyond.step / self.window.size());
+        let size = self.window.size();
+        if size >= beyond.until {
+            beyond.step = (2.0 * beyond.step).min(self.config.greatest_increment);
+            beyond.until = size + beyond.step;
+        }
+        self.beyond = Some(beyond);
+    }
+
+    fn on_congestion(&mut self, now: Instant, asked_at: Instant) {
+        if !self.window.is_news(asked_at) {
+            return;
+        }
+        let size = self.window.size();
+        let left = self.left_of(size);
+        let is_below = self.greatest.is_finite() && size < self.greatest;
+        self.greatest = match is_below && self.config.fast_convergence {
+            true => (size + left) / 2.0,
+            false => size,
+        };
+        self.window.decrease_to(now, left);
+        self.least = self.window.size();
+        self.slow_start_until = self.window.size();
+        self.beyond = None;
+    }
+
+    fn left_of(&self, size: f64) -> f64 {
+        size * match size < self.config.low_window {
+            true => self.config.low_decrease,
+            false => self.config.decrease,
+        }
+    }
+
+    fn on_timeout(&mut self, now: Instant, asked_at: Instant) {
+        if self.window.is_news(asked_at) {
+            self.round_trip.back_off();
+            let size = self.window.size();
+            self.on_congestion(now, asked_at);
+            self.slow_start_until = self.left_of(size);
+            self.window.decrease_to(now, 0.0);
+        }
+    }
+}
+
+impl RateController for Controller {
+    fn on_data(&mut self, now: Instant, data: &Arrival) {
+        if let Some(rtt) = data.rtt {
+            self.round_trip.on_sample(rtt);
+        }
+        if data.congestion_marked {
+            self.on_congestion(now, data.asked_at);
+        } else if data.is_limiting && self.window.is_news(data.asked_at) {
+            self.grow();
+        }
+    }
+
+    fn on_loss(&mut self, now: Instant, lost: &Lost) {
+        match lost.kind {
+            Loss::Gap | Loss::Nack => self.on_congestion(now, lost.asked_at),
+            Loss::Timeout if lost.repeated => {}
+            Loss::Timeout => self.on_timeout(now, lost.asked_at),
+        }
+    }
+
+    fn target(&self) -> Target {
+        Target {
+            window: Some(self.window.allowed()),
+            timeout: Some(self.round_trip.timeout()),
+            ..Target::default()
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "bic"
+    }
+
+    fn estimates(&self) -> Estimates {
+        Estimates {
+            average_rtt: self.round_trip.smoothed(),
+            ..Estimates::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::reports::{arrival, at, lost};
+
+    /// In slow start from 10 to 100, then a gap.
+    fn at_eighty() -> Controller {
+        let mut bic = Controller::new(Config::default());
+        for _ in 0..90 {
+            bic.on_data(at(1_000), &arrival(at(1_000), at(0)));
+        }
+        for _ in 0..3 {
+            bic.on_loss(at(1_000), &lost(at(500), Loss::Gap));
+        }
+        assert!((bic.window.size() - 80.0).abs() < 1e-9);
+        bic
+    }
+
+    fn data(bic: &mut Controller) -> f64 {
+        bic.on_data(at(3_000), &arrival(at(3_000), at(2_000)));
+        bic.window.size()
+    }
+
+    /// Between 80 and 100: 80 + (90 − 80)/80 = 80.125; then (80.125 + 100)/2 = 90.0625, 80.125 + 9.9375/80.125 = 80.249.
+    #[test]
+    fn the_window_goes_half_the_way_to_its_plateau() {
+        let mut bic = at_eighty();
+        assert!((data(&mut bic) - 80.125).abs() < 1e-9);
+        assert!((data(&mut bic) - 80.249_025).abs() < 1e-6);
+        // Each window of Data takes it about 39 % nearer, 1 − e^(−½).
+        let mut count = 2;
+        while data(&mut bic) < 99.0 {
+            count += 1;
+        }
+        assert!((480..=580).contains(&count), "{count}");
+    }
+
+    /// Far below the plateau, growth is 16 a window: 80 → 80 + 16/80.
+    #[test]
+    fn growth_has_a_limit() {
+        let mut bic = at_eighty();
+        bic.greatest = 500.0;
+        assert!((data(&mut bic) - 80.2).abs() < 1e-9);
+    }
+
+    /// At the plateau it looks beyond: by 1 up to 101, by 2 up to 103, by 4 up to 107.
+    #[test]
+    fn beyond_the_plateau_steps_double() {
+        let mut bic = at_eighty();
+        bic.window.grow(19.995);
+        data(&mut bic);
+        let start = bic.window.size();
+        let mut steps = Vec::new();
+        for _ in 0..1_000 {
+            let before = bic.window.size();
+            steps.push(((data(&mut bic) - before) * before).round() as u32);
+        }
+        assert!((99.99..100.1).contains(&start), "{start}");
+        steps.dedup();
+        assert_eq!(steps, [1, 2, 4, 8, 16]);
+    }
+
+    /// Congestion at 80.125, below 100: the next plateau is (80.125 + 64.1)/2.
+    #[test]
+    fn a_flow_that_does_not_reach_its_plateau_makes_room() {
+        let mut bic = at_eighty();
+        data(&mut bic);
+        bic.on_loss(at(4_000), &lost(at(3_500), Loss::Gap));
+        assert!((bic.greatest - 72.1125).abs() < 1e-9);
+        assert!((bic.window.size() - 64.1).abs() < 1e-9);
+    }
+
+    /// 12 is below 14: halved, then one more a window.
+    #[test]
+    fn small_windows_are_aimd() {
+        let mut bic = Controller::new(Config {
+            initial_window: 12.0,
+            ..Config::default()
+        });
+        bic.on_loss(at(1_000), &lost(at(0), Loss::Gap));
+        assert_eq!(bic.target().window, Some(6));
+        assert!((data(&mut bic) - (6.0 + 1.0 / 6.0)).abs() < 1e-9);
+    }
+
+    /// From 100: slow start up to 80, then on towards 100.
+    #[test]
+    fn a_timeout_starts_anew() {
+        let mut bic = Controller::new(Config {
+            initial_window: 100.0,
+            ..Config::default()
+        });
+        bic.on_loss(at(1_000), &lost(at(0), Loss::Timeout));
+        assert_eq!(bic.target().window, Some(2));
+        for _ in 0..78 {
+            data(&mut bic);
+        }
+        assert!((bic.window.size() - 80.0).abs() < 1e-9);
+        assert!((data(&mut bic) - 80.125).abs() < 1e-9);
+        assert!((bic.greatest - 100.0).abs() < 1e-9);
+    }
+}

@@ -200,6 +200,7 @@ impl<'a> Reader<'a> {
             [element_type @ 1..=252, 253, high @ 1..=255, low, ..] => {
                 (element_type, 4, usize::from(high) << 8 | usize::from(low))
             }
+            [] => return Ok(None),
             _ => return self.long_element(field),
         };
         let value = start + header..start + header + length;
@@ -214,12 +215,9 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// The next element, whatever its size, or why there is none.
+    /// The next element, of which there is at least an octet, whatever its size.
     #[inline(never)]
     fn long_element(&mut self, field: &'static str) -> Result<Option<Element>, DecodeError> {
-        if self.is_empty() {
-            return Ok(None);
-        }
         let start = self.position;
         let element_type = self.type_number(field)?;
         let length = self.variable_number(field)?;

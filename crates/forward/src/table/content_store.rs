@@ -155,6 +155,9 @@ impl ContentStore {
         interest: &Interest,
         hashes: &NameHashes,
     ) -> Option<Bytes> {
+        if self.entries.is_empty() {
+            return None;
+        }
         let fresh = interest.must_be_fresh();
         let name = interest.name();
         let found = if hashes.ends_in_digest() {

@@ -2,4 +2,5 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=../../web/dist");
+    println!("cargo::rerun-if-changed=../../experiments");
 }

@@ -9,6 +9,7 @@ use namecast_packet::Name;
 use namecast_units::{Bitrate, Duration};
 
 use crate::impair::arguments::Impair;
+use crate::experiment::arguments::ExperimentArguments;
 use crate::ingest::codec::VideoCodec;
 use crate::ingest::ladder::{Ladder, parse_bitrate};
 use crate::ingest::source::Input;
@@ -53,6 +54,8 @@ pub enum Command {
     Impair(Box<Impair>),
     /// Measure, as ratios to a raw limit taken in the same run.
     Bench(Bench),
+    /// Repeat figures and tables of papers: list, run, report.
+    Experiment(ExperimentArguments),
 }
 
 /// `namecast demo`.

@@ -9,6 +9,7 @@
 pub mod arguments;
 mod bench;
 pub mod commands;
+pub mod experiment;
 pub mod impair;
 pub mod ingest;
 pub mod page_server;

@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod demo;
+mod experiment;
 mod forwarder;
 mod impair;
 mod page;
@@ -32,6 +33,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Forwarder(arguments) => forwarder::run(arguments).await,
         Command::Status(arguments) => status::run(&arguments).await,
         Command::Impair(arguments) => impair::run(*arguments).await,
+        Command::Experiment(arguments) => experiment::run(arguments).await,
         Command::Bench(bench) => match bench.what {
             BenchWhat::Stream(arguments) => crate::bench::run(&arguments).await,
         },

@@ -1,0 +1,98 @@
+//! What may be typed after `namecast experiment`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// `namecast experiment`.
+#[derive(Debug, Args)]
+pub struct ExperimentArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub what: What,
+}
+
+/// What to do with experiments.
+#[derive(Debug, Subcommand)]
+pub enum What {
+    /// Show which experiments there are.
+    List(ListArguments),
+    /// Run experiments; what was finished before is not run again.
+    Run(RunArguments),
+    /// Join results into one page.
+    Report(ReportArguments),
+}
+
+/// Which experiments are meant.
+#[derive(Clone, Debug, Args)]
+pub struct Choice {
+    /// arc/figure05 is one, arc all of that folder, 'arc/figure0*' some; none means all.
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+    /// Only those of them whose ID is like this, too; may be repeated.
+    #[arg(long, value_name = "ID")]
+    pub filter: Vec<String>,
+    /// Folder of experiment files, instead of those that are part of the program.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub experiments: Option<PathBuf>,
+}
+
+/// `namecast experiment list`.
+#[derive(Clone, Debug, Args)]
+pub struct ListArguments {
+    /// Which.
+    #[command(flatten)]
+    pub choice: Choice,
+    /// Results from which the time that a run takes is told.
+    #[arg(long, value_name = "DIRECTORY", default_value = "results")]
+    pub out: PathBuf,
+    /// Print one JSON array.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `namecast experiment run`.
+#[derive(Clone, Debug, Args)]
+pub struct RunArguments {
+    /// Which.
+    #[command(flatten)]
+    pub choice: Choice,
+    /// Where results go.
+    #[arg(long, value_name = "DIRECTORY", default_value = "results")]
+    pub out: PathBuf,
+    /// From which the seeds of all runs follow.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Runs of each point, instead of as many as the experiment asks for.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub runs: Option<u32>,
+    /// Two short runs of each point: shows that everything works, and claims nothing.
+    #[arg(long)]
+    pub quick: bool,
+    /// Threads, instead of one for each processor. Results do not depend on it.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    pub threads: Option<u16>,
+    /// Run everything again, even what was finished before.
+    #[arg(long)]
+    pub fresh: bool,
+    /// Print one JSON object for each experiment.
+    #[arg(long)]
+    pub json: bool,
+    /// Print errors only.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `namecast experiment report`.
+#[derive(Clone, Debug, Args)]
+pub struct ReportArguments {
+    /// Where results are; index.html is written there.
+    #[arg(value_name = "DIRECTORY", default_value = "results")]
+    pub folder: PathBuf,
+    /// Only experiments whose ID is like this; may be repeated.
+    #[arg(long, value_name = "ID")]
+    pub filter: Vec<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,72 @@
+//! What the runner asks of whatever carries experiments out.
+
+use core::fmt;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+/// Runs scenarios. The runner knows nothing about them but that they can be written in TOML.
+pub trait Laboratory: Sync {
+    /// What is run; its fields are what `[scenario]` may say.
+    type Scenario: DeserializeOwned + Send + Sync;
+
+    /// Looks for what would stop `scenario` from running. Paths in it start at `base`.
+    ///
+    /// # Errors
+    /// What is wrong, and what was expected.
+    fn validate(&self, scenario: &Self::Scenario, base: &Path) -> Result<(), Refusal>;
+
+    /// Runs `scenario`. A pure function: the same scenario and seed give the same outcome, on every machine.
+    ///
+    /// # Errors
+    /// Why it could not run to its end.
+    fn run(&self, scenario: &Self::Scenario, base: &Path, seed: u64) -> Result<Outcome, Refusal>;
+}
+
+/// Why a scenario does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Path of the field at fault, such as `flows.0.rate`, if it is one.
+    pub field: Option<String>,
+    /// What is wrong, and what was expected.
+    pub message: String,
+}
+
+impl From<String> for Refusal {
+    fn from(message: String) -> Self {
+        Self {
+            field: None,
+            message,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(field) = &self.field {
+            write!(f, "{field}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// What one run of a scenario yields.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// One number per name. One that is not finite counts as missing: what it stands for never happened.
+    pub metrics: BTreeMap<String, f64>,
+    /// Curves.
+    pub series: Vec<Series>,
+}
+
+/// A curve of one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// What it shows, such as `estimate`.
+    pub name: String,
+    /// Unit of the second coordinate, such as `Mbit/s`.
+    pub unit: String,
+    /// First coordinate: seconds of virtual time, or whatever the series is over.
+    pub points: Vec<(f64, f64)>,
+}

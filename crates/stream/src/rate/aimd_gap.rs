@@ -6,7 +6,7 @@ use core::time::Duration;
 use namecast_units::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::window::Window;
+use super::window::{Pacing, Window};
 use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
 
 /// Constants of [`Controller`].
@@ -17,13 +17,15 @@ pub struct Config {
     pub initial_window: f64,
     /// Interests at least; two, so that a loss can be followed by something that shows it.
     pub least_window: f64,
+    /// Whether the window is spread over its round trip, as Linux does.
+    pub paced: bool,
     /// Growth per window of Data in congestion avoidance.
     pub increase: f64,
     /// What is left of the window after congestion.
     pub decrease: f64,
-    /// Least timeout (200 ms in Linux).
+    /// What the timeout is longer than the smoothed round-trip time, at least (200 ms in Linux).
     #[serde(with = "namecast_units::duration")]
-    pub least_timeout: Duration,
+    pub timeout_margin: Duration,
 }
 
 impl Default for Config {
@@ -31,9 +33,10 @@ impl Default for Config {
         Self {
             initial_window: 10.0,
             least_window: 2.0,
+            paced: true,
             increase: 1.0,
             decrease: 0.5,
-            least_timeout: Duration::from_millis(200),
+            timeout_margin: Duration::from_millis(200),
         }
     }
 }
@@ -61,6 +64,7 @@ pub struct Controller {
     window: Window,
     slow_start_until: f64,
     round_trip: RoundTrip,
+    pacing: Pacing,
 }
 
 impl Controller {
@@ -69,7 +73,11 @@ impl Controller {
         Self {
             window: Window::new(config.initial_window, config.least_window),
             slow_start_until: f64::INFINITY,
-            round_trip: RoundTrip::new(RoundTripConfig::with_least(config.least_timeout)),
+            round_trip: RoundTrip::new(RoundTripConfig::new(
+                config.timeout_margin,
+                config.timeout_margin,
+            )),
+            pacing: Pacing::default(),
             config,
         }
     }
@@ -85,6 +93,7 @@ impl Controller {
 
 impl RateController for Controller {
     fn on_data(&mut self, now: Instant, data: &Arrival) {
+        self.pacing.on_data(data.size);
         if let Some(rtt) = data.rtt {
             self.round_trip.on_sample(rtt);
         }
@@ -116,9 +125,14 @@ impl RateController for Controller {
     }
 
     fn target(&self) -> Target {
+        let slow_start = self.window.size() < self.slow_start_until;
+        let rtt = self.round_trip.smoothed();
+        let rate = self.pacing.rate(self.window.size(), rtt, slow_start);
         Target {
+            rate: rate.filter(|_| self.config.paced),
             window: Some(self.window.allowed()),
             timeout: Some(self.round_trip.timeout()),
+            packet_size: self.pacing.packet_size(),
             ..Target::default()
         }
     }
@@ -168,16 +182,16 @@ mod tests {
         assert!((5.47..=5.49).contains(&window(&aimd)), "{aimd:?}");
     }
 
-    /// SRTT 20 ms, so 200 ms is the least timeout; after one it is 400 ms, and the window starts anew towards half.
+    /// SRTT 20 ms, so the timeout is 220 ms; after one it is 440 ms, and the window starts anew towards half.
     #[test]
     fn a_timeout_starts_anew() {
         let mut aimd = Controller::new(Config::default());
         aimd.on_data(at(20_000), &arrival(at(20_000), at(0)));
-        assert_eq!(aimd.target().timeout, Some(Duration::from_millis(200)));
+        assert_eq!(aimd.target().timeout, Some(Duration::from_millis(220)));
         for _ in 0..2 {
             aimd.on_loss(at(220_000), &lost(at(20_000), Loss::Timeout));
         }
-        assert_eq!(aimd.target().timeout, Some(Duration::from_millis(400)));
+        assert_eq!(aimd.target().timeout, Some(Duration::from_millis(440)));
         assert_eq!(aimd.target().window, Some(2));
         // Slow start up to 11 · ½ = 5.5, then 6 + 1/6.
         for _ in 0..5 {

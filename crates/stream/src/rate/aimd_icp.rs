@@ -16,6 +16,9 @@ use super::{Arrival, Estimates, Loss, Lost, RateController, Target};
 pub struct Config {
     /// Interests at the start.
     pub initial_window: f64,
+    /// Whether the window doubles in each round trip until the first decrease. Not in the paper, where a flow takes as many
+    /// round trips to find its bandwidth as it needs Interests.
+    pub slow_start: bool,
     /// η, growth per window of Data.
     pub increase: f64,
     /// β, what is left of the window after a timeout.
@@ -35,6 +38,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             initial_window: 2.0,
+            slow_start: true,
             increase: 1.0,
             decrease: 0.5,
             timer_share: 0.8,
@@ -62,7 +66,7 @@ impl Default for Config {
 ///
 /// A queue that grows lifts the round-trip time above τ, so that no packet needs to be dropped.
 ///
-/// Differs from the paper, in its favour: see [`Config::granularity`]; and a timeout with one Interest out, which cannot be
+/// Differs from the paper, in its favour: see [`Config::slow_start`] and [`Config::granularity`]; and a timeout with one Interest out, which cannot be
 /// congestion of our making, throws the samples away. Otherwise a way that becomes longer than τ, with every Interest
 /// repeated and so none measured, would keep the window at one for ever.
 #[derive(Clone, Debug)]
@@ -130,6 +134,10 @@ impl RateController for Controller {
         if data.congestion_marked {
             self.on_congestion(now);
         } else if data.is_limiting && !data.was_lost {
+            if self.config.slow_start && self.window.decreased_at().is_none() {
+                self.window.grow(1.0);
+                return;
+            }
             self.window.grow(self.config.increase / self.window.size());
         }
     }
@@ -145,6 +153,7 @@ impl RateController for Controller {
         Target {
             window: Some(self.window.allowed()),
             timeout: self.timer,
+            ignores_gaps: true,
             ..Target::default()
         }
     }
@@ -169,6 +178,7 @@ mod tests {
     fn three_samples() -> Config {
         Config {
             samples: 3,
+            slow_start: false,
             granularity: Duration::from_millis(1),
             ..Config::default()
         }

@@ -22,6 +22,9 @@ pub struct Config {
     /// Least timeout.
     #[serde(with = "namecast_units::duration")]
     pub least_timeout: Duration,
+    /// What the timeout is longer than the smoothed round-trip time, at least: ndnSIM looks every 50 ms.
+    #[serde(with = "namecast_units::duration")]
+    pub timeout_margin: Duration,
 }
 
 impl Default for Config {
@@ -31,6 +34,7 @@ impl Default for Config {
             decrease: 0.5,
             suppression: 0.5,
             least_timeout: Duration::from_millis(200),
+            timeout_margin: Duration::from_millis(50),
         }
     }
 }
@@ -51,7 +55,7 @@ impl Default for Config {
 /// | `m_addRttSuppress`   | s, `suppression` | 0.5                                           |
 ///
 /// Differs from it: points in the sequence are points in time, where `next − highest`, the Interests under way, is one
-/// smoothed round-trip time; timers are exact instead of checked every 50 ms.
+/// smoothed round-trip time; timers are exact, and the timeout has a margin, instead of being checked every 50 ms.
 #[derive(Clone, Copy, Debug)]
 pub struct Controller {
     config: Config,
@@ -68,7 +72,10 @@ impl Controller {
         Self {
             window: Window::new(config.initial_window, config.initial_window),
             slow_start_until: f64::INFINITY,
-            round_trip: RoundTrip::new(RoundTripConfig::with_least(config.least_timeout)),
+            round_trip: RoundTrip::new(RoundTripConfig::new(
+                config.least_timeout,
+                config.timeout_margin,
+            )),
             highest: Instant::ZERO,
             recovery: None,
             config,
@@ -121,6 +128,7 @@ impl RateController for Controller {
         Target {
             window: Some(self.window.allowed()),
             timeout: Some(self.round_trip.timeout()),
+            ignores_gaps: true,
             ..Target::default()
         }
     }

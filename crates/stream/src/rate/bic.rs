@@ -5,7 +5,7 @@ use core::time::Duration;
 use namecast_units::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::window::Window;
+use super::window::{Pacing, Window};
 use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
 
 /// Constants of [`Controller`].
@@ -16,6 +16,8 @@ pub struct Config {
     pub initial_window: f64,
     /// Interests at least.
     pub least_window: f64,
+    /// Whether the window is spread over its round trip, as Linux does.
+    pub paced: bool,
     /// Window below which it is AIMD (14 in the paper).
     pub low_window: f64,
     /// Most growth per window of Data (16 in ndnSIM).
@@ -28,9 +30,9 @@ pub struct Config {
     pub low_decrease: f64,
     /// Whether a flow that does not reach its old plateau makes room.
     pub fast_convergence: bool,
-    /// Least timeout (200 ms in Linux).
+    /// What the timeout is longer than the smoothed round-trip time, at least (200 ms in Linux).
     #[serde(with = "namecast_units::duration")]
-    pub least_timeout: Duration,
+    pub timeout_margin: Duration,
 }
 
 impl Default for Config {
@@ -38,13 +40,14 @@ impl Default for Config {
         Self {
             initial_window: 10.0,
             least_window: 2.0,
+            paced: true,
             low_window: 14.0,
             greatest_increment: 16.0,
             least_increment: 0.01,
             decrease: 0.8,
             low_decrease: 0.5,
             fast_convergence: true,
-            least_timeout: Duration::from_millis(200),
+            timeout_margin: Duration::from_millis(200),
         }
     }
 }
@@ -80,6 +83,7 @@ pub struct Controller {
     greatest: f64,
     beyond: Option<Beyond>,
     round_trip: RoundTrip,
+    pacing: Pacing,
 }
 
 /// The search for a new plateau.
@@ -99,7 +103,11 @@ impl Controller {
             least: 0.0,
             greatest: f64::INFINITY,
             beyond: None,
-            round_trip: RoundTrip::new(RoundTripConfig::with_least(config.least_timeout)),
+            round_trip: RoundTrip::new(RoundTripConfig::new(
+                config.timeout_margin,
+                config.timeout_margin,
+            )),
+            pacing: Pacing::default(),
             config,
         }
     }
@@ -185,6 +193,7 @@ impl Controller {
 
 impl RateController for Controller {
     fn on_data(&mut self, now: Instant, data: &Arrival) {
+        self.pacing.on_data(data.size);
         if let Some(rtt) = data.rtt {
             self.round_trip.on_sample(rtt);
         }
@@ -204,9 +213,14 @@ impl RateController for Controller {
     }
 
     fn target(&self) -> Target {
+        let slow_start = self.window.size() < self.slow_start_until;
+        let rtt = self.round_trip.smoothed();
+        let rate = self.pacing.rate(self.window.size(), rtt, slow_start);
         Target {
+            rate: rate.filter(|_| self.config.paced),
             window: Some(self.window.allowed()),
             timeout: Some(self.round_trip.timeout()),
+            packet_size: self.pacing.packet_size(),
             ..Target::default()
         }
     }

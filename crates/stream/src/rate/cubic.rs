@@ -5,7 +5,7 @@ use core::time::Duration;
 use namecast_units::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::window::Window;
+use super::window::{Pacing, Window};
 use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
 
 /// Constants of [`Controller`].
@@ -16,6 +16,8 @@ pub struct Config {
     pub initial_window: f64,
     /// Interests at least.
     pub least_window: f64,
+    /// Whether the window is spread over its round trip, as Linux does.
+    pub paced: bool,
     /// C, in Interests per second³ ([RFC9438] §5.1).
     pub aggressiveness: f64,
     /// β, what is left of the window after congestion ([RFC9438] §4.6).
@@ -24,9 +26,9 @@ pub struct Config {
     pub fast_convergence: bool,
     /// Whether it is at least as fast as AIMD ([RFC9438] §4.3).
     pub reno_friendly: bool,
-    /// Least timeout (200 ms in Linux).
+    /// What the timeout is longer than the smoothed round-trip time, at least (200 ms in Linux).
     #[serde(with = "namecast_units::duration")]
-    pub least_timeout: Duration,
+    pub timeout_margin: Duration,
 }
 
 impl Default for Config {
@@ -34,11 +36,12 @@ impl Default for Config {
         Self {
             initial_window: 10.0,
             least_window: 2.0,
+            paced: true,
             aggressiveness: 0.4,
             decrease: 0.7,
             fast_convergence: true,
             reno_friendly: true,
-            least_timeout: Duration::from_millis(200),
+            timeout_margin: Duration::from_millis(200),
         }
     }
 }
@@ -75,6 +78,7 @@ pub struct Controller {
     prior: f64,
     epoch: Option<Epoch>,
     round_trip: RoundTrip,
+    pacing: Pacing,
 }
 
 /// Congestion avoidance since the last decrease.
@@ -96,7 +100,11 @@ impl Controller {
             plateau: 0.0,
             prior: 0.0,
             epoch: None,
-            round_trip: RoundTrip::new(RoundTripConfig::with_least(config.least_timeout)),
+            round_trip: RoundTrip::new(RoundTripConfig::new(
+                config.timeout_margin,
+                config.timeout_margin,
+            )),
+            pacing: Pacing::default(),
             config: Config {
                 aggressiveness: config.aggressiveness.max(1e-9),
                 ..config
@@ -179,6 +187,7 @@ impl Controller {
 
 impl RateController for Controller {
     fn on_data(&mut self, now: Instant, data: &Arrival) {
+        self.pacing.on_data(data.size);
         if let Some(rtt) = data.rtt {
             self.round_trip.on_sample(rtt);
         }
@@ -202,9 +211,14 @@ impl RateController for Controller {
     }
 
     fn target(&self) -> Target {
+        let slow_start = self.window.size() < self.slow_start_until;
+        let rtt = self.round_trip.smoothed();
+        let rate = self.pacing.rate(self.window.size(), rtt, slow_start);
         Target {
+            rate: rate.filter(|_| self.config.paced),
             window: Some(self.window.allowed()),
             timeout: Some(self.round_trip.timeout()),
+            packet_size: self.pacing.packet_size(),
             ..Target::default()
         }
     }

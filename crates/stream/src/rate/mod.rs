@@ -93,6 +93,9 @@ pub struct Target {
     /// What one Interest is taken to bring, where the algorithm has an estimate of its own: Interests are this much, at
     /// `rate`, apart.
     pub packet_size: Option<ByteSize>,
+    /// Interests that were overtaken are still waited for: only their timer gives them up. Live streams, which repair
+    /// what is missing before it is due, do as they must.
+    pub ignores_gaps: bool,
 }
 
 /// What a controller has found out about the path, for plots.

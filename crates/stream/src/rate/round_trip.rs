@@ -11,15 +11,19 @@ pub struct RoundTripConfig {
     pub least: Duration,
     /// Greatest timeout, backed off or not.
     pub greatest: Duration,
+    /// G: what the timeout is longer than SRTT, at least. On a path without noise the variation goes to zero, and every
+    /// packet would be late once a queue grows. 200 ms in Linux.
+    pub granularity: Duration,
 }
 
 impl RoundTripConfig {
-    /// The bounds that nearly all implementations have in common, with `least` as theirs differ.
-    pub const fn with_least(least: Duration) -> Self {
+    /// The bounds that nearly all implementations have in common, and those in which they differ.
+    pub const fn new(least: Duration, granularity: Duration) -> Self {
         Self {
             initial: Duration::from_secs(1),
             least,
             greatest: Duration::from_secs(60),
+            granularity,
         }
     }
 }
@@ -27,7 +31,7 @@ impl RoundTripConfig {
 /// Smooths round-trip times.
 ///
 /// ```text
-/// RTTVAR ← ¾·RTTVAR + ¼·|SRTT − R|        SRTT ← ⅞·SRTT + ⅛·R        RTO = SRTT + 4·RTTVAR
+/// RTTVAR ← ¾·RTTVAR + ¼·|SRTT − R|        SRTT ← ⅞·SRTT + ⅛·R        RTO = SRTT + max(G, 4·RTTVAR)
 /// ```
 ///
 /// with RTTVAR = R/2 at first. RTO is doubled at each timeout until the next sample.
@@ -81,7 +85,9 @@ impl RoundTrip {
         let timeout = match self.smoothed {
             None => self.config.initial,
             Some((smoothed, variation)) => {
-                Duration::from_nanos(smoothed.saturating_add(variation.saturating_mul(4)))
+                let margin = Duration::from_nanos(variation.saturating_mul(4));
+                let margin = margin.max(self.config.granularity);
+                Duration::from_nanos(smoothed).saturating_add(margin)
             }
         };
         let doubled = timeout
@@ -102,7 +108,7 @@ mod tests {
     /// R = 160: SRTT 160, RTTVAR 80, RTO 480. R = 80: RTTVAR ¾·80 + ¼·80 = 80, SRTT 140 + 10 = 150, RTO 470.
     #[test]
     fn the_timeout_is_that_of_the_standard() {
-        let mut rtt = RoundTrip::new(RoundTripConfig::with_least(ms(200)));
+        let mut rtt = RoundTrip::new(RoundTripConfig::new(ms(200), ms(1)));
         assert_eq!((rtt.timeout(), rtt.smoothed()), (ms(1_000), None));
         rtt.on_sample(ms(160));
         assert_eq!((rtt.timeout(), rtt.smoothed()), (ms(480), Some(ms(160))));
@@ -110,9 +116,19 @@ mod tests {
         assert_eq!((rtt.timeout(), rtt.smoothed()), (ms(470), Some(ms(150))));
     }
 
+    /// 300 ms each time: 4·RTTVAR goes from 600 ms to below 50 ms, where G stands in.
+    #[test]
+    fn without_noise_the_timeout_stays_above_the_round_trip() {
+        let mut rtt = RoundTrip::new(RoundTripConfig::new(ms(200), ms(50)));
+        for _ in 0..50 {
+            rtt.on_sample(ms(300));
+        }
+        assert_eq!(rtt.timeout(), ms(350));
+    }
+
     #[test]
     fn the_timeout_doubles_until_the_next_sample_within_its_bounds() {
-        let mut rtt = RoundTrip::new(RoundTripConfig::with_least(ms(200)));
+        let mut rtt = RoundTrip::new(RoundTripConfig::new(ms(200), ms(1)));
         rtt.on_sample(ms(10));
         let mut timeouts = Vec::new();
         for _ in 0..8 {

@@ -70,6 +70,9 @@ impl core::fmt::Debug for Fetcher {
     }
 }
 
+/// What a timeout is longer than the smoothed round-trip time, at least, where the controller has no timer.
+const TIMER_GRANULARITY: Duration = Duration::from_millis(10);
+
 /// What a Data packet says, as far as a fetcher looks.
 struct Found {
     number: u64,
@@ -90,7 +93,10 @@ impl Fetcher {
             pacer: Pacer::new(config.burst),
             table: Table::new(config.first, config.max_in_flight),
             again: VecDeque::new(),
-            round_trip: RoundTrip::new(RoundTripConfig::with_least(config.least_timeout)),
+            round_trip: RoundTrip::new(RoundTripConfig::new(
+                config.least_timeout,
+                TIMER_GRANULARITY,
+            )),
             backed_off_at: Instant::ZERO,
             mean_size: 0.0,
             is_running: false,
@@ -188,13 +194,16 @@ impl Fetcher {
         self.sampler.samples()
     }
 
-    /// The rate of content that the controller allows, or the one that its window amounts to.
+    /// The bandwidth of content that the controller takes to be its own: what it estimates, or its window in each smoothed
+    /// round-trip time, or the rate it allows.
     pub fn estimate(&self) -> Option<Bitrate> {
-        self.target.rate.or_else(|| {
+        let estimated = self.controller.as_ref()?.estimates().bandwidth;
+        let windowed = || {
             let window = u64::from(self.target.window?);
             let content = ByteSize::bytes(self.packet_size().as_bytes().saturating_mul(window));
             Some(content / self.round_trip.smoothed()?)
-        })
+        };
+        estimated.or_else(windowed).or(self.target.rate)
     }
 
     /// The controller, from the start on.
@@ -300,7 +309,7 @@ impl Fetcher {
                 return;
             }
         };
-        if answered.transmissions == 1 {
+        if answered.transmissions == 1 && !self.target.ignores_gaps {
             // Which transmission was answered is known only if there was but one.
             self.on_overtaking(now, answered.transmission);
         }

@@ -59,7 +59,8 @@ pub struct Config {
     pub loss_sets_sign: bool,
     /// What case 1 does while congestion_sign is set. Printed: clears it.
     pub case1_with_sign: CaseOneWithSign,
-    /// Least time after which an Interest counts as timed out. The timer is that of [RFC6298], as the paper has none.
+    /// Least time after which an Interest counts as timed out. The timer is that of [RFC6298] with jitter_offset for its
+    /// granularity, as the paper has none.
     #[serde(with = "namecast_units::duration")]
     pub least_timeout: Duration,
     /// Interests out, at most, as a multiple of what k·pps asks for in one timeout; zero: no such net. Not in the paper.

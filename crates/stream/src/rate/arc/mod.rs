@@ -181,7 +181,10 @@ impl Controller {
             },
             average_rtt: None,
             least_rtt: LeastRtt::new(&config),
-            round_trip: RoundTrip::new(RoundTripConfig::with_least(config.least_timeout)),
+            round_trip: RoundTrip::new(RoundTripConfig::new(
+                config.least_timeout,
+                config.jitter_offset,
+            )),
             period_end: now + config.period,
             current: Period::default(),
             newest: None,
@@ -398,6 +401,7 @@ impl RateController for Controller {
             rate: Some(self.bandwidth()),
             window: self.window(),
             timeout: Some(self.round_trip.timeout()),
+            ignores_gaps: self.config.loss_signal == LossSignal::Timeout,
             packet_size: self
                 .packet_size
                 .map(|size| ByteSize::bytes(size.round() as u64)),

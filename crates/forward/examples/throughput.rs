@@ -26,9 +26,11 @@ const PREFIXES: [(&str, &str); 2] = [
     ("2 components", "/p7"),
     ("7 components", "/demo/video/1M/delta/seq=300/data"),
 ];
-const CACHES: [(&str, ByteSize); 2] = [
-    ("no cache", ByteSize::ZERO),
-    ("cache 64 MiB", ByteSize::mebibytes(64)),
+/// Size, and whether somebody asked for a prefix once, so that names are kept in order.
+const CACHES: [(&str, ByteSize, bool); 3] = [
+    ("no cache", ByteSize::ZERO, false),
+    ("cache 64 MiB", ByteSize::mebibytes(64), false),
+    ("ordered cache 64 MiB", ByteSize::mebibytes(64), true),
 ];
 const KEEPS: [(&str, Keep); 2] = [("copies", Keep::Copies), ("frames", Keep::Frames)];
 
@@ -38,7 +40,7 @@ fn main() {
     println!("idle node with 3 faces: {} octets", idle_node());
     for (prefix_label, prefix) in PREFIXES {
         for (keep_label, keep) in KEEPS {
-            for (cache_label, content_store) in CACHES {
+            for (cache_label, content_store, is_ordered) in CACHES {
                 let label = format!("{prefix_label}, {cache_label}, keeps {keep_label}");
                 if std::env::args().nth(2).is_some_and(|only| only != label) {
                     continue;
@@ -50,7 +52,7 @@ fn main() {
                 };
                 let mut best = f64::MAX;
                 for _ in 0..RUNS {
-                    best = best.min(forward(pairs, prefix, config.clone()));
+                    best = best.min(forward(pairs, prefix, config.clone(), is_ordered));
                 }
                 let each = best / f64::from(pairs);
                 println!(
@@ -93,13 +95,18 @@ impl Source {
 }
 
 /// Seconds that it takes to forward `pairs` pairs.
-fn forward(pairs: u32, prefix: &str, config: Config) -> f64 {
+fn forward(pairs: u32, prefix: &str, config: Config, is_ordered: bool) -> f64 {
     let mut node = Forwarder::new(config);
     let mut face = || node.add_face(FaceConfig::default()).expect("there is room");
     let (consumer, producer) = (face(), face());
     let prefix: Name = prefix.parse().expect("a valid name");
     node.add_route(prefix.prefix(1), producer, 0)
         .expect("there is room");
+    if is_ordered {
+        let other = Interest::builder("/other".parse().expect("a valid name")).can_be_prefix();
+        let other = other.build(Nonce::from(0));
+        node.handle_frame(Instant::ZERO, consumer, other.wire().clone());
+    }
     let source = Source::new(prefix);
     let mut now = Instant::ZERO;
     let step = Duration::from_secs_f64(SECONDS_OF_VIRTUAL_TIME_PER_PAIR);

@@ -247,6 +247,20 @@ fn stale_packets_are_not_walked_twice() {
     );
 }
 
+#[test]
+fn the_first_interest_for_a_prefix_puts_names_in_order_even_if_there_are_none() {
+    let mut tester = Tester::new(ByteSize::mebibytes(1));
+    assert_eq!(tester.find(Instant::ZERO, &interest("/a")), None);
+    assert!(tester.store.order.is_none());
+    let prefix = Interest::builder("/a".parse().unwrap()).can_be_prefix();
+    assert_eq!(
+        tester.find(Instant::ZERO, &prefix.build(Nonce::from(1))),
+        None
+    );
+    tester.insert(Instant::ZERO, &data("/a/b", 1));
+    assert_eq!(tester.store.order.map(|order| order.names.len()), Some(1));
+}
+
 /// Where frames are kept, a packet that is cached and one that is handed out are the one that came in.
 #[test]
 fn a_store_that_keeps_frames_copies_nothing() {

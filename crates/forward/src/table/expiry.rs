@@ -219,4 +219,20 @@ mod tests {
         assert_eq!(queue.first(), Some((Instant::ZERO, beyond)));
         assert_eq!(queue.others.len(), 1);
     }
+
+    /// A lane that a long lifetime prolonged is as short as before once that entry has gone.
+    #[test]
+    fn a_lane_ends_with_its_last_entry() {
+        let mut queue = ExpiryQueue::default();
+        let [first, long, last] = [0, 1, 2].map(EntryId::from_place);
+        queue.set(first, Instant::from_nanos(10));
+        queue.set(long, Instant::from_nanos(1_000));
+        queue.clear(long);
+        queue.set(last, Instant::from_nanos(20));
+        let lanes: Vec<_> = queue.lanes.iter().flatten().collect();
+        assert_eq!(
+            (lanes.len(), lanes[0].first, lanes[0].last),
+            (1, first, last)
+        );
+    }
 }

@@ -1,7 +1,8 @@
 //! How many pairs of Interest and Data of unique names a node forwards in a second on one core, and what an idle node
 //! weighs.
 //!
-//! `cargo run --release -p namecast-forward --example throughput [PAIRS]`
+//! `cargo run --release -p namecast-forward --example throughput`; a number of pairs may follow, and the label of the one
+//! case to measure.
 //!
 //! Packets are made a window at a time, as in a simulator they would have been made moments ago; making them does not
 //! count, getting rid of them does. Counted is the time that the thread ran and not the time that passed, so that other

@@ -53,6 +53,10 @@ pub struct Config {
     /// Parts in which a finite window forgets: values leave one part at a time, so it is between `parts − 1` and `parts`
     /// parts long. The authors' code has two of 10 s each.
     pub least_rtt_parts: u32,
+    /// If not one of so many packets came within jitter_offset of RTT_min, the way has become longer, and RTT_min is the
+    /// least of those packets; zero: no such rule. Not in the paper, whose text wants ARC to tell a new source from
+    /// congestion. Without it, pps falls towards α/β until the old RTT_min is forgotten.
+    pub source_change_after: u32,
     /// What counts as loss. Printed: gaps.
     pub loss_signal: LossSignal,
     /// Whether loss sets congestion_sign. Printed: no. Authors' code: yes.
@@ -169,6 +173,7 @@ impl Config {
             hold_when_empty: false,
             least_rtt_window: LeastRttWindow::Forever,
             least_rtt_parts: 10,
+            source_change_after: 0,
             loss_signal: LossSignal::Gap,
             loss_sets_sign: false,
             case1_with_sign: CaseOneWithSign::Clears,
@@ -185,6 +190,7 @@ impl Config {
             loop_bounds: LoopBounds::HalfOpen,
             hold_when_empty: true,
             least_rtt_window: LeastRttWindow::Last(Duration::from_secs(10)),
+            source_change_after: 500,
             loss_signal: LossSignal::GapOrTimeout,
             window_factor: 2.0,
             ..Self::literal()

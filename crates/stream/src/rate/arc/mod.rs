@@ -126,35 +126,62 @@ impl Period {
     }
 }
 
+/// RTT_min: the least of a long window, unless a short one says that the way has become longer.
 #[derive(Clone, Debug)]
-enum LeastRtt {
-    Forever(Option<Duration>),
-    Last(WindowedMinimum<Duration>),
+struct LeastRtt {
+    forever: Option<Duration>,
+    /// The window that forgets, if there is one.
+    long: Option<WindowedMinimum<Duration>>,
+    /// The last packets, by their number instead of the time.
+    short: Option<WindowedMinimum<Duration>>,
+    count: u64,
+    jitter_offset: Duration,
 }
+
+/// Parts of the window of the last packets.
+const SHORT_PARTS: u32 = 5;
 
 impl LeastRtt {
     fn new(config: &Config) -> Self {
-        match config.least_rtt_window {
-            LeastRttWindow::Forever => Self::Forever(None),
-            LeastRttWindow::Last(window) => {
-                let parts = config.least_rtt_parts.max(1);
-                Self::Last(WindowedMinimum::new(window / parts, u64::from(parts)))
-            }
+        let parts = config.least_rtt_parts.max(1);
+        let window =
+            |length: Duration, parts: u32| WindowedMinimum::new(length / parts, u64::from(parts));
+        let packets = config.source_change_after;
+        Self {
+            forever: None,
+            long: match config.least_rtt_window {
+                LeastRttWindow::Forever => None,
+                LeastRttWindow::Last(length) => Some(window(length, parts)),
+            },
+            short: (packets > 0)
+                .then(|| window(Duration::from_nanos(u64::from(packets)), SHORT_PARTS)),
+            count: 0,
+            jitter_offset: config.jitter_offset,
         }
     }
 
     fn push(&mut self, now: Instant, rtt: Duration) {
-        match self {
-            Self::Forever(least) => *least = Some(least.map_or(rtt, |least| least.min(rtt))),
-            Self::Last(window) => window.push(now, rtt),
+        match &mut self.long {
+            Some(long) => long.push(now, rtt),
+            None => self.forever = Some(self.forever.map_or(rtt, |least| least.min(rtt))),
+        }
+        self.count += 1;
+        if let Some(short) = &mut self.short {
+            short.push(Instant::from_nanos(self.count), rtt);
         }
     }
 
     fn minimum(&self, now: Instant) -> Option<Duration> {
-        match self {
-            Self::Forever(least) => *least,
-            Self::Last(window) => window.minimum(now),
-        }
+        let least = match &self.long {
+            Some(long) => long.minimum(now)?,
+            None => self.forever?,
+        };
+        let short = self.short.as_ref();
+        let lately = short.and_then(|short| short.minimum(Instant::from_nanos(self.count)));
+        Some(match lately {
+            Some(lately) if lately > least + self.jitter_offset => lately,
+            _ => least,
+        })
     }
 }
 

@@ -252,15 +252,34 @@ fn jitter_after_a_longer_way_takes_the_literal_reading_down() {
     assert!(early < 300.0, "{early}");
     assert!((20.0..=80.0).contains(&late), "{late}");
     // Ten seconds later RTT_min is that of the new way, and pps rises again.
-    let (early, late) = after(Config::resolved(), 60);
-    assert!(early < 300.0, "{early}");
-    assert!(late > 1_000.0, "{late}");
-    let quick = Config {
-        least_rtt_window: LeastRttWindow::Last(Duration::from_secs(1)),
+    let windowed = Config {
+        source_change_after: 0,
         ..Config::resolved()
     };
-    let (early, _) = after(quick, 20);
-    assert!(early > 900.0, "{early}");
+    let (early, late) = after(windowed, 60);
+    assert!(early < 300.0, "{early}");
+    assert!(late > 1_000.0, "{late}");
+    // With 500 packets as evidence it never falls far.
+    let (early, late) = after(Config::resolved(), 60);
+    assert!(early > 1_000.0 && late > 1_500.0, "{early}, {late}");
+}
+
+/// 500 packets of 40 ms, then one of 30 ms again: RTT_min is 40 ms, then 20 ms as before, since 30 ms may be jitter.
+#[test]
+fn a_longer_way_is_believed_after_so_many_packets() {
+    let mut bench = Bench::new(Config::resolved());
+    let least = |bench: &Bench| bench.arc.estimates().least_rtt.map(|rtt| rtt.as_millis());
+    bench.data(BASE);
+    for _ in 0..400 {
+        bench.data(BASE * 2);
+    }
+    assert_eq!(least(&bench), Some(20));
+    for _ in 0..100 {
+        bench.data(BASE * 2);
+    }
+    assert_eq!(least(&bench), Some(40));
+    bench.data(BASE + 10_000);
+    assert_eq!(least(&bench), Some(20));
 }
 
 /// The paper's set-up of Fig. 12: the queue is shorter than jitter_offset, so every loss comes with case 1.

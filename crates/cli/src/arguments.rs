@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use namecast_net::FaceUri;
 use namecast_packet::Name;
-use namecast_units::{Bitrate, Duration};
+use namecast_units::{Bitrate, Duration, ParseQuantityError};
 
-use crate::impair::arguments::Impair;
 use crate::experiment::arguments::ExperimentArguments;
+use crate::impair::arguments::Impair;
 use crate::ingest::codec::VideoCodec;
 use crate::ingest::ladder::{Ladder, parse_bitrate};
 use crate::ingest::source::Input;
@@ -182,6 +182,8 @@ pub struct Bench {
 pub enum BenchWhat {
     /// Streams over loopback sockets: join time, delay, overhead, processor time, memory.
     Stream(BenchStream),
+    /// The simulator: packet-hops per processor second, memory per node.
+    Sim(crate::bench::sim::BenchSim),
 }
 
 /// `namecast bench stream`.
@@ -304,22 +306,13 @@ fn bitrate(text: &str) -> Result<Bitrate, String> {
     parse_bitrate(text).ok_or_else(|| format!("'{text}' is not a bitrate: write 64k or 1M"))
 }
 
-/// Reads `100ms`, `5s`, `2m` or plain seconds.
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    let (number, unit) = match text.find(|c: char| c.is_ascii_alphabetic()) {
-        Some(at) => text.split_at(at),
-        None => (text, "s"),
-    };
-    let scale = match unit {
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3_600.0,
-        _ => f64::NAN,
-    };
-    let seconds = number.parse::<f64>().unwrap_or(f64::NAN) * scale;
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| format!("'{text}' is not a time: write 100ms, 5s or 2m"))
+/// Reads `100ms`, `5s`, `10m30s` or plain seconds.
+fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
+    let is_number = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    match !text.is_empty() && text.bytes().all(is_number) {
+        true => namecast_units::parse_duration(&format!("{text}s")),
+        false => namecast_units::parse_duration(text),
+    }
 }
 
 /// Reads `20%` or `20`.
@@ -400,7 +393,9 @@ mod tests {
     fn durations_and_shares() {
         assert_eq!(parse_duration("1.5"), Ok(Duration::from_millis(1_500)));
         assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
-        assert!(parse_duration("-1s").is_err() && parse_duration("1d").is_err());
+        assert_eq!(parse_duration("10m30s"), Ok(Duration::from_secs(630)));
+        assert!(parse_duration("-1s").is_err() && parse_duration("1y").is_err());
+        assert!(parse_duration("1m 3").is_err() && parse_duration("").is_err());
         assert_eq!(parse_percent("0"), Ok(0));
         assert!(parse_percent("101%").is_err());
     }

@@ -9,18 +9,18 @@ use serde::Serialize;
 
 /// Percentiles of some delays, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Delays {
-    pub(super) count: usize,
-    pub(super) min: f64,
-    pub(super) p50: f64,
-    pub(super) p90: f64,
-    pub(super) p99: f64,
-    pub(super) max: f64,
+pub(in crate::bench) struct Delays {
+    pub(in crate::bench) count: usize,
+    pub(in crate::bench) min: f64,
+    pub(in crate::bench) p50: f64,
+    pub(in crate::bench) p90: f64,
+    pub(in crate::bench) p99: f64,
+    pub(in crate::bench) max: f64,
 }
 
 impl Delays {
     /// Sorts delays out; all are zero if there are none.
-    pub(super) fn new(mut delays: Vec<Duration>) -> Self {
+    pub(in crate::bench) fn new(mut delays: Vec<Duration>) -> Self {
         delays.sort_unstable();
         // The smallest delay that so many percent are not above.
         let at = |percent: usize| {
@@ -59,23 +59,23 @@ impl fmt::Display for Delays {
 
 /// Processor time of this process so far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Usage(Duration);
+pub(in crate::bench) struct Usage(Duration);
 
 impl Usage {
     /// Reads it.
-    pub(super) fn now() -> anyhow::Result<Self> {
+    pub(in crate::bench) fn now() -> anyhow::Result<Self> {
         let time = clock_gettime(ClockId::ProcessCPUTime);
         Ok(Self(Duration::try_from(time).context("no processor time")?))
     }
 
     /// What was used since `earlier`.
-    pub(super) fn since(self, earlier: Self) -> Duration {
+    pub(in crate::bench) fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 }
 
 /// Resident memory of this process.
-pub(super) fn resident_mib() -> anyhow::Result<f64> {
+pub(in crate::bench) fn resident_mib() -> anyhow::Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status").context("no memory figures")?;
     let kib = status
         .lines()
@@ -85,7 +85,7 @@ pub(super) fn resident_mib() -> anyhow::Result<f64> {
 }
 
 /// Processes that wanted to run over the last minute; zero where the system does not tell.
-pub(super) fn load() -> f64 {
+pub(in crate::bench) fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let first = text.split_whitespace().next();
     first.and_then(|load| load.parse().ok()).unwrap_or(0.0)

@@ -35,7 +35,8 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Impair(arguments) => impair::run(*arguments).await,
         Command::Experiment(arguments) => experiment::run(arguments).await,
         Command::Bench(bench) => match bench.what {
-            BenchWhat::Stream(arguments) => crate::bench::run(&arguments).await,
+            BenchWhat::Stream(arguments) => crate::bench::stream::run(&arguments).await,
+            BenchWhat::Sim(arguments) => crate::bench::sim::run(&arguments),
         },
     }
 }

@@ -196,25 +196,9 @@ fn parse_size(text: &str) -> Result<PictureSize, LadderError> {
     }
 }
 
-/// Reads `64k`, `1M`, `1.5M` or plain bits per second.
+/// Reads `64k`, `1M`, `1.5 Mbit/s` or plain bits per second.
 pub fn parse_bitrate(text: &str) -> Option<Bitrate> {
-    let (digits, unit) = match text.trim().as_bytes() {
-        [.., b'k' | b'K'] => (&text.trim()[..text.trim().len() - 1], 1_000),
-        [.., b'm' | b'M'] => (&text.trim()[..text.trim().len() - 1], 1_000_000),
-        _ => (text.trim(), 1),
-    };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !is_number(whole) || !is_number(fraction) || fraction.len() > 6 {
-        return None;
-    }
-    let mut scale = unit;
-    let mut bps = whole.parse::<u64>().ok()?.checked_mul(unit)?;
-    for digit in fraction.bytes() {
-        scale /= 10;
-        bps = bps.checked_add(u64::from(digit - b'0') * scale)?;
-    }
-    Some(Bitrate::bps(bps))
+    text.parse().ok()
 }
 
 /// The shortest way to write a bitrate: `200k`, `1M`, `1500k`.

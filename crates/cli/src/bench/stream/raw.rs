@@ -7,7 +7,7 @@ use std::thread;
 use namecast_net::Clock;
 use namecast_units::Duration;
 
-use super::measure::Usage;
+use crate::bench::measure::Usage;
 
 /// Octets of a datagram: what a segment with its wrapping takes.
 const SIZE: usize = 1_200;

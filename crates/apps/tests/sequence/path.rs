@@ -16,14 +16,14 @@ pub(crate) fn at(millis: u64) -> Instant {
 }
 
 pub(crate) fn prefix() -> Name {
-    "/p/q".parse().unwrap()
+    "/p/q".parse().expect("a valid name")
 }
 
 /// A fetcher's configuration with the controller of this name.
 pub(crate) fn config(controller: &str) -> FetcherConfig {
     FetcherConfig {
         prefix: prefix(),
-        control: controller.parse().unwrap(),
+        control: controller.parse().expect("a controller's name"),
         ..FetcherConfig::default()
     }
 }
@@ -80,7 +80,7 @@ impl Path {
             ..ServerConfig::default()
         });
         Self {
-            server: server.unwrap(),
+            server: server.expect("a size that can be had"),
             rate: Bitrate::mbps(10),
             queue: ByteSize::bytes(50 * WIRE),
             loss: 0.0,
@@ -168,7 +168,7 @@ impl Path {
             };
             self.now = self.now.max(next);
             if event == Some(next) {
-                let (_, event) = self.events.pop_first().unwrap();
+                let (_, event) = self.events.pop_first().expect("it was there");
                 match event {
                     Event::Interest(flow, interest) => self.answer(flow, interest),
                     Event::Data(flow, data) => {

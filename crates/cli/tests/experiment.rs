@@ -215,9 +215,8 @@ impl Folder {
 
     fn problems(&self) -> String {
         let root = self.0.path().join("experiments").display().to_string() + "/";
-        let problems = self
-            .run(&Arithmetic::default(), &self.config("out"))
-            .unwrap_err();
+        let result = self.run(&Arithmetic::default(), &self.config("out"));
+        let problems = result.map_or_else(|problems| problems, |_| "accepted".to_owned());
         problems.replace(&root, "")
     }
 }
@@ -541,9 +540,9 @@ fn mistakes_are_told_with_their_line() {
             "arc/noise.toml:10:12: unknown field `rat`, expected `rate` or `controller`",
         ),
         (
-            "rate = 1.0,",
-            "rate = 'x',",
-            "arc/noise.toml:10:12: invalid type: string \"x\", expected f64",
+            "kind = \"noise\"",
+            "kind = \"noise\"\nduration = 'x'",
+            "arc/noise.toml:10:1: invalid type: string \"x\", expected f64",
         ),
         (
             "duration = 0.5",
@@ -557,13 +556,13 @@ fn mistakes_are_told_with_their_line() {
         ),
         (
             "[1, 2, 5]",
-            "[1, -2, 5]",
-            "arc/noise.toml:21:14: flows.0.rate: expected a rate of 0 or more (point slow, -2, and 1 more)",
+            "[1, 2, 5, -7]",
+            "arc/noise.toml:21:20: flows.0.rate: expected a rate of 0 or more (point slow, -7, and 1 more)",
         ),
         (
             "[1, 2, 5]",
             "[1, 2, 1]",
-            "arc/noise.toml:21:18: a second '1': labels differ",
+            "arc/noise.toml:21:17: a second '1': labels differ",
         ),
         ("[1, 2, 5]", "[]", "sweep 'rate' has no values"),
         (
@@ -649,15 +648,16 @@ fn mistakes_are_told_with_their_line() {
         ),
         ("[scenario]", "[scenarios]", "unknown field `scenarios`"),
     ];
+    let mut wrong = Vec::new();
     for (from, to, expected) in cases {
         assert!(FILE.contains(from), "{from}");
         let folder = Folder::new(&[("arc/noise", &FILE.replacen(from, to, 1))]);
         let problems = folder.problems();
-        assert!(
-            problems.contains(expected),
-            "{to}: expected\n{expected}\nin\n{problems}"
-        );
+        if !problems.contains(expected) {
+            wrong.push(format!("{to}: expected\n{expected}\nin\n{problems}\n"));
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -2,26 +2,38 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
+use namecast_sim::scenario::{Scenario, ScenarioError};
 
-use super::laboratory::{Laboratory, Outcome, Refusal};
+use super::laboratory::{Laboratory, Outcome, Refusal, Series};
 
 /// Runs scenarios of the simulator.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulator;
 
-/// Nothing yet.
-#[derive(Debug, Deserialize)]
-pub struct Scenario {}
-
 impl Laboratory for Simulator {
     type Scenario = Scenario;
 
-    fn validate(&self, _: &Scenario, _: &Path) -> Result<(), Refusal> {
-        Err("this build has no simulator".to_owned().into())
+    fn validate(&self, scenario: &Scenario, base: &Path) -> Result<(), Refusal> {
+        scenario.validate(base).map_err(refusal)
     }
 
-    fn run(&self, _: &Scenario, _: &Path, _: u64) -> Result<Outcome, Refusal> {
-        Err("this build has no simulator".to_owned().into())
+    fn run(&self, scenario: &Scenario, base: &Path, seed: u64) -> Result<Outcome, Refusal> {
+        let outcome = scenario.run(base, seed).map_err(refusal)?;
+        let series = outcome.series.into_iter().map(|series| Series {
+            name: series.name,
+            unit: series.unit,
+            points: series.points,
+        });
+        Ok(Outcome {
+            metrics: outcome.metrics,
+            series: series.collect(),
+        })
+    }
+}
+
+fn refusal(error: ScenarioError) -> Refusal {
+    Refusal {
+        field: Some(error.field),
+        message: error.problem,
     }
 }

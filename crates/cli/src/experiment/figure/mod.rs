@@ -1,19 +1,24 @@
 //! From what was measured to what is drawn.
 
+mod table;
+mod validity;
+
 use std::collections::BTreeMap;
 
 use toml::Spanned;
 
 use super::chart::{Body, Chart, Group, Spot};
-use super::file::{Figure, FigureKind, Names, Placed, Sweep};
+use super::file::{Figure, FigureKind, Placed, Sweep};
 use super::key;
 use super::library::glob;
-use super::measured::{Measured, Runs};
+use super::measured::Measured;
 use super::plan::Experiment;
 use super::source::Problem;
 use super::statistics::Statistics;
 use super::store::StoredSeries;
 use super::summary::Summary;
+pub(super) use table::significant;
+pub(super) use validity::problems;
 
 /// Bars of a histogram unless the file says.
 const DEFAULT_BINS: u32 = 20;
@@ -45,155 +50,6 @@ pub(super) struct Shown {
     /// From 1.
     pub(super) run: usize,
     pub(super) series: StoredSeries,
-}
-
-/// What is wrong with a figure, as far as can be told without a run.
-pub(super) fn problems(experiment: &Experiment<'_>, placed: &Placed<Figure>) -> Vec<Problem> {
-    let figure = &placed.value;
-    let mut problems = Vec::new();
-    let mut refuse =
-        |span, message: String| problems.push(experiment.sources.problem(span, message));
-    let sweep = |name: &str| experiment.sweeps.iter().find(|sweep| sweep.name == name);
-    let names = || {
-        let names = experiment.sweeps.iter().map(|sweep| sweep.name.as_str());
-        names.collect::<Vec<_>>().join("', '")
-    };
-    for name in figure
-        .x
-        .iter()
-        .chain(&figure.group)
-        .chain(figure.pick.keys())
-    {
-        if sweep(name.get_ref()).is_none() {
-            let message = format!(
-                "no sweep is called '{}': expected one of '{}'",
-                name.get_ref(),
-                names()
-            );
-            refuse(name.span(), message);
-        }
-    }
-    for (name, label) in &figure.pick {
-        let Some(sweep) = sweep(name.get_ref()) else {
-            continue;
-        };
-        let known: Vec<&str> = sweep
-            .choices
-            .iter()
-            .map(|choice| choice.label.as_str())
-            .collect();
-        if !known.contains(&label.get_ref().as_str()) {
-            let (name, label_text) = (&sweep.name, label.get_ref());
-            let message = format!(
-                "sweep '{name}' has no '{label_text}': expected one of '{}'",
-                known.join("', '")
-            );
-            refuse(label.span(), message);
-        }
-    }
-    for (field, wanted) in wanted_fields(figure) {
-        let place = placed.span.clone();
-        match wanted {
-            Wanted::Needed => refuse(place, format!("this kind of figure needs `{field}`")),
-            Wanted::Useless => refuse(
-                place,
-                format!("this kind of figure has no use for `{field}`"),
-            ),
-        }
-    }
-    let shown = |sweep: &Sweep<'_>| {
-        let is = |name: &Option<Spanned<String>>| {
-            name.as_ref()
-                .is_some_and(|name| *name.get_ref() == sweep.name)
-        };
-        let picked = figure.pick.keys().any(|name| *name.get_ref() == sweep.name);
-        is(&figure.x) || is(&figure.group) || picked || sweep.choices.len() == 1
-    };
-    if figure.kind != FigureKind::Table {
-        for sweep in experiment.sweeps.iter().filter(|sweep| !shown(sweep)) {
-            let name = &sweep.name;
-            let message = format!(
-                "sweep '{name}' is not shown: make it `x` or `group`, or fix it with `pick = {{ {name} = … }}`"
-            );
-            refuse(placed.span.clone(), message);
-        }
-    }
-    if let (FigureKind::Lines, Some(x)) = (figure.kind, &figure.x) {
-        let choices = sweep(x.get_ref()).map(|sweep| &sweep.choices);
-        for choice in choices
-            .into_iter()
-            .flatten()
-            .filter(|choice| choice.x.is_none())
-        {
-            let message = format!(
-                "'{}' has no place on an axis: give the sweep `x`, or draw bars",
-                choice.label
-            );
-            refuse(x.span(), message);
-        }
-    }
-    if let Some(bins) = figure
-        .bins
-        .as_ref()
-        .filter(|bins| !(1..=MAX_BINS).contains(bins.get_ref()))
-    {
-        refuse(bins.span(), format!("expected 1 to {MAX_BINS} bins"));
-    }
-    if let Some(seed) = figure.seed.as_ref().filter(|seed| *seed.get_ref() == 0) {
-        refuse(seed.span(), "runs are counted from 1".to_owned());
-    }
-    problems
-}
-
-enum Wanted {
-    Needed,
-    Useless,
-}
-
-/// Fields that a figure lacks or should not have.
-fn wanted_fields(figure: &Figure) -> Vec<(&'static str, Wanted)> {
-    use FigureKind::{Bars, Histogram, Lines, Series, Table};
-    let kind = figure.kind;
-    let many = matches!(
-        figure.y.as_ref().map(Spanned::get_ref),
-        Some(Names::Many(_))
-    );
-    // Field, whether it is there, whether it is needed, whether it may be there.
-    let fields = [
-        (
-            "x",
-            figure.x.is_some(),
-            matches!(kind, Lines | Bars),
-            matches!(kind, Lines | Bars),
-        ),
-        ("y", figure.y.is_some(), matches!(kind, Lines | Bars), true),
-        ("a list as `y`", many, false, kind == Table),
-        ("group", figure.group.is_some(), false, kind != Table),
-        (
-            "series",
-            figure.series.is_some(),
-            kind == Series,
-            matches!(kind, Series | Histogram),
-        ),
-        ("seed", figure.seed.is_some(), false, kind == Series),
-        ("bins", figure.bins.is_some(), false, kind == Histogram),
-        (
-            "y or series",
-            figure.y.is_some() || figure.series.is_some(),
-            kind == Histogram,
-            true,
-        ),
-    ];
-    let fields = fields.into_iter();
-    let wrong =
-        fields.filter_map(
-            |(field, present, needed, allowed)| match (present, needed, allowed) {
-                (false, true, _) => Some((field, Wanted::Needed)),
-                (true, _, false) => Some((field, Wanted::Useless)),
-                _ => None,
-            },
-        );
-    wrong.collect()
 }
 
 /// Draws figures of one experiment.
@@ -471,66 +327,6 @@ impl Artist<'_> {
         };
         Ok(binned(values, bins as usize, per_run as f64, levels))
     }
-
-    fn table(&self, figure: &Figure) -> Result<Vec<Vec<String>>, Problem> {
-        self.metric(figure)?;
-        let metrics: Vec<&str> = match &figure.y {
-            Some(y) => y.get_ref().as_slice().iter().map(String::as_str).collect(),
-            None => self.measured.metric_names().collect(),
-        };
-        let sweeps = || self.experiment.sweeps.iter();
-        let mut head: Vec<String> = sweeps().map(|sweep| sweep.name.clone()).collect();
-        for metric in &metrics {
-            head.push((*metric).to_owned());
-            let named = |known: &BTreeMap<String, Option<f64>>| {
-                self.measured.points.iter().any(|labels| {
-                    known
-                        .get(&key::key(metric, labels))
-                        .copied()
-                        .flatten()
-                        .is_some()
-                })
-            };
-            if named(&self.summary.paper) {
-                head.push(format!("{metric}: paper"));
-            }
-            if named(&self.summary.ideal) {
-                head.push(format!("{metric}: ideal"));
-            }
-        }
-        let mut rows = vec![head];
-        for labels in &self.measured.points {
-            let picked = sweeps().zip(labels).all(|(sweep, label)| {
-                let mut picks = figure.pick.iter();
-                picks.all(|(name, wanted)| {
-                    *name.get_ref() != sweep.name || wanted.get_ref() == label
-                })
-            });
-            if picked {
-                let row = self.row(&rows[0], labels, &metrics);
-                rows.push(row);
-            }
-        }
-        Ok(rows)
-    }
-
-    fn row(&self, head: &[String], labels: &[String], metrics: &[&str]) -> Vec<String> {
-        let mut row = labels.to_vec();
-        for metric in metrics {
-            row.push(
-                self.measured
-                    .get(metric, labels)
-                    .map_or_else(String::new, cell),
-            );
-            let (paper, ideal) = self.references(metric, labels);
-            for (column, value) in [("paper", paper), ("ideal", ideal)] {
-                if head.contains(&format!("{metric}: {column}")) {
-                    row.push(value.map_or_else(String::new, significant));
-                }
-            }
-        }
-        row
-    }
 }
 
 fn with_unit(name: &str, unit: Option<&str>) -> String {
@@ -538,44 +334,6 @@ fn with_unit(name: &str, unit: Option<&str>) -> String {
         Some(unit) if !unit.is_empty() => format!("{name} ({unit})"),
         _ => name.to_owned(),
     }
-}
-
-fn cell(runs: &Runs) -> String {
-    Statistics::of(runs).map_or_else(
-        || "–".to_owned(),
-        |s| {
-            let half = (s.high - s.low) / 2.0;
-            if half > 0.0 {
-                format!("{} ± {}", significant(s.mean), significant(half))
-            } else {
-                significant(s.mean)
-            }
-        },
-    )
-}
-
-/// A number with about four digits that say something.
-pub(super) fn significant(value: f64) -> String {
-    let size = value.abs();
-    if size == 0.0 {
-        return "0".to_owned();
-    }
-    if !(1e-4..1e9).contains(&size) {
-        return format!("{value:.3e}");
-    }
-    let digits = match size {
-        s if s >= 1_000.0 => 0,
-        s if s >= 100.0 => 1,
-        s if s >= 10.0 => 2,
-        s if s >= 1.0 => 3,
-        s if s >= 0.01 => 4,
-        _ => 6,
-    };
-    let text = format!("{value:.digits$}");
-    if !text.contains('.') {
-        return text;
-    }
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Counts how many values fall into each of `bins` equal parts of their range, per run.
@@ -613,18 +371,6 @@ fn binned(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_show_what_they_can_say() {
-        let shown = [
-            0.98341, 12.3456, 3.0, 1234.56, 0.0, -0.5, 0.00012, 1e-7, 2.5e10,
-        ]
-        .map(significant);
-        let expected = [
-            "0.9834", "12.35", "3", "1235", "0", "-0.5", "0.00012", "1.000e-7", "2.500e10",
-        ];
-        assert_eq!(shown, expected);
-    }
 
     /// 0…4 in four bins of width 1: the highest value belongs to the last bin.
     #[test]

@@ -10,7 +10,6 @@ use namecast_units::{Bitrate, Duration, ParseQuantityError};
 
 use crate::experiment::arguments::ExperimentArguments;
 use crate::impair::arguments::Impair;
-use crate::experiment::arguments::ExperimentArguments;
 use crate::ingest::codec::VideoCodec;
 use crate::ingest::ladder::{Ladder, parse_bitrate};
 use crate::ingest::source::Input;

@@ -154,6 +154,7 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
+        // Nobody is left who wants the report.
         self.end();
     }
 }

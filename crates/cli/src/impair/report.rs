@@ -136,10 +136,14 @@ impl Errors {
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.0.reset();
     }
 
     pub(super) fn quantiles(&self) -> Quantiles {
+        // The histogram's smallest value stands for all below a microsecond.
+        if self.0.is_empty() {
+            return Quantiles::default();
+        }
         let millis = |nanos: u64| nanos as f64 / 1e6;
         Quantiles {
             p50: millis(self.0.value_at_quantile(0.5)),
@@ -168,6 +172,6 @@ mod tests {
         errors.record(Duration::from_millis(5));
         assert!(errors.quantiles().is_disturbed());
         errors.clear();
-        assert!(errors.quantiles().max <= 0.0);
+        assert!(errors.quantiles().max <= 0.0, "{errors:?}");
     }
 }

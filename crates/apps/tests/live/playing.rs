@@ -277,3 +277,21 @@ fn a_wrong_clock_here_changes_nothing() {
     world.run_until(at(4_000));
     assert!(world.share_in_time(peer, 30, 115) > 0.999);
 }
+
+/// 1 Mbit/s of payload with parity and headers, which ARC allows twice over and not much more: unused leave to ask is no
+/// reason for more of it, or the rate would have risen to 30 Mbit/s and more.
+#[test]
+fn adaptive_rate_control_lets_a_stream_pass_and_does_not_run_away() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(WatcherConfig {
+        rate: "arc".parse().unwrap(),
+        ..World::config()
+    });
+    world.run_until(at(20_500));
+    let share = world.share_in_time(peer, 30, 600);
+    assert!(share >= 0.99, "{share}");
+    let stats = world.peers[peer].watcher.stats(world.now);
+    assert_eq!(stats.controller, "arc");
+    let allowed = stats.controller_rate_bps.unwrap();
+    assert!((1_200_000..=9_000_000).contains(&allowed), "{allowed}");
+}

@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::key::{Expression, Operator, Pattern};
 
+/// The most names of metrics that a message tells.
+const NAMES_TOLD: usize = 12;
+
 /// One value a run, in the order of the seeds; `None` where the metric has none.
 pub(super) type Runs = Vec<Option<f64>>;
 
@@ -120,9 +123,24 @@ impl Measured {
         if self.metrics.contains_key(metric) {
             return Ok(());
         }
-        let names: Vec<&str> = self.metric_names().collect();
+        let mut names: Vec<&str> = self.metric_names().collect();
+        // With many flows there are hundreds: those that begin alike are the ones that may be meant.
+        let alike = |name: &str| {
+            name.bytes()
+                .zip(metric.bytes())
+                .take_while(|(a, b)| a == b)
+                .count()
+        };
+        names.sort_by_key(|name| core::cmp::Reverse(alike(name)));
+        let more = names.len().saturating_sub(NAMES_TOLD);
+        names.truncate(NAMES_TOLD);
+        let more = if more > 0 {
+            format!(", or {more} others")
+        } else {
+            String::new()
+        };
         Err(format!(
-            "no metric is called '{metric}': expected one of {}",
+            "no metric is called '{metric}': expected one of {}{more}",
             names.join(", ")
         ))
     }

@@ -190,7 +190,7 @@ fn remove(tree: &mut Table<'_>, path: &[Step], last: &Step) -> bool {
                     true
                 }
                 (Some((Step::Item(index), rest)), _) => {
-                    let item = items.iter_mut().nth(*index);
+                    let item = items.get_mut(*index);
                     item.is_some_and(|item| from_node(item, rest, last))
                 }
                 _ => false,

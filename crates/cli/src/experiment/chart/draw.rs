@@ -86,10 +86,7 @@ pub(super) fn dashed(
 ) -> Result<(), String> {
     let points: Vec<(i32, i32)> = through.into_iter().collect();
     let style = stroke.stroke_width(STROKE);
-    put(
-        area,
-        DashedPathElement::new(points.into_iter(), DASH, DASH, style),
-    )
+    put(area, DashedPathElement::new(points, DASH, DASH, style))
 }
 
 /// Names for the legend, by index.
@@ -217,7 +214,7 @@ fn ranges(chart: &Chart) -> (Range<f64>, Range<f64>) {
         // The length of a bar is what is read.
         ys.add([0.0]);
     }
-    let mut vertical = ys.from_zero().padded(0.06);
+    let mut vertical = ys.down_to_zero().padded(0.06);
     if ys.low >= 0.0 {
         vertical.start = vertical.start.max(0.0);
     }
@@ -258,7 +255,7 @@ impl Extent {
     }
 
     /// Begins at zero if that costs less than half of the height.
-    fn from_zero(self) -> Self {
+    fn down_to_zero(self) -> Self {
         let near = self.low > 0.0 && self.low < self.high / 2.0;
         Self {
             low: if near { 0.0 } else { self.low },

@@ -288,31 +288,30 @@ impl Artist<'_> {
 
     fn histogram(&self, placed: &Placed<Figure>, shown: &mut Vec<Shown>) -> Result<Body, Problem> {
         let figure = &placed.value;
-        let metric = self.metric(figure)?;
+        let metrics = self.numbered(figure)?;
         let mut values: Vec<(String, Vec<f64>)> = Vec::new();
         let mut levels = [None, None];
         for (name, fixed) in self.groups(figure) {
             let labels = self.labels(&fixed);
             let mut group = Vec::new();
-            if let Some(metric) = metric {
+            for metric in &metrics {
                 let (paper, ideal) = self.references(metric, &labels);
                 levels = [levels[0].or(paper), levels[1].or(ideal)];
-            }
-            if figure.series.is_some() {
-                for run in 0..self.runs {
-                    for series in self.find(figure, &labels, run)? {
-                        group.extend(series.points.iter().map(|(_, value)| *value));
-                        let labels = labels.clone();
-                        shown.push(Shown {
-                            labels,
-                            run: run + 1,
-                            series,
-                        });
-                    }
+                let runs = self.measured.get(metric, &labels);
+                if figure.series.is_none() {
+                    group.extend(runs.into_iter().flatten().copied().flatten());
                 }
-            } else if let Some(runs) = metric.and_then(|metric| self.measured.get(metric, &labels))
-            {
-                group.extend(runs.iter().copied().flatten());
+            }
+            for run in 0..self.runs {
+                for series in self.find(figure, &labels, run)? {
+                    group.extend(series.points.iter().map(|(_, value)| *value));
+                    let labels = labels.clone();
+                    shown.push(Shown {
+                        labels,
+                        run: run + 1,
+                        series,
+                    });
+                }
             }
             values.push((name, group));
         }
@@ -320,13 +319,37 @@ impl Artist<'_> {
             .bins
             .as_ref()
             .map_or(DEFAULT_BINS, |bins| *bins.get_ref());
-        let per_run = if figure.series.is_some() {
-            self.runs.max(1)
-        } else {
-            1
-        };
+        // Values of one metric are one a run, and counted; of others there are many a run, and their mean number is shown.
+        let single = figure.series.is_none() && metrics.len() == 1;
+        let per_run = if single { 1 } else { self.runs.max(1) };
         Ok(binned(values, bins as usize, per_run as f64, levels))
     }
+
+    /// The metrics that a histogram is made of: `*` in `y` stands for a number.
+    fn numbered<'a>(&'a self, figure: &'a Figure) -> Result<Vec<&'a str>, Problem> {
+        let Some(y) = &figure.y else {
+            return Ok(Vec::new());
+        };
+        let names = y.get_ref().as_slice();
+        let matches = |metric: &&str| names.iter().any(|name| has_number(name, metric));
+        let found: Vec<&str> = self.measured.metric_names().filter(matches).collect();
+        if found.is_empty() {
+            return self
+                .metric(figure)
+                .map(|metric| metric.into_iter().collect());
+        }
+        Ok(found)
+    }
+}
+
+/// Whether `name` is `pattern` with a number for its asterisk, or just `pattern`.
+fn has_number(pattern: &str, name: &str) -> bool {
+    let Some((before, after)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let rest = name.strip_prefix(before);
+    let number = rest.and_then(|rest| rest.strip_suffix(after));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn with_unit(name: &str, unit: Option<&str>) -> String {
@@ -371,6 +394,15 @@ fn binned(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_asterisk_in_a_metric_is_a_number() {
+        assert!(has_number("goodput-*", "goodput-12") && has_number("goodput", "goodput"));
+        for other in ["goodput-min", "goodput-1-whole", "goodput-", "goodput"] {
+            assert!(!has_number("goodput-*", other), "{other}");
+        }
+        assert!(has_number("goodput-*-whole", "goodput-1-whole"));
+    }
 
     /// 0…4 in four bins of width 1: the highest value belongs to the last bin.
     #[test]

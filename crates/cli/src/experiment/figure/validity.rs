@@ -1,5 +1,7 @@
 //! Whether a figure can be drawn, as far as its file tells.
 
+use core::ops::Range;
+
 use toml::Spanned;
 
 use super::MAX_BINS;
@@ -12,100 +14,124 @@ pub(in crate::experiment) fn problems(
     experiment: &Experiment<'_>,
     placed: &Placed<Figure>,
 ) -> Vec<Problem> {
-    let figure = &placed.value;
-    let mut problems = Vec::new();
-    let mut refuse =
-        |span, message: String| problems.push(experiment.sources.problem(span, message));
-    let sweep = |name: &str| experiment.sweeps.iter().find(|sweep| sweep.name == name);
-    let names = || {
-        let names = experiment.sweeps.iter().map(|sweep| sweep.name.as_str());
-        names.collect::<Vec<_>>().join("', '")
+    let mut reader = Reader {
+        experiment,
+        figure: &placed.value,
+        place: placed.span.clone(),
+        problems: Vec::new(),
     };
-    for name in figure
-        .x
-        .iter()
-        .chain(&figure.group)
-        .chain(figure.pick.keys())
-    {
-        if sweep(name.get_ref()).is_none() {
-            let message = format!(
-                "no sweep is called '{}': expected one of '{}'",
-                name.get_ref(),
-                names()
-            );
-            refuse(name.span(), message);
+    reader.names();
+    reader.fields();
+    reader.sweeps_shown();
+    reader.numbers();
+    reader.problems
+}
+
+struct Reader<'a> {
+    experiment: &'a Experiment<'a>,
+    figure: &'a Figure,
+    place: Range<usize>,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Reader<'a> {
+    fn refuse(&mut self, span: Range<usize>, message: String) {
+        self.problems
+            .push(self.experiment.sources.problem(span, message));
+    }
+
+    fn sweep(&self, name: &str) -> Option<&'a Sweep<'a>> {
+        let mut sweeps = self.experiment.sweeps.iter();
+        sweeps.find(|sweep| sweep.name == name)
+    }
+
+    /// Sweeps and labels are there.
+    fn names(&mut self) {
+        let figure = self.figure;
+        let axes = figure.x.iter().chain(&figure.group);
+        for name in axes.chain(figure.pick.keys()) {
+            if self.sweep(name.get_ref()).is_none() {
+                let sweeps = self.experiment.sweeps.iter();
+                let known: Vec<&str> = sweeps.map(|sweep| sweep.name.as_str()).collect();
+                let (name_text, known) = (name.get_ref(), known.join("', '"));
+                let message =
+                    format!("no sweep is called '{name_text}': expected one of '{known}'");
+                self.refuse(name.span(), message);
+            }
+        }
+        for (name, label) in &figure.pick {
+            let Some(sweep) = self.sweep(name.get_ref()) else {
+                continue;
+            };
+            let choices = sweep.choices.iter();
+            let known: Vec<&str> = choices.map(|choice| choice.label.as_str()).collect();
+            if !known.contains(&label.get_ref().as_str()) {
+                let (name, text, known) = (&sweep.name, label.get_ref(), known.join("', '"));
+                let message = format!("sweep '{name}' has no '{text}': expected one of '{known}'");
+                self.refuse(label.span(), message);
+            }
         }
     }
-    for (name, label) in &figure.pick {
-        let Some(sweep) = sweep(name.get_ref()) else {
-            continue;
+
+    /// There is what the kind of figure needs, and nothing else.
+    fn fields(&mut self) {
+        for (field, wanted) in wanted_fields(self.figure) {
+            let message = match wanted {
+                Wanted::Needed => format!("this kind of figure needs `{field}`"),
+                Wanted::Useless => format!("this kind of figure has no use for `{field}`"),
+            };
+            self.refuse(self.place.clone(), message);
+        }
+    }
+
+    /// No sweep is left of which nobody knows which value the figure shows.
+    fn sweeps_shown(&mut self) {
+        let figure = self.figure;
+        let is = |name: &Option<Spanned<String>>, sweep: &Sweep<'_>| {
+            let name = name.as_ref().map(Spanned::get_ref);
+            name == Some(&sweep.name)
         };
-        let known: Vec<&str> = sweep
-            .choices
-            .iter()
-            .map(|choice| choice.label.as_str())
-            .collect();
-        if !known.contains(&label.get_ref().as_str()) {
-            let (name, label_text) = (&sweep.name, label.get_ref());
-            let message = format!(
-                "sweep '{name}' has no '{label_text}': expected one of '{}'",
-                known.join("', '")
-            );
-            refuse(label.span(), message);
-        }
-    }
-    for (field, wanted) in wanted_fields(figure) {
-        let place = placed.span.clone();
-        match wanted {
-            Wanted::Needed => refuse(place, format!("this kind of figure needs `{field}`")),
-            Wanted::Useless => refuse(
-                place,
-                format!("this kind of figure has no use for `{field}`"),
-            ),
-        }
-    }
-    let shown = |sweep: &Sweep<'_>| {
-        let is = |name: &Option<Spanned<String>>| {
-            name.as_ref()
-                .is_some_and(|name| *name.get_ref() == sweep.name)
-        };
-        let picked = figure.pick.keys().any(|name| *name.get_ref() == sweep.name);
-        is(&figure.x) || is(&figure.group) || picked || sweep.choices.len() == 1
-    };
-    if figure.kind != FigureKind::Table {
-        for sweep in experiment.sweeps.iter().filter(|sweep| !shown(sweep)) {
+        for sweep in &self.experiment.sweeps {
+            let picked = figure.pick.keys().any(|name| *name.get_ref() == sweep.name);
+            let axis = is(&figure.x, sweep) || is(&figure.group, sweep);
+            if axis || picked || sweep.choices.len() == 1 || figure.kind == FigureKind::Table {
+                continue;
+            }
             let name = &sweep.name;
             let message = format!(
                 "sweep '{name}' is not shown: make it `x` or `group`, or fix it with `pick = {{ {name} = … }}`"
             );
-            refuse(placed.span.clone(), message);
+            self.refuse(self.place.clone(), message);
         }
     }
-    if let (FigureKind::Lines, Some(x)) = (figure.kind, &figure.x) {
-        let choices = sweep(x.get_ref()).map(|sweep| &sweep.choices);
-        for choice in choices
-            .into_iter()
-            .flatten()
-            .filter(|choice| choice.x.is_none())
+
+    fn numbers(&mut self) {
+        let figure = self.figure;
+        if let (FigureKind::Lines, Some(x)) = (figure.kind, &figure.x) {
+            let choices = self.sweep(x.get_ref()).map(|sweep| &sweep.choices);
+            let mut choices = choices.into_iter().flatten();
+            if let Some(choice) = choices.find(|choice| choice.x.is_none()) {
+                let label = &choice.label;
+                let message =
+                    format!("'{label}' has no place on an axis: give the sweep `x`, or draw bars");
+                self.refuse(x.span(), message);
+            }
+        }
+        if let Some(bins) = &figure.bins
+            && !(1..=MAX_BINS).contains(bins.get_ref())
         {
-            let message = format!(
-                "'{}' has no place on an axis: give the sweep `x`, or draw bars",
-                choice.label
-            );
-            refuse(x.span(), message);
+            self.refuse(bins.span(), format!("expected 1 to {MAX_BINS} bins"));
+        }
+        if let Some(seed) = figure.seed.as_ref().filter(|seed| *seed.get_ref() == 0) {
+            self.refuse(seed.span(), "runs are counted from 1".to_owned());
+        }
+        if let (Some(low), Some(high)) = (figure.y_min, figure.y_max)
+            && low >= high
+        {
+            let message = "expected `y-min` below `y-max`".to_owned();
+            self.refuse(self.place.clone(), message);
         }
     }
-    if let Some(bins) = figure
-        .bins
-        .as_ref()
-        .filter(|bins| !(1..=MAX_BINS).contains(bins.get_ref()))
-    {
-        refuse(bins.span(), format!("expected 1 to {MAX_BINS} bins"));
-    }
-    if let Some(seed) = figure.seed.as_ref().filter(|seed| *seed.get_ref() == 0) {
-        refuse(seed.span(), "runs are counted from 1".to_owned());
-    }
-    problems
 }
 
 enum Wanted {

@@ -67,6 +67,9 @@ pub struct Config {
     /// granularity, as the paper has none.
     #[serde(with = "namecast_units::duration")]
     pub least_timeout: Duration,
+    /// Whether, while nothing arrives, one timeout a timer counts and the timer doubles, as in [RFC6298] §5. Otherwise each
+    /// period of a blackout decreases pps, down to almost nothing. Not in the paper, which knows no timer.
+    pub timeouts_back_off: bool,
     /// Interests out, at most, as a multiple of what k·pps asks for in one timeout; zero: no such net. Not in the paper.
     pub window_factor: f64,
 }
@@ -178,6 +181,7 @@ impl Config {
             loss_sets_sign: false,
             case1_with_sign: CaseOneWithSign::Clears,
             least_timeout: Duration::from_millis(100),
+            timeouts_back_off: false,
             window_factor: 0.0,
         }
     }
@@ -192,6 +196,7 @@ impl Config {
             least_rtt_window: LeastRttWindow::Last(Duration::from_secs(10)),
             source_change_after: 500,
             loss_signal: LossSignal::GapOrTimeout,
+            timeouts_back_off: true,
             window_factor: 2.0,
             ..Self::literal()
         }

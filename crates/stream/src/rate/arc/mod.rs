@@ -18,7 +18,7 @@ use core::time::Duration;
 
 use namecast_units::{Bitrate, ByteSize, Instant};
 
-use super::{Arrival, Estimates, Lost, RateController, RoundTrip, RoundTripConfig, Target};
+use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
 use crate::consumer::WindowedMinimum;
 
 pub use config::{
@@ -80,6 +80,8 @@ pub struct Controller {
     average_rtt: Option<Duration>,
     least_rtt: LeastRtt,
     round_trip: RoundTrip,
+    /// Until then a timeout tells nothing new, unless something arrives.
+    quiet_until: Instant,
     /// When the current period ends.
     period_end: Instant,
     current: Period,
@@ -212,6 +214,7 @@ impl Controller {
                 config.least_timeout,
                 config.jitter_offset,
             )),
+            quiet_until: Instant::ZERO,
             period_end: now + config.period,
             current: Period::default(),
             newest: None,
@@ -375,6 +378,7 @@ impl Controller {
 impl RateController for Controller {
     fn on_data(&mut self, now: Instant, data: &Arrival) {
         self.advance(now);
+        self.quiet_until = Instant::ZERO;
         self.smooth_size(data.size);
         if let Some(rtt) = data.rtt {
             self.round_trip.on_sample(rtt);
@@ -407,9 +411,17 @@ impl RateController for Controller {
 
     fn on_loss(&mut self, now: Instant, lost: &Lost) {
         self.advance(now);
-        if self.config.loss_signal.counts(lost.kind, lost.repeated) {
-            self.current.lost += 1;
+        if !self.config.loss_signal.counts(lost.kind, lost.repeated) {
+            return;
         }
+        if lost.kind == Loss::Timeout && self.config.timeouts_back_off {
+            if now < self.quiet_until {
+                return;
+            }
+            self.quiet_until = now + self.round_trip.timeout();
+            self.round_trip.back_off();
+        }
+        self.current.lost += 1;
     }
 
     fn handle_timeout(&mut self, now: Instant) {

@@ -224,6 +224,28 @@ fn in_a_blackout_the_literal_reading_grows_and_the_resolved_holds() {
     assert!((before - held).abs() < 1e-9);
 }
 
+/// Interests that go on into a blackout time out one after the other. With a timer of 100 ms that doubles, those of 5 s count
+/// six times, at 0, 0.1, 0.3, 0.7, 1.5 and 3.1 s: pps = (√1098 − 6·0.25)² or so. Without, each period counts.
+#[test]
+fn timeouts_of_a_blackout_count_once_a_timer() {
+    let after_blackout = |config| {
+        let mut bench = Bench::adaptive(config, 1_098.0);
+        bench.period(BASE);
+        for _ in 0..500 {
+            bench.lose(1, Loss::Timeout);
+            bench.end();
+        }
+        bench.arc.pps()
+    };
+    let resolved = after_blackout(Config::resolved());
+    assert!((990.0..=1_010.0).contains(&resolved), "{resolved}");
+    let without = after_blackout(Config {
+        timeouts_back_off: false,
+        ..Config::resolved()
+    });
+    assert!((1.0..=2.0).contains(&without), "{without}");
+}
+
 /// Once the base RTT has risen by more than jitter_offset, case 1 never holds again, and AvgRTT is compared with its
 /// predecessor only. With jitter that is a coin toss: +α/√p and −β·√p come equally often, and pps goes to α/β = 40.
 #[test]

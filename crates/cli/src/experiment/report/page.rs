@@ -45,8 +45,8 @@ fn introduction(entries: &[Entry]) -> Markup {
     html! {
         p {
             "Each section repeats one figure or table of a paper on real-time communication over Named Data Networking, with the "
-            "program that runs on real networks. Most run in virtual time: a simulated network, but not simulated nodes. "
-            "The same file and seed give the same numbers to the last digit, on any machine."
+            "program that runs on real networks. Most run in virtual time: a simulated network, but not simulated nodes. For "
+            "these, the same file and seed give the same numbers to the last digit."
         }
         p {
             "Lines are means over all runs; the shade around them, and what follows ±, is the 95 % confidence interval of the mean. "

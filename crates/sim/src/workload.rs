@@ -1,17 +1,21 @@
 //! Simple traffic: what ndnSIM's users know as ConsumerCbr, ConsumerZipfMandelbrot and Producer.
 
 use core::time::Duration;
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use namecast_packet::signature::NullSigner;
-use namecast_packet::{Data, Interest, LpPacket, Name, Nonce, Packet};
+use namecast_packet::{Component, Data, Interest, LpPacket, Name, Nonce, Packet};
 use namecast_units::{ByteSize, Instant, Random};
 
-use crate::application::Application;
+use crate::application::{Application, Fetched};
 use crate::network::Now;
 
 /// Largest catalogue of a Zipf–Mandelbrot workload: its table has this many numbers.
 pub const MAX_CATALOGUE: usize = 10_000_000;
+
+/// Interests whose delay a requester can tell, at most.
+const MAX_WAITING: usize = 4_096;
 
 /// Time between two Interests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +75,9 @@ pub struct Requester {
     next_at: Instant,
     next: u64,
     output: Option<Bytes>,
+    /// When the numbers that have not come were asked for, the last [`MAX_WAITING`] of them.
+    waiting: VecDeque<(u64, Instant)>,
+    fetched: VecDeque<Fetched>,
     sent: u64,
     received: u64,
     received_size: ByteSize,
@@ -98,6 +105,8 @@ impl Requester {
             cumulative,
             next: 0,
             output: None,
+            waiting: VecDeque::new(),
+            fetched: VecDeque::new(),
             sent: 0,
             received: 0,
             received_size: ByteSize::ZERO,
@@ -126,6 +135,31 @@ impl Requester {
         self.nacks
     }
 
+    /// Remembers how long Data took, for traces.
+    fn tell(&mut self, now: Instant, data: &Data) {
+        let number = data
+            .name()
+            .last()
+            .and_then(|last| last.number_of(Component::SEQUENCE));
+        let place = self
+            .waiting
+            .iter()
+            .position(|(waiting, _)| Some(*waiting) == number);
+        let Some((sequence, asked_at)) = place.and_then(|place| self.waiting.remove(place)) else {
+            return;
+        };
+        if self.fetched.len() >= MAX_WAITING {
+            self.fetched.pop_front();
+        }
+        let delay = now.since(asked_at);
+        self.fetched.push_back(Fetched {
+            sequence,
+            delay,
+            full_delay: delay,
+            transmissions: 1,
+        });
+    }
+
     fn choose(&mut self) -> u64 {
         let Some(&total) = self.cumulative.last() else {
             self.next += 1;
@@ -146,17 +180,18 @@ impl Requester {
 }
 
 impl Application for Requester {
-    fn handle_frame(&mut self, _now: Now, frame: Bytes) {
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
         let Ok(header) = LpPacket::decode(frame) else {
             return;
         };
         if header.nack.is_some() {
             self.nacks += 1;
         } else if let Some(wire) = header.fragment
-            && let Ok(Packet::Data(_)) = Packet::decode(wire.clone())
+            && let Ok(Packet::Data(data)) = Packet::decode(wire)
         {
             self.received += 1;
-            self.received_size += ByteSize::of(&wire);
+            self.received_size += ByteSize::of(data.wire());
+            self.tell(now.monotonic, &data);
         }
     }
 
@@ -172,6 +207,10 @@ impl Application for Requester {
             .lifetime(self.config.lifetime)
             .build(Nonce(nonce));
         self.output = Some(interest.wire().clone());
+        if self.waiting.len() >= MAX_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back((number, now.monotonic));
         self.sent += 1;
         let interval = self.draw_interval();
         self.next_at += interval;
@@ -184,6 +223,10 @@ impl Application for Requester {
     fn poll_output(&mut self) -> Option<Bytes> {
         self.output.take()
     }
+
+    fn poll_fetched(&mut self) -> Option<Fetched> {
+        self.fetched.pop_front()
+    }
 }
 
 /// Answers every Interest with Data of one size.
@@ -191,7 +234,7 @@ impl Application for Requester {
 pub struct Responder {
     content: Bytes,
     freshness: Duration,
-    output: std::collections::VecDeque<Bytes>,
+    output: VecDeque<Bytes>,
     answered: u64,
 }
 
@@ -201,7 +244,7 @@ impl Responder {
         Self {
             content: Bytes::from(vec![0; payload]),
             freshness,
-            output: std::collections::VecDeque::new(),
+            output: VecDeque::new(),
             answered: 0,
         }
     }

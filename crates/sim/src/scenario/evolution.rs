@@ -136,18 +136,21 @@ impl Evolution {
         metric("last-pps", last.1 * pps);
         if let (Some(from), Some(until)) = (self.from, self.until) {
             let (from, until) = (from.as_bps() as f64 / 1e6, until.as_bps() as f64 / 1e6);
-            let reached = |bound: f64| {
-                let mut points = points.iter();
-                points.find(|(_, rate)| {
-                    if from < until {
-                        *rate >= bound
-                    } else {
-                        *rate <= bound
-                    }
-                })
+            // Rates before the first crossing of `from` in the right direction do not count.
+            let is_past = |rate: f64, bound: f64| {
+                if from < until {
+                    rate >= bound
+                } else {
+                    rate <= bound
+                }
             };
-            let start = reached(from).map_or(last.0, |point| point.0);
-            let end = reached(until).map_or(last.0, |point| point.0);
+            let mut points = points.iter().skip_while(|(_, rate)| is_past(*rate, from));
+            let start = points
+                .find(|(_, rate)| is_past(*rate, from))
+                .map_or(last.0, |point| point.0);
+            let end = points
+                .find(|(_, rate)| is_past(*rate, until))
+                .map_or(last.0, |point| point.0);
             metric("time", end - start);
         }
         outcome.series.push(Series {

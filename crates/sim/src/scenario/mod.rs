@@ -8,6 +8,7 @@ mod measure;
 mod network;
 mod run;
 mod table;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,9 +30,9 @@ pub enum Scenario {
     /// A rate controller alone, told what a paper's closed form assumes.
     Evolution(Box<Evolution>),
     /// A controller's constants.
-    Parameters(ParameterTable),
+    Parameters(Box<ParameterTable>),
     /// A topology's links.
-    Topology(TopologyTable),
+    Topology(Box<TopologyTable>),
 }
 
 /// What came of a run.
@@ -98,5 +99,24 @@ impl Scenario {
             Self::Parameters(table) => Ok(table.run()),
             Self::Topology(table) => table.run(base),
         }
+    }
+
+    /// Runs it and writes what happens into `directory`: every event as `events.csv` and `events.parquet`, and ndnSIM's
+    /// tables `app-delays-trace.txt`, `rate-trace.txt`, `cs-trace.txt` and `drop-trace.txt`. The result is the digest of
+    /// all events, the same for the same scenario and seed.
+    ///
+    /// # Errors
+    /// If it cannot run, is not a network, or the files cannot be written.
+    pub fn trace(&self, base: &Path, seed: u64, directory: &Path) -> Result<String, ScenarioError> {
+        let Self::Network(network) = self else {
+            return Err(ScenarioError::new(
+                "kind",
+                "only a network has events to trace",
+            ));
+        };
+        let run = network.start(base, seed, true)?;
+        trace::write(run, directory).map_err(|error| {
+            ScenarioError::new("trace", format!("{}: {error}", directory.display()))
+        })
     }
 }

@@ -179,14 +179,22 @@ impl NetworkScenario {
     }
 
     pub(super) fn run(&self, base: &Path, seed: u64) -> Result<Outcome, ScenarioError> {
+        self.start(base, seed, false).map(Run::finish)
+    }
+
+    /// A run at its beginning; `traced` if its applications are to tell what they fetch.
+    pub(super) fn start(
+        &self,
+        base: &Path,
+        seed: u64,
+        traced: bool,
+    ) -> Result<Run<'_>, ScenarioError> {
         self.validate(base)?;
         if self.medium != Medium::Simulator {
-            return Err(ScenarioError::new(
-                "medium",
-                "the simulator runs 'simulator' only",
-            ));
+            let problem = "the simulator runs 'simulator' only";
+            return Err(ScenarioError::new("medium", problem));
         }
-        Run::new(self, self.topology(base)?, seed).map(Run::finish)
+        Run::new(self, self.topology(base)?, seed, traced)
     }
 }
 

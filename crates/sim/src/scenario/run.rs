@@ -15,11 +15,15 @@ use super::{Outcome, ScenarioError, Series};
 use crate::network::{ApplicationId, Network, NodeConfig};
 use crate::topology::{NodeIndex, Topology, routes};
 
+/// Data that an application may get at one instant and still tell of.
+const MAX_FETCHED: usize = 1_024;
 /// Size of an Interest on the wire, for the round-trip time of an idle path.
 const INTEREST: ByteSize = ByteSize::bytes(40);
 
 pub(super) struct Run<'a> {
     scenario: &'a NetworkScenario,
+    /// Whether applications tell what they fetch.
+    traced: bool,
     network: Network,
     flows: Vec<Running>,
     /// Who answers for which prefix.
@@ -50,6 +54,7 @@ impl<'a> Run<'a> {
         scenario: &'a NetworkScenario,
         mut topology: Topology,
         seed: u64,
+        traced: bool,
     ) -> Result<Self, ScenarioError> {
         let mut random = Random::from_seed(seed);
         let wrong = |field: &str, problem: String| ScenarioError::new(field, problem);
@@ -81,6 +86,7 @@ impl<'a> Run<'a> {
         let network = Network::new(&topology, random.next_u64(), |_| config.clone());
         let mut run = Self {
             scenario,
+            traced,
             network,
             flows: Vec::new(),
             served: BTreeSet::new(),
@@ -160,6 +166,7 @@ impl<'a> Run<'a> {
             retransmit: flow.retransmit,
             reordering_tolerance: flow.reordering_tolerance,
             seed,
+            most_fetched: if self.traced { MAX_FETCHED } else { 0 },
             ..defaults
         }
     }
@@ -211,6 +218,16 @@ impl<'a> Run<'a> {
             at = if is_first { link.ends.1 } else { link.ends.0 };
         }
         total
+    }
+
+    /// How long it takes.
+    pub(super) const fn duration(&self) -> Duration {
+        self.scenario.duration
+    }
+
+    /// The network, before it has run.
+    pub(super) const fn network(&mut self) -> &mut Network {
+        &mut self.network
     }
 
     /// Lets it run to its end and measures.

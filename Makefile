@@ -3,7 +3,7 @@
 # Further words for `namecast demo`, as in: make demo ARGS="--port 9000 --input film.mp4"
 ARGS ?=
 # What `make bench` measures.
-BENCH ?= stream
+BENCH ?= stream sim
 
 NAMECAST := cargo run --quiet --locked --release --package namecast-cli --bin namecast --
 

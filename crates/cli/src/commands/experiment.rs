@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Stop;
 use crate::experiment::arguments::{
-    Choice, ExperimentArguments, ListArguments, ReportArguments, RunArguments, What,
+    Choice, ExperimentArguments, ListArguments, ReportArguments, RunArguments, TraceArguments, What,
 };
 use crate::experiment::{
     Experiment, Finished, Library, Listed, Problems, Progress, RunConfig, RunError, Simulator,
@@ -22,6 +22,7 @@ pub(super) async fn run(arguments: ExperimentArguments) -> anyhow::Result<()> {
         What::List(arguments) => list(&arguments),
         What::Run(arguments) => run_until_stopped(arguments).await,
         What::Report(arguments) => write_report(&arguments),
+        What::Trace(arguments) => write_trace(&arguments),
     }
 }
 
@@ -179,5 +180,17 @@ fn write_report(arguments: &ReportArguments) -> anyhow::Result<()> {
         let count = report.ids.len();
         println!("{}: {count} experiments", report.path.display());
     }
+    Ok(())
+}
+
+fn write_trace(arguments: &TraceArguments) -> anyhow::Result<()> {
+    let library = match &arguments.experiments {
+        Some(folder) => Library::open(folder)?,
+        None => Library::embedded()?,
+    };
+    let experiment = Experiment::read(&library, &arguments.id)?;
+    let point = arguments.point.as_deref();
+    let digest = experiment.trace(point, arguments.quick, arguments.seed, &arguments.out)?;
+    println!("{}: events with digest {digest}", arguments.out.display());
     Ok(())
 }

@@ -21,6 +21,8 @@ pub enum What {
     Run(RunArguments),
     /// Join results into one page.
     Report(ReportArguments),
+    /// Write down one run event by event: CSV, Parquet and ndnSIM's tables.
+    Trace(TraceArguments),
 }
 
 /// Which experiments are meant.
@@ -95,4 +97,32 @@ pub struct ReportArguments {
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
+}
+
+/// `namecast experiment trace`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Examples:
+  namecast experiment trace arc/figure04                      which points there are
+  namecast experiment trace arc/figure04 --point ARC          one of them, into trace/
+  namecast experiment trace arc/figure05 --point 'ARC/8 ms'   one label for each sweep")]
+pub struct TraceArguments {
+    /// The experiment, such as arc/figure04.
+    #[arg(value_name = "ID")]
+    pub id: String,
+    /// Labels of the point, one for each sweep, with slashes between.
+    #[arg(long, value_name = "LABELS")]
+    pub point: Option<String>,
+    /// Where the files go.
+    #[arg(long, value_name = "DIRECTORY", default_value = "trace")]
+    pub out: PathBuf,
+    /// The run's own seed, as a results file has it.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The short form of the experiment.
+    #[arg(long)]
+    pub quick: bool,
+    /// Folder of experiment files, instead of those that are part of the program.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub experiments: Option<PathBuf>,
 }

@@ -27,6 +27,7 @@ mod source;
 mod statistics;
 mod store;
 mod summary;
+mod trace;
 mod tree;
 
 pub use file::FileLimits;

@@ -6,6 +6,9 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
+/// Metric that is above zero if something else disturbed a run: its result is kept, but not for another time.
+pub(super) const DISTURBED: &str = "disturbed";
+
 /// Runs scenarios. The runner knows nothing about them but that they can be written in TOML.
 pub trait Laboratory: Sync {
     /// What is run; its fields are what `[scenario]` may say.
@@ -17,7 +20,13 @@ pub trait Laboratory: Sync {
     /// What is wrong, and what was expected.
     fn validate(&self, scenario: &Self::Scenario, base: &Path) -> Result<(), Refusal>;
 
-    /// Runs `scenario`. A pure function: the same scenario and seed give the same outcome, on every machine.
+    /// Whether nothing else may run beside `scenario`, because it takes real time. Such runs come last, one at a time.
+    fn needs_quiet(&self, _scenario: &Self::Scenario) -> bool {
+        false
+    }
+
+    /// Runs `scenario`. A pure function, unless the scenario [needs quiet](Self::needs_quiet): the same scenario and seed give
+    /// the same outcome, on every machine.
     ///
     /// # Errors
     /// Why it could not run to its end.

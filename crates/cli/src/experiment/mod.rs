@@ -23,6 +23,7 @@ mod progress;
 pub mod report;
 mod run;
 mod simulator;
+mod sockets;
 mod source;
 mod statistics;
 mod store;

@@ -40,6 +40,8 @@ pub(super) struct Point<S> {
     pub(super) scenario: S,
     /// The same as canonical JSON.
     pub(super) canonical: Value,
+    /// Whether nothing else may run beside it.
+    pub(super) needs_quiet: bool,
 }
 
 impl<'l> Experiment<'l> {
@@ -183,6 +185,7 @@ impl<'l> Experiment<'l> {
             match self.point(laboratory, &changes) {
                 Ok((scenario, canonical)) => points.push(Point {
                     labels,
+                    needs_quiet: laboratory.needs_quiet(&scenario),
                     scenario,
                     canonical,
                 }),

@@ -133,6 +133,7 @@ pub fn run<L: Laboratory>(
     }
     let next = AtomicUsize::new(0);
     pool.broadcast(|_| session.work(&next));
+    session.work_in_quiet();
     session.progress.end();
     session.into_finished()
 }
@@ -162,6 +163,7 @@ struct Job {
     owner: (usize, usize),
     /// Experiments that wait for it, each once.
     wanted_by: Vec<usize>,
+    needs_quiet: bool,
     result: OnceLock<Result<Record, String>>,
 }
 
@@ -226,6 +228,7 @@ impl<'a, 'l, S: Send> Plan<'a, 'l, S> {
                         seed,
                         owner: (own, index),
                         wanted_by: Vec::new(),
+                        needs_quiet: point.needs_quiet,
                         result: OnceLock::new(),
                     });
                 }
@@ -266,6 +269,7 @@ impl<L: Laboratory> Session<'_, '_, L> {
             return 0;
         }
         let load = |job: &&Job| match self.store.load_brief(&job.hash) {
+            Ok(record) if record.is_disturbed() => false,
             Ok(record) => {
                 for &experiment in &job.wanted_by {
                     self.plan.experiments[experiment]
@@ -292,18 +296,40 @@ impl<L: Laboratory> Session<'_, '_, L> {
             let Some(job) = self.plan.jobs.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 return;
             };
-            if job.result.get().is_some() {
-                continue;
-            }
-            let result = self.carry_out(job);
-            let (owner, _) = job.owner;
-            self.progress
-                .done(&self.plan.experiments[owner].experiment.id);
             // Only whoever took its number gets here.
-            let _ = job.result.set(result);
-            for &experiment in &job.wanted_by {
-                self.finish_if_complete(experiment, 1);
+            if !job.needs_quiet {
+                self.do_job(job);
             }
+        }
+    }
+
+    /// Does the jobs beside which nothing else may run.
+    fn work_in_quiet(&self) {
+        for job in self.plan.jobs.iter().filter(|job| job.needs_quiet) {
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            self.do_job(job);
+        }
+    }
+
+    /// Does a job that nobody else does, unless it was done before.
+    fn do_job(&self, job: &Job) {
+        if job.result.get().is_some() {
+            return;
+        }
+        let result = self.carry_out(job);
+        let (owner, _) = job.owner;
+        let id = &self.plan.experiments[owner].experiment.id;
+        if result.as_ref().is_ok_and(Record::is_disturbed) {
+            let warning = format!("{id}: a run was disturbed; the same command runs it again");
+            self.progress.warn(&warning);
+        }
+        self.progress.done(id);
+        let done = job.result.set(result);
+        debug_assert!(done.is_ok(), "a job is done once");
+        for &experiment in &job.wanted_by {
+            self.finish_if_complete(experiment, 1);
         }
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::laboratory::{Outcome, Series};
+use super::laboratory::{DISTURBED, Outcome, Series};
 
 /// Version of the files' form; another one is not read.
 const FORM: u32 = 1;
@@ -114,6 +114,12 @@ impl Record {
             metrics: metrics.collect(),
             series: series.collect(),
         })
+    }
+
+    /// Whether something else disturbed the run.
+    pub(super) fn is_disturbed(&self) -> bool {
+        let disturbed = self.metrics.get(DISTURBED).copied().flatten();
+        disturbed.is_some_and(|value| value > 0.0)
     }
 
     /// The part that is small.

@@ -363,7 +363,7 @@ fn marked(octets: &Bytes) -> Option<Bytes> {
 }
 
 /// Gives this thread real-time priority; false where the system does not permit it.
-fn rise() -> bool {
+pub(crate) fn rise() -> bool {
     let Ok(priority) = ThreadPriorityValue::try_from(PRIORITY) else {
         return false;
     };

@@ -26,6 +26,10 @@ use engine::{Engine, Request};
 pub use file::{FileError, read as read_file};
 pub use report::{Drops, Flow, Quantiles, Report};
 
+pub(crate) use engine::rise;
+pub(crate) use report::Errors;
+pub(crate) use socket::{Buffers, Port, Received};
+
 /// Delay error that at most one frame in a hundred may have before a run counts as disturbed.
 pub const DISTURBED_ABOVE: Duration = Duration::from_millis(1);
 

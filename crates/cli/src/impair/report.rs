@@ -115,31 +115,31 @@ impl Quantiles {
 
 /// Delay errors as they occur, within one percent.
 #[derive(Clone, Debug)]
-pub(super) struct Errors(Histogram<u64>);
+pub(crate) struct Errors(Histogram<u64>);
 
 /// Smallest and largest error that is told from others, in nanoseconds.
 const RANGE: (u64, u64) = (1_000, 60_000_000_000);
 
 impl Errors {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let histogram = Histogram::new_with_bounds(RANGE.0, RANGE.1, 2);
         Self(histogram.expect("the bounds are as the library wants them"))
     }
 
-    pub(super) fn record(&mut self, error: Duration) {
+    pub(crate) fn record(&mut self, error: Duration) {
         let nanos = u64::try_from(error.as_nanos()).unwrap_or(u64::MAX);
         self.0.saturating_record(nanos);
     }
 
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.0.add(&other.0).expect("all have the same bounds");
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.reset();
     }
 
-    pub(super) fn quantiles(&self) -> Quantiles {
+    pub(crate) fn quantiles(&self) -> Quantiles {
         // The histogram's smallest value stands for all below a microsecond.
         if self.0.is_empty() {
             return Quantiles::default();

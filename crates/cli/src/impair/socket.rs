@@ -20,23 +20,23 @@ const _: () = assert!(RECEIVE_BUFFERS <= quinn_udp::BATCH_SIZE);
 
 /// A datagram as it came.
 #[derive(Debug)]
-pub(super) struct Received {
-    pub(super) from: SocketAddr,
-    pub(super) octets: Bytes,
+pub(crate) struct Received {
+    pub(crate) from: SocketAddr,
+    pub(crate) octets: Bytes,
     /// When the kernel took it, since 1970; none if the system does not say.
-    pub(super) at: Option<Duration>,
+    pub(crate) at: Option<Duration>,
 }
 
 /// A UDP socket that never blocks.
 #[derive(Debug)]
-pub(super) struct Port {
+pub(crate) struct Port {
     socket: UdpSocket,
     state: UdpSocketState,
 }
 
 impl Port {
     /// A socket bound to `address`.
-    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
         let domain = Domain::for_address(address);
         let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
         // More than the kernel grants is cut, so these fail only where sockets have no buffers.
@@ -52,7 +52,7 @@ impl Port {
     }
 
     /// A socket that exchanges datagrams with `remote` only.
-    pub(super) fn connect(remote: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn connect(remote: SocketAddr) -> io::Result<Self> {
         let any = match remote {
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
@@ -62,16 +62,16 @@ impl Port {
         Ok(port)
     }
 
-    pub(super) fn address(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
     /// Sends to whom it is connected to.
-    pub(super) fn send(&self, octets: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&self, octets: &[u8]) -> io::Result<()> {
         self.twice(|socket| socket.send(octets))
     }
 
-    pub(super) fn send_to(&self, octets: &[u8], to: SocketAddr) -> io::Result<()> {
+    pub(crate) fn send_to(&self, octets: &[u8], to: SocketAddr) -> io::Result<()> {
         self.twice(|socket| socket.send_to(octets, to))
     }
 
@@ -85,7 +85,7 @@ impl Port {
     }
 
     /// Appends what is there to `received`, a bounded number. Nothing there, or an error of an earlier datagram, adds nothing.
-    pub(super) fn receive(&self, buffers: &mut Buffers, received: &mut Vec<Received>) {
+    pub(crate) fn receive(&self, buffers: &mut Buffers, received: &mut Vec<Received>) {
         let mut chunks = buffers.octets.chunks_mut(RECEIVE_SIZE);
         let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFERS] = core::array::from_fn(|_| {
             IoSliceMut::new(chunks.next().expect("there is a chunk for each buffer"))
@@ -118,7 +118,7 @@ impl AsFd for Port {
 
 /// Where the kernel puts datagrams.
 #[derive(Debug)]
-pub(super) struct Buffers {
+pub(crate) struct Buffers {
     octets: Vec<u8>,
     meta: [RecvMeta; RECEIVE_BUFFERS],
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use namecast_apps::sequence::{Fetcher, Server};
 use namecast_units::{Duration, Instant};
 
-use crate::network::Now;
+use crate::clock::Now;
 
 /// A program on a host. It speaks the dialect of every state machine here; times are the host's.
 pub trait Application: Any {

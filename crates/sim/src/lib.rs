@@ -9,6 +9,7 @@
 //! The same network with the same seed gives the same events to the nanosecond, on every machine.
 
 mod application;
+mod clock;
 mod network;
 pub mod scenario;
 pub mod topology;
@@ -16,4 +17,5 @@ pub mod trace;
 pub mod workload;
 
 pub use application::{Application, Fetched};
-pub use network::{ApplicationId, HostClock, LinkIndex, Network, NodeConfig, Now};
+pub use clock::{HostClock, Now};
+pub use network::{ApplicationId, LinkIndex, Network, NodeConfig};

@@ -9,7 +9,7 @@ use namecast_packet::{Component, Data, Interest, LpPacket, Name, Nonce, Packet};
 use namecast_units::{ByteSize, Instant, Random};
 
 use crate::application::{Application, Fetched};
-use crate::network::Now;
+use crate::clock::Now;
 
 /// Largest catalogue of a Zipf–Mandelbrot workload: its table has this many numbers.
 pub const MAX_CATALOGUE: usize = 10_000_000;

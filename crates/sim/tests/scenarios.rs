@@ -143,7 +143,7 @@ fn a_scenario_that_contradicts_itself_is_refused_by_field() {
         ),
         (
             &|s| s["packet"] = json!({ "payload": 1024, "wire": 1030 }),
-            "packet.wire: expected at least 1064",
+            "packet.wire: expected 1064 to 8800",
         ),
         (
             &|s| s["convergence"] = json!({ "change": 1, "below": "1M" }),

@@ -6,13 +6,13 @@ use namecast_netem as netem;
 use namecast_packet::Name;
 use namecast_units::{Instant, Random};
 
-use super::clock::HostClock;
 use super::queue::EventQueue;
 use super::{
     Action, ApplicationId, Attachment, Direction, LinkIndex, Network, Node, Part, Running,
     simulated,
 };
 use crate::application::Application;
+use crate::clock::HostClock;
 use crate::topology::{NodeIndex, Topology};
 
 /// What a node is like.

@@ -1,7 +1,6 @@
 //! Nodes, links and applications, and the loop that runs them.
 
 mod build;
-mod clock;
 mod queue;
 mod run;
 
@@ -15,11 +14,11 @@ use namecast_packet::Name;
 use namecast_units::Instant;
 
 use crate::application::Application;
+use crate::clock::Now;
 use crate::topology::NodeIndex;
 use crate::trace::Sink;
 
 pub use build::NodeConfig;
-pub use clock::{HostClock, Now};
 use queue::EventQueue;
 
 /// Place of a link in the network: the same as in the topology that it was made from.

@@ -5,7 +5,7 @@ use namecast_stream::rate::RateControl;
 use namecast_units::{Bitrate, Duration};
 use serde::{Deserialize, Serialize};
 
-use super::network::find;
+use super::place::find;
 use crate::topology::Topology;
 
 /// One flow, or `count` of them whose names differ in a number: `{}` in a name stands for it, from 1 on.

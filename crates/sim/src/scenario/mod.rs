@@ -6,6 +6,7 @@ mod evolution;
 mod flows;
 mod measure;
 mod network;
+mod place;
 mod run;
 mod table;
 mod trace;
@@ -19,6 +20,7 @@ pub use evolution::{Evolution, Path as PathModel};
 pub use flows::{Change, Flow};
 pub use measure::{Convergence, Window};
 pub use network::{Medium, NetworkScenario, PacketSize, Probe};
+use run::Run;
 pub use table::{ParameterTable, TopologyTable};
 
 /// What is run.
@@ -94,7 +96,7 @@ impl Scenario {
     /// If it is not valid, or only real sockets can run it.
     pub fn run(&self, base: &Path, seed: u64) -> Result<Outcome, ScenarioError> {
         match self {
-            Self::Network(network) => network.run(base, seed),
+            Self::Network(network) => Run::new(network, base, seed, false).map(Run::finish),
             Self::Evolution(evolution) => evolution.run(seed),
             Self::Parameters(table) => Ok(table.run()),
             Self::Topology(table) => table.run(base),
@@ -114,7 +116,7 @@ impl Scenario {
                 "only a network has events to trace",
             ));
         };
-        let run = network.start(base, seed, true)?;
+        let run = Run::new(network, base, seed, true)?;
         trace::write(run, directory).map_err(|error| {
             ScenarioError::new("trace", format!("{}: {error}", directory.display()))
         })

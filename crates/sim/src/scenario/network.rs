@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use namecast_netem as netem;
+use namecast_packet::MAX_PACKET_SIZE;
 use namecast_units::{ByteSize, Duration};
 use serde::{Deserialize, Serialize};
 
+use super::ScenarioError;
 use super::flows::{Change, Flow};
 use super::measure::{Convergence, Window};
-use super::run::Run;
-use super::{Outcome, ScenarioError};
-use crate::topology::{NodeIndex, Spec, Topology};
+use super::place::{Direction, directions};
+use crate::topology::{Spec, Topology};
 
 /// What a scenario runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,24 +147,30 @@ impl NetworkScenario {
                 ));
             }
         }
-        let windows = self
-            .windows
-            .iter()
-            .map(|(name, window)| (format!("windows.{name}"), window));
-        let windows = windows.chain([("measure".to_owned(), &self.measure)]);
-        for (field, window) in windows {
+        self.validate_times()?;
+        let (least, most) = (self.packet.payload.saturating_add(40), MAX_PACKET_SIZE);
+        if !(least as usize..=most).contains(&(self.packet.wire as usize)) {
+            let problem = format!("expected {least} to {most}: headers need 40");
+            return Err(ScenarioError::new("packet.wire", problem));
+        }
+        Ok(())
+    }
+
+    fn validate_times(&self) -> Result<(), ScenarioError> {
+        let windows = self.windows.iter();
+        let windows = windows.map(|(name, window)| (format!("windows.{name}"), window));
+        for (field, window) in windows.chain([("measure".to_owned(), &self.measure)]) {
             let until = window.until.unwrap_or(self.duration);
             if window.from >= until || until > self.duration {
                 let problem = "expected 'from' before 'until', and both within 'duration'";
                 return Err(ScenarioError::new(field, problem));
             }
         }
-        if self.packet.wire < self.packet.payload + 40 {
-            let problem = format!(
-                "expected at least {}: headers need 40",
-                self.packet.payload + 40
-            );
-            return Err(ScenarioError::new("packet.wire", problem));
+        for (name, probe) in &self.probes {
+            if probe.0 > self.duration {
+                let problem = "expected a time within 'duration'";
+                return Err(ScenarioError::new(format!("probes.{name}"), problem));
+            }
         }
         Ok(())
     }
@@ -177,100 +183,4 @@ impl NetworkScenario {
         let topology = self.topology.build(base);
         topology.map_err(|error| ScenarioError::new("topology", error))
     }
-
-    pub(super) fn run(&self, base: &Path, seed: u64) -> Result<Outcome, ScenarioError> {
-        self.start(base, seed, false).map(Run::finish)
-    }
-
-    /// A run at its beginning; `traced` if its applications are to tell what they fetch.
-    pub(super) fn start(
-        &self,
-        base: &Path,
-        seed: u64,
-        traced: bool,
-    ) -> Result<Run<'_>, ScenarioError> {
-        self.validate(base)?;
-        if self.medium != Medium::Simulator {
-            let problem = "the simulator runs 'simulator' only";
-            return Err(ScenarioError::new("medium", problem));
-        }
-        Run::new(self, self.topology(base)?, seed, traced)
-    }
-}
-
-/// A direction of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Direction {
-    pub(super) link: usize,
-    pub(super) from_second: bool,
-}
-
-impl Direction {
-    /// Reads `A>B`.
-    pub(super) fn parse(text: &str, topology: &Topology) -> Result<Self, String> {
-        let expected = || {
-            format!(
-                "'{text}' is no direction of a link: write R1>R2, with names of connected nodes"
-            )
-        };
-        let (from, to) = text.split_once('>').ok_or_else(expected)?;
-        let from = find(topology, from.trim())?;
-        let to = find(topology, to.trim())?;
-        let mut links = topology.links.iter().enumerate();
-        links
-            .find_map(|(link, candidate)| {
-                let from_second = candidate.ends == (to, from);
-                (candidate.ends == (from, to) || from_second).then_some(Self { link, from_second })
-            })
-            .ok_or_else(expected)
-    }
-
-    /// What the direction is like.
-    pub(super) fn config(self, topology: &Topology) -> &netem::Config {
-        let link = &topology.links[self.link];
-        if self.from_second {
-            &link.backward
-        } else {
-            &link.forward
-        }
-    }
-
-    /// The same, to change it.
-    pub(super) fn config_mut(self, topology: &mut Topology) -> &mut netem::Config {
-        let link = &mut topology.links[self.link];
-        if self.from_second {
-            &mut link.backward
-        } else {
-            &mut link.forward
-        }
-    }
-}
-
-/// Reads `A>B` as one direction, and `A-B` as both. Names may have hyphens.
-pub(super) fn directions(text: &str, topology: &Topology) -> Result<Vec<Direction>, String> {
-    if text.contains('>') {
-        return Direction::parse(text, topology).map(|direction| vec![direction]);
-    }
-    let both = text.match_indices('-').find_map(|(at, _)| {
-        let (from, to) = (&text[..at], &text[at + 1..]);
-        Direction::parse(&format!("{from}>{to}"), topology).ok()
-    });
-    let first = both.ok_or_else(|| {
-        format!("'{text}' is no link: write R1-R2, or R1>R2 for one direction, with names of connected nodes")
-    })?;
-    let second = Direction {
-        from_second: !first.from_second,
-        ..first
-    };
-    Ok(vec![first, second])
-}
-
-/// The node of that name.
-pub(super) fn find(topology: &Topology, name: &str) -> Result<NodeIndex, String> {
-    topology.node(name).ok_or_else(|| {
-        let names = topology.nodes.iter().take(8);
-        let names: Vec<_> = names.map(|node| &*node.name).collect();
-        let (count, names) = (topology.nodes.len(), names.join(", "));
-        format!("there is no node '{name}' among the {count}, such as {names}")
-    })
 }

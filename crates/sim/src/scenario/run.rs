@@ -1,6 +1,7 @@
 //! One run of a network scenario.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use namecast_apps::sequence::{Fetcher, FetcherConfig, Figures, Server, ServerConfig};
 use namecast_forward as forward;
@@ -10,7 +11,8 @@ use namecast_units::{Bitrate, ByteSize, Duration, Instant, Random};
 
 use super::flows::Flow;
 use super::measure::{Window, crossing, jain};
-use super::network::{Direction, NetworkScenario, directions, find};
+use super::network::{Medium, NetworkScenario};
+use super::place::{Direction, directions, find};
 use super::{Outcome, ScenarioError, Series};
 use crate::network::{ApplicationId, Network, NodeConfig};
 use crate::topology::{NodeIndex, Topology, routes};
@@ -50,12 +52,22 @@ struct Snapshot {
 }
 
 impl<'a> Run<'a> {
+    /// A run at its beginning; `traced` if its applications are to tell what they fetch. Files are looked for in `base`.
+    ///
+    /// # Errors
+    /// If the scenario is not valid, or not for the simulator.
     pub(super) fn new(
         scenario: &'a NetworkScenario,
-        mut topology: Topology,
+        base: &Path,
         seed: u64,
         traced: bool,
     ) -> Result<Self, ScenarioError> {
+        scenario.validate(base)?;
+        if scenario.medium != Medium::Simulator {
+            let problem = "the simulator runs 'simulator' only";
+            return Err(ScenarioError::new("medium", problem));
+        }
+        let mut topology = scenario.topology(base)?;
         let mut random = Random::from_seed(seed);
         let wrong = |field: &str, problem: String| ScenarioError::new(field, problem);
         let bottleneck = Direction::parse(&scenario.bottleneck, &topology)

@@ -7,6 +7,7 @@ use namecast_stream::rate::RateControl;
 use namecast_units::{ByteSize, parse_duration};
 use serde::{Deserialize, Serialize};
 
+use super::place::Direction;
 use super::{Outcome, ScenarioError};
 use crate::topology::Spec;
 
@@ -67,7 +68,7 @@ impl TopologyTable {
         metric("nodes".to_owned(), topology.nodes.len() as f64);
         metric("links".to_owned(), topology.links.len() as f64);
         for (place, link) in self.links.iter().enumerate() {
-            let direction = super::network::Direction::parse(link, &topology);
+            let direction = Direction::parse(link, &topology);
             let wrong = |problem| ScenarioError::new(format!("links.{place}"), problem);
             let config = direction.map_err(wrong)?.config(&topology);
             let number = place + 1;

@@ -76,11 +76,18 @@ impl Network {
     /// Connects two nodes with a link that is the same in both directions.
     fn connect(&mut self, ends: (NodeIndex, NodeIndex), config: &netem::Config, seed: u64) {
         let first = self.directions.len();
-        let near = (ends.0, self.add_face(ends.0, Attachment::Direction(first)));
-        let far = (
-            ends.1,
-            self.add_face(ends.1, Attachment::Direction(first + 1)),
-        );
+        let mut end = |from: NodeIndex, to: NodeIndex, direction: usize| {
+            let config = FaceConfig {
+                description: self.nodes[to].name.clone(),
+                ..FaceConfig::default()
+            };
+            (
+                from,
+                self.add_face(from, Attachment::Direction(direction), config),
+            )
+        };
+        let near = end(ends.0, ends.1, first);
+        let far = end(ends.1, ends.0, first + 1);
         for (from, to) in [(near, far), (far, near)] {
             let part = self.add_part(Part::Direction(self.directions.len()));
             let link = netem::Link::new(config.clone(), seed);
@@ -93,10 +100,11 @@ impl Network {
         }
     }
 
-    fn add_face(&mut self, node: NodeIndex, attachment: Attachment) -> FaceId {
+    fn add_face(&mut self, node: NodeIndex, attachment: Attachment, config: FaceConfig) -> FaceId {
         let node = &mut self.nodes[node];
-        node.faces.push(attachment);
-        add_forwarder_face(&mut node.forwarder, attachment)
+        let face = add_forwarder_face(&mut node.forwarder, config.clone());
+        node.faces.push((attachment, config));
+        face
     }
 
     pub(super) fn add_part(&mut self, part: Part) -> u32 {
@@ -111,7 +119,8 @@ impl Network {
         application: impl Application,
     ) -> ApplicationId {
         let index = self.applications.len();
-        let face = self.add_face(node, Attachment::Application(index));
+        let config = FaceConfig::application("application");
+        let face = self.add_face(node, Attachment::Application(index), config);
         let part = self.add_part(Part::Application(index));
         self.applications.push(Running {
             application: Box::new(application),
@@ -201,8 +210,8 @@ impl Network {
             return;
         }
         node.forwarder = empty_forwarder(&node.config, index);
-        for &attachment in &node.faces {
-            add_forwarder_face(&mut node.forwarder, attachment);
+        for (_, config) in &node.faces {
+            add_forwarder_face(&mut node.forwarder, config.clone());
         }
         for (prefix, face, cost) in &node.routes {
             node.forwarder
@@ -233,11 +242,7 @@ fn empty_forwarder(config: &NodeConfig, index: NodeIndex) -> Forwarder {
     forwarder
 }
 
-fn add_forwarder_face(forwarder: &mut Forwarder, attachment: Attachment) -> FaceId {
-    let config = match attachment {
-        Attachment::Application(_) => FaceConfig::application("application"),
-        Attachment::Direction(_) => FaceConfig::default(),
-    };
+fn add_forwarder_face(forwarder: &mut Forwarder, config: FaceConfig) -> FaceId {
     forwarder
         .add_face(config)
         .expect("bounds are wide enough for the topology")

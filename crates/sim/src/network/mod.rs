@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use namecast_forward as forward;
-use namecast_forward::{FaceId, Forwarder};
+use namecast_forward::{FaceConfig, FaceId, Forwarder};
 use namecast_netem as netem;
 use namecast_packet::Name;
 use namecast_units::Instant;
@@ -68,8 +68,8 @@ struct Node {
     forwarder: Forwarder,
     is_up: bool,
     part: u32,
-    /// What is behind each face, from the first on.
-    faces: Vec<Attachment>,
+    /// What is behind each face, from the first on, and what the forwarder was told of it.
+    faces: Vec<(Attachment, FaceConfig)>,
     /// What was set up, in order, to set it up again after a failure.
     routes: Vec<(Name, FaceId, u64)>,
 }

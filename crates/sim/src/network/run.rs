@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use namecast_forward::{FaceId, Transmit};
-use namecast_netem as netem;
+use namecast_netem::{self as netem, DropReason};
 use namecast_packet::LpPacket;
 use namecast_units::{Duration, Instant};
 
@@ -87,7 +87,7 @@ impl Network {
 
     fn deliver(&mut self, index: NodeIndex, face: FaceId, frame: Bytes) {
         if !self.nodes[index].is_up {
-            return;
+            return self.record(index, face, EventKind::Dropped(&frame, DropReason::Down));
         }
         self.record(index, face, EventKind::Received(&frame));
         let node = &mut self.nodes[index];
@@ -101,7 +101,7 @@ impl Network {
         while let Some(Transmit { face, frame }) = self.nodes[index].forwarder.poll_output() {
             self.record(index, face, EventKind::Sent(&frame));
             let place = usize::try_from(face.number() - FIRST_FACE).expect("a face of ours");
-            match self.nodes[index].faces[place] {
+            match self.nodes[index].faces[place].0 {
                 Attachment::Direction(direction) => {
                     self.directions[direction]
                         .link

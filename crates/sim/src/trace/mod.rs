@@ -51,7 +51,7 @@ pub enum EventKind<'a> {
     Received(&'a Bytes),
     /// The node's forwarder gave a frame to a link or an application.
     Sent(&'a Bytes),
-    /// The link lost a frame that the node had sent.
+    /// The link lost a frame that the node had sent, or the node was down when one came.
     Dropped(&'a Bytes, DropReason),
     /// An application got Data that it had asked for.
     Fetched(Fetched),

@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use bytes::Bytes;
@@ -20,7 +21,7 @@ use namecast_sim::topology::{
 use namecast_sim::workload::{Choice, Requester, RequesterConfig, Responder, Spacing};
 use namecast_sim::{Network, NodeConfig};
 use namecast_units::{Bitrate, ByteSize, Duration, Instant};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::measure::{self, Usage};
 
@@ -50,6 +51,9 @@ pub struct BenchSim {
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
+    /// Only the scenario with this place in the list, as JSON: each runs in a process of its own, whose memory is its own.
+    #[arg(long, hide = true)]
+    pub only: Option<usize>,
 }
 
 /// Everything that was measured.
@@ -63,7 +67,7 @@ struct Report {
 }
 
 /// One scenario.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Figures {
     name: String,
     nodes: usize,
@@ -97,6 +101,12 @@ struct Scenario {
 
 /// Measures, and prints the report.
 pub(crate) fn run(arguments: &BenchSim) -> anyhow::Result<()> {
+    if let Some(only) = arguments.only {
+        let scenario = scenarios(arguments)?.into_iter().nth(only);
+        let figures = measure_scenario(scenario.context("no such scenario")?)?;
+        println!("{}", serde_json::to_string(&figures)?);
+        return Ok(());
+    }
     let load_before = measure::load();
     let raw = raw_hops_per_second()?;
     let mut report = Report {
@@ -115,8 +125,9 @@ pub(crate) fn run(arguments: &BenchSim) -> anyhow::Result<()> {
             "scenario", "nodes", "hops", "k hops/s", "of raw", "slows", "events", "KiB/node", "MiB"
         );
     }
-    for scenario in scenarios(arguments)? {
-        let figures = measure_scenario(scenario, raw)?;
+    for place in 0..scenarios(arguments)?.len() {
+        let mut figures = in_own_process(arguments, place)?;
+        figures.ratio_to_raw = figures.hops_per_second / raw;
         if !arguments.json {
             println!("{}", line(&figures));
         }
@@ -126,6 +137,24 @@ pub(crate) fn run(arguments: &BenchSim) -> anyhow::Result<()> {
         println!("{}", serde_json::to_string_pretty(&report)?);
     }
     Ok(())
+}
+
+/// Measures one scenario in a process that has done nothing before. The ratio to the raw limit is left to the caller.
+fn in_own_process(arguments: &BenchSim, place: usize) -> anyhow::Result<Figures> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["bench", "sim", "--only", &place.to_string()]);
+    if arguments.quick {
+        command.arg("--quick");
+    }
+    if let Some(map) = &arguments.map {
+        command.arg("--map").arg(map);
+    }
+    let output = command.stderr(Stdio::inherit()).output()?;
+    anyhow::ensure!(
+        output.status.success(),
+        "scenario {place} could not be measured"
+    );
+    Ok(serde_json::from_slice(&output.stdout)?)
 }
 
 fn line(figures: &Figures) -> String {
@@ -295,7 +324,7 @@ fn hosts(
     })
 }
 
-fn measure_scenario(scenario: Scenario, raw: f64) -> anyhow::Result<Figures> {
+fn measure_scenario(scenario: Scenario) -> anyhow::Result<Figures> {
     let before = measure::resident_mib()?;
     let mut network = build(&scenario)?;
     let built = measure::resident_mib()?;
@@ -319,7 +348,7 @@ fn measure_scenario(scenario: Scenario, raw: f64) -> anyhow::Result<Figures> {
         hops: network.hops(),
         cpu_seconds: cpu,
         hops_per_second: rate,
-        ratio_to_raw: rate / raw,
+        ratio_to_raw: 0.0,
         last_to_first: rates[rates.len() - 1] / rates[0],
         pending_events: network.pending_events(),
         built_mib: built - before,

@@ -54,7 +54,14 @@ fn tables_and_closed_forms_hold() {
         limits: StoreLimits::default(),
     };
     let stop = AtomicBool::new(false);
-    let finished = run(&Simulator, &experiments, &config, &stop, &Progress::new(true)).unwrap();
+    let finished = run(
+        &Simulator,
+        &experiments,
+        &config,
+        &stop,
+        &Progress::new(true),
+    )
+    .unwrap();
     for one in finished {
         let summary = one.result.unwrap();
         assert!(!summary.checks.is_empty(), "{}", one.id);

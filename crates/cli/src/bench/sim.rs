@@ -228,7 +228,7 @@ fn scenarios(arguments: &BenchSim) -> anyhow::Result<Vec<Scenario>> {
         span(10),
     )?);
     for flows in [8, 128, 2_048] {
-        list.push(dumbbell(flows, Bitrate::mbps(100), 11_000, span(5))?);
+        list.push(dumbbell(flows, Bitrate::mbps(100), 11_000, span(20))?);
     }
     Ok(list)
 }

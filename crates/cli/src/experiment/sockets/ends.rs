@@ -8,8 +8,8 @@ use namecast_sim::Now;
 use namecast_units::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::host::Host;
-use crate::impair::{Buffers, Errors, Quantiles, rise};
+use super::host::{Host, Watch};
+use crate::impair::{Quantiles, rise};
 
 /// Longest wait, if nothing is due.
 const TICK: Duration = Duration::from_millis(100);
@@ -22,9 +22,7 @@ pub(super) struct Ends {
     producer: Host<Server>,
     agenda: VecDeque<(Duration, Item)>,
     told: Vec<Figures>,
-    errors: Errors,
-    buffers: Buffers,
-    ages: Vec<Duration>,
+    watch: Watch,
 }
 
 /// Something that happens once.
@@ -74,9 +72,7 @@ impl Ends {
             producer,
             agenda,
             told: Vec::new(),
-            errors: Errors::new(),
-            buffers: Buffers::default(),
-            ages: Vec::new(),
+            watch: Watch::new(),
         }
     }
 
@@ -92,25 +88,13 @@ impl Ends {
                 .fold(zero + next, Instant::min);
             let [consumer_is_ready, producer_is_ready] = self.wait(due);
             let now = self.now();
-            if now.monotonic >= due {
-                self.errors.record(now.monotonic.since(due));
-            }
-            if producer_is_ready {
-                self.producer
-                    .receive(now, &mut self.buffers, &mut self.ages);
-            }
-            if consumer_is_ready {
-                self.consumer
-                    .receive(now, &mut self.buffers, &mut self.ages);
-            }
-            self.ages.drain(..).for_each(|age| self.errors.record(age));
-            self.consumer.handle_timeout(now);
-            self.producer.handle_timeout(now);
+            self.producer.live(now, producer_is_ready, &mut self.watch);
+            self.consumer.live(now, consumer_is_ready, &mut self.watch);
             self.work_off_agenda(zero, now);
         }
         Told {
             figures: self.told,
-            error_ms: self.errors.quantiles(),
+            error_ms: self.watch.error_ms(),
         }
     }
 
@@ -126,13 +110,11 @@ impl Ends {
             && zero + at <= now.monotonic
         {
             self.agenda.pop_front();
-            let fetcher = &mut self.consumer.application;
             match item {
-                Item::Start => fetcher.start(now.monotonic),
-                Item::Stop => fetcher.stop(now.monotonic),
-                Item::Read => self.told.push(*fetcher.figures()),
+                Item::Start => self.consumer.act(zero + at, now, Fetcher::start),
+                Item::Stop => self.consumer.act(zero + at, now, Fetcher::stop),
+                Item::Read => self.told.push(*self.consumer.figures()),
             }
-            self.consumer.settle(now);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use namecast_apps::sequence::{Fetcher, FetcherConfig, Server, ServerConfig};
+use namecast_apps::sequence::{Fetcher, FetcherConfig, Figures, Server, ServerConfig};
 use namecast_forward::{Config, FaceConfig, FaceId, Forwarder, Transmit};
 use namecast_packet::Name;
 use namecast_sim::{Application, Now};
@@ -10,16 +10,15 @@ use namecast_units::{ByteSize, Duration, Instant};
 
 use super::super::laboratory::Refusal;
 use super::stage::Stage;
-use crate::impair::{Buffers, Port, Received};
+use crate::impair::{Buffers, DISTURBED_ABOVE, Errors, Port, Quantiles, Received};
 
-/// Lateness that the next Interest makes up for: without it, a fixed rate loses the share of its interval that waits are late
-/// by, two in a hundred. It is less than any interval between Interests here, so that no two leave at once.
-const BURST: Duration = Duration::from_micros(500);
+/// Deadlines that are served before datagrams get their turn again.
+const MAX_STEPS: usize = 1_000;
 
 /// A node, driven from outside: one face to its application, one to whoever is behind the socket.
 #[derive(Debug)]
 pub(super) struct Host<A> {
-    pub(super) application: A,
+    application: A,
     forwarder: Forwarder,
     application_face: FaceId,
     socket_face: FaceId,
@@ -27,6 +26,33 @@ pub(super) struct Host<A> {
     /// Who sent last, unless the socket is connected.
     neighbour: Option<SocketAddr>,
     is_connected: bool,
+    /// The node's own time.
+    lived_until: Instant,
+    /// The time before which nothing is taken to have happened.
+    earliest: Instant,
+}
+
+/// What nodes read with and into, and how late they were.
+#[derive(Debug)]
+pub(super) struct Watch {
+    buffers: Buffers,
+    received: Vec<Received>,
+    errors: Errors,
+}
+
+impl Watch {
+    pub(super) fn new() -> Self {
+        Self {
+            buffers: Buffers::default(),
+            received: Vec::new(),
+            errors: Errors::new(),
+        }
+    }
+
+    /// From deadlines, and from the kernel's receive times, to their handling.
+    pub(super) fn error_ms(&self) -> Quantiles {
+        self.errors.quantiles()
+    }
 }
 
 impl Host<Fetcher> {
@@ -44,13 +70,17 @@ impl Host<Fetcher> {
             lifetime: flow.lifetime,
             retransmit: flow.retransmit,
             reordering_tolerance: flow.reordering_tolerance,
-            burst: BURST,
             seed,
             ..FetcherConfig::default()
         });
         let mut host = Self::new(stage, fetcher, port, true)?;
         host.route(prefix, host.socket_face)?;
         Ok(host)
+    }
+
+    /// What its fetcher has counted.
+    pub(super) const fn figures(&self) -> &Figures {
+        self.application.figures()
     }
 }
 
@@ -106,6 +136,8 @@ impl<A: Application> Host<A> {
             port,
             neighbour: None,
             is_connected,
+            lived_until: Instant::ZERO,
+            earliest: Instant::ZERO,
         })
     }
 
@@ -114,29 +146,61 @@ impl<A: Application> Host<A> {
         added.map_err(|error| Refusal::from(error.to_string()))
     }
 
-    /// Takes what the socket has, a bounded number of datagrams, and appends how long each had been there: `wall` is the time
-    /// since 1970.
-    pub(super) fn receive(&mut self, now: Now, buffers: &mut Buffers, ages: &mut Vec<Duration>) {
+    /// Lives through all that came or was due by `now`, each at its own time, and records how late that was.
+    ///
+    /// The time of a datagram is the one at which the kernel received it. What is over a millisecond late is not made up for:
+    /// after a pause there is no burst. Datagrams are read if `is_ready`, a bounded number.
+    pub(super) fn live(&mut self, now: Now, is_ready: bool, watch: &mut Watch) {
+        self.earliest = now.monotonic.saturating_sub(DISTURBED_ABOVE);
+        if is_ready {
+            self.port.receive(&mut watch.buffers, &mut watch.received);
+        }
         let wall = Duration::from_micros(now.wall.as_micros());
-        let mut received: Vec<Received> = Vec::new();
-        self.port.receive(buffers, &mut received);
-        for datagram in received {
+        for datagram in watch.received.drain(..) {
+            let age = wall.saturating_sub(datagram.at.unwrap_or(wall));
+            let at = now.monotonic.saturating_sub(age);
+            self.do_due(at, now, &mut watch.errors);
+            watch.errors.record(age);
             self.neighbour = Some(datagram.from);
-            ages.push(wall.saturating_sub(datagram.at.unwrap_or(wall)));
+            let at = self.pass(at, now);
             self.forwarder
-                .handle_frame(now.monotonic, self.socket_face, datagram.octets);
-            self.settle(now);
+                .handle_frame(at.monotonic, self.socket_face, datagram.octets);
+            self.settle(at);
+        }
+        self.do_due(now.monotonic, now, &mut watch.errors);
+    }
+
+    /// Lets the application do something that was due `at`, by `now`.
+    pub(super) fn act(&mut self, at: Instant, now: Now, action: impl FnOnce(&mut A, Instant)) {
+        let at = self.pass(at, now);
+        action(&mut self.application, at.monotonic);
+        self.settle(at);
+    }
+
+    /// Does what is due by `until`, at its time.
+    fn do_due(&mut self, until: Instant, now: Now, errors: &mut Errors) {
+        for _ in 0..MAX_STEPS {
+            let Some(due) = self.poll_timeout().filter(|due| *due <= until) else {
+                return;
+            };
+            errors.record(now.monotonic.since(due.max(self.lived_until)));
+            let at = self.pass(due, now);
+            self.application.handle_timeout(at);
+            self.forwarder.handle_timeout(at.monotonic);
+            self.settle(at);
         }
     }
 
-    /// Does what is due. Early calls do nothing.
-    pub(super) fn handle_timeout(&mut self, now: Now) {
-        self.application.handle_timeout(now);
-        self.forwarder.handle_timeout(now.monotonic);
-        self.settle(now);
+    /// Lets the node's time, which never goes back, pass to `at`.
+    fn pass(&mut self, at: Instant, now: Now) -> Now {
+        self.lived_until = self.lived_until.max(at).max(self.earliest);
+        Now {
+            monotonic: self.lived_until,
+            wall: now.wall,
+        }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    /// When to call [`live`](Self::live) next, whether something has come or not, if ever.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let deadlines = [
             self.application.poll_timeout(),
@@ -146,7 +210,7 @@ impl<A: Application> Host<A> {
     }
 
     /// Hands frames over until nobody has any.
-    pub(super) fn settle(&mut self, now: Now) {
+    fn settle(&mut self, now: Now) {
         loop {
             while let Some(frame) = self.application.poll_output() {
                 self.forwarder

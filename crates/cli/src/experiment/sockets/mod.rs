@@ -10,7 +10,9 @@
 //! kernel and threads. The relay's links carry the delays of the access links, too, so that the base round-trip time is the
 //! simulator's. Both nodes are driven by one thread that waits in `ppoll`, with real-time priority where the system permits,
 //! and not by the event loop of `namecast-net`: its timers count milliseconds, and the queue of a good controller is
-//! shorter than two.
+//! shorter than three. State machines are told the times at which packets came and deadlines were due, not those at which the
+//! thread got to them: a pacer that is always some 30 µs late would ask for three in a hundred less than its controller
+//! allows, and one that makes up for it in bursts holds ARC's queue a tenth longer.
 //!
 //! Other programs disturb such a run. Relay and ends measure how late they were; a run in which more than one frame in a
 //! hundred was over a millisecond late is repeated, at most [`TRIALS`] times in all, and marked if it never went well.

@@ -6,8 +6,8 @@ use core::time::Duration;
 use namecast_units::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::window::{Pacing, Window};
-use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
+use super::law::{self, Law};
+use super::window::Window;
 
 /// Constants of [`Controller`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,111 +41,53 @@ impl Default for Config {
     }
 }
 
-/// Additive increase, multiplicative decrease ([RFC5681], [RFC6298]):
+/// Additive increase, multiplicative decrease ([RFC5681]):
 ///
 /// ```text
-/// Data:           W ← W + 1 below ssthresh,  W ← W + a/W above
-/// gap or mark:    ssthresh ← W ← b·W         once per window
-/// timeout:        ssthresh ← b·W, W ← least  once per window
+/// Data:           W ← W + a/W
+/// congestion:     W ← b·W
 /// ```
 ///
 /// | here             | meaning                                              |
 /// |------------------|------------------------------------------------------|
 /// | W                | window in Interests                                  |
-/// | ssthresh         | where slow start ends; infinite at first             |
 /// | a                | `increase`                                           |
 /// | b                | `decrease`                                           |
-///
-/// All losses of one window lead to one decrease, as with selective acknowledgements: what was asked for before the last
-/// decrease counts no more. How far packets may overtake each other before that is a gap is the pipeline's choice.
 #[derive(Clone, Copy, Debug)]
-pub struct Controller {
-    config: Config,
-    window: Window,
-    slow_start_until: f64,
-    round_trip: RoundTrip,
-    pacing: Pacing,
+pub struct AimdGap {
+    increase: f64,
+    decrease: f64,
 }
+
+/// Slow start, then the law of [`AimdGap`]. Congestion is a gap, a Nack or a mark, once per window; a timeout starts anew from
+/// the least window.
+pub type Controller = law::Controller<AimdGap>;
 
 impl Controller {
     /// A controller in slow start.
     pub fn new(config: Config) -> Self {
-        Self {
-            window: Window::new(config.initial_window, config.least_window),
-            slow_start_until: f64::INFINITY,
-            round_trip: RoundTrip::new(RoundTripConfig::new(
-                config.timeout_margin,
-                config.timeout_margin,
-            )),
-            pacing: Pacing::default(),
-            config,
-        }
-    }
-
-    fn on_congestion(&mut self, now: Instant, asked_at: Instant) {
-        if self.window.is_news(asked_at) {
-            self.window
-                .decrease_to(now, self.config.decrease * self.window.size());
-            self.slow_start_until = self.window.size();
-        }
+        let law = AimdGap {
+            increase: config.increase,
+            decrease: config.decrease,
+        };
+        Self::with_law(
+            law,
+            Window::new(config.initial_window, config.least_window),
+            config.paced,
+            config.timeout_margin,
+        )
     }
 }
 
-impl RateController for Controller {
-    fn on_data(&mut self, now: Instant, data: &Arrival) {
-        self.pacing.on_data(data.size);
-        if let Some(rtt) = data.rtt {
-            self.round_trip.on_sample(rtt);
-        }
-        if data.congestion_marked {
-            self.on_congestion(now, data.asked_at);
-        } else if data.is_limiting && self.window.is_news(data.asked_at) {
-            let size = self.window.size();
-            self.window.grow(if size < self.slow_start_until {
-                1.0
-            } else {
-                self.config.increase / size
-            });
-        }
+impl Law for AimdGap {
+    const NAME: &'static str = "aimd-gap";
+
+    fn avoid_congestion(&mut self, _now: Instant, window: &mut Window, _rtt: Option<Duration>) {
+        window.grow(self.increase / window.size());
     }
 
-    fn on_loss(&mut self, now: Instant, lost: &Lost) {
-        match lost.kind {
-            Loss::Gap | Loss::Nack => self.on_congestion(now, lost.asked_at),
-            // The gap before it was answered already.
-            Loss::Timeout if lost.repeated => {}
-            Loss::Timeout => {
-                if self.window.is_news(lost.asked_at) {
-                    self.round_trip.back_off();
-                    self.slow_start_until = self.config.decrease * self.window.size();
-                    self.window.decrease_to(now, 0.0);
-                }
-            }
-        }
-    }
-
-    fn target(&self) -> Target {
-        let slow_start = self.window.size() < self.slow_start_until;
-        let rtt = self.round_trip.smoothed();
-        let rate = self.pacing.rate(self.window.size(), rtt, slow_start);
-        Target {
-            rate: rate.filter(|_| self.config.paced),
-            window: Some(self.window.allowed()),
-            timeout: Some(self.round_trip.timeout()),
-            packet_size: self.pacing.packet_size(),
-            ..Target::default()
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        "aimd-gap"
-    }
-
-    fn estimates(&self) -> Estimates {
-        Estimates {
-            average_rtt: self.round_trip.smoothed(),
-            ..Estimates::default()
-        }
+    fn on_congestion(&mut self, window: &Window) -> f64 {
+        self.decrease * window.size()
     }
 }
 
@@ -153,6 +95,7 @@ impl RateController for Controller {
 mod tests {
     use super::*;
     use crate::rate::reports::{arrival, at, lost};
+    use crate::rate::{Arrival, Loss, Lost, RateController};
 
     fn window(controller: &Controller) -> f64 {
         controller.window.size()

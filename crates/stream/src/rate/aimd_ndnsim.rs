@@ -62,7 +62,6 @@ impl Default for Config {
 pub struct Controller {
     config: Config,
     window: Window,
-    slow_start_until: f64,
     round_trip: RoundTrip,
     highest: Instant,
     recovery: Option<Instant>,
@@ -74,7 +73,6 @@ impl Controller {
     pub fn new(config: Config) -> Self {
         Self {
             window: Window::new(config.initial_window, config.initial_window),
-            slow_start_until: f64::INFINITY,
             round_trip: RoundTrip::new(RoundTripConfig::new(
                 config.least_timeout,
                 config.timeout_margin,
@@ -94,7 +92,6 @@ impl Controller {
         self.recovery = Some(now + under_way.mul_f64(self.config.suppression.clamp(0.0, 10.0)));
         self.window
             .decrease_to(now, self.config.decrease * self.window.size());
-        self.slow_start_until = self.window.size();
     }
 }
 
@@ -107,11 +104,10 @@ impl RateController for Controller {
         if data.congestion_marked {
             self.on_congestion(now);
         } else if data.is_limiting {
-            let size = self.window.size();
-            self.window.grow(if size < self.slow_start_until {
+            self.window.grow(if self.window.in_slow_start() {
                 1.0
             } else {
-                1.0 / size
+                1.0 / self.window.size()
             });
         }
     }
@@ -145,10 +141,7 @@ impl RateController for Controller {
     }
 
     fn estimates(&self) -> Estimates {
-        Estimates {
-            average_rtt: self.round_trip.smoothed(),
-            ..Estimates::default()
-        }
+        self.round_trip.estimates()
     }
 }
 

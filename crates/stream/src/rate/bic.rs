@@ -5,8 +5,8 @@ use core::time::Duration;
 use namecast_units::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::window::{Pacing, Window};
-use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
+use super::law::{self, Law};
+use super::window::Window;
 
 /// Constants of [`Controller`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,19 +71,14 @@ impl Default for Config {
 /// | s              | `Beyond::step`       | growth while looking beyond                |
 /// | b              | `decrease`           | what is left                               |
 ///
-/// Congestion is a gap, a Nack or a mark, once per window; a timeout starts anew from the least window. Differs from
-/// ndnSIM, in its favour: it starts with slow start, and listens to gaps.
+/// Differs from ndnSIM, in its favour: it starts with slow start, and listens to gaps.
 #[derive(Clone, Copy, Debug)]
-pub struct Controller {
+pub struct Bic {
     config: Config,
-    window: Window,
-    slow_start_until: f64,
     /// Bounds of the binary search; the upper one is infinite if none is known.
     least: f64,
     greatest: f64,
     beyond: Option<Beyond>,
-    round_trip: RoundTrip,
-    pacing: Pacing,
 }
 
 /// The search for a new plateau.
@@ -94,47 +89,42 @@ struct Beyond {
     until: f64,
 }
 
+/// Slow start, then the law of [`Bic`]. Congestion is a gap, a Nack or a mark, once per window; a timeout starts anew from
+/// the least window.
+pub type Controller = law::Controller<Bic>;
+
 impl Controller {
     /// A controller in slow start.
     pub fn new(config: Config) -> Self {
+        Self::with_law(
+            Bic::new(config),
+            Window::new(config.initial_window, config.least_window),
+            config.paced,
+            config.timeout_margin,
+        )
+    }
+}
+
+impl Bic {
+    const fn new(config: Config) -> Self {
         Self {
-            window: Window::new(config.initial_window, config.least_window),
-            slow_start_until: f64::INFINITY,
+            config,
             least: 0.0,
             greatest: f64::INFINITY,
             beyond: None,
-            round_trip: RoundTrip::new(RoundTripConfig::new(
-                config.timeout_margin,
-                config.timeout_margin,
-            )),
-            pacing: Pacing::default(),
-            config,
         }
     }
 
-    fn grow(&mut self) {
-        let size = self.window.size();
-        if size < self.slow_start_until {
-            self.window.grow(1.0);
-        } else if size < self.config.low_window {
-            self.window.grow(1.0 / size);
-        } else if let Some(beyond) = self.beyond {
-            self.look_beyond(beyond);
-        } else {
-            self.search();
-        }
-    }
-
-    fn search(&mut self) {
-        let size = self.window.size();
+    fn search(&mut self, window: &mut Window) {
+        let size = window.size();
         let greatest_increment = self.config.greatest_increment;
         let distance = match self.greatest.is_finite() {
             true => (self.least.max(0.0) + self.greatest) / 2.0 - size,
             false => greatest_increment,
         };
         let increment = distance.clamp(self.config.least_increment, greatest_increment);
-        self.window.grow(increment / size);
-        let size = self.window.size();
+        window.grow(increment / size);
+        let size = window.size();
         if size + self.config.least_increment < self.greatest {
             self.least = size;
         } else {
@@ -146,94 +136,46 @@ impl Controller {
         }
     }
 
-    fn look_beyond(&mut self, mut beyond: Beyond) {
-        self.window.grow(beyond.step / self.window.size());
-        let size = self.window.size();
+    fn look_beyond(&mut self, window: &mut Window, mut beyond: Beyond) {
+        window.grow(beyond.step / window.size());
+        let size = window.size();
         if size >= beyond.until {
             beyond.step = (2.0 * beyond.step).min(self.config.greatest_increment);
             beyond.until = size + beyond.step;
         }
         self.beyond = Some(beyond);
     }
+}
 
-    fn on_congestion(&mut self, now: Instant, asked_at: Instant) {
-        if !self.window.is_news(asked_at) {
-            return;
+impl Law for Bic {
+    const NAME: &'static str = "bic";
+
+    fn avoid_congestion(&mut self, _now: Instant, window: &mut Window, _rtt: Option<Duration>) {
+        let size = window.size();
+        if size < self.config.low_window {
+            window.grow(1.0 / size);
+        } else if let Some(beyond) = self.beyond {
+            self.look_beyond(window, beyond);
+        } else {
+            self.search(window);
         }
-        let size = self.window.size();
-        let left = self.left_of(size);
+    }
+
+    fn on_congestion(&mut self, window: &Window) -> f64 {
+        let size = window.size();
+        let left = size
+            * match size < self.config.low_window {
+                true => self.config.low_decrease,
+                false => self.config.decrease,
+            };
         let is_below = self.greatest.is_finite() && size < self.greatest;
         self.greatest = match is_below && self.config.fast_convergence {
             true => (size + left) / 2.0,
             false => size,
         };
-        self.window.decrease_to(now, left);
-        self.least = self.window.size();
-        self.slow_start_until = self.window.size();
+        self.least = window.bounded(left);
         self.beyond = None;
-    }
-
-    fn left_of(&self, size: f64) -> f64 {
-        size * match size < self.config.low_window {
-            true => self.config.low_decrease,
-            false => self.config.decrease,
-        }
-    }
-
-    fn on_timeout(&mut self, now: Instant, asked_at: Instant) {
-        if self.window.is_news(asked_at) {
-            self.round_trip.back_off();
-            let size = self.window.size();
-            self.on_congestion(now, asked_at);
-            self.slow_start_until = self.left_of(size);
-            self.window.decrease_to(now, 0.0);
-        }
-    }
-}
-
-impl RateController for Controller {
-    fn on_data(&mut self, now: Instant, data: &Arrival) {
-        self.pacing.on_data(data.size);
-        if let Some(rtt) = data.rtt {
-            self.round_trip.on_sample(rtt);
-        }
-        if data.congestion_marked {
-            self.on_congestion(now, data.asked_at);
-        } else if data.is_limiting && self.window.is_news(data.asked_at) {
-            self.grow();
-        }
-    }
-
-    fn on_loss(&mut self, now: Instant, lost: &Lost) {
-        match lost.kind {
-            Loss::Gap | Loss::Nack => self.on_congestion(now, lost.asked_at),
-            Loss::Timeout if lost.repeated => {}
-            Loss::Timeout => self.on_timeout(now, lost.asked_at),
-        }
-    }
-
-    fn target(&self) -> Target {
-        let slow_start = self.window.size() < self.slow_start_until;
-        let rtt = self.round_trip.smoothed();
-        let rate = self.pacing.rate(self.window.size(), rtt, slow_start);
-        Target {
-            rate: rate.filter(|_| self.config.paced),
-            window: Some(self.window.allowed()),
-            timeout: Some(self.round_trip.timeout()),
-            packet_size: self.pacing.packet_size(),
-            ..Target::default()
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        "bic"
-    }
-
-    fn estimates(&self) -> Estimates {
-        Estimates {
-            average_rtt: self.round_trip.smoothed(),
-            ..Estimates::default()
-        }
+        left
     }
 }
 
@@ -241,6 +183,7 @@ impl RateController for Controller {
 mod tests {
     use super::*;
     use crate::rate::reports::{arrival, at, lost};
+    use crate::rate::{Loss, RateController};
 
     /// In slow start from 10 to 100, then a gap.
     fn at_eighty() -> Controller {
@@ -278,7 +221,7 @@ mod tests {
     #[test]
     fn growth_has_a_limit() {
         let mut bic = at_eighty();
-        bic.greatest = 500.0;
+        bic.law.greatest = 500.0;
         assert!((data(&mut bic) - 80.2).abs() < 1e-9);
     }
 
@@ -305,7 +248,7 @@ mod tests {
         let mut bic = at_eighty();
         data(&mut bic);
         bic.on_loss(at(4_000), &lost(at(3_500), Loss::Gap));
-        assert!((bic.greatest - 72.1125).abs() < 1e-9);
+        assert!((bic.law.greatest - 72.1125).abs() < 1e-9);
         assert!((bic.window.size() - 64.1).abs() < 1e-9);
     }
 
@@ -335,6 +278,6 @@ mod tests {
         }
         assert!((bic.window.size() - 80.0).abs() < 1e-9);
         assert!((data(&mut bic) - 80.125).abs() < 1e-9);
-        assert!((bic.greatest - 100.0).abs() < 1e-9);
+        assert!((bic.law.greatest - 100.0).abs() < 1e-9);
     }
 }

@@ -5,8 +5,8 @@ use core::time::Duration;
 use namecast_units::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::window::{Pacing, Window};
-use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
+use super::law::{self, Law};
+use super::window::Window;
 
 /// Constants of [`Controller`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,20 +65,14 @@ impl Default for Config {
 /// | β            | `decrease`           | what is left                                    |
 /// | W_max        | `plateau`            | window at which congestion came                 |
 /// | cwnd_prior   | `prior`              | window just before the last decrease            |
-/// | cwnd_epoch   | at `Epoch::new`      | window when congestion avoidance began          |
+/// | cwnd_epoch   | at `Cubic::begin`    | window when congestion avoidance began          |
 /// | W_est        | `Epoch::friendly`    | window of an AIMD flow in our place             |
-///
-/// Congestion is a gap, a Nack or a mark, once per window; a timeout starts anew from the least window.
 #[derive(Clone, Copy, Debug)]
-pub struct Controller {
+pub struct Cubic {
     config: Config,
-    window: Window,
-    slow_start_until: f64,
     plateau: f64,
     prior: f64,
     epoch: Option<Epoch>,
-    round_trip: RoundTrip,
-    pacing: Pacing,
 }
 
 /// Congestion avoidance since the last decrease.
@@ -91,20 +85,28 @@ struct Epoch {
     friendly: f64,
 }
 
+/// Slow start, then the law of [`Cubic`]. Congestion is a gap, a Nack or a mark, once per window; a timeout starts anew from
+/// the least window.
+pub type Controller = law::Controller<Cubic>;
+
 impl Controller {
     /// A controller in slow start.
     pub fn new(config: Config) -> Self {
+        Self::with_law(
+            Cubic::new(config),
+            Window::new(config.initial_window, config.least_window),
+            config.paced,
+            config.timeout_margin,
+        )
+    }
+}
+
+impl Cubic {
+    fn new(config: Config) -> Self {
         Self {
-            window: Window::new(config.initial_window, config.least_window),
-            slow_start_until: f64::INFINITY,
             plateau: 0.0,
             prior: 0.0,
             epoch: None,
-            round_trip: RoundTrip::new(RoundTripConfig::new(
-                config.timeout_margin,
-                config.timeout_margin,
-            )),
-            pacing: Pacing::default(),
             config: Config {
                 aggressiveness: config.aggressiveness.max(1e-9),
                 ..config
@@ -112,9 +114,8 @@ impl Controller {
         }
     }
 
-    /// Begins congestion avoidance.
-    fn begin(&mut self, now: Instant) -> Epoch {
-        let size = self.window.size();
+    /// Begins congestion avoidance with a window of `size`.
+    fn begin(&mut self, now: Instant, size: f64) -> Epoch {
         // After a timeout, or slow start without a loss, there is no plateau to return to: K = 0.
         self.plateau = self.plateau.max(size);
         let below = (self.plateau - size) / self.config.aggressiveness;
@@ -129,13 +130,17 @@ impl Controller {
         let offset = time - epoch.inflexion;
         self.config.aggressiveness * offset * offset * offset + self.plateau
     }
+}
 
-    fn avoid_congestion(&mut self, now: Instant) {
+impl Law for Cubic {
+    const NAME: &'static str = "cubic";
+
+    fn avoid_congestion(&mut self, now: Instant, window: &mut Window, rtt: Option<Duration>) {
+        let size = window.size();
         let mut epoch = match self.epoch {
             Some(epoch) => epoch,
-            None => self.begin(now),
+            None => self.begin(now, size),
         };
-        let size = self.window.size();
         let decrease = self.config.decrease;
         let gain = match epoch.friendly >= self.prior {
             true => 1.0,
@@ -143,28 +148,19 @@ impl Controller {
         };
         epoch.friendly += gain / size;
         let time = now.since(epoch.start).as_secs_f64();
-        let rtt = self.round_trip.smoothed().unwrap_or_default();
         if self.config.reno_friendly && self.cubic(&epoch, time) < epoch.friendly {
-            self.window.grow((epoch.friendly - size).max(0.0));
+            window.grow((epoch.friendly - size).max(0.0));
         } else {
+            let rtt = rtt.unwrap_or_default();
             let target = self.cubic(&epoch, time + rtt.as_secs_f64());
             let target = target.clamp(size, 1.5 * size);
-            self.window.grow((target - size) / size);
+            window.grow((target - size) / size);
         }
         self.epoch = Some(epoch);
     }
 
-    fn on_congestion(&mut self, now: Instant, asked_at: Instant) {
-        if self.window.is_news(asked_at) {
-            self.note_plateau();
-            self.window
-                .decrease_to(now, self.config.decrease * self.window.size());
-            self.slow_start_until = self.window.size();
-        }
-    }
-
-    fn note_plateau(&mut self) {
-        let size = self.window.size();
+    fn on_congestion(&mut self, window: &Window) -> f64 {
+        let size = window.size();
         self.prior = size;
         self.plateau = if size < self.plateau && self.config.fast_convergence {
             size * (1.0 + self.config.decrease) / 2.0
@@ -172,66 +168,11 @@ impl Controller {
             size
         };
         self.epoch = None;
+        self.config.decrease * size
     }
 
-    fn on_timeout(&mut self, now: Instant, asked_at: Instant) {
-        if self.window.is_news(asked_at) {
-            self.round_trip.back_off();
-            self.note_plateau();
-            self.slow_start_until = self.config.decrease * self.window.size();
-            self.plateau = 0.0;
-            self.window.decrease_to(now, 0.0);
-        }
-    }
-}
-
-impl RateController for Controller {
-    fn on_data(&mut self, now: Instant, data: &Arrival) {
-        self.pacing.on_data(data.size);
-        if let Some(rtt) = data.rtt {
-            self.round_trip.on_sample(rtt);
-        }
-        if data.congestion_marked {
-            self.on_congestion(now, data.asked_at);
-        } else if data.is_limiting && self.window.is_news(data.asked_at) {
-            if self.window.size() < self.slow_start_until {
-                self.window.grow(1.0);
-            } else {
-                self.avoid_congestion(now);
-            }
-        }
-    }
-
-    fn on_loss(&mut self, now: Instant, lost: &Lost) {
-        match lost.kind {
-            Loss::Gap | Loss::Nack => self.on_congestion(now, lost.asked_at),
-            Loss::Timeout if lost.repeated => {}
-            Loss::Timeout => self.on_timeout(now, lost.asked_at),
-        }
-    }
-
-    fn target(&self) -> Target {
-        let slow_start = self.window.size() < self.slow_start_until;
-        let rtt = self.round_trip.smoothed();
-        let rate = self.pacing.rate(self.window.size(), rtt, slow_start);
-        Target {
-            rate: rate.filter(|_| self.config.paced),
-            window: Some(self.window.allowed()),
-            timeout: Some(self.round_trip.timeout()),
-            packet_size: self.pacing.packet_size(),
-            ..Target::default()
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        "cubic"
-    }
-
-    fn estimates(&self) -> Estimates {
-        Estimates {
-            average_rtt: self.round_trip.smoothed(),
-            ..Estimates::default()
-        }
+    fn on_timeout(&mut self) {
+        self.plateau = 0.0;
     }
 }
 
@@ -239,6 +180,7 @@ impl RateController for Controller {
 mod tests {
     use super::*;
     use crate::rate::reports::{arrival, at, lost};
+    use crate::rate::{Loss, RateController};
 
     /// In slow start from 10 to 100 at 1 s, then a gap.
     fn at_seventy(config: Config) -> Controller {
@@ -316,7 +258,7 @@ mod tests {
             let size = cubic.window.size();
             cubic.on_loss(at(1_500_000), &lost(at(1_450_000), Loss::Gap));
             assert!((cubic.window.size() - size * 0.7).abs() < 1e-9);
-            cubic.plateau / size
+            cubic.law.plateau / size
         };
         assert!((plateau(true) - 0.85).abs() < 1e-9);
         assert!((plateau(false) - 1.0).abs() < 1e-9);
@@ -338,6 +280,6 @@ mod tests {
         assert_eq!(cubic.target().window, Some(70));
         cubic.on_data(at(1_300_000), &arrival(at(1_300_000), at(1_200_000)));
         assert!((70.0..70.1).contains(&cubic.window.size()));
-        assert!((cubic.plateau - 70.0).abs() < 1e-9);
+        assert!((cubic.law.plateau - 70.0).abs() < 1e-9);
     }
 }

@@ -21,6 +21,7 @@ pub mod bic;
 mod control;
 pub mod cubic;
 mod fixed;
+mod law;
 mod pacer;
 mod round_trip;
 mod usage;

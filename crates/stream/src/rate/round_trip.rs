@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use super::Estimates;
+
 /// Bounds of the timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTripConfig {
@@ -78,6 +80,14 @@ impl RoundTrip {
     pub fn smoothed(&self) -> Option<Duration> {
         self.smoothed
             .map(|(smoothed, _)| Duration::from_nanos(smoothed))
+    }
+
+    /// What a controller has found out that measures nothing else.
+    pub(super) fn estimates(&self) -> Estimates {
+        Estimates {
+            average_rtt: self.smoothed(),
+            ..Estimates::default()
+        }
     }
 
     /// RTO.

@@ -4,12 +4,14 @@ use core::time::Duration;
 
 use namecast_units::{Bitrate, ByteSize, Instant};
 
-/// A window in Interests, between bounds, and when it was last made smaller.
+/// A window in Interests, between bounds; where its slow start ends, and when it was last made smaller.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub struct Window {
     size: f64,
     least: f64,
     greatest: f64,
+    /// ssthresh; infinite at first.
+    slow_start_until: f64,
     decreased_at: Option<Instant>,
 }
 
@@ -24,6 +26,7 @@ impl Window {
             size: size.max(least),
             least,
             greatest: GREATEST_WINDOW,
+            slow_start_until: f64::INFINITY,
             decreased_at: None,
         }
     }
@@ -49,19 +52,33 @@ impl Window {
         self.decreased_at
     }
 
-    /// Makes it larger by `step`, or smaller if that is negative, without counting as a decrease.
-    pub(super) fn grow(&mut self, step: f64) {
-        self.set(self.size + step);
+    /// Whether it is still below what was left of it at the last decrease, or there was none.
+    pub(super) fn in_slow_start(&self) -> bool {
+        self.size < self.slow_start_until
     }
 
-    /// Sets it as the answer to congestion.
+    /// Makes it larger by `step`, or smaller if that is negative, without counting as a decrease.
+    pub(super) fn grow(&mut self, step: f64) {
+        self.size = self.bounded(self.size + step);
+    }
+
+    /// Sets it as the answer to congestion, which ends slow start.
     pub(super) fn decrease_to(&mut self, now: Instant, size: f64) {
-        self.set(size);
+        self.size = self.bounded(size);
+        self.slow_start_until = self.size;
         self.decreased_at = Some(now);
     }
 
-    fn set(&mut self, size: f64) {
-        self.size = size.clamp(self.least, self.greatest);
+    /// Sets it to the least as the answer to a timeout, in slow start up to `until`.
+    pub(super) fn start_anew(&mut self, now: Instant, until: f64) {
+        self.size = self.least;
+        self.slow_start_until = until;
+        self.decreased_at = Some(now);
+    }
+
+    /// `size` within the bounds.
+    pub(super) fn bounded(&self, size: f64) -> f64 {
+        size.clamp(self.least, self.greatest)
     }
 }
 
@@ -92,19 +109,14 @@ impl Pacing {
         self.size.map(|size| ByteSize::bytes(size.round() as u64))
     }
 
-    /// Rate at which a window of `interests` leaves, if size and round-trip time are known.
-    pub(super) fn rate(
-        &self,
-        interests: f64,
-        rtt: Option<Duration>,
-        slow_start: bool,
-    ) -> Option<Bitrate> {
-        let gain = if slow_start {
+    /// Rate at which `window` leaves, if size and round-trip time are known.
+    pub(super) fn rate(&self, window: &Window, rtt: Option<Duration>) -> Option<Bitrate> {
+        let gain = if window.in_slow_start() {
             SLOW_START_GAIN
         } else {
             AVOIDANCE_GAIN
         };
-        let octets = self.size? * interests * gain;
+        let octets = self.size? * window.size() * gain;
         Some(Bitrate::bps((octets * 8.0 / rtt?.as_secs_f64()) as u64))
     }
 }
@@ -131,12 +143,14 @@ mod tests {
     #[test]
     fn a_window_is_spread_over_its_round_trip() {
         let mut pacing = Pacing::default();
+        let mut window = Window::new(10.0, 1.0);
         let rtt = Some(Duration::from_millis(100));
-        assert_eq!(pacing.rate(10.0, rtt, true), None);
+        assert_eq!(pacing.rate(&window, rtt), None);
         pacing.on_data(ByteSize::bytes(1_000));
-        assert_eq!(pacing.rate(10.0, None, true), None);
-        assert_eq!(pacing.rate(10.0, rtt, true), Some(Bitrate::kbps(1_600)));
-        assert_eq!(pacing.rate(10.0, rtt, false), Some(Bitrate::kbps(960)));
+        assert_eq!(pacing.rate(&window, None), None);
+        assert_eq!(pacing.rate(&window, rtt), Some(Bitrate::kbps(1_600)));
+        window.decrease_to(Instant::ZERO, 10.0);
+        assert_eq!(pacing.rate(&window, rtt), Some(Bitrate::kbps(960)));
         pacing.on_data(ByteSize::bytes(2_000));
         assert_eq!(pacing.packet_size(), Some(ByteSize::bytes(1_100)));
     }
@@ -148,5 +162,20 @@ mod tests {
         assert!(window.is_news(at(0)));
         window.decrease_to(at(10), 4.0);
         assert!(!window.is_news(at(10)) && window.is_news(at(11)));
+    }
+
+    /// Down to 6, which ends it; then from 2 up to 5.
+    #[test]
+    fn slow_start_ends_where_congestion_came() {
+        let mut window = Window::new(8.0, 2.0);
+        assert!(window.in_slow_start());
+        window.decrease_to(Instant::ZERO, 6.0);
+        assert!(!window.in_slow_start());
+        window.start_anew(Instant::ZERO, 5.0);
+        assert_eq!(window.allowed(), 2);
+        window.grow(2.9);
+        assert!(window.in_slow_start());
+        window.grow(0.1);
+        assert!(!window.in_slow_start());
     }
 }

@@ -264,6 +264,18 @@ mod tests {
         assert!((data(&mut bic) - (6.0 + 1.0 / 6.0)).abs() < 1e-9);
     }
 
+    /// 18 would leave 14.4, but the window stays at 16: the search goes on between 16 and 18.
+    #[test]
+    fn the_search_starts_where_the_window_is() {
+        let mut bic = Controller::new(Config {
+            initial_window: 18.0,
+            least_window: 16.0,
+            ..Config::default()
+        });
+        bic.on_loss(at(1_000), &lost(at(500), Loss::Gap));
+        assert!((data(&mut bic) - (16.0 + 1.0 / 16.0)).abs() < 1e-9);
+    }
+
     /// From 100: slow start up to 80, then on towards 100.
     #[test]
     fn a_timeout_starts_anew() {

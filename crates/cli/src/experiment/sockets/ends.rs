@@ -21,7 +21,7 @@ pub(super) struct Ends {
     consumer: Host<Fetcher>,
     producer: Host<Server>,
     agenda: VecDeque<(Duration, Item)>,
-    told: Vec<Figures>,
+    told: Vec<(Duration, Figures)>,
     watch: Watch,
 }
 
@@ -39,8 +39,8 @@ pub(super) enum Item {
 /// What the thread tells at its end.
 #[derive(Debug)]
 pub(super) struct Told {
-    /// The fetcher's figures at each time that was on the agenda.
-    pub(super) figures: Vec<Figures>,
+    /// The fetcher's figures for each time that was on the agenda, and when they were read.
+    pub(super) figures: Vec<(Duration, Figures)>,
     /// From deadlines, and from the kernel's receive times, to their handling.
     pub(super) error_ms: Quantiles,
 }
@@ -113,7 +113,10 @@ impl Ends {
             match item {
                 Item::Start => self.consumer.act(zero + at, now, Fetcher::start),
                 Item::Stop => self.consumer.act(zero + at, now, Fetcher::stop),
-                Item::Read => self.told.push(*self.consumer.figures()),
+                Item::Read => {
+                    let read_at = now.monotonic.since(zero);
+                    self.told.push((read_at, *self.consumer.figures()));
+                }
             }
         }
     }

@@ -14,6 +14,8 @@ use crate::impair::{Flow, Report};
 pub(super) struct Edge {
     /// When it was wanted.
     pub(super) at: Duration,
+    /// When the fetcher's figures were read.
+    pub(super) read_at: Duration,
     pub(super) figures: Figures,
     /// Tells its own time.
     pub(super) relay: Report,
@@ -81,7 +83,7 @@ fn of_the_link(stage: &Stage<'_>, from: &Report, until: &Report) -> [(&'static s
 /// Of the only flow.
 fn of_the_flow(stage: &Stage<'_>, from: &Edge, until: &Edge) -> [(&'static str, f64); 11] {
     let change = |value: fn(&Figures) -> u64| (value(&until.figures) - value(&from.figures)) as f64;
-    let seconds = (until.at - from.at).as_secs_f64();
+    let seconds = (until.read_at - from.read_at).as_secs_f64();
     let goodput = change(|figures| figures.content.as_bits()) / seconds / 1e6;
     let rtt = change(|figures| figures.rtt_sum_nanos) / change(|figures| figures.rtt_samples) / 1e6;
     [

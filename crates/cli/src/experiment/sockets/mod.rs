@@ -139,7 +139,12 @@ impl Trial {
         let told = thread.join().map_err(|_| ended())?;
         let report = relay.report().ok_or_else(ended)?;
         let edges = edges.iter().zip(&told.figures).zip(reports);
-        let edges = edges.map(|((&at, &figures), relay)| Edge { at, figures, relay });
+        let edges = edges.map(|((&at, &(read_at, figures)), relay)| Edge {
+            at,
+            read_at,
+            figures,
+            relay,
+        });
         let edges = edges.collect();
         Ok(Self {
             told,

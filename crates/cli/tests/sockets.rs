@@ -1,0 +1,178 @@
+//! Scenarios over real sockets, and how the runner treats what takes real time. Nothing here depends on how busy the machine is.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use namecast_cli::experiment::{
+    Experiment, Laboratory, Library, Outcome, Progress, Refusal, RunConfig, Simulator, StoreLimits,
+    run,
+};
+use namecast_sim::scenario::Scenario;
+use serde::Deserialize;
+
+/// One flow at 2 Mbit/s over a dumbbell, two windows.
+fn scenario(medium: &str) -> Scenario {
+    let file = format!(
+        r#"
+        kind = "network"
+        medium = "{medium}"
+        duration = "2 s"
+        measure = {{ from = "500 ms" }}
+        windows = {{ late = {{ from = "1 s", until = "1500 ms" }} }}
+        bottleneck = "R1>R2"
+        [topology]
+        kind = "dumbbell"
+        [[flows]]
+        controller = "rate:2M"
+        "#
+    );
+    toml::from_str(&file).unwrap()
+}
+
+/// Two seconds of real time, or six on a machine that is busy.
+#[test]
+fn a_flow_over_sockets_delivers_and_is_measured_as_in_the_simulator() {
+    let here = Path::new(".");
+    let sockets = scenario("sockets");
+    Simulator.validate(&sockets, here).unwrap();
+    assert!(Simulator.needs_quiet(&sockets));
+    let real = Simulator.run(&sockets, here, 7).unwrap().metrics;
+
+    let simulated = scenario("simulator");
+    assert!(!Simulator.needs_quiet(&simulated));
+    let simulated = Simulator.run(&simulated, here, 7).unwrap().metrics;
+    let own = ["relay-error-p99", "ends-error-p99", "trials", "disturbed"];
+    let expected: BTreeSet<&str> = simulated.keys().map(String::as_str).chain(own).collect();
+    assert_eq!(
+        real.keys().map(String::as_str).collect::<BTreeSet<_>>(),
+        expected
+    );
+
+    assert!(real.values().all(|value| value.is_finite()), "{real:?}");
+    for metric in [
+        "utilisation",
+        "goodput",
+        "goodput-1",
+        "goodput-late",
+        "interests",
+    ] {
+        assert!(real[metric] > 0.0, "{metric}: {real:?}");
+    }
+    assert!((1.0..=3.0).contains(&real["trials"]) && real["disturbed"] <= 1.0);
+    // Nothing is ever early: 20 ms of delay and 0.89 ms of serialisation, a little less for an Interest below 40 octets.
+    assert!(real["rtt"] > 20.87, "{real:?}");
+}
+
+/// Remembers in which order runs began, and finds that some had company, or were disturbed.
+#[derive(Debug, Default)]
+struct Watchful {
+    running: AtomicUsize,
+    order: Mutex<Vec<String>>,
+    company: AtomicBool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Job {
+    name: String,
+    quiet: bool,
+    disturbed: f64,
+}
+
+impl Laboratory for Watchful {
+    type Scenario = Job;
+
+    fn validate(&self, _: &Job, _: &Path) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn needs_quiet(&self, job: &Job) -> bool {
+        job.quiet
+    }
+
+    fn run(&self, job: &Job, _: &Path, _: u64) -> Result<Outcome, Refusal> {
+        let others = self.running.fetch_add(1, Ordering::SeqCst);
+        self.order.lock().unwrap().push(job.name.clone());
+        // Whoever runs beside this has time to begin.
+        (0..100).for_each(|_| std::thread::yield_now());
+        let later = self.running.fetch_sub(1, Ordering::SeqCst) - 1;
+        if job.quiet && others + later > 0 {
+            self.company.store(true, Ordering::SeqCst);
+        }
+        let metrics = [
+            ("x".to_owned(), 1.0),
+            ("disturbed".to_owned(), job.disturbed),
+        ];
+        Ok(Outcome {
+            metrics: metrics.into(),
+            series: Vec::new(),
+        })
+    }
+}
+
+const FILE: &str = r#"title = "Jobs"
+item = "Fig. 1"
+paper = "ARC"
+about = "Jobs."
+seeds = 4
+[scenario]
+name = "real"
+quiet = true
+disturbed = 0.0
+[[sweep]]
+name = "job"
+[sweep.values]
+"real" = { name = "real" }
+"disturbed" = { name = "disturbed", disturbed = 1.0 }
+"first" = { name = "simulated", quiet = false }
+"second" = { name = "simulated", quiet = false }
+"#;
+
+#[test]
+fn real_time_comes_last_and_alone_and_is_run_again_if_disturbed() {
+    let folder = tempfile::tempdir().unwrap();
+    let experiments = folder.path().join("experiments");
+    fs::create_dir_all(experiments.join("a")).unwrap();
+    fs::write(experiments.join("a/jobs.toml"), FILE).unwrap();
+    let library = Library::open(&experiments).unwrap();
+    let experiment = [Experiment::read(&library, "a/jobs").unwrap()];
+    let config = RunConfig {
+        out: folder.path().join("out"),
+        seed: 1,
+        runs: None,
+        threads: Some(4),
+        quick: false,
+        fresh: false,
+        program: "test".to_owned(),
+        limits: StoreLimits::default(),
+    };
+    let go = |laboratory: &Watchful| {
+        let stop = AtomicBool::new(false);
+        let mut finished = run(
+            laboratory,
+            &experiment,
+            &config,
+            &stop,
+            &Progress::new(true),
+        )
+        .unwrap();
+        finished.remove(0).result.unwrap()
+    };
+    let laboratory = Watchful::default();
+    let summary = go(&laboratory);
+    assert_eq!(summary.metrics["disturbed/disturbed"], Some(1.0));
+    assert!(!laboratory.company.into_inner(), "a quiet run had company");
+    let order = laboratory.order.into_inner().unwrap();
+    // 'first' and 'second' are the same runs.
+    let expected = [["simulated"; 4], ["real"; 4], ["disturbed"; 4]].concat();
+    assert_eq!(order, expected);
+
+    let again = Watchful::default();
+    assert_eq!(go(&again), summary);
+    assert_eq!(again.order.into_inner().unwrap(), ["disturbed"; 4]);
+}

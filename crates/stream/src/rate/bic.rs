@@ -122,7 +122,9 @@ impl Bic {
             true => (self.least.max(0.0) + self.greatest) / 2.0 - size,
             false => greatest_increment,
         };
-        let increment = distance.clamp(self.config.least_increment, greatest_increment);
+        let increment = distance
+            .max(self.config.least_increment)
+            .min(greatest_increment);
         window.grow(increment / size);
         let size = window.size();
         if size + self.config.least_increment < self.greatest {

@@ -447,4 +447,24 @@ mod tests {
         assert!((2_999_999..=3_000_000).contains(&rate(3_000_000)));
         assert_eq!(rate(100_000), 819_200);
     }
+
+    /// Whatever a file says, controllers are made and run.
+    #[test]
+    fn absurd_parameters_do_no_harm() {
+        let tables = [
+            r#"{"kind": "aimd-ndnsim", "initial-window": 1e9}"#,
+            r#"{"kind": "cubic", "initial-window": -5.0, "least-window": 1e9}"#,
+            r#"{"kind": "bic", "least-increment": 1e9, "greatest-increment": 0.0}"#,
+        ];
+        for table in tables {
+            let mut controller = read(table).unwrap().build(Instant::ZERO);
+            for step in 1..100 {
+                let now = reports::at(step * 1_000);
+                controller.on_data(now, &reports::arrival(now, reports::at(step * 900)));
+                controller.on_loss(now, &reports::lost(reports::at(step * 950), Loss::Gap));
+            }
+            let window = controller.target().window.unwrap();
+            assert!((1..=1_000_000).contains(&window), "{table}: {window}");
+        }
+    }
 }

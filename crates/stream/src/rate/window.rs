@@ -21,10 +21,10 @@ pub(super) const GREATEST_WINDOW: f64 = 1e6;
 impl Window {
     /// A window of `size` Interests, never below `least`.
     pub(super) fn new(size: f64, least: f64) -> Self {
-        // Not `clamp`: a configuration may hold what is not a number.
-        let least = least.max(1.0).min(GREATEST_WINDOW);
+        // `max` first: a configuration may hold what is not a number.
+        let least = least.max(1.0).clamp(1.0, GREATEST_WINDOW);
         Self {
-            size: size.max(least).min(GREATEST_WINDOW),
+            size: size.max(least).clamp(least, GREATEST_WINDOW),
             least,
             greatest: GREATEST_WINDOW,
             slow_start_until: f64::INFINITY,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Limits, NodeIndex, Topology, TopologyError};
 
-/// Producers P1…Pn behind R1, consumers C1…Cn behind R2, and one link between the routers: [ARC] figure 3.
+/// Producers P1…Pn behind R1, consumers C1…Cn behind R2, and one link between the routers: figure 3 of the ARC paper.
 ///
 /// The default is the paper's: access at 1 Gbit/s and 1 ms, a bottleneck of 10 Mbit/s and 8 ms with 50 packets of queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct Dumbbell {
     pub producer_access: netem::Config,
     /// Between R2 and each consumer.
     pub consumer_access: netem::Config,
-    /// Delay added to the access of consumer i, counted from 0: i times this. [ARC] figure 13: 5 ms.
+    /// Delay added to the access of consumer i, counted from 0: i times this. figure 13 of the ARC paper: 5 ms.
     #[serde(with = "namecast_units::duration")]
     pub consumer_delay_step: Duration,
 }

@@ -182,7 +182,7 @@ pub enum Queue {
         /// Most bytes that wait; a frame counts as at least one.
         size: ByteSize,
     },
-    /// CoDel, [RFC8289] section 5.
+    /// CoDel, \[RFC8289\] section 5.
     #[serde(rename = "codel")]
     CoDel {
         /// Most frames that wait.
@@ -198,7 +198,7 @@ pub enum Queue {
         #[serde(default)]
         mark: bool,
     },
-    /// Random early detection that marks, by the averaged number of frames that wait: [RED].
+    /// Random early detection that marks, by the averaged number of frames that wait: \[RED\].
     Red {
         /// Most frames that wait.
         #[serde(default = "default_packets")]
@@ -219,7 +219,7 @@ pub enum Queue {
         #[serde(default)]
         gentle: bool,
     },
-    /// PI², [RFC9332] appendix A: the square of a proportional-integral controller's output is the probability of a mark.
+    /// PI², \[RFC9332\] appendix A: the square of a proportional-integral controller's output is the probability of a mark.
     Pi2 {
         /// Most frames that wait.
         #[serde(default = "default_packets")]
@@ -237,7 +237,7 @@ pub enum Queue {
         #[serde(default = "pi2_beta")]
         beta: f64,
     },
-    /// A shallow ramp of marks by the time a frame waited, as for low-latency traffic in [RFC9332].
+    /// A shallow ramp of marks by the time a frame waited, as for low-latency traffic in \[RFC9332\].
     Ramp {
         /// Most frames that wait.
         #[serde(default = "default_packets")]

@@ -4,7 +4,7 @@ use namecast_units::{Duration, Instant};
 
 use super::{Departure, Verdict};
 
-/// CoDel of [RFC8289], section 5, one frame at a time: where the RFC's `deque` drops a frame and takes the next, the next call
+/// CoDel of \[RFC8289\], section 5, one frame at a time: where the RFC's `deque` drops a frame and takes the next, the next call
 /// continues it.
 ///
 /// | RFC                 | here                |

@@ -4,7 +4,7 @@ use namecast_units::{Duration, Instant, Random};
 
 use super::{Departure, Verdict};
 
-/// PI² of [RFC9332], appendix A, for traffic that answers a mark as it answers a loss.
+/// PI² of \[RFC9332\], appendix A, for traffic that answers a mark as it answers a loss.
 ///
 /// ```text
 /// p' ← p' + α·(q − target) + β·(q − q_prev)      every `update`, within [0, 1]

@@ -5,7 +5,7 @@ use namecast_units::{Duration, Instant, Random};
 use super::{Departure, Verdict};
 
 /// Marks by the time that a frame waited: never below `min`, always from `max` on, and with a probability that rises evenly in
-/// between. The `laqm` of [RFC9332], appendix A.
+/// between. The `laqm` of \[RFC9332\], appendix A.
 #[derive(Clone, Debug)]
 pub(crate) struct Ramp {
     min: Duration,

@@ -13,7 +13,7 @@ pub(crate) struct Thresholds {
     pub(crate) gentle: bool,
 }
 
-/// RED of [RED], with marks instead of drops.
+/// RED of \[RED\], with marks instead of drops.
 ///
 /// ```text
 /// avg ← (1 − w)·avg + w·q                  if frames wait

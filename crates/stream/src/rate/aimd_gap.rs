@@ -13,7 +13,7 @@ use super::window::Window;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// Interests at the start (10 in [RFC6928]).
+    /// Interests at the start (10 in \[RFC6928\]).
     pub initial_window: f64,
     /// Interests at least; two, so that a loss can be followed by something that shows it.
     pub least_window: f64,
@@ -41,7 +41,7 @@ impl Default for Config {
     }
 }
 
-/// Additive increase, multiplicative decrease ([RFC5681]):
+/// Additive increase, multiplicative decrease (\[RFC5681\]):
 ///
 /// ```text
 /// Data:           W ← W + a/W

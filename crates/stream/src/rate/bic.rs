@@ -1,4 +1,4 @@
-//! Binary Increase Congestion control [BIC].
+//! Binary Increase Congestion control \[BIC\].
 
 use core::time::Duration;
 
@@ -12,7 +12,7 @@ use super::window::Window;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// Interests at the start (10 in [RFC6928]).
+    /// Interests at the start (10 in \[RFC6928\]).
     pub initial_window: f64,
     /// Interests at least.
     pub least_window: f64,

@@ -37,7 +37,7 @@ pub enum RateControl {
         /// Interests.
         window: u32,
     },
-    /// Consumer-driven Adaptive Rate Control [ARC].
+    /// Consumer-driven Adaptive Rate Control \[ARC\].
     Arc(arc::Config),
     /// Interest Control Protocol [ICP]: AIMD by a timer within the range of round-trip times.
     AimdIcp(aimd_icp::Config),
@@ -45,9 +45,9 @@ pub enum RateControl {
     AimdGap(aimd_gap::Config),
     /// AIMD by a retransmission timer, as ndnSIM does it.
     AimdNdnsim(aimd_ndnsim::Config),
-    /// CUBIC [RFC9438].
+    /// CUBIC \[RFC9438\].
     Cubic(cubic::Config),
-    /// Binary Increase Congestion control [BIC].
+    /// Binary Increase Congestion control \[BIC\].
     Bic(bic::Config),
 }
 

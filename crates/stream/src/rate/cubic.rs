@@ -1,4 +1,4 @@
-//! CUBIC [RFC9438].
+//! CUBIC \[RFC9438\].
 
 use core::time::Duration;
 
@@ -12,19 +12,19 @@ use super::window::Window;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// Interests at the start (10 in [RFC6928]).
+    /// Interests at the start (10 in \[RFC6928\]).
     pub initial_window: f64,
     /// Interests at least.
     pub least_window: f64,
     /// Whether the window is spread over its round trip, as Linux does.
     pub paced: bool,
-    /// C, in Interests per second³ ([RFC9438] §5.1).
+    /// C, in Interests per second³ (\[RFC9438\] §5.1).
     pub aggressiveness: f64,
-    /// β, what is left of the window after congestion ([RFC9438] §4.6).
+    /// β, what is left of the window after congestion (\[RFC9438\] §4.6).
     pub decrease: f64,
-    /// Whether a flow that does not reach its old window makes room ([RFC9438] §4.7).
+    /// Whether a flow that does not reach its old window makes room (\[RFC9438\] §4.7).
     pub fast_convergence: bool,
-    /// Whether it is at least as fast as AIMD ([RFC9438] §4.3).
+    /// Whether it is at least as fast as AIMD (\[RFC9438\] §4.3).
     pub reno_friendly: bool,
     /// What the timeout is longer than the smoothed round-trip time, at least (200 ms in Linux).
     #[serde(with = "namecast_units::duration")]

@@ -24,7 +24,7 @@ pub trait Law: Debug + Send {
     fn on_timeout(&mut self) {}
 }
 
-/// A controller whose window follows the law `L` after slow start ([RFC5681], [RFC6298]):
+/// A controller whose window follows the law `L` after slow start (\[RFC5681\], \[RFC6298\]):
 ///
 /// ```text
 /// Data:                W ← W + 1 below ssthresh,  the law's growth above

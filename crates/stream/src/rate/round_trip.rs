@@ -1,4 +1,4 @@
-//! Smoothed round-trip time, its variation, and the timeout that follows: [RFC6298].
+//! Smoothed round-trip time, its variation, and the timeout that follows: \[RFC6298\].
 
 use core::time::Duration;
 
@@ -7,9 +7,9 @@ use super::Estimates;
 /// Bounds of the timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTripConfig {
-    /// Timeout before anything was measured (1 s in [RFC6298] §2.1).
+    /// Timeout before anything was measured (1 s in \[RFC6298\] §2.1).
     pub initial: Duration,
-    /// Least timeout (1 s in [RFC6298] §2.4, which all implementations undercut).
+    /// Least timeout (1 s in \[RFC6298\] §2.4, which all implementations undercut).
     pub least: Duration,
     /// Greatest timeout, backed off or not.
     pub greatest: Duration,

@@ -15,7 +15,7 @@ const LEAST_TIME: Duration = Duration::from_millis(100);
 ///
 /// A live stream asks for its own bitrate and no more. If a controller took the absence of congestion then as leave to
 /// raise its rate, it would rise without end, and hold nothing back on the day the network becomes narrow. TCP has the
-/// same question; the half is the answer of [RFC7661].
+/// same question; the half is the answer of \[RFC7661\].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// Octets asked for in the buckets of the window, by number modulo their count.

@@ -166,7 +166,7 @@ fn red(object: &Object<'_>) -> Result<Queue, TopologyError> {
     })
 }
 
-/// ns-3's defaults, which are those of [RFC8289].
+/// ns-3's defaults, which are those of \[RFC8289\].
 fn codel(object: &Object<'_>) -> Result<Queue, TopologyError> {
     let mut packets_held = 1_000;
     let mut target = Duration::from_millis(5);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::rate::Loss;
 
-/// Constants of ARC ([ARC] Table 2), and every point where the text, as printed, cannot be meant, or leaves something open.
+/// Constants of ARC (\[ARC\] Table 2), and every point where the text, as printed, cannot be meant, or leaves something open.
 ///
 /// [`literal`](Self::literal) is the text to the letter, [`resolved`](Self::resolved) what we take it to mean. Each switch
 /// can be set by itself.
@@ -63,11 +63,11 @@ pub struct Config {
     pub loss_sets_sign: bool,
     /// What case 1 does while congestion_sign is set. Printed: clears it.
     pub case1_with_sign: CaseOneWithSign,
-    /// Least time after which an Interest counts as timed out. The timer is that of [RFC6298] with jitter_offset for its
+    /// Least time after which an Interest counts as timed out. The timer is that of \[RFC6298\] with jitter_offset for its
     /// granularity, as the paper has none.
     #[serde(with = "namecast_units::duration")]
     pub least_timeout: Duration,
-    /// Whether, while nothing arrives, one timeout a timer counts and the timer doubles, as in [RFC6298] §5. Otherwise each
+    /// Whether, while nothing arrives, one timeout a timer counts and the timer doubles, as in \[RFC6298\] §5. Otherwise each
     /// period of a blackout decreases pps, down to almost nothing. Not in the paper, which knows no timer.
     pub timeouts_back_off: bool,
     /// Interests out, at most, as a multiple of what k·pps asks for in one timeout; zero: no such net. Not in the paper.

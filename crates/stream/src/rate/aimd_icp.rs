@@ -1,4 +1,4 @@
-//! Interest Control Protocol [ICP]: a window whose timer is the sign of congestion.
+//! Interest Control Protocol \[ICP\]: a window whose timer is the sign of congestion.
 
 use std::collections::VecDeque;
 
@@ -48,7 +48,7 @@ impl Default for Config {
     }
 }
 
-/// Interest Control Protocol [ICP]:
+/// Interest Control Protocol \[ICP\]:
 ///
 /// ```text
 /// Data:     W ← W + η/W

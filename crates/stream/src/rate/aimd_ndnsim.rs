@@ -1,4 +1,4 @@
-//! AIMD as ndnSIM's window consumer has it [NDNSIM]: driven by a retransmission timer of at least 200 ms.
+//! AIMD as ndnSIM's window consumer has it \[NDNSIM\]: driven by a retransmission timer of at least 200 ms.
 
 use core::time::Duration;
 

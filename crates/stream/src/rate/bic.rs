@@ -52,7 +52,7 @@ impl Default for Config {
     }
 }
 
-/// Binary Increase Congestion control [BIC]: the window approaches the one at which congestion came by halves, and looks
+/// Binary Increase Congestion control \[BIC\]: the window approaches the one at which congestion came by halves, and looks
 /// beyond it in steps that double.
 ///
 /// ```text

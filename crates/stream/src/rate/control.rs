@@ -39,7 +39,7 @@ pub enum RateControl {
     },
     /// Consumer-driven Adaptive Rate Control \[ARC\].
     Arc(arc::Config),
-    /// Interest Control Protocol [ICP]: AIMD by a timer within the range of round-trip times.
+    /// Interest Control Protocol \[ICP\]: AIMD by a timer within the range of round-trip times.
     AimdIcp(aimd_icp::Config),
     /// AIMD by gaps, as TCP does it.
     AimdGap(aimd_gap::Config),

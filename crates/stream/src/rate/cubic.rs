@@ -46,7 +46,7 @@ impl Default for Config {
     }
 }
 
-/// CUBIC [RFC9438]: the window is a cubic function of the time since the last decrease.
+/// CUBIC \[RFC9438\]: the window is a cubic function of the time since the last decrease.
 ///
 /// ```text
 /// W_cubic(t) = C·(t − K)³ + W_max                         K = ∛((W_max − cwnd_epoch)/C)      (Fig. 1, 2)

@@ -1,4 +1,4 @@
-//! Consumer-driven Adaptive Rate Control [ARC]: the mean RTT and the losses of each short period decide.
+//! Consumer-driven Adaptive Rate Control \[ARC\]: the mean RTT and the losses of each short period decide.
 //!
 //! ```text
 //!              no loss, RTT low: pps += δ            no loss, RTT low or falling: pps += α/√pps

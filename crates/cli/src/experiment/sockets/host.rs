@@ -10,8 +10,10 @@ use namecast_units::{ByteSize, Duration, Instant};
 
 use super::super::laboratory::Refusal;
 use super::stage::Stage;
-use crate::impair::{Buffers, DISTURBED_ABOVE, Errors, Port, Quantiles, Received};
+use crate::impair::{Buffers, Errors, Port, Quantiles, Received};
 
+/// Lateness beyond which a deadline counts as missed by the rest.
+const MADE_UP_FOR: Duration = Duration::from_millis(1);
 /// Deadlines that are served before datagrams get their turn again.
 const MAX_STEPS: usize = 1_000;
 
@@ -148,10 +150,10 @@ impl<A: Application> Host<A> {
 
     /// Lives through all that came or was due by `now`, each at its own time, and records how late that was.
     ///
-    /// The time of a datagram is the one at which the kernel received it. What is over a millisecond late is not made up for:
-    /// after a pause there is no burst. Datagrams are read if `is_ready`, a bounded number.
+    /// The time of a datagram is the one at which the kernel received it. What is later than [`MADE_UP_FOR`] is not made
+    /// up for: after a pause there is no burst. Datagrams are read if `is_ready`, a bounded number.
     pub(super) fn live(&mut self, now: Now, is_ready: bool, watch: &mut Watch) {
-        self.earliest = now.monotonic.saturating_sub(DISTURBED_ABOVE);
+        self.earliest = now.monotonic.saturating_sub(MADE_UP_FOR);
         if is_ready {
             self.port.receive(&mut watch.buffers, &mut watch.received);
         }

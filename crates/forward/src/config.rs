@@ -5,7 +5,7 @@ use core::time::Duration;
 use namecast_packet::Name;
 use namecast_units::ByteSize;
 
-use crate::link::ReassemblyConfig;
+use crate::link::{ReassemblyConfig, ReliabilityConfig};
 
 /// Bounds and constants of a [`Forwarder`](crate::Forwarder).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub struct Config {
     pub max_fragments: usize,
     /// Bounds of each face's reassembly.
     pub reassembly: ReassemblyConfig,
+    /// Link reliability of the faces that have it.
+    pub reliability: ReliabilityConfig,
 }
 
 impl Default for Config {
@@ -70,6 +72,7 @@ impl Default for Config {
             producer_regions: Vec::new(),
             max_fragments: 400,
             reassembly: ReassemblyConfig::default(),
+            reliability: ReliabilityConfig::default(),
         }
     }
 }

@@ -4,6 +4,8 @@ use core::fmt;
 
 use namecast_units::ByteSize;
 
+use crate::link::ReliabilityCounters;
+
 macro_rules! drop_reasons {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
         /// Why a packet, or a piece of one, went no further.
@@ -67,6 +69,8 @@ drop_reasons! {
     ReassemblyTimeout = "reassembly_timeout",
     /// A packet's fragments gave way to newer ones.
     ReassemblyFull = "reassembly_full",
+    /// The peer did not acknowledge a fragment, however often it was sent.
+    Unacknowledged = "unacknowledged",
     /// An extension refused the packet.
     Extension = "extension",
 }
@@ -128,6 +132,8 @@ pub struct FaceCounters {
     pub outgoing: Traffic,
     /// Dropped on the way in or out.
     pub drops: Drops,
+    /// Link reliability, if the face has it.
+    pub reliability: ReliabilityCounters,
     /// Interests from this face that Data satisfied while they were pending: ndnSIM's InSatisfiedInterests.
     ///
     /// Like the next three it counts records of pending Interests: several transmissions of one Interest count once, and

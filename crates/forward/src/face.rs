@@ -5,7 +5,7 @@ use core::fmt;
 use namecast_units::Instant;
 
 use crate::counters::FaceCounters;
-use crate::link::Reassembler;
+use crate::link::{Reassembler, Reliability};
 
 /// Number of a face; never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,6 +65,8 @@ pub struct FaceConfig {
     pub link_type: LinkType,
     /// Largest frame that the link takes, in octets; larger packets are fragmented. None: any, never fragment.
     pub mtu: Option<usize>,
+    /// Whether frames are acknowledged and sent again if lost: NDNLPv2 reliability, which both ends must have.
+    pub reliability: bool,
     /// Whether the peer wants IncomingFaceId and may choose faces by NextHopFaceId or avoid one. Only for local scope.
     pub local_fields: bool,
     /// For people: a URI or a purpose.
@@ -113,8 +115,10 @@ pub(crate) struct Face {
     pub(crate) config: FaceConfig,
     pub(crate) counters: FaceCounters,
     pub(crate) reassembler: Reassembler,
-    /// When the reassembler is due, as the timers know it.
-    pub(crate) reassembly_timer: Option<Instant>,
+    /// Boxed, as few faces have it.
+    pub(crate) reliability: Option<Box<Reliability>>,
+    /// When the link service is due, as the timers know it.
+    pub(crate) link_timer: Option<Instant>,
     /// Sequence of the next fragment.
     pub(crate) next_sequence: u64,
     /// Frames of this face in the output queue.
@@ -210,7 +214,8 @@ mod tests {
             },
             counters: FaceCounters::default(),
             reassembler: Reassembler::new(crate::ReassemblyConfig::default(), 1),
-            reassembly_timer: None,
+            reliability: None,
+            link_timer: None,
             next_sequence: 0,
             queued: 0,
         }

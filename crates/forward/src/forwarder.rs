@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::counters::{Counters, DropReason, FaceCounters};
 use crate::extension::Extension;
 use crate::face::{AddFaceError, Face, FaceConfig, FaceId, FaceInfo, FaceTable, MIN_MTU};
-use crate::link::Reassembler;
+use crate::link::{Reassembler, Reliability};
 use crate::strategy::StrategyKind;
 use crate::table::{
     AddRouteError, ContentStore, DeadNonceList, ExpiryQueue, Fib, NameHasher, NextHop, Pit,
@@ -48,8 +48,8 @@ pub struct Forwarder {
     pub(crate) content_store: ContentStore,
     pub(crate) dead_nonces: DeadNonceList,
     pub(crate) expiries: ExpiryQueue,
-    /// When faces give up incomplete packets.
-    reassembly_timers: BTreeSet<(Instant, FaceId)>,
+    /// When faces' link services are due.
+    link_timers: BTreeSet<(Instant, FaceId)>,
     pub(crate) output: VecDeque<Transmit>,
     pub(crate) counters: Counters,
     pub(crate) extensions: Vec<Box<dyn Extension>>,
@@ -71,7 +71,7 @@ impl Forwarder {
             next_face: FaceId::FIRST,
             fib: Fib::new(hasher.clone(), config.max_prefixes),
             strategies: PrefixTable::new(hasher.clone(), config.max_prefixes),
-            pit: Pit::new(hasher.clone(), config.pit_capacity, config.pit_octets),
+            pit: Pit::new(config.pit_capacity, config.pit_octets),
             content_store: ContentStore::new(
                 config.keep,
                 config.content_store,
@@ -79,7 +79,7 @@ impl Forwarder {
             ),
             dead_nonces: DeadNonceList::new(config.dead_nonce_lifetime, config.dead_nonce_capacity),
             expiries: ExpiryQueue::default(),
-            reassembly_timers: BTreeSet::new(),
+            link_timers: BTreeSet::new(),
             output: VecDeque::new(),
             counters: Counters::default(),
             extensions: Vec::new(),
@@ -104,11 +104,15 @@ impl Forwarder {
         }
         let id = self.next_face;
         self.next_face = FaceId::from_number(id.number() + 1);
+        let reliability = config
+            .reliability
+            .then(|| Box::new(Reliability::new(self.config.reliability, config.mtu)));
         let face = Face {
             config,
             counters: FaceCounters::default(),
             reassembler: Reassembler::new(self.config.reassembly, self.config.max_fragments),
-            reassembly_timer: None,
+            reliability,
+            link_timer: None,
             next_sequence: 0,
             queued: 0,
         };
@@ -124,8 +128,8 @@ impl Forwarder {
         let Some(removed) = self.faces.remove(face) else {
             return;
         };
-        if let Some(at) = removed.reassembly_timer {
-            self.reassembly_timers.remove(&(at, face));
+        if let Some(at) = removed.link_timer {
+            self.link_timers.remove(&(at, face));
         }
         self.fib.remove_face(face);
         self.pit.remove_face(face);
@@ -202,19 +206,19 @@ impl Forwarder {
         while let Some(entry) = self.expiries.pop_due(self.now) {
             self.expire(entry);
         }
-        while let Some(&(at, face)) = self.reassembly_timers.first()
+        while let Some(&(at, face)) = self.link_timers.first()
             && at <= self.now
         {
-            self.reassembly_timers.pop_first();
-            self.give_up_reassembly(face);
+            self.link_timers.pop_first();
+            self.handle_link_timeout(face);
         }
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let expiry = self.expiries.first().map(|(at, _)| at);
-        let reassembly = self.reassembly_timers.first().map(|&(at, _)| at);
-        expiry.into_iter().chain(reassembly).min()
+        let link = self.link_timers.first().map(|&(at, _)| at);
+        expiry.into_iter().chain(link).min()
     }
 
     /// The next frame to send, in the order in which they came about.
@@ -261,8 +265,8 @@ impl Forwarder {
         self.now = self.now.max(now);
     }
 
-    /// Moves the time at which a face gives up incomplete packets.
-    pub(crate) fn set_reassembly_timer(
+    /// Moves the time at which a face's link service is due.
+    pub(crate) fn set_link_timer(
         &mut self,
         face: FaceId,
         from: Option<Instant>,
@@ -272,10 +276,10 @@ impl Forwarder {
             return;
         }
         if let Some(at) = from {
-            self.reassembly_timers.remove(&(at, face));
+            self.link_timers.remove(&(at, face));
         }
         if let Some(at) = to {
-            self.reassembly_timers.insert((at, face));
+            self.link_timers.insert((at, face));
         }
     }
 

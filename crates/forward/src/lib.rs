@@ -25,6 +25,6 @@ pub use counters::{Counters, DropReason, Drops, FaceCounters, Traffic};
 pub use extension::{Extension, Hook, Verdict};
 pub use face::{AddFaceError, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Scope};
 pub use forwarder::{Forwarder, Transmit};
-pub use link::ReassemblyConfig;
+pub use link::{ReassemblyConfig, ReliabilityConfig, ReliabilityCounters};
 pub use strategy::StrategyKind;
 pub use table::AddRouteError;

@@ -25,6 +25,9 @@ pub struct NodeConfig {
     pub udp_loopback_mtu: usize,
     /// Largest UDP payload towards other machines.
     pub udp_mtu: usize,
+    /// Whether frames over UDP are acknowledged and sent again if lost: NDNLPv2 reliability. Peers that do not do so are
+    /// not disturbed.
+    pub udp_reliability: bool,
     /// Silence after which a WebSocket, WebTransport or TCP peer counts as dead.
     pub dead_peer_timeout: Duration,
     /// Time that connecting to a peer may take.
@@ -66,6 +69,7 @@ impl Default for NodeConfig {
             udp_loopback_is_local: true,
             udp_loopback_mtu: namecast_packet::MAX_PACKET_SIZE,
             udp_mtu: 1_400,
+            udp_reliability: false,
             dead_peer_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
             reconnect_backoff: (Duration::from_millis(100), Duration::from_secs(2)),

@@ -77,7 +77,7 @@ impl Registration {
 }
 
 /// Registers `prefix` with the peer of `face`, for as long as both live.
-pub(crate) fn start(node: &Node, face: FaceId, prefix: Name) -> Registration {
+pub(crate) fn start(node: &Node, face: FaceId, prefix: Name, cost: u64) -> Registration {
     let (state, observed) = watch::channel(RegistrationState::Pending);
     let cancelled = node.stopping().child_token();
     let registration = Registration {
@@ -86,7 +86,7 @@ pub(crate) fn start(node: &Node, face: FaceId, prefix: Name) -> Registration {
     };
     let node_of_task = node.clone();
     node.spawn(async move {
-        if let Some(mut registrar) = Registrar::new(node_of_task, face, prefix).await {
+        if let Some(mut registrar) = Registrar::new(node_of_task, face, prefix, cost).await {
             let keeping = registrar.keep(&state);
             if cancelled.run_until_cancelled(keeping).await.is_none() {
                 registrar.command("unregister").await.ok();
@@ -102,6 +102,7 @@ struct Registrar {
     node: Node,
     face: FaceId,
     prefix: Name,
+    cost: u64,
     application: ApplicationFace,
     link: watch::Receiver<LinkState>,
     is_local: bool,
@@ -109,7 +110,7 @@ struct Registrar {
 }
 
 impl Registrar {
-    async fn new(node: Node, face: FaceId, prefix: Name) -> Option<Self> {
+    async fn new(node: Node, face: FaceId, prefix: Name, cost: u64) -> Option<Self> {
         let link = node.link_state(face).await.ok()?;
         let peer = node.describe(face).await.ok()?;
         let new = NewFace::application("registration").with_local_fields();
@@ -118,6 +119,7 @@ impl Registrar {
             node,
             face,
             prefix,
+            cost,
             link,
             is_local: peer.scope == Scope::Local,
             is_datagram: matches!(peer.remote, FaceUri::Udp(_)),
@@ -210,7 +212,7 @@ impl Registrar {
             name: Some(self.prefix.clone()),
             face: None,
             origin: Some(ORIGIN_CLIENT),
-            cost: is_register.then_some(0),
+            cost: is_register.then_some(self.cost),
             flags: is_register.then_some(CHILD_INHERIT),
             expiration: expiration.filter(|_| is_register),
         };

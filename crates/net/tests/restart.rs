@@ -22,7 +22,7 @@ async fn survives_a_restart<L>(uri: &FaceUri, listen: impl AsyncFn(&Node) -> L) 
     let producer = start();
     produce(&producer, "/live", 100).await;
     let face = producer.connect(uri.clone()).await.unwrap();
-    let registration = producer.register_prefix(face, name("/live"));
+    let registration = producer.register_prefix(face, name("/live"), 0);
     assert!(soon("registration", registration.registered()).await);
     let mut consumer = hub.application_face().await.unwrap();
     fetch(&mut consumer, &name("/live/1")).await;
@@ -87,8 +87,8 @@ async fn the_producers_end_takes_its_registration_away_and_cancelling_too() {
     let listener = hub.listen_tcp(loopback()).await.unwrap();
     let producer = start();
     let face = producer.connect(listener.uri().clone()).await.unwrap();
-    let kept = producer.register_prefix(face, name("/kept"));
-    let cancelled = producer.register_prefix(face, name("/cancelled"));
+    let kept = producer.register_prefix(face, name("/kept"), 0);
+    let cancelled = producer.register_prefix(face, name("/cancelled"), 0);
     assert!(soon("registration", kept.registered()).await);
     assert!(soon("registration", cancelled.registered()).await);
     cancelled.cancel();

@@ -97,6 +97,13 @@ const DIGESTS: [(u16, &str); 2] = [
 ];
 const DIGEST_SIZE: usize = 32;
 
+const fn is_digest(kind: u16) -> bool {
+    matches!(
+        kind,
+        Component::IMPLICIT_DIGEST | Component::PARAMETERS_DIGEST
+    )
+}
+
 impl fmt::Display for Component<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((_, word)) = DIGESTS.iter().find(|(kind, _)| *kind == self.kind) {
@@ -182,6 +189,7 @@ impl Name {
     }
 
     /// The name in `element` of the packet `wire`, and how many of its components are parameters digests.
+    #[inline]
     pub(crate) fn with_digest_count(
         wire: &Bytes,
         element: &Element,
@@ -195,8 +203,7 @@ impl Name {
                     component.element_type.into(),
                 )));
             };
-            let is_digest = DIGESTS.iter().any(|(digest, _)| *digest == kind);
-            if is_digest && component.value.len() != DIGEST_SIZE {
+            if is_digest(kind) && component.value.len() != DIGEST_SIZE {
                 return Err(error(Problem::BadLength(component.value.len())));
             }
             digests += usize::from(kind == Component::PARAMETERS_DIGEST);

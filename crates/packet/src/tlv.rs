@@ -138,9 +138,9 @@ pub fn read_number(octets: &[u8]) -> Option<u64> {
 /// Walks over elements that stand one behind another.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
-    octets: &'a [u8],
+    rest: &'a [u8],
+    /// Where in the packet `rest` begins.
     position: usize,
-    end: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -148,9 +148,8 @@ impl<'a> Reader<'a> {
     #[inline]
     pub const fn new(octets: &'a [u8]) -> Self {
         Self {
-            octets,
+            rest: octets,
             position: 0,
-            end: octets.len(),
         }
     }
 
@@ -158,9 +157,8 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn within(octets: &'a [u8], range: Range<usize>) -> Self {
         Self {
-            octets: &octets[..range.end],
             position: range.start,
-            end: range.end,
+            rest: &octets[range],
         }
     }
 
@@ -171,7 +169,7 @@ impl<'a> Reader<'a> {
 
     /// Whether all elements have been read.
     pub const fn is_empty(&self) -> bool {
-        self.position >= self.end
+        self.rest.is_empty()
     }
 
     /// TLV-TYPE of the next element of `field`, without moving on.
@@ -180,22 +178,21 @@ impl<'a> Reader<'a> {
     /// If there is none, or it is malformed.
     #[inline]
     pub fn peek_type(&self, field: &'static str) -> Result<u32, DecodeError> {
-        if let Some(&first @ 1..=252) = self.octets.get(self.position) {
-            return Ok(u32::from(first));
+        match *self.rest {
+            [first @ 1..=252, ..] => Ok(u32::from(first)),
+            _ => self.clone().type_number(field),
         }
-        self.clone().type_number(field)
     }
 
     /// The next element of `field`, or `None` at the end.
     ///
     /// # Errors
     /// If the element is malformed or reaches over the end.
-    #[inline]
+    // A call would pass the element, and room for an error, through memory: that takes longer than reading it.
+    #[inline(always)]
     pub fn element(&mut self, field: &'static str) -> Result<Option<Element>, DecodeError> {
-        let start = self.position;
-        let rest = self.octets.get(start..).unwrap_or_default();
         // Nearly all elements have a type of one octet, and a length of one or three.
-        let (element_type, header, length) = match *rest {
+        let (element_type, header, length) = match *self.rest {
             [element_type @ 1..=252, length @ 0..=252, ..] => (element_type, 2, length.into()),
             [element_type @ 1..=252, 253, high @ 1..=255, low, ..] => {
                 (element_type, 4, usize::from(high) << 8 | usize::from(low))
@@ -203,10 +200,12 @@ impl<'a> Reader<'a> {
             [] => return Ok(None),
             _ => return self.long_element(field),
         };
-        let value = start + header..start + header + length;
-        if value.end > self.end {
+        let Some(rest) = self.rest.get(header + length..) else {
             return self.long_element(field);
-        }
+        };
+        let start = self.position;
+        let value = start + header..start + header + length;
+        self.rest = rest;
         self.position = value.end;
         Ok(Some(Element {
             element_type: u32::from(element_type),
@@ -216,23 +215,28 @@ impl<'a> Reader<'a> {
     }
 
     /// The next element, of which there is at least an octet, whatever its size.
+    #[cold]
     #[inline(never)]
     fn long_element(&mut self, field: &'static str) -> Result<Option<Element>, DecodeError> {
         let start = self.position;
         let element_type = self.type_number(field)?;
         let length = self.variable_number(field)?;
-        let available = self.end - self.position;
         let length = usize::try_from(length)
             .ok()
-            .filter(|&length| length <= available)
+            .filter(|&length| length <= self.rest.len())
             .ok_or(DecodeError::new(field, start, Problem::Truncated))?;
         let value = self.position..self.position + length;
-        self.position = value.end;
+        self.skip(length);
         Ok(Some(Element {
             element_type,
             start,
             value,
         }))
+    }
+
+    fn skip(&mut self, octets: usize) {
+        self.rest = &self.rest[octets..];
+        self.position += octets;
     }
 
     /// The one element of type `element_type` that fills the input whole.
@@ -247,7 +251,7 @@ impl<'a> Reader<'a> {
         if element.element_type != element_type {
             return Err(element.error(field, Problem::UnexpectedType(element.element_type)));
         }
-        match self.end - self.position {
+        match self.rest.len() {
             0 => Ok(element),
             more => Err(DecodeError::new(
                 field,
@@ -273,8 +277,7 @@ impl<'a> Reader<'a> {
     fn variable_number(&mut self, field: &'static str) -> Result<u64, DecodeError> {
         let start = self.position;
         let error = |problem| DecodeError::new(field, start, problem);
-        let rest = &self.octets[self.position..self.end];
-        let (&first, rest) = rest.split_first().ok_or(error(Problem::Truncated))?;
+        let (&first, rest) = self.rest.split_first().ok_or(error(Problem::Truncated))?;
         let (width, least) = match first {
             0..=252 => (0, 0),
             253 => (2, 253),
@@ -291,7 +294,7 @@ impl<'a> Reader<'a> {
         if number < least {
             return Err(error(Problem::NotShortest));
         }
-        self.position += 1 + width;
+        self.skip(1 + width);
         Ok(number)
     }
 }
@@ -331,7 +334,8 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// On a malformed element, or a critical one that is unknown or out of place.
-    #[inline]
+    // As for `Reader::element`.
+    #[inline(always)]
     pub fn field(&mut self) -> Result<Option<Element>, DecodeError> {
         while let Some(element) = self.reader.element(self.structure)? {
             let known = self.order[self.passed..]

@@ -7,16 +7,27 @@ use namecast_packet::LpPacket;
 /// LpPacket and Fragment with type and length (4 each), Sequence (10), FragIndex and FragCount (4 each).
 const FRAGMENT_OVERHEAD: usize = 26;
 
-/// Cuts `packet` into frames of at most `mtu` octets, numbered from `sequence`.
-///
-/// The packet's header fields travel with the first fragment. `None` if they leave it no room, or if it takes more than
-/// `max_fragments`.
+/// Cuts `packet` into frames of at most `mtu` octets, numbered from `sequence`: see [`cut`].
 pub(crate) fn fragment(
     packet: &LpPacket,
     sequence: u64,
     mtu: usize,
     max_fragments: usize,
 ) -> Option<Vec<Bytes>> {
+    let pieces = cut(packet, sequence, mtu, max_fragments)?;
+    Some(pieces.iter().map(LpPacket::encode_whole).collect())
+}
+
+/// Cuts `packet` into pieces whose frames have at most `mtu` octets, numbered from `sequence`.
+///
+/// The packet's header fields travel with the first fragment. `None` if they leave it no room, or if it takes more than
+/// `max_fragments`.
+pub(crate) fn cut(
+    packet: &LpPacket,
+    sequence: u64,
+    mtu: usize,
+    max_fragments: usize,
+) -> Option<Vec<LpPacket>> {
     let body = packet.fragment.as_ref()?;
     let header = LpPacket {
         fragment: None,
@@ -34,24 +45,23 @@ pub(crate) fn fragment(
     if count > max_fragments {
         return None;
     }
-    let mut frames = Vec::with_capacity(count);
+    let mut pieces = Vec::with_capacity(count);
     let mut start = 0;
     for index in 0..count as u64 {
         let (fields, length) = match index {
             0 => (header.clone(), first),
             _ => (LpPacket::default(), room.min(body.len() - start)),
         };
-        let piece = LpPacket {
+        pieces.push(LpPacket {
             sequence: Some(sequence.wrapping_add(index)),
             fragment_index: index,
             fragment_count: Some(count as u64),
             fragment: Some(body.slice(start..start + length)),
             ..fields
-        };
+        });
         start += length;
-        frames.push(piece.encode_whole());
     }
-    Some(frames)
+    Some(pieces)
 }
 
 #[cfg(test)]

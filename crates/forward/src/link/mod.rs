@@ -2,7 +2,10 @@
 
 mod fragmentation;
 mod reassembly;
+mod reliability;
 
-pub(crate) use fragmentation::fragment;
+pub(crate) use fragmentation::{cut, fragment};
 pub(crate) use reassembly::Reassembler;
 pub use reassembly::ReassemblyConfig;
+pub(crate) use reliability::Reliability;
+pub use reliability::{ReliabilityConfig, ReliabilityCounters};

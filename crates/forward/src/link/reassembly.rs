@@ -38,6 +38,8 @@ struct Partial {
     pieces: BTreeMap<u64, Bytes>,
     /// The first fragment's header fields, which are the packet's.
     header: LpPacket,
+    /// The highest of any fragment: a queue on the way may mark each.
+    congestion_mark: u64,
     /// Octets of the packet so far.
     length: usize,
     /// Octets of the frames that the pieces keep in memory.
@@ -91,6 +93,7 @@ impl Reassembler {
             count,
             pieces: BTreeMap::new(),
             header: LpPacket::default(),
+            congestion_mark: 0,
             length: 0,
             held: ByteSize::ZERO,
             deadline: now,
@@ -106,6 +109,7 @@ impl Reassembler {
             self.remove(key);
             return Err(DropReason::PacketTooLarge);
         }
+        partial.congestion_mark = partial.congestion_mark.max(packet.congestion_mark);
         if index == 0 {
             partial.header = packet;
         }
@@ -175,6 +179,7 @@ impl Partial {
             sequence: None,
             fragment_index: 0,
             fragment_count: None,
+            congestion_mark: self.congestion_mark,
             fragment: Some(whole.freeze()),
             ..self.header
         }

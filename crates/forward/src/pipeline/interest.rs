@@ -1,5 +1,6 @@
 //! Incoming and outgoing Interests.
 
+use bytes::Bytes;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Interest, LpPacket, Name, Nonce};
 use namecast_units::{ByteSize, Instant};
@@ -11,7 +12,7 @@ use crate::face::{Face, FaceId};
 use crate::forwarder::Forwarder;
 use crate::strategy::{Decision, InterestContext, StrategyKind, is_localhost};
 use crate::table::pit::{EntryId, InRecord, OutRecord, PitToken};
-use crate::table::{NameHashes, NextHop};
+use crate::table::{NameHashes, NextHop, name_hash};
 
 /// An Interest on its way through the node.
 struct Arrival<'a> {
@@ -29,15 +30,15 @@ impl Forwarder {
     pub(super) fn incoming_interest(
         &mut self,
         face: FaceId,
-        mut interest: Interest,
+        interest: &mut Interest,
         header: &LpPacket,
     ) -> Result<(), DropReason> {
         if interest.nonce().is_none() {
-            interest = self.with_nonce(interest);
+            interest.set_nonce(self.new_nonce());
         }
         if let Some(hops) = interest.hop_limit() {
             let left = hops.checked_sub(1).ok_or(DropReason::HopLimit)?;
-            interest = interest.with_hop_limit(left);
+            interest.set_hop_limit(left);
         }
         let is_local = self.faces.get(face).is_some_and(Face::is_local);
         if is_localhost(interest.name()) && !is_local {
@@ -50,15 +51,21 @@ impl Forwarder {
         let arrival = Arrival {
             face,
             nonce: interest.nonce().expect("added if it was missing"),
-            expiry: self.expiry_of(&interest),
-            interest: &interest,
+            expiry: self.expiry_of(interest),
+            interest,
             hashes: &hashes,
             header,
         };
-        let transmission = self
-            .hasher
-            .transmission(arrival.hashes.whole(), arrival.nonce);
+        let transmission = name_hash::transmission(hashes.whole(), arrival.nonce);
         let known = self.pit.find(arrival.interest, arrival.hashes);
+        if let Some(id) = known
+            && self.came_another_way(id, &arrival)
+        {
+            let (wire, _) = self.kept(arrival.interest);
+            self.record_received(id, &arrival, wire);
+            self.counters.aggregated += 1;
+            return Ok(());
+        }
         if self.dead_nonces.contains(self.now, transmission) || self.is_loop(known, &arrival) {
             self.return_nack(&arrival, NackReason::Duplicate);
             return Err(DropReason::Loop);
@@ -71,10 +78,10 @@ impl Forwarder {
     }
 
     /// Other nodes drop Interests without a Nonce.
-    fn with_nonce(&mut self, interest: Interest) -> Interest {
+    fn new_nonce(&mut self) -> Nonce {
         let mut nonce = [0; 4];
         self.random.fill(&mut nonce);
-        interest.with_nonce(Nonce(nonce))
+        Nonce(nonce)
     }
 
     /// Whether the Interest's Nonce is in the entry already. The same Nonce from the same neighbour is a retransmission,
@@ -88,6 +95,22 @@ impl Forwarder {
                 .in_record(arrival.face)
                 .is_some_and(|record| record.nonce == arrival.nonce);
         !is_repeat && entry.has_nonce(arrival.nonce)
+    }
+
+    /// Whether this copy of a pending Interest came by another way than the one that is pending, from a neighbour who asks
+    /// all ways at once. Data then goes back by each, so that one of them may fail and nothing is lost. Only for
+    /// multicast: elsewhere, as in NFD, a second copy is a loop. If it is one here, an Interest is still never sent on
+    /// twice, and what comes back is one unsolicited Data more.
+    fn came_another_way(&self, id: EntryId, arrival: &Arrival<'_>) -> bool {
+        let entry = self.pit.get(id);
+        let mut waiting = entry.in_records.iter();
+        entry.in_record(arrival.face).is_none()
+            && entry.out_record(arrival.face).is_none()
+            && waiting.any(|record| record.nonce == arrival.nonce)
+            && !self
+                .pit
+                .is_full(false, ByteSize::of(arrival.interest.wire()))
+            && self.strategy_for(arrival.interest.name(), arrival.hashes) == StrategyKind::Multicast
     }
 
     fn answer_from_content_store(&mut self, arrival: &Arrival<'_>) -> bool {
@@ -115,14 +138,29 @@ impl Forwarder {
             self.return_nack(arrival, NackReason::Congestion);
             return Err(DropReason::PitFull);
         }
-        let (wire, name) = match self.config.keep {
-            Keep::Copies => interest.detached(),
-            Keep::Frames => (interest.wire().clone(), interest.name().clone()),
-        };
+        let (wire, name) = self.kept(interest);
         let id = known.unwrap_or_else(|| {
             let suppression = self.config.suppression.initial;
             self.pit.insert(interest, name, arrival.hashes, suppression)
         });
+        self.record_received(id, arrival, wire);
+        if let Some(chosen) = arrival.header.next_hop_face {
+            self.outgoing_interest(id, arrival, FaceId::from_number(chosen));
+            return Ok(());
+        }
+        self.carry_out(id, arrival)
+    }
+
+    /// Wire and name of an Interest as tables keep them.
+    fn kept(&self, interest: &Interest) -> (Bytes, Name) {
+        match self.config.keep {
+            Keep::Copies => interest.detached(),
+            Keep::Frames => (interest.wire().clone(), interest.name().clone()),
+        }
+    }
+
+    /// Notes that the downstream of `arrival` waits.
+    fn record_received(&mut self, id: EntryId, arrival: &Arrival<'_>, wire: Bytes) {
         let record = InRecord {
             face: arrival.face,
             nonce: arrival.nonce,
@@ -136,11 +174,6 @@ impl Forwarder {
         };
         self.pit.record_received(id, record);
         self.expiries.set(id, self.pit.get(id).expiry);
-        if let Some(chosen) = arrival.header.next_hop_face {
-            self.outgoing_interest(id, arrival, FaceId::from_number(chosen));
-            return Ok(());
-        }
-        self.carry_out(id, arrival)
     }
 
     /// Asks the strategy and does as it says.

@@ -14,6 +14,7 @@ mod receive;
 mod send;
 
 use crate::forwarder::Forwarder;
+use crate::table::name_hash;
 use crate::table::pit::{EntryId, PendingInterest};
 
 impl Forwarder {
@@ -46,7 +47,7 @@ impl Forwarder {
     /// Remembers the Nonces that the entry's Interests went out with, as these may still come back in a loop.
     fn remember_nonces(&mut self, entry: &PendingInterest) {
         for record in &entry.out_records {
-            let transmission = self.hasher.transmission(entry.hash, record.nonce);
+            let transmission = name_hash::transmission(entry.hash, record.nonce);
             self.dead_nonces.insert(self.now, transmission);
         }
     }

@@ -34,6 +34,14 @@ impl Forwarder {
             return self.receive_network_packet(id, frame, &mut LpPacket::default());
         }
         let packet = LpPacket::decode(frame).map_err(|_| DropReason::Malformed)?;
+        if let Some(reliability) = &mut face.reliability {
+            let is_new = reliability.handle_packet(self.now, &packet);
+            self.serve_reliability(id);
+            self.reset_link_timer(id);
+            if !is_new {
+                return Err(DropReason::DuplicateFragment);
+            }
+        }
         if packet.fragment_count.unwrap_or(1) == 1 {
             return self.receive_packet(id, packet);
         }
@@ -57,27 +65,34 @@ impl Forwarder {
         for _ in 0..evicted {
             self.count_drop(id, DropReason::ReassemblyFull);
         }
-        self.reset_reassembly_timer(id);
+        self.reset_link_timer(id);
         result
     }
 
-    /// Gives up a face's packets whose missing fragments did not come in time.
-    pub(crate) fn give_up_reassembly(&mut self, id: FaceId) {
+    /// Gives up a face's packets whose missing fragments did not come in time, and sends again what the link lost.
+    pub(crate) fn handle_link_timeout(&mut self, id: FaceId) {
         let Some(face) = self.faces.get_mut(id) else {
             return;
         };
-        face.reassembly_timer = None;
+        face.link_timer = None;
+        if let Some(reliability) = &mut face.reliability {
+            reliability.handle_timeout(self.now);
+        }
         for _ in 0..face.reassembler.handle_timeout(self.now) {
             self.count_drop(id, DropReason::ReassemblyTimeout);
         }
-        self.reset_reassembly_timer(id);
+        self.serve_reliability(id);
+        self.reset_link_timer(id);
     }
 
-    fn reset_reassembly_timer(&mut self, id: FaceId) {
+    /// Sets a face's timer to when its link service is due next.
+    pub(super) fn reset_link_timer(&mut self, id: FaceId) {
         if let Some(face) = self.faces.get_mut(id) {
-            let to = face.reassembler.poll_timeout();
-            let from = core::mem::replace(&mut face.reassembly_timer, to);
-            self.set_reassembly_timer(id, from, to);
+            let reliability = face.reliability.as_ref().and_then(|r| r.poll_timeout());
+            let reassembly = face.reassembler.poll_timeout();
+            let to = reassembly.into_iter().chain(reliability).min();
+            let from = core::mem::replace(&mut face.link_timer, to);
+            self.set_link_timer(id, from, to);
         }
     }
 
@@ -94,6 +109,8 @@ impl Forwarder {
     }
 
     /// Takes a network packet, and the fields that came in front of it.
+    ///
+    /// Packets are large values, so they stay where decoding left them.
     fn receive_network_packet(
         &mut self,
         id: FaceId,
@@ -101,23 +118,29 @@ impl Forwarder {
         header: &mut LpPacket,
     ) -> Result<(), DropReason> {
         if wire.first() == Some(&BARE_INTEREST) {
-            let interest = Interest::decode(wire).map_err(|_| DropReason::Malformed)?;
+            let mut decoded = Interest::decode(wire);
+            let Ok(interest) = &mut decoded else {
+                return Err(DropReason::Malformed);
+            };
             let hook = match header.nack {
                 None => Hook::IncomingInterest,
                 Some(_) => Hook::IncomingNack,
             };
             self.admit(id, hook, interest.wire(), header)?;
             return match header.nack {
-                Some(reason) => self.incoming_nack(id, &interest, reason),
+                Some(reason) => self.incoming_nack(id, interest, reason),
                 None => self.incoming_interest(id, interest, header),
             };
         }
-        let data = Data::decode(wire).map_err(|_| DropReason::Malformed)?;
+        let decoded = Data::decode(wire);
+        let Ok(data) = &decoded else {
+            return Err(DropReason::Malformed);
+        };
         if header.nack.is_some() {
             return Err(DropReason::MisplacedField);
         }
         self.admit(id, Hook::IncomingData, data.wire(), header)?;
-        self.incoming_data(id, &data, header)
+        self.incoming_data(id, data, header)
     }
 
     /// Counts a network packet, if neither its link header nor an extension is against it.

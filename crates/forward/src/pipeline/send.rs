@@ -8,7 +8,7 @@ use crate::counters::{DropReason, Traffic};
 use crate::extension::{Hook, Verdict};
 use crate::face::FaceId;
 use crate::forwarder::{Forwarder, Transmit};
-use crate::link::fragment;
+use crate::link::{Reliability, cut, fragment};
 
 impl Traffic {
     /// Counts one packet of the kind that the hook is for.
@@ -27,7 +27,7 @@ impl Forwarder {
         let may_stay_bare = self.extensions.is_empty()
             && self.faces.get(to).is_some_and(|face| {
                 let mtu = face.config.mtu.unwrap_or(usize::MAX);
-                wire.len() <= mtu && !face.has_local_fields()
+                wire.len() <= mtu && !face.has_local_fields() && face.reliability.is_none()
             });
         if !may_stay_bare {
             return self.send(hook, from, to, LpPacket::carrying(wire));
@@ -57,6 +57,9 @@ impl Forwarder {
         if face.has_local_fields() && !is_nack {
             packet.incoming_face = Some(from.number());
         }
+        if face.reliability.is_some() {
+            return self.send_reliably(hook, to, packet);
+        }
         let mtu = face.config.mtu.unwrap_or(usize::MAX);
         let whole = packet.encode();
         if whole.len() <= mtu {
@@ -71,6 +74,78 @@ impl Forwarder {
             face.next_sequence = sequence.wrapping_add(count);
         }
         Ok(())
+    }
+
+    /// Queues a packet on a face with link reliability, each of whose frames is numbered.
+    fn send_reliably(
+        &mut self,
+        hook: Hook,
+        to: FaceId,
+        mut packet: LpPacket,
+    ) -> Result<(), DropReason> {
+        let max_queued = self.config.max_output_queue;
+        let face = self.faces.get_mut(to).ok_or(DropReason::UnknownFace)?;
+        let Some(reliability) = &mut face.reliability else {
+            return Ok(());
+        };
+        let mtu = Reliability::room(face.config.mtu.unwrap_or(usize::MAX));
+        let first = match face.next_sequence {
+            // The peer must not take the first ones for repetitions from this node's last life.
+            0 => self.random.next_u64().wrapping_add(self.now.as_nanos()),
+            next => next,
+        };
+        packet.sequence = Some(first);
+        let pieces = if packet.encode_whole().len() <= mtu {
+            vec![packet]
+        } else {
+            packet.sequence = None;
+            let pieces = cut(&packet, first, mtu, self.config.max_fragments);
+            pieces.ok_or(DropReason::CannotFragment)?
+        };
+        if face.queued + pieces.len() > max_queued {
+            return Err(DropReason::OutputQueueFull);
+        }
+        face.next_sequence = first.wrapping_add(pieces.len() as u64);
+        let pieces = pieces.into_iter();
+        let frames: Vec<_> = pieces
+            .map(|piece| reliability.send(self.now, piece))
+            .collect();
+        face.counters.reliability = reliability.counters();
+        self.enqueue(hook, to, frames)?;
+        self.reset_link_timer(to);
+        Ok(())
+    }
+
+    /// Sends what a face's link reliability wants to send by itself, and counts what it gave up.
+    pub(super) fn serve_reliability(&mut self, id: FaceId) {
+        let max_queued = self.config.max_output_queue;
+        let Some(face) = self.faces.get_mut(id) else {
+            return;
+        };
+        let Some(reliability) = &mut face.reliability else {
+            return;
+        };
+        let mut unsent = 0;
+        while let Some(frame) = reliability.poll_output(self.now) {
+            if face.queued >= max_queued {
+                unsent += 1;
+                continue;
+            }
+            face.queued += 1;
+            for traffic in [&mut face.counters.outgoing, &mut self.counters.outgoing] {
+                traffic.frames += 1;
+                traffic.octets += ByteSize::of(&frame);
+            }
+            self.output.push_back(Transmit { face: id, frame });
+        }
+        face.counters.reliability = reliability.counters();
+        let given_up = reliability.take_given_up();
+        for (count, reason) in [
+            (unsent, DropReason::OutputQueueFull),
+            (given_up, DropReason::Unacknowledged),
+        ] {
+            (0..count).for_each(|_| self.count_drop(id, reason));
+        }
     }
 
     /// Queues the frames of one packet: all or none, as a packet that lacks a fragment is of no use.

@@ -40,6 +40,10 @@ impl Entry {
         &self.wire[self.name.clone()]
     }
 
+    fn is_named(&self, name: &[u8], hash: u64) -> bool {
+        self.hash == hash && self.name() == name
+    }
+
     fn size(&self) -> ByteSize {
         ByteSize::of(&self.wire) + OVERHEAD
     }
@@ -119,22 +123,10 @@ impl ContentStore {
         if size > self.capacity {
             return;
         }
-        let versions = self.versions(data.name().value(), hash);
-        let same = versions
-            .iter()
-            .copied()
-            .find(|&id| self.entries[id].wire == data.wire());
-        let id = match same {
-            Some(id) => id,
-            None => {
-                if versions.len() >= self.max_versions {
-                    let oldest = self.recency.oldest_of(&versions);
-                    oldest.into_iter().for_each(|id| self.remove(id));
-                }
-                self.add(data, hash)
-            }
+        let id = match self.has(data.name().value(), hash) {
+            true => self.insert_version(data, hash),
+            false => self.add(data, hash),
         };
-        self.touch(id);
         if data.freshness() > Duration::ZERO {
             let entry = &mut self.entries[id];
             entry.fresh_until = Some(now + data.freshness());
@@ -147,6 +139,21 @@ impl ContentStore {
         {
             self.remove(oldest);
         }
+    }
+
+    /// Keeps a packet of whose name there are others, in place of the oldest of them if there are too many.
+    fn insert_version(&mut self, data: &Data, hash: u64) -> usize {
+        let versions = self.versions(data.name().value(), hash);
+        let mut ids = versions.iter().copied();
+        if let Some(same) = ids.find(|&id| self.entries[id].wire == data.wire()) {
+            self.touch(same);
+            return same;
+        }
+        if versions.len() >= self.max_versions {
+            let oldest = self.recency.oldest_of(&versions);
+            oldest.into_iter().for_each(|id| self.remove(id));
+        }
+        self.add(data, hash)
     }
 
     /// The first packet in canonical order that answers `interest`; becomes the most recently used one.
@@ -223,6 +230,9 @@ impl ContentStore {
 
     /// The packet of exactly this name with the smallest digest, among the fresh ones if `fresh`.
     fn first_version(&self, name: &[u8], hash: u64, now: Instant, fresh: bool) -> Option<usize> {
+        if !self.has(name, hash) {
+            return None;
+        }
         let mut versions = self.versions(name, hash);
         versions.retain(|id| !fresh || self.entries[*id].is_fresh(now));
         match versions[..] {
@@ -234,11 +244,17 @@ impl ContentStore {
         }
     }
 
+    /// Whether there is a packet of exactly this name. Mostly there is none, which takes less time to see than to list.
+    fn has(&self, name: &[u8], hash: u64) -> bool {
+        let is_it = |&id: &usize| self.entries[id].is_named(name, hash);
+        self.index.find(hash, is_it).is_some()
+    }
+
     /// All packets of exactly this name, in order of their place.
     fn versions(&self, name: &[u8], hash: u64) -> SmallVec<[usize; 8]> {
         let mut ids = SmallVec::new();
         for &id in self.index.iter_hash(hash) {
-            if self.entries[id].name() == name {
+            if self.entries[id].is_named(name, hash) {
                 ids.push(id);
             }
         }

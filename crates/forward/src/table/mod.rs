@@ -4,7 +4,7 @@ mod content_store;
 mod dead_nonce;
 mod expiry;
 mod fib;
-mod name_hash;
+pub(crate) mod name_hash;
 pub(crate) mod pit;
 mod prefix_table;
 mod recency;

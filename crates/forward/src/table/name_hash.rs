@@ -1,15 +1,18 @@
 //! Hashes of a name and all its prefixes, taken in one pass and used by every table.
 
-use core::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use core::hash::{BuildHasherDefault, Hasher};
 
 use foldhash::SharedSeed;
-use foldhash::quality::SeedableRandomState;
+use foldhash::quality::FoldHasher;
 use namecast_packet::{Component, Name, Nonce, tlv};
 use smallvec::SmallVec;
 
 /// Hashes names. Two with the same seed agree; without the seed nobody can aim at a bucket.
 #[derive(Clone, Debug)]
-pub(crate) struct NameHasher(SeedableRandomState);
+pub(crate) struct NameHasher {
+    /// Hash of `/`, in which all others begin.
+    root: u64,
+}
 
 /// Derives the folding constants; the per-node seed is mixed in beside it.
 static SHARED_SEED: SharedSeed = SharedSeed::from_u64(0x6E61_6D65_6361_7374);
@@ -40,70 +43,67 @@ impl Hasher for PassThrough {
     }
 }
 
-/// Where a name's prefixes end, and their hashes; the first is that of `/`.
+/// Hashes of a name's prefixes; the first is that of `/`.
 #[derive(Clone, Debug)]
 pub(crate) struct NameHashes {
-    prefixes: SmallVec<[(usize, u64); USUAL_COMPONENTS + 1]>,
+    prefixes: SmallVec<[u64; USUAL_COMPONENTS + 1]>,
     /// Length of the shortest prefix that ends in an implicit digest.
     digest_at: Option<usize>,
 }
 
 impl NameHasher {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(SeedableRandomState::with_seed(seed, &SHARED_SEED))
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self { root: seed }
     }
 
     /// The hashes of `name`, or `None` if it has more than `max_components`.
     pub(crate) fn hashes(&self, name: &Name, max_components: usize) -> Option<NameHashes> {
         let mut prefixes = SmallVec::new();
         let mut digest_at = None;
-        let (mut end, mut hash) = (0, 0);
-        prefixes.push((end, hash));
-        for component in name.components() {
+        let mut hash = self.root;
+        prefixes.push(hash);
+        let octets = name.value();
+        let mut reader = tlv::Reader::new(octets);
+        while let Ok(Some(component)) = reader.element("Name component") {
             if prefixes.len() > max_components {
                 return None;
             }
-            if component.kind == Component::IMPLICIT_DIGEST {
+            if component.element_type == u32::from(Component::IMPLICIT_DIGEST) {
                 digest_at.get_or_insert(prefixes.len());
             }
-            let size = tlv::element_size(u32::from(component.kind), component.value.len());
-            hash = self.child(hash, &name.value()[end..end + size]);
-            end += size;
-            prefixes.push((end, hash));
+            hash = child(hash, &octets[component.whole()]);
+            prefixes.push(hash);
         }
         Some(NameHashes {
             prefixes,
             digest_at,
         })
     }
+}
 
-    /// Hash of the name that hashes to `parent` with one more component, whose whole element is `element`.
-    ///
-    /// Chained, so that a long name is read once and not once per prefix.
-    fn child(&self, parent: u64, element: &[u8]) -> u64 {
-        let mut hasher = self.0.build_hasher();
-        hasher.write_u64(parent);
-        hasher.write(element);
-        hasher.finish()
-    }
+/// Hash of the name that hashes to `parent` with one more component, whose whole element is `element`.
+///
+/// Chained, so that a long name is read once and not once per prefix.
+#[inline]
+fn child(parent: u64, element: &[u8]) -> u64 {
+    let mut hasher = FoldHasher::with_seed(parent, &SHARED_SEED);
+    hasher.write(element);
+    hasher.finish()
+}
 
-    /// Hash of the full name of Data: its name, which hashes to `name`, and its implicit digest.
-    pub(crate) fn full_name(&self, name: u64, digest: &[u8; 32]) -> u64 {
-        let mut element = [0; 34];
-        // The digest component's type and length take an octet each.
-        element[0] = Component::IMPLICIT_DIGEST as u8;
-        element[1] = 32;
-        element[2..].copy_from_slice(digest);
-        self.child(name, &element)
-    }
+/// Hash of the full name of Data: its name, which hashes to `name`, and its implicit digest.
+pub(crate) fn full_name(name: u64, digest: &[u8; 32]) -> u64 {
+    let mut element = [0; 34];
+    // The digest component's type and length take an octet each.
+    element[0] = Component::IMPLICIT_DIGEST as u8;
+    element[1] = 32;
+    element[2..].copy_from_slice(digest);
+    child(name, &element)
+}
 
-    /// A number that stands for one transmission of an Interest whose name hashes to `name`.
-    pub(crate) fn transmission(&self, name: u64, nonce: Nonce) -> u64 {
-        let mut hasher = self.0.build_hasher();
-        hasher.write_u64(name);
-        hasher.write(&nonce.0);
-        hasher.finish()
-    }
+/// A number that stands for one transmission of an Interest whose name hashes to `name`.
+pub(crate) fn transmission(name: u64, nonce: Nonce) -> u64 {
+    child(name, &nonce.0)
 }
 
 impl NameHashes {
@@ -134,12 +134,7 @@ impl NameHashes {
 
     /// Hash of the first `depth` components.
     pub(crate) fn hash(&self, depth: usize) -> u64 {
-        self.prefixes[depth].1
-    }
-
-    /// Octets of the first `depth` components of `name`, which the hashes must be of.
-    pub(crate) fn prefix<'n>(&self, name: &'n Name, depth: usize) -> &'n [u8] {
-        &name.value()[..self.prefixes[depth].0]
+        self.prefixes[depth]
     }
 }
 
@@ -154,7 +149,6 @@ mod tests {
         let hashes = hasher.hashes(&name, 7).unwrap();
         for depth in 0..=7 {
             let prefix = name.prefix(depth);
-            assert_eq!(hashes.prefix(&name, depth), prefix.value());
             assert_eq!(
                 hashes.hash(depth),
                 hasher.hashes(&prefix, 7).unwrap().whole()

@@ -12,7 +12,7 @@ use slab::Slab;
 use smallvec::SmallVec;
 
 use super::name_hash::HashedKeys;
-use super::{NameHasher, NameHashes};
+use super::{NameHashes, name_hash};
 use crate::face::FaceId;
 
 /// Place of an entry in the table, until it is removed.
@@ -141,7 +141,6 @@ impl PendingInterest {
 /// The pending Interests of a node. Bounds are the pipeline's to keep: see [`Pit::is_full`].
 #[derive(Debug)]
 pub(crate) struct Pit {
-    hasher: NameHasher,
     capacity: usize,
     max_octets: ByteSize,
     octets: ByteSize,
@@ -156,9 +155,8 @@ pub(crate) struct Pit {
 }
 
 impl Pit {
-    pub(crate) fn new(hasher: NameHasher, capacity: usize, max_octets: ByteSize) -> Self {
+    pub(crate) fn new(capacity: usize, max_octets: ByteSize) -> Self {
         Self {
-            hasher,
             capacity,
             max_octets,
             octets: ByteSize::ZERO,
@@ -309,10 +307,9 @@ impl Pit {
             if count == 0 {
                 continue;
             }
-            let octets = hashes.prefix(name, depth);
             for &id in self.index.iter_hash(hashes.hash(depth)) {
                 let entry = &self.entries[id];
-                if entry.can_be_prefix && entry.name.value() == octets {
+                if entry.can_be_prefix && entry.depth == depth && entry.name.is_prefix_of(name) {
                     found.push(EntryId::from_place(id));
                 }
             }
@@ -335,7 +332,7 @@ impl Pit {
             kind: Component::IMPLICIT_DIGEST,
             value: &digest,
         });
-        let hash = self.hasher.full_name(hashes.whole(), &digest);
+        let hash = name_hash::full_name(hashes.whole(), &digest);
         let entries = self.index.iter_hash(hash).copied();
         let is_match = |id: &usize| self.entries[*id].name == full;
         found.extend(entries.filter(is_match).map(EntryId::from_place));

@@ -1,4 +1,5 @@
 use super::*;
+use crate::table::NameHasher;
 use namecast_packet::signature::NullSigner;
 use namecast_units::Random;
 
@@ -10,7 +11,7 @@ fn name(uri: &str) -> Name {
 
 fn pit() -> (Pit, NameHasher) {
     let hasher = NameHasher::new(3);
-    let pit = Pit::new(hasher.clone(), 10, ByteSize::mebibytes(1));
+    let pit = Pit::new(10, ByteSize::mebibytes(1));
     (pit, hasher)
 }
 
@@ -131,7 +132,7 @@ fn octets_are_counted_through_every_change_of_records() {
 #[test]
 fn both_bounds_make_the_table_full() {
     let hasher = NameHasher::new(3);
-    let mut pit = Pit::new(hasher.clone(), 2, ByteSize::bytes(100));
+    let mut pit = Pit::new(2, ByteSize::bytes(100));
     for uri in ["/a", "/b"] {
         assert!(!pit.is_full(true, ByteSize::bytes(94)));
         let interest = Interest::builder(name(uri)).build(Nonce::from(1));

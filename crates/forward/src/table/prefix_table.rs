@@ -25,9 +25,13 @@ pub(crate) struct PrefixTable<T> {
     entries: Slab<Entry<T>>,
     /// Entries by hash of their prefix.
     index: HashTable<usize>,
-    /// How many prefixes there are of each length, so that look-ups skip lengths without any.
+    /// How many prefixes there are of each length.
     depths: [usize; MAX_PREFIX_COMPONENTS + 1],
+    /// Bit by bit the lengths of which there are any, so that look-ups skip the others.
+    used_depths: u64,
 }
+
+const _: () = assert!(MAX_PREFIX_COMPONENTS < u64::BITS as usize);
 
 impl<T> PrefixTable<T> {
     pub(crate) fn new(hasher: NameHasher, capacity: usize) -> Self {
@@ -37,6 +41,7 @@ impl<T> PrefixTable<T> {
             entries: Slab::new(),
             index: HashTable::new(),
             depths: [0; MAX_PREFIX_COMPONENTS + 1],
+            used_depths: 0,
         }
     }
 
@@ -55,7 +60,7 @@ impl<T> PrefixTable<T> {
             .hashes(prefix, MAX_PREFIX_COMPONENTS)
             .ok_or(AddRouteError::NameTooLong)?;
         let (hash, depth) = (hashes.whole(), hashes.depth());
-        let id = match self.find(hash, prefix.value()) {
+        let id = match self.find(hash, depth, prefix) {
             Some(id) => id,
             None if self.entries.len() >= self.capacity => return Err(AddRouteError::TableFull),
             None => {
@@ -68,6 +73,7 @@ impl<T> PrefixTable<T> {
                 let entries = &self.entries;
                 self.index.insert_unique(hash, id, |&id| entries[id].hash);
                 self.depths[depth] += 1;
+                self.used_depths |= 1 << depth;
                 id
             }
         };
@@ -97,26 +103,37 @@ impl<T> PrefixTable<T> {
     /// The value of the longest prefix of `name`, whose hashes are `hashes`.
     pub(crate) fn longest_match(&self, name: &Name, hashes: &NameHashes) -> Option<&T> {
         let deepest = hashes.depth().min(MAX_PREFIX_COMPONENTS);
-        (0..=deepest)
-            .rev()
-            .filter(|&depth| self.depths[depth] > 0)
-            .find_map(|depth| self.find(hashes.hash(depth), hashes.prefix(name, depth)))
-            .map(|id| &self.entries[id].value)
+        let mut depths = self.used_depths & ((2 << deepest) - 1);
+        while let Some(depth) = depths.checked_ilog2() {
+            let depth = depth as usize;
+            if let Some(id) = self.find(hashes.hash(depth), depth, name) {
+                return Some(&self.entries[id].value);
+            }
+            depths ^= 1 << depth;
+        }
+        None
     }
 
     fn find_prefix(&self, prefix: &Name) -> Option<usize> {
         let hashes = self.hasher.hashes(prefix, MAX_PREFIX_COMPONENTS)?;
-        self.find(hashes.whole(), prefix.value())
+        self.find(hashes.whole(), hashes.depth(), prefix)
     }
 
-    fn find(&self, hash: u64, octets: &[u8]) -> Option<usize> {
-        let is_it = |&id: &usize| self.entries[id].prefix.value() == octets;
+    /// The entry of the first `depth` components of `name`, which hash to `hash`.
+    fn find(&self, hash: u64, depth: usize, name: &Name) -> Option<usize> {
+        let is_it = |&id: &usize| {
+            let entry = &self.entries[id];
+            entry.depth == depth && entry.prefix.is_prefix_of(name)
+        };
         self.index.find(hash, is_it).copied()
     }
 
     fn remove_entry(&mut self, id: usize) {
         let entry = self.entries.remove(id);
         self.depths[entry.depth] -= 1;
+        if self.depths[entry.depth] == 0 {
+            self.used_depths ^= 1 << entry.depth;
+        }
         if let Ok(place) = self.index.find_entry(entry.hash, |&other| other == id) {
             place.remove();
         }
@@ -178,6 +195,7 @@ mod tests {
         assert!(full > 10, "{full}");
         table.retain(|_| false);
         assert_eq!(table.depths, [0; MAX_PREFIX_COMPONENTS + 1]);
+        assert_eq!(table.used_depths, 0);
         assert!(table.index.is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Interests that come back are found out, in the PIT and after it.
 
-use namecast_forward::{Config, DropReason, FaceConfig, LinkType};
+use namecast_forward::{Config, DropReason, FaceConfig, LinkType, StrategyKind};
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Interest, Nonce};
 
@@ -25,6 +25,36 @@ fn a_ring_of_three_ends_with_nack_duplicate() {
         .collect();
     assert_eq!(loops, [1, 0, 0]);
     assert!(net.nodes.iter().all(|node| node.pending_interests() == 0));
+}
+
+/// The same with multicast on every node, links both ways: each Interest crosses each link once each way at most, and the
+/// answer ends it.
+#[test]
+fn a_ring_with_multicast_carries_each_interest_once() {
+    let mut net = Net::new(3);
+    for node in 0..3 {
+        net.nodes[node]
+            .set_strategy(name("/"), StrategyKind::Multicast)
+            .unwrap();
+    }
+    for node in 0..3 {
+        let next = (node + 1) % 3;
+        let (out, back) = net.link(node, next);
+        net.route(node, "/", out, 0);
+        net.route(next, "/", back, 0);
+    }
+    let (consumer, producer) = (net.app(0), net.app(1));
+    net.route(1, "/", producer.1, 0);
+    net.ask(consumer, &interest("/p", 1));
+    assert_eq!(net.interests(producer).len(), 1);
+    net.answer(producer, &crate::topology::data("/p"));
+    assert_eq!(net.data(consumer).len(), 1);
+    let sent: u64 = net
+        .nodes
+        .iter()
+        .map(|node| node.counters().outgoing.interests)
+        .sum();
+    assert!(sent <= 7, "{sent}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use namecast_forward::StrategyKind;
+use namecast_packet::lp::NackReason;
 use namecast_packet::{Interest, Nonce};
 
 use crate::topology::{End, Net, data, interest, millis, name};
@@ -122,4 +123,41 @@ fn the_longest_prefix_chooses_the_strategy() {
     net.nodes[0].unset_strategy(&name("/p/single"));
     net.ask(consumer, &interest("/p/single/2", 2));
     assert_eq!(upstreams.map(|u| net.interests(u).len()), [1, 1]);
+}
+
+/// Two neighbours of a consumer both ask one node, which so gets one Interest twice. With multicast it asks upstream once and
+/// answers both, so that either neighbour may fail meanwhile; with best-route the second copy is a loop.
+#[test]
+fn copies_that_come_two_ways_are_both_answered_with_multicast() {
+    for (strategy, is_answered) in [
+        (StrategyKind::Multicast, true),
+        (StrategyKind::BestRoute, false),
+    ] {
+        let (mut net, first, [upstream]) = with_upstreams::<1>(strategy);
+        let second = net.app(0);
+        net.ask(first, &interest("/p", 1));
+        net.ask(second, &interest("/p", 1));
+        assert_eq!(net.interests(upstream), [interest("/p", 1)]);
+        if !is_answered {
+            assert_eq!(net.nacks(second), [NackReason::Duplicate]);
+        }
+        net.answer(upstream, &data("/p"));
+        let got = [first, second].map(|end| net.data(end).len());
+        assert_eq!(got, [1, usize::from(is_answered)], "{strategy:?}");
+    }
+}
+
+/// What comes back from where it was sent to is a loop all the same.
+#[test]
+fn multicast_takes_no_loop_for_another_way() {
+    let (mut net, consumer, upstreams) = with_upstreams::<2>(StrategyKind::Multicast);
+    net.ask(consumer, &interest("/p", 1));
+    assert_eq!(net.interests(upstreams[0]).len(), 1);
+    net.ask(upstreams[0], &interest("/p", 1));
+    assert_eq!(net.nacks(upstreams[0]), [NackReason::Duplicate]);
+    net.answer(upstreams[1], &data("/p"));
+    assert_eq!(
+        (net.data(consumer).len(), net.data(upstreams[0]).len()),
+        (1, 0)
+    );
 }

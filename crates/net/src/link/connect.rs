@@ -52,7 +52,8 @@ pub(crate) async fn connect(
         _ => remote.is_loopback(),
     };
     let scope = if local { Scope::Local } else { Scope::NonLocal };
-    let new = NewFace::on_demand(remote.clone(), scope, mtu);
+    let is_reliable = matches!(remote, FaceUri::Udp(_)) && node.config().udp_reliability;
+    let new = NewFace::on_demand(remote.clone(), scope, mtu).with_reliability(is_reliable);
     keep_connected(node, Peer::Uri(remote), new).await
 }
 

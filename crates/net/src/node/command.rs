@@ -93,6 +93,7 @@ impl NewFace {
             scope,
             link_type: LinkType::PointToPoint,
             mtu,
+            reliability: false,
             local_fields: false,
             description: remote.to_string(),
         };
@@ -120,6 +121,12 @@ impl NewFace {
     /// Lets the peer see and choose faces.
     pub(crate) fn with_local_fields(mut self) -> Self {
         self.config.local_fields = true;
+        self
+    }
+
+    /// Has frames acknowledged, and sent again if lost, if `is_wanted`.
+    pub(crate) const fn with_reliability(mut self, is_wanted: bool) -> Self {
+        self.config.reliability = is_wanted;
         self
     }
 

@@ -235,7 +235,9 @@ impl EventLoop {
             true => (Scope::NonLocal, config.udp_loopback_mtu),
             false => (Scope::NonLocal, config.udp_mtu),
         };
-        let new = NewFace::on_demand(uri, scope, Some(mtu)).at(entry.uri.clone());
+        let new = NewFace::on_demand(uri, scope, Some(mtu))
+            .at(entry.uri.clone())
+            .with_reliability(config.udp_reliability);
         let counters = Arc::clone(&entry.counters);
         let room = self.faces.datagram_faces() < config.max_on_demand_faces;
         let added = match room {

@@ -256,9 +256,9 @@ impl Node {
     }
 
     /// Asks the peer of `face` to send Interests under `prefix` here, and goes on asking: after every reconnection, and
-    /// from time to time in case the peer forgot.
-    pub fn register_prefix(&self, face: FaceId, prefix: Name) -> Registration {
-        registration::start(self, face, prefix)
+    /// from time to time in case the peer forgot. Of several that ask, those with the lowest `cost` come first.
+    pub fn register_prefix(&self, face: FaceId, prefix: Name, cost: u64) -> Registration {
+        registration::start(self, face, prefix, cost)
     }
 
     /// Stops the node: listeners first, then what is queued goes out, then connections close. Takes no longer than

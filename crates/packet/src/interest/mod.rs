@@ -194,34 +194,22 @@ impl Interest {
         Some(self.value_of(whole))
     }
 
-    /// The same Interest with its HopLimit set to `hops`; unchanged if it has none.
-    #[must_use]
-    pub fn with_hop_limit(self, hops: u8) -> Self {
-        let Some((before, at)) = self.body.hop_limit else {
-            return self;
-        };
-        if before == hops {
-            return self;
-        }
-        let wire = patched(&self.wire, |octets| octets[at] = hops);
-        let hop_limit = Some((hops, at));
-        Self {
-            wire,
-            body: Body {
-                hop_limit,
-                ..self.body
-            },
-            ..self
+    /// Sets the HopLimit to `hops`, if the Interest has one.
+    pub fn set_hop_limit(&mut self, hops: u8) {
+        if let Some((before, at)) = &mut self.body.hop_limit
+            && *before != hops
+        {
+            *before = hops;
+            self.wire = patched(&self.wire, |octets| octets[*at] = hops);
         }
     }
 
-    /// The same Interest with a Nonce; unchanged if it has one.
+    /// Gives the Interest a Nonce, if it has none.
     ///
     /// Nodes that receive an Interest without one add it, since others drop such Interests.
-    #[must_use]
-    pub fn with_nonce(self, nonce: Nonce) -> Self {
+    pub fn set_nonce(&mut self, nonce: Nonce) {
         if self.body.nonce.is_some() {
-            return self;
+            return;
         }
         let mut value = Writer::with_capacity(self.wire.len() + 8);
         let whole = Reader::new(&self.wire)
@@ -246,7 +234,7 @@ impl Interest {
         value.raw(&self.wire[at..]);
         let mut wire = Writer::with_capacity(value.len() + 4);
         wire.element(tlv::INTEREST, value.as_slice());
-        Self::decode(wire.finish()).expect("a Nonce in its place leaves an Interest valid")
+        *self = Self::decode(wire.finish()).expect("a Nonce in its place leaves an Interest valid");
     }
 
     /// Whether `data` answers this Interest, freshness aside.
@@ -436,13 +424,13 @@ mod tests {
             &[5, 18, 7, 3, 8, 1, b'A', 33, 0, 30, 5, 7, 3, 8, 1, b'H'][..],
             &[12, 2, 0x03, 0xE8],
         ];
-        let interest = Interest::decode(without.concat().into()).unwrap();
+        let mut sent = Interest::decode(without.concat().into()).unwrap();
         let with = [
             &[5, 24, 7, 3, 8, 1, b'A', 33, 0, 30, 5, 7, 3, 8, 1, b'H'][..],
             &[10, 4, 1, 2, 3, 4],
             &[12, 2, 0x03, 0xE8],
         ];
-        let sent = interest.with_nonce(Nonce([1, 2, 3, 4]));
+        sent.set_nonce(Nonce([1, 2, 3, 4]));
         assert_eq!(sent.wire(), &with.concat());
         assert_eq!(sent.lifetime(), Duration::from_secs(1));
     }
@@ -454,9 +442,13 @@ mod tests {
                 .hop_limit(hops)
                 .build(Nonce([9; 4]))
         };
-        assert_eq!(build(7).with_hop_limit(6), build(6));
+        let mut limited = build(7);
+        limited.set_hop_limit(6);
+        assert_eq!(limited, build(6));
         let unlimited = Interest::builder(name("/a")).build(Nonce([9; 4]));
-        assert_eq!(unlimited.clone().with_hop_limit(6), unlimited);
+        let mut unchanged = unlimited.clone();
+        unchanged.set_hop_limit(6);
+        assert_eq!(unchanged, unlimited);
     }
 
     /// Around the 104 octets up to which a copy takes one allocation, and with a HopLimit that was counted down.
@@ -464,7 +456,8 @@ mod tests {
     fn detached_octets_are_the_same_in_other_memory() {
         for length in [1, 80, 81, 82, 83, 84, 85, 86, 87, 88, 300] {
             let interest = Interest::builder(name(&format!("/{}", "a".repeat(length))));
-            let interest = interest.hop_limit(5).build(Nonce([9; 4])).with_hop_limit(4);
+            let mut interest = interest.hop_limit(5).build(Nonce([9; 4]));
+            interest.set_hop_limit(4);
             let (wire, copied) = interest.detached();
             assert_eq!((&wire, &copied), (interest.wire(), interest.name()));
             assert_ne!(wire.as_ptr(), interest.wire().as_ptr());

@@ -2,7 +2,7 @@
 
 use core::str::FromStr;
 
-use super::{Component, DIGEST_SIZE, DIGESTS, NUMBERED, Name, NameBuilder};
+use super::{Component, DIGEST_SIZE, DIGESTS, NUMBERED, Name, NameBuilder, is_digest};
 
 /// A URI that is not a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +61,7 @@ fn parse_component(name: NameBuilder, segment: &str) -> Result<NameBuilder, &'st
 }
 
 fn append(name: NameBuilder, kind: u16, value: Vec<u8>) -> Result<NameBuilder, &'static str> {
-    if DIGESTS.iter().any(|(digest, _)| *digest == kind) && value.len() != DIGEST_SIZE {
+    if is_digest(kind) && value.len() != DIGEST_SIZE {
         return Err("a digest has 32 octets");
     }
     Ok(name.component(Component {

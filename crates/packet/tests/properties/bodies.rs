@@ -65,13 +65,14 @@ fn check_interest(interest: &Interest, octets: &[u8]) {
         assert_eq!(interest.check_parameters_digest(), Ok(()));
     }
 
-    let sent = interest.clone().with_nonce(Nonce([7; 4]));
+    let mut sent = interest.clone();
+    sent.set_nonce(Nonce([7; 4]));
     assert!(sent.nonce().is_some());
     assert_eq!(sent.parameters(), interest.parameters());
     let hops = sent.hop_limit().map(|_| 9);
-    let passed_on = sent.with_hop_limit(9);
-    assert_eq!(passed_on.hop_limit(), hops);
-    assert_eq!(Interest::decode(passed_on.wire().clone()), Ok(passed_on));
+    sent.set_hop_limit(9);
+    assert_eq!(sent.hop_limit(), hops);
+    assert_eq!(Interest::decode(sent.wire().clone()), Ok(sent));
 }
 
 fn check_data(data: &Data, octets: &[u8]) {

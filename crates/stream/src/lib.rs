@@ -11,6 +11,8 @@
 pub mod catalogue;
 pub mod consumer;
 pub mod fec;
+pub mod index;
+pub mod ladder;
 pub mod metadata;
 pub mod names;
 pub mod producer;

@@ -15,6 +15,7 @@ const KEY_SEQUENCE: u32 = 164;
 const DELTA_SEQUENCE: u32 = 166;
 const KEY_POSITION: u32 = 168;
 const SERVED_AT: u32 = 170;
+const NEXT_DELTA: u32 = 172;
 const NONCE: u32 = 174;
 
 /// What a rung had published when the producer answered.
@@ -30,6 +31,9 @@ pub struct Latest {
     pub key_position: Option<u64>,
     /// The producer's wall clock when it answered.
     pub served_at: Timestamp,
+    /// The delta sample that follows the newest key sample, published or not; `None` before the first key sample, and where
+    /// the producer does not say.
+    pub next_delta: Option<u64>,
 }
 
 impl Latest {
@@ -41,6 +45,7 @@ impl Latest {
                 (DELTA_SEQUENCE, self.delta_sequence),
                 (KEY_POSITION, self.key_position),
                 (SERVED_AT, Some(self.served_at.as_micros())),
+                (NEXT_DELTA, self.next_delta),
             ];
             for (element_type, number) in numbers {
                 if let Some(number) = number {
@@ -51,14 +56,15 @@ impl Latest {
     }
 
     fn decode(content: &Bytes, element: &Element) -> Result<Self, DecodeError> {
-        const ORDER: [u32; 5] = [
+        const ORDER: [u32; 6] = [
             tlv::NAME,
             KEY_SEQUENCE,
             DELTA_SEQUENCE,
             KEY_POSITION,
             SERVED_AT,
+            NEXT_DELTA,
         ];
-        let (mut rung, mut served_at) = (None, None);
+        let (mut rung, mut served_at, mut next_delta) = (None, None, None);
         let (mut key_sequence, mut delta_sequence, mut key_position) = (None, None, None);
         let reader = Reader::within(content, element.value.clone());
         let mut fields = Fields::new(reader, "Latest", &ORDER);
@@ -69,7 +75,8 @@ impl Latest {
                 KEY_SEQUENCE => key_sequence = Some(number("KeySequence")?),
                 DELTA_SEQUENCE => delta_sequence = Some(number("DeltaSequence")?),
                 KEY_POSITION => key_position = Some(number("KeyPosition")?),
-                _ => served_at = Some(Timestamp::from_micros(number("ServedAt")?)),
+                SERVED_AT => served_at = Some(Timestamp::from_micros(number("ServedAt")?)),
+                _ => next_delta = Some(number("NextDelta")?),
             }
         }
         Ok(Self {
@@ -78,6 +85,7 @@ impl Latest {
             delta_sequence,
             key_position,
             served_at: served_at.ok_or(element.error("ServedAt", Problem::Missing))?,
+            next_delta,
         })
     }
 }
@@ -209,6 +217,7 @@ mod tests {
             delta_sequence: Some(300),
             key_position: Some(0),
             served_at: Timestamp::from_micros(0x1_0000),
+            next_delta: Some(270),
         }
     }
 
@@ -229,9 +238,9 @@ mod tests {
         };
         #[rustfmt::skip]
         let expected = [
-            162, 27,
+            162, 31,
                 7, 9, 8, 1, b'a', 8, 1, b'v', 8, 1, b'r',
-                164, 1, 5, 166, 2, 1, 44, 168, 1, 0, 170, 4, 0, 1, 0, 0,
+                164, 1, 5, 166, 2, 1, 44, 168, 1, 0, 170, 4, 0, 1, 0, 0, 172, 2, 1, 14,
             174, 4, 1, 2, 3, 4,
         ];
         assert_eq!(newest.encode(), expected[..]);
@@ -251,6 +260,7 @@ mod tests {
                 key_sequence: None,
                 delta_sequence: None,
                 key_position: None,
+                next_delta: None,
                 ..latest()
             }],
             nonce: None,

@@ -48,14 +48,20 @@ pub enum SegmentKind {
     Data,
     /// A Reed–Solomon shard.
     Parity,
+    /// A copy of the lead under a name of its own.
+    LeadCopy,
 }
 
 impl SegmentKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Data, Self::Parity, Self::LeadCopy];
+
     /// The kind's name component.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Data => "data",
             Self::Parity => "parity",
+            Self::LeadCopy => "lead",
         }
     }
 }
@@ -69,7 +75,7 @@ pub struct SegmentId {
     pub class: SampleClass,
     /// Number of the sample in its class.
     pub sequence: u64,
-    /// Data or parity.
+    /// Data, parity, or copy of the lead.
     pub kind: SegmentKind,
     /// Number of the segment among those of its kind, from 0.
     pub index: u64,
@@ -84,6 +90,11 @@ impl SegmentId {
             kind: SegmentKind::Data,
             index: 0,
         }
+    }
+
+    /// Whether this is a sample's lead segment, or a copy of it.
+    pub fn is_lead_or_copy(&self) -> bool {
+        self.is_lead() || self.kind == SegmentKind::LeadCopy
     }
 
     /// Whether this is a sample's lead segment.
@@ -199,7 +210,7 @@ impl RungNames {
 }
 
 fn kind(component: Component<'_>) -> Option<SegmentKind> {
-    [SegmentKind::Data, SegmentKind::Parity]
+    SegmentKind::ALL
         .into_iter()
         .find(|known| Component::generic(known.word()) == component)
 }
@@ -253,6 +264,9 @@ mod tests {
             name.to_string(),
             "/demo/video/3M/delta/seq=258/parity/seg=2"
         );
+        let kind = SegmentKind::LeadCopy;
+        let name = rung().segment(SegmentId { kind, ..id });
+        assert_eq!(name.to_string(), "/demo/video/3M/delta/seq=258/lead/seg=2");
         let lead = rung().segment(SegmentId::lead(SampleClass::Key, 0));
         assert_eq!(lead.to_string(), "/demo/video/3M/key/seq=0/data/seg=0");
     }
@@ -264,7 +278,7 @@ mod tests {
             let id = SegmentId {
                 class: SampleClass::ALL[usize::from(random.chance(0.5))],
                 sequence: random.next_u64() >> random.below(64),
-                kind: [SegmentKind::Data, SegmentKind::Parity][usize::from(random.chance(0.5))],
+                kind: SegmentKind::ALL[random.below(3) as usize],
                 index: random.next_u64() >> random.below(64),
             };
             assert_eq!(rung().parse(&rung().segment(id)), Some(id));

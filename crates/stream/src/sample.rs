@@ -16,6 +16,8 @@ use crate::names::SegmentKind;
 
 /// Most segments of a sample, data and parity together: what 8000 octets of digests and header have room for.
 pub const MAX_SEGMENTS: usize = 480;
+/// Most copies of a lead, each under a name of its own.
+pub const MAX_LEAD_COPIES: usize = 4;
 /// Most octets of Content in a lead, so that the packet stays below 8800 with the longest names.
 pub const MAX_LEAD_CONTENT: usize = 8_000;
 /// Most octets in a segment's share.
@@ -301,11 +303,12 @@ impl Lead {
         self.header.parity_count
     }
 
-    /// Number of segments of `kind`.
+    /// Number of segments of `kind` that the lead vouches for.
     pub const fn count(&self, kind: SegmentKind) -> usize {
         match kind {
             SegmentKind::Data => self.data_count(),
             SegmentKind::Parity => self.parity_count(),
+            SegmentKind::LeadCopy => 0,
         }
     }
 
@@ -328,6 +331,7 @@ impl Lead {
         match kind {
             SegmentKind::Data => self.digests.get(index.checked_sub(1)?),
             SegmentKind::Parity => self.digests.get(self.data_count() - 1 + index),
+            SegmentKind::LeadCopy => None,
         }
     }
 
@@ -336,6 +340,7 @@ impl Lead {
         let size = match kind {
             SegmentKind::Data => self.shard_size(),
             SegmentKind::Parity => fec::padded_size(self.shard_size()),
+            SegmentKind::LeadCopy => return false,
         };
         self.digest(kind, index) == Some(PacketDigest::of(data))
             && data.content().is_some_and(|content| content.len() == size)

@@ -2,6 +2,8 @@
 //!
 //! The lead is made last, since it holds the digests of all others.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 
 use namecast_packet::signature::NullSigner;
@@ -48,6 +50,8 @@ pub struct Segments {
     pub data: Vec<Data>,
     /// Parity segments.
     pub parity: Vec<Data>,
+    /// Copies of the lead by their numbers, as far as somebody asked for them.
+    pub copies: BTreeMap<u64, Data>,
 }
 
 impl Segments {
@@ -56,18 +60,26 @@ impl Segments {
         let segments = match kind {
             SegmentKind::Data => &self.data,
             SegmentKind::Parity => &self.parity,
+            SegmentKind::LeadCopy => return self.copies.get(&index),
         };
         segments.get(usize::try_from(index).ok()?)
     }
 
-    /// All packets: lead, other data, parity.
+    /// All packets: lead, other data, parity, copies of the lead.
     pub fn iter(&self) -> impl Iterator<Item = &Data> {
-        self.data.iter().chain(&self.parity)
+        let segments = self.data.iter().chain(&self.parity);
+        segments.chain(self.copies.values())
     }
 
     /// Octets of all packets on the wire.
     pub fn wire_size(&self) -> ByteSize {
         self.iter().map(|data| ByteSize::of(data.wire())).sum()
+    }
+
+    /// Octets of the parity packets on the wire.
+    pub fn parity_size(&self) -> ByteSize {
+        let parity = self.parity.iter();
+        parity.map(|data| ByteSize::of(data.wire())).sum()
     }
 }
 
@@ -224,12 +236,23 @@ impl Segmenter {
             .segment(SegmentId::lead(sample.class, sample.sequence));
         let content = encode_lead(&header, &digests, &shards[0]);
         data.insert(0, Data::builder(name).content(content).sign(signer));
-        let segments = Segments { data, parity };
+        let segments = Segments {
+            data,
+            parity,
+            copies: BTreeMap::new(),
+        };
         let largest = segments.iter().map(|data| data.wire().len()).max();
         match largest {
             Some(size) if size > MAX_PACKET_SIZE => Err(SegmentError::PacketTooLarge(size)),
             _ => Ok(segments),
         }
+    }
+
+    /// The copy of `lead` that `id` names: the same Content under another name, so with a signature of its own.
+    pub fn copy(&self, id: SegmentId, lead: &Data, signer: &dyn Signer) -> Data {
+        let content = lead.content().unwrap_or_default();
+        let name = self.names.segment(id);
+        Data::builder(name).content(content).sign(signer)
     }
 
     /// The fewest segments that hold the sample, then the smallest shards, so that parity is small too.

@@ -6,7 +6,7 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use namecast_packet::Data;
-use namecast_units::{ByteSize, Instant, Timestamp};
+use namecast_units::{ByteSize, Instant};
 
 use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::rate::Arrival;
@@ -16,10 +16,7 @@ use super::assembly::{Accepted, Asked, Assembly, Complete};
 use super::order::SampleKey;
 use super::pipeline::Advance;
 use super::segments::SegmentCounts;
-use super::{Consumer, Delivery};
-
-/// Samples later than this do not tell how far ahead to ask.
-const MOST_LATENESS: Duration = Duration::from_secs(2);
+use super::{BaseDelay, Consumer, Delivery};
 
 /// A lead that verified, and the Interest that brought it.
 struct Arrived {
@@ -40,38 +37,60 @@ impl Consumer {
         let size = ByteSize::of(data.wire());
         self.counters.wire_octets += size.as_bytes();
         let key = (id.class, id.sequence);
-        let asked = self
-            .samples
-            .get_mut(&key)
-            .and_then(|sample| sample.slot_mut(id.kind, id.index))
-            .and_then(|slot| {
-                let asked = slot.asked.take()?;
-                slot.from_face = delivery.face;
-                Some(asked)
-            });
-        let Some(asked) = asked else {
-            self.counters.drop_unwanted += 1;
+        if id.kind == SegmentKind::Parity {
+            self.counters.parity_octets += size.as_bytes();
+        }
+        let Some(asked) = self.take_asked(id, size, delivery) else {
             return;
         };
-        self.outstanding -= 1;
+        self.on_any_segment(now, key, asked.first_at);
         self.learn_reordering(now, id, asked);
-        let rtt = if id.is_lead() {
-            self.on_lead(now, key, asked, data)
-        } else {
+        self.learn_lag(now, id, &asked);
+        let has_lead = |sample: &Assembly| sample.lead().is_some();
+        let rtt = if !id.is_lead_or_copy() {
             self.on_follower(now, id, data);
             None
+        } else if self.samples.get(&key).is_some_and(has_lead) {
+            self.counters.drop_surplus += 1;
+            None
+        } else {
+            self.on_lead(now, id, asked, data)
         };
         let arrival = Arrival {
             asked_at: asked.last_at,
             rtt,
             size,
-            was_lost: asked.attempts > 1 || asked.is_lost,
+            was_lost: (asked.attempts > 1 && !asked.is_insured) || asked.is_lost,
             is_limiting: self.is_limited(now),
             congestion_marked: delivery.congestion_marked,
             offered_rate: None,
         };
         self.controller.on_data(now, &arrival);
         self.finish_if_whole(now, key);
+    }
+
+    /// The Interest that `id` answers. Without one the packet is counted and dropped.
+    fn take_asked(&mut self, id: SegmentId, size: ByteSize, delivery: Delivery) -> Option<Asked> {
+        let Some(sample) = self.samples.get_mut(&(id.class, id.sequence)) else {
+            self.counters.drop_unwanted += 1;
+            return None;
+        };
+        let is_complete = sample.complete.is_some();
+        let slot = sample.slot_mut(id.kind, id.index);
+        let (asked, is_repair) = slot.map_or((None, false), |slot| {
+            slot.from_face = delivery.face;
+            slot.insure_at = None;
+            (slot.asked.take(), slot.is_repair)
+        });
+        match asked {
+            Some(_) => {
+                self.outstanding -= 1;
+                self.counters.repair_octets += if is_repair { size.as_bytes() } else { 0 };
+            }
+            None if is_complete => self.counters.drop_surplus += 1,
+            None => self.counters.drop_unwanted += 1,
+        }
+        asked
     }
 
     /// Learns by how much packets overtake each other, from one that came after it was thought lost.
@@ -121,12 +140,13 @@ impl Consumer {
     fn on_lead(
         &mut self,
         now: Instant,
-        key: SampleKey,
+        id: SegmentId,
         asked: Asked,
         data: &Data,
     ) -> Option<Duration> {
+        let key = (id.class, id.sequence);
         let Some(verifier) = self.verifier.clone() else {
-            if self.strays < self.config.most_strays {
+            if self.strays < self.config.most_strays && id.is_lead() {
                 let sample = self.samples.get_mut(&key)?;
                 let kept = sample.keep_unjudged_lead(data.clone());
                 self.strays += usize::from(kept == Accepted::Stray);
@@ -136,9 +156,15 @@ impl Consumer {
             return None;
         };
         if data.verify(&*verifier).is_err() {
-            self.on_bad(key, SegmentKind::Data, 0);
+            self.on_bad(key, id.kind, id.index);
             return None;
         }
+        self.counters.recovered_copy += u64::from(!id.is_lead());
+        // Only the lead itself was waited for; a copy measures nothing.
+        let asked = match id.is_lead() {
+            true => asked,
+            false => Asked::unmeasured(now),
+        };
         match self.read_lead(key, data) {
             Some(lead) => self.accept_lead(now, Arrived { key, lead, asked }),
             None => {
@@ -179,16 +205,9 @@ impl Consumer {
                 continue;
             };
             self.strays -= 1;
-            // It was answered long ago; nothing can be measured by it.
-            let asked = Asked {
-                first_at: now,
-                last_at: now,
-                nonces: [0.into(); 2],
-                attempts: 0,
-                retry_at: now,
-                is_lost: false,
-            };
-            self.on_lead(now, key, asked, &data);
+            // It was answered long ago.
+            let asked = Asked::unmeasured(now);
+            self.on_lead(now, SegmentId::lead(key.0, key.1), asked, &data);
             self.finish_if_whole(now, key);
         }
     }
@@ -205,11 +224,17 @@ impl Consumer {
             parity: u32::try_from(lead.parity_count()).unwrap_or(u32::MAX),
         };
         self.segments.observe(key.0, counts);
+        self.note_lead(now, key, &header);
         self.note_published(now, key, &header);
 
         if key.0 == SampleClass::Delta && self.order.is_useless(header.other_sequence) {
             self.counters.drop_undecodable += 1;
             self.remove(key);
+            return delay;
+        }
+        if !self.has_room_to_assemble(key, &lead) {
+            self.counters.drop_no_room += 1;
+            self.give_up(key);
             return delay;
         }
         let sample = self.samples.get_mut(&key)?;
@@ -221,12 +246,22 @@ impl Consumer {
         for (kind, index) in bad {
             self.on_bad(key, kind, index);
         }
-        self.ask_missing(key);
-        let checkpoint = self.checkpoint(now, key);
-        if let Some(sample) = self.samples.get_mut(&key) {
-            sample.wake_by(checkpoint.max(now));
+        if self.ask_missing(key) && !self.follows_paper() {
+            self.hedge_missing(now, key);
         }
+        self.wake_for_check(now, key);
         delay
+    }
+
+    /// Whether tables have room for what `lead` says of its sample: its payload, and the Interests that it takes.
+    fn has_room_to_assemble(&self, key: SampleKey, lead: &Lead) -> bool {
+        let known = self
+            .samples
+            .get(&key)
+            .map_or(0, |sample| sample.slots().count());
+        let segments = lead.data_count() + lead.parity_count();
+        let buffered = self.buffered + lead.header().payload_size;
+        buffered <= self.config.most_buffered && self.can_ask(segments.saturating_sub(known))
     }
 
     /// Learns from when, and for whom, a lead was published. Gives the DRD if the lead shows it.
@@ -244,45 +279,52 @@ impl Consumer {
             .is_some_and(|sample| sample.asked_ahead);
         let rtt = now.since(asked.last_at);
         let since_first = now.since(asked.first_at);
-        let once = asked.attempts == 1;
+        let once = asked.attempts == 1 || asked.is_insured;
         let nonce = header.asked.map(|asked| asked.nonce);
         let is_ours = asked.attempts > 0 && nonce.is_some_and(|n| asked.nonces.contains(&n));
         self.counters.leads_for_others += u64::from(!is_ours);
         let is_first_nonce = is_ours && nonce == Some(asked.nonces[0]);
+        if asked.is_insured && is_ours {
+            self.note_insured(!is_first_nonce);
+        }
         let waited = match header.asked {
-            Some(asked) if is_first_nonce => Some(asked.waited_for),
+            Some(oldest) if is_first_nonce => Some((since_first, oldest.waited_for)),
+            Some(oldest) if is_ours && asked.is_insured => Some((rtt, oldest.waited_for)),
             // Nobody waited when it was published, so our Interest came too late to wait.
-            None if asked_ahead && asked.attempts > 0 => Some(Duration::ZERO),
+            None if asked_ahead && asked.attempts == 1 => Some((rtt, Duration::ZERO)),
+            None if asked_ahead && asked.attempts > 0 => Some((since_first, Duration::ZERO)),
             _ => None,
         };
         let mut measured = None;
         match waited {
-            Some(waited) if once => {
+            Some((rtt, waited)) if once => {
                 self.delay.on_own(now, rtt, waited);
                 measured = Some(rtt.saturating_sub(waited));
+                self.synchroniser.on_delay(rtt.saturating_sub(waited));
             }
-            Some(waited) => self.delay.on_ambiguous(now, since_first, waited),
-            None if once => self.delay.on_plain(now, rtt),
+            Some((rtt, waited)) => self.delay.on_ambiguous(now, rtt, waited),
+            None if asked.attempts == 1 => self.delay.on_plain(now, rtt),
             None => {}
         }
         let way = self.playout.delay(now, header.published_at());
-        if asked_ahead && (once || is_first_nonce) {
-            self.base.on_live_sample(now, way, self.playout.target);
-        } else {
-            self.base.on_packet(now, way);
+        if self.tells_base(key.0) && core::mem::take(&mut self.rebuffers) {
+            self.base = BaseDelay::default();
+        }
+        match self.tells_base(key.0) {
+            true if asked_ahead && (once || is_first_nonce) => {
+                self.base.on_live_sample(now, way, self.playout.target);
+            }
+            true => self.base.on_packet(now, way),
+            false => {}
         }
         if self.follows_own_base {
             self.playout.base = self.base.estimate(now);
         }
+        if asked_ahead {
+            let waited = waited.filter(|_| once || is_first_nonce);
+            self.learn_ahead(now, key, header, waited.map(|(_, waited)| waited));
+        }
         measured
-    }
-
-    /// How much later than at best the newest sample came: the next Interests must leave that much earlier.
-    fn lateness_of(&self, now: Instant, published_at: Timestamp) -> Duration {
-        let way = self.playout.delay(now, published_at);
-        let base = self.base.estimate(now).unwrap_or(way);
-        let late = u64::try_from(way.saturating_sub(base)).unwrap_or(0);
-        Duration::from_micros(late).min(MOST_LATENESS)
     }
 
     /// Moves the pipeline on: `key` is published, and so is what it refers to.
@@ -291,7 +333,6 @@ impl Consumer {
         let other = header.other_sequence;
         if self.pipeline.newest(class).is_none_or(|n| sequence > n) {
             self.pipeline.on_arrival(now, class, sequence);
-            self.lateness = self.lateness_of(now, header.published_at());
         }
         self.on_published(now, class, sequence);
         match class {
@@ -320,14 +361,23 @@ impl Consumer {
         self.mark_overtaken(now, SampleClass::Delta, before..=before);
     }
 
+    /// Samples behind the live edge that are caught up with: what tables have room for, and of key samples among others no
+    /// more than are ever asked for ahead, since nobody would show them.
+    fn most_catching_up(&self, class: SampleClass) -> u64 {
+        let room = self.config.most_samples as u64 / 2;
+        match class == self.clocked_class() {
+            true => room,
+            false => room.min(self.config.most_lead.saturating_add(1)),
+        }
+    }
+
     /// Asks for the delta samples between the key sample playback starts with and the live edge.
-    fn catch_up_from(&mut self, key: u64, next: u64) {
+    pub(super) fn catch_up_from(&mut self, key: u64, next: u64) {
         let Some(first) = self.pipeline.first(SampleClass::Delta) else {
             return;
         };
         let behind = first.saturating_sub(next);
-        let most = self.config.most_samples as u64 / 2;
-        if behind > most {
+        if behind > self.most_catching_up(SampleClass::Delta) {
             // Too long a group to catch up with: its successor comes sooner.
             self.order.skip_to(key.saturating_add(1));
         } else if behind > 0 {
@@ -339,10 +389,23 @@ impl Consumer {
     pub(super) fn on_published(&mut self, now: Instant, class: SampleClass, sequence: u64) {
         match self.pipeline.advance(class, sequence) {
             Advance::Overtakes(range) if !range.is_empty() => {
+                if self.missed(class, Some(sequence)) > self.most_catching_up(class) {
+                    // Too many to catch up with, if they exist at all.
+                    self.pipeline.skip_to(class, sequence);
+                }
+                self.forget_attempts(class, range.start.saturating_add(1)..=range.end);
                 self.mark_overtaken(now, class, range.start..=range.end - 1);
             }
             Advance::Refused => self.counters.refused_jumps += 1,
             Advance::Overtakes(_) | Advance::Known => {}
+        }
+    }
+
+    /// Samples in `range` exist now: what was asked for in vain before says nothing of whether they will come.
+    fn forget_attempts(&mut self, class: SampleClass, range: RangeInclusive<u64>) {
+        let range = (class, *range.start())..=(class, *range.end());
+        for (_, sample) in self.samples.range_mut(range) {
+            sample.forget_attempts();
         }
     }
 
@@ -390,6 +453,10 @@ impl Consumer {
         let render_at = published_at.map(|at| self.playout.render_at(now, at));
         let late = render_at.is_some_and(|at| now > at);
         let asked_again = sample.was_asked_again();
+        self.note_losses(key);
+        let Some(sample) = self.samples.get_mut(&key) else {
+            return;
+        };
         self.counters.complete += 1;
         self.counters.payload_octets += payload.len() as u64;
         self.counters.recovered_parity += u64::from(used_parity);
@@ -406,6 +473,7 @@ impl Consumer {
     /// Drops a sample and whatever is out for it.
     pub(super) fn remove(&mut self, key: SampleKey) -> Option<Assembly> {
         let sample = self.samples.remove(&key)?;
+        self.synchroniser.on_gone(key);
         self.outstanding -= sample.outstanding();
         self.strays -= sample.strays();
         self.buffered -= sample.size();

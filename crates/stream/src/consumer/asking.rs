@@ -7,58 +7,60 @@ use namecast_units::{ByteSize, Instant};
 
 use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::rate::Loss;
+use crate::sample::MAX_LEAD_COPIES;
 
 use super::Consumer;
 use super::assembly::{Asked, Assembly};
 use super::order::SampleKey;
-use super::retransmit::Situation;
 
-/// Bounds of the time that packets are given to overtake each other before they were seen to do so.
-const LEAST_REORDERING: Duration = Duration::from_millis(2);
-const USUAL_REORDERING: Duration = Duration::from_millis(10);
+/// Wait after a Nack that says that the Nonce was seen before.
+const DUPLICATE_WAIT: Duration = Duration::from_millis(2);
 /// Wait after a Nack that says that there is no way to the producer; routes need time to come back.
 const NO_ROUTE_WAIT: Duration = Duration::from_millis(100);
 
 impl Consumer {
-    /// Asks for samples up to λ ahead, while tables have room.
-    pub(super) fn ask_ahead(&mut self, now: Instant) {
-        self.make_room();
-        let delay = self.ahead_by(now);
-        for class in SampleClass::ALL {
-            while self.has_room() {
-                let Some(sequence) = self.pipeline.next(class, delay) else {
-                    break;
-                };
-                self.ask_sample(now, class, sequence);
-            }
-        }
-    }
-
-    /// Time before a sample's arrival at best that its Interest must leave: DRD, and what the newest sample was late by.
-    pub(super) fn ahead_by(&self, now: Instant) -> Duration {
-        self.delay.estimate(now) + self.lateness
-    }
-
-    fn has_room(&self) -> bool {
+    /// Whether the tables have room for another sample of `class`.
+    pub(super) fn has_room(&self, class: SampleClass) -> bool {
+        let counts = self.segments.estimate(class);
+        let more = (counts.data + counts.parity) as usize;
         self.samples.len() < self.config.most_samples
-            && self.outstanding + self.repairs.len() + self.wanted.len()
-                < self.config.most_outstanding
+            && self.can_ask(more)
             && self.buffered < self.config.most_buffered
     }
 
-    fn ask_sample(&mut self, now: Instant, class: SampleClass, sequence: u64) {
+    /// Whether so many more segments may be asked for at a time.
+    pub(super) fn can_ask(&self, segments: usize) -> bool {
+        let asked = self.outstanding + self.repairs.len() + self.wanted.len();
+        asked + segments <= self.config.most_outstanding
+    }
+
+    pub(super) fn ask_sample(&mut self, now: Instant, class: SampleClass, sequence: u64) {
         let key = (class, sequence);
         if self.samples.contains_key(&key) {
             return;
         }
-        let counts = self.segments.estimate(class);
-        let mut sample = Assembly::new(class, sequence, counts);
-        sample.asked_ahead = self
-            .pipeline
-            .newest(class)
-            .is_none_or(|newest| sequence > newest);
+        let mut counts = self.segments.estimate(class);
+        let newest = self.pipeline.newest(class);
+        let asked_ahead = newest.is_none_or(|newest| sequence > newest);
+        if asked_ahead && !self.follows_paper() && !self.has_time_to_repair(now, class) {
+            // One that turns out larger could not be asked for the rest in time; what it does not have costs no Data.
+            counts.data = (counts.data + counts.parity.max(1)).min(self.config.most_segments);
+        }
+        let copies = match self.follows_paper() {
+            true => 0,
+            false => self.config.recovery.lead_copies.min(MAX_LEAD_COPIES),
+        };
+        let parity = match asked_ahead && !self.follows_paper() {
+            true => self.parity_ahead(now, class, counts.data),
+            // To catch up, a round trip for what turns out to be missing is worth more than some parity.
+            false => counts.parity,
+        };
+        let mut sample = Assembly::new(class, sequence, counts, copies);
+        sample.asked_ahead = asked_ahead;
+        self.on_asked_ahead(now, key, asked_ahead);
         let ids: Vec<_> = sample
             .slots()
+            .filter(|(kind, index, _)| *kind == SegmentKind::Data || *index < u64::from(parity))
             .map(|(kind, index, _)| SegmentId {
                 class,
                 sequence,
@@ -73,25 +75,37 @@ impl Consumer {
         }
         self.wanted.extend(ids);
         self.samples.insert(key, sample);
-        let checkpoint = self.checkpoint(now, key);
+        self.wake_for_check(now, key);
+    }
+
+    /// Looks at a sample again when what is missing of it should be asked for.
+    pub(super) fn wake_for_check(&mut self, now: Instant, key: SampleKey) {
+        let at = match self.follows_paper() {
+            true => self.checkpoint(now, key),
+            false => self.due_at(now, key),
+        };
         if let Some(sample) = self.samples.get_mut(&key) {
-            sample.wake_by(checkpoint.max(now));
+            sample.wake_by(at.max(now));
         }
     }
 
-    /// Queues Interests for all segments of a sample that nobody asked for yet: the N − M that its lead tells of.
-    pub(super) fn ask_missing(&mut self, key: SampleKey) {
+    /// Queues Interests for all segments of a sample that nobody asked for yet: the N − M that its lead tells of. Tells whether
+    /// there are any.
+    pub(super) fn ask_missing(&mut self, key: SampleKey) -> bool {
         let Some(sample) = self.samples.get(&key) else {
-            return;
+            return false;
         };
+        let all = self.follows_paper();
         let missing: Vec<_> = sample
             .slots()
+            .filter(|(kind, _, _)| all || *kind == SegmentKind::Data)
             .filter(|(_, _, slot)| slot.is_missing() && slot.asked.is_none() && !slot.queued)
             .map(|(kind, index, _)| (kind, index))
             .collect();
-        for (kind, index) in missing {
+        for &(kind, index) in &missing {
             self.queue_repair(key, kind, index);
         }
+        !missing.is_empty()
     }
 
     /// Queues an Interest before all that ask for new samples.
@@ -161,9 +175,13 @@ impl Consumer {
             true => now,
             false => self.pipeline.expected_at(id.class, id.sequence) + self.source.rate.period(),
         };
+        let insure_at = self.insure_at(now, id).filter(|_| !published);
+        let round_trip = self.delay.timeout(now, 0);
+        let follows_paper = self.follows_paper();
         let Some(sample) = self.samples.get_mut(&key) else {
             return false;
         };
+        let is_early = sample.asked_ahead && !published;
         let Some(slot) = sample.slot_mut(id.kind, id.index) else {
             return false;
         };
@@ -175,6 +193,13 @@ impl Consumer {
         let retry_at = (now + lifetime).min(now.max(expected_at) + timer);
         let again = slot.attempts > 0;
         slot.attempts = slot.attempts.saturating_add(1);
+        if !again {
+            slot.is_early = is_early;
+            slot.insure_at = insure_at.filter(|_| is_early);
+        }
+        let insures = slot
+            .asked
+            .is_some_and(|asked| asked.is_insured && asked.attempts == 1);
         let before = slot.asked.map(|asked| (asked.first_at, asked.nonces[0]));
         let (first_at, first) = before.unwrap_or((now, nonce));
         let is_new = slot
@@ -186,15 +211,23 @@ impl Consumer {
                 attempts: slot.attempts,
                 retry_at,
                 is_lost: false,
+                is_insured: insures,
+                is_nacked: false,
             })
             .is_none();
         let must_be_fresh = slot.must_be_fresh;
         // The face that gave a bad packet is the wrong one to ask again.
         let avoid_face = slot.from_face.filter(|_| must_be_fresh);
-        sample.wake_by(retry_at);
+        let look_at = match slot.insure_at {
+            _ if follows_paper => retry_at,
+            Some(insure_at) => insure_at,
+            None => now + round_trip,
+        };
+        sample.wake_by(look_at);
         self.outstanding += usize::from(is_new);
+        self.counters.interests_insured += u64::from(insures);
         self.counters.interests_sent += 1;
-        self.counters.interests_retransmitted += u64::from(again);
+        self.counters.interests_retransmitted += u64::from(again && !insures);
         let interest = Interest::builder(self.source.names.segment(id)).lifetime(lifetime);
         let interest = if must_be_fresh {
             interest.must_be_fresh()
@@ -233,115 +266,6 @@ impl Consumer {
         newest.is_some_and(|newest| sequence <= newest) || has_lead()
     }
 
-    /// When what is still missing of a sample should be asked for again, so that one more round trip fits before its
-    /// deadline: γ·DRD before it (RTSD §3.4).
-    pub(super) fn checkpoint(&self, now: Instant, key: SampleKey) -> Instant {
-        let margin = self.delay.estimate(now).mul_f64(self.config.checkpoint);
-        let lead = self.samples.get(&key).and_then(Assembly::lead);
-        match lead {
-            Some(lead) => self
-                .playout
-                .render_at(now, lead.header().published_at())
-                .saturating_sub(margin),
-            None => {
-                let expected = self.pipeline.expected_at(key.0, key.1);
-                let deadline = expected + self.playout.target;
-                // A delta sample after a key sample comes one period later than the one before promised.
-                let soonest = expected + self.source.rate.period() + self.reordering(now);
-                deadline.saturating_sub(margin).max(soonest)
-            }
-        }
-    }
-
-    /// Time that packets are given to overtake each other: what was seen in the last seconds and a quarter, or the usual
-    /// time if that is more.
-    pub(super) fn reordering(&self, now: Instant) -> Duration {
-        let delay = self.delay.estimate(now);
-        let usual = (delay / 8).clamp(LEAST_REORDERING, USUAL_REORDERING);
-        let seen = self
-            .reordering
-            .minimum(now)
-            .map_or(Duration::ZERO, |seen| seen.0);
-        (seen * 5 / 4).min(delay / 2).max(usual)
-    }
-
-    /// Looks at every sample whose time has come.
-    pub(super) fn repair_due(&mut self, now: Instant) {
-        let due: Vec<_> = self
-            .samples
-            .iter()
-            .filter(|(_, sample)| sample.wake.is_some_and(|wake| wake <= now))
-            .map(|(key, _)| *key)
-            .collect();
-        for key in due {
-            self.repair(now, key);
-        }
-    }
-
-    fn repair(&mut self, now: Instant, key: SampleKey) {
-        let delay = self.delay.estimate(now);
-        let situation = Situation {
-            now,
-            delay,
-            least_delay: self.delay.least(now).unwrap_or(delay).min(delay),
-            reordering: self.reordering(now),
-            checkpoint: self.checkpoint(now, key),
-            published: self.is_published(key),
-            most_attempts: self.config.most_attempts,
-        };
-        let Some(sample) = self.samples.get_mut(&key) else {
-            return;
-        };
-        if sample.complete.is_some() {
-            sample.wake = None;
-            return;
-        }
-        let repair = situation.repair(sample);
-        for &(kind, index) in &repair.timed_out {
-            if let Some(slot) = sample.slot_mut(kind, index) {
-                let timer = self.delay.timeout(now, slot.attempts);
-                if let Some(asked) = &mut slot.asked {
-                    asked.retry_at = now + timer;
-                }
-            }
-        }
-        sample.given_up |= repair.give_up;
-        sample.checked |= situation.checkpoint <= now;
-        sample.wake = situation.next_look(sample);
-        let timed_out = repair.timed_out.len() as u64;
-        self.counters.interests_timed_out += timed_out;
-        for &(kind, index) in &repair.timed_out {
-            self.report_loss(now, key, (kind, index), Loss::Timeout);
-        }
-        for (kind, index) in repair.again {
-            self.report_loss(now, key, (kind, index), Loss::Gap);
-            self.queue_repair(key, kind, index);
-        }
-        if repair.give_up {
-            self.on_given_up(key);
-        }
-    }
-
-    /// Tells the controller of a loss, once per transmission.
-    fn report_loss(
-        &mut self,
-        now: Instant,
-        key: SampleKey,
-        (kind, index): (SegmentKind, u64),
-        loss: Loss,
-    ) {
-        let asked = self
-            .samples
-            .get_mut(&key)
-            .and_then(|sample| sample.slot_mut(kind, index))
-            .and_then(|slot| slot.asked.as_mut());
-        if let Some(asked) = asked.filter(|asked| !asked.is_lost) {
-            asked.is_lost = true;
-            let asked_at = asked.last_at;
-            self.on_loss(now, asked_at, loss);
-        }
-    }
-
     /// Takes an Interest that came back: it is sent again after a while.
     pub(super) fn on_nack(
         &mut self,
@@ -364,10 +288,11 @@ impl Consumer {
         };
         let timer = self.delay.timeout(now, asked.attempts);
         asked.retry_at = match reason {
-            NackReason::Duplicate => now + LEAST_REORDERING,
+            NackReason::Duplicate => now + DUPLICATE_WAIT,
             NackReason::Congestion => now + timer,
             _ => now + timer.max(NO_ROUTE_WAIT),
         };
+        asked.is_nacked = true;
         let retry_at = asked.retry_at;
         sample.wake_by(retry_at);
         self.counters.interests_nacked += 1;

@@ -25,6 +25,26 @@ pub(super) struct Asked {
     pub retry_at: Instant,
     /// The last transmission is taken for lost, which the rate controller knows.
     pub is_lost: bool,
+    /// It was sent twice before the segment existed, and not since.
+    pub is_insured: bool,
+    /// It came back; until `retry_at` there is nothing to be had.
+    pub is_nacked: bool,
+}
+
+impl Asked {
+    /// Stands for an Interest by which nothing can be measured.
+    pub(super) fn unmeasured(now: Instant) -> Self {
+        Self {
+            first_at: now,
+            last_at: now,
+            nonces: [0.into(); 2],
+            attempts: 0,
+            retry_at: now,
+            is_lost: false,
+            is_insured: false,
+            is_nacked: false,
+        }
+    }
 }
 
 /// What is there of a segment.
@@ -52,6 +72,14 @@ pub(super) struct Slot {
     pub from_face: Option<u64>,
     /// Transmissions so far; stays when the Interest was answered with a bad packet.
     pub attempts: u32,
+    /// Its first Interest left before the segment existed.
+    pub is_early: bool,
+    /// When that Interest is to be sent a second time, in case it was lost.
+    pub insure_at: Option<Instant>,
+    /// It did not come when it should have.
+    pub was_lost: bool,
+    /// It was asked for in repair of the sample.
+    pub is_repair: bool,
 }
 
 impl Slot {
@@ -107,6 +135,7 @@ pub(super) struct Assembly {
     lead: Option<Lead>,
     data: Vec<Slot>,
     parity: Vec<Slot>,
+    copies: Vec<Slot>,
     /// Whether it was asked for before it was known to be published.
     pub asked_ahead: bool,
     /// When the verified lead came.
@@ -117,6 +146,8 @@ pub(super) struct Assembly {
     pub overtaken_at: Option<Instant>,
     /// Whether the checkpoint before the deadline is behind it.
     pub checked: bool,
+    /// When to reckon with the loss of all that the last round asked for.
+    pub hedge_at: Option<Instant>,
     /// Whether a segment that it needs was asked for in vain too often.
     pub given_up: bool,
     /// When to look at it again; may be too early, never too late.
@@ -125,19 +156,26 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// A sample of which `counts` segments are about to be asked for.
-    pub(super) fn new(class: SampleClass, sequence: u64, counts: SegmentCounts) -> Self {
+    /// A sample of which `counts` segments are about to be asked for, and of whose lead there may be `copies`.
+    pub(super) fn new(
+        class: SampleClass,
+        sequence: u64,
+        counts: SegmentCounts,
+        copies: usize,
+    ) -> Self {
         Self {
             class,
             sequence,
             lead: None,
             data: vec![Slot::default(); counts.data.max(1) as usize],
             parity: vec![Slot::default(); counts.parity as usize],
+            copies: vec![Slot::default(); copies],
             asked_ahead: false,
             lead_at: None,
             stray_at: None,
             overtaken_at: None,
             checked: false,
+            hedge_at: None,
             given_up: false,
             wake: None,
             complete: None,
@@ -152,6 +190,7 @@ impl Assembly {
         match kind {
             SegmentKind::Data => &self.data,
             SegmentKind::Parity => &self.parity,
+            SegmentKind::LeadCopy => &self.copies,
         }
     }
 
@@ -159,8 +198,20 @@ impl Assembly {
         let slots = match kind {
             SegmentKind::Data => &mut self.data,
             SegmentKind::Parity => &mut self.parity,
+            SegmentKind::LeadCopy => &mut self.copies,
         };
         slots.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// Copies of the lead.
+    pub(super) fn copies(&self) -> impl Iterator<Item = (SegmentKind, u64, &Slot)> {
+        let copies = (0..).zip(&self.copies);
+        copies.map(|(index, slot)| (SegmentKind::LeadCopy, index, slot))
+    }
+
+    /// Data segments.
+    pub(super) fn data(&self) -> &[Slot] {
+        &self.data
     }
 
     /// All segments, data first.
@@ -174,6 +225,7 @@ impl Assembly {
     /// Interests out for this sample.
     pub(super) fn outstanding(&self) -> usize {
         self.slots()
+            .chain(self.copies())
             .filter(|(_, _, slot)| slot.asked.is_some())
             .count()
     }
@@ -186,6 +238,13 @@ impl Assembly {
     /// Whether a follower came and the lead is neither here nor waiting for a key.
     pub(super) fn lacks_lead(&self) -> bool {
         self.lead.is_none() && self.data[0].is_missing()
+    }
+
+    /// Counts the Interests that are out as sent again once, however often they were.
+    pub(super) fn forget_attempts(&mut self) {
+        for slot in self.data.iter_mut().chain(&mut self.parity) {
+            slot.attempts = slot.attempts.min(2);
+        }
     }
 
     /// Segments here, data and parity.
@@ -231,6 +290,8 @@ impl Assembly {
     pub(super) fn accept_lead(&mut self, now: Instant, lead: Lead) -> Vec<(SegmentKind, u64)> {
         self.data.resize(lead.data_count(), Slot::default());
         self.parity.resize(lead.parity_count(), Slot::default());
+        // Copies that are still on their way tell nothing new.
+        self.copies.clear();
         let mut bad = Vec::new();
         for kind in [SegmentKind::Data, SegmentKind::Parity] {
             for index in 0..self.slots_of(kind).len() as u64 {
@@ -306,13 +367,14 @@ impl Assembly {
     /// Whether a segment that is here was asked for more than once.
     pub(super) fn was_asked_again(&self) -> bool {
         self.slots()
-            .any(|(_, _, slot)| slot.is_here() && slot.attempts > 1)
+            .any(|(_, _, slot)| slot.is_here() && slot.is_repair && slot.attempts > 1)
     }
 
     /// Keeps the payload, and nothing else of the segments.
     pub(super) fn finish(&mut self, complete: Complete) {
         self.data = vec![Slot::default()];
         self.parity = Vec::new();
+        self.copies = Vec::new();
         self.complete = Some(complete);
         self.wake = None;
     }

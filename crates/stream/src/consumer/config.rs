@@ -3,12 +3,18 @@
 use core::time::Duration;
 
 use super::drd;
+use super::repair::RecoveryConfig;
+use super::synchroniser::SynchroniserConfig;
 
 /// Bounds and constants of a consumer.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Constants of the delay estimator.
     pub delay: drd::Config,
+    /// How it finds the newest samples, and how many it asks for ahead.
+    pub synchroniser: SynchroniserConfig,
+    /// How it repairs what was lost.
+    pub recovery: RecoveryConfig,
     /// Lifetime of an Interest that may have to wait for its sample. Producers cap it as well.
     pub lifetime: core::ops::RangeInclusive<Duration>,
     /// Retransmission checkpoint before the deadline, in DRDs: γ = 1 leaves time for one more round trip (RTSD §3.4).
@@ -39,6 +45,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             delay: drd::Config::default(),
+            recovery: RecoveryConfig::default(),
+            synchroniser: SynchroniserConfig::default(),
             lifetime: Duration::from_secs(2)..=Duration::from_secs(4),
             checkpoint: 1.0,
             late_tolerance: Duration::from_millis(100),

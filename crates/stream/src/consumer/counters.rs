@@ -7,12 +7,18 @@ pub struct Counters {
     pub interests_sent: u64,
     /// Of those, sent again.
     pub interests_retransmitted: u64,
+    /// Of those, second Interests for what did not exist yet, in case the first was lost.
+    pub interests_insured: u64,
     /// Interests whose timer ran out.
     pub interests_timed_out: u64,
     /// Interests that came back.
     pub interests_nacked: u64,
     /// Octets of Data, everything counted.
     pub wire_octets: u64,
+    /// Of those, octets of parity.
+    pub parity_octets: u64,
+    /// Of those, octets of what was asked for in repair.
+    pub repair_octets: u64,
     /// Octets of complete samples.
     pub payload_octets: u64,
     /// Samples of which a verified lead came.
@@ -25,7 +31,8 @@ pub struct Counters {
     pub late: u64,
     /// Samples handed out.
     pub handed_out: u64,
-    /// Samples given up, or passed over because one that they need was.
+    /// Positions between one sample handed out and the next: samples given up, or passed over because one that they
+    /// need was. A jump beyond [`Config::most_jump`](super::Config::most_jump) is another numbering, and no loss.
     pub lost: u64,
     /// Times that playback went on at a later key sample.
     pub skips: u64,
@@ -33,6 +40,10 @@ pub struct Counters {
     pub recovered_parity: u64,
     /// Samples completed by asking again, without parity.
     pub recovered_retransmission: u64,
+    /// Leads that came as a copy.
+    pub recovered_copy: u64,
+    /// Dropped: came when the sample was complete already.
+    pub drop_surplus: u64,
     /// Dropped: a lead whose signature is wrong, or a segment that its lead does not vouch for.
     pub drop_verification: u64,
     /// Dropped: a lead that is signed and still makes no sense.
@@ -43,6 +54,8 @@ pub struct Counters {
     pub drop_strays: u64,
     /// Dropped: a sample of a group whose key sample was passed over.
     pub drop_undecodable: u64,
+    /// Dropped: a lead whose sample is larger than tables have room for.
+    pub drop_no_room: u64,
     /// Sequence numbers that jumped further than bounds allow, and were not followed.
     pub refused_jumps: u64,
     /// Samples given up after the last attempt.
@@ -54,9 +67,12 @@ impl core::ops::AddAssign for Counters {
         let Self {
             interests_sent,
             interests_retransmitted,
+            interests_insured,
             interests_timed_out,
             interests_nacked,
             wire_octets,
+            parity_octets,
+            repair_octets,
             payload_octets,
             leads,
             leads_for_others,
@@ -67,19 +83,25 @@ impl core::ops::AddAssign for Counters {
             skips,
             recovered_parity,
             recovered_retransmission,
+            recovered_copy,
+            drop_surplus,
             drop_verification,
             drop_malformed,
             drop_unwanted,
             drop_strays,
             drop_undecodable,
+            drop_no_room,
             refused_jumps,
             given_up,
         } = other;
         self.interests_sent += interests_sent;
         self.interests_retransmitted += interests_retransmitted;
+        self.interests_insured += interests_insured;
         self.interests_timed_out += interests_timed_out;
         self.interests_nacked += interests_nacked;
         self.wire_octets += wire_octets;
+        self.parity_octets += parity_octets;
+        self.repair_octets += repair_octets;
         self.payload_octets += payload_octets;
         self.leads += leads;
         self.leads_for_others += leads_for_others;
@@ -90,11 +112,14 @@ impl core::ops::AddAssign for Counters {
         self.skips += skips;
         self.recovered_parity += recovered_parity;
         self.recovered_retransmission += recovered_retransmission;
+        self.recovered_copy += recovered_copy;
+        self.drop_surplus += drop_surplus;
         self.drop_verification += drop_verification;
         self.drop_malformed += drop_malformed;
         self.drop_unwanted += drop_unwanted;
         self.drop_strays += drop_strays;
         self.drop_undecodable += drop_undecodable;
+        self.drop_no_room += drop_no_room;
         self.refused_jumps += refused_jumps;
         self.given_up += given_up;
     }

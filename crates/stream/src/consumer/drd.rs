@@ -80,6 +80,9 @@ impl DelayEstimator {
     /// Only for Interests that were sent once (Karn).
     pub fn on_own(&mut self, now: Instant, rtt: Duration, waited: Duration) {
         let delay = rtt.saturating_sub(waited);
+        if self.is_absurd(delay) {
+            return;
+        }
         self.least.push(now, delay);
         self.own_at = now;
         let was_guess = core::mem::take(&mut self.is_guess);
@@ -98,8 +101,7 @@ impl DelayEstimator {
     /// nothing better came for half a second, the least of them replaces what was known.
     pub fn on_ambiguous(&mut self, now: Instant, rtt: Duration, waited: Duration) {
         let delay = rtt.saturating_sub(waited);
-        if delay > self.config.greatest_timeout {
-            // Nothing passed for so long; that is no delay.
+        if self.is_absurd(delay) {
             return;
         }
         self.ambiguous.push(now, delay);
@@ -110,8 +112,16 @@ impl DelayEstimator {
         }
     }
 
+    /// Whether nothing passed for so long, as while a host sleeps: that is no delay.
+    fn is_absurd(&self, delay: Duration) -> bool {
+        delay > self.config.greatest_timeout
+    }
+
     /// Takes an answer whose wait is unknown: it bounds the delay from above.
     pub fn on_plain(&mut self, now: Instant, rtt: Duration) {
+        if self.is_absurd(rtt) {
+            return;
+        }
         self.plain.push(now, rtt);
         self.least.push(now, rtt);
     }
@@ -226,6 +236,8 @@ mod tests {
         drd.on_plain(at(0), ms(80));
         drd.on_plain(at(10), ms(60));
         drd.on_plain(at(20), ms(95));
+        drd.on_plain(at(20), ms(3_600_000));
+        drd.on_own(at(20), ms(3_600_000), ms(0));
         assert_eq!(drd.estimate(at(20)), ms(60));
         drd.on_own(at(30), ms(70), ms(0));
         assert_eq!(drd.estimate(at(30)), ms(70));

@@ -7,9 +7,11 @@
 //!           segments  retransmit ◀── drd
 //! ```
 
+mod ahead;
 mod arrival;
 mod asking;
 mod assembly;
+mod clock;
 mod config;
 mod counters;
 mod drd;
@@ -17,8 +19,9 @@ mod order;
 mod pipeline;
 mod playback;
 mod playout;
-mod retransmit;
+mod repair;
 mod segments;
+pub mod synchroniser;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -41,11 +44,14 @@ pub use counters::Counters;
 pub use drd::{Config as DelayConfig, DelayEstimator};
 pub use pipeline::{Advance, Pipeline, demand};
 pub use playout::{BaseDelay, Playout};
+pub use repair::{ParseRecoveryError, RecoveryConfig, RecoveryProfile};
 pub use segments::{SegmentCounts, SegmentEstimators};
+pub use synchroniser::{StabilityClass, SynchroniserConfig, SynchroniserProfile};
 pub use types::{Delivery, LineUp, Output, Sample, SharedVerifier, Sizes, Source, StartAt};
 pub use window::WindowedMinimum;
 
 use order::{Order, Samples};
+use synchroniser::{Margin, State, Synchroniser};
 
 /// Pulls one rung of a stream: asks for samples before they exist, verifies and repairs them, and hands them out in decoding
 /// order a little before they are to be shown.
@@ -88,11 +94,17 @@ pub struct Consumer {
     /// Samples from this position on are left to another rung.
     stop_before: Option<u64>,
     newest_published_at: Timestamp,
+    recovery: repair::Recovery,
     /// The most by which packets overtook each other lately (a minimum in reverse).
     reordering: WindowedMinimum<Reverse<Duration>>,
     last_arrival: Option<Instant>,
-    /// How much later than at best the newest sample came.
-    lateness: Duration,
+    synchroniser: Synchroniser,
+    /// How long before the last moment Interests leave.
+    ahead_margin: Margin,
+    /// The next sample of the class that tells the base tells a new one.
+    rebuffers: bool,
+    /// When the next sample is to be asked for.
+    ask_at: Option<Instant>,
 }
 
 impl core::fmt::Debug for Consumer {
@@ -146,9 +158,18 @@ impl Consumer {
             held: false,
             stop_before: None,
             newest_published_at: Timestamp::default(),
+            recovery: repair::Recovery::new(period, source.key_interval),
             reordering: WindowedMinimum::new(Duration::from_secs(1), 10),
             last_arrival: None,
-            lateness: Duration::ZERO,
+            synchroniser: Synchroniser::new(
+                &config.synchroniser,
+                period,
+                !source.is_standalone(),
+                config.most_lead,
+            ),
+            ahead_margin: Margin::new(period),
+            rebuffers: false,
+            ask_at: None,
             verifier: None,
             config,
             source,
@@ -159,10 +180,16 @@ impl Consumer {
     ///
     /// Gives the key sample that playback starts with; `None` if nothing is published yet.
     pub fn start(&mut self, now: Instant, latest: &Latest, at: StartAt) -> Option<u64> {
+        let is_first = self.synchroniser.state() == State::Inactive;
+        let staleness = self.config.synchroniser.staleness;
+        let latest = &self
+            .source
+            .aged(latest, if is_first { staleness } else { Duration::ZERO });
         let newest = latest.key_sequence?;
+        let goes_by_gaps = self.synchroniser.lead().is_some();
         let first = match at {
-            StartAt::NewestKey => newest,
-            StartAt::NextKey => newest.saturating_add(1),
+            StartAt::NewestKey if !goes_by_gaps => newest,
+            StartAt::NewestKey | StartAt::NextKey => newest.saturating_add(1),
         };
         self.clear();
         self.pipeline = Pipeline::new(
@@ -172,9 +199,11 @@ impl Consumer {
             self.config.most_jump,
         );
         self.order = Order::new(self.source.is_standalone(), first);
-        self.start_key = Some(first);
+        self.start_key = Some(first).filter(|_| !goes_by_gaps);
         self.catching_up = true;
-        self.lateness = Duration::ZERO;
+        self.forget_clock();
+        self.ahead_margin = Margin::new(self.source.rate.period());
+        self.synchroniser.start(now, self.delay.estimate(now));
         self.last_arrival = Some(now);
         self.newest_published_at = latest.served_at;
         self.pipeline.start(now, SampleClass::Key, first, newest);
@@ -183,6 +212,9 @@ impl Consumer {
         {
             let next = delta.saturating_add(1);
             self.pipeline.start(now, SampleClass::Delta, next, delta);
+        }
+        if let Some(next) = latest.next_delta.filter(|_| first == newest) {
+            self.catch_up_from(first, next);
         }
         self.settle(now);
         Some(first)
@@ -211,6 +243,7 @@ impl Consumer {
     /// Does what is due. Early and repeated calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.controller.handle_timeout(now);
+        self.synchroniser.handle_timeout(now);
         self.repair_due(now);
         self.settle(now);
     }
@@ -221,11 +254,14 @@ impl Consumer {
         let paced = self
             .has_queued()
             .then(|| self.pacer.next_send(self.controller.target().rate));
-        let controller = self.controller.poll_timeout();
-        [repairs, paced, self.playback_timeout(), controller]
-            .into_iter()
-            .flatten()
-            .min()
+        let others = [
+            self.playback_timeout(),
+            self.controller.poll_timeout(),
+            self.synchroniser.poll_timeout(),
+            self.ask_at,
+        ];
+        let all = [repairs, paced].into_iter().chain(others);
+        all.flatten().min()
     }
 
     /// The next thing to do, until `None`.
@@ -300,8 +336,15 @@ impl Consumer {
             return LineUp::OutOfLine;
         };
         let lower = key < known && (starved || latest.served_at > self.newest_published_at);
-        if lower || key.saturating_sub(known) > self.config.most_jump {
+        if lower
+            || key.saturating_sub(known) > self.config.most_jump
+            || self.synchroniser.waits_for_start()
+        {
             return LineUp::OutOfLine;
+        }
+        if self.synchroniser.lead().is_some() {
+            // What is newest shows in the gaps between arrivals.
+            return LineUp::Missed(Duration::ZERO);
         }
         let missed = self.missed(SampleClass::Key, Some(key))
             + self.missed(SampleClass::Delta, latest.delta_sequence);
@@ -371,7 +414,10 @@ impl Consumer {
 
     /// Takes the delay of a packet that states when it was served, as a bound of the base.
     pub fn on_served(&mut self, now: Instant, delay: i64) {
-        self.base.on_packet(now, delay);
+        // By gaps, what comes may be older than the way is long.
+        if self.synchroniser.lead().is_none() {
+            self.base.on_packet(now, delay);
+        }
     }
 
     /// When a verified lead arrived last, or the consumer was started.
@@ -404,14 +450,21 @@ impl Consumer {
         self.pipeline.published()
     }
 
-    /// λ: samples asked for ahead of the newest one seen.
+    /// λ: samples that may be in flight, by the gaps between arrivals; else those that need to be, ⌈(DRD + margin)/T⌉.
     pub fn interest_lead(&self, now: Instant) -> u64 {
-        let class = if self.source.is_standalone() {
-            SampleClass::Key
-        } else {
-            SampleClass::Delta
-        };
-        self.pipeline.lead(class, self.ahead_by(now))
+        let period = self.source.rate.period();
+        let needed = || demand(self.ahead_by(now), Duration::ZERO, period);
+        self.synchroniser.lead().unwrap_or_else(needed)
+    }
+
+    /// Its synchroniser: the state, and what was observed on the way there.
+    pub const fn synchroniser(&self) -> &Synchroniser {
+        &self.synchroniser
+    }
+
+    /// Tells the synchroniser whether a higher bitrate is being tried beside this one.
+    pub fn set_challenging(&mut self, now: Instant, is_challenging: bool) {
+        self.synchroniser.set_challenging(now, is_challenging);
     }
 
     /// Playing time of complete samples, from the one due `now` to the last.

@@ -38,6 +38,8 @@ struct Sequence {
     next: u64,
     /// Newest sample known to be published; the one before `first` if none is.
     newest: u64,
+    /// Newest sample taken for published by the clock, whether or not anything of it came.
+    assumed: u64,
     /// A sample, and when its lead arrived: others are expected at multiples of the period from it.
     anchor: (u64, Instant),
 }
@@ -73,6 +75,7 @@ impl Pipeline {
             first: None,
             next: 0,
             newest: 0,
+            assumed: 0,
             anchor: (0, Instant::ZERO),
         };
         // Delta samples keep the sample period: one that is expected too early is better than one too late.
@@ -91,6 +94,7 @@ impl Pipeline {
         sequence.first = Some(first);
         sequence.next = first;
         sequence.newest = newest;
+        sequence.assumed = newest;
         sequence.anchor = (newest, now);
     }
 
@@ -131,7 +135,16 @@ impl Pipeline {
             .sum()
     }
 
-    /// λ of `class` while Data takes `delay`.
+    /// Samples of `class` asked for beyond the newest one taken for published.
+    pub fn ahead(&self, class: SampleClass) -> u64 {
+        let sequence = &self.sequences[class.index()];
+        let asked = sequence.next.saturating_sub(1);
+        sequence.first.map_or(0, |_| {
+            asked.saturating_sub(sequence.newest.max(sequence.assumed))
+        })
+    }
+
+    /// λ_d of `class` while Data takes `delay`, with a margin of one sample period.
     pub fn lead(&self, class: SampleClass, delay: Duration) -> u64 {
         let period = self.sequences[class.index()].period;
         demand(delay, self.sample_period, period).min(self.most_lead)
@@ -142,21 +155,25 @@ impl Pipeline {
         self.backlog = range;
     }
 
-    /// The next sample of `class` that should be asked for, if there is one within λ of the newest.
-    pub fn next(&mut self, class: SampleClass, delay: Duration) -> Option<u64> {
-        if class == SampleClass::Delta
-            && let Some(sequence) = self.backlog.next()
-        {
-            return Some(sequence);
+    /// The next sample of `class` to ask for, published ones first; `None` if that would be too many ahead.
+    pub fn peek(&self, class: SampleClass) -> Option<u64> {
+        if class == SampleClass::Delta && !self.backlog.is_empty() {
+            return Some(self.backlog.start);
         }
-        let lead = self.lead(class, delay);
-        let sequence = &mut self.sequences[class.index()];
+        let sequence = &self.sequences[class.index()];
         sequence.first?;
-        if sequence.next > sequence.newest.saturating_add(lead) {
-            return None;
+        let most = sequence.newest.max(sequence.assumed);
+        let most = most.saturating_add(self.most_lead);
+        (sequence.next <= most && sequence.next < u64::MAX).then_some(sequence.next)
+    }
+
+    /// Takes note that the sample which [`peek`](Self::peek) gave was asked for.
+    pub fn pop(&mut self, class: SampleClass) {
+        if class == SampleClass::Delta && self.backlog.next().is_some() {
+            return;
         }
-        sequence.next = sequence.next.checked_add(1)?;
-        Some(sequence.next - 1)
+        let sequence = &mut self.sequences[class.index()];
+        sequence.next = sequence.next.saturating_add(1);
     }
 
     /// Passes over samples of `class` before `from`.
@@ -181,6 +198,17 @@ impl Pipeline {
         let before = core::mem::replace(&mut sequence.newest, number);
         // The newest one before was overtaken as well.
         Advance::Overtakes(before..number)
+    }
+
+    /// Takes sample `number` of `class` for published, without any proof: others are asked for as if it were.
+    pub fn assume(&mut self, class: SampleClass, number: u64) {
+        let sequence = &mut self.sequences[class.index()];
+        sequence.assumed = sequence.assumed.max(number);
+    }
+
+    /// Newest sample of `class` taken for published.
+    pub const fn assumed(&self, class: SampleClass) -> u64 {
+        self.sequences[class.index()].assumed
     }
 
     /// Takes note that the lead of sample `number` of `class` arrived without detour.
@@ -217,7 +245,7 @@ mod tests {
         Pipeline::new(ms(40), 25, 64, 1_000)
     }
 
-    /// RTSD's example: 105 ms at 33.3 ms a sample is ⌈3.15⌉ = 4; with our margin of one sample, ⌈4.15⌉ = 5. Keys every
+    /// The paper's example: 105 ms at 33.3 ms a sample is ⌈3.15⌉ = 4; with our margin of one sample, ⌈4.15⌉ = 5. Keys every
     /// second: ⌈(105 + 33.3) / 1000⌉ = 1.
     #[test]
     fn demand_is_that_of_equation_1_with_a_margin() {
@@ -236,11 +264,17 @@ mod tests {
     /// DRD 60 ms, period 40 ms, margin one period: λ = ⌈100/40⌉ = 3.
     #[test]
     fn samples_are_asked_for_up_to_lambda_ahead() {
-        let mut pipeline = pipeline();
-        assert_eq!(pipeline.next(SampleClass::Delta, ms(60)), None);
+        let mut pipeline = Pipeline::new(ms(40), 25, 3, 1_000);
+        assert_eq!(pipeline.peek(SampleClass::Delta), None);
         pipeline.start(at(0), SampleClass::Delta, 11, 10);
+        assert_eq!(pipeline.lead(SampleClass::Delta, ms(60)), 3);
         let ask = |pipeline: &mut Pipeline| {
-            core::iter::from_fn(|| pipeline.next(SampleClass::Delta, ms(60))).collect::<Vec<_>>()
+            let next = || {
+                let next = pipeline.peek(SampleClass::Delta)?;
+                pipeline.pop(SampleClass::Delta);
+                Some(next)
+            };
+            core::iter::from_fn(next).collect::<Vec<_>>()
         };
         assert_eq!(ask(&mut pipeline), [11, 12, 13]);
         assert_eq!(
@@ -262,11 +296,16 @@ mod tests {
         let mut pipeline = pipeline();
         pipeline.start(at(0), SampleClass::Delta, 11, 10);
         pipeline.catch_up(5..11);
-        assert_eq!(pipeline.next(SampleClass::Delta, ms(1)), Some(5));
+        assert_eq!(pipeline.peek(SampleClass::Delta), Some(5));
+        pipeline.pop(SampleClass::Delta);
+        assert_eq!(pipeline.peek(SampleClass::Delta), Some(6));
         pipeline.skip_to(SampleClass::Delta, 9);
-        assert_eq!(pipeline.next(SampleClass::Delta, ms(1)), Some(9));
+        assert_eq!(pipeline.peek(SampleClass::Delta), Some(9));
+        assert_eq!(pipeline.ahead(SampleClass::Delta), 0);
         pipeline.skip_to(SampleClass::Delta, 12);
-        assert_eq!(pipeline.next(SampleClass::Delta, ms(1)), Some(12));
+        assert_eq!(pipeline.peek(SampleClass::Delta), Some(12));
+        pipeline.pop(SampleClass::Delta);
+        assert_eq!(pipeline.ahead(SampleClass::Delta), 2);
     }
 
     #[test]

@@ -16,9 +16,14 @@ impl Consumer {
             .saturating_sub(self.decode_lead)
     }
 
+    /// Whether nothing is handed out for now.
+    const fn is_held(&self) -> bool {
+        self.held || self.synchroniser.holds_playback()
+    }
+
     /// Hands out every sample whose turn and time it is. Each step takes one sample away, so the loop ends.
     pub(super) fn hand_out(&mut self, now: Instant) {
-        while !self.held {
+        while !self.is_held() {
             match self.order.next(&self.samples) {
                 Next::Ready(key) => {
                     if !self.hand_out_one(now, key) {
@@ -49,8 +54,10 @@ impl Consumer {
             return false;
         };
         if let Some(last) = self.order.last() {
-            let between = header.position.saturating_sub(last.position);
-            self.counters.lost += between.saturating_sub(1);
+            let step = header.position.saturating_sub(last.position);
+            if step <= self.config.most_jump {
+                self.counters.lost += step.saturating_sub(1);
+            }
         }
         self.order.advance(key, &header);
         let render_at = self.playout.render_at(now, header.published_at());
@@ -134,7 +141,7 @@ impl Consumer {
 
     /// When [`skip_if_due`](Self::skip_if_due) or the next sample's time comes.
     pub(super) fn playback_timeout(&self) -> Option<Instant> {
-        if self.held {
+        if self.is_held() {
             return None;
         }
         // Without a base, samples leave at once; with one, `now` does not matter.
@@ -223,13 +230,47 @@ impl Consumer {
         }
     }
 
-    /// The tables are full and playback does not move: the group in hand is dropped, so that later ones have room.
+    /// The tables are full and playback does not move: the group in hand is dropped, so that later ones have room, and so
+    /// is what may not exist.
     pub(super) fn make_room(&mut self) {
-        let is_stuck = !matches!(self.order.next(&self.samples), Next::Ready(_));
+        if !self.is_stuck() {
+            return;
+        }
+        if !self.order.needs_key() {
+            self.abandon_group();
+        }
+        if self.is_stuck() {
+            self.drop_unanswered_deltas();
+        }
+        // A key sample that does not exist yet cannot be passed over.
+        let newest = self.pipeline.newest(SampleClass::Key);
+        if self.is_stuck() && newest.is_some_and(|newest| self.order.first_key() <= newest) {
+            self.abandon_group();
+        }
+    }
+
+    fn is_stuck(&self) -> bool {
+        let waits = !matches!(self.order.next(&self.samples), Next::Ready(_))
+            || self.synchroniser.holds_playback();
         let is_full = self.samples.len() >= self.config.most_samples
             || self.buffered >= self.config.most_buffered;
-        if is_full && is_stuck && !self.held && !self.source.is_standalone() {
-            self.abandon_group();
+        is_full && waits && !self.held && !self.source.is_standalone()
+    }
+
+    /// Drops delta samples of which no lead came, and goes on at the live edge.
+    fn drop_unanswered_deltas(&mut self) {
+        let unanswered: Vec<_> = self
+            .samples
+            .iter()
+            .filter(|((class, _), sample)| *class == SampleClass::Delta && sample.lead().is_none())
+            .map(|(key, _)| *key)
+            .collect();
+        for key in unanswered {
+            self.remove(key);
+        }
+        if let Some(newest) = self.pipeline.newest(SampleClass::Delta) {
+            let next = newest.saturating_add(1);
+            self.pipeline.skip_to(SampleClass::Delta, next);
         }
     }
 

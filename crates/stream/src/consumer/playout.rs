@@ -37,11 +37,15 @@ impl Playout {
     /// When to show what was published at `published_at`. Without a base, `now` is taken for the earliest arrival.
     pub fn render_at(&self, now: Instant, published_at: Timestamp) -> Instant {
         let base = self.base.unwrap_or_else(|| self.delay(now, published_at));
+        self.arrival(published_at, base) + self.target
+    }
+
+    /// When what is published at `published_at` arrives if it takes `base`, clocks' difference included.
+    pub fn arrival(&self, published_at: Timestamp, base: i64) -> Instant {
         let since_zero = published_at
             .micros_since(self.wall_at_zero)
             .saturating_add(base);
-        let since_zero = u64::try_from(since_zero).unwrap_or(0);
-        Instant::ZERO + Duration::from_micros(since_zero) + self.target
+        Instant::ZERO + Duration::from_micros(u64::try_from(since_zero).unwrap_or(0))
     }
 }
 

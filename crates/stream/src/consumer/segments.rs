@@ -89,6 +89,7 @@ impl SegmentEstimators {
         match kind {
             SegmentKind::Data => data.estimate().min(self.most),
             SegmentKind::Parity => parity.estimate().min(self.most),
+            SegmentKind::LeadCopy => 0,
         }
     }
 }

@@ -8,6 +8,7 @@ use namecast_packet::{Interest, Verifier};
 use namecast_units::{Bitrate, Instant};
 
 use crate::catalogue::{Rung, SampleRate, StreamInfo};
+use crate::metadata::Latest;
 use crate::names::{RungNames, StreamNames};
 use crate::sample::SampleHeader;
 
@@ -58,6 +59,22 @@ impl Source {
     /// Whether all samples are key samples.
     pub const fn is_standalone(&self) -> bool {
         self.key_interval <= 1
+    }
+
+    /// What `latest` said `age` earlier, as far as the catalogue tells: with key samples at even intervals.
+    pub(super) fn aged(&self, latest: &Latest, age: Duration) -> Latest {
+        let period = self.rate.period().as_nanos().max(1);
+        let samples = u64::try_from(age.as_nanos() / period).unwrap_or(u64::MAX);
+        let interval = u64::from(self.key_interval.max(1));
+        let keys = samples / interval;
+        let back = |number: Option<u64>, by| number.map(|n: u64| n.saturating_sub(by));
+        Latest {
+            key_sequence: back(latest.key_sequence, keys),
+            delta_sequence: back(latest.delta_sequence, samples - keys),
+            key_position: back(latest.key_position, keys * interval),
+            next_delta: latest.next_delta.filter(|_| samples == 0),
+            ..latest.clone()
+        }
     }
 
     /// Estimators that start from what bitrate and segment size say, no answer above `most`.

@@ -87,6 +87,24 @@ impl SegmentCache {
         }
     }
 
+    /// Samples of `class` by number.
+    pub fn of_class(&self, class: SampleClass) -> Vec<(u64, &Segments)> {
+        let samples = self.samples.range((class, 0)..=(class, u64::MAX));
+        samples
+            .map(|((_, sequence), segments)| (*sequence, segments))
+            .collect()
+    }
+
+    /// Keeps `copy` of the lead of a sample that is there.
+    pub fn keep_copy(&mut self, id: &SegmentId, copy: Data) {
+        if let Some(segments) = self.samples.get_mut(&(id.class, id.sequence)) {
+            self.size += packet_memory(&copy);
+            if let Some(before) = segments.copies.insert(id.index, copy) {
+                self.size -= packet_memory(&before);
+            }
+        }
+    }
+
     /// Keeps the sample that was published as `sequence` of `class`, and drops what has become too old or too much.
     ///
     /// Not even the new sample is kept if it alone is too much. One that is there already stays as it is.
@@ -110,11 +128,12 @@ impl SegmentCache {
 
 /// Memory that a sample takes: its packets, and per packet its name and bookkeeping.
 fn memory(segments: &Segments) -> ByteSize {
-    let one = |data: &Data| {
-        let octets = data.wire().len() + data.name().value().len() + size_of::<Data>();
-        ByteSize::bytes(octets as u64)
-    };
-    segments.iter().map(one).sum()
+    segments.iter().map(packet_memory).sum()
+}
+
+fn packet_memory(data: &Data) -> ByteSize {
+    let octets = data.wire().len() + data.name().value().len() + size_of::<Data>();
+    ByteSize::bytes(octets as u64)
 }
 
 #[cfg(test)]

@@ -65,10 +65,14 @@ pub struct ProducerCounters {
     pub data_segments: u64,
     /// Parity segments made.
     pub parity_segments: u64,
+    /// Copies of leads made, each because somebody asked for it.
+    pub lead_copies: u64,
     /// Octets of published samples.
     pub payload: u64,
     /// Octets of their packets.
     pub wire: u64,
+    /// Of those, octets of parity segments.
+    pub parity_wire: u64,
     /// Interests that came.
     pub interests: u64,
     /// Interests answered when they came.

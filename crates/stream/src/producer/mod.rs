@@ -11,8 +11,10 @@ mod answers;
 mod cache;
 mod config;
 mod counters;
+mod index;
 mod pending;
 mod rung;
+mod segments;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,7 +26,7 @@ use namecast_units::{ByteSize, Instant, Timestamp};
 use crate::catalogue::Catalogue;
 use crate::metadata::{MAX_LATEST, Metadata, NewestSample};
 use crate::names::{SampleClass, SegmentId, SegmentKind, StreamNames};
-use crate::sample::{Asked, MAX_SEGMENTS};
+use crate::sample::Asked;
 use crate::segmenter::{Sample, Segments, Stamp};
 
 use answers::{FreshAnswer, Objects, momentary};
@@ -116,7 +118,8 @@ impl Producer {
         config: RungConfig,
     ) -> Result<RungId, PublishError> {
         let names = self.names.rung(stream, rung);
-        let reserved = [crate::names::CATALOGUE, crate::names::KEY].contains(&stream);
+        let reserved = [crate::names::CATALOGUE, crate::names::KEY].contains(&stream)
+            || rung == crate::index::INDEX;
         if reserved || self.by_name.contains_key(names.prefix()) {
             return Err(PublishError::RungName(names.prefix().clone()));
         }
@@ -202,14 +205,16 @@ impl Producer {
             published_at: wall,
             asked,
         };
-        let segments = state.segmenter.segment(sample, stamp, &*self.signer)?;
+        let mut segments = state.segmenter.segment(sample, stamp, &*self.signer)?;
 
         state.next[sample.class.index()] = sample.sequence + 1;
         state.newest[sample.class.index()] = Some(sample.sequence);
         if sample.class == SampleClass::Key {
             state.key_position = Some(sample.position);
+            state.next_delta = Some(sample.other_sequence);
         }
         self.count(sample, &segments);
+        self.make_copies_waited_for(rung, lead, &mut segments);
         self.answer_waiting(rung, lead, &segments);
         let sample = (sample.class, sample.sequence);
         self.rungs[rung.0].cache.insert(now, sample, segments);
@@ -223,6 +228,7 @@ impl Producer {
         counters.parity_segments += segments.parity.len() as u64;
         counters.payload += sample.payload.len() as u64;
         counters.wire += segments.wire_size().as_bytes();
+        counters.parity_wire += segments.parity_size().as_bytes();
     }
 
     /// Answers what waited for the sample of `lead`, and gives up on what it turns out not to have, and on samples
@@ -231,22 +237,23 @@ impl Producer {
         let first = |sequence| (rung, SegmentId::lead(lead.class, sequence));
         let skipped = self.pending.remove(first(0)..first(lead.sequence));
         self.counters.drop(DropReason::Skipped, skipped);
-        let kinds = [
-            (SegmentKind::Data, &segments.data),
-            (SegmentKind::Parity, &segments.parity),
-        ];
-        for (kind, packets) in kinds {
-            for (index, data) in (0..).zip(packets) {
-                let waiters = self.pending.take(&(
-                    rung,
-                    SegmentId {
-                        kind,
-                        index,
-                        ..lead
-                    },
-                ));
-                self.reply(data, &waiters);
-            }
+        let numbered = |kind, packets| {
+            (0..)
+                .zip(packets)
+                .map(move |(index, data)| (kind, index, data))
+        };
+        let packets = numbered(SegmentKind::Data, &segments.data)
+            .chain(numbered(SegmentKind::Parity, &segments.parity));
+        let copies = segments.copies.iter();
+        let copies = copies.map(|(index, data)| (SegmentKind::LeadCopy, *index, data));
+        for (kind, index, data) in packets.chain(copies) {
+            let id = SegmentId {
+                kind,
+                index,
+                ..lead
+            };
+            let waiters = self.pending.take(&(rung, id));
+            self.reply(data, &waiters);
         }
         let missing = first(lead.sequence)..first(lead.sequence + 1);
         let missing = self.pending.remove(missing);
@@ -331,27 +338,6 @@ impl Producer {
         self.by_name.get(&name.prefix(self.rung_depth)).copied()
     }
 
-    fn segment_verdict(&self, (rung, id): Key) -> Verdict {
-        let state = &self.rungs[rung.0];
-        let next = state.next[id.class.index()];
-        if id.index >= MAX_SEGMENTS as u64 {
-            return Verdict::Drop(DropReason::NoSuchSegment);
-        }
-        if let Some(ahead) = id.sequence.checked_sub(next) {
-            // The largest number is never published.
-            return if ahead < self.config.max_ahead && id.sequence < u64::MAX {
-                Verdict::Hold((rung, id))
-            } else {
-                Verdict::Drop(DropReason::TooFarAhead)
-            };
-        }
-        match state.cache.get(&id) {
-            Lookup::Found(data) => Verdict::Answer(data.clone()),
-            Lookup::NoSuchSegment => Verdict::Drop(DropReason::NoSuchSegment),
-            Lookup::Absent => Verdict::Drop(DropReason::TooOld),
-        }
-    }
-
     /// Metadata, newest sample, catalogue, certificate.
     fn other_verdict(&mut self, now: Instant, wall: Timestamp, interest: &Interest) -> Verdict {
         let name = interest.name();
@@ -361,6 +347,13 @@ impl Producer {
         if *name == self.names.metadata() && interest.can_be_prefix() {
             let made = self.make_metadata(now, wall, interest);
             return made.map_or(Verdict::Drop(DropReason::UnknownName), Verdict::Answer);
+        }
+        if let Some((stream, time)) = crate::index::parse(name) {
+            let index = self.index(&stream, time);
+            return match index.rungs.is_empty() {
+                true => Verdict::Drop(DropReason::UnknownName),
+                false => Verdict::Answer(index.answer(name.detached())),
+            };
         }
         let rung = self.find_rung(name);
         if let Some(rung) = rung

@@ -19,6 +19,8 @@ pub(super) struct RungState {
     pub(super) newest: [Option<u64>; 2],
     /// Playback position of the newest key sample.
     pub(super) key_position: Option<u64>,
+    /// The delta sample that follows it.
+    pub(super) next_delta: Option<u64>,
     pub(super) answer: FreshAnswer,
 }
 
@@ -30,6 +32,7 @@ impl RungState {
             next: [config.first_sequence; 2],
             newest: [None; 2],
             key_position: None,
+            next_delta: None,
             answer: FreshAnswer::default(),
         }
     }
@@ -42,6 +45,7 @@ impl RungState {
             delta_sequence,
             key_position: self.key_position,
             served_at: wall,
+            next_delta: self.next_delta,
         }
     }
 }

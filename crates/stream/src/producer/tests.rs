@@ -245,6 +245,30 @@ fn what_a_published_sample_turns_out_not_to_have_is_given_up() {
     desk.check_balance();
 }
 
+/// A copy has the lead's Content under a name and with a signature of its own, and is signed once. It may be waited for.
+#[test]
+fn copies_of_a_lead_are_made_when_asked_for() {
+    let mut desk = Desk::new(ProducerConfig::default());
+    let copy = |index: u64| format!("/demo/video/1M/key/seq=1000/lead/seg={index}");
+    desk.ask(&copy(1));
+    desk.publish(SampleClass::Key, FIRST, 2_500);
+    desk.ask(LEAD);
+    desk.ask(&copy(1));
+    desk.ask(&copy(3));
+    let answers = desk.output();
+    let contents: Vec<_> = answers.iter().map(|data| data.content()).collect();
+    assert_eq!(contents, vec![contents[0].clone(); 4]);
+    assert_eq!(answers[0], answers[2]);
+    assert_ne!(answers[0].name(), answers[3].name());
+    assert_eq!(desk.producer.counters().lead_copies, 2);
+    let size = desk.producer.cache_size();
+    desk.ask(&copy(2));
+    assert!(desk.producer.cache_size() > size, "copies take memory");
+    desk.ask(&copy(4));
+    assert_eq!(desk.dropped(DropReason::NoSuchSegment), 1);
+    desk.check_balance();
+}
+
 #[test]
 fn an_interest_is_held_for_its_lifetime_but_no_longer_than_the_cap() {
     let config = ProducerConfig {
@@ -407,6 +431,7 @@ fn metadata_tells_catalogue_and_newest_samples() {
         delta_sequence: Some(FIRST + 1),
         key_position: Some(77),
         served_at: desk.wall(),
+        next_delta: Some(FIRST),
     };
     assert_eq!(metadata.latest, [expected]);
     assert_eq!(read(before).latest[0].key_sequence, None);
@@ -637,4 +662,49 @@ fn a_long_stream_answers_each_segment_once() {
     }
     assert_eq!(leads, 5_000 - 29);
     assert_eq!(desk.dropped(DropReason::Expired), 0);
+}
+
+/// Key at 0 ms, deltas at 100 and 200 ms, key at 300 ms: each time finds the last sample before it; none before the first.
+#[test]
+fn the_time_index_finds_what_is_cached() {
+    let mut desk = Desk::new(ProducerConfig::default());
+    let (key, delta) = (SampleClass::Key, SampleClass::Delta);
+    let samples = [
+        (key, FIRST),
+        (delta, FIRST),
+        (delta, FIRST + 1),
+        (key, FIRST + 1),
+    ];
+    for (class, sequence) in samples {
+        desk.publish(class, sequence, 100);
+        desk.advance(100);
+    }
+    let mut at = |millis: u64| {
+        let time = WALL.as_micros() + millis * 1_000;
+        desk.ask(&format!("/demo/video/index/t={time}"));
+        let [data] = &desk.output()[..] else {
+            panic!("not one packet");
+        };
+        let index = crate::index::TimeIndex::decode(&data.content().unwrap()).unwrap();
+        let [rung] = &index.rungs[..] else {
+            panic!("not one rung");
+        };
+        assert_eq!(rung.newest, [Some(FIRST + 1); 2]);
+        let place = |sample: crate::index::IndexedSample| (sample.class, sample.sequence);
+        (
+            place(rung.sample),
+            rung.key.sequence,
+            rung.next_key.map(place),
+        )
+    };
+    let next = Some((key, FIRST + 1));
+    assert_eq!(at(0), ((key, FIRST), FIRST, next));
+    assert_eq!(at(199), ((delta, FIRST), FIRST, next));
+    assert_eq!(at(200), ((delta, FIRST + 1), FIRST, next));
+    assert_eq!(at(9_000), ((key, FIRST + 1), FIRST + 1, None));
+    desk.ask(&format!("/demo/video/index/t={}", WALL.as_micros() - 1));
+    desk.ask(&format!("/demo/audio/index/t={}", WALL.as_micros()));
+    assert!(desk.output().is_empty());
+    assert_eq!(desk.dropped(DropReason::UnknownName), 2);
+    desk.check_balance();
 }

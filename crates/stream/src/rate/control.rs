@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::arc::{self, Profile};
 use super::fixed::{FixedRate, FixedWindow, Unlimited};
-use super::{RateController, aimd_gap, aimd_icp, aimd_ndnsim, bic, cubic};
+use super::{RateController, aimd_gap, aimd_icp, aimd_ndnsim, bic, copa, cubic};
 
 /// Which controller a consumer uses.
 ///
@@ -49,6 +49,8 @@ pub enum RateControl {
     Cubic(cubic::Config),
     /// Binary Increase Congestion control \[BIC\].
     Bic(bic::Config),
+    /// Copa \[COPA\]: full links with short queues at any delay.
+    Copa(copa::Config),
 }
 
 impl RateControl {
@@ -61,6 +63,7 @@ impl RateControl {
         "aimd-ndnsim",
         "cubic",
         "bic",
+        "copa",
         "window:50",
         "rate:5M",
         "unlimited",
@@ -78,6 +81,7 @@ impl RateControl {
             Self::AimdNdnsim(config) => Box::new(aimd_ndnsim::Controller::new(config)),
             Self::Cubic(config) => Box::new(cubic::Controller::new(config)),
             Self::Bic(config) => Box::new(bic::Controller::new(config)),
+            Self::Copa(config) => Box::new(copa::Controller::new(config)),
         }
     }
 
@@ -156,6 +160,7 @@ impl FromStr for RateControl {
                 "aimd-ndnsim" => Self::AimdNdnsim(aimd_ndnsim::Config::default()),
                 "cubic" => Self::Cubic(cubic::Config::default()),
                 "bic" => Self::Bic(bic::Config::default()),
+                "copa" => Self::Copa(copa::Config::default()),
                 other => {
                     let name = other.to_owned();
                     return Err(ParseRateControlError::Unknown { name });
@@ -179,6 +184,7 @@ impl fmt::Display for RateControl {
             Self::AimdNdnsim(_) => "aimd-ndnsim",
             Self::Cubic(_) => "cubic",
             Self::Bic(_) => "bic",
+            Self::Copa(_) => "copa",
         })
     }
 }
@@ -244,6 +250,7 @@ fn from_table(mut map: Map<String, Value>) -> Result<RateControl, serde_json::Er
         RateControl::AimdNdnsim(base) => RateControl::AimdNdnsim(overlay(&base, map)?),
         RateControl::Cubic(base) => RateControl::Cubic(overlay(&base, map)?),
         RateControl::Bic(base) => RateControl::Bic(overlay(&base, map)?),
+        RateControl::Copa(base) => RateControl::Copa(overlay(&base, map)?),
         RateControl::Unlimited => {
             let [] = only(map, [])?;
             base
@@ -455,6 +462,8 @@ mod tests {
             r#"{"kind": "aimd-ndnsim", "initial-window": 1e9}"#,
             r#"{"kind": "cubic", "initial-window": -5.0, "least-window": 1e9}"#,
             r#"{"kind": "bic", "least-increment": 1e9, "greatest-increment": 0.0}"#,
+            r#"{"kind": "copa", "queued": -5.0, "least-queued": 0.0, "least-rtt-window": "0s"}"#,
+            r#"{"kind": "copa", "queued": 1e300, "least-queued": 2e300}"#,
         ];
         for table in tables {
             let mut controller = read(table).unwrap().build(Instant::ZERO);

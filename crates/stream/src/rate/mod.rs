@@ -19,6 +19,7 @@ pub mod aimd_ndnsim;
 pub mod arc;
 pub mod bic;
 mod control;
+pub mod copa;
 pub mod cubic;
 mod fixed;
 mod law;

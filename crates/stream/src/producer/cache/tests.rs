@@ -13,6 +13,7 @@ fn segments(count: usize, content: usize) -> Segments {
     Segments {
         data: (0..count).map(packet).collect(),
         parity: Vec::new(),
+        copies: Default::default(),
     }
 }
 

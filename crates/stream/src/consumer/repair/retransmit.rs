@@ -14,7 +14,7 @@ use namecast_units::Instant;
 
 use crate::names::SegmentKind;
 
-use super::assembly::{Asked, Assembly};
+use super::super::assembly::{Asked, Assembly};
 
 /// What the decision rests on besides the sample itself.
 #[derive(Clone, Copy, Debug)]

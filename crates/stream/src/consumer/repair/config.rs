@@ -1,0 +1,89 @@
+//! How a consumer repairs what was lost.
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::sample::MAX_LEAD_COPIES;
+
+/// How what was lost is found out and asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecoveryProfile {
+    /// By the stream's clock, in rounds that ask for as much as makes it unlikely that a sample comes too late. Parity is
+    /// asked for only as loss and the time left warrant it, and Interests are insured while any are lost.
+    #[default]
+    Namecast,
+    /// As \[RTSD\] has it (§3.4): all parity is asked for ahead; what it does not make up for is asked for once more when
+    /// later samples have overtaken it, γ·DRD before its time, or when its timer runs out.
+    Paper,
+}
+
+impl RecoveryProfile {
+    const NAMES: [(Self, &'static str); 2] = [(Self::Namecast, "namecast"), (Self::Paper, "paper")];
+}
+
+/// A text that names no profile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no recovery profile: write namecast or paper")]
+pub struct ParseRecoveryError(pub String);
+
+impl FromStr for RecoveryProfile {
+    type Err = ParseRecoveryError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::NAMES.into_iter().find(|(_, name)| *name == text);
+        let (profile, _) = found.ok_or_else(|| ParseRecoveryError(text.to_owned()))?;
+        Ok(profile)
+    }
+}
+
+impl fmt::Display for RecoveryProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.into_iter().find(|(profile, _)| profile == self);
+        f.write_str(name.map_or("", |(_, name)| name))
+    }
+}
+
+/// How a consumer repairs what was lost. All but the profile are for [`RecoveryProfile::Namecast`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RecoveryConfig {
+    /// How it works.
+    pub profile: RecoveryProfile,
+    /// How often a sample that lost something may come too late after its last round, if losses are as measured.
+    pub miss: f64,
+    /// Segments that one round asks for beyond those that are missing, at most.
+    pub most_extra: usize,
+    /// Copies of a lead that may be asked for, at most [`MAX_LEAD_COPIES`]; zero where the producer makes none.
+    pub lead_copies: usize,
+    /// Share of segments lost from which on Interests are expressed twice.
+    pub insure_from: f64,
+}
+
+impl Default for RecoveryConfig {
+    fn default() -> Self {
+        Self {
+            profile: RecoveryProfile::default(),
+            miss: 1e-3,
+            most_extra: 3,
+            lead_copies: MAX_LEAD_COPIES - 1,
+            insure_from: 0.005,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_profiles_are_read_back() {
+        for (profile, name) in RecoveryProfile::NAMES {
+            assert_eq!(name.parse(), Ok(profile));
+            assert_eq!(profile.to_string(), name);
+        }
+        let unknown = "papers".parse::<RecoveryProfile>().unwrap_err();
+        assert_eq!(
+            unknown.to_string(),
+            "'papers' is no recovery profile: write namecast or paper"
+        );
+    }
+}

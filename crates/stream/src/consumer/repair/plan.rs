@@ -1,0 +1,290 @@
+//! What to ask for, so that a sample is whole before its time.
+//!
+//! ```text
+//!   asked ahead     due        hedge      a round trip later       hedge      deadline
+//!  ─────┬────────────┬───────────┬────────────────┬─────────────────┬────────────┬──▶
+//!       │            │ what is   │ others, if all │ as many as make │ others
+//!       │            │ missing   │ may be lost    │ failure unlikely│
+//! ```
+//!
+//! A round asks for segments that are missing and for further ones, parity or copies of the lead: each name once, since
+//! routers hold a second Interest for the same name back, and where both came through, the first Data answers both.
+
+use core::time::Duration;
+
+use namecast_units::Instant;
+
+use crate::names::SegmentKind;
+use crate::sample::Lead;
+
+use super::super::assembly::{Asked, Assembly, Slot};
+use super::RecoveryConfig;
+use super::odds::Losses;
+
+/// A round that another one can follow may fail this often: asking for more than is missing would cost more than it
+/// saves.
+const FAILS_BEFORE_LAST: f64 = 0.3;
+/// Longest time between two rounds for a sample whose time is over, or of a stream that stands still.
+const MOST_WAIT: Duration = Duration::from_secs(2);
+/// Shorter after the last Interest for a name, forwarders hold another one back (NFD: 10 ms, then twice that).
+const NAME_REST: Duration = Duration::from_millis(25);
+
+/// What the decision rests on besides the sample itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outlook<'a> {
+    pub now: Instant,
+    /// When all that was asked for before it existed should be here.
+    pub due_at: Instant,
+    /// Data that exists takes this long.
+    pub delay: Duration,
+    /// What was asked for now should be here after this.
+    pub round_trip: Duration,
+    /// A burst of losses lasts no longer than this.
+    pub hedge_after: Duration,
+    /// When the sample must be whole.
+    pub deadline: Instant,
+    /// Until when a late sample is still worth hurrying for.
+    pub hurry_until: Instant,
+    /// Something of the stream came lately: it is not all of it that is gone.
+    pub is_alive: bool,
+    /// It is known to be published.
+    pub is_published: bool,
+    /// Loss of an Interest and its Data together.
+    pub losses: Losses,
+    /// Transmissions of one Interest, at most.
+    pub most_attempts: u32,
+    pub config: &'a RecoveryConfig,
+}
+
+/// What to do about one sample.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Round {
+    /// Segments that did not come when they should have, which was not known before.
+    pub lost: Vec<(SegmentKind, u64)>,
+    /// Segments to ask for.
+    pub ask: Vec<(SegmentKind, u64)>,
+    /// More is needed than may be asked for.
+    pub give_up: bool,
+    /// When to reckon with the loss of all that the last round asked for.
+    pub hedge_at: Option<Instant>,
+    /// When to decide again if nothing happens before.
+    pub next_look: Option<Instant>,
+}
+
+/// A name that can be asked for, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// It was lost: perhaps a router near us has it.
+    Lost,
+    /// It was not asked for.
+    Fresh,
+    /// It is asked for, and may still come.
+    Pending,
+}
+
+type Name = (SegmentKind, u64);
+
+/// Names of one sample, sorted by what is known of them.
+#[derive(Debug, Default)]
+struct Names {
+    /// On their way.
+    pending: usize,
+    /// Can be asked for.
+    candidates: Vec<(Rank, Name)>,
+}
+
+impl Outlook<'_> {
+    /// When the answer to `asked` should be here.
+    fn due(&self, assembly: &Assembly, slot: &Slot, asked: &Asked) -> Instant {
+        if asked.is_nacked {
+            return asked.retry_at;
+        }
+        if slot.is_early && !slot.is_repair {
+            let overtaken = assembly.overtaken_at.map_or(self.due_at, |at| {
+                (at + self.round_trip.saturating_sub(self.delay)).min(self.due_at)
+            });
+            return overtaken.max(asked.last_at + self.delay);
+        }
+        let wait = match self.is_alive {
+            // Nothing is gained by haste any more: each wait is as long as all before it.
+            true => asked.last_at.since(self.hurry_until),
+            false => self.round_trip * (1 << asked.attempts.min(5)),
+        };
+        asked.last_at + wait.clamp(self.round_trip, MOST_WAIT)
+    }
+
+    fn sort<'s>(
+        &self,
+        assembly: &Assembly,
+        slots: impl Iterator<Item = (SegmentKind, u64, &'s Slot)>,
+        round: &mut Round,
+    ) -> Names {
+        let mut names = Names::default();
+        for (kind, index, slot) in slots {
+            let name = (kind, index);
+            if !slot.is_missing() {
+                continue;
+            }
+            let rank = match slot.asked {
+                _ if slot.queued => {
+                    names.pending += 1;
+                    continue;
+                }
+                None => Rank::Fresh,
+                Some(asked) => {
+                    let due = self.due(assembly, slot, &asked);
+                    if due <= self.now {
+                        if !asked.is_lost {
+                            round.lost.push(name);
+                        }
+                        Rank::Lost
+                    } else {
+                        names.pending += 1;
+                        round.look_at(due);
+                        if asked.last_at + NAME_REST > self.now {
+                            continue;
+                        }
+                        Rank::Pending
+                    }
+                }
+            };
+            if slot.attempts < self.most_attempts || !self.is_published {
+                names.candidates.push((rank, name));
+            }
+        }
+        names.candidates.sort();
+        names
+    }
+
+    /// When to hedge a round that begins now: once a burst of losses has ended, and while an answer can still be in time.
+    pub(super) fn hedge_at(&self) -> Option<Instant> {
+        let last_call = self.deadline.saturating_sub(self.round_trip);
+        let at = (self.now + self.hedge_after).min(last_call);
+        (at >= self.now + NAME_REST).then_some(at)
+    }
+
+    /// Whether none that begins after this one can be in time.
+    fn is_last_round(&self) -> bool {
+        self.now + self.round_trip * 2 > self.deadline
+    }
+
+    /// How often a round that begins now may fail.
+    fn may_fail(&self) -> f64 {
+        match self.is_last_round() {
+            _ if self.now > self.hurry_until => 1.0,
+            true => self.config.miss,
+            false => FAILS_BEFORE_LAST,
+        }
+    }
+
+    /// How many more to ask for beside `pending` ones, of which at least `needed` must come.
+    fn count(&self, pending: usize, needed: usize, may_fail: f64) -> usize {
+        let least = needed.saturating_sub(pending);
+        let most = least + self.config.most_extra;
+        (least..most)
+            .find(|&more| self.losses.fewer(pending + more, needed) <= may_fail)
+            .unwrap_or(most)
+    }
+
+    /// Decides about `assembly`.
+    pub(super) fn plan(&self, assembly: &Assembly) -> Round {
+        let mut round = Round::default();
+        match assembly.lead() {
+            Some(lead) => self.plan_segments(assembly, lead, &mut round),
+            None => self.plan_lead(assembly, &mut round),
+        }
+        if !round.ask.is_empty() {
+            round.look_at(self.now + self.round_trip);
+        }
+        round.hedge_at = match assembly.hedge_at {
+            // A round begins; what hedges it is not hedged in turn.
+            _ if !round.lost.is_empty() => self.hedge_at(),
+            hedge_at => hedge_at.filter(|&at| at > self.now),
+        };
+        if let Some(at) = round.hedge_at {
+            round.look_at(at);
+        }
+        round
+    }
+
+    /// The lead is here, so it is known how many segments are needed.
+    fn plan_segments(&self, assembly: &Assembly, lead: &Lead, round: &mut Round) {
+        let names = self.sort(assembly, assembly.slots(), round);
+        let needed = lead.data_count().saturating_sub(assembly.here());
+        let count = self.how_many(assembly, names.pending, needed, !round.lost.is_empty());
+        let enough = needed.saturating_sub(names.pending);
+        round.give_up = names.candidates.len() < enough;
+        let chosen = names.candidates.iter().take(count);
+        round.ask.extend(chosen.map(|(_, name)| *name));
+    }
+
+    /// How many to ask for now, where `needed` must come and `pending` are on their way.
+    fn how_many(
+        &self,
+        assembly: &Assembly,
+        pending: usize,
+        needed: usize,
+        has_lost: bool,
+    ) -> usize {
+        if has_lost || needed > pending {
+            return self.count(pending, needed, self.may_fail());
+        }
+        if assembly.hedge_at.is_none_or(|at| at > self.now) {
+            return 0;
+        }
+        // All of what is on its way may be lost in one burst; what is asked for now would be lost in another.
+        let fails = self.losses.fewer(pending, needed);
+        let may_fail = match self.is_last_round() {
+            true => self.config.miss,
+            // As far as the last round will not make up for it.
+            false => self.config.miss / self.losses.fewer(needed + self.config.most_extra, needed),
+        };
+        if fails <= may_fail {
+            return 0;
+        }
+        self.count(0, needed, may_fail / fails)
+    }
+
+    /// Without the lead nobody knows how many segments there are, and nothing can be verified.
+    fn plan_lead(&self, assembly: &Assembly, round: &mut Round) {
+        let lead = assembly.slots().take(1).chain(assembly.copies());
+        let leads = self.sort(assembly, lead, round);
+        if !assembly
+            .slots()
+            .next()
+            .is_some_and(|(_, _, slot)| slot.is_missing())
+        {
+            // It is here, and waits for the key to judge it by.
+            return;
+        }
+        let count = match self.is_alive {
+            true => self.how_many(assembly, leads.pending, 1, !round.lost.is_empty()),
+            false => usize::from(leads.pending == 0),
+        };
+        round.give_up = leads.candidates.is_empty() && leads.pending == 0;
+        let chosen = leads.candidates.iter().take(count);
+        round.ask.extend(chosen.map(|(_, name)| *name));
+        let others = self.sort(assembly, assembly.slots().skip(1), round);
+        if !self.is_alive {
+            return;
+        }
+        let lost = |rank: Rank| rank == Rank::Lost;
+        let missing = others.candidates.iter().filter(|(rank, _)| lost(*rank));
+        let count = missing.clone().count();
+        round.ask.extend(missing.map(|(_, name)| *name));
+        if count > 0 && self.is_last_round() {
+            let fresh = others
+                .candidates
+                .iter()
+                .filter(|(rank, _)| *rank == Rank::Fresh);
+            let fresh = fresh.take(self.config.most_extra);
+            round.ask.extend(fresh.map(|(_, name)| *name));
+        }
+    }
+}
+
+impl Round {
+    fn look_at(&mut self, at: Instant) {
+        self.next_look = Some(self.next_look.map_or(at, |look| look.min(at)));
+    }
+}

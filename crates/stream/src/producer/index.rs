@@ -1,0 +1,62 @@
+//! The time index of what a producer still has.
+
+use namecast_packet::Name;
+use namecast_units::Timestamp;
+
+use super::Producer;
+use super::rung::RungState;
+use crate::index::{IndexedSample, RungIndex, TimeIndex};
+use crate::names::SampleClass;
+use crate::sample::Lead;
+use crate::segmenter::Segments;
+
+impl Producer {
+    /// What the rungs of `stream` had at `time`; none where the cache does not reach back so far.
+    pub(super) fn index(&self, stream: &Name, time: Timestamp) -> TimeIndex {
+        let rungs = self.rungs.iter();
+        let rungs = rungs.filter(|rung| rung.segmenter.names().prefix().parent() == *stream);
+        TimeIndex {
+            rungs: rungs.filter_map(|rung| rung.index(time)).collect(),
+            delegation: None,
+        }
+    }
+}
+
+impl RungState {
+    fn index(&self, time: Timestamp) -> Option<RungIndex> {
+        let [(key, next_key), (delta, _)] = SampleClass::ALL.map(|class| {
+            let of_class = self.cache.of_class(class);
+            // Samples of a class are published in the order of their capture.
+            let after = of_class.partition_point(|(sequence, segments)| {
+                indexed(class, *sequence, segments).is_some_and(|s| s.captured_at <= time)
+            });
+            let at = |index: usize| {
+                let (sequence, segments) = of_class.get(index)?;
+                indexed(class, *sequence, segments)
+            };
+            (after.checked_sub(1).and_then(at), at(after))
+        });
+        let key = key?;
+        let latest = [Some(key), delta].into_iter().flatten();
+        Some(RungIndex {
+            rung: self.segmenter.names().prefix().clone(),
+            key,
+            sample: latest.max_by_key(|s| (s.captured_at, s.position))?,
+            next_key,
+            newest: self.newest,
+        })
+    }
+}
+
+fn indexed(class: SampleClass, sequence: u64, segments: &Segments) -> Option<IndexedSample> {
+    let lead = Lead::decode(segments.data.first()?).ok()?;
+    let header = lead.header();
+    Some(IndexedSample {
+        class,
+        sequence,
+        other_sequence: header.other_sequence,
+        position: header.position,
+        captured_at: header.captured_at,
+        published_at: header.published_at(),
+    })
+}

@@ -25,6 +25,11 @@ pub struct PublisherConfig {
     pub streams: Vec<StreamInfo>,
     /// Bounds.
     pub producer: ProducerConfig,
+    /// Set if several publishers give one and the same stream, so that one can take over from another: the time since which
+    /// all of them count, by agreement. It is the catalogue's version, and a frame's numbers follow from its position
+    /// alone, whatever each has published before. Positions count from that time, and key frames are at multiples of the
+    /// rung's key interval.
+    pub shared_since: Option<Timestamp>,
 }
 
 /// One frame or audio packet, as the encoder gave it.
@@ -64,6 +69,11 @@ pub enum FrameError {
     /// A frame that needs earlier ones came before any key frame, or after a frame that was not published.
     #[error("frame at position {0} needs a key frame that was not published")]
     NeedsKey(u64),
+    /// Of a shared stream: a key frame at a position that is no multiple of the key interval, or none where it is one.
+    #[error(
+        "frame at position {0} does not keep the key interval that publishers of this stream agreed on"
+    )]
+    OffBeat(u64),
     /// The producer refused it.
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -85,19 +95,40 @@ pub struct PublisherCounters {
 /// Sequence numbers of one rung.
 #[derive(Clone, Copy, Debug)]
 struct Numbering {
+    first: u64,
     next: [u64; 2],
     /// Key sample that delta samples depend on; `None` while one would depend on something not published.
     key: Option<u64>,
+    /// Of a shared stream: frames from key to key.
+    beat: Option<u64>,
 }
 
 impl Numbering {
-    /// Class, number and other sequence number of the next frame; `None` if it needs a key frame.
-    fn assign(&self, key: bool) -> Option<(SampleClass, u64, u64)> {
-        let [next_key, next_delta] = self.next;
-        if key {
-            return Some((SampleClass::Key, next_key, next_delta));
+    /// Class, number and other sequence number of the next frame.
+    fn assign(&self, position: u64, key: bool) -> Result<(SampleClass, u64, u64), FrameError> {
+        let depends_on = || self.key.ok_or(FrameError::NeedsKey(position));
+        let Some(beat) = self.beat else {
+            let [next_key, next_delta] = self.next;
+            return Ok(if key {
+                (SampleClass::Key, next_key, next_delta)
+            } else {
+                (SampleClass::Delta, next_delta, depends_on()?)
+            });
+        };
+        if key != position.is_multiple_of(beat) {
+            return Err(FrameError::OffBeat(position));
         }
-        Some((SampleClass::Delta, next_delta, self.key?))
+        let group = position / beat;
+        let key_sequence = self.first + group;
+        // Delta frames up to and with this one, or before it if it is a key frame: all but one of each group.
+        let deltas = position - group;
+        if key {
+            return Ok((SampleClass::Key, key_sequence, self.first + deltas));
+        }
+        if depends_on()? != key_sequence {
+            return Err(FrameError::NeedsKey(position));
+        }
+        Ok((SampleClass::Delta, self.first + deltas - 1, key_sequence))
     }
 
     /// Takes note that the frame was published.
@@ -127,7 +158,7 @@ impl Publisher {
     /// A publisher that starts at `wall`, signs with `signer`, and hands out the signer's `certificate`.
     ///
     /// Sequence numbers and the catalogue's version come from `wall`, so that a publisher that starts again reuses no
-    /// name.
+    /// name; those of a stream that publishers share come from [`PublisherConfig::shared_since`].
     ///
     /// # Errors
     /// If a stream or rung is not valid, or `certificate` is not the signer's.
@@ -141,8 +172,9 @@ impl Publisher {
         if !locator.is_some_and(|locator| certificate.matches(&locator)) {
             return Err(SetupError::Certificate(certificate.name().clone()));
         }
+        let since = config.shared_since.unwrap_or(wall);
         let catalogue = Catalogue {
-            version: wall.as_micros(),
+            version: since.as_micros(),
             streams: config.streams,
             signer: certificate.key_name().to_string(),
         };
@@ -158,7 +190,10 @@ impl Publisher {
         };
         for stream in &catalogue.streams {
             for rung in &stream.rungs {
-                publisher.add_rung(wall, stream, rung)?;
+                let beat = config
+                    .shared_since
+                    .map(|_| u64::from(rung.key_interval.max(1)));
+                publisher.add_rung(since, beat, stream, rung)?;
             }
         }
         Ok(publisher)
@@ -166,11 +201,12 @@ impl Publisher {
 
     fn add_rung(
         &mut self,
-        wall: Timestamp,
+        since: Timestamp,
+        beat: Option<u64>,
         stream: &StreamInfo,
         rung: &Rung,
     ) -> Result<(), SetupError> {
-        let first_sequence = rung.rate.first_sequence(wall);
+        let first_sequence = rung.rate.first_sequence(since);
         let config = RungConfig {
             segmenter: SegmenterConfig {
                 segment_size: stream.segment_size as usize,
@@ -180,8 +216,10 @@ impl Publisher {
         };
         let id = self.producer.add_rung(&stream.name, &rung.name, config)?;
         let numbering = Numbering {
+            first: first_sequence,
             next: [first_sequence; 2],
             key: None,
+            beat,
         };
         self.numbering.insert(id, numbering);
         let names = (stream.name.clone(), rung.name.clone());
@@ -226,9 +264,7 @@ impl Publisher {
             .numbering
             .get_mut(&rung)
             .ok_or(FrameError::NoSuchRung)?;
-        let assigned = numbering.assign(frame.key);
-        let (class, sequence, other_sequence) =
-            assigned.ok_or(FrameError::NeedsKey(frame.position))?;
+        let (class, sequence, other_sequence) = numbering.assign(frame.position, frame.key)?;
         let sample = Sample {
             class,
             sequence,

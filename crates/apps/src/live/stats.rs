@@ -11,6 +11,8 @@ pub struct Stats {
     pub name: String,
     /// Whether frames are coming: `joining`, `playing`, `starved`.
     pub state: &'static str,
+    /// Time that playback is behind what is published, while it plays from the past, ms.
+    pub behind_ms: Option<f64>,
     /// Counters of video, if it is pulled.
     pub video: Option<StreamStats>,
     /// Counters of audio, if it is pulled.
@@ -81,6 +83,18 @@ pub struct StreamStats {
     pub recovered_fec: u64,
     /// Samples completed by sending Interests again.
     pub recovered_retransmission: u64,
+    /// Samples whose lead came as a copy.
+    pub recovered_copy: u64,
+    /// Share of segments lost lately, between 0 and 1.
+    pub loss: f64,
+    /// Octets of parity received.
+    pub parity_octets: u64,
+    /// Octets received that were asked for in repair, parity included.
+    pub repair_octets: u64,
+    /// Segments that came when their sample was complete already.
+    pub segments_surplus: u64,
+    /// Interests sent a second time ahead, in case the first was lost.
+    pub interests_insured: u64,
     /// Segments of data asked for that were lost or late enough to be asked for again.
     pub segments_retransmitted: u64,
     /// Packets whose signature or digest was wrong; none of them went further.

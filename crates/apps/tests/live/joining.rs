@@ -123,7 +123,8 @@ fn another_key_than_the_pinned_one_shows_nothing() {
     let verdict = &peer.signers[0].verdict;
     assert_eq!(*verdict, Verdict::Refused(Refusal::OtherKey));
     assert!(peer.frames.is_empty());
-    assert!(peer.interests < 100, "{}", peer.interests);
+    // Two joins, each until the certificate is there: about 8 samples of 6 segments.
+    assert!(peer.interests < 120, "{}", peer.interests);
     assert!(peer.watcher.stats(world.now).verification_failures > 0);
 }
 

@@ -33,8 +33,8 @@ fn a_good_link_gives_every_frame_in_time_at_the_least_delay() {
     assert_eq!((video.lost, video.late, video.skips), (0, 0, 0));
     assert_eq!(stats.interests_retransmitted, 0);
     assert_eq!(stats.interests_timed_out, 0);
-    // RTT 50 ms, 33 ms a frame: ⌈(50 + 33.3) / 33.3⌉ = 3.
-    assert_eq!(video.interest_lead, 3);
+    // RTT 50 ms, 5 to spare, 33 ms a frame: ⌈55 / 33.3⌉ = 2.
+    assert_eq!(video.interest_lead, 2);
     let rtt = stats.rtt_ms.unwrap();
     assert!((49.9..=50.5).contains(&rtt), "{rtt}");
     assert!(stats.cache_hit_share < 0.02, "{}", stats.cache_hit_share);
@@ -62,9 +62,8 @@ fn two_percent_loss_costs_hardly_a_frame() {
     assert!(share >= 0.995, "{share}");
     let stats = world.peers[peer].watcher.stats(world.now);
     let video = stats.video.unwrap();
-    assert!(video.recovered_fec > 50, "{video:?}");
-    assert!(video.recovered_retransmission > 10, "{video:?}");
-    // 4 % of segments are lost, and parity makes up for most of them.
+    assert!(video.recovered_retransmission > 50, "{video:?}");
+    // Up to 4 % of segments are lost; each is asked for again about once.
     let share = stats.interests_retransmitted as f64 / stats.interests_sent as f64;
     assert!(share < 0.05, "{share}");
 }

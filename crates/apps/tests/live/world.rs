@@ -208,6 +208,7 @@ impl World {
             root: ROOT.parse().unwrap(),
             streams: self.show.streams(),
             producer: ProducerConfig::default(),
+            shared_since: None,
         };
         let publisher = Publisher::new(
             config,

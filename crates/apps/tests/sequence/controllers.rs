@@ -70,6 +70,40 @@ fn cubic_and_bic_fill_long_paths() {
     check("bic", 300, 0.97..=1.001, 10.0..=20.0);
 }
 
+/// A packet or two of its own wait, 0.9 ms each at 10 Mbit/s, whatever the round trip.
+#[test]
+fn copa_fills_the_link_with_a_short_queue_at_any_delay() {
+    for base_rtt in [4, 20, 100, 300] {
+        check("copa", base_rtt, 0.97..=1.001, 0.5..=4.0);
+    }
+}
+
+/// Losses that have nothing to do with queues: at 2 %, ARC uses a third of the link.
+#[test]
+fn copa_keeps_the_link_under_random_loss() {
+    for base_rtt in [20, 150] {
+        let mut path = Path::new();
+        path.loss = 0.02;
+        path.add(config("copa"), ms(base_rtt));
+        path.run(at(20_000));
+        let measured = path.measure(at(60_000));
+        let range = 0.90..=1.0;
+        assert!(
+            range.contains(&measured.utilisation),
+            "{base_rtt} ms: {measured:?}"
+        );
+        assert!(measured.queued <= 4.0, "{base_rtt} ms: {measured:?}");
+    }
+}
+
+/// Base RTTs of 20, 40, 60 and 80 ms: nearly the same share for each.
+#[test]
+fn copa_is_fair_whatever_the_round_trip() {
+    let (jain, utilisation) = fairness("copa");
+    assert!((0.97..=1.0).contains(&jain), "{jain}");
+    assert!((0.97..=1.001).contains(&utilisation), "{utilisation}");
+}
+
 /// The source moves 20 ms farther away at 30 s, as in the paper's last figure, but packets are late by up to `jitter`. Gives
 /// the utilisation of the next 30 s.
 fn after_source_change(config: arc::Config, jitter: Duration) -> f64 {
@@ -107,12 +141,11 @@ fn resolved_arc_stays_after_a_source_change_where_the_literal_one_collapses() {
     assert!((0.4..=0.7).contains(&windowed), "{windowed}");
 }
 
-/// Base RTTs of 20, 40, 60 and 80 ms: the same share for each.
-#[test]
-fn arc_is_fair_whatever_the_round_trip() {
+/// Jain's index and the utilisation of four flows with base RTTs of 20, 40, 60 and 80 ms.
+fn fairness(controller: &str) -> (f64, f64) {
     let mut path = Path::new();
     for flow in 0..4 {
-        path.add(config("arc"), ms(20 + 20 * flow));
+        path.add(config(controller), ms(20 + 20 * flow));
         path.run(at(3 * (flow + 1)));
     }
     path.run(at(20_000));
@@ -120,9 +153,18 @@ fn arc_is_fair_whatever_the_round_trip() {
     let shares = path.shares();
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
-    let jain = sum * sum / (squares * shares.len() as f64);
-    assert!((0.998..=1.0).contains(&jain), "{shares:?}");
-    assert!((0.94..=1.0).contains(&measured.utilisation), "{measured:?}");
+    (
+        sum * sum / (squares * shares.len() as f64),
+        measured.utilisation,
+    )
+}
+
+/// The same share for each.
+#[test]
+fn arc_is_fair_whatever_the_round_trip() {
+    let (jain, utilisation) = fairness("arc");
+    assert!((0.998..=1.0).contains(&jain), "{jain}");
+    assert!((0.94..=1.0).contains(&utilisation), "{utilisation}");
 }
 
 /// From 10 to 5 Mbit/s of the link, 9.53 to 4.77 of content: an independent simulation took 0.41 s. Then back: 7.9 s.

@@ -55,6 +55,7 @@ fn config() -> PublisherConfig {
             stream("audio", StreamKind::Audio, 50, &["32k"]),
         ],
         producer: ProducerConfig::default(),
+        shared_since: None,
     }
 }
 

@@ -28,6 +28,8 @@ pub struct WatcherConfig {
     pub wall_at_zero: Timestamp,
     /// Whose signature counts.
     pub trust: Trust,
+    /// Time of capture to begin with, by the publisher's clock; `None`: live.
+    pub from: Option<Timestamp>,
     /// Seed of the Nonces.
     pub seed: u64,
     /// How fast Data may be asked for, per stream.
@@ -60,6 +62,7 @@ impl WatcherConfig {
             audio_lead: Duration::from_millis(40),
             wall_at_zero: Timestamp::default(),
             trust: Trust::FirstUse,
+            from: None,
             seed: 0,
             rate: RateControl::Unlimited,
             probe_interval: Duration::from_secs(2),
@@ -73,6 +76,15 @@ impl WatcherConfig {
 }
 
 impl WatcherConfig {
+    /// Kinds of streams to pull, the one that others follow first, and which bitrate of each.
+    pub(super) fn wanted(&self) -> impl Iterator<Item = (StreamKind, RungChoice)> + use<> {
+        let video = self.video.then(|| (StreamKind::Video, self.rung.clone()));
+        let audio = self
+            .audio
+            .then_some((StreamKind::Audio, RungChoice::Highest));
+        video.into_iter().chain(audio)
+    }
+
     /// How long before it is shown a sample of a stream of this kind is handed out.
     pub(super) fn lead(&self, kind: StreamKind) -> Duration {
         match kind {
@@ -104,6 +116,8 @@ pub enum Trust {
     FirstUse,
     /// Only this key.
     Pinned(Pin),
+    /// A secret that signer and watcher share: packets carry HMACs made with it, under the certificate's key name.
+    Secret([u8; 32]),
 }
 
 /// What is known of a key beforehand.

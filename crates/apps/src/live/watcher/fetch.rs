@@ -19,7 +19,7 @@ const MOST_ATTEMPTS: u32 = 5;
 
 /// A catalogue on its way.
 #[derive(Clone, Debug)]
-pub(super) struct Fetch {
+pub(crate) struct Fetch {
     pub catalogue_name: Name,
     /// Number of the last segment, once the first has come.
     last: Option<u64>,
@@ -30,7 +30,7 @@ pub(super) struct Fetch {
 
 /// What became of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(crate) enum Progress {
     /// Others are missing.
     Partial,
     /// Others are missing, and it is known now which: they should be asked for at once.
@@ -43,7 +43,7 @@ pub(super) enum Progress {
 
 impl Fetch {
     /// A fetch of `catalogue_name`, which asks at once.
-    pub(super) fn new(now: Instant, catalogue_name: Name) -> Self {
+    pub(crate) fn new(now: Instant, catalogue_name: Name) -> Self {
         Self {
             catalogue_name,
             last: None,
@@ -54,7 +54,7 @@ impl Fetch {
     }
 
     /// Whether `name` is that of a segment which is still missing.
-    pub(super) fn wants(&self, name: &Name) -> bool {
+    pub(crate) fn wants(&self, name: &Name) -> bool {
         self.number_of(name)
             .is_some_and(|number| !self.parts.contains_key(&number))
     }
@@ -66,7 +66,7 @@ impl Fetch {
     }
 
     /// Names to ask for now, and how often they were asked for before; `None` once that was too often.
-    pub(super) fn ask(&mut self, now: Instant) -> Option<(Vec<Name>, u32)> {
+    pub(crate) fn ask(&mut self, now: Instant) -> Option<(Vec<Name>, u32)> {
         if self.attempts >= MOST_ATTEMPTS {
             return None;
         }
@@ -78,7 +78,7 @@ impl Fetch {
     }
 
     /// Takes a segment that [`wants`](Self::wants) was true for, and that is verified.
-    pub(super) fn take(&mut self, data: &Data) -> Progress {
+    pub(crate) fn take(&mut self, data: &Data) -> Progress {
         let Some(number) = self.number_of(data.name()) else {
             return Progress::Partial;
         };

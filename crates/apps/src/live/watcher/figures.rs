@@ -52,6 +52,7 @@ impl Watcher {
             time_ms: millis(now.since(Instant::ZERO)),
             name: self.names.root().to_string(),
             state: self.state(),
+            behind_ms: self.behind(now).map(millis),
             video: video.map(|pulled| stream_stats(now, pulled)),
             audio: self
                 .stream(StreamKind::Audio)
@@ -111,7 +112,7 @@ impl Watcher {
         }
     }
 
-    fn stream(&self, kind: StreamKind) -> Option<&Pulled> {
+    pub(super) fn stream(&self, kind: StreamKind) -> Option<&Pulled> {
         self.streams.iter().find(|pulled| pulled.kind == kind)
     }
 
@@ -134,6 +135,12 @@ fn stream_stats(now: Instant, pulled: &Pulled) -> StreamStats {
         skips: counters.skips,
         recovered_fec: counters.recovered_parity,
         recovered_retransmission: counters.recovered_retransmission,
+        recovered_copy: counters.recovered_copy,
+        loss: pulled.consumer.loss(),
+        parity_octets: counters.parity_octets,
+        repair_octets: counters.repair_octets,
+        segments_surplus: counters.drop_surplus,
+        interests_insured: counters.interests_insured,
         segments_retransmitted: counters.interests_retransmitted,
         verification_failures: counters.drop_verification,
         decoder_errors: pulled.decoder_errors,

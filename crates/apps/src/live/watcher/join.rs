@@ -3,21 +3,23 @@
 //!
 //! ```text
 //!  round trip 1    metadata: catalogue, newest samples
-//!  round trip 2    certificate │ newest key sample │ samples that do not exist yet
-//!  round trip 3    samples between the two
+//!  round trip 2    certificate │ newest key sample │ samples after it │ samples that do not exist yet
 //! ```
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use core::time::Duration;
 
 use bytes::Bytes;
+use namecast_packet::signature::HmacVerifier;
 use namecast_packet::{Data, Interest, KeyLocator, Name, Nonce};
-use namecast_stream::consumer::LineUp;
-use namecast_stream::{Catalogue, Metadata, StreamKind};
+use namecast_stream::consumer::{LineUp, SharedVerifier};
+use namecast_stream::{Catalogue, Metadata};
 use namecast_units::{Instant, Timestamp};
 
 use super::Watcher;
+use super::config::Trust;
 use super::fetch::{Fetch, Progress};
 use super::output::{Event, Output, RejoinReason, Verdict};
 use super::pull::{self, LinedUp, Pulled};
@@ -76,7 +78,7 @@ impl Watcher {
             self.event(Event::AskingForMetadata);
         }
         let interval = if self.is_steady() {
-            self.config.probe_interval
+            self.until_common_probe(now)
         } else {
             self.config.starved_probe_interval
         };
@@ -95,7 +97,26 @@ impl Watcher {
         self.send(interest.build(nonce));
     }
 
-    fn send(&mut self, interest: Interest) {
+    /// Time until the next probe while all is well: when the publisher's clock, as far as it is known, shows a multiple of
+    /// the interval. All watchers then ask at one time, so that nodes combine their Interests, and the publisher answers
+    /// as often as if there were one.
+    fn until_common_probe(&self, now: Instant) -> Duration {
+        let interval = self.config.probe_interval;
+        let micros = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
+        let Some(offset) = self.clock.micros().filter(|_| micros > 0) else {
+            return interval;
+        };
+        let there = self.wall(now).as_micros().saturating_add_signed(offset);
+        let wait = Duration::from_micros(micros - there % micros);
+        // Not twice in a short time when a probe went out for another reason, or the clock was found to be a little off.
+        if wait < interval / 2 {
+            wait + interval
+        } else {
+            wait
+        }
+    }
+
+    pub(super) fn send(&mut self, interest: Interest) {
         self.counters.sent += 1;
         self.push(Output::Interest(interest.wire().clone()));
     }
@@ -130,7 +151,7 @@ impl Watcher {
         }
     }
 
-    fn nonce(&mut self) -> Nonce {
+    pub(super) fn nonce(&mut self) -> Nonce {
         Nonce::from(self.random.next_u64() as u32)
     }
 
@@ -181,8 +202,8 @@ impl Watcher {
             self.counters.malformed += 1;
             return true;
         };
-        if let Some(trusted) = &self.trusted {
-            if data.verify(&*trusted.key).is_err() {
+        if let Some(verifier) = &self.verifier {
+            if data.verify(&**verifier).is_err() {
                 self.on_foreign_metadata(now, data);
                 return true;
             }
@@ -263,11 +284,15 @@ impl Watcher {
         };
         self.trusted
             .get_or_insert_with(|| TrustedKey { key: key.clone() });
-        self.verifier = Some(key.clone());
+        let verifier: SharedVerifier = match &self.config.trust {
+            Trust::Secret(secret) => Arc::new(HmacVerifier::new(secret)),
+            Trust::FirstUse | Trust::Pinned(_) => key,
+        };
+        self.verifier = Some(verifier.clone());
         let Some(held) = self.held.take() else {
             return;
         };
-        if held.data.verify(&*key).is_err() {
+        if held.data.verify(&*verifier).is_err() {
             self.counters.verification_failures += 1;
             self.forget();
             self.probe(now);
@@ -275,7 +300,7 @@ impl Watcher {
         }
         self.announce();
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
-            consumer.set_verifier(now, key.clone());
+            consumer.set_verifier(now, verifier.clone());
         }
         if self.fetch.is_some() {
             self.send_requests(now);
@@ -305,12 +330,24 @@ impl Watcher {
             return;
         }
         self.probes.sent.clear();
-        self.probes.served_at = served_at;
+        // An archive repeats what the publisher said last.
+        let before = core::mem::replace(&mut self.probes.served_at, served_at);
+        let is_news = before != Timestamp::default() && served_at > before;
+        if own.is_some() || is_news {
+            self.heard = Some((now, served_at));
+        }
         if let Some(rtt) = own {
             let wall = self.wall(now);
             self.clock.on_answer(now, rtt, wall, served_at);
         }
+        if let Some(past) = &mut self.past {
+            past.on_latest(&metadata.latest);
+            return;
+        }
         self.adopt(now, metadata);
+        if self.wanted.is_some() {
+            return;
+        }
         let delay = self.playout(now).delay(now, served_at);
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             if let Some(rtt) = own {
@@ -349,11 +386,11 @@ impl Watcher {
     }
 
     fn on_catalogue_segment(&mut self, now: Instant, data: &Data) {
-        let Some(trusted) = &self.trusted else {
+        let Some(verifier) = &self.verifier else {
             // The key is on the way; the fetch's timer asks again once it is here.
             return;
         };
-        let verified = data.verify(&*trusted.key).is_ok();
+        let verified = data.verify(&**verifier).is_ok();
         let Some(mut fetch) = self.fetch.take() else {
             return;
         };
@@ -395,19 +432,7 @@ impl Watcher {
             self.event(Event::Rejoining(RejoinReason::NewCatalogue));
         }
         let mut before = core::mem::take(&mut self.streams);
-        let wanted = [
-            (
-                StreamKind::Video,
-                self.config.video,
-                self.config.rung.clone(),
-            ),
-            (
-                StreamKind::Audio,
-                self.config.audio,
-                super::RungChoice::Highest,
-            ),
-        ];
-        for (kind, _, choice) in wanted.into_iter().filter(|(_, wanted, _)| *wanted) {
+        for (kind, choice) in self.config.wanted() {
             let info = catalogue.streams.iter().find(|stream| stream.kind == kind);
             let Some((info, rung)) =
                 info.and_then(|info| Some((info, pull::choose(info, &choice)?)))

@@ -15,8 +15,10 @@ use super::output::Stages;
 const MOST_FRAMES: usize = 1_024;
 /// Shown frames that the latency figures are taken from.
 const MOST_SHOWN: usize = 600;
-/// Clock measurements with a round trip this much above the best are not better than what is known.
+/// Clock measurements with a longer round trip than the best are not better than what is known, for so long.
 const OFFSET_AGE: Duration = Duration::from_secs(30);
+/// Clocks drift apart by less than this in that time; measurements that differ by more show that one was set.
+const MOST_DRIFT: Duration = Duration::from_millis(20);
 
 pub(super) fn millis(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
@@ -41,9 +43,12 @@ impl ClockOffset {
     ) {
         let half = i64::try_from(rtt.as_micros() / 2).unwrap_or(i64::MAX);
         let offset = served_at.micros_since(wall_now).saturating_add(half);
-        let keep = self
-            .best
-            .is_some_and(|(at, best, _)| best < rtt && now.since(at) < OFFSET_AGE);
+        let keep = self.best.is_some_and(|(at, best, known)| {
+            // Each is wrong by at most half its round trip.
+            let apart = Duration::from_micros(known.abs_diff(offset));
+            let agree = apart <= (best + rtt) / 2 + MOST_DRIFT;
+            best < rtt && now.since(at) < OFFSET_AGE && agree
+        });
         if !keep {
             self.best = Some((now, rtt, offset));
         }

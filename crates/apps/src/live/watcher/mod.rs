@@ -6,7 +6,9 @@ mod figures;
 mod join;
 mod measure;
 mod output;
+mod past;
 mod pull;
+mod seek;
 mod trust;
 
 use std::collections::VecDeque;
@@ -15,13 +17,16 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_packet::{Data, Interest, LpPacket, Name, Packet, lp::NackReason};
-use namecast_stream::consumer::{self, Delivery, Playout, Sample, SharedVerifier};
+use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Sample, SharedVerifier};
 use namecast_stream::{Catalogue, StreamKind, StreamNames};
 use namecast_units::{Instant, Random, Timestamp};
 
 pub use config::{Pin, RungChoice, Trust, WatcherConfig};
+pub(crate) use fetch::{Fetch, Progress};
 pub use figures::TableSizes;
 pub use output::{Event, Frame, Output, Refusal, RejoinReason, Signer, Stages, Verdict};
+pub use seek::Seek;
+pub(crate) use trust::Judge;
 
 use super::stats::Stats;
 use measure::{ClockOffset, Frames, RateMeter};
@@ -58,6 +63,11 @@ pub struct Watcher {
     /// Whether the catalogue was verified and handed out.
     is_announced: bool,
     streams: Vec<Pulled>,
+    /// What plays instead of the streams, and a time to go to.
+    past: Option<past::Player>,
+    wanted: Option<Timestamp>,
+    /// When the publisher itself answered last, and its clock then.
+    heard: Option<(Instant, Timestamp)>,
     is_starved: bool,
     rejoins: u64,
     clock: ClockOffset,
@@ -95,6 +105,9 @@ impl Watcher {
             catalogue: None,
             is_announced: false,
             streams: Vec::new(),
+            past: None,
+            wanted: config.from,
+            heard: None,
             is_starved: false,
             rejoins: 0,
             clock: ClockOffset::default(),
@@ -142,6 +155,9 @@ impl Watcher {
 
     fn handle_data(&mut self, now: Instant, data: &Data, delivery: Delivery) {
         self.wire.add(now, data.wire().len() as u64);
+        if self.on_past_data(now, data) {
+            return;
+        }
         let taken = self
             .streams
             .iter_mut()
@@ -153,6 +169,9 @@ impl Watcher {
     }
 
     fn handle_nack(&mut self, now: Instant, interest: &Interest, reason: NackReason) {
+        if self.on_past_nack(now, interest) {
+            return;
+        }
         let taken = self
             .streams
             .iter_mut()
@@ -185,6 +204,7 @@ impl Watcher {
             self.certificate.as_ref().map(|request| request.retry_at),
             self.fetch.as_ref().map(|fetch| fetch.retry_at),
             self.starves_at(),
+            self.past_timeout(),
         ];
         let streams = self.streams.iter().flat_map(Pulled::poll_timeouts);
         own.into_iter().flatten().chain(streams).min()
@@ -205,6 +225,11 @@ impl Watcher {
     /// Chooses another bitrate of the video; playback changes over at a key frame, without a gap where both rungs come.
     pub fn set_rung(&mut self, now: Instant, rung: RungChoice) {
         self.config.rung = rung;
+        if self.past.is_some() {
+            self.seek_again(now);
+            self.settle(now);
+            return;
+        }
         let video = self
             .streams
             .iter()
@@ -257,6 +282,7 @@ impl Watcher {
             pulled.decoder_errors += 1;
             pulled.consumer.handle_decoder_error(now);
         }
+        self.seek_again(now);
         self.settle(now);
     }
 
@@ -270,12 +296,20 @@ impl Watcher {
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             consumer.handle_link_change(now);
         }
+        if let Some(past) = &mut self.past {
+            past.handle_link_change(now);
+        }
         self.settle(now);
     }
 
     /// Figures for people.
     pub fn stats(&self, now: Instant) -> Stats {
         self.figures(now)
+    }
+
+    /// The consumer that frames of the stream of this kind come from, if it is pulled.
+    pub fn consumer(&self, stream: StreamKind) -> Option<&Consumer> {
+        self.stream(stream).map(|pulled| &pulled.consumer)
     }
 
     /// Sizes of all tables, to see that they are bounded.
@@ -327,7 +361,8 @@ impl Watcher {
             let upcoming = pulled.upcoming.as_ref();
             pulled.has_started && upcoming.is_none_or(|(_, c)| c.last_arrival().is_some())
         };
-        self.is_announced && !self.is_starved && self.streams.iter().all(started)
+        let is_playing = self.past.is_some() || self.streams.iter().all(started);
+        self.is_announced && !self.is_starved && is_playing
     }
 
     fn last_arrival(&self) -> Option<Instant> {
@@ -345,6 +380,7 @@ impl Watcher {
 
     /// After every event: keeps clocks equal, changes rungs, passes on what consumers want, notices starvation.
     fn settle(&mut self, now: Instant) {
+        self.run_past(now);
         self.share_playout(now);
         let mut switched = Vec::new();
         for pulled in &mut self.streams {
@@ -423,7 +459,9 @@ impl Watcher {
             payload: sample.payload,
             captured_at: sample.header.captured_at,
             render_at: sample.render_at,
+            complete_at: sample.complete_at,
             late: sample.late,
+            catching_up: sample.catching_up,
             stages,
         }));
     }

@@ -45,8 +45,12 @@ pub struct Frame {
     pub captured_at: Timestamp,
     /// When to show it. In the past for frames that are only needed to decode later ones.
     pub render_at: Instant,
+    /// When it was complete.
+    pub complete_at: Instant,
     /// Whether it was complete only after [`render_at`](Self::render_at).
     pub late: bool,
+    /// Whether it is only needed to catch up with the live edge after a start.
+    pub catching_up: bool,
     /// Where its time went until it was handed out.
     pub stages: Stages,
 }
@@ -152,6 +156,22 @@ pub enum Event {
     Recovered,
     /// The watcher joins again by itself.
     Rejoining(RejoinReason),
+    /// Playback is to go on at this time of capture.
+    Seeking {
+        /// The time.
+        to: Timestamp,
+    },
+    /// The first frame to show from the past is here.
+    PlayingFrom {
+        /// When it was captured.
+        captured_at: Timestamp,
+        /// Time since playback was to go there.
+        after: Duration,
+    },
+    /// Nobody has anything of the time that was asked for.
+    NothingKept,
+    /// Playback goes on with what is published now.
+    BackToLive,
     /// From the next frame on, video comes from this rung.
     SwitchedRung {
         /// Rung.
@@ -201,6 +221,15 @@ impl fmt::Display for Event {
             Self::Starved => f.write_str("nothing arrives, waiting for the publisher"),
             Self::Recovered => f.write_str("data arrives again"),
             Self::Rejoining(reason) => write!(f, "joining again: {reason}"),
+            Self::Seeking { to } => write!(f, "going to {}", seconds(*to)),
+            Self::PlayingFrom { captured_at, after } => write!(
+                f,
+                "playing from {}, after {:.0} ms",
+                seconds(*captured_at),
+                after.as_secs_f64() * 1e3
+            ),
+            Self::NothingKept => f.write_str("nothing is kept from that time"),
+            Self::BackToLive => f.write_str("back to live"),
             Self::SwitchedRung { rung } => write!(f, "switched to {rung}"),
             Self::NoSuchStream { stream } => write!(f, "nothing published as {}", kind(*stream)),
             Self::BadCatalogue(why) => write!(f, "catalogue refused: {why}"),
@@ -216,6 +245,12 @@ impl fmt::Display for RejoinReason {
             Self::FarBehind => "too far behind",
         })
     }
+}
+
+/// Seconds since 1970.
+fn seconds(time: Timestamp) -> String {
+    let micros = time.as_micros();
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
 /// A stream's kind as people call it.

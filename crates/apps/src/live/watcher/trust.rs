@@ -11,13 +11,13 @@ use super::output::{Refusal, Signer, Verdict};
 
 /// The key that counts, once one does.
 #[derive(Clone, Debug)]
-pub(super) struct TrustedKey {
+pub(crate) struct TrustedKey {
     pub key: Arc<PublicKey>,
 }
 
 /// What a certificate is judged by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Judge<'a> {
+pub(crate) struct Judge<'a> {
     /// The name that is watched; the certificate must belong to it.
     pub root: &'a Name,
     /// What was configured.
@@ -31,7 +31,7 @@ pub(super) struct Judge<'a> {
 impl Judge<'_> {
     /// Judges the certificate in `data`. Gives the signer with its verdict, and the key if it counts; `None` if the
     /// packet is no certificate at all.
-    pub(super) fn judge(&self, data: Data) -> Option<(Signer, Option<Arc<PublicKey>>)> {
+    pub(crate) fn judge(&self, data: Data) -> Option<(Signer, Option<Arc<PublicKey>>)> {
         let certificate = Certificate::decode(data).ok()?;
         let key = certificate.public_key().ok()?;
         let verdict = self.verdict(&certificate, &key);
@@ -64,6 +64,8 @@ impl Judge<'_> {
                 Verdict::Pinned
             }
             Trust::Pinned(_) => Verdict::Refused(Refusal::OtherKey),
+            // Whoever knows the secret is who it is, whatever the certificate says.
+            Trust::Secret(_) => Verdict::Pinned,
         }
     }
 }

@@ -1,0 +1,242 @@
+//! Metadata, certificate and catalogue: asked for, verified and kept as they were signed.
+
+use namecast_packet::{Data, Interest, KeyLocator, Name};
+use namecast_stream::metadata::{Latest, Metadata};
+use namecast_stream::{Catalogue, SampleClass};
+use namecast_units::Instant;
+
+use super::{Event, LIFETIME, Output, Recorder, Rung};
+use crate::live::watcher::{Fetch, Judge, Progress, Verdict};
+
+impl Recorder {
+    /// Asks for metadata, and for certificate and catalogue while they are missing.
+    pub(super) fn ask_for_objects(&mut self, now: Instant) {
+        if self.probe_at <= now {
+            self.probe_at = now + self.config.probe_interval;
+            let metadata = Interest::builder(self.names.metadata())
+                .can_be_prefix()
+                .must_be_fresh();
+            self.send(metadata);
+            if let Some((name, _)) = &self.unjudged {
+                let certificate = Interest::builder(name.clone()).can_be_prefix();
+                self.send(certificate.must_be_fresh());
+            }
+        }
+        if let Some(mut fetch) = self.fetch.take_if(|fetch| fetch.retry_at <= now)
+            && let Some((names, before)) = fetch.ask(now)
+        {
+            self.fetch = Some(fetch);
+            for name in names {
+                let interest = Interest::builder(name);
+                // A cache that holds a bad segment must not answer twice.
+                self.send(if before > 0 {
+                    interest.must_be_fresh()
+                } else {
+                    interest
+                });
+            }
+        }
+    }
+
+    pub(super) fn send(&mut self, interest: namecast_packet::InterestBuilder) {
+        let nonce = self.nonce();
+        let interest = interest.lifetime(LIFETIME).build(nonce);
+        self.counters.interests += 1;
+        self.push(Output::Interest(interest.wire().clone()));
+    }
+
+    /// Takes Data that is no segment. Tells whether it was asked for.
+    pub(super) fn on_object(&mut self, now: Instant, data: &Data) -> bool {
+        if self.names.metadata().is_prefix_of(data.name()) {
+            self.on_metadata(now, data);
+            return true;
+        }
+        let certificate = self.unjudged.as_ref();
+        if certificate.is_some_and(|(name, _)| name.is_prefix_of(data.name())) {
+            self.on_certificate(now, data);
+            return true;
+        }
+        if self
+            .fetch
+            .as_ref()
+            .is_some_and(|fetch| fetch.wants(data.name()))
+        {
+            self.on_catalogue_segment(now, data);
+            return true;
+        }
+        false
+    }
+
+    fn on_metadata(&mut self, now: Instant, data: &Data) {
+        let Some(metadata) = data.content().and_then(|c| Metadata::decode(&c).ok()) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let Some(key) = &self.key else {
+            self.ask_for_certificate(data);
+            return;
+        };
+        if data.verify(&**key).is_err() {
+            self.counters.verification_failures += 1;
+            return;
+        }
+        let served_at = metadata.latest.first().map(|latest| latest.served_at);
+        if served_at <= self.served_at {
+            // A cache's, or our own archive's: the producer is gone.
+            return;
+        }
+        self.served_at = served_at;
+        self.heard_at = Some(now);
+        self.push(Output::Object {
+            data: Box::new(data.clone()),
+            replaces: None,
+        });
+        let known = self.catalogue.as_ref().map(|(name, _)| name);
+        let fetching = self.fetch.as_ref().map(|fetch| &fetch.catalogue_name);
+        let name = &metadata.catalogue_name;
+        if known == Some(name) {
+            self.take_latest(now, &metadata.latest);
+        } else if fetching != Some(name) && self.names.root().is_prefix_of(name) {
+            self.fetch = Some(Fetch::new(now, name.detached()));
+        }
+    }
+
+    fn ask_for_certificate(&mut self, metadata: &Data) {
+        let root = self.names.root();
+        let name = match &metadata.signature_info().key_locator {
+            Some(KeyLocator::Name(name)) if root.is_prefix_of(name) && *name != *root => {
+                name.detached()
+            }
+            Some(KeyLocator::Digest(_)) => self.keys(),
+            _ => {
+                self.counters.verification_failures += 1;
+                return;
+            }
+        };
+        if self
+            .unjudged
+            .as_ref()
+            .is_none_or(|(asked, _)| *asked != name)
+        {
+            let interest = Interest::builder(name.clone()).can_be_prefix();
+            self.unjudged = Some((name, metadata.clone()));
+            self.send(interest);
+        }
+    }
+
+    /// The name that certificates' names start with.
+    fn keys(&self) -> Name {
+        let root = self.names.root().builder();
+        root.generic(namecast_stream::names::KEY).finish()
+    }
+
+    fn on_certificate(&mut self, now: Instant, data: &Data) {
+        let judge = Judge {
+            root: self.names.root(),
+            trust: &self.config.trust,
+            known: None,
+            wall: self.config.wall_at_zero + now.since(Instant::ZERO),
+        };
+        let Some((signer, key)) = judge.judge(data.clone()) else {
+            self.counters.verification_failures += 1;
+            return;
+        };
+        let refused = matches!(signer.verdict, Verdict::Refused(_));
+        if !refused || self.signer.as_ref() != Some(&signer) {
+            self.signer = Some(signer.clone());
+            self.push(Output::Event(Event::Signer(signer)));
+        }
+        let Some(key) = key else {
+            self.counters.verification_failures += 1;
+            return;
+        };
+        self.key = Some(key);
+        self.push(Output::Object {
+            data: Box::new(data.clone()),
+            replaces: Some(self.keys()),
+        });
+        if let Some((_, metadata)) = self.unjudged.take() {
+            self.on_metadata(now, &metadata);
+        }
+    }
+
+    fn on_catalogue_segment(&mut self, now: Instant, data: &Data) {
+        let verified = self
+            .key
+            .as_ref()
+            .is_some_and(|key| data.verify(&**key).is_ok());
+        if !verified {
+            self.counters.verification_failures += 1;
+            return;
+        }
+        let Some(mut fetch) = self.fetch.take() else {
+            return;
+        };
+        let progress = fetch.take(data);
+        if progress != Progress::TooLarge {
+            let catalogues = self.names.root().builder();
+            let catalogues = catalogues.generic(namecast_stream::names::CATALOGUE);
+            self.push(Output::Object {
+                data: Box::new(data.clone()),
+                replaces: Some(catalogues.finish()),
+            });
+        }
+        match progress {
+            Progress::TooLarge => {
+                self.push(Output::Event(Event::BadCatalogue("too large".to_owned())));
+            }
+            Progress::Whole(content) => match Catalogue::decode(&content) {
+                Ok(catalogue) => self.install(now, fetch.catalogue_name, catalogue),
+                Err(error) => {
+                    let event = Event::BadCatalogue(error.to_string());
+                    self.push(Output::Event(event));
+                }
+            },
+            Progress::Known => {
+                fetch.retry_at = now;
+                self.fetch = Some(fetch);
+            }
+            Progress::Partial => self.fetch = Some(fetch),
+        }
+    }
+
+    /// Begins to pull what `catalogue` lists, in place of what an earlier one did.
+    fn install(&mut self, now: Instant, name: Name, catalogue: Catalogue) {
+        for rung in &mut self.rungs {
+            rung.sequences.iter_mut().for_each(super::Sequence::end);
+        }
+        self.drain();
+        self.rungs = catalogue
+            .streams
+            .iter()
+            .flat_map(|stream| stream.rungs.iter().map(move |rung| (stream, rung)))
+            .map(|(stream, rung)| Rung::new(self.names.rung(&stream.name, &rung.name), rung))
+            .collect();
+        let version = catalogue.version;
+        self.catalogue = Some((name, catalogue));
+        self.push(Output::Event(Event::Recording { version }));
+        // Newest samples are known from metadata only: ask for them at once.
+        self.probe_at = now;
+    }
+
+    /// Learns what is published.
+    fn take_latest(&mut self, now: Instant, latest: &[Latest]) {
+        for rung in &mut self.rungs {
+            let own = latest
+                .iter()
+                .find(|latest| latest.rung == *rung.names.prefix());
+            let Some(own) = own else {
+                continue;
+            };
+            let newest = [own.key_sequence, own.delta_sequence];
+            for (sequence, newest) in rung.sequences.iter_mut().zip(newest) {
+                sequence.on_published(newest);
+            }
+            // The key sample's lead tells with which delta sample to start.
+            if let Some(key) = own.key_sequence {
+                rung.sequences[SampleClass::Key.index()].start_at(key);
+            }
+        }
+        self.pull(now);
+    }
+}

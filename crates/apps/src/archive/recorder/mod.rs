@@ -1,0 +1,430 @@
+//! Records one published root: every packet of every rung, verified, as it was signed.
+//!
+//! ```text
+//!  metadata, once a second ──▶ newest samples ──▶ leads ──▶ all segments that they name ──▶ Output::Sample
+//! ```
+//!
+//! It asks only for what is published, once metadata says so: completeness comes before latency, watchers' Interests stay the
+//! first ones, and most answers come from caches.
+
+mod join;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use core::fmt;
+use core::ops::RangeInclusive;
+use core::time::Duration;
+
+use bytes::Bytes;
+use namecast_packet::signature::PublicKey;
+use namecast_packet::{Data, Interest, LpPacket, Name, Nonce, Packet};
+use namecast_stream::{Catalogue, RungNames, SampleClass, SegmentId, StreamNames};
+use namecast_units::{Instant, Random, Timestamp};
+
+use super::sequence::{Limits, News, Sequence, Taken};
+use crate::live::watcher::{Fetch, Signer, Trust};
+
+/// Lifetime of all Interests: what they ask for exists.
+const LIFETIME: Duration = Duration::from_secs(1);
+
+/// How to record one root. [`RecorderConfig::new`] gives the defaults.
+#[derive(Clone, Debug)]
+pub struct RecorderConfig {
+    /// The name that was published, such as `/demo`.
+    pub root: Name,
+    /// Whose signature counts. On first use: a publisher with another key is not recorded.
+    pub trust: Trust,
+    /// Wall clock at [`Instant::ZERO`].
+    pub wall_at_zero: Timestamp,
+    /// Seed of the Nonces.
+    pub seed: u64,
+    /// Time from one metadata Interest to the next.
+    pub probe_interval: Duration,
+    /// No new metadata for so long: the publisher counts as gone.
+    pub silence: Duration,
+    /// Interests out at a time.
+    pub most_outstanding: usize,
+    /// Samples pulled at a time, in each sequence.
+    pub most_samples: usize,
+    /// Transmissions of an Interest before its sample is given up: six take some eight seconds.
+    pub most_attempts: u32,
+    /// Older samples than this many before the newest are not asked for after an outage: no cache has them.
+    pub most_behind: u64,
+    /// Outputs kept until they are polled; samples beyond it are lost.
+    pub most_outputs: usize,
+}
+
+impl RecorderConfig {
+    /// Records all of `root`.
+    pub fn new(root: Name) -> Self {
+        Self {
+            root,
+            trust: Trust::FirstUse,
+            wall_at_zero: Timestamp::default(),
+            seed: 0,
+            probe_interval: Duration::from_secs(1),
+            silence: Duration::from_secs(3),
+            most_outstanding: 256,
+            most_samples: 256,
+            most_attempts: 6,
+            most_behind: 3_000,
+            most_outputs: 8_192,
+        }
+    }
+}
+
+/// Something a recorder wants done or known.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// An Interest to send, as it is.
+    Interest(Bytes),
+    /// Packets of a sample to keep, its lead first.
+    Sample(Vec<Data>),
+    /// A packet to keep by itself.
+    Object {
+        /// The packet.
+        data: Box<Data>,
+        /// For certificate and catalogue: the name under which earlier versions are.
+        replaces: Option<Name>,
+    },
+    /// Something people may want to read.
+    Event(Event),
+}
+
+/// A step or an incident, with a sentence for people.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// Who signs, and whether that counts.
+    Signer(Signer),
+    /// Everything in this version of the catalogue is recorded from now on.
+    Recording {
+        /// Its version.
+        version: u64,
+    },
+    /// The catalogue was refused.
+    BadCatalogue(String),
+    /// These samples could not be had.
+    Gap {
+        /// Name of the rung.
+        rung: Name,
+        /// Key or delta.
+        class: SampleClass,
+        /// First and last.
+        sequences: RangeInclusive<u64>,
+    },
+    /// The publisher does not answer any more.
+    Silent,
+    /// It answers again.
+    Recovered,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Signer(signer) => write!(f, "signed by {} ({})", signer.key_name, signer.verdict),
+            Self::Recording { version } => write!(f, "recording catalogue v={version}"),
+            Self::BadCatalogue(why) => write!(f, "catalogue refused: {why}"),
+            Self::Gap {
+                rung,
+                class,
+                sequences,
+            } => write!(
+                f,
+                "gap: {rung} has no {} samples {} to {}",
+                class.word(),
+                sequences.start(),
+                sequences.end()
+            ),
+            Self::Silent => f.write_str("the publisher does not answer; waiting for it"),
+            Self::Recovered => f.write_str("the publisher answers again"),
+        }
+    }
+}
+
+/// What a recorder has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Interests sent.
+    pub interests: u64,
+    /// Samples of which every packet came.
+    pub complete: u64,
+    /// Samples kept without some of their packets.
+    pub incomplete: u64,
+    /// Samples that could not be had.
+    pub missing: u64,
+    /// Packets that are not what was signed.
+    pub verification_failures: u64,
+    /// Packets that break the format.
+    pub malformed: u64,
+    /// Packets that nobody asked for, or came twice.
+    pub unexpected: u64,
+    /// Interests that came back.
+    pub nacked: u64,
+    /// Outputs lost because nobody polled.
+    pub outputs_dropped: u64,
+}
+
+/// One rung being recorded.
+#[derive(Debug)]
+struct Rung {
+    names: RungNames,
+    is_standalone: bool,
+    /// Key and delta.
+    sequences: [Sequence; 2],
+}
+
+impl Rung {
+    fn new(names: RungNames, rung: &namecast_stream::Rung) -> Self {
+        Self {
+            names,
+            is_standalone: rung.key_interval <= 1,
+            sequences: SampleClass::ALL.map(Sequence::new),
+        }
+    }
+}
+
+/// Records one published root.
+///
+/// Give it what arrives and the time, and after each call take everything from [`poll_output`](Self::poll_output). The first
+/// call of [`handle_timeout`](Self::handle_timeout) starts. Early and repeated calls are harmless.
+#[derive(Debug)]
+pub struct Recorder {
+    config: RecorderConfig,
+    names: StreamNames,
+    random: Random,
+    probe_at: Instant,
+    /// The certificate that is asked for, and metadata that waits for it.
+    unjudged: Option<(Name, Data)>,
+    signer: Option<Signer>,
+    key: Option<Arc<PublicKey>>,
+    fetch: Option<Fetch>,
+    catalogue: Option<(Name, Catalogue)>,
+    /// When the newest metadata was made, by the publisher's clock, and when it came.
+    served_at: Option<Timestamp>,
+    heard_at: Option<Instant>,
+    is_silent: bool,
+    rungs: Vec<Rung>,
+    /// When it was last seen what is due, if there was no room for all of it.
+    full_at: Option<Instant>,
+    outputs: VecDeque<Output>,
+    counters: Counters,
+}
+
+impl Recorder {
+    /// A recorder that starts at the first [`handle_timeout`](Self::handle_timeout).
+    pub fn new(config: RecorderConfig) -> Self {
+        Self {
+            names: StreamNames::new(config.root.clone()),
+            random: Random::from_seed(config.seed),
+            probe_at: Instant::ZERO,
+            unjudged: None,
+            signer: None,
+            key: None,
+            fetch: None,
+            catalogue: None,
+            served_at: None,
+            heard_at: None,
+            is_silent: false,
+            rungs: Vec::new(),
+            full_at: None,
+            outputs: VecDeque::new(),
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// Takes what the application face delivered: Data or a Nack, bare or in an LpPacket. Anything else is counted.
+    pub fn handle_packet(&mut self, now: Instant, packet: Bytes) {
+        let Ok(link) = LpPacket::decode(packet) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let whole = link.fragment_count.unwrap_or(1) == 1;
+        let Some(fragment) = link.fragment.filter(|_| whole) else {
+            self.counters.unexpected += 1;
+            return;
+        };
+        match (Packet::decode(fragment), link.nack) {
+            (Ok(Packet::Data(data)), None) => self.handle_data(now, &data),
+            (Ok(Packet::Interest(interest)), Some(_)) => self.handle_nack(now, &interest),
+            (Ok(_), _) => self.counters.unexpected += 1,
+            (Err(_), _) => self.counters.malformed += 1,
+        }
+        self.settle(now);
+    }
+
+    fn handle_data(&mut self, now: Instant, data: &Data) {
+        let known = match self.find(data.name()) {
+            Some((rung, id)) => self.on_segment(now, rung, id, data),
+            None => self.on_object(now, data),
+        };
+        self.counters.unexpected += u64::from(!known);
+    }
+
+    fn find(&self, name: &Name) -> Option<(usize, SegmentId)> {
+        let mut rungs = self.rungs.iter().enumerate();
+        rungs.find_map(|(at, rung)| Some((at, rung.names.parse(name)?)))
+    }
+
+    fn on_segment(&mut self, now: Instant, at: usize, id: SegmentId, data: &Data) -> bool {
+        let Some(key) = &self.key else {
+            return false;
+        };
+        let rung = &mut self.rungs[at];
+        let (taken, lead) = rung.sequences[id.class.index()].on_data(now, id, data, &**key);
+        self.counters.verification_failures += u64::from(taken == Taken::Bad);
+        let deltas = &mut rung.sequences[SampleClass::Delta.index()];
+        if let Some(lead) = lead
+            && id.class == SampleClass::Key
+            && !rung.is_standalone
+            && !deltas.has_started()
+        {
+            deltas.start_at(lead.header().other_sequence);
+        }
+        taken != Taken::Unwanted
+    }
+
+    fn handle_nack(&mut self, now: Instant, interest: &Interest) {
+        self.counters.nacked += 1;
+        if let Some((rung, id)) = self.find(interest.name()) {
+            self.rungs[rung].sequences[id.class.index()].on_nack(now, id);
+        }
+    }
+
+    /// Does what is due. Early and repeated calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.ask_for_objects(now);
+        self.settle(now);
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let fetch = self.fetch.as_ref().map(|fetch| fetch.retry_at);
+        // What found no room waits for an answer, or for an Interest to be given up.
+        let after = self.full_at;
+        let due = self.sequences().filter_map(|s| s.due_after(after));
+        due.chain(fetch).chain([self.probe_at]).min()
+    }
+
+    /// The next thing to do or to know, until `None`.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Takes note that the transport came back: everything that is pending is asked for again at once.
+    pub fn handle_link_change(&mut self, now: Instant) {
+        self.probe_at = now;
+        for sequence in self.rungs.iter_mut().flat_map(|rung| &mut rung.sequences) {
+            sequence.ask_again(now);
+        }
+        self.handle_timeout(now);
+    }
+
+    /// What it counted.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// What is recorded, once it is known.
+    pub fn catalogue(&self) -> Option<&Catalogue> {
+        self.catalogue.as_ref().map(|(_, catalogue)| catalogue)
+    }
+
+    /// Samples published and not kept yet.
+    pub fn backlog(&self) -> u64 {
+        self.sequences().map(Sequence::backlog).sum()
+    }
+
+    fn sequences(&self) -> impl Iterator<Item = &Sequence> {
+        self.rungs.iter().flat_map(|rung| &rung.sequences)
+    }
+
+    fn nonce(&mut self) -> Nonce {
+        Nonce::from(self.random.next_u64() as u32)
+    }
+
+    fn settle(&mut self, now: Instant) {
+        self.pull(now);
+        let silent = self
+            .heard_at
+            .is_some_and(|heard| now.since(heard) >= self.config.silence);
+        if silent != self.is_silent {
+            self.is_silent = silent;
+            let event = if silent {
+                Event::Silent
+            } else {
+                Event::Recovered
+            };
+            self.push(Output::Event(event));
+        }
+    }
+
+    /// Asks for what is published, within the bounds, and passes on what came of it.
+    fn pull(&mut self, now: Instant) {
+        let mut out: usize = self.sequences().map(|s| s.outstanding(now)).sum();
+        let limits = Limits {
+            most_samples: self.config.most_samples,
+            most_attempts: self.config.most_attempts,
+            most_behind: self.config.most_behind,
+        };
+        let mut interests = Vec::new();
+        for rung in &mut self.rungs {
+            for sequence in &mut rung.sequences {
+                sequence.begin(now, &limits, u64::MAX);
+                let room = self.config.most_outstanding.saturating_sub(out);
+                let asked = sequence.ask(now, room, self.config.most_attempts);
+                out += asked.len();
+                let names = &rung.names;
+                let asked = asked.into_iter();
+                interests.extend(asked.map(|(id, fresh, _)| (names.segment(id), fresh)));
+            }
+        }
+        self.full_at = (out >= self.config.most_outstanding).then_some(now);
+        for (name, must_be_fresh) in interests {
+            let interest = Interest::builder(name);
+            self.send(if must_be_fresh {
+                interest.must_be_fresh()
+            } else {
+                interest
+            });
+        }
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        let mut outputs = Vec::new();
+        for rung in &mut self.rungs {
+            for (class, sequence) in SampleClass::ALL.into_iter().zip(&mut rung.sequences) {
+                while let Some(news) = sequence.poll_news() {
+                    outputs.push(match news {
+                        News::Sample(packets, whole) => {
+                            self.counters.complete += u64::from(whole);
+                            self.counters.incomplete += u64::from(!whole);
+                            Output::Sample(packets)
+                        }
+                        News::Gap(sequences) => {
+                            let missing = sequences.end() - sequences.start() + 1;
+                            self.counters.missing += missing;
+                            Output::Event(Event::Gap {
+                                rung: rung.names.prefix().clone(),
+                                class,
+                                sequences,
+                            })
+                        }
+                    });
+                }
+            }
+        }
+        outputs.into_iter().for_each(|output| self.push(output));
+    }
+
+    fn push(&mut self, output: Output) {
+        if self.outputs.len() >= self.config.most_outputs {
+            self.counters.outputs_dropped += 1;
+        } else {
+            self.outputs.push_back(output);
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! One of the two sequences of a rung, of samples that exist, pulled completely: each lead first, then the segments that it
+//! names.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use core::ops::RangeInclusive;
+use core::time::Duration;
+
+use namecast_packet::{Data, Verifier};
+use namecast_stream::{Lead, SampleClass, SegmentId, SegmentKind};
+use namecast_units::Instant;
+
+/// First wait for an answer; doubles with every attempt.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// Longest wait for an answer.
+const MOST_WAIT: Duration = Duration::from_secs(2);
+
+/// Bounds of what is pulled at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Samples pulled at a time.
+    pub most_samples: usize,
+    /// Transmissions of an Interest before its sample is given up.
+    pub most_attempts: u32,
+    /// Samples further behind the newest one are not asked for.
+    pub most_behind: u64,
+}
+
+type Place = (SegmentKind, u64);
+const LEAD: Place = (SegmentKind::Data, 0);
+
+/// An Interest that is out, or will be.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    attempts: u32,
+    /// When it is to be sent, or sent again.
+    due_at: Instant,
+    /// A cache gave a bad packet: only the producer may answer.
+    must_be_fresh: bool,
+}
+
+/// A sample on its way.
+#[derive(Debug, Default)]
+struct Pulled {
+    lead: Option<Lead>,
+    packets: BTreeMap<Place, Data>,
+    missing: BTreeMap<Place, Request>,
+}
+
+/// Something that became of a sequence.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// Packets of a sample, its lead first; whether they are all.
+    Sample(Vec<Data>, bool),
+    /// These samples could not be had.
+    Gap(RangeInclusive<u64>),
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is kept.
+    Kept,
+    /// Nobody asked for it.
+    Unwanted,
+    /// It is not what was signed: it is asked for again.
+    Bad,
+}
+
+/// One sequence of a rung.
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    class: SampleClass,
+    wants_parity: bool,
+    /// First sample not begun; `None` until it is known where to start.
+    next: Option<u64>,
+    /// Newest sample that is published.
+    newest: Option<u64>,
+    samples: BTreeMap<u64, Pulled>,
+    news: VecDeque<News>,
+    gap: Option<RangeInclusive<u64>>,
+}
+
+impl Sequence {
+    /// A sequence of which every packet is pulled.
+    pub(crate) const fn new(class: SampleClass) -> Self {
+        Self {
+            class,
+            wants_parity: true,
+            next: None,
+            newest: None,
+            samples: BTreeMap::new(),
+            news: VecDeque::new(),
+            gap: None,
+        }
+    }
+
+    /// A sequence of which only what the samples consist of is pulled.
+    pub(crate) const fn without_parity(class: SampleClass) -> Self {
+        let mut sequence = Self::new(class);
+        sequence.wants_parity = false;
+        sequence
+    }
+
+    /// Takes note that `newest` is published.
+    pub(crate) fn on_published(&mut self, newest: Option<u64>) {
+        self.newest = self.newest.max(newest);
+    }
+
+    /// Starts with sample `first`, unless it has started.
+    pub(crate) fn start_at(&mut self, first: u64) {
+        self.next.get_or_insert(first);
+    }
+
+    pub(crate) const fn has_started(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// The newest sample that is published.
+    pub(crate) const fn newest(&self) -> Option<u64> {
+        self.newest
+    }
+
+    /// Samples published and neither kept nor given up.
+    pub(crate) fn backlog(&self) -> u64 {
+        let behind = self.next.zip(self.newest);
+        let unbegun = behind.map_or(0, |(next, newest)| (newest + 1).saturating_sub(next));
+        unbegun + self.samples.len() as u64
+    }
+
+    /// Begins samples that are published, up to `last` and as many as there is room for; far too old ones are passed over.
+    pub(crate) fn begin(&mut self, now: Instant, config: &Limits, last: u64) {
+        let (Some(next), Some(newest)) = (self.next, self.newest) else {
+            return;
+        };
+        let oldest = newest.saturating_sub(config.most_behind);
+        if next < oldest {
+            self.note_gap(next..=oldest - 1);
+        }
+        let mut next = next.max(oldest);
+        while next <= newest.min(last) && self.samples.len() < config.most_samples {
+            let mut pulled = Pulled::default();
+            pulled.missing.insert(LEAD, Request::new(now));
+            self.samples.insert(next, pulled);
+            next += 1;
+        }
+        self.next = Some(next);
+    }
+
+    /// Interests that are due, at most `room`, each with whether it must be fresh and how often it was sent before;
+    /// samples asked for too often are given up.
+    pub(crate) fn ask(
+        &mut self,
+        now: Instant,
+        room: usize,
+        most_attempts: u32,
+    ) -> Vec<(SegmentId, bool, u32)> {
+        let mut asked = Vec::new();
+        let mut given_up = Vec::new();
+        for (&sequence, pulled) in &mut self.samples {
+            for (&(kind, index), request) in &mut pulled.missing {
+                if request.due_at > now {
+                    continue;
+                }
+                if request.attempts >= most_attempts {
+                    given_up.push(sequence);
+                    break;
+                }
+                if asked.len() >= room {
+                    break;
+                }
+                request.due_at = now + (FIRST_WAIT * (1 << request.attempts.min(8))).min(MOST_WAIT);
+                request.attempts += 1;
+                let id = SegmentId {
+                    class: self.class,
+                    sequence,
+                    kind,
+                    index,
+                };
+                asked.push((id, request.must_be_fresh, request.attempts - 1));
+            }
+        }
+        for sequence in given_up {
+            self.give_up(sequence);
+        }
+        asked
+    }
+
+    /// When [`ask`](Self::ask) has something to do, later than `after`.
+    pub(crate) fn due_after(&self, after: Option<Instant>) -> Option<Instant> {
+        let missing = self.samples.values().flat_map(|p| p.missing.values());
+        let due = missing.map(|request| request.due_at);
+        due.filter(|due| after.is_none_or(|after| *due > after))
+            .min()
+    }
+
+    /// Interests that are out.
+    pub(crate) fn outstanding(&self, now: Instant) -> usize {
+        let missing = self.samples.values().flat_map(|p| p.missing.values());
+        missing.filter(|request| request.due_at > now).count()
+    }
+
+    /// Everything out is due: the transport came back.
+    pub(crate) fn ask_again(&mut self, now: Instant) {
+        let missing = self
+            .samples
+            .values_mut()
+            .flat_map(|p| p.missing.values_mut());
+        missing.for_each(|request| {
+            request.due_at = now;
+            request.attempts = 0;
+        });
+    }
+
+    /// Takes a packet. Gives the lead if it is one that counts.
+    pub(crate) fn on_data(
+        &mut self,
+        now: Instant,
+        id: SegmentId,
+        data: &Data,
+        verifier: &dyn Verifier,
+    ) -> (Taken, Option<Lead>) {
+        let place = (id.kind, id.index);
+        let Some(pulled) = self.samples.get_mut(&id.sequence) else {
+            return (Taken::Unwanted, None);
+        };
+        let Some(request) = pulled.missing.get_mut(&place) else {
+            return (Taken::Unwanted, None);
+        };
+        let lead = id.is_lead().then(|| Lead::decode(data).ok()).flatten();
+        let lead = lead.filter(|_| data.verify(verifier).is_ok());
+        let vouched = pulled.lead.as_ref();
+        let vouched = vouched.is_some_and(|lead| lead.vouches_for(id.kind, id.index, data));
+        if lead.is_none() && !vouched {
+            request.must_be_fresh = true;
+            request.due_at = now;
+            return (Taken::Bad, None);
+        }
+        pulled.missing.remove(&place);
+        pulled.packets.insert(place, data.clone());
+        if let Some(lead) = &lead {
+            let data = (1..lead.data_count() as u64).map(|n| (SegmentKind::Data, n));
+            let parity = if self.wants_parity {
+                lead.parity_count()
+            } else {
+                0
+            };
+            let parity = (0..parity as u64).map(|n| (SegmentKind::Parity, n));
+            let missing = data.chain(parity);
+            pulled.missing = missing.map(|place| (place, Request::new(now))).collect();
+            pulled.lead = Some(lead.clone());
+        }
+        if pulled.missing.is_empty() {
+            self.finish(id.sequence, true);
+        }
+        (Taken::Kept, lead)
+    }
+
+    /// Takes note that nobody on the way has the packet: it is asked for again, the first time at once.
+    pub(crate) fn on_nack(&mut self, now: Instant, id: SegmentId) -> bool {
+        let pulled = self.samples.get_mut(&id.sequence);
+        let request = pulled.and_then(|pulled| pulled.missing.get_mut(&(id.kind, id.index)));
+        let Some(request) = request else {
+            return false;
+        };
+        let wait = if request.attempts > 1 {
+            FIRST_WAIT
+        } else {
+            Duration::ZERO
+        };
+        request.due_at = request.due_at.min(now + wait);
+        true
+    }
+
+    fn finish(&mut self, sequence: u64, whole: bool) {
+        let Some(pulled) = self.samples.remove(&sequence) else {
+            return;
+        };
+        self.flush_gap();
+        let packets = pulled.packets.into_values().collect();
+        self.news.push_back(News::Sample(packets, whole));
+    }
+
+    /// Leaves a sample as it is. What came of it is kept if its lead did.
+    fn give_up(&mut self, sequence: u64) {
+        let has_lead = self
+            .samples
+            .get(&sequence)
+            .is_some_and(|p| p.lead.is_some());
+        if has_lead {
+            self.finish(sequence, false);
+        } else {
+            self.samples.remove(&sequence);
+            self.note_gap(sequence..=sequence);
+        }
+    }
+
+    fn note_gap(&mut self, range: RangeInclusive<u64>) {
+        match &mut self.gap {
+            Some(gap) if gap.end() + 1 == *range.start() => *gap = *gap.start()..=*range.end(),
+            _ => {
+                self.flush_gap();
+                self.gap = Some(range);
+            }
+        }
+    }
+
+    fn flush_gap(&mut self) {
+        self.news.extend(self.gap.take().map(News::Gap));
+    }
+
+    /// Ends: what is complete enough is kept, the rest is a gap.
+    pub(crate) fn end(&mut self) {
+        let begun: Vec<_> = self.samples.keys().copied().collect();
+        begun
+            .into_iter()
+            .for_each(|sequence| self.give_up(sequence));
+        if let (Some(next), Some(newest)) = (self.next, self.newest)
+            && next <= newest
+        {
+            self.note_gap(next..=newest);
+        }
+        self.flush_gap();
+    }
+
+    /// What became of it, in order.
+    pub(crate) fn poll_news(&mut self) -> Option<News> {
+        self.news.pop_front()
+    }
+}
+
+impl Request {
+    const fn new(now: Instant) -> Self {
+        Self {
+            attempts: 0,
+            due_at: now,
+            must_be_fresh: false,
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! Plays from the past at normal speed: samples exist, so they are asked for completely and in time, a bounded while ahead.
+//!
+//! ```text
+//!  index t=… ──▶ key sample ≤ t ──▶ all up to the sample at t ──▶ its time is now ──▶ the others follow in their rhythm
+//! ```
+//!
+//! The first sample shown is the last one captured at or before the time; those before it are only decoded. A sample
+//! that is late makes the clock wait; one that cannot be had is passed over at the next key sample.
+
+mod track;
+
+use core::time::Duration;
+
+use namecast_packet::{Data, Interest, InterestBuilder, Name, Verifier};
+use namecast_stream::consumer::Sample;
+use namecast_stream::index::{self, TimeIndex};
+use namecast_stream::metadata::Latest;
+use namecast_stream::{Rung, RungNames, SampleClass, SegmentId, StreamKind};
+use namecast_units::{Instant, Timestamp};
+
+use crate::archive::sequence::Taken;
+use track::{Track, Whole};
+
+/// Samples pulled ahead of the one that is played.
+const READ_AHEAD: Duration = Duration::from_secs(2);
+/// Lifetime of Interests.
+const LIFETIME: Duration = Duration::from_secs(1);
+/// First wait for an index; doubles.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// Transmissions of an Interest for an index.
+const MOST_ATTEMPTS: u32 = 4;
+/// Interests out at a time.
+const MOST_OUTSTANDING: usize = 256;
+/// From the moment at which the first sample is here until it is shown: time to decode what comes before it.
+const FIRST_LEAD: Duration = Duration::from_millis(60);
+/// Nothing to play for so long: what follows may be behind a gap.
+const STARVATION: Duration = Duration::from_millis(500);
+
+/// A stream to play.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub kind: StreamKind,
+    /// `/<root>/<stream>`.
+    pub stream: Name,
+    pub names: RungNames,
+    pub rung: Rung,
+}
+
+/// Something a player wants done.
+#[derive(Debug)]
+pub(super) enum Output {
+    Interest(InterestBuilder),
+    Sample(StreamKind, Sample),
+    Discontinuity(StreamKind),
+    /// Playback begins with the sample captured at this time.
+    Playing(Timestamp),
+    /// Nothing is kept of the time.
+    Nothing,
+}
+
+/// What is asked of the time index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Question {
+    /// Where to begin.
+    Begin,
+    /// What follows the sample that was played last.
+    GoOn,
+}
+
+/// An Interest for an index.
+#[derive(Clone, Debug)]
+struct Request {
+    question: Question,
+    name: Name,
+    attempts: u32,
+    retry_at: Instant,
+}
+
+/// One stream, before and while it is played.
+#[derive(Debug)]
+struct Part {
+    wanted: Wanted,
+    request: Option<Request>,
+    track: Option<Track>,
+    /// The sample handed out last: capture and when it was to be shown.
+    last: Option<(Timestamp, Instant)>,
+}
+
+/// Publication time and the moment at which samples published then are shown.
+type Anchor = (Timestamp, Instant);
+
+/// Plays from the past.
+#[derive(Debug)]
+pub(super) struct Player {
+    from: Timestamp,
+    started_at: Instant,
+    parts: Vec<Part>,
+    anchor: Option<Anchor>,
+    /// Where archived samples are found.
+    delegation: Option<Name>,
+    /// When there was no room for all Interests.
+    full_at: Option<Instant>,
+    outputs: std::collections::VecDeque<Output>,
+}
+
+impl Player {
+    /// Plays `wanted` from `from` on; the first stream is the one that others follow.
+    pub(super) fn new(now: Instant, from: Timestamp, wanted: Vec<Wanted>) -> Self {
+        let parts = wanted.into_iter().map(|wanted| Part {
+            request: Some(Request::new(now, Question::Begin, &wanted.stream, from)),
+            wanted,
+            track: None,
+            last: None,
+        });
+        Self {
+            from,
+            started_at: now,
+            parts: parts.collect(),
+            anchor: None,
+            delegation: None,
+            full_at: None,
+            outputs: std::collections::VecDeque::new(),
+        }
+    }
+
+    pub(super) const fn started_at(&self) -> Instant {
+        self.started_at
+    }
+
+    /// Publisher's clock at publication of what is shown now.
+    pub(super) fn playing(&self, now: Instant) -> Option<Timestamp> {
+        let (published_at, shown_at) = self.anchor?;
+        Some(match now >= shown_at {
+            true => published_at + now.since(shown_at),
+            false => published_at,
+        })
+    }
+
+    /// Whether all that exists was played.
+    pub(super) fn is_dry(&self, now: Instant) -> bool {
+        self.parts.first().is_some_and(|part| part.is_dry(now))
+    }
+
+    /// Takes a packet. Tells whether it was asked for, or `Err` if it is not what was signed.
+    pub(super) fn handle_data(
+        &mut self,
+        now: Instant,
+        data: &Data,
+        verifier: &dyn Verifier,
+    ) -> Result<bool, ()> {
+        if let Some(at) = self.asked_index(data.name()) {
+            self.on_index(now, at, data);
+            return Ok(true);
+        }
+        let Some((at, id)) = self.find(data.name()) else {
+            return Ok(false);
+        };
+        let track = self.parts[at].track.as_mut();
+        let taken = track.map(|track| track.on_data(now, id, data, verifier));
+        match taken {
+            Some(Taken::Bad) => Err(()),
+            taken => Ok(taken == Some(Taken::Kept)),
+        }
+    }
+
+    /// Takes an Interest that came back. Tells whether it was ours.
+    pub(super) fn handle_nack(&mut self, now: Instant, name: &Name) -> bool {
+        if let Some(at) = self.asked_index(name) {
+            if let Some(request) = &mut self.parts[at].request {
+                request.retry_at = request.retry_at.min(now + FIRST_WAIT / 2);
+            }
+            return true;
+        }
+        let Some((at, id)) = self.find(name) else {
+            return false;
+        };
+        let track = self.parts[at].track.as_mut();
+        track.is_some_and(|track| track.on_nack(now, id))
+    }
+
+    fn asked_index(&self, name: &Name) -> Option<usize> {
+        let is_asked = |request: &Request| request.name == *name;
+        let asked = |part: &Part| part.request.as_ref().is_some_and(is_asked);
+        self.parts.iter().position(asked)
+    }
+
+    fn find(&self, name: &Name) -> Option<(usize, SegmentId)> {
+        let mut parts = self.parts.iter().enumerate();
+        parts.find_map(|(at, part)| Some((at, part.wanted.names.parse(name)?)))
+    }
+
+    fn on_index(&mut self, now: Instant, at: usize, data: &Data) {
+        let index = data.content().and_then(|c| TimeIndex::decode(&c).ok());
+        let part = &mut self.parts[at];
+        let Some((index, request)) = index.zip(part.request.take()) else {
+            return;
+        };
+        let Some(rung) = index.rung(part.wanted.names.prefix()) else {
+            if at == 0 {
+                self.outputs.push_back(Output::Nothing);
+            }
+            return;
+        };
+        match (request.question, &mut part.track) {
+            (Question::GoOn, Some(track)) => {
+                if track.go_on(rung) {
+                    self.outputs
+                        .push_back(Output::Discontinuity(part.wanted.kind));
+                }
+            }
+            _ => {
+                let Wanted {
+                    kind,
+                    names,
+                    rung: source,
+                    ..
+                } = &part.wanted;
+                let track = Track::new(*kind, names.clone(), source, rung, READ_AHEAD);
+                part.track = Some(track);
+            }
+        }
+        self.delegation = index.delegation.map(|name| name.detached());
+        self.advance(now);
+    }
+
+    /// Learns what is published by now.
+    pub(super) fn on_latest(&mut self, latest: &[Latest]) {
+        for track in self.parts.iter_mut().filter_map(|part| part.track.as_mut()) {
+            track.on_latest(latest);
+        }
+    }
+
+    /// The transport came back.
+    pub(super) fn handle_link_change(&mut self, now: Instant) {
+        for part in &mut self.parts {
+            if let Some(request) = &mut part.request {
+                request.retry_at = now;
+            }
+            if let Some(track) = &mut part.track {
+                track.ask_again(now);
+            }
+        }
+    }
+
+    /// Does what is due, after whatever happened.
+    pub(super) fn advance(&mut self, now: Instant) {
+        self.ask_index(now);
+        for part in &mut self.parts {
+            if let Some(track) = &mut part.track {
+                track.sort(now);
+            }
+        }
+        self.set_clock(now);
+        self.ask_samples(now);
+        self.go_on(now);
+    }
+
+    fn ask_index(&mut self, now: Instant) {
+        for (at, part) in self.parts.iter_mut().enumerate() {
+            let Some(request) = part.request.as_mut().filter(|r| r.retry_at <= now) else {
+                continue;
+            };
+            if request.attempts >= MOST_ATTEMPTS {
+                let begins = request.question == Question::Begin;
+                part.request = None;
+                if at == 0 && begins {
+                    self.outputs.push_back(Output::Nothing);
+                }
+                continue;
+            }
+            request.retry_at = now + FIRST_WAIT * (1 << request.attempts);
+            request.attempts += 1;
+            let interest = Interest::builder(request.name.clone()).must_be_fresh();
+            self.outputs
+                .push_back(Output::Interest(interest.lifetime(LIFETIME)));
+        }
+    }
+
+    fn ask_samples(&mut self, now: Instant) {
+        let tracks = || self.parts.iter().filter_map(|part| part.track.as_ref());
+        let mut out: usize = tracks().map(|track| track.outstanding(now)).sum();
+        for part in &mut self.parts {
+            let Some(track) = &mut part.track else {
+                continue;
+            };
+            for (id, must_be_fresh, before) in track.ask(now, MOST_OUTSTANDING.saturating_sub(out))
+            {
+                out += 1;
+                let mut interest = Interest::builder(track.names.segment(id)).lifetime(LIFETIME);
+                // Young samples are the publisher's, old ones the archive's: the other one is asked in turn.
+                if let Some(delegation) = &self.delegation
+                    && before % 2 == 0
+                {
+                    interest = interest.forwarding_hint(delegation.clone());
+                }
+                if must_be_fresh {
+                    interest = interest.must_be_fresh();
+                }
+                self.outputs.push_back(Output::Interest(interest));
+            }
+        }
+        self.full_at = (out >= MOST_OUTSTANDING).then_some(now);
+    }
+
+    /// Starts the clock once the first sample to show is here; makes it wait for one that is late.
+    fn set_clock(&mut self, now: Instant) {
+        let Some(part) = self.parts.first() else {
+            return;
+        };
+        let Some(track) = &part.track else {
+            return;
+        };
+        let Some((published_at, shown_at)) = self.anchor else {
+            let queue = track.queue();
+            let shown = queue
+                .iter()
+                .rev()
+                .find(|w| w.header.captured_at <= self.from);
+            // Not before a later sample shows that none is missing between, or everything that exists is here.
+            let is_settled = queue.iter().any(|w| w.header.captured_at > self.from)
+                || track.due_after(None).is_none();
+            let first = shown.or_else(|| queue.front());
+            if let Some(first) = first.filter(|_| is_settled) {
+                let header = &first.header;
+                self.anchor = Some((header.published_at(), now + FIRST_LEAD));
+                self.outputs.push_back(Output::Playing(header.captured_at));
+                let from = header.published_at();
+                let others = self.parts.iter_mut().filter_map(|part| part.track.as_mut());
+                others.for_each(|track| track.drop_before(from));
+            }
+            return;
+        };
+        let next = track.queue().front().filter(|_| part.last.is_some());
+        if let Some(next) = next {
+            let due_at = render_at((published_at, shown_at), next.header.published_at());
+            let was_in_time = next.complete_at <= due_at;
+            if !was_in_time && !next.is_reset && due_at < now {
+                self.anchor = Some((published_at, shown_at + now.since(due_at)));
+            } else if due_at > now + READ_AHEAD * 2 || (next.is_reset && due_at < now) {
+                // Behind a gap playback goes on at once.
+                self.anchor = Some((next.header.published_at(), now + FIRST_LEAD));
+            }
+        }
+    }
+
+    /// Asks what follows when there is nothing to play for a while.
+    fn go_on(&mut self, now: Instant) {
+        for part in &mut self.parts {
+            let Some((captured_at, _)) = part.last else {
+                continue;
+            };
+            if part.is_dry(now) && part.request.is_none() {
+                let stream = &part.wanted.stream;
+                let mut request = Request::new(now, Question::GoOn, stream, captured_at);
+                // Another answer than last time may take a while.
+                request.retry_at = now + STARVATION;
+                part.request = Some(request);
+            }
+        }
+    }
+
+    /// When [`advance`](Self::advance) and [`hand_out`](Self::hand_out) have something to do.
+    pub(super) fn poll_timeout(&self, lead: impl Fn(StreamKind) -> Duration) -> Option<Instant> {
+        let times = self.parts.iter().flat_map(|part| {
+            let request = part.request.as_ref().map(|request| request.retry_at);
+            let track = part.track.as_ref();
+            let due = track.and_then(|track| track.due_after(self.full_at));
+            let next = track.and_then(|track| track.queue().front());
+            let hand_out = next.zip(self.anchor).map(|(next, anchor)| {
+                render_at(anchor, next.header.published_at()).saturating_sub(lead(part.wanted.kind))
+            });
+            let dry = part
+                .last
+                .filter(|_| part.request.is_none() && next.is_none());
+            [request, due, hand_out, dry.map(|(_, at)| at + STARVATION)]
+        });
+        times.flatten().min()
+    }
+
+    /// Hands out samples whose time has come.
+    pub(super) fn hand_out(&mut self, now: Instant, lead: impl Fn(StreamKind) -> Duration) {
+        let Some(anchor) = self.anchor else {
+            return;
+        };
+        for part in &mut self.parts {
+            let Some(track) = &mut part.track else {
+                continue;
+            };
+            let lead = lead(track.kind);
+            let is_due = |whole: &Whole| {
+                let at = render_at(anchor, whole.header.published_at());
+                at.saturating_sub(lead) <= now
+            };
+            while track.queue().front().is_some_and(is_due) {
+                let Some(whole) = track.pop() else {
+                    break;
+                };
+                if whole.is_reset {
+                    self.outputs.push_back(Output::Discontinuity(track.kind));
+                }
+                let published_at = whole.header.published_at();
+                // What comes before the first is decoded and never shown.
+                let late = published_at < anchor.0;
+                let at = match late {
+                    true => self.started_at,
+                    false => render_at(anchor, published_at),
+                };
+                part.last = Some((whole.header.captured_at, at));
+                self.outputs.push_back(Output::Sample(
+                    track.kind,
+                    Sample {
+                        key: whole.class == SampleClass::Key,
+                        payload: whole.payload,
+                        lead_at: whole.complete_at,
+                        complete_at: whole.complete_at,
+                        render_at: at,
+                        late,
+                        // It says nothing of the network.
+                        catching_up: true,
+                        header: whole.header,
+                    },
+                ));
+            }
+        }
+    }
+
+    pub(super) fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+}
+
+impl Part {
+    fn is_dry(&self, now: Instant) -> bool {
+        let is_empty = self.track.as_ref().is_some_and(|t| t.queue().is_empty());
+        is_empty && self.last.is_some_and(|(_, at)| now.since(at) >= STARVATION)
+    }
+}
+
+impl Request {
+    fn new(now: Instant, question: Question, stream: &Name, time: Timestamp) -> Self {
+        Self {
+            question,
+            name: index::name(stream, time),
+            attempts: 0,
+            retry_at: now,
+        }
+    }
+}
+
+fn render_at((published_at, shown_at): Anchor, sample: Timestamp) -> Instant {
+    match sample >= published_at {
+        true => shown_at + sample.since(published_at),
+        false => shown_at.saturating_sub(published_at.since(sample)),
+    }
+}

@@ -1,0 +1,25 @@
+//! Keeps the packets of a stream exactly as they were signed, and finds them by name and by time.
+//!
+//! ```text
+//!                 append            sync                maintain
+//!  recorder ──▶ Writer ──▶ open chunk ──▶ readable ──▶ sealed chunk + index ──▶ deleted by age and size
+//!                          local file                  directory or bucket
+//!                               ▲                              ▲
+//!                               └────────── Archive ───────────┘  sample, object, find
+//! ```
+//!
+//! Nothing is readable before it is synced, so what was served once is never lost to a crash.
+
+mod chunk;
+mod index;
+mod location;
+mod record;
+mod store;
+
+pub use chunk::ChunkId;
+pub use index::{Place, SampleEntry};
+pub use location::{Location, LocationError};
+pub use record::{RecordError, Subject, segment};
+pub use store::{
+    Archive, Config, Counters, Damage, Error, Figures, FoundRung, FoundSample, Writer,
+};

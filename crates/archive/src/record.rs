@@ -1,0 +1,308 @@
+//! One record of a chunk: packets that belong together, in the order they were signed.
+//!
+//! ```text
+//!   "NCR1" │ length │ CRC-32 │ Data packets, one after another
+//!     4        4        4        length octets
+//! ```
+//!
+//! Numbers are little-endian. The first packet's name says what the record is: the lead of a sample, with its other
+//! segments behind it, or an object, which stands alone.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use namecast_packet::tlv::Reader;
+use namecast_packet::{Data, MAX_PACKET_SIZE, Name};
+use namecast_stream::sample::{Lead, MAX_SEGMENTS, SampleHeader};
+use namecast_stream::{RungNames, SegmentId};
+
+/// How each record begins, so that the next one is found behind a damaged one.
+const MAGIC: [u8; 4] = *b"NCR1";
+/// Octets before the packets.
+pub(crate) const HEADER: usize = 12;
+/// Most octets of packets in a record: the largest sample.
+pub(crate) const MAX_LENGTH: usize = MAX_SEGMENTS * MAX_PACKET_SIZE;
+/// Components of a segment's name behind its rung's.
+const SEGMENT_DEPTH: usize = 4;
+
+/// Why octets are not a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// It does not begin as records do.
+    #[error("no record begins here")]
+    Magic,
+    /// Its length is zero or larger than any sample.
+    #[error("its length of {0} octets is out of bounds")]
+    Length(usize),
+    /// The octets end before it does.
+    #[error("it is cut off")]
+    CutOff,
+    /// Its octets are not those that were written.
+    #[error("its checksum is wrong")]
+    Checksum,
+    /// What it holds is not a sequence of Data packets.
+    #[error("it does not hold Data packets")]
+    Packets,
+}
+
+/// What a record is, by its first packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A sample; the packets begin with its lead.
+    Sample {
+        /// Name of the rung.
+        rung: Name,
+        /// The lead's place in it.
+        lead: SegmentId,
+        /// What the lead says of the sample.
+        header: Box<SampleHeader>,
+    },
+    /// A packet by itself: certificate, catalogue, metadata.
+    Object(Name),
+}
+
+impl Subject {
+    /// What a record of `packets` is; `None` without packets.
+    pub fn of(packets: &[Data]) -> Option<Self> {
+        let first = packets.first()?;
+        Some(sample(first).unwrap_or_else(|| Self::Object(first.name().detached())))
+    }
+}
+
+fn sample(lead: &Data) -> Option<Subject> {
+    let (rung, id) = segment(lead.name())?;
+    let header = Lead::decode(lead).ok()?.header().clone();
+    id.is_lead().then(|| Subject::Sample {
+        rung,
+        lead: id,
+        header: Box::new(header),
+    })
+}
+
+/// The rung and the place in it that `name` is the name of; `None` if it is no segment's.
+pub fn segment(name: &Name) -> Option<(Name, SegmentId)> {
+    let depth = name.len().checked_sub(SEGMENT_DEPTH)?;
+    let rung = name.prefix(depth).detached();
+    let id = RungNames::new(rung.clone()).parse(name)?;
+    Some((rung, id))
+}
+
+/// The record of `packets`.
+///
+/// # Errors
+/// [`RecordError::Length`] if they are none, or more than a record holds.
+pub(crate) fn encode(packets: &[Data]) -> Result<Bytes, RecordError> {
+    let length: usize = packets.iter().map(|data| data.wire().len()).sum();
+    if !(1..=MAX_LENGTH).contains(&length) {
+        return Err(RecordError::Length(length));
+    }
+    let mut record = BytesMut::with_capacity(HEADER + length);
+    record.put_slice(&MAGIC);
+    record.put_u32_le(u32::try_from(length).map_err(|_| RecordError::Length(length))?);
+    record.put_u32_le(0);
+    packets
+        .iter()
+        .for_each(|data| record.put_slice(data.wire()));
+    let checksum = crc32fast::hash(&record[HEADER..]);
+    record[8..HEADER].copy_from_slice(&checksum.to_le_bytes());
+    Ok(record.freeze())
+}
+
+/// The packets of the record that `octets` begin with, and its length with header.
+///
+/// # Errors
+/// Why they do not begin with one.
+pub(crate) fn decode(octets: &Bytes) -> Result<(Vec<Data>, usize), RecordError> {
+    let length = length(octets)?;
+    let body = octets.slice(HEADER..HEADER + length);
+    let mut packets = Vec::new();
+    let mut reader = Reader::new(&body);
+    while let Some(element) = reader.element("packet").map_err(|_| RecordError::Packets)? {
+        let data = Data::decode(body.slice(element.whole()));
+        packets.push(data.map_err(|_| RecordError::Packets)?);
+    }
+    Ok((packets, HEADER + length))
+}
+
+/// Octets of packets in the record that `octets` begin with, checked against its checksum.
+fn length(octets: &Bytes) -> Result<usize, RecordError> {
+    let mut header = octets.get(..HEADER).ok_or(RecordError::CutOff)?;
+    if header.copy_to_bytes(MAGIC.len())[..] != MAGIC {
+        return Err(RecordError::Magic);
+    }
+    let (length, checksum) = (header.get_u32_le() as usize, header.get_u32_le());
+    if !(1..=MAX_LENGTH).contains(&length) {
+        return Err(RecordError::Length(length));
+    }
+    let body = octets
+        .get(HEADER..HEADER + length)
+        .ok_or(RecordError::CutOff)?;
+    match crc32fast::hash(body) == checksum {
+        true => Ok(length),
+        false => Err(RecordError::Checksum),
+    }
+}
+
+/// What a scan finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Scanned {
+    /// A record.
+    Record {
+        /// Where it begins.
+        offset: usize,
+        /// Octets of it, with header.
+        length: usize,
+        /// What it holds.
+        packets: Vec<Data>,
+    },
+    /// Octets between records, or before the first, that are none.
+    Damaged {
+        /// Where they begin.
+        offset: usize,
+        /// Their number.
+        length: usize,
+        /// What is wrong with the first of them.
+        error: RecordError,
+    },
+    /// Octets after the last record: what a crash left unfinished.
+    Torn {
+        /// Where they begin.
+        offset: usize,
+        /// Their number.
+        length: usize,
+    },
+}
+
+/// Goes through the records in `octets`, past damaged ones.
+pub(crate) fn scan(octets: &Bytes) -> impl Iterator<Item = Scanned> + '_ {
+    let mut at = 0;
+    core::iter::from_fn(move || {
+        let rest = octets.slice(at..);
+        if rest.is_empty() {
+            return None;
+        }
+        let offset = at;
+        let error = match decode(&rest) {
+            Ok((packets, length)) => {
+                at += length;
+                return Some(Scanned::Record {
+                    offset,
+                    length,
+                    packets,
+                });
+            }
+            Err(error) => error,
+        };
+        let next = next_record(&rest);
+        at += next.unwrap_or(rest.len());
+        let length = at - offset;
+        Some(match next {
+            Some(_) => Scanned::Damaged {
+                offset,
+                length,
+                error,
+            },
+            None => Scanned::Torn { offset, length },
+        })
+    })
+}
+
+/// Where the next whole record begins, behind the first octet of `octets`.
+fn next_record(octets: &Bytes) -> Option<usize> {
+    (1..octets.len().saturating_sub(HEADER))
+        .filter(|&at| octets[at..].starts_with(&MAGIC))
+        .find(|&at| decode(&octets.slice(at..)).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use namecast_packet::signature::NullSigner;
+
+    use super::*;
+
+    fn object(name: &str, size: usize) -> Data {
+        let name = name.parse().unwrap();
+        Data::builder(name).content(vec![7; size]).sign(&NullSigner)
+    }
+
+    fn records() -> (Vec<Vec<Data>>, Bytes) {
+        let records: Vec<_> = (0..5)
+            .map(|n| {
+                vec![
+                    object(&format!("/a/{n}"), 40),
+                    object(&format!("/b/{n}"), n),
+                ]
+            })
+            .collect();
+        let mut octets = BytesMut::new();
+        records
+            .iter()
+            .for_each(|packets| octets.put_slice(&encode(packets).unwrap()));
+        (records, octets.freeze())
+    }
+
+    fn intact(octets: &Bytes) -> Vec<Vec<Data>> {
+        let packets = |scanned| match scanned {
+            Scanned::Record { packets, .. } => Some(packets),
+            _ => None,
+        };
+        scan(octets).filter_map(packets).collect()
+    }
+
+    #[test]
+    fn records_read_back() {
+        let (records, octets) = records();
+        assert_eq!(intact(&octets), records);
+        assert_eq!(octets[..4], *b"NCR1");
+        let length = u32::from_le_bytes(octets[4..8].try_into().unwrap()) as usize;
+        let wire: usize = records[0].iter().map(|data| data.wire().len()).sum();
+        assert_eq!(length, wire);
+    }
+
+    #[test]
+    fn nothing_and_too_much_are_refused() {
+        assert_eq!(encode(&[]), Err(RecordError::Length(0)));
+        let packet = object("/a", 8_000);
+        let many = vec![packet.clone(); MAX_LENGTH / packet.wire().len() + 1];
+        assert!(matches!(encode(&many), Err(RecordError::Length(_))));
+    }
+
+    /// Whatever octet of the third record is changed, the four others are found, and the damage is told.
+    #[test]
+    fn a_damaged_record_is_told_and_passed_over() {
+        let (records, octets) = records();
+        let size = |n: usize| encode(&records[n]).unwrap().len();
+        let (begin, length) = (size(0) + size(1), size(2));
+        for at in begin..begin + length {
+            let mut damaged = octets.to_vec();
+            damaged[at] ^= 0x55;
+            let damaged = Bytes::from(damaged);
+            let mut others = records.clone();
+            others.remove(2);
+            assert_eq!(intact(&damaged), others, "octet {at}");
+            let told = scan(&damaged).find_map(|scanned| match scanned {
+                Scanned::Damaged { offset, length, .. } => Some((offset, length)),
+                _ => None,
+            });
+            assert_eq!(told, Some((begin, length)), "octet {at}");
+        }
+    }
+
+    #[test]
+    fn a_cut_leaves_whole_records_and_a_torn_tail() {
+        let (records, octets) = records();
+        let mut ends = vec![0];
+        for packets in &records {
+            ends.push(ends[ends.len() - 1] + encode(packets).unwrap().len());
+        }
+        for cut in 0..octets.len() {
+            let whole = ends.iter().filter(|&&end| end > 0 && end <= cut).count();
+            let cut_off = octets.slice(..cut);
+            assert_eq!(intact(&cut_off), records[..whole]);
+            let torn = scan(&cut_off).find_map(|scanned| match scanned {
+                Scanned::Torn { offset, length } => Some((offset, length)),
+                _ => None,
+            });
+            let end = ends[whole];
+            assert_eq!(torn, (cut > end).then_some((end, cut - end)));
+        }
+    }
+}

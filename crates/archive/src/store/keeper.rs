@@ -1,0 +1,199 @@
+//! Seals chunks, learns of those of others, and deletes what is too old or too much.
+
+use std::fs;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use namecast_units::Timestamp;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+
+use super::{Archive, Error};
+use crate::chunk::{ChunkId, Sealed};
+use crate::index::{FIRST_READ, Summary};
+
+/// Summaries read at a time.
+const AT_ONCE: usize = 16;
+
+impl Archive {
+    /// Seals chunks that were written, and applies the limits of age and size. What fails is tried again the next time.
+    ///
+    /// # Errors
+    /// If the directory or bucket refuses something.
+    pub async fn maintain(&self, now: Timestamp) -> Result<(), Error> {
+        let done = async {
+            self.seal_finished().await?;
+            self.delete_surplus(now).await
+        };
+        let done = done.await;
+        self.shared.tables().counters.store_failures += u64::from(done.is_err());
+        done
+    }
+
+    async fn seal_finished(&self) -> Result<(), Error> {
+        let finished: Vec<ChunkId> = {
+            let tables = self.shared.tables();
+            let finished = tables.local.iter().filter(|(_, local)| local.is_finished);
+            finished.map(|(id, _)| *id).collect()
+        };
+        for id in finished {
+            self.seal(id).await?;
+        }
+        Ok(())
+    }
+
+    /// Moves a chunk to where it stays: first its packets, then its index, which can be made from them.
+    async fn seal(&self, id: ChunkId) -> Result<(), Error> {
+        let (path, index, length) = {
+            let tables = self.shared.tables();
+            let Some(local) = tables.local.get(&id) else {
+                return Ok(());
+            };
+            (local.path.clone(), local.index.clone(), local.length)
+        };
+        let store = &self.shared.place.store;
+        let index_path = self.shared.index_path(id);
+        let put_index = store.put(&index_path, index.encode().into());
+        let target = self.shared.place.sealed.as_ref();
+        match target.map(|directory| directory.join(format!("{id}.chunk"))) {
+            Some(target) => {
+                // It is there already if only the index failed the last time.
+                if let Err(error) = fs::rename(&path, &target)
+                    && !target.exists()
+                {
+                    return Err(Error::File(path, error));
+                }
+                put_index.await?;
+            }
+            None => {
+                let read = path.clone();
+                let read = tokio::task::spawn_blocking(move || fs::read(read)).await;
+                let octets = read.expect("reading does not panic");
+                let octets = octets.map_err(|error| Error::File(path.clone(), error))?;
+                let octets = Bytes::from(octets);
+                store
+                    .put(&self.shared.chunk_path(id), octets.into())
+                    .await?;
+                put_index.await?;
+                fs::remove_file(&path).map_err(|error| Error::File(path.clone(), error))?;
+            }
+        }
+        let summary = index.summary();
+        let mut tables = self.shared.tables();
+        tables.sealed.insert(id, Sealed { summary, length });
+        tables.loaded.push_back((id, Arc::new(index)));
+        if tables.loaded.len() > self.shared.config.most_indexes.max(1) {
+            tables.loaded.pop_front();
+        }
+        tables.local.remove(&id);
+        tables.counters.sealed += 1;
+        Ok(())
+    }
+
+    /// Learns which sealed chunks there are: other archives may write to the same bucket.
+    ///
+    /// # Errors
+    /// If the directory or bucket cannot be read.
+    pub async fn refresh(&self) -> Result<(), Error> {
+        let before: Vec<ChunkId> = self.shared.tables().sealed.keys().copied().collect();
+        let store = &self.shared.place.store;
+        let listed = store.list_with_delimiter(Some(&self.shared.place.prefix));
+        let objects = listed.await?.objects;
+        let chunks: Vec<(ChunkId, u64)> = objects
+            .iter()
+            .filter_map(|object| Some((chunk_id(&object.location)?, object.size)))
+            .collect();
+        let is_new = |id: &ChunkId| before.binary_search(id).is_err();
+        let new: Vec<_> = chunks
+            .iter()
+            .filter(|(id, _)| is_new(id))
+            .copied()
+            .collect();
+        let mut summaries = futures_util::stream::iter(new)
+            .map(|(id, length)| async move { (id, length, self.read_summary(id).await) })
+            .buffer_unordered(AT_ONCE);
+        while let Some((id, length, summary)) = summaries.next().await {
+            if let Some(summary) = summary? {
+                let sealed = Sealed { summary, length };
+                self.shared.tables().sealed.entry(id).or_insert(sealed);
+            }
+        }
+        drop(summaries);
+        let mut tables = self.shared.tables();
+        for id in before {
+            if !chunks.iter().any(|(listed, _)| *listed == id) {
+                tables.forget(id);
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_summary(&self, id: ChunkId) -> Result<Option<Summary>, Error> {
+        let path = self.shared.index_path(id);
+        let mut length = FIRST_READ;
+        loop {
+            let octets = match self.shared.place.store.get_range(&path, 0..length).await {
+                Ok(octets) => octets,
+                Err(object_store::Error::NotFound { .. }) => break,
+                Err(error) => return Err(error.into()),
+            };
+            match Summary::decode(&octets) {
+                Some(Ok(summary)) => return Ok(Some(summary)),
+                Some(Err(needed)) if needed > length && octets.len() as u64 == length => {
+                    length = needed;
+                }
+                _ => break,
+            }
+        }
+        let rebuilt = self.rebuild(id).await?;
+        Ok(rebuilt.map(|index| index.summary()))
+    }
+
+    async fn delete_surplus(&self, now: Timestamp) -> Result<(), Error> {
+        for id in self.surplus(now) {
+            let store = &self.shared.place.store;
+            // The index last: a chunk without one could still be read, an index without chunk is nothing.
+            for path in [self.shared.chunk_path(id), self.shared.index_path(id)] {
+                match store.delete(&path).await {
+                    // Another archive was faster.
+                    Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            let mut tables = self.shared.tables();
+            tables.forget(id);
+            tables.counters.deleted += 1;
+        }
+        Ok(())
+    }
+
+    /// Sealed chunks that are beyond the limits, oldest first.
+    fn surplus(&self, now: Timestamp) -> Vec<ChunkId> {
+        let config = &self.shared.config;
+        let tables = self.shared.tables();
+        let local = tables.local.values().map(|local| local.length);
+        let sealed = tables.sealed.values().map(|sealed| sealed.length);
+        let mut octets: u64 = local.chain(sealed).sum();
+        let mut chunks = tables.sealed.len();
+        let mut surplus = Vec::new();
+        for (id, sealed) in &tables.sealed {
+            let age = now.since(id.begun_at + config.chunk_age);
+            let too_old = config.keep.is_some_and(|keep| age > keep);
+            let too_much = config
+                .keep_size
+                .is_some_and(|most| octets > most.as_bytes());
+            if !(too_old || too_much || chunks > config.most_chunks) {
+                break;
+            }
+            octets -= sealed.length;
+            chunks -= 1;
+            surplus.push(*id);
+        }
+        surplus
+    }
+}
+
+fn chunk_id(path: &Path) -> Option<ChunkId> {
+    path.filename()?.strip_suffix(".chunk")?.parse().ok()
+}

@@ -1,0 +1,250 @@
+//! The archive of one root: what is kept where, and what went wrong.
+
+mod keeper;
+mod reader;
+mod recovery;
+mod writer;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use core::fmt;
+use core::time::Duration;
+
+use namecast_packet::Name;
+use namecast_units::{ByteSize, Timestamp};
+use object_store::path::Path;
+
+use crate::chunk::{ChunkId, Local, Sealed};
+use crate::index::ChunkIndex;
+use crate::location::{Location, LocationError, Opened};
+use crate::record::RecordError;
+
+pub use reader::{FoundRung, FoundSample};
+pub use writer::Writer;
+
+/// What to keep, where and for how long.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Name of what is kept, such as `/demo`.
+    pub root: Name,
+    /// Where.
+    pub location: Location,
+    /// Number of the writer; random, so that no two that share a bucket have the same.
+    pub writer: u32,
+    /// Chunks all of which is older are deleted.
+    pub keep: Option<Duration>,
+    /// Oldest chunks beyond this are deleted.
+    pub keep_size: Option<ByteSize>,
+    /// A chunk is sealed once it is this large,
+    pub chunk_size: ByteSize,
+    /// or this old.
+    pub chunk_age: Duration,
+    /// Sealed chunks known at a time, each with a summary in memory; the oldest are deleted beyond it.
+    pub most_chunks: usize,
+    /// Indexes of sealed chunks in memory: some 100 kB each.
+    pub most_indexes: usize,
+}
+
+impl Config {
+    /// Keeps `root` at `location` for ever.
+    pub const fn new(root: Name, location: Location, writer: u32) -> Self {
+        Self {
+            root,
+            location,
+            writer,
+            keep: None,
+            keep_size: None,
+            chunk_size: ByteSize::mebibytes(8),
+            chunk_age: Duration::from_secs(10),
+            most_chunks: 1 << 18,
+            most_indexes: 64,
+        }
+    }
+}
+
+/// What an archive has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Records written.
+    pub records: u64,
+    /// Octets of them.
+    pub octets: u64,
+    /// Records that could not be written: the disk is full, for instance.
+    pub write_failures: u64,
+    /// Chunks sealed.
+    pub sealed: u64,
+    /// Chunks deleted by age and size.
+    pub deleted: u64,
+    /// Times that the directory or bucket refused something; it is tried again.
+    pub store_failures: u64,
+    /// Damaged records that were met; [`Damage`] says where.
+    pub damaged: u64,
+    /// Octets that a crash left unfinished.
+    pub torn: u64,
+    /// Indexes that were made anew from their chunk.
+    pub rebuilt: u64,
+}
+
+/// How much there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Chunks, sealed or not.
+    pub chunks: u64,
+    /// Octets in them.
+    pub octets: u64,
+    /// When the oldest was begun.
+    pub since: Option<Timestamp>,
+}
+
+/// A record, or something that should be one, that is not what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// File or object.
+    pub file: String,
+    /// Octets of it before the damage.
+    pub offset: u64,
+    /// What is wrong.
+    pub error: RecordError,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            file,
+            offset,
+            error,
+        } = self;
+        write!(f, "{file}: damaged record at offset {offset}: {error}")
+    }
+}
+
+/// Why an archive cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The location is of no use.
+    #[error(transparent)]
+    Location(#[from] LocationError),
+    /// The directory or bucket refused something.
+    #[error(transparent)]
+    Store(#[from] object_store::Error),
+    /// A local file could not be read or written.
+    #[error("{0}: {1}")]
+    File(PathBuf, std::io::Error),
+    /// A record is too large.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// Damages remembered until somebody asks.
+const MOST_DAMAGES: usize = 256;
+
+/// What several tasks share.
+#[derive(Debug)]
+struct Shared {
+    config: Config,
+    place: Opened,
+    tables: Mutex<Tables>,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    local: BTreeMap<ChunkId, Local>,
+    sealed: BTreeMap<ChunkId, Sealed>,
+    /// Indexes of sealed chunks, the one used last at the end.
+    loaded: VecDeque<(ChunkId, Arc<ChunkIndex>)>,
+    damages: VecDeque<Damage>,
+    counters: Counters,
+}
+
+impl Tables {
+    fn report(&mut self, damage: Damage) {
+        tracing::warn!(%damage, "archive");
+        self.counters.damaged += 1;
+        if self.damages.len() < MOST_DAMAGES {
+            self.damages.push_back(damage);
+        }
+    }
+
+    fn forget(&mut self, id: ChunkId) {
+        self.sealed.remove(&id);
+        self.loaded.retain(|(loaded, _)| *loaded != id);
+    }
+}
+
+impl Shared {
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        // Each change of the tables is whole, so they are good after a panic elsewhere.
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn chunk_path(&self, id: ChunkId) -> Path {
+        self.place.prefix.clone().join(format!("{id}.chunk"))
+    }
+
+    fn index_path(&self, id: ChunkId) -> Path {
+        self.place.prefix.clone().join(format!("{id}.index"))
+    }
+}
+
+/// The archive of one root. Clones are the same archive.
+#[derive(Clone, Debug)]
+pub struct Archive {
+    shared: Arc<Shared>,
+}
+
+impl Archive {
+    /// Opens an archive, after a crash too: chunks that were being written are read, and lose at most what was not synced.
+    /// Sealed chunks are not read.
+    ///
+    /// # Errors
+    /// If its location cannot be used.
+    pub async fn open(config: Config) -> Result<Self, Error> {
+        let place = config.location.open(&config.root)?;
+        let shared = Arc::new(Shared {
+            place,
+            config,
+            tables: Mutex::default(),
+        });
+        let archive = Self { shared };
+        archive.recover().await?;
+        archive.refresh().await?;
+        Ok(archive)
+    }
+
+    /// What it counted.
+    pub fn counters(&self) -> Counters {
+        self.shared.tables().counters
+    }
+
+    /// How much there is.
+    pub fn figures(&self) -> Figures {
+        let tables = self.shared.tables();
+        let local = tables.local.values().map(|local| local.length);
+        let sealed = tables.sealed.values().map(|sealed| sealed.length);
+        let first = [tables.local.keys().next(), tables.sealed.keys().next()];
+        Figures {
+            chunks: (tables.local.len() + tables.sealed.len()) as u64,
+            octets: local.chain(sealed).sum(),
+            since: first.into_iter().flatten().map(|id| id.begun_at).min(),
+        }
+    }
+
+    /// Streams of which something is kept: `/<root>/<stream>`.
+    pub fn streams(&self) -> BTreeSet<Name> {
+        let tables = self.shared.tables();
+        let sealed = tables.sealed.values().flat_map(|s| s.summary.rungs.keys());
+        let local = tables.local.values().flat_map(|l| l.index.rungs());
+        sealed.chain(local).map(Name::parent).collect()
+    }
+
+    /// The next damage that was met and not told of yet.
+    pub fn poll_damage(&self) -> Option<Damage> {
+        self.shared.tables().damages.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,393 @@
+//! Finds records by name and by time.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use namecast_packet::{Data, Name};
+use namecast_stream::SampleClass;
+use namecast_units::Timestamp;
+use object_store::ObjectStoreExt;
+
+use super::{Archive, Damage, Error, Tables};
+use crate::chunk::{ChunkId, read_at};
+use crate::index::{ChunkIndex, Place, SampleEntry, SampleKey};
+use crate::record::{self, RecordError};
+
+/// Chunks looked into for a time: a group of samples begins in one of the last few.
+const MOST_LOOKED_INTO: usize = 64;
+
+/// A sample that was found by time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundSample {
+    /// Key or delta.
+    pub class: SampleClass,
+    /// Number in its class.
+    pub sequence: u64,
+    /// The rest.
+    pub entry: SampleEntry,
+}
+
+impl FoundSample {
+    const fn new(((class, sequence), entry): (SampleKey, SampleEntry)) -> Self {
+        Self {
+            class,
+            sequence,
+            entry,
+        }
+    }
+}
+
+/// What a rung has at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundRung {
+    /// Name of the rung.
+    pub rung: Name,
+    /// The sample at the time or before it.
+    pub sample: FoundSample,
+    /// The key sample at the time or before it.
+    pub key: FoundSample,
+    /// The first key sample after the time.
+    pub next_key: Option<FoundSample>,
+    /// Last numbers that there are, key and delta.
+    pub newest: [Option<u64>; 2],
+}
+
+/// Where a chunk can be read.
+#[derive(Clone, Debug)]
+enum Source {
+    Local(Arc<File>, String),
+    Sealed(ChunkId),
+}
+
+impl Archive {
+    /// All packets kept of a sample, its lead first. A damaged record is reported, and counts as not there.
+    ///
+    /// # Errors
+    /// If the directory or bucket cannot be read.
+    pub async fn sample(
+        &self,
+        rung: &Name,
+        class: SampleClass,
+        sequence: u64,
+    ) -> Result<Option<Vec<Data>>, Error> {
+        let key = (class, sequence);
+        let (found, candidates) = self.shared.tables().places_of(rung, key);
+        for (source, place) in found {
+            if let Some(packets) = self.read(&source, place).await? {
+                return Ok(Some(packets));
+            }
+        }
+        for id in candidates {
+            let index = self.index(id).await?;
+            if let Some(place) = index.and_then(|index| index.sample(rung, key))
+                && let Some(packets) = self.read(&Source::Sealed(id), place).await?
+            {
+                return Ok(Some(packets));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The newest object whose name starts with `prefix`.
+    ///
+    /// # Errors
+    /// If the directory or bucket cannot be read.
+    pub async fn object(&self, prefix: &Name) -> Result<Option<Data>, Error> {
+        let (found, candidates) = self.shared.tables().objects_under(prefix);
+        for (source, place) in found {
+            if let Some(packets) = self.read(&source, place).await? {
+                return Ok(packets.into_iter().next());
+            }
+        }
+        for id in candidates {
+            let index = self.index(id).await?;
+            let place = index.and_then(|index| index.object(prefix).map(|(_, place)| place));
+            if let Some(place) = place
+                && let Some(packets) = self.read(&Source::Sealed(id), place).await?
+            {
+                return Ok(packets.into_iter().next());
+            }
+        }
+        Ok(None)
+    }
+
+    /// What each rung of `stream` (`/<root>/<stream>`) has at `time`, the publisher's clock at capture; rungs that have
+    /// nothing so early are left out.
+    ///
+    /// # Errors
+    /// If the directory or bucket cannot be read.
+    pub async fn find(&self, stream: &Name, time: Timestamp) -> Result<Vec<FoundRung>, Error> {
+        let rungs = self.shared.tables().rungs_of(stream);
+        let mut found = Vec::new();
+        for rung in rungs {
+            found.extend(self.find_rung(rung, time).await?);
+        }
+        Ok(found)
+    }
+
+    async fn find_rung(&self, rung: Name, time: Timestamp) -> Result<Option<FoundRung>, Error> {
+        let (mut sample, mut key): (Option<FoundSample>, Option<FoundSample>) = (None, None);
+        let before = self.shared.tables().chunks_before(&rung, time);
+        for (id, last) in before.into_iter().take(MOST_LOOKED_INTO) {
+            // Chunks of several archives overlap; what lies behind those ends earlier than what was found.
+            if key.is_some_and(|key| last <= key.entry.captured_at) {
+                break;
+            }
+            let index = self.any_index(id).await?;
+            let later = |a: Option<FoundSample>, b: Option<FoundSample>| {
+                let found = [a, b].into_iter().flatten();
+                found.max_by_key(|found| (found.entry.captured_at, found.entry.position))
+            };
+            let is_key = |class| class == SampleClass::Key;
+            let any = index.at_or_before(&rung, time, |_| true);
+            sample = later(sample, any.map(FoundSample::new));
+            key = later(
+                key,
+                index
+                    .at_or_before(&rung, time, is_key)
+                    .map(FoundSample::new),
+            );
+        }
+        let Some((sample, key)) = sample.zip(key) else {
+            return Ok(None);
+        };
+        let next_key = self.next_key(&rung, time).await?;
+        let newest = self.shared.tables().newest(&rung);
+        Ok(Some(FoundRung {
+            rung,
+            sample,
+            key,
+            next_key,
+            newest,
+        }))
+    }
+
+    async fn next_key(&self, rung: &Name, time: Timestamp) -> Result<Option<FoundSample>, Error> {
+        let mut next: Option<FoundSample> = None;
+        let after = self.shared.tables().chunks_after(rung, time);
+        for (id, first) in after.into_iter().take(MOST_LOOKED_INTO) {
+            if next.is_some_and(|next| first >= next.entry.captured_at) {
+                break;
+            }
+            let index = self.any_index(id).await?;
+            let key = index.key_after(rung, time);
+            let key = key.map(|(n, entry)| FoundSample::new(((SampleClass::Key, n), entry)));
+            let found = [next, key].into_iter().flatten();
+            next = found.min_by_key(|found| found.entry.captured_at);
+        }
+        Ok(next)
+    }
+
+    /// The index of a chunk, local or sealed; an empty one if it is gone.
+    async fn any_index(&self, id: ChunkId) -> Result<Arc<ChunkIndex>, Error> {
+        let local = {
+            let tables = self.shared.tables();
+            tables.local.get(&id).map(|local| local.index.clone())
+        };
+        match local {
+            Some(index) => Ok(Arc::new(index)),
+            None => Ok(self.index(id).await?.unwrap_or_default()),
+        }
+    }
+
+    /// The index of a sealed chunk; made anew from the chunk if it is missing or damaged. `None` if the chunk is gone.
+    pub(super) async fn index(&self, id: ChunkId) -> Result<Option<Arc<ChunkIndex>>, Error> {
+        if let Some(index) = self.shared.tables().use_loaded(id) {
+            return Ok(Some(index));
+        }
+        let octets = self.get(&self.shared.index_path(id)).await?;
+        let read = octets.and_then(|octets| ChunkIndex::decode(&octets));
+        let index = match read {
+            Some(index) => Some(index),
+            None => self.rebuild(id).await?,
+        };
+        let Some(index) = index.map(Arc::new) else {
+            self.shared.tables().forget(id);
+            return Ok(None);
+        };
+        let most = self.shared.config.most_indexes.max(1);
+        let mut tables = self.shared.tables();
+        if tables.loaded.len() >= most {
+            tables.loaded.pop_front();
+        }
+        tables.loaded.push_back((id, index.clone()));
+        Ok(Some(index))
+    }
+
+    /// Reads a whole chunk to know what it holds.
+    pub(super) async fn rebuild(&self, id: ChunkId) -> Result<Option<ChunkIndex>, Error> {
+        let path = self.shared.chunk_path(id);
+        let Some(octets) = self.get(&path).await? else {
+            return Ok(None);
+        };
+        let (index, wrong) = ChunkIndex::of_chunk(&octets);
+        let mut tables = self.shared.tables();
+        tables.counters.rebuilt += 1;
+        for scanned in wrong {
+            let (offset, error) = match scanned {
+                record::Scanned::Damaged { offset, error, .. } => (offset, error),
+                record::Scanned::Torn { offset, .. } => (offset, RecordError::CutOff),
+                record::Scanned::Record { .. } => continue,
+            };
+            tables.report(Damage {
+                file: path.to_string(),
+                offset: offset as u64,
+                error,
+            });
+        }
+        Ok(Some(index))
+    }
+
+    /// A whole object; `None` if there is none.
+    async fn get(&self, path: &object_store::path::Path) -> Result<Option<Bytes>, Error> {
+        match self.shared.place.store.get(path).await {
+            Ok(found) => Ok(Some(found.bytes().await?)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The packets at `place`; `None` if they are gone or damaged, which is reported.
+    async fn read(&self, source: &Source, place: Place) -> Result<Option<Vec<Data>>, Error> {
+        let (octets, file) = match source {
+            Source::Local(file, path) => {
+                let file = file.clone();
+                let read = tokio::task::spawn_blocking(move || read_at(&file, place)).await;
+                let octets = read.expect("reading does not panic");
+                (octets.unwrap_or_default(), path.clone())
+            }
+            Source::Sealed(id) => {
+                let path = self.shared.chunk_path(*id);
+                let range = place.offset..place.offset + u64::from(place.length);
+                let octets = match self.shared.place.store.get_range(&path, range).await {
+                    Ok(octets) => octets,
+                    Err(object_store::Error::NotFound { .. }) => {
+                        self.shared.tables().forget(*id);
+                        return Ok(None);
+                    }
+                    Err(object_store::Error::Generic { .. }) => Bytes::new(),
+                    Err(error) => return Err(error.into()),
+                };
+                (octets, path.to_string())
+            }
+        };
+        match record::decode(&octets) {
+            Ok((packets, _)) => Ok(Some(packets)),
+            Err(error) => {
+                let offset = place.offset;
+                self.shared.tables().report(Damage {
+                    file,
+                    offset,
+                    error,
+                });
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Tables {
+    /// Places of a sample in chunks whose index is in memory, newest first, and other chunks that may have it.
+    fn places_of(&self, rung: &Name, key: SampleKey) -> (Vec<(Source, Place)>, Vec<ChunkId>) {
+        let found = self.places(|index| index.sample(rung, key));
+        let (class, sequence) = key;
+        let candidates = self.sealed.iter().rev().filter(|(id, sealed)| {
+            let span = sealed.summary.rungs.get(rung);
+            let range = span.and_then(|span| span.sequences[class.index()].as_ref());
+            range.is_some_and(|range| range.contains(&sequence)) && !self.is_loaded(**id)
+        });
+        let candidates = candidates.map(|(id, _)| *id).collect();
+        (found, candidates)
+    }
+
+    fn objects_under(&self, prefix: &Name) -> (Vec<(Source, Place)>, Vec<ChunkId>) {
+        let local = self.local.values().rev().filter_map(|local| {
+            let source = Source::Local(local.file.clone(), local.path.display().to_string());
+            Some((source, local.index.object(prefix)?.1))
+        });
+        let holds = |names: &[Name]| names.iter().any(|name| prefix.is_prefix_of(name));
+        let candidates = self.sealed.iter().rev();
+        let candidates = candidates.filter(|(_, sealed)| holds(&sealed.summary.objects));
+        (local.collect(), candidates.map(|(id, _)| *id).collect())
+    }
+
+    /// Places that `find` finds in indexes in memory, newest first.
+    fn places(&self, find: impl Fn(&ChunkIndex) -> Option<Place>) -> Vec<(Source, Place)> {
+        let local = self.local.values().rev().filter_map(|local| {
+            let source = Source::Local(local.file.clone(), local.path.display().to_string());
+            Some((source, find(&local.index)?))
+        });
+        let loaded = self.loaded.iter().rev();
+        let loaded = loaded.filter_map(|(id, index)| Some((Source::Sealed(*id), find(index)?)));
+        local.chain(loaded).collect()
+    }
+
+    fn is_loaded(&self, id: ChunkId) -> bool {
+        self.loaded.iter().any(|(loaded, _)| *loaded == id)
+    }
+
+    fn use_loaded(&mut self, id: ChunkId) -> Option<Arc<ChunkIndex>> {
+        let at = self.loaded.iter().position(|(loaded, _)| *loaded == id)?;
+        let used = self.loaded.remove(at)?;
+        let index = used.1.clone();
+        self.loaded.push_back(used);
+        Some(index)
+    }
+
+    /// Each chunk that has samples of `rung`, with its first and last time of capture.
+    fn spans(&self, rung: &Name) -> Vec<(ChunkId, Timestamp, Timestamp)> {
+        let sealed = self.sealed.iter().filter_map(|(id, sealed)| {
+            let captured = &sealed.summary.rungs.get(rung)?.captured;
+            Some((*id, *captured.start(), *captured.end()))
+        });
+        let local = self.local.iter().filter_map(|(id, local)| {
+            let captured = local.index.captured(rung)?;
+            Some((*id, *captured.start(), *captured.end()))
+        });
+        sealed.chain(local).collect()
+    }
+
+    /// Chunks with samples at or before `time`, the latest first, with the time of their last one.
+    fn chunks_before(&self, rung: &Name, time: Timestamp) -> Vec<(ChunkId, Timestamp)> {
+        let mut spans = self.spans(rung);
+        spans.retain(|(_, first, _)| *first <= time);
+        spans.sort_by_key(|(_, first, _)| core::cmp::Reverse(*first));
+        spans.into_iter().map(|(id, _, last)| (id, last)).collect()
+    }
+
+    /// Chunks with samples after `time`, the earliest first, with the time of their first one.
+    fn chunks_after(&self, rung: &Name, time: Timestamp) -> Vec<(ChunkId, Timestamp)> {
+        let mut spans = self.spans(rung);
+        spans.retain(|(_, _, last)| *last > time);
+        spans.sort_by_key(|(_, first, _)| *first);
+        spans
+            .into_iter()
+            .map(|(id, first, _)| (id, first))
+            .collect()
+    }
+
+    fn rungs_of(&self, stream: &Name) -> BTreeSet<Name> {
+        let sealed = self.sealed.values().flat_map(|s| s.summary.rungs.keys());
+        let local = self.local.values().flat_map(|l| l.index.rungs());
+        let is_in = |rung: &&Name| rung.len() == stream.len() + 1 && stream.is_prefix_of(rung);
+        let rungs: BTreeSet<&Name> = sealed.chain(local).filter(is_in).collect();
+        rungs.into_iter().cloned().collect()
+    }
+
+    /// Last numbers of a rung: those of the chunk that was begun last and has any.
+    fn newest(&self, rung: &Name) -> [Option<u64>; 2] {
+        let last_of = |class: SampleClass| {
+            let mut local = self.local.iter().rev();
+            let local = local.find_map(|(id, local)| Some((*id, local.index.last(rung, class)?)));
+            let sealed = self.sealed.iter().rev().find_map(|(id, sealed)| {
+                let span = sealed.summary.rungs.get(rung)?;
+                Some((*id, *span.sequences[class.index()].as_ref()?.end()))
+            });
+            let last = [local, sealed].into_iter().flatten();
+            last.max_by_key(|(id, _)| *id).map(|(_, last)| last)
+        };
+        SampleClass::ALL.map(last_of)
+    }
+}

@@ -10,6 +10,7 @@
 
 mod application;
 mod clock;
+pub mod live;
 mod network;
 pub mod scenario;
 pub mod topology;

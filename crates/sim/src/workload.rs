@@ -4,8 +4,10 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use namecast_packet::signature::NullSigner;
-use namecast_packet::{Component, Data, Interest, LpPacket, Name, Nonce, Packet};
+use namecast_packet::signature::{NullSigner, Signer};
+use namecast_packet::{
+    Component, Data, DataTemplate, Interest, InterestTemplate, LpPacket, Name, Nonce, Packet,
+};
 use namecast_units::{ByteSize, Instant, Random};
 
 use crate::application::{Application, Fetched};
@@ -69,6 +71,7 @@ pub struct RequesterConfig {
 #[derive(Debug)]
 pub struct Requester {
     config: RequesterConfig,
+    template: InterestTemplate,
     random: Random,
     /// Sums of probabilities up to each number, of a Zipf–Mandelbrot choice.
     cumulative: Vec<f64>,
@@ -99,7 +102,11 @@ impl Requester {
                 sums.collect()
             }
         };
+        let template = Interest::builder(config.prefix.clone())
+            .lifetime(config.lifetime)
+            .template(Component::SEQUENCE);
         Self {
+            template,
             random: Random::from_seed(config.seed),
             next_at: Instant::ZERO + config.start,
             cumulative,
@@ -202,10 +209,7 @@ impl Application for Requester {
         let number = self.choose();
         let mut nonce = [0; 4];
         self.random.fill(&mut nonce);
-        let name = self.config.prefix.builder().sequence(number).finish();
-        let interest = Interest::builder(name)
-            .lifetime(self.config.lifetime)
-            .build(Nonce(nonce));
+        let interest = self.template.build(number, Nonce(nonce));
         self.output = Some(interest.wire().clone());
         if self.waiting.len() >= MAX_WAITING {
             self.waiting.pop_front();
@@ -232,8 +236,7 @@ impl Application for Requester {
 /// Answers every Interest with Data of one size.
 #[derive(Debug)]
 pub struct Responder {
-    content: Bytes,
-    freshness: Duration,
+    template: DataTemplate,
     output: VecDeque<Bytes>,
     answered: u64,
 }
@@ -241,9 +244,12 @@ pub struct Responder {
 impl Responder {
     /// A producer of `payload` octets a packet.
     pub fn new(payload: usize, freshness: Duration) -> Self {
+        let template = Data::builder(Name::root())
+            .freshness(freshness)
+            .content(vec![0; payload])
+            .template(NullSigner.info(), 0);
         Self {
-            content: Bytes::from(vec![0; payload]),
-            freshness,
+            template,
             output: VecDeque::new(),
             answered: 0,
         }
@@ -261,10 +267,7 @@ impl Application for Responder {
         let Some(Ok(Packet::Interest(interest))) = wire.map(Packet::decode) else {
             return;
         };
-        let data = Data::builder(interest.name().clone())
-            .freshness(self.freshness)
-            .content(self.content.clone())
-            .sign(&NullSigner);
+        let data = self.template.build(interest.name().clone());
         self.answered += 1;
         self.output.push_back(data.wire().clone());
     }

@@ -2,15 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
+mod outcome;
+
 use std::path::Path;
 
-use namecast_sim::scenario::{Outcome, Scenario};
+use namecast_sim::scenario::Scenario;
 use serde_json::{Value, json};
 
-fn run(scenario: &Value, seed: u64) -> Outcome {
-    let scenario: Scenario = serde_json::from_value(scenario.clone()).unwrap();
-    scenario.run(Path::new("."), seed).unwrap()
-}
+use outcome::{assert_within, run};
 
 /// One flow of `controller` over 10 Mbit/s for 30 s, of which the last 15 are measured.
 fn dumbbell(controller: &str, delay: &str) -> Value {
@@ -30,16 +29,6 @@ fn dumbbell(controller: &str, delay: &str) -> Value {
         },
         "flows": [{ "controller": controller }],
     })
-}
-
-#[track_caller]
-fn assert_within(outcome: &Outcome, metric: &str, bounds: core::ops::RangeInclusive<f64>) {
-    let value = outcome.metrics[metric];
-    assert!(
-        bounds.contains(&value),
-        "{metric} {value} not in {bounds:?}: {:#?}",
-        outcome.metrics
-    );
 }
 
 /// The bounds of the issue: at least 0.98 of the link, at most 3 ms of queue, at a round-trip time of 20 ms.

@@ -40,8 +40,10 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         // These two never see each other: whatever they tell each other is on the wire, or it could not be deployed.
         "namecast-forward" | "namecast-stream" => vec!["namecast-packet", "namecast-units"],
         "namecast-apps" => vec!["namecast-stream", "namecast-packet", "namecast-units"],
+        "namecast-archive" => vec!["namecast-stream", "namecast-packet", "namecast-units"],
         "namecast-sim" | "namecast-net" => CORE.to_vec(),
-        "namecast-cli" | "namecast-web" | "namecast-python" => [&CORE[..], &runtimes].concat(),
+        "namecast-web" | "namecast-python" => [&CORE[..], &runtimes].concat(),
+        "namecast-cli" => [&CORE[..], &runtimes, &["namecast-archive"]].concat(),
         "xtask" | "namecast-bindgen" => vec![],
         _ => return None,
     })

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::application::Application;
 use crate::clock::HostClock;
-use crate::topology::{NodeIndex, Topology};
+use crate::topology::{Link, NodeIndex, Topology};
 
 /// What a node is like.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +50,7 @@ impl Network {
         }
         let mut random = Random::from_seed(seed);
         for link in &topology.links {
-            network.connect(link.ends, &link.forward, random.next_u64());
+            network.connect(link, random.next_u64());
             let last = network.directions.len() - 1;
             network.directions[last].link =
                 netem::Link::new(link.backward.clone(), random.next_u64());
@@ -74,11 +74,13 @@ impl Network {
     }
 
     /// Connects two nodes with a link that is the same in both directions.
-    fn connect(&mut self, ends: (NodeIndex, NodeIndex), config: &netem::Config, seed: u64) {
+    fn connect(&mut self, link: &Link, seed: u64) {
         let first = self.directions.len();
         let mut end = |from: NodeIndex, to: NodeIndex, direction: usize| {
             let config = FaceConfig {
                 description: self.nodes[to].name.clone(),
+                mtu: link.service.mtu,
+                reliability: link.service.reliability,
                 ..FaceConfig::default()
             };
             (
@@ -86,11 +88,11 @@ impl Network {
                 self.add_face(from, Attachment::Direction(direction), config),
             )
         };
-        let near = end(ends.0, ends.1, first);
-        let far = end(ends.1, ends.0, first + 1);
+        let near = end(link.ends.0, link.ends.1, first);
+        let far = end(link.ends.1, link.ends.0, first + 1);
         for (from, to) in [(near, far), (far, near)] {
             let part = self.add_part(Part::Direction(self.directions.len()));
-            let link = netem::Link::new(config.clone(), seed);
+            let link = netem::Link::new(link.forward.clone(), seed);
             self.directions.push(Direction {
                 link,
                 part,

@@ -8,6 +8,7 @@ mod measure;
 mod network;
 mod place;
 mod run;
+mod stream;
 mod table;
 mod trace;
 
@@ -21,6 +22,10 @@ pub use flows::{Change, Flow};
 pub use measure::{Convergence, Window};
 pub use network::{Medium, NetworkScenario, PacketSize, Probe};
 use run::Run;
+pub use stream::{
+    PublisherSpec, RecoverySpec, Routes, Signature, Strategy, StreamChange, StreamScenario,
+    StreamSpec, SynchroniserSpec, WatcherSpec,
+};
 pub use table::{ParameterTable, TopologyTable};
 
 /// What is run.
@@ -29,6 +34,8 @@ pub use table::{ParameterTable, TopologyTable};
 pub enum Scenario {
     /// Flows over a network.
     Network(Box<NetworkScenario>),
+    /// Live streams over a network.
+    Stream(Box<StreamScenario>),
     /// A rate controller alone, told what a paper's closed form assumes.
     Evolution(Box<Evolution>),
     /// A controller's constants.
@@ -84,6 +91,7 @@ impl Scenario {
     pub fn validate(&self, base: &Path) -> Result<(), ScenarioError> {
         match self {
             Self::Network(network) => network.validate(base),
+            Self::Stream(stream) => stream.validate(base),
             Self::Evolution(evolution) => evolution.validate(),
             Self::Parameters(_) => Ok(()),
             Self::Topology(table) => table.run(base).map(drop),
@@ -97,6 +105,7 @@ impl Scenario {
     pub fn run(&self, base: &Path, seed: u64) -> Result<Outcome, ScenarioError> {
         match self {
             Self::Network(network) => Run::new(network, base, seed, false).map(Run::finish),
+            Self::Stream(stream) => stream::Run::new(stream, base, seed).map(stream::Run::finish),
             Self::Evolution(evolution) => evolution.run(seed),
             Self::Parameters(table) => Ok(table.run()),
             Self::Topology(table) => table.run(base),
@@ -110,14 +119,25 @@ impl Scenario {
     /// # Errors
     /// If it cannot run, is not a network, or the files cannot be written.
     pub fn trace(&self, base: &Path, seed: u64, directory: &Path) -> Result<String, ScenarioError> {
-        let Self::Network(network) = self else {
-            return Err(ScenarioError::new(
-                "kind",
-                "only a network has events to trace",
-            ));
+        let written = match self {
+            Self::Network(network) => {
+                let mut run = Run::new(network, base, seed, true)?;
+                let duration = run.duration();
+                trace::write(run.network(), duration, directory)
+            }
+            Self::Stream(stream) => {
+                let mut run = stream::Run::new(stream, base, seed)?;
+                let duration = run.duration();
+                trace::write(run.network(), duration, directory)
+            }
+            Self::Evolution(_) | Self::Parameters(_) | Self::Topology(_) => {
+                return Err(ScenarioError::new(
+                    "kind",
+                    "only a network has events to trace",
+                ));
+            }
         };
-        let run = Run::new(network, base, seed, true)?;
-        trace::write(run, directory).map_err(|error| {
+        written.map_err(|error| {
             ScenarioError::new("trace", format!("{}: {error}", directory.display()))
         })
     }

@@ -160,11 +160,7 @@ impl NetworkScenario {
         let windows = self.windows.iter();
         let windows = windows.map(|(name, window)| (format!("windows.{name}"), window));
         for (field, window) in windows.chain([("measure".to_owned(), &self.measure)]) {
-            let until = window.until.unwrap_or(self.duration);
-            if window.from >= until || until > self.duration {
-                let problem = "expected 'from' before 'until', and both within 'duration'";
-                return Err(ScenarioError::new(field, problem));
-            }
+            validate_window(&field, window, self.duration)?;
         }
         for (name, probe) in &self.probes {
             if probe.0 > self.duration {
@@ -183,4 +179,18 @@ impl NetworkScenario {
         let topology = self.topology.build(base);
         topology.map_err(|error| ScenarioError::new("topology", error))
     }
+}
+
+/// Checks that a window is within the run.
+pub(super) fn validate_window(
+    field: &str,
+    window: &Window,
+    duration: Duration,
+) -> Result<(), ScenarioError> {
+    let until = window.until.unwrap_or(duration);
+    if window.from >= until || until > duration {
+        let problem = "expected 'from' before 'until', and both within 'duration'";
+        return Err(ScenarioError::new(field, problem));
+    }
+    Ok(())
 }

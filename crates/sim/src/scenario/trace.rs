@@ -6,9 +6,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::rc::Rc;
 
-use namecast_units::Instant;
+use namecast_units::{Duration, Instant};
 
-use super::run::Run;
+use crate::network::Network;
 use crate::trace::ndnsim::{AppDelayTable, CacheTable, DEFAULT_PERIOD, DropTable, RateTable};
 use crate::trace::{CsvTrace, Fingerprint, ParquetConfig, ParquetTrace, Sink, run_sampled};
 
@@ -80,10 +80,13 @@ fn sole<T>(value: Shared<T>) -> T {
     sole.into_inner()
 }
 
-/// Lets `run` run to its end and writes all traces into `directory`; the digest of all events.
-pub(super) fn write(mut run: Run<'_>, directory: &Path) -> io::Result<String> {
-    let end = Instant::ZERO + run.duration();
-    let network = run.network();
+/// Lets `network` run to its end and writes all traces into `directory`; the digest of all events.
+pub(super) fn write(
+    network: &mut Network,
+    duration: Duration,
+    directory: &Path,
+) -> io::Result<String> {
+    let end = Instant::ZERO + duration;
     let names: Vec<String> = (0..network.nodes())
         .map(|node| network.node_name(node).to_owned())
         .collect();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use namecast_forward::MIN_MTU;
 use namecast_netem as netem;
 use namecast_units::ByteSize;
 
@@ -111,6 +112,11 @@ impl Topology {
                     "one link between two nodes",
                 ));
             }
+            if let Some(mtu) = link.service.mtu.filter(|mtu| *mtu < MIN_MTU) {
+                let expected = format!("{MIN_MTU} octets or more");
+                let field = format!("mtu of {field}");
+                return Err(TopologyError::value(field, mtu, expected));
+            }
             check_config(&field, &link.forward)?;
             check_config(&field, &link.backward)?;
         }
@@ -176,6 +182,10 @@ mod tests {
                 t.connect(1, 0, &netem::Config::default());
             }),
             "link b – a: found links 0 and 1, expected one link between two nodes"
+        );
+        assert_eq!(
+            refusal(|t| t.links[0].service.mtu = Some(63)),
+            "mtu of link a – b: found 63, expected 64 octets or more"
         );
         refusal(|t| t.nodes[0].position = Some((0.0, f64::NAN)));
     }

@@ -61,6 +61,17 @@ pub struct Link {
     pub forward: netem::Config,
     /// The direction from the second end to the first.
     pub backward: netem::Config,
+    /// What both ends do with packets.
+    pub service: LinkService,
+}
+
+/// What the ends of a link do to get packets across it: NDNLPv2. The default is nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkService {
+    /// Largest frame, in octets; larger packets are fragmented. None: any.
+    pub mtu: Option<usize>,
+    /// Whether frames are acknowledged, and sent again if lost.
+    pub reliability: bool,
 }
 
 impl Link {
@@ -96,6 +107,7 @@ impl Topology {
             cost: 1,
             forward: config.clone(),
             backward: config.clone(),
+            service: LinkService::default(),
         });
         self.links.len() - 1
     }

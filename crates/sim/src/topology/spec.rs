@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::builders::with_access;
 use super::rocketfuel::{MapOptions, Source, read_map, read_weights};
 use super::{
-    AccessHosts, Diamond, Dumbbell, Grid, Limits, Line, Link, Node, ScaleFree, Topology,
-    TopologyError, Tree, ndnsim, text,
+    AccessHosts, Diamond, Dumbbell, Grid, Limits, Line, Link, LinkService, Node, ScaleFree,
+    Topology, TopologyError, Tree, ndnsim, text,
 };
 
 /// A topology in a scenario file.
@@ -26,7 +26,7 @@ use super::{
 /// [topology]
 /// kind = "explicit"
 /// node = [{ name = "a" }, { name = "b", position = [1.0, 0.0] }]
-/// link = [{ ends = ["a", "b"], cost = 2, config = { rate = "10 Mbit/s", delay = "5ms" } }]
+/// link = [{ ends = ["a", "b"], cost = 2, config = { rate = "10 Mbit/s", delay = "5ms" }, mtu = 1400, reliability = true }]
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -127,6 +127,12 @@ pub struct LinkSpec {
     /// From the second end to the first.
     #[serde(default)]
     pub back: Option<netem::Config>,
+    /// Largest frame, in octets; larger packets are fragmented. None: any.
+    #[serde(default)]
+    pub mtu: Option<usize>,
+    /// Whether frames are acknowledged, and sent again if lost.
+    #[serde(default)]
+    pub reliability: bool,
 }
 
 const fn one() -> u64 {
@@ -251,6 +257,10 @@ impl ExplicitSpec {
                 cost: link.cost,
                 forward: link.config.clone(),
                 backward: link.back.clone().unwrap_or_else(|| link.config.clone()),
+                service: LinkService {
+                    mtu: link.mtu,
+                    reliability: link.reliability,
+                },
             });
         }
         topology.links = links;

@@ -9,7 +9,9 @@ use namecast_units::{Bitrate, parse_duration};
 use super::attributes;
 use crate::topology::check::is_name;
 use crate::topology::text::{Field, Line, end_error, lines, quote};
-use crate::topology::{Limits, Link, LinkIndex, Node, NodeIndex, Topology, TopologyError, ordered};
+use crate::topology::{
+    Limits, Link, LinkIndex, LinkService, Node, NodeIndex, Topology, TopologyError, ordered,
+};
 
 /// Largest metric, so that no path's cost overflows.
 const MAX_METRIC: u64 = u32::MAX as u64;
@@ -134,6 +136,7 @@ impl Reader {
             cost,
             forward: both.clone(),
             backward: both,
+            service: LinkService::default(),
         };
         let Some(&(known, first)) = self.pairs.get(&ordered(ends)) else {
             let place = (self.topology.links.len(), line.number);

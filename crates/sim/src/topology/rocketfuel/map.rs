@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Source;
 use crate::topology::text::{Field, lines, quote};
-use crate::topology::{Limits, Link, NodeIndex, Topology, TopologyError, ordered};
+use crate::topology::{Limits, Link, LinkService, NodeIndex, Topology, TopologyError, ordered};
 
 /// What a map does not say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -373,6 +373,7 @@ impl<'o> Builder<'o> {
             cost: cost.max(1),
             forward: config.clone(),
             backward: config,
+            service: LinkService::default(),
         });
     }
 }

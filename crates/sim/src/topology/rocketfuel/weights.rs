@@ -8,7 +8,7 @@ use namecast_netem as netem;
 use super::Source;
 use crate::topology::check::is_name;
 use crate::topology::text::{Field, lines, quote};
-use crate::topology::{Limits, Link, NodeIndex, Topology, TopologyError, ordered};
+use crate::topology::{Limits, Link, LinkService, NodeIndex, Topology, TopologyError, ordered};
 
 /// Digits after the point that a value may have.
 const DECIMALS: usize = 6;
@@ -57,6 +57,7 @@ pub fn read_weights(
             cost: known.weight.value / unit,
             forward,
             backward,
+            service: LinkService::default(),
         });
     }
     Ok(topology)

@@ -1,0 +1,19 @@
+//! Live video and audio on simulated hosts: the publisher and the watcher that run on sockets, behind a synthetic encoder
+//! and a player that shows nothing.
+//!
+//! ```text
+//!  Media ─▶ frames ─▶ Publisher ─▶ network ─▶ Watcher ─▶ FrameRecord, Event
+//!  └────── LivePublisher ─────┘            └────────── LiveWatcher ───────┘
+//! ```
+
+mod identity;
+mod media;
+mod publisher;
+mod traffic;
+mod watcher;
+
+pub use identity::Signing;
+pub use media::{Media, MediaRung};
+pub use publisher::{LivePublisher, LivePublisherConfig};
+pub use traffic::Traffic;
+pub use watcher::{FrameRecord, LiveWatcher, LiveWatcherConfig};

@@ -1,0 +1,283 @@
+//! Live streams over a network.
+
+mod edge;
+mod frames;
+mod measure;
+mod run;
+mod spec;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use namecast_packet::Name;
+use namecast_units::{ByteSize, Duration};
+use serde::{Deserialize, Serialize};
+
+use super::ScenarioError;
+use super::measure::Window;
+use super::network::validate_window;
+use super::place::{Direction, directions, find};
+use crate::topology::{Spec, Topology};
+
+pub(super) use run::Run;
+pub use spec::{
+    PublisherSpec, RecoverySpec, Routes, Signature, Strategy, StreamChange, StreamSpec,
+    SynchroniserSpec, WatcherSpec,
+};
+
+/// Publishers and watchers of live streams on a network, and what is measured of them.
+///
+/// A *frame* is one of a watcher's video, or of its audio if it pulls no video. Those of a window are the ones captured in it,
+/// from the first that the watcher showed, and until a second and the playout target before the run or the watcher ends.
+///
+/// | metric | meaning |
+/// |---|---|
+/// | `join` | from the first Interest to the first frame handed out, ms |
+/// | `first-shown` | from joining to the first frame shown, ms |
+/// | `rejoins` | times that the watcher joined again by itself |
+/// | `frames` | frames of the window |
+/// | `rendered`, `late`, `lost` | frames of the window that were complete before they were to be shown, after it, and never |
+/// | `rendered-share`, `late-share`, `lost-share` | the same as shares of `frames` |
+/// | `parity-share`, `retransmission-share` | frames that were completed with parity; by asking again without it; as shares of `frames` |
+/// | `gaps`, `longest-gap` | times that something was missing between two frames shown; longest time between two frames shown, ms |
+/// | `stale` | seconds of playback that were more than a second older than the least old frame shown |
+/// | `latency`, `latency-max` | from capture to display, ms |
+/// | `drd` | time from Interest to Data that exists, as the watcher estimates it at the end, ms |
+/// | `lead` | λ at the end, in frames |
+/// | `response`, `response-max` | DRD′: from Interest to Data of the first segments of delta frames, ms |
+/// | `chasing`, `adjusting`, `back-off` | of the last start: time until frames came as they were published; time until λ was found, unless just in time; of that and after it, time with older frames, ms |
+/// | `interests`, `interests-again` | Interests sent; of those, sent again |
+/// | `data-rate`, `payload-rate` | Data received, headers included; payload of frames shown; Mbit/s |
+/// | `overhead` | Data received per octet of payload in complete frames, less 1 |
+/// | `rung-rate` | bitrate of the rung that a frame shown is of, Mbit/s |
+/// | `goal-reached` | from joining to the first frame shown of the rung `goal`, s |
+/// | `goal-share` | frames of the window that were shown at that rung, as a share of `frames` |
+///
+/// They are means over all watchers; `rendered-share-min` is the least. With up to ten watchers, `-N` after the name is that of watcher N.
+///
+/// | metric | meaning |
+/// |---|---|
+/// | `producer-data`, `producer-rate` | Data that left all publishers: packets; Mbit/s, headers included |
+/// | `producer-interests` | Interests that reached them |
+/// | `link-K-frames`, `link-K-rate` | what the K-th of `links` delivered: frames; Mbit/s, headers included |
+/// | `link-K-utilisation` | the same as a share of its rate, as long as that does not change |
+/// | `link-K-queue-delay` | mean wait of frames it delivered, ms |
+/// | `link-K-dropped` | frames it did not deliver |
+/// | `pit`, `cached` | most Interests pending, and most octets of Data cached, in all nodes together, at any sample |
+/// | `producer-held`, `producer-cached` | most Interests held, and most octets kept, by all publishers, at any sample |
+/// | `watcher-samples`, `watcher-outstanding`, `watcher-buffered` | most samples, Interests and octets in tables of all watchers, at any sample |
+/// | `events` | most deadlines in the simulator, at any sample |
+///
+/// Averages are over `measure`; for each of `windows`, the same metrics exist with its name after a hyphen. With `series`, every
+/// `sample` gives a point of `data-N` (Mbit/s), `lead-N` (frames) and `drd-N` (ms) of each of the first ten watchers, of `producer`
+/// and `link-K` (Mbit/s), and of the table sizes above; and every frame one of `gap-N` (D_arr) and `response-N` (DRD′, ms) and
+/// `pipeline-N` (λ).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct StreamScenario {
+    /// Nodes and links.
+    pub topology: Spec,
+    /// Content store of every node.
+    #[serde(default)]
+    pub cache: ByteSize,
+    /// Strategy of every node.
+    #[serde(default)]
+    pub strategy: Strategy,
+    /// Which next hops nodes know.
+    #[serde(default)]
+    pub routes: Routes,
+    /// How packets are signed.
+    #[serde(default)]
+    pub signature: Signature,
+    /// How long it takes.
+    #[serde(with = "namecast_units::duration")]
+    pub duration: Duration,
+    /// The part that is averaged over; all of it if not given.
+    #[serde(default)]
+    pub measure: Window,
+    /// Further parts, by name.
+    #[serde(default)]
+    pub windows: BTreeMap<String, Window>,
+    /// Who publishes what.
+    #[serde(default = "one_publisher")]
+    pub publishers: Vec<PublisherSpec>,
+    /// Who watches what.
+    #[serde(default = "one_watcher")]
+    pub watchers: Vec<WatcherSpec>,
+    /// What changes meanwhile.
+    #[serde(default)]
+    pub changes: Vec<StreamChange>,
+    /// Directions of links to tell about, as `R1>R2`.
+    #[serde(default)]
+    pub links: Vec<String>,
+    /// Whether curves are kept.
+    #[serde(default)]
+    pub series: bool,
+    /// Time from one sample of curves and table sizes to the next.
+    #[serde(default = "tenth_of_a_second", with = "namecast_units::duration")]
+    pub sample: Duration,
+}
+
+fn one_publisher() -> Vec<PublisherSpec> {
+    vec![PublisherSpec::default()]
+}
+
+fn one_watcher() -> Vec<WatcherSpec> {
+    vec![WatcherSpec::default()]
+}
+
+const fn tenth_of_a_second() -> Duration {
+    Duration::from_millis(100)
+}
+
+/// Most watchers of a scenario, copies included.
+const MAX_WATCHERS: u32 = 1_000;
+/// Watchers of which metrics and curves of their own are kept.
+const MAX_TOLD: usize = 10;
+/// Most samples of one run.
+const MAX_SAMPLES: u128 = 1_000_000;
+
+impl StreamScenario {
+    pub(super) fn validate(&self, base: &Path) -> Result<(), ScenarioError> {
+        let topology = self.topology(base)?;
+        self.validate_publishers(&topology)?;
+        self.validate_watchers(&topology)?;
+        for (index, change) in self.changes.iter().enumerate() {
+            self.validate_change(change, &topology)
+                .map_err(|(field, problem)| {
+                    ScenarioError::new(format!("changes.{index}{field}"), problem)
+                })?;
+        }
+        for (index, link) in self.links.iter().enumerate() {
+            let direction = Direction::parse(link, &topology);
+            direction.map_err(|error| ScenarioError::new(format!("links.{index}"), error))?;
+        }
+        validate_window("measure", &self.measure, self.duration)?;
+        for (name, window) in &self.windows {
+            validate_window(&format!("windows.{name}"), window, self.duration)?;
+        }
+        let samples = self.duration.as_nanos().checked_div(self.sample.as_nanos());
+        if samples.is_none_or(|samples| samples > MAX_SAMPLES) {
+            let problem = format!("expected at least a {MAX_SAMPLES}th of 'duration'");
+            return Err(ScenarioError::new("sample", problem));
+        }
+        Ok(())
+    }
+
+    fn validate_publishers(&self, topology: &Topology) -> Result<(), ScenarioError> {
+        for (index, publisher) in self.publishers.iter().enumerate() {
+            let wrong = |field: &str, problem: String| {
+                ScenarioError::new(format!("publishers.{index}.{field}"), problem)
+            };
+            find(topology, &publisher.node).map_err(|problem| wrong("node", problem))?;
+            let name = publisher.prefix.parse::<Name>();
+            name.map_err(|error| wrong("prefix", error.to_string()))?;
+            if publisher.streams.is_empty() {
+                return Err(wrong("streams", "expected at least one".to_owned()));
+            }
+            for (place, stream) in publisher.streams.iter().enumerate() {
+                let checked = stream.check();
+                checked.map_err(|(field, problem)| {
+                    wrong(&format!("streams.{place}.{field}"), problem)
+                })?;
+                let mut before = publisher.streams[..place].iter();
+                if before.any(|other| other.kind == stream.kind) {
+                    let problem = "expected one of each kind".to_owned();
+                    return Err(wrong(&format!("streams.{place}.kind"), problem));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_watchers(&self, topology: &Topology) -> Result<(), ScenarioError> {
+        let mut total: u32 = 0;
+        for (index, watcher) in self.watchers.iter().enumerate() {
+            let wrong = |field: &str, problem: String| {
+                ScenarioError::new(format!("watchers.{index}.{field}"), problem)
+            };
+            for number in [watcher.count.min(1), watcher.count] {
+                find(topology, &watcher.node(number)).map_err(|problem| wrong("node", problem))?;
+            }
+            let publisher = self.publisher_of(watcher).ok_or_else(|| {
+                let problem = format!("nobody publishes '{}'", watcher.prefix);
+                wrong("prefix", problem)
+            })?;
+            let kind = watcher.main_kind();
+            if !(watcher.video || watcher.audio) {
+                return Err(wrong("video", "expected video or audio".to_owned()));
+            }
+            let stream = publisher.streams.iter().find(|stream| stream.kind == kind);
+            let Some(stream) = stream else {
+                let problem = "the publisher has no such stream".to_owned();
+                return Err(wrong("video", problem));
+            };
+            let rungs = stream.media(0).rungs;
+            let named = [
+                (Some(&watcher.rung), "rung"),
+                (watcher.goal.as_ref(), "goal"),
+            ];
+            for (name, field) in named {
+                let is_relative =
+                    |name: &str| field == "rung" && ["highest", "lowest"].contains(&name);
+                let is_known = |name: &String| {
+                    is_relative(name) || rungs.iter().any(|rung| rung.name == *name)
+                };
+                if let Some(name) = name.filter(|name| !is_known(name)) {
+                    let names: Vec<_> = rungs.iter().map(|rung| &*rung.name).collect();
+                    let problem = format!("'{name}' is no rung: there are {}", names.join(", "));
+                    return Err(wrong(field, problem));
+                }
+            }
+            total = total.saturating_add(watcher.count);
+        }
+        if total > MAX_WATCHERS {
+            let problem = format!("{total} watchers: expected at most {MAX_WATCHERS}");
+            return Err(ScenarioError::new("watchers", problem));
+        }
+        Ok(())
+    }
+
+    fn validate_change(
+        &self,
+        change: &StreamChange,
+        topology: &Topology,
+    ) -> Result<(), (&'static str, String)> {
+        let wrong = |field, problem: &str| Err((field, problem.to_owned()));
+        let is_of_link = change.rate.is_some() || change.delay.is_some();
+        match (&change.link, &change.node, change.publisher) {
+            (Some(link), None, None) => {
+                directions(link, topology).map_err(|problem| (".link", problem))?;
+                if !is_of_link && change.up.is_none() {
+                    return wrong("", "expected 'rate', 'delay' or 'up'");
+                }
+                return Ok(());
+            }
+            (None, Some(node), None) => {
+                find(topology, node).map_err(|problem| (".node", problem))?;
+            }
+            (None, None, Some(place)) => {
+                let count = self.publishers.len();
+                if !(1..=count).contains(&place) {
+                    return wrong(".publisher", &format!("expected 1 to {count}"));
+                }
+            }
+            _ => return wrong("", "expected one of 'link', 'node' and 'publisher'"),
+        }
+        if is_of_link || change.up.is_none() {
+            return wrong("", "expected 'up', and 'rate' and 'delay' of links only");
+        }
+        Ok(())
+    }
+
+    /// The first publisher of what a watcher watches.
+    fn publisher_of(&self, watcher: &WatcherSpec) -> Option<&PublisherSpec> {
+        let mut publishers = self.publishers.iter();
+        publishers.find(|publisher| publisher.prefix == watcher.prefix)
+    }
+
+    fn topology(&self, base: &Path) -> Result<Topology, ScenarioError> {
+        let topology = self.topology.build(base);
+        topology.map_err(|error| ScenarioError::new("topology", error))
+    }
+}

@@ -1,0 +1,387 @@
+//! One run of a stream scenario.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use namecast_forward::{self as forward, FaceId};
+use namecast_netem as netem;
+use namecast_packet::Name;
+use namecast_units::{Duration, Instant, Random, Timestamp};
+
+use super::super::place::{Direction, directions, find};
+use super::super::{Outcome, ScenarioError};
+use super::StreamScenario;
+use super::measure::{self, Sample, Snapshot, WatcherSnapshot};
+use super::spec::{PublisherSpec, Routes, Signature, WatcherSpec};
+use crate::clock::HostClock;
+use crate::live::{
+    LivePublisher, LivePublisherConfig, LiveWatcher, LiveWatcherConfig, Media, Signing,
+};
+use crate::network::{ApplicationId, Network, NodeConfig};
+use crate::topology::routes::Graph;
+use crate::topology::{NodeIndex, Topology};
+
+pub(in super::super) struct Run<'a> {
+    pub(super) scenario: &'a StreamScenario,
+    network: Network,
+    /// Fixes the frames of all publishers.
+    media_seed: u64,
+    publishers: Vec<ApplicationId>,
+    pub(super) watchers: Vec<Watching<'a>>,
+    /// Directions of links to tell about, with their rates at the start in bits per second; infinite if they have none.
+    links: Vec<(Direction, f64)>,
+}
+
+/// One watcher.
+pub(super) struct Watching<'a> {
+    pub(super) spec: &'a WatcherSpec,
+    application: ApplicationId,
+    pub(super) joined_at: Instant,
+    /// The stream that metrics are of, and when its frame at position 0 is captured.
+    pub(super) media: Media,
+    pub(super) origin: Instant,
+}
+
+/// Next hops for one name, each with its least cost.
+type NextHops = BTreeMap<(Name, NodeIndex, FaceId), u64>;
+
+impl<'a> Run<'a> {
+    /// A run at its beginning. Files are looked for in `base`.
+    ///
+    /// # Errors
+    /// If the scenario is not valid.
+    pub(in super::super) fn new(
+        scenario: &'a StreamScenario,
+        base: &Path,
+        seed: u64,
+    ) -> Result<Self, ScenarioError> {
+        scenario.validate(base)?;
+        let mut topology = scenario.topology(base)?;
+        let mut random = Random::from_seed(seed);
+        let changed_at = schedule_links(scenario, &mut topology, &mut random)?;
+        let config = NodeConfig {
+            forwarder: forward::Config {
+                content_store: scenario.cache,
+                ..forward::Config::default()
+            },
+            strategy: Some(scenario.strategy.into()),
+            ..NodeConfig::default()
+        };
+        let links = scenario.links.iter().map(|link| {
+            let direction = Direction::parse(link, &topology)
+                .map_err(|problem| ScenarioError::new("links", problem))?;
+            let rate = direction.config(&topology).rate;
+            let rate = rate.map_or(f64::INFINITY, |rate| rate.as_bps() as f64);
+            Ok((direction, rate))
+        });
+        let mut run = Self {
+            scenario,
+            links: links.collect::<Result<_, _>>()?,
+            network: Network::new(&topology, random.next_u64(), |_| config.clone()),
+            media_seed: random.next_u64(),
+            publishers: Vec::new(),
+            watchers: Vec::new(),
+        };
+        run.add_publishers(&topology)?;
+        for watcher in &scenario.watchers {
+            for number in 1..=watcher.count {
+                run.add_watcher(&topology, watcher, number, &mut random)?;
+            }
+        }
+        run.schedule_failures(&topology, &changed_at)?;
+        Ok(run)
+    }
+
+    fn signing(&self) -> Signing {
+        match self.scenario.signature {
+            Signature::Ed25519 => Signing::default(),
+            Signature::Hmac => Signing::Hmac,
+        }
+    }
+
+    fn add_publishers(&mut self, topology: &Topology) -> Result<(), ScenarioError> {
+        let wrong = |problem: String| ScenarioError::new("publishers", problem);
+        let graph = Graph::new(topology);
+        let mut next_hops = NextHops::new();
+        for publisher in &self.scenario.publishers {
+            let node = find(topology, &publisher.node).map_err(wrong)?;
+            let root = name(&publisher.prefix)?;
+            let application = LivePublisher::new(LivePublisherConfig {
+                signing: self.signing(),
+                start: publisher.start,
+                stop: publisher.stop,
+                shared_since: publisher.shared.then(epoch),
+                ..LivePublisherConfig::new(root.clone(), media(publisher, self.media_seed))
+            });
+            let id = self.network.add_application(node, application);
+            self.publishers.push(id);
+            let own = (root.clone(), node, self.network.application_face(id));
+            next_hops.insert(own, 0);
+            for (at, ways) in graph.all_next_hops(node).into_iter().enumerate() {
+                let taken = match self.scenario.routes {
+                    Routes::Shortest => 1,
+                    Routes::All => usize::MAX,
+                };
+                for way in ways.into_iter().take(taken) {
+                    let face = self.network.face_of(at, way.link);
+                    let face = face.expect("a way starts at its node");
+                    let cost = next_hops
+                        .entry((root.clone(), at, face))
+                        .or_insert(way.cost);
+                    *cost = way.cost.min(*cost);
+                }
+            }
+        }
+        for ((prefix, node, face), cost) in next_hops {
+            let added = self.network.add_route(node, prefix, face, cost);
+            added.map_err(|error| wrong(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn add_watcher(
+        &mut self,
+        topology: &Topology,
+        spec: &'a WatcherSpec,
+        number: u32,
+        random: &mut Random,
+    ) -> Result<(), ScenarioError> {
+        let wrong = |problem: String| ScenarioError::new("watchers", problem);
+        let node = find(topology, &spec.node(number)).map_err(wrong)?;
+        let root = name(&spec.prefix)?;
+        let start = spec.start + spec.start_spread.mul_f64(random.unit());
+        let watcher = LiveWatcher::new(LiveWatcherConfig {
+            watcher: spec.config(root.clone(), random.next_u64()),
+            signing: self.signing(),
+            start,
+            stop: spec.stop,
+            ..LiveWatcherConfig::new(root)
+        });
+        let publisher = self.scenario.publisher_of(spec).expect("it was validated");
+        let streams = media(publisher, self.media_seed);
+        let kind = spec.main_kind();
+        let media = streams.into_iter().find(|media| media.kind == kind);
+        self.watchers.push(Watching {
+            spec,
+            application: self.network.add_application(node, watcher),
+            joined_at: Instant::ZERO + start,
+            media: media.expect("it was validated"),
+            origin: Instant::ZERO + publisher.start,
+        });
+        Ok(())
+    }
+
+    fn schedule_failures(
+        &mut self,
+        topology: &Topology,
+        changed_at: &[Duration],
+    ) -> Result<(), ScenarioError> {
+        let wrong = |problem: String| ScenarioError::new("changes", problem);
+        for (change, &at) in self.scenario.changes.iter().zip(changed_at) {
+            let Some(up) = change.up else { continue };
+            let at = Instant::ZERO + at;
+            if let Some(link) = &change.link {
+                let link = directions(link, topology).map_err(wrong)?[0].link;
+                self.network
+                    .schedule(at, move |network| network.set_link_up(link, up));
+            } else if let Some(node) = &change.node {
+                let node = find(topology, node).map_err(wrong)?;
+                self.network
+                    .schedule(at, move |network| network.set_node_up(node, up));
+            } else if let Some(place) = change.publisher {
+                let publisher = self.publishers[place - 1];
+                self.network.schedule(at, move |network| {
+                    network.with_application(publisher, |publisher: &mut LivePublisher, now| {
+                        if up {
+                            publisher.restart(now);
+                        } else {
+                            publisher.die();
+                        }
+                    });
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// How long it takes.
+    pub(in super::super) const fn duration(&self) -> Duration {
+        self.scenario.duration
+    }
+
+    /// The network, before it has run.
+    pub(in super::super) const fn network(&mut self) -> &mut Network {
+        &mut self.network
+    }
+
+    /// Lets it run to its end and measures.
+    pub(in super::super) fn finish(mut self) -> Outcome {
+        let duration = self.scenario.duration;
+        let windows = self.windows();
+        let edges = windows.iter().flat_map(|(_, from, until)| [*from, *until]);
+        let mut edges: Vec<Duration> = edges.chain([duration]).collect();
+        edges.sort_unstable();
+        edges.dedup();
+        let mut snapshots = Vec::new();
+        let mut samples = Vec::new();
+        let mut next_sample = Duration::ZERO;
+        for edge in edges {
+            while next_sample <= edge {
+                self.network.run_until(Instant::ZERO + next_sample);
+                samples.push(self.sample(next_sample));
+                next_sample += self.scenario.sample;
+            }
+            self.network.run_until(Instant::ZERO + edge);
+            snapshots.push(self.snapshot(edge));
+        }
+        measure::outcome(&self, &windows, &snapshots, &samples)
+    }
+
+    /// Suffix, start and end of each window.
+    fn windows(&self) -> Vec<(String, Duration, Duration)> {
+        let named = self.scenario.windows.iter();
+        let named = named.map(|(name, window)| (format!("-{name}"), window));
+        let all = [(String::new(), &self.scenario.measure)]
+            .into_iter()
+            .chain(named);
+        let bounds = all.map(|(suffix, window)| {
+            let until = window.until.unwrap_or(self.scenario.duration);
+            (suffix, window.from, until)
+        });
+        bounds.collect()
+    }
+
+    pub(super) fn watcher(&self, watching: &Watching<'_>) -> &LiveWatcher {
+        let watcher = self.network.application(watching.application);
+        watcher.expect("watchers are watchers")
+    }
+
+    fn publisher(&self, id: ApplicationId) -> &LivePublisher {
+        let publisher = self.network.application(id);
+        publisher.expect("publishers are publishers")
+    }
+
+    fn snapshot(&self, at: Duration) -> Snapshot {
+        let now = Instant::ZERO + at;
+        let watchers = self.watchers.iter().map(|watching| {
+            let watcher = self.watcher(watching);
+            WatcherSnapshot {
+                stats: watcher.stats(now).unwrap_or_default(),
+                traffic: *watcher.traffic(),
+                payload: watcher.payload(),
+            }
+        });
+        Snapshot {
+            at,
+            watchers: watchers.collect(),
+            publishers: self
+                .publishers
+                .iter()
+                .map(|id| *self.publisher(*id).traffic())
+                .collect(),
+            links: self
+                .links
+                .iter()
+                .map(|(link, _)| self.counters(*link))
+                .collect(),
+        }
+    }
+
+    fn counters(&self, direction: Direction) -> netem::Counters {
+        let Direction { link, from_second } = direction;
+        *self.network.direction(link, from_second).counters()
+    }
+
+    /// The rate that a link told about had at the start, in bits per second.
+    pub(super) fn link_rate(&self, place: usize) -> f64 {
+        self.links[place].1
+    }
+
+    fn sample(&self, at: Duration) -> Sample {
+        let mut sample = Sample {
+            at,
+            events: self.network.pending_events() as u64,
+            ..Sample::default()
+        };
+        for node in 0..self.network.nodes() {
+            let forwarder = self.network.forwarder(node);
+            sample.pit += forwarder.pending_interests() as u64;
+            sample.cached += forwarder.cached_size().as_bytes();
+        }
+        for id in &self.publishers {
+            let publisher = self.publisher(*id);
+            let (held, kept) = publisher.sizes();
+            sample.producer_held += held as u64;
+            sample.producer_cached += kept.as_bytes();
+            sample.producer_size += publisher.traffic().data_size.as_bits();
+        }
+        for watching in &self.watchers {
+            let sizes = self.watcher(watching).table_sizes();
+            sample.watcher_samples += sizes.consumers.samples as u64;
+            sample.watcher_outstanding += sizes.consumers.outstanding as u64;
+            sample.watcher_buffered += sizes.consumers.buffered as u64;
+        }
+        if self.scenario.series {
+            self.sample_curves(&mut sample);
+        }
+        sample
+    }
+
+    fn sample_curves(&self, sample: &mut Sample) {
+        let now = Instant::ZERO + sample.at;
+        for watching in self.watchers.iter().take(super::MAX_TOLD) {
+            let watcher = self.watcher(watching);
+            let stats = watcher.stats(now).unwrap_or_default();
+            let main = measure::main_stats(watching, &stats);
+            sample.watchers.push(measure::WatcherSample {
+                data_bits: watcher.traffic().data_size.as_bits(),
+                lead: main.map(|main| main.interest_lead),
+                drd: stats.rtt_ms,
+            });
+        }
+        let links = self.links.iter();
+        let delivered = links.map(|(link, _)| self.counters(*link).delivered_size.as_bits());
+        sample.links = delivered.collect();
+    }
+}
+
+/// Puts changes of links' rates and delays where links find them; when each change takes place.
+fn schedule_links(
+    scenario: &StreamScenario,
+    topology: &mut Topology,
+    random: &mut Random,
+) -> Result<Vec<Duration>, ScenarioError> {
+    let mut changed_at = Vec::new();
+    for change in &scenario.changes {
+        let at = change.at + change.spread.mul_f64(random.unit());
+        changed_at.push(at);
+        let Some(link) = &change.link else { continue };
+        let step = netem::Step {
+            at,
+            rate: change.rate,
+            delay: change.delay,
+        };
+        let affected =
+            directions(link, topology).map_err(|problem| ScenarioError::new("changes", problem))?;
+        for direction in affected {
+            direction.config_mut(topology).schedule.push(step);
+        }
+    }
+    Ok(changed_at)
+}
+
+/// The streams of a publisher: the same for all of one seed.
+fn media(publisher: &PublisherSpec, seed: u64) -> Vec<Media> {
+    let streams = publisher.streams.iter();
+    streams.map(|stream| stream.media(seed)).collect()
+}
+
+fn name(text: &str) -> Result<Name, ScenarioError> {
+    let name = text.parse::<Name>();
+    name.map_err(|error| ScenarioError::new("prefix", format!("'{text}' is no name: {error}")))
+}
+
+/// Wall clock at the start of virtual time.
+fn epoch() -> Timestamp {
+    HostClock::default().read(Instant::ZERO).wall
+}

@@ -1,0 +1,418 @@
+//! Who publishes what, who watches it, and what changes meanwhile.
+
+use namecast_apps::live::WatcherConfig;
+use namecast_apps::live::watcher::RungChoice;
+use namecast_forward::StrategyKind;
+use namecast_packet::Name;
+use namecast_stream::consumer::{
+    RecoveryProfile, StabilityClass, SynchroniserConfig, SynchroniserProfile,
+};
+use namecast_stream::rate::RateControl;
+use namecast_stream::{SampleRate, StreamKind};
+use namecast_units::{Bitrate, Duration};
+use serde::{Deserialize, Serialize};
+
+use super::super::flows::Flow;
+use crate::live::{Media, MediaRung};
+
+/// How packets are signed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Signature {
+    /// With Ed25519, as on sockets.
+    #[default]
+    Ed25519,
+    /// With HMACs, for runs of hours. Leads are 32 octets shorter.
+    Hmac,
+}
+
+/// Strategy of every node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// The cheapest next hop.
+    #[default]
+    BestRoute,
+    /// All next hops.
+    Multicast,
+}
+
+impl From<Strategy> for StrategyKind {
+    fn from(strategy: Strategy) -> Self {
+        match strategy {
+            Strategy::BestRoute => Self::BestRoute,
+            Strategy::Multicast => Self::Multicast,
+        }
+    }
+}
+
+/// Which next hops nodes know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Routes {
+    /// One on a shortest way to each publisher.
+    #[default]
+    Shortest,
+    /// All that lead nearer to a publisher.
+    All,
+}
+
+/// One publisher. Those with one prefix and `shared` give one and the same stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PublisherSpec {
+    /// Node it runs on.
+    pub node: String,
+    /// Name that it publishes under.
+    pub prefix: String,
+    /// When the first frame is captured.
+    #[serde(with = "namecast_units::duration")]
+    pub start: Duration,
+    /// When it dies, if it does.
+    #[serde(with = "namecast_units::optional_duration")]
+    pub stop: Option<Duration>,
+    /// Whether others publish the same stream.
+    pub shared: bool,
+    /// What it publishes.
+    pub streams: Vec<StreamSpec>,
+}
+
+impl Default for PublisherSpec {
+    fn default() -> Self {
+        Self {
+            node: "P".to_owned(),
+            prefix: "/stream".to_owned(),
+            start: Duration::ZERO,
+            stop: None,
+            shared: false,
+            streams: vec![StreamSpec::default()],
+        }
+    }
+}
+
+/// One stream. What is not given is that of \[RTSD\] §5: see [`Media::video`] and [`Media::audio`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct StreamSpec {
+    /// Video or audio.
+    pub kind: StreamKind,
+    /// Frames per second.
+    pub rate: Option<u32>,
+    /// Frames from key to key.
+    pub key_interval: Option<u32>,
+    /// Size of a key frame in delta frames.
+    pub key_factor: Option<f64>,
+    /// Standard deviation of sizes, as a share of their mean.
+    pub deviation: Option<f64>,
+    /// Bitrates.
+    pub rungs: Option<Vec<Bitrate>>,
+    /// Octets of Content that segments aim at.
+    pub segment_size: Option<u32>,
+    /// Parity segments per hundred data segments.
+    pub parity: Option<u32>,
+}
+
+impl Default for StreamSpec {
+    fn default() -> Self {
+        Self {
+            kind: StreamKind::Video,
+            rate: None,
+            key_interval: None,
+            key_factor: None,
+            deviation: None,
+            rungs: None,
+            segment_size: None,
+            parity: None,
+        }
+    }
+}
+
+impl StreamSpec {
+    /// The stream, with sizes from `seed`.
+    pub(super) fn media(&self, seed: u64) -> Media {
+        let defaults = match self.kind {
+            StreamKind::Audio => Media::audio(),
+            StreamKind::Video | StreamKind::Other => Media::video(),
+        };
+        let rungs = self.rungs.as_ref().map(|rungs| {
+            let rung = |rate: &Bitrate| MediaRung::new(&label(*rate), *rate);
+            rungs.iter().map(rung).collect()
+        });
+        Media {
+            rate: self
+                .rate
+                .map_or(defaults.rate, |rate| SampleRate::new(rate, 1)),
+            key_interval: self.key_interval.unwrap_or(defaults.key_interval),
+            key_factor: self.key_factor.unwrap_or(defaults.key_factor),
+            deviation: self.deviation.unwrap_or(defaults.deviation),
+            rungs: rungs.unwrap_or(defaults.rungs),
+            segment_size: self.segment_size.unwrap_or(defaults.segment_size),
+            parity_percent: self.parity.unwrap_or(defaults.parity_percent),
+            seed,
+            ..defaults
+        }
+    }
+
+    /// # Errors
+    /// The field at fault and what is wrong with it.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        let media = self.media(0);
+        let wrong = |field, expected: &str| Err((field, expected.to_owned()));
+        if self.kind == StreamKind::Other {
+            return wrong("kind", "expected 'video' or 'audio'");
+        }
+        if !(1..=1_000).contains(&media.rate.num) {
+            return wrong("rate", "expected 1 to 1000");
+        }
+        if media.key_interval == 0 {
+            return wrong("key-interval", "expected at least 1");
+        }
+        if !(0.1..=100.0).contains(&media.key_factor) {
+            return wrong("key-factor", "expected 0.1 to 100");
+        }
+        // Sizes are cut off at three deviations, and must stay positive.
+        if !(0.0..=0.33).contains(&media.deviation) {
+            return wrong("deviation", "expected 0 to 0.33");
+        }
+        let info = media.info();
+        let catalogue = namecast_stream::Catalogue {
+            version: 0,
+            signer: String::new(),
+            streams: vec![info],
+        };
+        if media.rungs.is_empty() {
+            return wrong("rungs", "expected at least one bitrate");
+        }
+        let valid = catalogue.validate();
+        valid.map_err(|error| ("rungs", error.to_string()))
+    }
+}
+
+/// How people call a bitrate: `200k`, `1M`, `1500k`.
+fn label(rate: Bitrate) -> String {
+    match rate.as_bps() {
+        bps if bps % 1_000_000 == 0 => format!("{}M", bps / 1_000_000),
+        bps if bps % 1_000 == 0 => format!("{}k", bps / 1_000),
+        bps => bps.to_string(),
+    }
+}
+
+/// One watcher, or `count` of them: `{}` in a node's name stands for their number, from 1 on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WatcherSpec {
+    /// How many; a sweep may say none.
+    pub count: u32,
+    /// Node it runs on.
+    pub node: String,
+    /// Name that it watches.
+    pub prefix: String,
+    /// When it joins.
+    #[serde(with = "namecast_units::duration")]
+    pub start: Duration,
+    /// Up to how much later it joins, drawn for each.
+    #[serde(with = "namecast_units::duration")]
+    pub start_spread: Duration,
+    /// When it leaves, if before the end.
+    #[serde(with = "namecast_units::optional_duration")]
+    pub stop: Option<Duration>,
+    /// Whether it pulls audio, too.
+    pub audio: bool,
+    /// Whether it pulls video.
+    pub video: bool,
+    /// From the earliest moment at which a frame could be here to the moment it is shown.
+    #[serde(with = "namecast_units::duration")]
+    pub target: Duration,
+    /// Bitrate of the video: `highest`, `lowest` or a rung's name, such as `1M`.
+    pub rung: String,
+    /// The rung that it is to reach, for the metrics `goal-…`.
+    pub goal: Option<String>,
+    /// What decides how fast Data is asked for.
+    pub controller: RateControl,
+    /// How it finds the newest frames and decides how many to ask for ahead.
+    pub synchroniser: SynchroniserSpec,
+    /// How it repairs what was lost.
+    pub recovery: RecoverySpec,
+    /// Transmissions of one Interest, the first included.
+    pub most_attempts: Option<u32>,
+}
+
+/// How a watcher repairs what was lost: [`RecoveryConfig`](namecast_stream::consumer::RecoveryConfig) as a file writes it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RecoverySpec {
+    /// How it works: `namecast` or `paper`.
+    #[serde(with = "written")]
+    pub profile: RecoveryProfile,
+    /// Copies of a lead that may be asked for.
+    pub lead_copies: Option<usize>,
+}
+
+/// How a watcher synchronises: [`SynchroniserConfig`] as a file writes it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SynchroniserSpec {
+    /// How it works: `namecast`, `paper` or `code-1.4.4`.
+    #[serde(with = "written")]
+    pub profile: SynchroniserProfile,
+    /// λ₀: samples asked for ahead at the start.
+    pub initial_lead: Option<u64>,
+    /// When gaps between arrivals count as even: `low`, `medium` or `high`.
+    #[serde(with = "written")]
+    pub stability: StabilityClass,
+    /// Time that an adjustment is given to show its effect.
+    #[serde(with = "namecast_units::optional_duration")]
+    pub detection_period: Option<Duration>,
+    /// How old the first answer about the newest samples is.
+    #[serde(with = "namecast_units::duration")]
+    pub staleness: Duration,
+}
+
+impl Default for WatcherSpec {
+    fn default() -> Self {
+        Self {
+            count: 1,
+            node: "C".to_owned(),
+            prefix: "/stream".to_owned(),
+            start: Duration::ZERO,
+            start_spread: Duration::ZERO,
+            stop: None,
+            audio: false,
+            video: true,
+            target: Duration::from_millis(100),
+            rung: "highest".to_owned(),
+            goal: None,
+            controller: RateControl::Unlimited,
+            synchroniser: SynchroniserSpec::default(),
+            recovery: RecoverySpec::default(),
+            most_attempts: None,
+        }
+    }
+}
+
+impl WatcherSpec {
+    /// Name of the node of copy `number`.
+    pub(super) fn node(&self, number: u32) -> String {
+        Flow::named(&self.node, number)
+    }
+
+    /// The stream that metrics are of.
+    pub(super) const fn main_kind(&self) -> StreamKind {
+        if self.video {
+            StreamKind::Video
+        } else {
+            StreamKind::Audio
+        }
+    }
+
+    pub(super) fn config(&self, root: Name, seed: u64) -> WatcherConfig {
+        let defaults = WatcherConfig::new(root);
+        let rung = match &*self.rung {
+            "highest" => RungChoice::Highest,
+            "lowest" => RungChoice::Lowest,
+            label => RungChoice::Label(label.to_owned()),
+        };
+        let mut consumer = defaults.consumer.clone();
+        consumer.most_attempts = self.most_attempts.unwrap_or(consumer.most_attempts);
+        consumer.recovery.profile = self.recovery.profile;
+        if let Some(copies) = self.recovery.lead_copies {
+            consumer.recovery.lead_copies = copies;
+        }
+        consumer.synchroniser = SynchroniserConfig {
+            profile: self.synchroniser.profile,
+            initial_lead: self.synchroniser.initial_lead,
+            stability: self.synchroniser.stability,
+            detection_period: self.synchroniser.detection_period,
+            staleness: self.synchroniser.staleness,
+        };
+        WatcherConfig {
+            video: self.video,
+            audio: self.audio,
+            rung,
+            target: self.target,
+            rate: self.controller,
+            seed,
+            consumer,
+            ..defaults
+        }
+    }
+}
+
+/// A change under way: of a link (both directions unless it says which), of a node, or of a publisher.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct StreamChange {
+    /// When.
+    #[serde(with = "namecast_units::duration")]
+    pub at: Duration,
+    /// Up to how much later, drawn for each run.
+    #[serde(with = "namecast_units::duration")]
+    pub spread: Duration,
+    /// The link, as `R1-R2` for both directions or `R1>R2` for one.
+    pub link: Option<String>,
+    /// The node: it forgets its tables when it fails.
+    pub node: Option<String>,
+    /// The publisher's place in the list, from 1: it dies, or starts anew.
+    pub publisher: Option<usize>,
+    /// A link's rate from then on.
+    pub rate: Option<Bitrate>,
+    /// A link's delay from then on.
+    #[serde(with = "namecast_units::optional_duration")]
+    pub delay: Option<Duration>,
+    /// Whether it is up from then on.
+    pub up: Option<bool>,
+}
+
+/// A value that files write as its text.
+mod written {
+    use core::fmt::Display;
+    use core::str::FromStr;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn deserialize<'de, T, D>(source: D) -> Result<T, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        let text = String::deserialize(source)?;
+        text.parse().map_err(D::Error::custom)
+    }
+
+    pub(super) fn serialize<T: Display, S: Serializer>(
+        value: &T,
+        sink: S,
+    ) -> Result<S::Ok, S::Error> {
+        sink.collect_str(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rungs_are_named_as_people_do() {
+        let names = [200_000, 1_000_000, 1_500_000, 999].map(|bps| label(Bitrate::bps(bps)));
+        assert_eq!(names, ["200k", "1M", "1500k", "999"]);
+    }
+
+    #[test]
+    fn streams_out_of_bounds_are_refused_with_their_field() {
+        let field = |spec: StreamSpec| spec.check().unwrap_err().0;
+        assert_eq!(StreamSpec::default().check(), Ok(()));
+        let with = |change: fn(&mut StreamSpec)| {
+            let mut spec = StreamSpec::default();
+            change(&mut spec);
+            field(spec)
+        };
+        assert_eq!(with(|s| s.kind = StreamKind::Other), "kind");
+        assert_eq!(with(|s| s.rate = Some(0)), "rate");
+        assert_eq!(with(|s| s.key_interval = Some(0)), "key-interval");
+        assert_eq!(with(|s| s.key_factor = Some(f64::NAN)), "key-factor");
+        assert_eq!(with(|s| s.deviation = Some(0.5)), "deviation");
+        assert_eq!(with(|s| s.rungs = Some(Vec::new())), "rungs");
+        assert_eq!(with(|s| s.segment_size = Some(9_000)), "rungs");
+    }
+}

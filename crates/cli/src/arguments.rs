@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use namecast_net::FaceUri;
 use namecast_packet::Name;
-use namecast_units::{Bitrate, Duration, ParseQuantityError};
+use namecast_units::{Bitrate, ByteSize, Duration, ParseQuantityError, Timestamp};
 
 use crate::experiment::arguments::ExperimentArguments;
 use crate::impair::arguments::Impair;
@@ -26,7 +26,9 @@ Examples:
   namecast demo --input film.mp4 --loop         the same with a file
   namecast forwarder                            a node that others connect to, with the page
   namecast publish /cam --input camera          publish through the forwarder on this machine
-  namecast watch /cam --output - | ffplay -     watch it natively"
+  namecast watch /cam --output - | ffplay -     watch it natively
+  namecast archive /cam --keep 24h              keep a day of it, and serve it
+  namecast watch /cam --from -60s               watch what was a minute ago"
 )]
 pub struct Arguments {
     /// What to do.
@@ -46,6 +48,8 @@ pub enum Command {
     Publish(Publish),
     /// Watch what is published under a name.
     Watch(Watch),
+    /// Keep everything that is published under a name, and serve it.
+    Archive(Archive),
     /// Run a node that others connect to, and the page.
     Forwarder(Forwarder),
     /// Show the state of a running node.
@@ -112,6 +116,10 @@ pub struct Watch {
     /// Bitrate to watch: highest, lowest, or one of the publisher's, such as 1M.
     #[arg(long, default_value = "highest")]
     pub rung: String,
+    /// Begin in the past, which needs an archive: a time of day as in 2026-05-01T12:00:00Z, seconds since 1970, or a time
+    /// before now, as -60s.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<PastTime>,
     /// Leave sound out.
     #[arg(long)]
     pub no_audio: bool,
@@ -129,12 +137,52 @@ pub struct Watch {
     pub run: Run,
 }
 
+/// `namecast archive`.
+#[derive(Debug, Args)]
+pub struct Archive {
+    /// Name that is published, such as /cam.
+    pub name: Name,
+    /// What to keep, and where.
+    #[command(flatten)]
+    pub keep: Keep,
+    /// Accept only this key: the digest that the publisher prints, 64 hexadecimal digits.
+    #[arg(long, value_name = "DIGEST")]
+    pub key: Option<String>,
+    /// The forwarder to record and serve through.
+    #[command(flatten)]
+    pub connect: Connect,
+    /// How long, and what is told.
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// What an archive keeps, and where.
+#[derive(Clone, Debug, Args)]
+pub struct Keep {
+    /// Directory, or a bucket such as s3://bucket/prefix, with credentials in the environment. Several archives may share
+    /// it. Without it: namecast/archive in the user's data directory.
+    #[arg(long, value_name = "DIRECTORY|URL")]
+    pub store: Option<String>,
+    /// Directory for what is not in the bucket yet.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub spool: Option<PathBuf>,
+    /// Delete what is older.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub keep: Option<Duration>,
+    /// Delete the oldest beyond this size: 500M or 10G.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub keep_size: Option<ByteSize>,
+}
+
 /// `namecast forwarder`.
 #[derive(Debug, Args)]
 pub struct Forwarder {
     /// Receive UDP here; 'off' for not at all.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6363")]
     pub udp: Socket,
+    /// Acknowledge frames over UDP and send lost ones again, towards peers that do so too.
+    #[arg(long)]
+    pub udp_reliability: bool,
     /// Accept TCP here; 'off' for not at all.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6363")]
     pub tcp: Socket,
@@ -283,6 +331,53 @@ pub struct Keys {
     pub keys: Option<PathBuf>,
 }
 
+/// A time in the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PastTime {
+    /// That time.
+    At(Timestamp),
+    /// So long before now.
+    Ago(Duration),
+}
+
+impl PastTime {
+    /// The time, if it is `now`.
+    pub fn resolve(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::At(time) => time,
+            Self::Ago(span) => {
+                let span = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+                Timestamp::from_micros(now.as_micros().saturating_sub(span))
+            }
+        }
+    }
+}
+
+impl core::str::FromStr for PastTime {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(ago) = text.strip_prefix('-') {
+            return parse_duration(ago)
+                .map(Self::Ago)
+                .map_err(|error| error.to_string());
+        }
+        let seconds = text.parse().ok().map(Duration::try_from_secs_f64);
+        let micros = match seconds {
+            Some(span) => span
+                .ok()
+                .and_then(|span| u64::try_from(span.as_micros()).ok()),
+            None => chrono::DateTime::parse_from_rfc3339(text)
+                .ok()
+                .and_then(|time| u64::try_from(time.timestamp_micros()).ok()),
+        };
+        let at = micros.map(|micros| Self::At(Timestamp::from_micros(micros)));
+        at.ok_or_else(|| {
+            format!("'{text}' is no time: write 2026-05-01T12:00:00Z, -60s, or seconds since 1970")
+        })
+    }
+}
+
 /// A socket address, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Socket(pub Option<SocketAddr>);
@@ -313,6 +408,25 @@ fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
         true => namecast_units::parse_duration(&format!("{text}s")),
         false => namecast_units::parse_duration(text),
     }
+}
+
+/// Reads `500M`, `10G`, `2T`, in powers of 1000, or bytes without a unit.
+fn parse_size(text: &str) -> Result<ByteSize, String> {
+    const UNITS: [(char, u64); 4] = [
+        ('K', 1_000),
+        ('M', 1_000_000),
+        ('G', 1_000_000_000),
+        ('T', 1_000_000_000_000),
+    ];
+    let unit = UNITS.iter().find(|(unit, _)| text.ends_with(*unit));
+    let number = unit.map_or(text, |_| &text[..text.len() - 1]);
+    let factor = unit.map_or(1, |(_, factor)| *factor);
+    let size = number
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(factor));
+    let size = size.filter(|&size| size > 0).map(ByteSize::bytes);
+    size.ok_or_else(|| format!("'{text}' is not a size: write 500M or 10G"))
 }
 
 /// Reads `20%` or `20`.
@@ -387,6 +501,42 @@ mod tests {
         assert!(refused("namecast demo --duration soon").contains("write 100ms, 5s"));
         assert!(refused("namecast watch /x --connect 1.2.3.4").contains("udp4://"));
         assert!(refused("namecast demo --segment-size 9000").contains("8000"));
+    }
+
+    #[test]
+    fn times_in_the_past() {
+        let noon = Timestamp::from_micros(1_777_636_800_500_000);
+        let at = Ok(PastTime::At(noon));
+        assert_eq!("2026-05-01T12:00:00.5Z".parse(), at);
+        assert_eq!("2026-05-01T14:00:00.5+02:00".parse(), at);
+        assert_eq!("1777636800.5".parse(), at);
+        let ago: PastTime = "-60s".parse().unwrap();
+        assert_eq!(ago, PastTime::Ago(Duration::from_secs(60)));
+        let before = Timestamp::from_micros(1_777_636_740_500_000);
+        assert_eq!(ago.resolve(noon), before);
+        for wrong in ["", "noon", "2026-05-01", "1e300", "-1y"] {
+            assert!(wrong.parse::<PastTime>().is_err(), "{wrong}");
+        }
+        let Ok(Command::Watch(watch)) = parse("namecast watch /x --from -1m30s") else {
+            panic!("documented");
+        };
+        assert_eq!(watch.from, Some(PastTime::Ago(Duration::from_secs(90))));
+    }
+
+    #[test]
+    fn archives_keep_by_age_and_size() {
+        let Ok(Command::Archive(archive)) =
+            parse("namecast archive /x --store s3://b/p --keep 24h --keep-size 10G")
+        else {
+            panic!("documented");
+        };
+        assert_eq!(archive.keep.keep, Some(Duration::from_secs(86_400)));
+        assert_eq!(
+            archive.keep.keep_size,
+            Some(ByteSize::bytes(10_000_000_000))
+        );
+        assert!(parse("namecast archive /x --keep-size 0").is_err());
+        assert!(parse("namecast archive /x --keep-size 5X").is_err());
     }
 
     #[test]

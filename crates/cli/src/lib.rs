@@ -6,6 +6,7 @@
 //!                    └────▶ recorder ◀ frames ─ pump ─ Watcher ─── face ─┘
 //! ```
 
+mod archiving;
 pub mod arguments;
 mod bench;
 pub mod commands;

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use namecast_apps::live::watcher::{Event, Frame, Output, RungChoice, Signer};
+use namecast_apps::live::watcher::{Event, Frame, Output, RungChoice, Seek, Signer};
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherCounters, Stats, Watcher};
 use namecast_net::{ApplicationFace, ApplicationSender, Clock};
 use namecast_stream::producer::{ProducerCounters, RungId};
@@ -32,7 +32,7 @@ const IDLE: Duration = Duration::from_secs(60);
 const FIGURES_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Sleeps until `deadline`, or for long if there is none.
-async fn sleep_until(clock: Clock, deadline: Option<Instant>) {
+pub(crate) async fn sleep_until(clock: Clock, deadline: Option<Instant>) {
     sleep(deadline.map_or(IDLE, |at| at.since(clock.now()))).await;
 }
 
@@ -136,7 +136,7 @@ async fn run_publisher(
 }
 
 /// Hands packets to the node; false if it has stopped.
-async fn send_all(sender: &ApplicationSender, packets: Vec<Bytes>) -> bool {
+pub(crate) async fn send_all(sender: &ApplicationSender, packets: Vec<Bytes>) -> bool {
     packets.is_empty() || sender.send_batch(packets).await.is_ok()
 }
 
@@ -159,6 +159,7 @@ pub enum Watched {
 enum Control {
     Target(Duration),
     Rung(RungChoice),
+    Seek(Seek),
     LinkChange,
     Stats(oneshot::Sender<Stats>),
 }
@@ -199,6 +200,11 @@ impl WatcherPump {
     /// Chooses another bitrate.
     pub async fn set_rung(&self, rung: RungChoice) {
         self.tell(Control::Rung(rung)).await;
+    }
+
+    /// Goes to another time.
+    pub async fn seek(&self, to: Seek) {
+        self.tell(Control::Seek(to)).await;
     }
 
     /// Tells that the transport came back.
@@ -269,6 +275,7 @@ impl WatcherRunner {
         match control {
             Control::Target(target) => self.watcher.set_target(now, target),
             Control::Rung(rung) => self.watcher.set_rung(now, rung),
+            Control::Seek(to) => self.watcher.seek(now, to),
             Control::LinkChange => self.watcher.handle_link_change(now),
             // Whoever asked may have given up.
             Control::Stats(reply) => drop(reply.send(self.watcher.stats(now))),

@@ -115,6 +115,7 @@ async fn publish(node: &Node, name: &Name, identity: Identity) {
         root: name.clone(),
         streams: vec![stream()],
         producer: ProducerConfig::default(),
+        shared_since: None,
     };
     let certificate = Certificate::decode(identity.certificate.clone()).unwrap();
     let clock = node.clock();

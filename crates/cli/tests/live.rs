@@ -2,93 +2,30 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
-use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread;
+mod program;
 
-use namecast_cli::ingest::burned_clock::Reading;
-use namecast_cli::ingest::ladder::PictureSize;
+use std::path::Path;
+use std::process::Command;
+
 use namecast_net::Clock;
-use namecast_units::Duration;
 use serde_json::Value;
 
-/// No step takes this long, however loaded the machine is.
-const PATIENCE: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(50);
-const SMALL: PictureSize = PictureSize {
-    width: 320,
-    height: 180,
-};
+use program::{Program, clocks, newest_stats, start_forwarder, start_publisher, until};
 
-/// One running `namecast`; ends with the test.
-struct Program(Child);
-
-impl Program {
-    fn start(home: &Path, arguments: &str) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_namecast"));
-        command.args(arguments.split_whitespace());
-        command.env("XDG_DATA_HOME", home).current_dir(home);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        Self(command.spawn().unwrap())
-    }
-
-    /// The first line it prints, which is JSON.
-    fn first_line(&mut self) -> Value {
-        let mut line = String::new();
-        let stdout = self.0.stdout.take().unwrap();
-        BufReader::new(stdout).read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap()
-    }
-
-    fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-
-    /// Interrupts it, as Ctrl-C does, and waits until it has ended well.
-    fn interrupt(&mut self) {
-        let id = self.0.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args(["-INT", &id])
-                .status()
-                .unwrap()
-                .success()
-        );
-        let status = until("the end after an interrupt", || self.0.try_wait().unwrap());
-        assert!(status.success(), "{status}");
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let deadline = Clock::new().now() + PATIENCE;
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(Clock::new().now() < deadline, "no {what}");
-        thread::sleep(PAUSE);
-    }
-}
-
-/// The newest whole object in a statistics file.
-fn newest_stats(path: &Path) -> Option<Value> {
-    let text = fs::read_to_string(path).ok()?;
-    text.lines()
-        .rev()
-        .find_map(|line| serde_json::from_str(line).ok())
+/// Interrupts a program, as Ctrl-C does, and waits until it has ended well.
+fn interrupt(program: &mut Program) {
+    let id = program.0.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let status = until("the end after an interrupt", || {
+        program.0.try_wait().unwrap()
+    });
+    assert!(status.success(), "{status}");
 }
 
 fn received(path: &Path) -> u64 {
@@ -105,50 +42,6 @@ fn until_more(path: &Path, count: u64) {
     });
 }
 
-fn start_forwarder(home: &Path) -> (Program, String) {
-    let mut forwarder = Program::start(
-        home,
-        "forwarder --json --udp off --tcp 127.0.0.1:0 --port 0",
-    );
-    let face = forwarder.first_line()["faces"][0]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    (forwarder, face)
-}
-
-fn start_publisher(home: &Path, face: &str) -> Program {
-    let line = format!("publish /test --quiet --input test --ladder 200k --connect {face}");
-    Program::start(home, &line)
-}
-
-/// The clocks in a recording's frames, as ffmpeg decodes them.
-fn clocks(recording: &Path) -> Vec<Reading> {
-    let decoded = Command::new("ffmpeg")
-        .args(["-loglevel", "error", "-i"])
-        .arg(recording)
-        .args([
-            "-map",
-            "0:v:0",
-            "-fps_mode",
-            "passthrough",
-            "-f",
-            "rawvideo",
-        ])
-        .args(["-pix_fmt", "gray", "pipe:1"])
-        .output()
-        .unwrap();
-    assert!(
-        decoded.status.success(),
-        "{}",
-        String::from_utf8_lossy(&decoded.stderr)
-    );
-    let frames = decoded.stdout.chunks(320 * 180);
-    frames
-        .map(|frame| Reading::read(frame, SMALL).expect("the clock is readable"))
-        .collect()
-}
-
 /// From capture through the smallest rung's encoder, three nodes and a recording, back to pixels: every frame decodes, shows
 /// a valid clock, and they are in order without a gap unless the statistics own up to one.
 #[test]
@@ -163,8 +56,8 @@ fn what_is_watched_decodes_in_order_and_shows_its_clock() {
     );
     let stats = home.join("stats.json");
     until_more(&stats, 70);
-    watcher.interrupt();
-    publisher.interrupt();
+    interrupt(&mut watcher);
+    interrupt(&mut publisher);
 
     let stats = newest_stats(&stats).unwrap();
     assert_eq!(stats["final"], true);
@@ -212,8 +105,8 @@ fn a_publisher_that_was_killed_is_watched_again() {
     let killed_at = Clock::new().wall().as_micros() / 1_000;
     let mut publisher = start_publisher(home, &face);
     until_more(&stats, 60);
-    watcher.interrupt();
-    publisher.interrupt();
+    interrupt(&mut watcher);
+    interrupt(&mut publisher);
 
     let stats = newest_stats(&stats).unwrap();
     assert!(stats["rejoins"].as_u64() >= Some(1), "{stats}");
@@ -234,7 +127,7 @@ fn a_publisher_that_was_killed_is_watched_again() {
 fn the_demo_serves_its_page_and_its_state() {
     let home = tempfile::tempdir().unwrap();
     let mut demo = Program::start(home.path(), "demo --json --ladder 200k --port 0");
-    let about = demo.first_line();
+    let about = demo.lines().next().unwrap();
     let url = about["url"].as_str().unwrap();
     let port = url.trim_end_matches('/').rsplit(':').next().unwrap();
     let status = Command::new(env!("CARGO_BIN_EXE_namecast"))
@@ -246,7 +139,7 @@ fn the_demo_serves_its_page_and_its_state() {
     assert!(prefix.is_string(), "{status}");
     assert!(status["publisher"]["frames_published"].is_u64());
     assert_eq!(about["key_digest"].as_str().unwrap().len(), 64);
-    demo.interrupt();
+    interrupt(&mut demo);
 }
 
 #[test]

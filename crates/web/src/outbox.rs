@@ -172,7 +172,9 @@ mod tests {
             payload: Bytes::from_static(&[9]),
             captured_at: Timestamp::from_micros(1_500),
             render_at: Instant::from_nanos(2_500_000),
+            complete_at: Instant::from_nanos(2_000_000),
             late: false,
+            catching_up: false,
             stages: Stages {
                 encode: Duration::from_millis(4),
                 ..Stages::default()

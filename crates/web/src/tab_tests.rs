@@ -87,6 +87,7 @@ fn publisher() -> Publisher {
         root: "/demo".parse().unwrap(),
         streams: vec![video],
         producer: ProducerConfig::default(),
+        shared_since: None,
     };
     Publisher::new(config, WALL, Box::new(signer), &certificate).unwrap()
 }

@@ -1,20 +1,28 @@
-//! `namecast demo`: node, publisher and page in one process.
+//! `namecast demo`: node, publisher, archive and page in one process.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use namecast_apps::live::watcher::{Pin, Trust};
+use namecast_archive::Location;
 use namecast_net::{DEFAULT_PORT, Node, NodeConfig};
-use namecast_units::ByteSize;
+use namecast_packet::Name;
+use namecast_units::{ByteSize, Duration};
 use serde_json::json;
 
 use super::page::{Doors, Page};
 use super::publishing::{Happened, Publishing};
 use super::{FIGURES_INTERVAL, Stop};
+use crate::archiving::{Archiving, ArchivingConfig};
 use crate::arguments::Demo;
 use crate::page_server::PageConfig;
 use crate::report::{ProgressLine, StatsFile};
 
 /// What the node keeps: half a minute of the highest rung, as nobody on this machine asks for older Data.
 const CACHE: ByteSize = ByteSize::mebibytes(16);
+
+/// How far watchers can go back, and what that may take on disk.
+const KEEP: Duration = Duration::from_secs(600);
+const KEEP_SIZE: ByteSize = ByteSize::mebibytes(1_024);
 
 /// Runs until interrupted, or the input or the time is over.
 pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
@@ -31,6 +39,9 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
     progress.say(&format!("Opening {} …", media.input));
     let node = Node::start(NodeConfig::caching(CACHE));
     let mut publishing = Publishing::start(&node, &name, &media, &keys).await?;
+    // It goes with its directory when the demo ends.
+    let kept = tempfile::tempdir()?;
+    let mut archiving = start_archive(&node, &name, &publishing, &kept).await?;
     let mut doors = Doors::default();
     let interface: IpAddr = match page.listen {
         true => Ipv4Addr::UNSPECIFIED.into(),
@@ -66,7 +77,10 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
                     break;
                 }
             },
+            // What it has to say is in the log; here it would only distract.
+            _ = archiving.next_sentence() => {}
             _ = tick.tick() => {
+                archiving.route_streams().await?;
                 let figures = publishing.figures();
                 stats.write(&figures, false)?;
                 progress.show(&format!("  {}", figures.line()));
@@ -76,9 +90,27 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
     }
     progress.say("Stopping.");
     stats.write(&publishing.figures(), true)?;
+    archiving.stop().await;
     drop((publishing, page, doors));
     node.shutdown().await;
     Ok(())
+}
+
+async fn start_archive(
+    node: &Node,
+    name: &Name,
+    publishing: &Publishing,
+    kept: &tempfile::TempDir,
+) -> anyhow::Result<Archiving> {
+    let config = ArchivingConfig {
+        root: name.clone(),
+        location: Location::Directory(kept.path().to_owned()),
+        keep: Some(KEEP),
+        keep_size: Some(KEEP_SIZE),
+        trust: Trust::Pinned(Pin::Name(publishing.key_name.clone())),
+        upstream: None,
+    };
+    Archiving::start(node, config).await
 }
 
 struct Introduction<'a> {

@@ -19,6 +19,7 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
     let Forwarder {
         cache,
         udp,
+        udp_reliability,
         tcp,
         unix,
         name,
@@ -29,7 +30,10 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
     let mut stop = Stop::new(run.duration)?;
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
-    let node = Node::start(NodeConfig::caching(ByteSize::mebibytes(cache)));
+    let node = Node::start(NodeConfig {
+        udp_reliability,
+        ..NodeConfig::caching(ByteSize::mebibytes(cache))
+    });
     let mut sockets = Vec::new();
     // An address that was asked for and cannot be had is an error here: others rely on it.
     if let Some(address) = udp.0 {

@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod archive;
 mod demo;
 mod experiment;
 mod forwarder;
@@ -30,6 +31,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Demo(arguments) => demo::run(arguments).await,
         Command::Publish(arguments) => publish::run(arguments).await,
         Command::Watch(arguments) => watch::run(arguments).await,
+        Command::Archive(arguments) => archive::run(arguments).await,
         Command::Forwarder(arguments) => forwarder::run(arguments).await,
         Command::Status(arguments) => status::run(&arguments).await,
         Command::Impair(arguments) => impair::run(*arguments).await,

@@ -29,7 +29,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let mut publishing = Publishing::start(&node, &name, &media, &keys).await?;
     let face = node.connect(connect.connect.clone()).await?;
     let mut link = node.link_state(face).await?;
-    let registration = node.register_prefix(face, name.clone());
+    let registration = node.register_prefix(face, name.clone(), 0);
     let mut registered = registration.states();
     let (key_name, digest) = (&publishing.key_name, &publishing.key_digest);
     if run.json && !run.quiet {

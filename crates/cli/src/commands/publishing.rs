@@ -75,6 +75,7 @@ impl Publishing {
                 root: name.clone(),
                 streams: streams.clone(),
                 producer: ProducerConfig::default(),
+                shared_since: None,
             },
             clock.wall(),
             identity.signer,

@@ -88,6 +88,7 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
     let mut config = WatcherConfig::new(arguments.name.clone());
     config.audio = !arguments.no_audio;
     config.target = arguments.target;
+    config.from = arguments.from.map(|from| from.resolve(clock.wall()));
     config.rung = match arguments.rung.as_str() {
         "highest" => RungChoice::Highest,
         "lowest" => RungChoice::Lowest,
@@ -112,7 +113,7 @@ fn parse_controller(text: &str) -> anyhow::Result<RateControl> {
 }
 
 /// A key's digest in hexadecimal, or its name.
-fn parse_pin(text: &str) -> anyhow::Result<Pin> {
+pub(super) fn parse_pin(text: &str) -> anyhow::Result<Pin> {
     if text.starts_with('/') {
         return Ok(Pin::Name(text.parse::<Name>()?));
     }

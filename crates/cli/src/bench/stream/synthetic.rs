@@ -69,6 +69,7 @@ impl Stage {
             root: name.clone(),
             streams: vec![stream(arguments, parity)],
             producer: ProducerConfig::default(),
+            shared_since: None,
         };
         let clock = node.clock();
         let publisher = Publisher::new(config, clock.wall(), identity.signer, &certificate)?;

@@ -1,0 +1,497 @@
+//! Runs an archive on a node: a recorder, a server, and a keeper that seals and deletes.
+//!
+//! ```text
+//!   face ◀─▶ Recorder ─▶ Writer ─ sync, once a second ─▶ Archive ◀─ lookups ─ Server ◀─▶ face
+//!                                                           ▲
+//!                                  keeper, once a second ───┘
+//! ```
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use bytes::Bytes;
+use namecast_apps::archive::recorder::{self, Recorder, RecorderConfig};
+use namecast_apps::archive::server::{self, Found, Lookup, Server, ServerConfig};
+use namecast_apps::live::watcher::Trust;
+use namecast_archive::{Archive, Config, FoundRung, FoundSample, Location, Writer};
+use namecast_net::{ApplicationFace, Clock, FaceId, LinkState, Node, NodeError, Registration};
+use namecast_packet::Name;
+use namecast_stream::index::{IndexedSample, RungIndex, TimeIndex};
+use namecast_units::{ByteSize, Duration, Timestamp};
+use serde::Serialize;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::interval;
+
+use crate::pump::{send_all, sleep_until, wall_at_zero};
+
+/// What is appended becomes durable, and is served, so often.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the chunks of others are looked for.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
+/// Cost of the routes by which an archive stands in for a publisher.
+const STAND_IN_COST: u64 = 100;
+/// Keyword before an archive's number in its own name.
+const KEYWORD: &str = "archive";
+/// Lookups at a time.
+const MOST_LOOKUPS: usize = 64;
+/// Packets taken from a face at once.
+const BATCH: usize = 256;
+/// Sentences for people that may wait.
+const MOST_SENTENCES: usize = 256;
+
+/// What to archive, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct ArchivingConfig {
+    /// The name that is published.
+    pub root: Name,
+    /// Where chunks go.
+    pub location: Location,
+    /// Age that is kept.
+    pub keep: Option<Duration>,
+    /// Size that is kept.
+    pub keep_size: Option<ByteSize>,
+    /// Whose signature counts.
+    pub trust: Trust,
+    /// The face to the forwarder that publishers and watchers use; `None`: they are on this node.
+    pub upstream: Option<FaceId>,
+}
+
+/// One object of an archive's statistics.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct ArchiveFigures {
+    /// Samples of which every packet is kept.
+    pub samples: u64,
+    /// Samples kept without some of their packets.
+    pub samples_incomplete: u64,
+    /// Samples that could not be had.
+    pub samples_missing: u64,
+    /// Samples that are published and not kept yet.
+    pub backlog: u64,
+    /// Octets written.
+    pub octets_written: u64,
+    /// Chunks kept.
+    pub chunks: u64,
+    /// Octets kept.
+    pub octets: u64,
+    /// Seconds since 1970 at which the oldest chunk was begun.
+    pub since: Option<f64>,
+    /// Chunks deleted by age and size.
+    pub chunks_deleted: u64,
+    /// Damaged records that were met.
+    pub records_damaged: u64,
+    /// Times that writing, or the directory or bucket, failed.
+    pub store_failures: u64,
+    /// Packets that were not what was signed.
+    pub verification_failures: u64,
+    /// Interests that came.
+    pub interests_received: u64,
+    /// Of those, answered.
+    pub interests_answered: u64,
+    /// Of those, sent back: nothing is kept under their name.
+    pub interests_not_found: u64,
+}
+
+impl ArchiveFigures {
+    /// A line for people.
+    pub(crate) fn line(&self) -> String {
+        format!(
+            "{} samples kept, {} missing, {} MB in {} chunks, {} Interests answered",
+            self.samples,
+            self.samples_missing,
+            self.octets / 1_000_000,
+            self.chunks,
+            self.interests_answered
+        )
+    }
+}
+
+/// An archive that runs; it ends when this is dropped, [`stop`](Self::stop) loses nothing.
+pub(crate) struct Archiving {
+    archive: Archive,
+    node: Node,
+    /// What the archive has to say to people.
+    sentences: mpsc::Receiver<String>,
+    recorded: watch::Receiver<(recorder::Counters, u64)>,
+    served: watch::Receiver<server::Counters>,
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+    upstream: Option<FaceId>,
+    serving_face: FaceId,
+    /// Streams whose index is routed here.
+    routed: BTreeSet<Name>,
+    registrations: Vec<Registration>,
+}
+
+impl Archiving {
+    /// Opens the archive, and begins to record and to serve.
+    pub(crate) async fn start(node: &Node, config: ArchivingConfig) -> anyhow::Result<Self> {
+        let root = config.root.clone();
+        let number = RandomState::new().build_hasher().finish() as u32;
+        let archive = Archive::open(Config {
+            keep: config.keep,
+            keep_size: config.keep_size,
+            ..Config::new(root.clone(), config.location, number)
+        })
+        .await?;
+        let delegation = root.builder().keyword(KEYWORD);
+        let delegation = delegation.generic(&format!("{number:08x}")).finish();
+        let (say, sentences) = mpsc::channel(MOST_SENTENCES);
+        let (stop, stopping) = watch::channel(false);
+        let (show_recorded, recorded) = watch::channel(Default::default());
+        let (show_served, served) = watch::channel(server::Counters::default());
+        let (recording_face, serving_face) = (
+            node.application_face().await?,
+            node.application_face().await?,
+        );
+        let serving = serving_face.id();
+        let link = match config.upstream {
+            Some(face) => Some(node.link_state(face).await?),
+            None => None,
+        };
+        let clock = node.clock();
+        let recording = Recording {
+            clock,
+            recorder: Recorder::new(RecorderConfig {
+                trust: config.trust,
+                wall_at_zero: wall_at_zero(clock),
+                seed: clock.wall().as_micros() ^ u64::from(number) << 20,
+                ..RecorderConfig::new(root.clone())
+            }),
+            writer: Writer::new(archive.clone()),
+            say: say.clone(),
+            shown: show_recorded,
+            link,
+        };
+        let server = Server::new(ServerConfig {
+            delegation: Some(delegation.clone()),
+            ..ServerConfig::new(root.clone())
+        });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(recording.run(recording_face, stopping.clone()));
+        tasks.spawn(serve(
+            clock,
+            serving_face,
+            server,
+            archive.clone(),
+            show_served,
+        ));
+        tasks.spawn(keep(clock, archive.clone(), say, stopping));
+        let mut archiving = Self {
+            archive,
+            node: node.clone(),
+            sentences,
+            recorded,
+            served,
+            stop,
+            tasks,
+            upstream: config.upstream,
+            serving_face: serving,
+            routed: BTreeSet::new(),
+            registrations: Vec::new(),
+        };
+        archiving.route(root, STAND_IN_COST).await?;
+        archiving.route(delegation, 0).await?;
+        archiving.route_streams().await?;
+        Ok(archiving)
+    }
+
+    /// Sends Interests for `prefix` here, on this node and at the forwarder.
+    async fn route(&mut self, prefix: Name, cost: u64) -> Result<(), NodeError> {
+        let face = self.serving_face;
+        self.node.add_route(prefix.clone(), face, cost).await?;
+        if let Some(upstream) = self.upstream {
+            let registration = self.node.register_prefix(upstream, prefix, cost);
+            self.registrations.push(registration);
+        }
+        Ok(())
+    }
+
+    /// Sends Interests for the time index of streams that are newly kept here.
+    pub(crate) async fn route_streams(&mut self) -> Result<(), NodeError> {
+        for stream in self.archive.streams() {
+            if self.routed.insert(stream.clone()) {
+                let index = stream.builder().generic(namecast_stream::index::INDEX);
+                self.route(index.finish(), 0).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next sentence for people.
+    pub(crate) async fn next_sentence(&mut self) -> String {
+        match self.sentences.recv().await {
+            Some(sentence) => sentence,
+            None => core::future::pending().await,
+        }
+    }
+
+    /// What was counted.
+    pub(crate) fn figures(&self) -> ArchiveFigures {
+        let (recorder, backlog) = *self.recorded.borrow();
+        let server = *self.served.borrow();
+        let (store, size) = (self.archive.counters(), self.archive.figures());
+        ArchiveFigures {
+            samples: recorder.complete,
+            samples_incomplete: recorder.incomplete,
+            samples_missing: recorder.missing,
+            backlog,
+            octets_written: store.octets,
+            chunks: size.chunks,
+            octets: size.octets,
+            since: size.since.map(|since| since.as_micros() as f64 / 1e6),
+            chunks_deleted: store.deleted,
+            records_damaged: store.damaged,
+            store_failures: store.store_failures + store.write_failures,
+            verification_failures: recorder.verification_failures,
+            interests_received: server.interests,
+            interests_answered: server.answered,
+            interests_not_found: server.not_found,
+        }
+    }
+
+    /// Writes and seals everything, and ends.
+    pub(crate) async fn stop(mut self) {
+        self.registrations.iter().for_each(Registration::cancel);
+        self.stop.send_replace(true);
+        // The server goes on until the node ends, so it is not waited for.
+        let mut ended = 0;
+        while ended < 2 && self.tasks.join_next().await.is_some() {
+            ended += 1;
+        }
+    }
+}
+
+/// The recorder and what writes.
+struct Recording {
+    clock: Clock,
+    recorder: Recorder,
+    writer: Writer,
+    say: mpsc::Sender<String>,
+    shown: watch::Sender<(recorder::Counters, u64)>,
+    link: Option<watch::Receiver<LinkState>>,
+}
+
+impl Recording {
+    async fn run(mut self, face: ApplicationFace, mut stopping: watch::Receiver<bool>) {
+        let (sender, mut receiver) = face.split();
+        let mut packets = Vec::with_capacity(BATCH);
+        let mut tick = interval(SYNC_INTERVAL);
+        self.recorder.handle_timeout(self.clock.now());
+        loop {
+            if !send_all(&sender, self.drain()).await {
+                break;
+            }
+            let deadline = self.recorder.poll_timeout();
+            tokio::select! {
+                alive = receiver.recv_many(&mut packets, BATCH) => {
+                    if !alive {
+                        break;
+                    }
+                    for packet in packets.drain(..) {
+                        self.recorder.handle_packet(self.clock.now(), packet);
+                    }
+                }
+                _ = tick.tick() => self.sync().await,
+                () = sleep_until(self.clock, deadline) => {}
+                is_up = changed(&mut self.link) => {
+                    if is_up {
+                        self.recorder.handle_link_change(self.clock.now());
+                    }
+                }
+                _ = stopping.changed() => break,
+            }
+            self.recorder.handle_timeout(self.clock.now());
+        }
+        self.drain();
+        let finished = self.writer.finish(self.clock.wall()).await;
+        if let Err(error) = finished {
+            tell(&self.say, error.to_string());
+        }
+    }
+
+    /// Writes what was recorded. Gives the Interests to send.
+    fn drain(&mut self) -> Vec<Bytes> {
+        let mut interests = Vec::new();
+        while let Some(output) = self.recorder.poll_output() {
+            let now = self.clock.wall();
+            let written = match output {
+                recorder::Output::Interest(interest) => {
+                    interests.push(interest);
+                    continue;
+                }
+                recorder::Output::Event(event) => {
+                    tell(&self.say, event.to_string());
+                    continue;
+                }
+                recorder::Output::Sample(packets) => self.writer.append(now, &packets),
+                recorder::Output::Object { data, replaces } => match replaces {
+                    Some(replaced) => self.writer.append_lasting(now, &data, &replaced),
+                    None => self.writer.append(now, &[*data]),
+                },
+            };
+            if let Err(error) = written {
+                tell(&self.say, format!("not kept: {error}"));
+            }
+        }
+        interests
+    }
+
+    async fn sync(&mut self) {
+        if let Err(error) = self.writer.sync(self.clock.wall()).await {
+            tell(&self.say, format!("not kept: {error}"));
+        }
+        let figures = (*self.recorder.counters(), self.recorder.backlog());
+        self.shown.send_replace(figures);
+    }
+}
+
+/// Tells people, unless they do not listen.
+fn tell(say: &mpsc::Sender<String>, sentence: String) {
+    tracing::info!(%sentence, "archive");
+    // Whoever does not listen misses it.
+    let _ = say.try_send(sentence);
+}
+
+/// Waits for the link to change, and tells whether it is up then.
+async fn changed(link: &mut Option<watch::Receiver<LinkState>>) -> bool {
+    match link {
+        Some(state) => match state.changed().await {
+            Ok(()) => matches!(*state.borrow_and_update(), LinkState::Up),
+            Err(_) => core::future::pending().await,
+        },
+        None => core::future::pending().await,
+    }
+}
+
+/// Answers until the face is gone.
+async fn serve(
+    clock: Clock,
+    face: ApplicationFace,
+    mut server: Server,
+    archive: Archive,
+    shown: watch::Sender<server::Counters>,
+) {
+    let (sender, mut receiver) = face.split();
+    let mut packets = Vec::with_capacity(BATCH);
+    let mut lookups: JoinSet<(Lookup, Found)> = JoinSet::new();
+    let mut waiting = std::collections::VecDeque::new();
+    loop {
+        let mut answers = Vec::new();
+        while let Some(output) = server.poll_output() {
+            match output {
+                server::Output::Packet(packet) => answers.push(packet),
+                server::Output::Lookup(lookup) => waiting.push_back(lookup),
+            }
+        }
+        while lookups.len() < MOST_LOOKUPS
+            && let Some(lookup) = waiting.pop_front()
+        {
+            lookups.spawn(look_up(archive.clone(), lookup));
+        }
+        if !send_all(&sender, answers).await {
+            return;
+        }
+        shown.send_replace(*server.counters());
+        tokio::select! {
+            alive = receiver.recv_many(&mut packets, BATCH) => {
+                if !alive {
+                    return;
+                }
+                for packet in packets.drain(..) {
+                    server.handle_packet(clock.now(), packet);
+                }
+            }
+            Some(found) = lookups.join_next() => {
+                if let Ok((lookup, found)) = found {
+                    server.handle_found(clock.now(), &lookup, found);
+                }
+            }
+        }
+    }
+}
+
+/// Looks something up; what cannot be read counts as not there.
+async fn look_up(archive: Archive, lookup: Lookup) -> (Lookup, Found) {
+    let found = match &lookup {
+        Lookup::Sample {
+            rung,
+            class,
+            sequence,
+        } => {
+            let found = archive.sample(rung, *class, *sequence).await;
+            found.map(|packets| Found::Packets(packets.unwrap_or_default()))
+        }
+        Lookup::Object(prefix) => {
+            let found = archive.object(prefix).await;
+            found.map(|packet| Found::Packets(packet.into_iter().collect()))
+        }
+        Lookup::Index { stream, time } => {
+            let found = archive.find(stream, *time).await;
+            found.map(|rungs| Found::Index(index(rungs)))
+        }
+    };
+    let found = found.unwrap_or_else(|error| {
+        tracing::warn!(%error, "archive");
+        Found::Packets(Vec::new())
+    });
+    (lookup, found)
+}
+
+fn index(rungs: Vec<FoundRung>) -> TimeIndex {
+    let sample = |found: FoundSample| IndexedSample {
+        class: found.class,
+        sequence: found.sequence,
+        other_sequence: found.entry.other_sequence,
+        position: found.entry.position,
+        captured_at: found.entry.captured_at,
+        published_at: found.entry.published_at,
+    };
+    let rungs = rungs.into_iter().map(|found| RungIndex {
+        rung: found.rung,
+        key: sample(found.key),
+        sample: sample(found.sample),
+        next_key: found.next_key.map(sample),
+        newest: found.newest,
+    });
+    TimeIndex {
+        rungs: rungs.take(namecast_stream::index::MAX_RUNGS).collect(),
+        delegation: None,
+    }
+}
+
+/// Seals and deletes until it is told to stop.
+async fn keep(
+    clock: Clock,
+    archive: Archive,
+    say: mpsc::Sender<String>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let mut tick = interval(SYNC_INTERVAL);
+    let mut refresh_at = clock.now() + REFRESH_INTERVAL;
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {}
+            _ = stopping.changed() => {
+                // What the writer finishes now is sealed when the archive is opened the next time.
+                return;
+            }
+        }
+        maintain(&archive, clock.wall(), &say).await;
+        if clock.now() >= refresh_at {
+            refresh_at = clock.now() + REFRESH_INTERVAL;
+            if let Err(error) = archive.refresh().await {
+                tell(&say, error.to_string());
+            }
+        }
+    }
+}
+
+async fn maintain(archive: &Archive, now: Timestamp, say: &mpsc::Sender<String>) {
+    if let Err(error) = archive.maintain(now).await {
+        tell(say, error.to_string());
+    }
+    while let Some(damage) = archive.poll_damage() {
+        tell(say, damage.to_string());
+    }
+}

@@ -1,0 +1,106 @@
+//! `namecast archive`: keeps everything that is published under a name, and serves it.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use namecast_apps::live::watcher::Trust;
+use namecast_archive::Location;
+use namecast_net::{LinkState, Node, NodeConfig};
+use namecast_units::ByteSize;
+use serde_json::json;
+
+use super::publish::describe_link;
+use super::watch::parse_pin;
+use super::{FIGURES_INTERVAL, Stop};
+use crate::archiving::{Archiving, ArchivingConfig};
+use crate::arguments::{Archive, Keep};
+use crate::report::{ProgressLine, StatsFile};
+
+/// What the node keeps: the archive has a memory of its own.
+const CACHE: ByteSize = ByteSize::mebibytes(1);
+
+/// Runs until interrupted, or the time is over.
+pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
+    let Archive {
+        name,
+        keep,
+        key,
+        connect,
+        run,
+    } = arguments;
+    let mut stop = Stop::new(run.duration)?;
+    let mut stats = StatsFile::create(run.stats.as_deref())?;
+    let mut progress = ProgressLine::new(!run.quiet && !run.json);
+    let node = Node::start(NodeConfig::caching(CACHE));
+    let face = node.connect(connect.connect.clone()).await?;
+    node.add_route(name.clone(), face, 0).await?;
+    let mut link = node.link_state(face).await?;
+    let (store, location) = location(&keep)?;
+    let trust = match key {
+        Some(key) => Trust::Pinned(parse_pin(&key)?),
+        None => Trust::FirstUse,
+    };
+    let config = ArchivingConfig {
+        root: name.clone(),
+        location,
+        keep: keep.keep,
+        keep_size: keep.keep_size,
+        trust,
+        upstream: Some(face),
+    };
+    let mut archiving = Archiving::start(&node, config).await?;
+    progress.say(&format!("Keeping {name} in {store}"));
+    if run.json && !run.quiet {
+        let object = json!({ "name": name.to_string(), "store": store });
+        println!("{object}");
+    }
+    let remote = connect.connect.to_string();
+    let mut tick = tokio::time::interval(FIGURES_INTERVAL);
+    loop {
+        tokio::select! {
+            sentence = archiving.next_sentence() => {
+                progress.say(&sentence);
+                if run.json && !run.quiet {
+                    println!("{}", json!({ "event": sentence }));
+                }
+            }
+            _ = tick.tick() => {
+                archiving.route_streams().await?;
+                let figures = archiving.figures();
+                stats.write(&figures, false)?;
+                progress.show(&figures.line());
+            }
+            Ok(()) = link.changed() => {
+                let state: LinkState = link.borrow_and_update().clone();
+                progress.say_once(&describe_link(&state, &remote));
+            }
+            () = stop.wait() => break,
+        }
+    }
+    progress.say("Stopping.");
+    stats.write(&archiving.figures(), true)?;
+    archiving.stop().await;
+    node.shutdown().await;
+    Ok(())
+}
+
+/// Where to keep: as people write it, and as it is opened.
+fn location(keep: &Keep) -> anyhow::Result<(String, Location)> {
+    let spool = keep.spool.clone().map_or_else(default_directory, Ok)?;
+    let store = match &keep.store {
+        Some(store) => store.clone(),
+        None => default_directory()?.display().to_string(),
+    };
+    let location = Location::parse(&store, &spool)?;
+    Ok((store, location))
+}
+
+/// `$XDG_DATA_HOME/namecast/archive`, or below `~/.local/share`.
+fn default_directory() -> anyhow::Result<PathBuf> {
+    let set = |variable| std::env::var_os(variable).filter(|value| !value.is_empty());
+    let data = set("XDG_DATA_HOME").map(PathBuf::from);
+    let data = data.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/share")));
+    let data =
+        data.context("neither XDG_DATA_HOME nor HOME is set: name a directory with --store")?;
+    Ok(data.join("namecast/archive"))
+}

@@ -1,0 +1,120 @@
+//! Running `namecast`s, and what they leave.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use namecast_cli::ingest::burned_clock::Reading;
+use namecast_cli::ingest::ladder::PictureSize;
+use namecast_net::Clock;
+use namecast_units::Duration;
+use serde_json::Value;
+
+/// No step takes this long, however loaded the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(50);
+const SMALL: PictureSize = PictureSize {
+    width: 320,
+    height: 180,
+};
+
+/// One running `namecast`; ends with the test.
+pub(crate) struct Program(pub(crate) Child);
+
+impl Program {
+    pub(crate) fn start(home: &Path, arguments: &str) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_namecast"));
+        command.args(arguments.split_whitespace());
+        command.env("XDG_DATA_HOME", home).current_dir(home);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+
+    /// The lines it prints, which are JSON.
+    pub(crate) fn lines(&mut self) -> impl Iterator<Item = Value> + use<> {
+        let lines = BufReader::new(self.0.stdout.take().unwrap()).lines();
+        lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A forwarder, and the face that applications connect to.
+pub(crate) fn start_forwarder(home: &Path) -> (Program, String) {
+    let mut forwarder = Program::start(
+        home,
+        "forwarder --json --udp off --tcp 127.0.0.1:0 --port 0",
+    );
+    let about = forwarder.lines().next().unwrap();
+    let face = about["faces"][0].as_str().unwrap().to_owned();
+    (forwarder, face)
+}
+
+/// A publisher of the test picture as `/test`.
+pub(crate) fn start_publisher(home: &Path, face: &str) -> Program {
+    let line = format!("publish /test --quiet --input test --ladder 200k --connect {face}");
+    Program::start(home, &line)
+}
+
+/// Waits for something, and says what did not come.
+pub(crate) fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let deadline = Clock::new().now() + PATIENCE;
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(Clock::new().now() < deadline, "no {what}");
+        thread::sleep(PAUSE);
+    }
+}
+
+/// The newest whole object in a statistics file.
+pub(crate) fn newest_stats(path: &Path) -> Option<Value> {
+    let text = fs::read_to_string(path).ok()?;
+    text.lines()
+        .rev()
+        .find_map(|line| serde_json::from_str(line).ok())
+}
+
+/// The clocks in a recording's frames, as ffmpeg decodes them.
+pub(crate) fn clocks(recording: &Path) -> Vec<Reading> {
+    let decoded = Command::new("ffmpeg")
+        .args(["-loglevel", "error", "-i"])
+        .arg(recording)
+        .args([
+            "-map",
+            "0:v:0",
+            "-fps_mode",
+            "passthrough",
+            "-f",
+            "rawvideo",
+        ])
+        .args(["-pix_fmt", "gray", "pipe:1"])
+        .output()
+        .unwrap();
+    assert!(
+        decoded.status.success(),
+        "{}",
+        String::from_utf8_lossy(&decoded.stderr)
+    );
+    let frames = decoded.stdout.chunks(320 * 180);
+    frames
+        .map(|frame| Reading::read(frame, SMALL).expect("the clock is readable"))
+        .collect()
+}

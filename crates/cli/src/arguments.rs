@@ -113,8 +113,9 @@ pub struct Watch {
     /// Time between the earliest moment a frame can be here and the moment it is shown.
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration)]
     pub target: Duration,
-    /// Bitrate to watch: highest, lowest, or one of the publisher's, such as 1M.
-    #[arg(long, default_value = "highest")]
+    /// Bitrate to watch: auto is the highest that the network carries, as it changes; else highest, lowest, or one of the
+    /// publisher's, such as 1M.
+    #[arg(long, default_value = "auto")]
     pub rung: String,
     /// Begin in the past, which needs an archive: a time of day as in 2026-05-01T12:00:00Z, seconds since 1970, or a time
     /// before now, as -60s.

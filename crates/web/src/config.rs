@@ -96,9 +96,8 @@ impl TabConfig {
 /// The choice that a rung's name stands for.
 pub(crate) fn rung_choice(name: Option<&str>) -> RungChoice {
     match name {
-        None | Some("" | "highest") => RungChoice::Highest,
-        Some("lowest") => RungChoice::Lowest,
-        Some(label) => RungChoice::Label(label.to_owned()),
+        None | Some("") => RungChoice::Auto,
+        Some(name) => RungChoice::from(name),
     }
 }
 

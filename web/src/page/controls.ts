@@ -21,8 +21,8 @@ export class Controls {
     this.#host = host;
     this.#showTarget(target);
     this.#target.addEventListener("input", () => this.setTarget(this.#target.valueAsNumber));
-    this.#rung.append(new Option("highest", "highest"));
-    this.#rung.dataset["wanted"] = rung ?? "highest";
+    this.#rung.append(new Option("auto", "auto"));
+    this.#rung.dataset["wanted"] = rung ?? "auto";
     this.#rung.addEventListener("change", () => this.#setRung(this.#rung.value));
     element("sound").addEventListener("click", () => host.toggleSound());
     element("full").addEventListener("click", () => void toggleFullScreen());
@@ -47,11 +47,11 @@ export class Controls {
       return;
     }
     this.#rungs = rungs;
-    const wanted = this.#rung.dataset["wanted"] ?? "highest";
-    this.#rung.replaceChildren(new Option("highest", "highest"), ...summary.rungs.map((rung) => new Option(describeRung(rung), rung.name)));
+    const wanted = this.#rung.dataset["wanted"] ?? "auto";
+    this.#rung.replaceChildren(new Option("auto", "auto"), new Option("highest", "highest"), ...summary.rungs.map((rung) => new Option(describeRung(rung), rung.name)));
     this.#rung.value = wanted;
     if (this.#rung.selectedIndex < 0) {
-      this.#rung.value = "highest";
+      this.#rung.value = "auto";
     }
   }
 

@@ -89,11 +89,7 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
     config.audio = !arguments.no_audio;
     config.target = arguments.target;
     config.from = arguments.from.map(|from| from.resolve(clock.wall()));
-    config.rung = match arguments.rung.as_str() {
-        "highest" => RungChoice::Highest,
-        "lowest" => RungChoice::Lowest,
-        label => RungChoice::Label(label.to_owned()),
-    };
+    config.rung = RungChoice::from(arguments.rung.as_str());
     config.rate = parse_controller(&arguments.controller)?;
     config.wall_at_zero = pump::wall_at_zero(clock);
     // Nonces only have to differ from those of other watchers.

@@ -25,7 +25,7 @@ impl Consumer {
     pub(super) fn ask_ahead(&mut self, now: Instant) {
         self.make_room();
         self.pass_unseen(now);
-        self.ask_at = None;
+        self.ask_at = self.plan_held(now);
         for class in SampleClass::ALL {
             while self.has_room(class) {
                 let Some((sequence, at)) = self.next_to_ask(now, class) else {
@@ -39,6 +39,8 @@ impl Consumer {
                 self.ask_sample(now, class, sequence);
             }
         }
+        let paced = self.release_paced(now);
+        self.ask_at = self.ask_at.into_iter().chain(paced).min();
     }
 
     /// The class of which a sample comes every period, but for key samples in between.
@@ -53,6 +55,9 @@ impl Consumer {
     /// The next sample of `class`, and when to ask for it; `None` while it would be too far ahead.
     fn next_to_ask(&self, now: Instant, class: SampleClass) -> Option<(u64, Instant)> {
         let sequence = self.pipeline.peek(class)?;
+        if self.is_left_to_another(class, sequence) {
+            return None;
+        }
         let ahead = self.pipeline.ahead(class);
         let is_clocked = class == self.clocked_class();
         if let Some(has_free_slot) = self.synchroniser.has_free_slot() {
@@ -91,7 +96,7 @@ impl Consumer {
     }
 
     /// When a sample that does not exist yet may arrive at the soonest.
-    fn soonest(&self, now: Instant, key: SampleKey) -> Instant {
+    pub(super) fn soonest(&self, now: Instant, key: SampleKey) -> Instant {
         let since_newest = self.pipeline.expected_at(key.0, key.1);
         match self.published_at(key) {
             // Whatever clocks say, it is not long after it should follow the newest.
@@ -168,7 +173,7 @@ impl Consumer {
     }
 
     /// How much later than at best a sample came.
-    fn lateness_of(&self, now: Instant, published_at: Timestamp) -> Duration {
+    pub(super) fn lateness_of(&self, now: Instant, published_at: Timestamp) -> Duration {
         let way = self.playout.delay(now, published_at);
         let base = self.base.estimate(now).unwrap_or(way);
         Duration::from_micros(u64::try_from(way.saturating_sub(base)).unwrap_or(0))

@@ -16,6 +16,7 @@ use super::assembly::{Accepted, Asked, Assembly, Complete};
 use super::order::SampleKey;
 use super::pipeline::Advance;
 use super::segments::SegmentCounts;
+use super::trains::AwaitedLead;
 use super::{BaseDelay, Consumer, Delivery};
 
 /// A lead that verified, and the Interest that brought it.
@@ -41,11 +42,16 @@ impl Consumer {
             self.counters.parity_octets += size.as_bytes();
         }
         let Some(asked) = self.take_asked(id, size, delivery) else {
+            self.recovery.progress.still_moves(now);
             return;
         };
         self.on_any_segment(now, key, asked.first_at);
         self.learn_reordering(now, id, asked);
         self.learn_lag(now, id, &asked);
+        self.note_progress(now, id, &asked);
+        if !id.is_lead_or_copy() {
+            self.trains.on_follower(now, id, &asked, size);
+        }
         let has_lead = |sample: &Assembly| sample.lead().is_some();
         let rtt = if !id.is_lead_or_copy() {
             self.on_follower(now, id, data);
@@ -223,6 +229,7 @@ impl Consumer {
             data: u32::try_from(lead.data_count()).unwrap_or(u32::MAX),
             parity: u32::try_from(lead.parity_count()).unwrap_or(u32::MAX),
         };
+        self.correct_plan(key.0, lead.data_count());
         self.segments.observe(key.0, counts);
         self.note_lead(now, key, &header);
         self.note_published(now, key, &header);
@@ -319,6 +326,17 @@ impl Consumer {
         }
         if self.follows_own_base {
             self.playout.base = self.base.estimate(now);
+        }
+        if asked_ahead && (once || is_first_nonce) {
+            let late = self.lateness_of(now, header.published_at());
+            let asked_at = asked.first_at;
+            let lead = AwaitedLead {
+                key,
+                late,
+                asked_at,
+                waited,
+            };
+            self.note_train_lead(now, &lead);
         }
         if asked_ahead {
             let waited = waited.filter(|_| once || is_first_nonce);
@@ -454,6 +472,7 @@ impl Consumer {
         let late = render_at.is_some_and(|at| now > at);
         let asked_again = sample.was_asked_again();
         self.note_losses(key);
+        self.trains.end_of(key);
         let Some(sample) = self.samples.get_mut(&key) else {
             return;
         };

@@ -30,7 +30,8 @@ impl Consumer {
 
     /// Whether so many more segments may be asked for at a time.
     pub(super) fn can_ask(&self, segments: usize) -> bool {
-        let asked = self.outstanding + self.repairs.len() + self.wanted.len();
+        let queued = self.repairs.len() + self.wanted.len() + self.pacing.len();
+        let asked = self.outstanding + queued;
         asked + segments <= self.config.most_outstanding
     }
 
@@ -73,8 +74,12 @@ impl Consumer {
                 slot.queued = true;
             }
         }
-        self.wanted.extend(ids);
         self.samples.insert(key, sample);
+        let ids = match asked_ahead {
+            true => self.pace_sample(now, key, ids),
+            false => ids,
+        };
+        self.wanted.extend(ids);
         self.wake_for_check(now, key);
     }
 
@@ -207,6 +212,7 @@ impl Consumer {
             .replace(Asked {
                 first_at,
                 last_at: now,
+                order: self.counters.interests_sent,
                 nonces: [first, nonce],
                 attempts: slot.attempts,
                 retry_at,
@@ -229,10 +235,9 @@ impl Consumer {
         self.counters.interests_sent += 1;
         self.counters.interests_retransmitted += u64::from(again && !insures);
         let interest = Interest::builder(self.source.names.segment(id)).lifetime(lifetime);
-        let interest = if must_be_fresh {
-            interest.must_be_fresh()
-        } else {
-            interest
+        let interest = match must_be_fresh {
+            true => interest.must_be_fresh(),
+            false => interest,
         };
         self.outputs.push_back(super::Output::Interest {
             interest: interest.build(nonce),

@@ -17,6 +17,8 @@ pub(super) struct Asked {
     pub first_at: Instant,
     /// When it was sent last.
     pub last_at: Instant,
+    /// How many Interests had left before it did.
+    pub order: u64,
     /// Nonce of the first transmission, and of the last.
     pub nonces: [Nonce; 2],
     /// How often it was sent.
@@ -37,6 +39,7 @@ impl Asked {
         Self {
             first_at: now,
             last_at: now,
+            order: 0,
             nonces: [0.into(); 2],
             attempts: 0,
             retry_at: now,
@@ -138,6 +141,8 @@ pub(super) struct Assembly {
     copies: Vec<Slot>,
     /// Whether it was asked for before it was known to be published.
     pub asked_ahead: bool,
+    /// How much later than it could come it was asked for, behind our own samples before it.
+    pub behind: core::time::Duration,
     /// When the verified lead came.
     pub lead_at: Option<Instant>,
     /// When the first segment came that nothing vouched for.
@@ -171,6 +176,7 @@ impl Assembly {
             parity: vec![Slot::default(); counts.parity as usize],
             copies: vec![Slot::default(); copies],
             asked_ahead: false,
+            behind: core::time::Duration::ZERO,
             lead_at: None,
             stray_at: None,
             overtaken_at: None,

@@ -63,6 +63,17 @@ impl SampleClock {
         }
     }
 
+    /// Takes the place of a key sample that is not here yet from elsewhere, and the time at which a position is published.
+    pub(super) fn seed(&mut self, key: Place, newest: (u64, Timestamp)) {
+        self.places[SampleClass::Key.index()] = Some(key);
+        self.newest = Some(newest);
+    }
+
+    /// The same for a delta sample.
+    pub(super) fn seed_delta(&mut self, delta: Place) {
+        self.places[SampleClass::Delta.index()] = Some(delta);
+    }
+
     /// Position of sample `sequence` of `class`; `None` while nothing is known, or if it is out of reach.
     pub(super) fn position(&self, class: SampleClass, sequence: u64) -> Option<u64> {
         let (known, at) = self.places[class.index()]?;
@@ -92,8 +103,12 @@ impl SampleClock {
 
     /// When sample `sequence` of `class` is published.
     pub(super) fn published_at(&self, class: SampleClass, sequence: u64) -> Option<Timestamp> {
+        self.time_of(self.position(class, sequence)?)
+    }
+
+    /// When the sample at position `wanted` is published.
+    pub(super) fn time_of(&self, wanted: u64) -> Option<Timestamp> {
         let (position, at) = self.newest?;
-        let wanted = self.position(class, sequence)?;
         let frames = u32::try_from(wanted.abs_diff(position)).ok()?;
         let span = self.period.checked_mul(frames)?;
         let micros = u64::try_from(span.as_micros()).ok()?;

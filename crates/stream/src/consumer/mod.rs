@@ -11,11 +11,13 @@ mod ahead;
 mod arrival;
 mod asking;
 mod assembly;
+mod beside;
 mod clock;
 mod config;
 mod counters;
 mod drd;
 mod order;
+mod pacing;
 mod pipeline;
 mod playback;
 mod playout;
@@ -24,6 +26,7 @@ mod segments;
 pub mod synchroniser;
 #[cfg(test)]
 mod tests;
+mod trains;
 mod types;
 mod window;
 
@@ -93,6 +96,10 @@ pub struct Consumer {
     held: bool,
     /// Samples from this position on are left to another rung.
     stop_before: Option<u64>,
+    /// Those from this one on are not even asked for.
+    ask_before: Option<u64>,
+    trains: trains::Trains,
+    pacing: pacing::Pacing,
     newest_published_at: Timestamp,
     recovery: repair::Recovery,
     /// The most by which packets overtook each other lately (a minimum in reverse).
@@ -157,6 +164,9 @@ impl Consumer {
             catching_up: true,
             held: false,
             stop_before: None,
+            ask_before: None,
+            trains: trains::Trains::default(),
+            pacing: pacing::Pacing::default(),
             newest_published_at: Timestamp::default(),
             recovery: repair::Recovery::new(period, source.key_interval),
             reordering: WindowedMinimum::new(Duration::from_secs(1), 10),
@@ -180,6 +190,13 @@ impl Consumer {
     ///
     /// Gives the key sample that playback starts with; `None` if nothing is published yet.
     pub fn start(&mut self, now: Instant, latest: &Latest, at: StartAt) -> Option<u64> {
+        let first = self.begin(now, latest, at)?;
+        self.settle(now);
+        Some(first)
+    }
+
+    /// Does so, and asks for nothing yet.
+    fn begin(&mut self, now: Instant, latest: &Latest, at: StartAt) -> Option<u64> {
         let is_first = self.synchroniser.state() == State::Inactive;
         let staleness = self.config.synchroniser.staleness;
         let latest = &self
@@ -216,7 +233,6 @@ impl Consumer {
         if let Some(next) = latest.next_delta.filter(|_| first == newest) {
             self.catch_up_from(first, next);
         }
-        self.settle(now);
         Some(first)
     }
 
@@ -491,7 +507,7 @@ impl Consumer {
                 .count(),
             buffered: self.buffered,
             outstanding: self.outstanding,
-            queued: self.repairs.len() + self.wanted.len(),
+            queued: self.repairs.len() + self.wanted.len() + self.pacing.len(),
             strays: self.strays,
         }
     }
@@ -507,6 +523,7 @@ impl Consumer {
         self.samples.clear();
         self.repairs.clear();
         self.wanted.clear();
+        self.pacing.clear();
         (self.outstanding, self.buffered, self.strays) = (0, 0, 0);
     }
 

@@ -81,6 +81,15 @@ impl SegmentEstimators {
         }
     }
 
+    /// Mean number of data segments of samples of `class`.
+    pub fn mean(&self, class: SampleClass) -> f64 {
+        let [data, _] = match class {
+            SampleClass::Key => &self.key,
+            SampleClass::Delta => &self.delta,
+        };
+        data.mean.min(f64::from(self.most))
+    }
+
     fn count(&self, class: SampleClass, kind: SegmentKind) -> u32 {
         let [data, parity] = match class {
             SampleClass::Key => &self.key,

@@ -50,13 +50,13 @@ pub struct WatcherConfig {
 }
 
 impl WatcherConfig {
-    /// Watches video and audio of `root` at the highest rung, 100 ms behind what the network allows.
+    /// Watches video and audio of `root` at the highest rung that the network carries, 100 ms behind what the network allows.
     pub fn new(root: Name) -> Self {
         Self {
             root,
             video: true,
             audio: true,
-            rung: RungChoice::Highest,
+            rung: RungChoice::Auto,
             target: Duration::from_millis(100),
             decode_lead: Duration::from_millis(40),
             audio_lead: Duration::from_millis(40),
@@ -99,13 +99,27 @@ impl WatcherConfig {
 /// Which of a stream's bitrates to pull.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RungChoice {
-    /// The one with the highest bitrate.
+    /// The highest that the network carries, and another one as soon as that changes.
     #[default]
+    Auto,
+    /// The one with the highest bitrate.
     Highest,
     /// The one with the lowest bitrate.
     Lowest,
     /// The one with this name; the highest if there is none.
     Label(String),
+}
+
+impl From<&str> for RungChoice {
+    /// `auto`, `highest`, `lowest`, or a rung's name.
+    fn from(name: &str) -> Self {
+        match name {
+            "auto" => Self::Auto,
+            "highest" => Self::Highest,
+            "lowest" => Self::Lowest,
+            label => Self::Label(label.to_owned()),
+        }
+    }
 }
 
 /// Whose signature counts.

@@ -1,5 +1,6 @@
 //! Watches one published root: finds out what there is, who signs it, and pulls video and audio in step.
 
+mod auto_rung;
 mod config;
 mod fetch;
 mod figures;
@@ -239,7 +240,11 @@ impl Watcher {
         };
         let seed = self.random.next_u64();
         let mut pulled = self.streams.swap_remove(at);
-        if let Some(rung) = pull::choose(&pulled.info, &self.config.rung).cloned() {
+        if self.config.rung == RungChoice::Auto {
+            pulled.choose_by_itself(now);
+        } else if let Some(rung) = pull::choose(&pulled.info, &self.config.rung).cloned() {
+            pulled.auto = None;
+            pulled.consumer.set_pace(None);
             self.workshop(now).prepare(now, &mut pulled, &rung, seed);
         }
         let needs_metadata = pulled.upcoming.is_some();
@@ -392,6 +397,7 @@ impl Watcher {
         for rung in switched {
             self.event(Event::SwitchedRung { rung });
         }
+        self.watch_rungs(now);
         self.drain(now);
         let starved = self
             .last_arrival()
@@ -406,6 +412,23 @@ impl Watcher {
             if starved {
                 self.probe(now);
             }
+        }
+    }
+
+    /// Prepares the change to rungs that suit the way better.
+    fn watch_rungs(&mut self, now: Instant) {
+        let target = self.config.target;
+        for at in 0..self.streams.len() {
+            let Some(rung) = self.streams[at].watch_rung(now, target) else {
+                continue;
+            };
+            let seed = self.random.next_u64();
+            let mut pulled = self.streams.swap_remove(at);
+            self.workshop(now).prepare(now, &mut pulled, &rung, seed);
+            self.streams.push(pulled);
+            let last = self.streams.len() - 1;
+            self.streams.swap(at, last);
+            self.probe(now);
         }
     }
 

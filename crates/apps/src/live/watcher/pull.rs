@@ -10,6 +10,7 @@ use namecast_stream::metadata::Latest;
 use namecast_stream::{Rung, StreamInfo, StreamKind, StreamNames};
 use namecast_units::{Instant, Timestamp};
 
+use super::auto_rung::{AutoRung, first_rung};
 use super::config::{RungChoice, WatcherConfig};
 
 /// One stream being pulled.
@@ -22,6 +23,8 @@ pub(super) struct Pulled {
     pub consumer: Consumer,
     /// The rung that they will come from, until it has a key sample in time.
     pub upcoming: Option<(String, Consumer)>,
+    /// Chooses the rung, if that is left to the watcher and there is a choice.
+    pub auto: Option<AutoRung>,
     pub has_started: bool,
     pub had_frame: bool,
     pub rendered: u64,
@@ -35,6 +38,7 @@ pub(super) struct Pulled {
 pub(super) fn choose<'a>(info: &'a StreamInfo, choice: &RungChoice) -> Option<&'a Rung> {
     let highest = info.rungs.iter().max_by_key(|rung| rung.bitrate);
     match choice {
+        RungChoice::Auto => first_rung(info),
         RungChoice::Highest => highest,
         RungChoice::Lowest => info.rungs.iter().min_by_key(|rung| rung.bitrate),
         RungChoice::Label(name) => info.rung(name).or(highest),
@@ -64,12 +68,16 @@ impl Workshop<'_> {
 
     /// Begins to pull `rung` of `info`; nothing is asked for before the stream is started.
     pub(super) fn pull(&self, now: Instant, info: &StreamInfo, rung: &Rung, seed: u64) -> Pulled {
+        let consumer = self.consumer(now, info, rung, seed);
+        let is_auto = info.kind == StreamKind::Video && self.config.rung == RungChoice::Auto;
+        let auto = is_auto.then(|| AutoRung::new(now, info, &rung.name, &consumer));
         Pulled {
             kind: info.kind,
             info: info.clone(),
             rung: rung.name.clone(),
-            consumer: self.consumer(now, info, rung, seed),
+            consumer,
             upcoming: None,
+            auto: auto.flatten(),
             has_started: false,
             had_frame: false,
             rendered: 0,
@@ -81,8 +89,7 @@ impl Workshop<'_> {
 
     /// Begins to pull another rung beside the one that is shown.
     pub(super) fn prepare(&self, now: Instant, pulled: &mut Pulled, rung: &Rung, seed: u64) {
-        pulled.drop_upcoming();
-        pulled.consumer.set_stop_before(None);
+        pulled.drop_upcoming(now);
         if rung.name != pulled.rung {
             let mut consumer = self.consumer(now, &pulled.info, rung, seed);
             consumer.set_held(now, true);
@@ -116,9 +123,9 @@ impl Pulled {
     pub(super) fn poll_timeouts(&self) -> impl Iterator<Item = Instant> {
         let upcoming = self.upcoming.as_ref();
         let upcoming = upcoming.and_then(|(_, consumer)| consumer.poll_timeout());
-        [self.consumer.poll_timeout(), upcoming, self.switch_at()]
-            .into_iter()
-            .flatten()
+        let own = [self.switch_at(), self.gives_up_at()];
+        let consumers = [self.consumer.poll_timeout(), upcoming];
+        consumers.into_iter().chain(own).flatten()
     }
 
     /// Sizes of the consumers' tables.
@@ -154,6 +161,7 @@ impl Pulled {
 
     fn start_upcoming(&mut self, now: Instant, latest: &[Latest]) {
         let shown = self.consumer.position();
+        let can_wait = self.auto.as_ref().map(AutoRung::can_wait);
         let Some((_, upcoming)) = &mut self.upcoming else {
             return;
         };
@@ -161,6 +169,14 @@ impl Pulled {
             return;
         };
         if upcoming.last_arrival().is_some() {
+            return;
+        }
+        if let Some((auto, can_wait)) = self.auto.as_mut().zip(can_wait) {
+            if let Some(position) = upcoming.start_beside(now, own, &self.consumer, can_wait) {
+                auto.on_started(position);
+                // Both are never paid for at once.
+                self.consumer.set_ask_before(now, Some(position));
+            }
             return;
         }
         // The newest key sample serves if it was not shown yet, else its successor.
@@ -175,6 +191,10 @@ impl Pulled {
     pub(super) fn restart(&mut self, now: Instant, latest: &[Latest]) -> Option<u64> {
         let own = Self::latest_of(&self.consumer, latest)?;
         self.past_published += self.consumer.published();
+        if let Some(auto) = &mut self.auto {
+            auto.on_stayed(now);
+            self.drop_upcoming(now);
+        }
         if let Some((_, upcoming)) = &mut self.upcoming
             && let Some(latest) = Self::latest_of(upcoming, latest)
         {
@@ -203,6 +223,9 @@ impl Pulled {
         self.retire_consumer();
         self.consumer = consumer;
         self.rung = rung;
+        if let Some(auto) = &mut self.auto {
+            auto.on_moved(now);
+        }
         Some(self.rung.clone())
     }
 
@@ -213,7 +236,40 @@ impl Pulled {
         Some(leaves_at)
     }
 
-    fn drop_upcoming(&mut self) {
+    /// Lets the rung choose itself from here on.
+    pub(super) fn choose_by_itself(&mut self, now: Instant) {
+        let auto = AutoRung::new(now, &self.info, &self.rung, &self.consumer);
+        self.auto = self.auto.take().or(auto);
+    }
+
+    /// Takes note of what the way carries. Gives the rung to prepare, if another one is better.
+    pub(super) fn watch_rung(&mut self, now: Instant, target: Duration) -> Option<Rung> {
+        let auto = self.auto.as_mut()?;
+        auto.listen(now, &mut self.consumer);
+        if let Some((_, upcoming)) = &mut self.upcoming {
+            auto.listen(now, upcoming);
+        }
+        let gives_up_at = auto.gives_up_at(now, &self.consumer);
+        if gives_up_at.is_some_and(|at| at <= now) {
+            auto.on_stayed(now);
+            self.drop_upcoming(now);
+            return None;
+        }
+        let is_playing = self.had_frame && self.upcoming.is_none();
+        let auto = self.auto.as_mut().filter(|_| is_playing)?;
+        auto.decide(now, &self.consumer, target)
+    }
+
+    /// When the change under way is given up.
+    fn gives_up_at(&self) -> Option<Instant> {
+        // With a base, `now` does not matter.
+        let auto = self.auto.as_ref()?;
+        auto.gives_up_at(Instant::ZERO, &self.consumer)
+    }
+
+    fn drop_upcoming(&mut self, now: Instant) {
+        self.consumer.set_stop_before(None);
+        self.consumer.set_ask_before(now, None);
         if let Some((_, upcoming)) = self.upcoming.take() {
             self.past += *upcoming.counters();
         }

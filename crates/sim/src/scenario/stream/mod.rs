@@ -219,7 +219,7 @@ impl StreamScenario {
             ];
             for (name, field) in named {
                 let is_relative =
-                    |name: &str| field == "rung" && ["highest", "lowest"].contains(&name);
+                    |name: &str| field == "rung" && ["auto", "highest", "lowest"].contains(&name);
                 let is_known = |name: &String| {
                     is_relative(name) || rungs.iter().any(|rung| rung.name == *name)
                 };

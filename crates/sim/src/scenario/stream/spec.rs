@@ -223,7 +223,7 @@ pub struct WatcherSpec {
     /// From the earliest moment at which a frame could be here to the moment it is shown.
     #[serde(with = "namecast_units::duration")]
     pub target: Duration,
-    /// Bitrate of the video: `highest`, `lowest` or a rung's name, such as `1M`.
+    /// Bitrate of the video: `auto` (the highest that the network carries), `highest`, `lowest` or a rung's name, such as `1M`.
     pub rung: String,
     /// The rung that it is to reach, for the metrics `goal-…`.
     pub goal: Option<String>,
@@ -280,7 +280,7 @@ impl Default for WatcherSpec {
             audio: false,
             video: true,
             target: Duration::from_millis(100),
-            rung: "highest".to_owned(),
+            rung: "auto".to_owned(),
             goal: None,
             controller: RateControl::Unlimited,
             synchroniser: SynchroniserSpec::default(),
@@ -307,11 +307,6 @@ impl WatcherSpec {
 
     pub(super) fn config(&self, root: Name, seed: u64) -> WatcherConfig {
         let defaults = WatcherConfig::new(root);
-        let rung = match &*self.rung {
-            "highest" => RungChoice::Highest,
-            "lowest" => RungChoice::Lowest,
-            label => RungChoice::Label(label.to_owned()),
-        };
         let mut consumer = defaults.consumer.clone();
         consumer.most_attempts = self.most_attempts.unwrap_or(consumer.most_attempts);
         consumer.recovery.profile = self.recovery.profile;
@@ -328,7 +323,7 @@ impl WatcherSpec {
         WatcherConfig {
             video: self.video,
             audio: self.audio,
-            rung,
+            rung: RungChoice::from(&*self.rung),
             target: self.target,
             rate: self.controller,
             seed,

@@ -5,6 +5,7 @@ mod loss;
 mod odds;
 mod paper;
 mod plan;
+mod progress;
 mod retransmit;
 
 use std::cmp::Reverse;
@@ -44,7 +45,7 @@ const MOST_UNSEEN: u64 = 8;
 /// What a consumer knows of losses.
 #[derive(Clone, Debug)]
 pub(super) struct Recovery {
-    clock: SampleClock,
+    pub(super) clock: SampleClock,
     losses: LossEstimator,
     /// Of Interests alone, as far as insured ones show it.
     interests: LossEstimator,
@@ -52,6 +53,7 @@ pub(super) struct Recovery {
     lags: [WindowedMinimum<Reverse<Duration>>; 2],
     /// The most by which samples were published after the time that the clock told lately: encoders do not keep time.
     unpunctual: WindowedMinimum<Reverse<Duration>>,
+    pub(super) progress: progress::Progress,
 }
 
 impl Recovery {
@@ -66,7 +68,17 @@ impl Recovery {
             interests: LossEstimator::default(),
             lags: spans.map(window),
             unpunctual: window((key_period * 2).max(Duration::from_secs(2))),
+            progress: progress::Progress::default(),
         }
+    }
+
+    /// Takes over what `other` knows of the way.
+    pub(super) fn learn_from(&mut self, other: &Self) {
+        let clock = self.clock;
+        *self = Self {
+            clock,
+            ..other.clone()
+        };
     }
 }
 
@@ -127,7 +139,7 @@ impl Consumer {
     fn margin(&self, now: Instant, class: SampleClass) -> Duration {
         let seen = self.recovery.lags[class.index()].minimum(now);
         let margin = seen.map_or(FIRST_MARGIN, |lag| lag.0 * 5 / 4);
-        let most = self.delay.estimate(now) / 2;
+        let most = (self.delay.estimate(now) / 2).max(self.progress().ordinary());
         margin.min(most).max(LEAST_MARGIN)
     }
 
@@ -147,6 +159,10 @@ impl Consumer {
 
     /// Reckons with the loss of what was asked for now that a lead told of it.
     pub(super) fn hedge_missing(&mut self, now: Instant, key: SampleKey) {
+        // Where segments are asked for one by one, all of them in one burst of losses are few.
+        if self.is_paced() && self.recovery.losses.share() < CLEAN {
+            return;
+        }
         let hedge_at = self.outlook(now, key).hedge_at();
         if let Some((at, sample)) = hedge_at.zip(self.samples.get_mut(&key)) {
             sample.hedge_at = Some(sample.hedge_at.map_or(at, |before| before.min(at)));
@@ -169,7 +185,12 @@ impl Consumer {
         Outlook {
             now,
             due_at: self.due_at(now, key),
+            expected_at,
+            margin: self.margin(now, key.0),
+            is_paced: self.is_paced(),
+            progress: self.progress(),
             delay: self.delay.estimate(now),
+            least_delay: self.least_delay(now),
             round_trip,
             hedge_after: self.burst(),
             deadline,

@@ -20,6 +20,7 @@ use crate::sample::Lead;
 use super::super::assembly::{Asked, Assembly, Slot};
 use super::RecoveryConfig;
 use super::odds::Losses;
+use super::progress::Progress;
 
 /// A round that another one can follow may fail this often: asking for more than is missing would cost more than it
 /// saves.
@@ -35,8 +36,18 @@ pub(super) struct Outlook<'a> {
     pub now: Instant,
     /// When all that was asked for before it existed should be here.
     pub due_at: Instant,
+    /// When the sample could be here at the earliest.
+    pub expected_at: Instant,
+    /// How much later than that segments come that are not lost.
+    pub margin: Duration,
+    /// Segments are asked for one after the other, in their turn on the narrowest link.
+    pub is_paced: bool,
+    /// How the queue on the way moves on.
+    pub progress: Progress,
     /// Data that exists takes this long.
     pub delay: Duration,
+    /// And at least this long.
+    pub least_delay: Duration,
     /// What was asked for now should be here after this.
     pub round_trip: Duration,
     /// A burst of losses lasts no longer than this.
@@ -94,16 +105,27 @@ struct Names {
 }
 
 impl Outlook<'_> {
-    /// When the answer to `asked` should be here.
+    /// When the answer to `asked` counts as lost: not while what set out before it still comes.
     fn due(&self, assembly: &Assembly, slot: &Slot, asked: &Asked) -> Instant {
         if asked.is_nacked {
             return asked.retry_at;
         }
+        let set_out = self.expected_at.max(asked.last_at + self.least_delay);
+        let due = self.due_alone(assembly, slot, asked);
+        let behind = self.progress.until((set_out, asked.order));
+        behind.map_or(due, |until| due.max(until))
+    }
+
+    /// The same if it were all alone.
+    fn due_alone(&self, assembly: &Assembly, slot: &Slot, asked: &Asked) -> Instant {
         if slot.is_early && !slot.is_repair {
             let overtaken = assembly.overtaken_at.map_or(self.due_at, |at| {
                 (at + self.round_trip.saturating_sub(self.delay)).min(self.due_at)
             });
-            return overtaken.max(asked.last_at + self.delay);
+            let at_best = asked.last_at + self.delay;
+            let in_turn = self.is_paced && at_best > self.expected_at;
+            let margin = if in_turn { self.margin } else { Duration::ZERO };
+            return overtaken.max(at_best + margin);
         }
         let wait = match self.is_alive {
             // Nothing is gained by haste any more: each wait is as long as all before it.
@@ -163,6 +185,24 @@ impl Outlook<'_> {
         (at >= self.now + NAME_REST).then_some(at)
     }
 
+    /// When to hedge what is on its way of `assembly`: not while it keeps coming, nor before the last Interest for it has been
+    /// out as long as the others.
+    fn hedge_of(&self, assembly: &Assembly) -> Option<Instant> {
+        let at = assembly.hedge_at?;
+        if !self.is_paced {
+            return Some(at);
+        }
+        let moves_until = self
+            .progress
+            .of_sample((assembly.class, assembly.sequence), self.expected_at);
+        let missing = assembly.slots().filter(|(_, _, slot)| slot.is_missing());
+        let left = missing.filter_map(|(_, _, slot)| match slot.queued {
+            true => Some(self.now + NAME_REST),
+            false => Some(slot.asked?.last_at + self.hedge_after),
+        });
+        left.chain(moves_until).chain([at]).max()
+    }
+
     /// Whether none that begins after this one can be in time.
     fn is_last_round(&self) -> bool {
         self.now + self.round_trip * 2 > self.deadline
@@ -196,7 +236,7 @@ impl Outlook<'_> {
         if !round.ask.is_empty() {
             round.look_at(self.now + self.round_trip);
         }
-        round.hedge_at = match assembly.hedge_at {
+        round.hedge_at = match self.hedge_of(assembly) {
             // A round begins; what hedges it is not hedged in turn.
             _ if !round.lost.is_empty() => self.hedge_at(),
             hedge_at => hedge_at.filter(|&at| at > self.now),
@@ -229,7 +269,7 @@ impl Outlook<'_> {
         if has_lost || needed > pending {
             return self.count(pending, needed, self.may_fail());
         }
-        if assembly.hedge_at.is_none_or(|at| at > self.now) {
+        if self.hedge_of(assembly).is_none_or(|at| at > self.now) {
             return 0;
         }
         // All of what is on its way may be lost in one burst; what is asked for now would be lost in another.

@@ -1,0 +1,140 @@
+//! Changing over from one rung of a stream to another: the new one begins at a key sample, where the old one ends.
+//!
+//! All rungs have the same positions, so what one consumer knows of time and of the way holds for the other.
+
+use core::time::Duration;
+
+use namecast_units::Instant;
+
+use crate::metadata::Latest;
+use crate::names::SampleClass;
+
+use super::order::SampleKey;
+use super::{Consumer, Counters, StartAt};
+
+/// Interests for samples that nobody will show, at most, if there is time to wait for the next key sample.
+const MOST_IN_VAIN: usize = 8;
+
+/// Samples from which on their size on the wire is known.
+const LEAST_COMPLETE: u64 = 8;
+
+impl Consumer {
+    /// Starts at a key sample of which `beside`, which pulls another rung, has shown nothing: the newest one if that is not
+    /// too old, else the next one. Gives its position, at which `beside` should end ([`set_ask_before`](Self::set_ask_before)).
+    ///
+    /// `None` if nothing is known of such a sample, or if `waits` and the next one's Interests would come too late.
+    pub fn start_beside(
+        &mut self,
+        now: Instant,
+        latest: &Latest,
+        beside: &Self,
+        waits: bool,
+    ) -> Option<u64> {
+        let newest = latest.key_position?;
+        let is_shown = beside.position().is_none_or(|shown| newest <= shown);
+        self.learn_from(beside);
+        if !waits && !is_shown {
+            self.start(now, latest, StartAt::NewestKey)?;
+            return Some(newest);
+        }
+        let interval = u64::from(self.source.key_interval.max(1));
+        let position = newest.checked_add(interval)?;
+        let published_at = beside.recovery.clock.time_of(position)?;
+        let soonest = beside.earliest(now, published_at);
+        // Interests that have left cannot be called back: their Data would come as well.
+        let is_too_late =
+            soonest < now + self.ahead_by(now) || beside.outstanding_from(position) > MOST_IN_VAIN;
+        if waits && is_too_late {
+            return None;
+        }
+        let key = self.begin(now, latest, StartAt::NextKey)?;
+        self.recovery
+            .clock
+            .seed((key, position), (position, published_at));
+        if let Some(next) = latest.next_delta.filter(|_| !self.source.is_standalone()) {
+            // A group has one delta sample less than frames. If it turns out to have more, they are caught up with.
+            let first = next.saturating_add(interval - 1);
+            self.recovery.clock.seed_delta((first, position + 1));
+            self.pipeline.start(
+                soonest.max(now),
+                SampleClass::Delta,
+                first,
+                first.saturating_sub(1),
+            );
+        }
+        self.settle(now);
+        Some(position)
+    }
+
+    /// Interests that are out for samples at `position` and after it.
+    fn outstanding_from(&self, position: u64) -> usize {
+        let clock = &self.recovery.clock;
+        let later = self.samples.iter().filter(|((class, sequence), _)| {
+            clock
+                .position(*class, *sequence)
+                .is_some_and(|at| at >= position)
+        });
+        later.map(|(_, sample)| sample.outstanding()).sum()
+    }
+
+    /// Takes over what `other` knows of the way and its losses.
+    fn learn_from(&mut self, other: &Self) {
+        self.delay = other.delay.clone();
+        self.base = other.base.clone();
+        self.reordering = other.reordering.clone();
+        self.recovery.learn_from(&other.recovery);
+        self.pacing.learn_from(&other.pacing);
+    }
+
+    /// Asks for no sample at `position` or after it, and forgets those that are not whole; `None` ends that.
+    pub fn set_ask_before(&mut self, now: Instant, position: Option<u64>) {
+        self.ask_before = position;
+        let left: Vec<SampleKey> = self
+            .samples
+            .iter()
+            .filter(|(_, sample)| sample.complete.is_none())
+            .map(|(key, _)| *key)
+            .filter(|(class, sequence)| self.is_left_to_another(*class, *sequence))
+            .collect();
+        for key in left {
+            self.remove(key);
+        }
+        let samples = &self.samples;
+        self.pacing.retain(|key| samples.contains_key(&key));
+        self.settle(now);
+    }
+
+    /// Whether a sample is one that another rung's consumer asks for.
+    pub(super) fn is_left_to_another(&self, class: SampleClass, sequence: u64) -> bool {
+        self.ask_before.is_some_and(|before| {
+            let position = self.recovery.clock.position(class, sequence);
+            position.is_some_and(|position| position >= before)
+        })
+    }
+
+    /// When the sample at `position` is to be shown, by the stream's clock.
+    pub fn shown_at(&self, now: Instant, position: u64) -> Option<Instant> {
+        let published_at = self.recovery.clock.time_of(position)?;
+        Some(self.playout.render_at(now, published_at))
+    }
+
+    /// Octets on the wire per octet of payload so far: headers, and parity that is asked for ahead. `None` before so many
+    /// samples are whole that those on their way do not count.
+    pub fn wire_share(&self) -> Option<f64> {
+        let Counters {
+            wire_octets,
+            repair_octets,
+            payload_octets,
+            complete,
+            ..
+        } = self.counters;
+        let octets = wire_octets.saturating_sub(repair_octets);
+        (complete >= LEAST_COMPLETE).then(|| octets as f64 / payload_octets.max(1) as f64)
+    }
+
+    /// Time from one key sample to the next.
+    pub fn key_period(&self) -> Duration {
+        let interval = self.source.key_interval.max(1);
+        self.source.rate.period().saturating_mul(interval)
+    }
+}

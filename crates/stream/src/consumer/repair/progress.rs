@@ -1,0 +1,167 @@
+//! Tells what still waits in a queue from what is lost.
+//!
+//! A link that is full delivers segments one after the other, in the order in which they set out. While it does, those behind
+//! them are not lost, however late they are.
+
+use core::time::Duration;
+
+use namecast_units::Instant;
+
+use crate::names::SegmentId;
+
+use super::super::Consumer;
+use super::super::assembly::Asked;
+use super::super::order::SampleKey;
+
+/// Segments that may be in a queue where all is well: those of a sample that leave together, and of another stream.
+const ORDINARY: u32 = 8;
+/// Times between segments for which a queue may stand still.
+const PATIENCE: u32 = 8;
+/// The same beside it: what timers and other traffic cost.
+const LEAST_PATIENCE: Duration = Duration::from_millis(3);
+/// Pauses longer than this are no time between segments.
+const MOST_GAP: Duration = Duration::from_millis(10);
+/// Share of a new gap in their average.
+const GAIN: u32 = 8;
+
+/// A segment's place in the order in which segments set out: when it could be here without queues, and the number of
+/// its Interest.
+pub(super) type Place = (Instant, u64);
+
+/// The last segment that came in answer to a first Interest.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    key: SampleKey,
+    place: Place,
+    at: Instant,
+}
+
+/// How a queue on the way moves on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::consumer) struct Progress {
+    newest: Option<Newest>,
+    gap: Duration,
+}
+
+impl Progress {
+    fn note(&mut self, now: Instant, key: SampleKey, place: Place) {
+        // Interests that left one right after the other.
+        let follows = |before: &Newest| before.key == key && before.place.1 + 1 == place.1;
+        if let Some(before) = self.newest.filter(follows) {
+            let gap = now.since(before.at);
+            if gap <= MOST_GAP {
+                self.gap = self.gap - self.gap / GAIN + gap / GAIN;
+            }
+        }
+        let at = now;
+        self.newest = Some(Newest { key, place, at });
+    }
+
+    /// How long a queue of a few segments takes that is none to speak of.
+    pub(super) fn ordinary(&self) -> Duration {
+        self.gap * ORDINARY
+    }
+
+    /// Takes note that something came that has no place.
+    pub(in crate::consumer) const fn still_moves(&mut self, now: Instant) {
+        if let Some(newest) = &mut self.newest {
+            newest.at = now;
+        }
+    }
+
+    /// Until when what is on its way of sample `key`, expected at `expected_at`, or of those before it, may be on its way still.
+    pub(super) fn of_sample(&self, key: SampleKey, expected_at: Instant) -> Option<Instant> {
+        let newest = self
+            .newest
+            .filter(|newest| newest.key == key || newest.place.0 <= expected_at)?;
+        Some(newest.at + self.patience())
+    }
+
+    fn patience(&self) -> Duration {
+        self.gap * PATIENCE + LEAST_PATIENCE
+    }
+
+    /// Until when a segment at `place` may be behind the one that came last; `None` if that one set out later.
+    pub(super) fn until(&self, place: Place) -> Option<Instant> {
+        let newest = self.newest.filter(|newest| newest.place <= place)?;
+        Some(newest.at + self.patience())
+    }
+}
+
+impl Consumer {
+    /// How the queue on the way moves on, no faster than we ask.
+    pub(super) fn progress(&self) -> Progress {
+        let known = self.recovery.progress;
+        let gap = known.gap.max(self.gap().unwrap_or_default());
+        Progress { gap, ..known }
+    }
+
+    /// The least that Data takes which exists: what it takes now may be for queues.
+    pub(super) fn least_delay(&self, now: Instant) -> Duration {
+        self.delay
+            .least(now)
+            .unwrap_or_else(|| self.delay.estimate(now))
+    }
+
+    /// Takes note of a segment that came.
+    pub(in crate::consumer) fn note_progress(
+        &mut self,
+        now: Instant,
+        id: SegmentId,
+        asked: &Asked,
+    ) {
+        if asked.attempts != 1 {
+            self.recovery.progress.still_moves(now);
+            return;
+        }
+        let key = (id.class, id.sequence);
+        let set_out = self
+            .expected_at(now, key)
+            .max(asked.last_at + self.least_delay(now));
+        let place = (set_out, asked.order);
+        self.recovery.progress.note(now, key, place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::SampleClass;
+
+    const KEY: SampleKey = (SampleClass::Key, 1);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// One segment every 2 ms: what is behind the last one may take 8 · 2 + 3 ms more; what was before it is overdue.
+    #[test]
+    fn what_is_behind_a_moving_queue_is_not_overdue() {
+        let mut progress = Progress::default();
+        assert_eq!(progress.until((at(0), 0)), None);
+        for index in 0..200 {
+            progress.note(at(100 + 2 * index), KEY, (at(100), index));
+        }
+        let until = progress.until((at(100), 200)).unwrap();
+        let expected = at(100 + 2 * 199 + 16 + 3);
+        assert!(
+            expected.since(until) < Duration::from_micros(10),
+            "{until:?}"
+        );
+        assert_eq!(progress.until((at(133), 0)), Some(until));
+        assert_eq!(progress.until((at(100), 150)), None);
+        assert_eq!(progress.until((at(99), 300)), None);
+    }
+
+    /// A pause between samples says nothing of the link.
+    #[test]
+    fn pauses_are_no_gaps() {
+        let mut progress = Progress::default();
+        for sample in 0..50 {
+            let key = (SampleClass::Delta, sample);
+            progress.note(at(sample * 40), key, (at(sample * 40), 0));
+            progress.note(at(sample * 40 + 1), key, (at(sample * 40), 1));
+        }
+        assert!(progress.gap <= Duration::from_millis(1));
+    }
+}

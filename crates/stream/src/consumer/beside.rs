@@ -9,6 +9,7 @@ use namecast_units::Instant;
 use crate::metadata::Latest;
 use crate::names::SampleClass;
 
+use super::assembly::Assembly;
 use super::order::SampleKey;
 use super::{Consumer, Counters, StartAt};
 
@@ -128,7 +129,10 @@ impl Consumer {
             complete,
             ..
         } = self.counters;
-        let octets = wire_octets.saturating_sub(repair_octets);
+        let incomplete = self.samples.values().filter(|s| s.complete.is_none());
+        let segments = incomplete.map(Assembly::here).sum::<usize>() as u64;
+        let on_their_way = segments * u64::from(self.source.segment_size);
+        let octets = wire_octets.saturating_sub(repair_octets + on_their_way);
         (complete >= LEAST_COMPLETE).then(|| octets as f64 / payload_octets.max(1) as f64)
     }
 

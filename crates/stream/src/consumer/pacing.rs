@@ -212,7 +212,8 @@ impl Consumer {
 
     /// Queues what must leave now. When the next one must.
     pub(super) fn release_paced(&mut self, now: Instant) -> Option<Instant> {
-        let delay = self.delay.estimate(now);
+        // What Data takes now may be for queues, which are not to be made longer.
+        let delay = self.least_delay(now);
         while let Some(id) = self.pacing.pop_due(now + delay) {
             self.wanted.push_back(id);
         }

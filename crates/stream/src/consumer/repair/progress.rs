@@ -97,7 +97,7 @@ impl Consumer {
     }
 
     /// The least that Data takes which exists: what it takes now may be for queues.
-    pub(super) fn least_delay(&self, now: Instant) -> Duration {
+    pub(in crate::consumer) fn least_delay(&self, now: Instant) -> Duration {
         self.delay
             .least(now)
             .unwrap_or_else(|| self.delay.estimate(now))

@@ -74,7 +74,7 @@ class FakeTab implements TabPort {
   rendered(): void {}
   decoderError(): void {}
   setRung(): void {}
-  corruptNext(): void {}
+  corrupt(): void {}
 
   pollTimeout(): number {
     return this.#queue[0]?.at ?? performance.now() + 10;

@@ -102,10 +102,9 @@ impl Tab {
         self.0.stats(from_ms(now))
     }
 
-    /// Damages the next `count` frames that carry media: for tests.
-    #[wasm_bindgen(js_name = corruptNext)]
-    pub fn corrupt_next(&mut self, count: u32) {
-        self.0.corrupt_next(count);
+    /// Damages frames that carry media until `count` were found out: for tests.
+    pub fn corrupt(&mut self, count: u32) {
+        self.0.corrupt(count);
     }
 }
 

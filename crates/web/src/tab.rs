@@ -24,6 +24,8 @@ const MAX_ROUNDS: usize = 100_000;
 const MAX_OUTBOX: usize = 4 << 20;
 /// Smallest frame that a test's bit flip goes into: what is shorter is no segment of media.
 const MIN_CORRUPTED: usize = 400;
+/// Of those, one in so many is damaged, so that what is asked for again comes through.
+const CORRUPTED_SHARE: u64 = 3;
 
 /// Why a transport was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +51,10 @@ pub struct Tab {
     application: FaceId,
     outbox: Outbox,
     counters: TabCounters,
-    corrupt_next: u32,
+    /// Frames are damaged until the watcher has found out so many in all.
+    corrupt_until: u64,
+    /// Long frames that came since.
+    corruptible: u64,
     /// Whether a transport was up before; without one the watcher would ask nobody, and wait.
     had_link: bool,
 }
@@ -97,7 +102,8 @@ impl Tab {
             application,
             outbox: Outbox::default(),
             counters: TabCounters::default(),
-            corrupt_next: 0,
+            corrupt_until: 0,
+            corruptible: 0,
             had_link: false,
         })
     }
@@ -142,11 +148,13 @@ impl Tab {
         }
         self.counters.frames_in += 1;
         self.counters.octets_in += frame.len() as u64;
-        if self.corrupt_next > 0 && frame.len() >= MIN_CORRUPTED {
-            self.corrupt_next -= 1;
-            self.counters.corrupted += 1;
-            let middle = frame.len() / 2;
-            frame[middle] ^= 1;
+        if frame.len() >= MIN_CORRUPTED && self.is_corrupting() {
+            self.corruptible += 1;
+            if self.corruptible.is_multiple_of(CORRUPTED_SHARE) {
+                self.counters.corrupted += 1;
+                let middle = frame.len() / 2;
+                frame[middle] ^= 1;
+            }
         }
         self.forwarder.handle_frame(now, face, Bytes::from(frame));
         self.turn(now);
@@ -207,9 +215,16 @@ impl Tab {
         self.turn(now);
     }
 
-    /// Flips a bit in each of the next `count` frames that are long enough to carry media: for tests.
-    pub const fn corrupt_next(&mut self, count: u32) {
-        self.corrupt_next = count;
+    /// Flips a bit in every third frame that is long enough to carry media, until `count` packets were found out: for tests.
+    ///
+    /// Frames cannot be counted instead: nobody looks at packets of samples that were passed over, and a page that slept for
+    /// two seconds gets more than a hundred of those in a row.
+    pub fn corrupt(&mut self, count: u32) {
+        self.corrupt_until = self.watcher.verification_failures() + u64::from(count);
+    }
+
+    fn is_corrupting(&self) -> bool {
+        self.corrupt_until > 0 && self.watcher.verification_failures() < self.corrupt_until
     }
 
     /// All figures, as JSON: the watcher's, with the tab's own under `tab`.

@@ -35,7 +35,7 @@ export type Command =
 
 /** Faults that tests (and the curious) cause on purpose. */
 export type Fault =
-  /** Flips one bit in each of the next `count` packets that arrive. */
+  /** Flips one bit in packets that arrive, until `count` were found out. */
   | { kind: "corrupt"; count: number }
   /** Loses everything in both directions for a while, without closing the transport. */
   | { kind: "blackhole"; milliseconds: number }

@@ -19,6 +19,7 @@ export interface CoreFigures {
   clock_offset_ms?: number | null;
   clock_offset_rtt_ms?: number | null;
   packets_unexpected?: number;
+  verification_failures?: number;
   video?: StreamFigures | null;
   audio?: StreamFigures | null;
   tab?: { octets_in: number; corrupted: number; outbox_full: number };
@@ -32,7 +33,6 @@ export interface StreamFigures {
   late?: number;
   recovered_fec?: number;
   recovered_retransmission?: number;
-  verification_failures?: number;
   buffer_ms?: number;
 }
 
@@ -57,7 +57,7 @@ export function sharesOf(figures: CoreFigures): Shares {
 
 /** Packets that were not what their signer had signed. */
 export function failuresOf(figures: CoreFigures): number {
-  return (figures.video?.verification_failures ?? 0) + (figures.audio?.verification_failures ?? 0);
+  return figures.verification_failures ?? 0;
 }
 
 /** The signer, for people. */

@@ -264,7 +264,7 @@ export class Session {
   #fault(fault: Fault): void {
     switch (fault.kind) {
       case "corrupt":
-        this.#tab.corruptNext(fault.count);
+        this.#tab.corrupt(fault.count);
         break;
       case "blackhole":
         this.#links.blackhole(fault.milliseconds);

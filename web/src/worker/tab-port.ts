@@ -37,8 +37,8 @@ export interface TabPort {
   decoderError(stream: number, now: number): void;
   /** JSON. */
   stats(now: number): string;
-  /** Flips a bit in each of the next `count` packets that arrive. */
-  corruptNext(count: number): void;
+  /** Flips a bit in packets that arrive, until `count` were found out. */
+  corrupt(count: number): void;
 }
 
 /** The core once it is loaded. */

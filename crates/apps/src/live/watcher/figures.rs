@@ -36,6 +36,13 @@ pub struct TableSizes {
 }
 
 impl Watcher {
+    /// Packets so far whose signature or digest was wrong, of all kinds.
+    pub fn verification_failures(&self) -> u64 {
+        let of_streams = self.streams.iter().map(Pulled::counters);
+        let of_streams: u64 = of_streams.map(|c| c.drop_verification).sum();
+        self.counters.verification_failures + of_streams
+    }
+
     pub(super) fn figures(&self, now: Instant) -> Stats {
         let counters: Vec<_> = self.streams.iter().map(Pulled::counters).collect();
         let sum = |count: fn(&namecast_stream::consumer::Counters) -> u64| -> u64 {
@@ -79,7 +86,7 @@ impl Watcher {
             signer: self.signer.as_ref().map(signer_stats),
             clock_offset_ms: self.clock.micros().map(|micros| micros as f64 / 1e3),
             clock_offset_rtt_ms: self.clock.rtt().map(millis),
-            verification_failures: own.verification_failures + sum(|c| c.drop_verification),
+            verification_failures: self.verification_failures(),
             packets_unexpected: own.unexpected
                 + own.malformed
                 + sum(|c| c.drop_unwanted + c.drop_malformed),

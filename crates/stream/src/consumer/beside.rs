@@ -11,13 +11,21 @@ use crate::names::SampleClass;
 
 use super::assembly::Assembly;
 use super::order::SampleKey;
-use super::{Consumer, Counters, StartAt};
+use super::{Consumer, StartAt};
 
 /// Interests for samples that nobody will show, at most, if there is time to wait for the next key sample.
 const MOST_IN_VAIN: usize = 8;
 
-/// Samples from which on their size on the wire is known.
-const LEAST_COMPLETE: u64 = 8;
+/// What the samples that are whole took on the wire. Counts from the start; two of them tell what was between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireUse {
+    /// Octets of Data: headers, and parity that was asked for ahead. No repairs.
+    pub octets: u64,
+    /// Octets of payload.
+    pub payload: u64,
+    /// Samples.
+    pub samples: u64,
+}
 
 impl Consumer {
     /// Starts at a key sample of which `beside`, which pulls another rung, has shown nothing: the newest one if that is not
@@ -119,21 +127,18 @@ impl Consumer {
         Some(self.playout.render_at(now, published_at))
     }
 
-    /// Octets on the wire per octet of payload so far: headers, and parity that is asked for ahead. `None` before so many
-    /// samples are whole that those on their way do not count.
-    pub fn wire_share(&self) -> Option<f64> {
-        let Counters {
-            wire_octets,
-            repair_octets,
-            payload_octets,
-            complete,
-            ..
-        } = self.counters;
+    /// What samples took on the wire so far.
+    pub fn wire_use(&self) -> WireUse {
         let incomplete = self.samples.values().filter(|s| s.complete.is_none());
         let segments = incomplete.map(Assembly::here).sum::<usize>() as u64;
         let on_their_way = segments * u64::from(self.source.segment_size);
-        let octets = wire_octets.saturating_sub(repair_octets + on_their_way);
-        (complete >= LEAST_COMPLETE).then(|| octets as f64 / payload_octets.max(1) as f64)
+        let counters = &self.counters;
+        let octets = counters.wire_octets.saturating_sub(counters.repair_octets);
+        WireUse {
+            octets: octets.saturating_sub(on_their_way),
+            payload: counters.payload_octets,
+            samples: counters.complete,
+        }
     }
 
     /// Time from one key sample to the next.

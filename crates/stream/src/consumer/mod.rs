@@ -42,6 +42,7 @@ use crate::metadata::Latest;
 use crate::names::{SampleClass, SegmentId};
 use crate::rate::{Loss, Lost, Pacer, RateControl, RateController, Usage};
 
+pub use beside::WireUse;
 pub use config::Config;
 pub use counters::Counters;
 pub use drd::{Config as DelayConfig, DelayEstimator};

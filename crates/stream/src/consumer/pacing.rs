@@ -226,3 +226,67 @@ impl Consumer {
         self.pacing.correct(data as f64 - reckoned);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::SegmentKind;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn id(sequence: u64, index: u64) -> SegmentId {
+        SegmentId {
+            class: SampleClass::Delta,
+            sequence,
+            kind: SegmentKind::Data,
+            index,
+        }
+    }
+
+    /// 1000 octets at 4 Mbit/s are 2 ms: three gaps are 6 ms of burst. At 100 Mbit/s, 5 ms are 62 segments.
+    #[test]
+    fn so_much_leaves_at_once() {
+        let mut pacing = Pacing::default();
+        pacing.set(Some((Bitrate::mbps(4), ByteSize::bytes(1_000))));
+        assert_eq!(
+            pacing.gap.map(Pacing::burst),
+            Some(Duration::from_millis(6))
+        );
+        pacing.set(Some((Bitrate::mbps(100), ByteSize::bytes(1_000))));
+        assert_eq!(pacing.gap.map(Pacing::burst), Some(BURST));
+        pacing.set(None);
+        assert_eq!(pacing.gap, None);
+    }
+
+    #[test]
+    fn segments_leave_in_the_order_in_which_they_are_due() {
+        let mut pacing = Pacing::default();
+        for (millis, index) in [(14, 7), (10, 5), (12, 6), (10, 4)] {
+            pacing.put(at(millis), id(1, index));
+        }
+        assert_eq!((pacing.len(), pacing.next_due()), (4, Some(at(10))));
+        let due: Vec<u64> = core::iter::from_fn(|| pacing.pop_due(at(12)))
+            .map(|id| id.index)
+            .collect();
+        assert_eq!(due, [5, 4, 6]);
+        assert_eq!(pacing.next_due(), Some(at(14)));
+    }
+
+    /// A sample that turns out to have three segments more keeps the link busy for 6 ms more; what is asked for no more frees it.
+    #[test]
+    fn the_plan_follows_what_is_known() {
+        let mut pacing = Pacing::default();
+        pacing.set(Some((Bitrate::mbps(4), ByteSize::bytes(1_000))));
+        pacing.free_at = at(100);
+        pacing.correct(3.0);
+        assert_eq!(pacing.free_at, at(106));
+        pacing.correct(-1.0);
+        assert_eq!(pacing.free_at, at(104));
+        pacing.put(at(90), id(1, 5));
+        pacing.put(at(102), id(2, 5));
+        pacing.retain(|(_, sequence)| sequence == 1);
+        assert_eq!((pacing.len(), pacing.free_at), (1, at(90)));
+    }
+}

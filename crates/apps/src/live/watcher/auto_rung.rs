@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use namecast_stream::consumer::Consumer;
+use namecast_stream::consumer::{Consumer, WireUse};
 use namecast_stream::ladder::{Config, Ladder};
 use namecast_stream::{Rung, StreamInfo};
 use namecast_units::Instant;
@@ -12,6 +12,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What headers make of a stream before that is known.
 const FIRST_WIRE_SHARE: f64 = 1.1;
+/// Samples that it is measured by: fewer vary too much, and what went wrong once must not count for long.
+const MEASURED_SAMPLES: u64 = 30;
 
 /// A change under way.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +31,9 @@ pub(super) struct AutoRung {
     ladder: Ladder,
     /// Lowest bitrate first.
     rungs: Vec<Rung>,
-    /// Octets on the wire per octet of payload.
+    /// Octets on the wire per octet of payload, and when that was measured last.
     wire_share: f64,
+    measured: WireUse,
     change: Option<Change>,
 }
 
@@ -66,6 +69,7 @@ impl AutoRung {
             ladder,
             rungs,
             wire_share: FIRST_WIRE_SHARE,
+            measured: consumer.wire_use(),
             change: None,
         })
     }
@@ -93,7 +97,7 @@ impl AutoRung {
             return None;
         }
         self.ladder.set_target(target);
-        self.wire_share = consumer.wire_share().unwrap_or(self.wire_share);
+        self.measure(consumer);
         let to = self.ladder.decide(now, self.wire_share)?;
         self.change = Some(Change {
             to,
@@ -101,6 +105,20 @@ impl AutoRung {
             position: None,
         });
         Some(self.rungs[to].clone())
+    }
+
+    fn measure(&mut self, consumer: &Consumer) {
+        let used = consumer.wire_use();
+        if used.samples < self.measured.samples {
+            // Another consumer, which counts from its own start.
+            self.measured = WireUse::default();
+        }
+        if used.samples >= self.measured.samples + MEASURED_SAMPLES {
+            let octets = used.octets.saturating_sub(self.measured.octets) as f64;
+            let payload = used.payload.saturating_sub(self.measured.payload);
+            self.wire_share = octets / payload.max(1) as f64;
+            self.measured = used;
+        }
     }
 
     /// Whether the change under way, if any, can wait for the key sample after the next one.
@@ -129,6 +147,7 @@ impl AutoRung {
 
     /// Takes note that the new rung is shown.
     pub(super) fn on_moved(&mut self, now: Instant) {
+        self.measured = WireUse::default();
         if let Some(change) = self.change.take() {
             self.ladder.on_moved(now, change.to);
         }

@@ -17,8 +17,12 @@ use super::super::order::SampleKey;
 const ORDINARY: u32 = 8;
 /// Times between segments for which a queue may stand still.
 const PATIENCE: u32 = 8;
-/// The same beside it: what timers and other traffic cost.
-const LEAST_PATIENCE: Duration = Duration::from_millis(3);
+/// The same beside it: what timers and other traffic cost, at most.
+const MOST_SLACK: Duration = Duration::from_millis(3);
+/// On a link that is faster than that, a sample is never long in a queue: 1000 octets at 16 Mbit/s.
+const LEAST_GAP: Duration = Duration::from_micros(500);
+/// Interests that leave within so long of each other leave together.
+const TOGETHER: Duration = Duration::from_millis(1);
 /// Pauses longer than this are no time between segments.
 const MOST_GAP: Duration = Duration::from_millis(10);
 /// Share of a new gap in their average.
@@ -33,6 +37,8 @@ pub(super) type Place = (Instant, u64);
 struct Newest {
     key: SampleKey,
     place: Place,
+    /// When its Interest left, and when it came.
+    sent_at: Instant,
     at: Instant,
 }
 
@@ -44,17 +50,28 @@ pub(in crate::consumer) struct Progress {
 }
 
 impl Progress {
-    fn note(&mut self, now: Instant, key: SampleKey, place: Place) {
-        // Interests that left one right after the other.
-        let follows = |before: &Newest| before.key == key && before.place.1 + 1 == place.1;
+    fn note(&mut self, now: Instant, key: SampleKey, place: Place, sent_at: Instant) {
+        // Of Interests that left one right after the other; others may come when they like.
+        let follows = |before: &Newest| {
+            let is_next = before.key == key && before.place.1 + 1 == place.1;
+            is_next && sent_at.since(before.sent_at) <= TOGETHER
+        };
         if let Some(before) = self.newest.filter(follows) {
             let gap = now.since(before.at);
             if gap <= MOST_GAP {
-                self.gap = self.gap - self.gap / GAIN + gap / GAIN;
+                self.gap = match self.gap.is_zero() {
+                    true => gap,
+                    false => self.gap - self.gap / GAIN + gap / GAIN,
+                };
             }
         }
         let at = now;
-        self.newest = Some(Newest { key, place, at });
+        self.newest = Some(Newest {
+            key,
+            place,
+            sent_at,
+            at,
+        });
     }
 
     /// How long a queue of a few segments takes that is none to speak of.
@@ -78,7 +95,8 @@ impl Progress {
     }
 
     fn patience(&self) -> Duration {
-        self.gap * PATIENCE + LEAST_PATIENCE
+        // On a link that is never busy for long, nothing is waited for.
+        self.gap * PATIENCE + self.gap.min(MOST_SLACK)
     }
 
     /// Until when a segment at `place` may be behind the one that came last; `None` if that one set out later.
@@ -93,6 +111,8 @@ impl Consumer {
     pub(super) fn progress(&self) -> Progress {
         let known = self.recovery.progress;
         let gap = known.gap.max(self.gap().unwrap_or_default());
+        let is_slow = gap >= LEAST_GAP;
+        let gap = if is_slow { gap } else { Duration::ZERO };
         Progress { gap, ..known }
     }
 
@@ -119,7 +139,7 @@ impl Consumer {
             .expected_at(now, key)
             .max(asked.last_at + self.least_delay(now));
         let place = (set_out, asked.order);
-        self.recovery.progress.note(now, key, place);
+        self.recovery.progress.note(now, key, place, asked.last_at);
     }
 }
 
@@ -134,16 +154,16 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    /// One segment every 2 ms: what is behind the last one may take 8 · 2 + 3 ms more; what was before it is overdue.
+    /// One segment every 2 ms: what is behind the last one may take 8 · 2 + 2 ms more; what was before it is overdue.
     #[test]
     fn what_is_behind_a_moving_queue_is_not_overdue() {
         let mut progress = Progress::default();
         assert_eq!(progress.until((at(0), 0)), None);
         for index in 0..200 {
-            progress.note(at(100 + 2 * index), KEY, (at(100), index));
+            progress.note(at(100 + 2 * index), KEY, (at(100), index), at(0));
         }
         let until = progress.until((at(100), 200)).unwrap();
-        let expected = at(100 + 2 * 199 + 16 + 3);
+        let expected = at(100 + 2 * 199 + 16 + 2);
         assert!(
             expected.since(until) < Duration::from_micros(10),
             "{until:?}"
@@ -159,8 +179,8 @@ mod tests {
         let mut progress = Progress::default();
         for sample in 0..50 {
             let key = (SampleClass::Delta, sample);
-            progress.note(at(sample * 40), key, (at(sample * 40), 0));
-            progress.note(at(sample * 40 + 1), key, (at(sample * 40), 1));
+            progress.note(at(sample * 40), key, (at(sample * 40), 0), at(0));
+            progress.note(at(sample * 40 + 1), key, (at(sample * 40), 1), at(0));
         }
         assert!(progress.gap <= Duration::from_millis(1));
     }

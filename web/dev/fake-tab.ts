@@ -74,6 +74,7 @@ class FakeTab implements TabPort {
   rendered(): void {}
   decoderError(): void {}
   setRung(): void {}
+  seek(): void {}
   corrupt(): void {}
 
   pollTimeout(): number {

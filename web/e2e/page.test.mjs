@@ -287,7 +287,116 @@ describe("the demo's page", () => {
   }
 });
 
+function median(values) {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+}
+
+describe("the rewind bar", () => {
+  test("goes back and on with the keyboard", async () => {
+    await withPage("", async (player) => {
+      await player.untilStats("a past", ({ position }) => position.since !== null && position.now - position.since > 20_000);
+      await player.untilStats("frames", ({ video }) => video.shown > 10);
+      await player.page.focus("#rewind-bar");
+      for (const key of ["ArrowLeft", "ArrowDown"]) {
+        await player.page.keyboard.press(key);
+      }
+      const past = await player.untilStats("15 s ago", ({ position }) => !position.live && position.seeking === null);
+      const behind = past.position.now - past.position.shown;
+      assert.ok(behind > 14_000 && behind < 18_000, `${behind} ms behind`);
+      assert.equal(await player.page.getAttribute("#live", "aria-pressed"), "false");
+      assert.match(await player.page.getAttribute("#rewind-bar", "aria-valuetext"), /^0:1[567] behind live$/);
+      await player.page.screenshot({ path: path.join(ARTIFACTS, "page-past.png"), fullPage: true });
+      await player.page.keyboard.press("End");
+      await player.untilStats("live", ({ position }) => position.live && position.now - position.shown < 2_000);
+      assert.equal(await player.page.getAttribute("#live", "aria-pressed"), "true");
+      assert.equal(await player.damaged(), 0, "every picture has a valid clock");
+    });
+  });
+
+  test("keeps sound in step in the past", async () => {
+    await withPage("", async (player) => {
+      await player.untilCaptured(0);
+      await player.page.click("#sound");
+      await player.untilStats("sound", ({ audio }) => audio.state === "playing");
+      await player.jump(Date.now() - 15_000);
+      const past = await player.untilStats("sound in step", ({ audio, position }) => !position.live && audio.state === "playing" && Math.abs(audio.offset) < 45);
+      assert.ok(past.position.now - past.position.shown > 10_000, "it is still in the past");
+    });
+  });
+
+  test("says so if nothing is kept of a time, and live goes on", async () => {
+    await withPage("", async (player) => {
+      const before = await player.untilStats("frames", ({ video }) => video.shown > 30);
+      await player.page.evaluate(() => globalThis.namecast.seek(Date.now() - 3_600_000));
+      await player.page.waitForSelector('.notice[data-topic="past"]');
+      assert.match((await player.notices())[0], /^Nothing is kept of .*: what is kept begins at .* Live goes on\.$/);
+      const after = await player.untilStats("more frames", ({ video }) => video.shown > before.video.shown + ENOUGH);
+      assert.equal(after.position.live, true);
+      assert.equal(after.consumer.rejoins, before.consumer.rejoins, "live was not left");
+      assertIncreasing((await player.shown()).map(({ position }) => position), "position");
+    });
+  });
+
+  test("goes back 60 s and to live within half a second each, to the very sample", async (context) => {
+    await withPage("", async (player) => {
+      await player.untilStats("frames", ({ video }) => video.shown > 30);
+      await player.untilStats("a minute of past", ({ position }) => position.since !== null && position.now - position.since > 64_000, 90_000);
+      const times = { back: [], live: [] };
+      const go = async (to) => {
+        const past = await player.jump(to);
+        assert.ok(Math.abs(past.time - past.first.capturedAt) <= 1, `the picture says ${past.time}, the stream ${past.first.capturedAt}`);
+        times.back.push(past.took);
+        times.live.push((await player.jump(null)).took);
+        return past.first;
+      };
+      const to = Date.now() - 60_000;
+      const found = await go(to);
+      const before = to - found.capturedAt;
+      assert.ok(before >= 0 && before < 100, `asked for ${to}, shown ${found.capturedAt}`);
+      // Its own time and a moment later find it again, a moment earlier finds the one before it.
+      for (const [moment, position] of [[0, found.position], [0.004, found.position], [-0.004, found.position - 1], [10, found.position]]) {
+        assert.equal((await go(found.capturedAt + moment)).position, position, `${moment} ms from its time`);
+      }
+      const list = (values) => values.map((value) => value.toFixed(0)).join(", ");
+      context.diagnostic(`to a frame of 60 s ago: ${list(times.back)} ms; to a live frame: ${list(times.live)} ms`);
+      assert.ok(median(times.back) <= 500, `back: ${list(times.back)} ms`);
+      assert.ok(median(times.live) <= 500, `live: ${list(times.live)} ms`);
+      assert.equal(await player.damaged(), 0, "every picture has a valid clock");
+      assert.equal((await player.stats()).video.decoderErrors, 0);
+    });
+  });
+});
+
 describe("a page on a forwarder", () => {
+  test("says so when the archive is gone, and goes on live", async () => {
+    const socket = path.join(home.directory, "archived.sock");
+    const connect = ["--connect", `unix://${socket}`];
+    const forwarder = await startServer(binary, ["forwarder", "--udp", "off", "--tcp", "off", "--unix", socket], home.directory);
+    const publish = () => new Program(binary, ["publish", "/kept", "--input", "test", ...connect], home.directory);
+    let publisher = publish();
+    const archive = new Program(binary, ["archive", "/kept", "--store", path.join(home.directory, "kept"), ...connect], home.directory);
+    const player = await openPage(browser, `${forwarder.url}?name=/kept`);
+    try {
+      await player.untilStats("a past", ({ position }) => position.since !== null && position.now - position.since > 12_000);
+      // The publisher that comes now knows nothing of the time before.
+      const killedAt = Date.now();
+      await publisher.end("SIGKILL");
+      publisher = publish();
+      await player.untilCaptured(killedAt);
+      await player.jump(killedAt - 8_000);
+      await archive.end("SIGKILL");
+      await player.page.waitForSelector('.notice[data-topic="past"]', { timeout: 30_000 });
+      assert.match(await player.page.textContent('.notice[data-topic="past"]'), /Live goes on\.$/);
+      await player.untilStats("live", ({ phase, position }) => phase === "playing" && position.live && position.now - position.shown < 2_000);
+      assert.deepEqual(player.errors, []);
+    } finally {
+      await player.close();
+      await archive.end();
+      await publisher.end();
+      await forwarder.program.end();
+    }
+  });
+
   test("plays again without a reload when its publisher was killed and started again", async () => {
     const socket = path.join(home.directory, "forwarder.sock");
     const tcp = await freePort();

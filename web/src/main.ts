@@ -3,6 +3,7 @@ import { missing, showNotice, StepLog } from "./page/log.ts";
 import { readOptions } from "./page/options.ts";
 import { element, Panel } from "./page/panel.ts";
 import { Plots } from "./page/plots.ts";
+import { Rewind } from "./page/rewind.ts";
 import { Sound } from "./page/sound.ts";
 import { Theme } from "./page/theme.ts";
 import type { Command, Fault, Report, Shown } from "./shared/messages.ts";
@@ -21,6 +22,8 @@ export interface Handle {
   readonly shown: readonly Shown[];
   readonly sound: Sound;
   setTarget(milliseconds: number): void;
+  /** Goes to what was captured at a time (publisher's clock, milliseconds since 1970); null: to live. */
+  seek(to: number | null): void;
   /** Causes a fault on purpose. */
   fault(fault: Fault): void;
 }
@@ -40,6 +43,7 @@ class Page {
   readonly #shown: Shown[] = [];
   readonly #plots: Plots;
   readonly #controls: Controls;
+  readonly #rewind: Rewind;
   #summary: Summary | undefined;
   #soundWanted = false;
 
@@ -58,6 +62,7 @@ class Page {
       this.#options.target ?? DEFAULT_TARGET,
       this.#options.rung,
     );
+    this.#rewind = new Rewind((command) => this.#send(command));
     document.addEventListener("visibilitychange", () => this.#send({ type: "visible", visible: !document.hidden }));
     window.namecast = this.#makeHandle();
   }
@@ -112,6 +117,7 @@ class Page {
     }
     this.#panel.show(summary);
     this.#controls.show(summary);
+    this.#rewind.show(summary.position);
     this.#plots.push(performance.now() / 1_000, summary);
   }
 
@@ -141,6 +147,7 @@ class Page {
       shown: this.#shown,
       sound: this.#sound,
       setTarget: (milliseconds) => this.#controls.setTarget(milliseconds),
+      seek: (to) => this.#rewind.seek(to),
       fault: (fault) => this.#send({ type: "fault", fault }),
     };
   }

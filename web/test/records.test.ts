@@ -3,7 +3,7 @@ import { RecentFrames } from "../src/worker/gop.ts";
 import { readRecords, type FrameRecord } from "../src/worker/records.ts";
 
 /** The octets that `crates/web/src/outbox.rs` expects of the same records. */
-const TRANSMIT_AND_DISCONTINUITY = [7, 0, 0, 0, 1, 2, 1, 0, 0, 0xaa, 0xbb, 2, 0, 0, 0, 3, 1];
+const TRANSMIT_AND_DISCONTINUITY = [7, 0, 0, 0, 1, 2, 1, 0, 0, 0xaa, 0xbb, 3, 0, 0, 0, 3, 1, 1];
 
 function f64(value: number): number[] {
   return [...new Uint8Array(new Float64Array([value]).buffer)];
@@ -19,7 +19,7 @@ describe("readRecords", () => {
   test("reads a batch of several", () => {
     expect([...readRecords(Uint8Array.from(TRANSMIT_AND_DISCONTINUITY))]).toEqual([
       { kind: "transmit", face: 258, octets: Uint8Array.of(0xaa, 0xbb) },
-      { kind: "discontinuity", stream: "audio" },
+      { kind: "discontinuity", stream: "audio", jump: true },
     ]);
   });
 
@@ -29,6 +29,8 @@ describe("readRecords", () => {
         kind: "frame",
         stream: "video",
         key: true,
+        decodeOnly: false,
+        catchingUp: false,
         rung: "1M",
         position: 3,
         capturedAt: 1.5,
@@ -36,6 +38,20 @@ describe("readRecords", () => {
         stages: { encode: 4, publish: 0, network: 0, reassembly: 0 },
         payload: Uint8Array.of(9),
       },
+    ]);
+  });
+
+  test("reads the flags of a frame", () => {
+    const flags = (octet: number) => {
+      const [record] = [...readRecords(Uint8Array.from(FRAME.with(6, octet)))] as FrameRecord[];
+      return [record?.key, record?.decodeOnly, record?.catchingUp];
+    };
+    expect([0, 1, 2, 4, 6].map(flags)).toEqual([
+      [false, false, false],
+      [true, false, false],
+      [false, true, false],
+      [false, false, true],
+      [false, true, true],
     ]);
   });
 
@@ -64,6 +80,8 @@ function frame(position: number, key: boolean, size = 10): FrameRecord {
     rung: "1M",
     position,
     key,
+    decodeOnly: false,
+    catchingUp: false,
     capturedAt: 0,
     dueAt: 0,
     stages: { encode: 0, publish: 0, network: 0, reassembly: 0 },

@@ -427,8 +427,9 @@ async fn look_up(archive: Archive, lookup: Lookup) -> (Lookup, Found) {
             found.map(|packet| Found::Packets(packet.into_iter().collect()))
         }
         Lookup::Index { stream, time } => {
+            let since = archive.since(stream).await;
             let found = archive.find(stream, *time).await;
-            found.map(|rungs| Found::Index(index(rungs)))
+            since.and_then(|since| Ok(Found::Index(index(found?, since))))
         }
     };
     let found = found.unwrap_or_else(|error| {
@@ -438,7 +439,7 @@ async fn look_up(archive: Archive, lookup: Lookup) -> (Lookup, Found) {
     (lookup, found)
 }
 
-fn index(rungs: Vec<FoundRung>) -> TimeIndex {
+fn index(rungs: Vec<FoundRung>, since: Option<Timestamp>) -> TimeIndex {
     let sample = |found: FoundSample| IndexedSample {
         class: found.class,
         sequence: found.sequence,
@@ -457,6 +458,7 @@ fn index(rungs: Vec<FoundRung>) -> TimeIndex {
     TimeIndex {
         rungs: rungs.take(namecast_stream::index::MAX_RUNGS).collect(),
         delegation: None,
+        since,
     }
 }
 

@@ -299,7 +299,7 @@ impl WatcherRunner {
                     }
                     Watched::Frame(frame)
                 }
-                Output::Discontinuity { stream } => Watched::Discontinuity(stream),
+                Output::Discontinuity { stream, .. } => Watched::Discontinuity(stream),
                 Output::Event(event) => Watched::Event(event),
             });
         }

@@ -20,7 +20,7 @@ use live_world::{LiveWorld, link, ms, root, watch};
 use namecast_apps::archive::recorder::{self, Event as RecorderEvent};
 use namecast_apps::archive::server::{self, Found, Lookup};
 use namecast_apps::archive::{Recorder, RecorderConfig, Server, ServerConfig};
-use namecast_apps::live::watcher::{Event, Seek};
+use namecast_apps::live::watcher::{Event, Seek, Unkept};
 use namecast_packet::{Data, Name};
 use namecast_sim::live::{FrameRecord, LiveWatcherConfig, Media};
 use namecast_sim::{Application, ApplicationId, HostClock, NodeConfig, Now};
@@ -88,6 +88,9 @@ impl Store {
                 });
             }
         }
+        let keys = rungs.values().flatten();
+        let keys = keys.filter(|sample| sample.class == SampleClass::Key);
+        let since = keys.map(|key| key.captured_at).min();
         let index = rungs.into_iter().filter_map(|(rung, mut samples)| {
             samples.sort_by_key(|sample| sample.captured_at);
             let is_key = |sample: &&IndexedSample| sample.class == SampleClass::Key;
@@ -108,6 +111,7 @@ impl Store {
         TimeIndex {
             rungs: index.collect(),
             delegation: None,
+            since,
         }
     }
 }
@@ -116,6 +120,18 @@ struct Recording {
     recorder: Recorder,
     store: Rc<RefCell<Store>>,
     interests: VecDeque<Bytes>,
+}
+
+impl Store {
+    fn oldest_key(&self) -> Timestamp {
+        let keys = self
+            .samples
+            .iter()
+            .filter(|((_, class, _), _)| *class == SampleClass::Key);
+        let captured =
+            keys.map(|(_, packets)| Lead::decode(&packets[0]).unwrap().header().captured_at);
+        captured.min().unwrap()
+    }
 }
 
 impl Recording {
@@ -447,17 +463,65 @@ fn playback_passes_over_the_gap_of_a_restart() {
     assert!(pause < ms(2_500), "{pause:?}");
 }
 
-/// Nothing was kept of the time before the recorder came: the watcher says so and stays live.
+/// Nothing was kept of the time before the recorder came: the watcher says so and since when there is something, and live
+/// goes on without a missing frame.
 #[test]
 fn a_time_of_which_nothing_is_kept_is_told() {
     let mut world = World::new(ms(10), vec![Media::video()]);
-    let watcher = world.live.watch("C", watch());
+    let mut config = watch();
+    config.watcher.asks_since = true;
+    let watcher = world.live.watch("C", config);
     let early = Timestamp::from_micros(wall(Duration::ZERO).as_micros() - 5_000_000);
-    world.seek(ms(5_000), watcher, Seek::To(early));
-    world.live.run_until(ms(8_000));
-    let events = world.live.watcher(watcher).events();
-    assert!(events.iter().any(|(_, event)| *event == Event::NothingKept));
-    let shown = world.shown(watcher, ms(6_000));
-    assert!(shown.len() >= 30);
-    assert!(shown.iter().all(|r| r.captured_at >= wall(ms(4_000))));
+    world.seek(ms(15_000), watcher, Seek::To(early));
+    world.live.run_until(ms(18_000));
+    let oldest = world.store.borrow().oldest_key();
+    let unkept = Unkept::NotThere {
+        since: Some(oldest),
+    };
+    let told = Event::NothingKept { to: early, unkept };
+    let watched = world.live.watcher(watcher);
+    assert!(watched.events().iter().any(|(_, event)| *event == told));
+    let shown = world.shown(watcher, ms(12_000));
+    assert!(shown.len() >= 30 * 5);
+    assert_normal_speed(&shown);
+    let stats = watched.stats(Instant::ZERO + ms(18_000)).unwrap();
+    let oldest = oldest.as_micros() as f64 / 1e3;
+    assert_eq!(stats.kept_since_ms, Some(oldest));
+}
+
+/// While the past is fetched, live goes on; while another time is fetched, the past does. No frame comes after the jump
+/// that was captured before it, and those that are only decoded are marked.
+#[test]
+fn what_plays_goes_on_until_the_other_time_is_here() {
+    let mut world = World::new(ms(40), vec![Media::video(), Media::audio()]);
+    let watcher = world.live.watch("C", watch());
+    world.seek(ms(30_000), watcher, Seek::To(wall(ms(10_500))));
+    world.seek(ms(34_000), watcher, Seek::To(wall(ms(20_500))));
+    world.live.run_until(ms(38_000));
+    let shown = world.shown(watcher, ms(28_000));
+    let jumps: Vec<_> = shown
+        .windows(2)
+        .filter(|pair| pair[1].position != pair[0].position + 1)
+        .map(|pair| (pair[0].render_at, pair[1].captured_at, pair[1].render_at))
+        .collect();
+    let [(left, first, came), (left_again, second, came_again)] = jumps[..] else {
+        panic!("{} jumps", jumps.len());
+    };
+    for (asked, to, captured_at) in [
+        (ms(30_000), wall(ms(10_500)), first),
+        (ms(34_000), wall(ms(20_500)), second),
+    ] {
+        assert!(
+            captured_at <= to && to.since(captured_at) < ms(34),
+            "{asked:?}"
+        );
+    }
+    for (left, came) in [(left, came), (left_again, came_again)] {
+        // Two round trips of 160 ms went by meanwhile.
+        assert!(
+            came.since(left) < ms(150),
+            "{:?} without a frame",
+            came.since(left)
+        );
+    }
 }

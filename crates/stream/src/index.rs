@@ -30,6 +30,7 @@ const DELEGATION: u32 = 184;
 const CLASS: u32 = 186;
 const SEQUENCE: u32 = 188;
 const PUBLISHED_AT: u32 = 190;
+const SINCE: u32 = 192;
 
 /// Component between a stream and the time; no rung may have this name.
 pub const INDEX: &str = "index";
@@ -191,6 +192,8 @@ pub struct TimeIndex {
     pub rungs: Vec<RungIndex>,
     /// Where to ask for the samples (a ForwardingHint): the name of the archive that answers. `None`: as for live ones.
     pub delegation: Option<Name>,
+    /// When the oldest key sample of the stream was captured that who answers has; `None`: it has none, or does not say.
+    pub since: Option<Timestamp>,
 }
 
 impl TimeIndex {
@@ -200,6 +203,9 @@ impl TimeIndex {
         self.rungs.iter().for_each(|rung| rung.encode(&mut writer));
         if let Some(delegation) = &self.delegation {
             writer.nested(DELEGATION, |element| delegation.encode(element));
+        }
+        if let Some(since) = self.since {
+            writer.number(SINCE, since.as_micros());
         }
         writer.finish()
     }
@@ -217,7 +223,7 @@ impl TimeIndex {
     /// # Errors
     /// The first violation of the format; offsets count from the start of the Content.
     pub fn decode(content: &Bytes) -> Result<Self, DecodeError> {
-        const ORDER: [u32; 2] = [RUNG_INDEX, DELEGATION];
+        const ORDER: [u32; 3] = [RUNG_INDEX, DELEGATION, SINCE];
         let mut index = Self::default();
         let reader = Reader::new(content);
         let mut fields = Fields::new(reader, "time index", &ORDER).repeating(RUNG_INDEX);
@@ -227,6 +233,10 @@ impl TimeIndex {
                     return Err(field.error("RungIndex", Problem::ValueOutOfRange));
                 }
                 RUNG_INDEX => index.rungs.push(RungIndex::decode(content, &field)?),
+                SINCE => {
+                    let micros = field.number("Since", content)?;
+                    index.since = Some(Timestamp::from_micros(micros));
+                }
                 _ => {
                     let reader = Reader::within(content, field.value.clone());
                     let name = reader.only("Delegation", tlv::NAME)?;
@@ -276,6 +286,7 @@ mod tests {
         TimeIndex {
             rungs: vec![rung, bare],
             delegation: Some("/a/32=archive/x".parse().unwrap()),
+            since: Some(Timestamp::from_micros(1)),
         }
     }
 
@@ -288,6 +299,17 @@ mod tests {
             180, 19, 130, 1, 7, 136, 1, 5, 138, 2, 1, 44, 186, 1, 1, 188, 1, 3, 190, 1, 9,
         ];
         assert_eq!(writer.finish(), expected[..]);
+    }
+
+    /// Nothing is kept of the time, but something since 300 µs after 1970.
+    #[test]
+    fn an_answer_without_rungs_tells_since_when_there_are_any() {
+        let index = TimeIndex {
+            since: Some(Timestamp::from_micros(300)),
+            ..TimeIndex::default()
+        };
+        assert_eq!(index.encode(), [192, 2, 1, 44][..]);
+        assert_eq!(TimeIndex::decode(&index.encode()), Ok(index));
     }
 
     #[test]
@@ -324,7 +346,7 @@ mod tests {
         );
         let many = |count| TimeIndex {
             rungs: vec![index().rungs[0].clone(); count],
-            delegation: None,
+            ..TimeIndex::default()
         };
         assert!(TimeIndex::decode(&many(MAX_RUNGS).encode()).is_ok());
         assert!(TimeIndex::decode(&many(MAX_RUNGS + 1).encode()).is_err());

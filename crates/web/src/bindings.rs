@@ -6,7 +6,7 @@ use namecast_units::Duration;
 use wasm_bindgen::prelude::{JsError, wasm_bindgen};
 
 use crate::config::TabConfig;
-use crate::outbox::{from_ms, to_ms};
+use crate::outbox::{from_ms, seek_to, to_ms};
 
 /// A node with a watcher. Times are milliseconds of one monotonic clock, streams are 0 for video and 1 for audio.
 #[wasm_bindgen]
@@ -77,6 +77,11 @@ impl Tab {
     #[wasm_bindgen(js_name = setRung)]
     pub fn set_rung(&mut self, name: &str, now: f64) {
         self.0.set_rung(from_ms(now), name);
+    }
+
+    /// Goes to what was captured at `time`, the publisher's clock in milliseconds since 1970; infinite: to live.
+    pub fn seek(&mut self, time: f64, now: f64) {
+        self.0.seek(from_ms(now), seek_to(time));
     }
 
     /// The page decoded a frame, which took `took` milliseconds.

@@ -88,6 +88,7 @@ impl TabConfig {
             wall_at_zero: Timestamp::from_micros(self.wall_at_zero_us.max(0.0) as u64),
             trust,
             seed: u64::from(self.seed),
+            asks_since: true,
             ..WatcherConfig::new(root)
         })
     }

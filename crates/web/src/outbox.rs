@@ -6,19 +6,23 @@
 //! | kind | fields |
 //! |---|---|
 //! | 1 transmit | face u32, the frame |
-//! | 2 frame | stream u8 (0 video, 1 audio), key u8, length of the rung's name u8 and the name, position f64, captured at f64 (ms since 1970, publisher's clock), due at f64 (ms, as all times of a tab), encode, publish, network, reassembly f32 (ms), the encoded frame |
-//! | 3 discontinuity | stream u8 |
+//! | 2 frame | stream u8 (0 video, 1 audio), flags u8 (1 key frame, 2 only to be decoded, 4 old when it was asked for), length of the rung's name u8 and the name, position f64, captured at f64 (ms since 1970, publisher's clock), due at f64 (ms, as all times of a tab), encode, publish, network, reassembly f32 (ms), the encoded frame |
+//! | 3 discontinuity | stream u8, 1 if playback is at another time from now on u8 |
 //! | 4 event | JSON |
 
-use namecast_apps::live::watcher::Frame;
+use namecast_apps::live::watcher::{Event, Frame, Seek, Unkept};
 use namecast_stream::StreamKind;
-use namecast_units::{Duration, Instant};
+use namecast_units::{Duration, Instant, Timestamp};
 use serde::Serialize;
 
 const TRANSMIT: u8 = 1;
 const FRAME: u8 = 2;
 const DISCONTINUITY: u8 = 3;
 const EVENT: u8 = 4;
+
+const KEY: u8 = 1;
+const DECODE_ONLY: u8 = 2;
+const CATCHING_UP: u8 = 4;
 
 /// Records that wait for the page.
 #[derive(Debug, Default)]
@@ -56,9 +60,16 @@ impl Outbox {
             // The catalogue bounds names of rungs to 64 octets.
             let rung = frame.rung.as_bytes();
             let length = u8::try_from(rung.len()).unwrap_or(u8::MAX);
-            octets.extend([stream_number(frame.stream), u8::from(frame.key), length]);
+            let flags = [
+                (frame.key, KEY),
+                (frame.decode_only, DECODE_ONLY),
+                (frame.catching_up, CATCHING_UP),
+            ];
+            let flags = flags.iter().filter(|(is_set, _)| *is_set);
+            let flags = flags.fold(0, |sum, (_, flag)| sum | flag);
+            octets.extend([stream_number(frame.stream), flags, length]);
             octets.extend(&rung[..usize::from(length)]);
-            let captured_at = frame.captured_at.as_micros() as f64 / 1e3;
+            let captured_at = unix_ms(frame.captured_at);
             for number in [frame.position as f64, captured_at, to_ms(frame.render_at)] {
                 octets.extend(number.to_le_bytes());
             }
@@ -75,9 +86,11 @@ impl Outbox {
         });
     }
 
-    /// The next frame of `stream` does not follow the last.
-    pub(crate) fn discontinuity(&mut self, stream: StreamKind) {
-        self.record(DISCONTINUITY, |octets| octets.push(stream_number(stream)));
+    /// The next frame of `stream` does not follow the last; after a jump, those before it must not be shown any more.
+    pub(crate) fn discontinuity(&mut self, stream: StreamKind, is_jump: bool) {
+        self.record(DISCONTINUITY, |octets| {
+            octets.extend([stream_number(stream), u8::from(is_jump)]);
+        });
     }
 
     /// Something rare.
@@ -114,6 +127,51 @@ pub(crate) enum TabEvent<'a> {
         verdict: String,
         trusted: bool,
     },
+    /// A time of the past is being fetched. Times are the publisher's clock, ms since 1970.
+    Seeking { to: f64 },
+    /// It plays, from the frame captured at this time on.
+    Playing { captured_at: f64 },
+    /// What is published now plays.
+    Live,
+    /// The time cannot be played, so nothing changes.
+    Nothing {
+        to: f64,
+        /// What is kept begins here.
+        since: Option<f64>,
+        /// Whether anybody said so.
+        answered: bool,
+    },
+}
+
+impl TabEvent<'_> {
+    /// What an event means for where in time playback is, if anything.
+    pub(crate) fn of_travel(event: &Event) -> Option<Self> {
+        Some(match event {
+            Event::Seeking { to } => Self::Seeking { to: unix_ms(*to) },
+            Event::PlayingFrom { captured_at, .. } => Self::Playing {
+                captured_at: unix_ms(*captured_at),
+            },
+            Event::BackToLive => Self::Live,
+            Event::NothingKept { to, unkept } => {
+                let (since, answered) = match unkept {
+                    Unkept::Unanswered => (None, false),
+                    Unkept::NotThere { since } => (since.map(unix_ms), true),
+                };
+                let to = unix_ms(*to);
+                Self::Nothing {
+                    to,
+                    since,
+                    answered,
+                }
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// A time as the page has it: milliseconds since 1970.
+fn unix_ms(time: Timestamp) -> f64 {
+    time.as_micros() as f64 / 1e3
 }
 
 /// Number of a stream towards the page.
@@ -135,6 +193,15 @@ pub(crate) fn from_ms(ms: f64) -> Instant {
     Instant::from_nanos((ms * 1e6) as u64)
 }
 
+/// Where the page wants to go: a time in milliseconds since 1970, rounded to microseconds, so that the time of a frame
+/// finds that frame; what is no finite number is live.
+pub(crate) fn seek_to(ms: f64) -> Seek {
+    match ms.is_finite() {
+        true => Seek::To(Timestamp::from_micros((ms * 1e3).round() as u64)),
+        false => Seek::Live,
+    }
+}
+
 fn span_to_ms(span: Duration) -> f32 {
     span.as_secs_f32() * 1e3
 }
@@ -143,7 +210,6 @@ fn span_to_ms(span: Duration) -> f32 {
 mod tests {
     use bytes::Bytes;
     use namecast_apps::live::watcher::Stages;
-    use namecast_units::Timestamp;
 
     use super::*;
 
@@ -152,10 +218,10 @@ mod tests {
     fn a_transmit_record_is_laid_out_as_described() {
         let mut outbox = Outbox::default();
         outbox.transmit(258, &[0xaa, 0xbb]);
-        outbox.discontinuity(StreamKind::Audio);
+        outbox.discontinuity(StreamKind::Audio, true);
         assert_eq!(
             outbox.take(),
-            [7, 0, 0, 0, 1, 2, 1, 0, 0, 0xaa, 0xbb, 2, 0, 0, 0, 3, 1]
+            [7, 0, 0, 0, 1, 2, 1, 0, 0, 0xaa, 0xbb, 3, 0, 0, 0, 3, 1, 1]
         );
         assert!(outbox.is_empty());
     }
@@ -174,7 +240,8 @@ mod tests {
             render_at: Instant::from_nanos(2_500_000),
             complete_at: Instant::from_nanos(2_000_000),
             late: false,
-            catching_up: false,
+            catching_up: true,
+            decode_only: true,
             stages: Stages {
                 encode: Duration::from_millis(4),
                 ..Stages::default()
@@ -182,11 +249,23 @@ mod tests {
         });
         let octets = outbox.take();
         let f64_at = |at: usize| f64::from_le_bytes(octets[at..at + 8].try_into().unwrap());
-        assert_eq!(octets[..10], [47, 0, 0, 0, 2, 0, 1, 2, b'1', b'M']);
+        assert_eq!(octets[..10], [47, 0, 0, 0, 2, 0, 7, 2, b'1', b'M']);
         let numbers = [f64_at(10), f64_at(18), f64_at(26)];
         assert_eq!(numbers.map(f64::to_bits), [3.0, 1.5, 2.5].map(f64::to_bits));
         assert_eq!(octets[34..38], 4.0_f32.to_le_bytes());
         assert_eq!(octets[50..], [9]);
+    }
+
+    /// Microseconds since 1970 have 51 bits, and so fit the 53 of a number.
+    #[test]
+    fn the_time_of_a_frame_is_sought_to_the_microsecond() {
+        for micros in (1_790_000_000_000_001..).step_by(333_333).take(1_000) {
+            let time = Timestamp::from_micros(micros);
+            assert_eq!(seek_to(unix_ms(time)), Seek::To(time));
+        }
+        for live in [f64::INFINITY, f64::NAN] {
+            assert_eq!(seek_to(live), Seek::Live);
+        }
     }
 
     #[test]

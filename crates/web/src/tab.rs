@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use namecast_apps::live::Watcher;
-use namecast_apps::live::watcher::{Output, Signer, Verdict};
+use namecast_apps::live::watcher::{Output, Seek, Signer, Verdict};
 use namecast_forward::{AddFaceError, Config, FaceConfig, FaceId, Forwarder, Scope, Transmit};
 use namecast_packet::Name;
 use namecast_stream::StreamKind;
@@ -199,6 +199,12 @@ impl Tab {
         self.turn(now);
     }
 
+    /// Goes to what was captured at a time, by the publisher's clock, or to live.
+    pub fn seek(&mut self, now: Instant, to: Seek) {
+        self.watcher.seek(now, to);
+        self.turn(now);
+    }
+
     /// The page decoded a frame.
     pub fn decoded(&mut self, now: Instant, stream: StreamKind, position: u64, took: Duration) {
         self.watcher.handle_decoded(now, stream, position, took);
@@ -277,14 +283,20 @@ impl Tab {
                     self.outbox.frame(&frame);
                 }
             }
-            Output::Discontinuity { stream } => self.outbox.discontinuity(stream),
+            Output::Discontinuity { stream, is_jump } => {
+                self.outbox.discontinuity(stream, is_jump);
+            }
             Output::Catalogue(catalogue) => self.outbox.event(&TabEvent::Catalogue {
                 catalogue: &catalogue,
             }),
             Output::Signer(signer) => self.outbox.event(&signer_event(&signer)),
-            Output::Event(event) => self.outbox.event(&TabEvent::Step {
-                text: event.to_string(),
-            }),
+            Output::Event(event) => {
+                let text = event.to_string();
+                self.outbox.event(&TabEvent::Step { text });
+                if let Some(event) = TabEvent::of_travel(&event) {
+                    self.outbox.event(&event);
+                }
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 // A Chromium whose tabs are hidden and shown as a person's are, and the page under test in it.
 
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -154,6 +155,34 @@ export class Player {
   /** Pictures that showed something but no valid clock. */
   damaged() {
     return this.page.evaluate(() => globalThis.sampler.damaged());
+  }
+
+  /**
+   * Goes to a time of capture (ms since 1970), or with null to live, and waits for the first picture from there.
+   *
+   * @returns how long that took by the page's own clock, the time that is burned into the picture, and what the worker says
+   *   of the first frame it drew from there
+   */
+  async jump(to) {
+    const seen = await this.page.evaluate(async (to) => {
+      const { samples } = globalThis.sampler;
+      const begun = performance.timeOrigin + performance.now();
+      const isThere = ({ time }) => (to === null ? time > begun - 5_000 : Math.abs(time - to) < 3_000);
+      globalThis.namecast.seek(to);
+      while (Date.now() < begun + 20_000) {
+        await new Promise(requestAnimationFrame);
+        const first = samples.find((sample) => sample.seenAt > begun && isThere(sample));
+        if (first !== undefined) {
+          return { begun, took: first.seenAt - begun, time: first.time };
+        }
+      }
+      return null;
+    }, to);
+    assert.ok(seen, `no picture from ${to ?? "live"} in 20 s`);
+    await this.untilStats("two frames", ({ position }) => position.live === (to === null) && position.seeking === null);
+    await this.page.waitForTimeout(500);
+    const first = (await this.shown()).find(({ shownAt, capturedAt }) => shownAt > seen.begun && Math.abs(capturedAt - seen.time) < 3_000);
+    return { ...seen, first };
   }
 
   fault(fault) {

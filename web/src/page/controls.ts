@@ -98,7 +98,7 @@ function describeRung(rung: RungInfo): string {
 
 async function toggleFullScreen(): Promise<void> {
   try {
-    await (document.fullscreenElement ? document.exitFullscreen() : element("screen").requestFullscreen());
+    await (document.fullscreenElement ? document.exitFullscreen() : element("player").requestFullscreen());
   } catch {
     // The browser does not allow it here.
   }

@@ -27,3 +27,18 @@ export function percent(share: number): string {
 export function count(value: number): string {
   return value.toLocaleString("en-GB").replaceAll(",", " ");
 }
+
+/** A stretch of time for people: minutes and seconds, and hours if there are any. */
+export function duration(milliseconds: number): string {
+  const seconds = Math.round(milliseconds / 1_000);
+  const [hours, minutes] = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60];
+  const rest = String(seconds % 60).padStart(2, "0");
+  return hours > 0 ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
+}
+
+/** A time of day, with the day unless it is today's. `time` and `today` are milliseconds since 1970. */
+export function timeOfDay(time: number, today = Date.now()): string {
+  const [date, now] = [new Date(time), new Date(today)];
+  const clock = date.toLocaleTimeString("en-GB");
+  return date.toDateString() === now.toDateString() ? clock : `${date.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${clock}`;
+}

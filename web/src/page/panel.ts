@@ -1,5 +1,5 @@
 import { STAGES, type Stage, type Summary } from "../shared/summary.ts";
-import { bitrate, count, milliseconds, percent } from "./format.ts";
+import { bitrate, count, duration, milliseconds, percent } from "./format.ts";
 import { why } from "./why.ts";
 
 type Tone = "" | "warn" | "bad";
@@ -31,8 +31,10 @@ export class Panel {
 
   show(summary: Summary): void {
     const phase = element("phase");
-    setText(phase, summary.phase === "playing" ? "live" : summary.phase);
-    phase.dataset["phase"] = summary.phase;
+    const { live, now, shown } = summary.position;
+    const past = summary.phase === "playing" && !live;
+    setText(phase, past ? `${duration(now - (shown ?? now))} behind live` : summary.phase === "playing" ? "live" : summary.phase);
+    phase.dataset["phase"] = past ? "past" : summary.phase;
     this.#showLatency(summary);
     this.#showSigner(summary);
     this.#list("network-figures", networkFigures(summary));

@@ -27,6 +27,8 @@ export type Command =
     }
   | { type: "target"; target: number }
   | { type: "rung"; rung: string }
+  /** To a time of capture by the publisher's clock, in milliseconds since 1970; null: to what is live. */
+  | { type: "seek"; number: number; to: number | null }
   | { type: "visible"; visible: boolean }
   /** Sound was asked for: PCM goes to the port from now on, until `soundOff`. */
   | { type: "sound"; port: MessagePort }
@@ -57,7 +59,7 @@ export type Report =
   | { type: "shown"; shown: Shown[] };
 
 /** What a notice is about. */
-export type NoticeTopic = "transport" | "publisher" | "signer" | "codec" | "sound" | "browser" | "fatal";
+export type NoticeTopic = "transport" | "publisher" | "past" | "signer" | "codec" | "sound" | "browser" | "fatal";
 
 /** One frame that went to the canvas. */
 export interface Shown {

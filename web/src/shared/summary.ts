@@ -27,9 +27,25 @@ export interface Spread {
   p99: number;
 }
 
+/** Where in time playback is, and where it can go. Times are the publisher's clock, in milliseconds since 1970. */
+export interface Position {
+  live: boolean;
+  /** Capture of the frame that is shown; null: none yet. */
+  shown: number | null;
+  /** The publisher's clock now. */
+  now: number;
+  /** The earliest time that can be gone to; null: none, or nobody keeps the past. */
+  since: number | null;
+  /** What is being gone to. */
+  seeking: number | null;
+  /** Number of the last `seek` that this takes into account. */
+  answers: number;
+}
+
 /** Everything the panel shows, four times a second. Times are milliseconds, shares are 0 to 1; null: not known yet. */
 export interface Summary {
   phase: Phase;
+  position: Position;
   transport: Transport | null;
   /** From capture to the canvas, over the last seconds. */
   latency: Spread | null;

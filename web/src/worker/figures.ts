@@ -4,6 +4,8 @@ import { STAGES } from "../shared/summary.ts";
 /** The core's figures as it writes them: `Stats` of `crates/apps`. What is missing is left out, so all is optional. */
 export interface CoreFigures {
   state?: string;
+  /** The earliest time that archives keep, in milliseconds since 1970 by the publisher's clock. */
+  kept_since_ms?: number | null;
   join_ms?: number | null;
   rtt_ms?: number | null;
   rtt_min_ms?: number | null;

@@ -28,6 +28,11 @@ export class LipSync {
     return Math.abs(matched - dueAt) > MOST ? dueAt : matched;
   }
 
+  /** Playback is somewhere else in time. */
+  reset(): void {
+    this.#delay = undefined;
+  }
+
   /** The playout target moved. */
   shift(milliseconds: number): void {
     if (this.#delay !== undefined) {

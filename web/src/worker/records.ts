@@ -21,6 +21,10 @@ export interface FrameRecord {
   position: number;
   /** Whether it stands alone. */
   key: boolean;
+  /** Whether it is only needed to decode the frames after it, and must not be shown. */
+  decodeOnly: boolean;
+  /** Whether its latency says nothing: it was old already when it was asked for. */
+  catchingUp: boolean;
   /** When it was captured, by this machine's wall clock, in milliseconds since 1970. */
   capturedAt: number;
   /** When to show it, in the time that all of `Tab` is given. */
@@ -33,6 +37,8 @@ export interface FrameRecord {
 export interface DiscontinuityRecord {
   kind: "discontinuity";
   stream: Stream;
+  /** Whether playback is somewhere else from now on: what was given before and not shown yet must not be shown any more. */
+  jump: boolean;
 }
 
 /** Something rare, as JSON. */
@@ -47,7 +53,19 @@ export type Stream = "video" | "audio";
 export type TabEvent =
   | { type: "step"; text: string }
   | { type: "catalogue"; catalogue: Catalogue }
-  | { type: "signer"; name: string; digest: string; verdict: string; trusted: boolean };
+  | { type: "signer"; name: string; digest: string; verdict: string; trusted: boolean }
+  | SeekEvent;
+
+/** What became of a wish to go to another time. Times are the publisher's clock in milliseconds since 1970. */
+export type SeekEvent =
+  /** It is looked for; what plays goes on until then. */
+  | { type: "seeking"; to: number }
+  /** It plays: the first frame to show was captured at this time. */
+  | { type: "playing"; captured_at: number }
+  /** What is published now plays. */
+  | { type: "live" }
+  /** It cannot be had, so nothing changes. `since`: what is kept begins there; `answered`: whether anybody said so. */
+  | { type: "nothing"; to: number; since: number | null; answered: boolean };
 
 /** What a stream consists of, as its publisher says (see docs/stream-format.md). */
 export interface Catalogue {
@@ -81,6 +99,11 @@ const FRAME = 2;
 const DISCONTINUITY = 3;
 const EVENT = 4;
 
+/** Flags of a frame. */
+const KEY = 1;
+const DECODE_ONLY = 2;
+const CATCHING_UP = 4;
+
 const TEXT = new TextDecoder();
 
 /**
@@ -111,7 +134,7 @@ function readRecord(cursor: Cursor): TabRecord {
     case FRAME:
       return readFrame(cursor);
     case DISCONTINUITY:
-      return { kind: "discontinuity", stream: streamOf(cursor.u8()) };
+      return { kind: "discontinuity", stream: streamOf(cursor.u8()), jump: cursor.u8() === 1 };
     case EVENT:
       return { kind: "event", event: JSON.parse(TEXT.decode(cursor.rest())) as TabEvent };
     default:
@@ -121,7 +144,7 @@ function readRecord(cursor: Cursor): TabRecord {
 
 function readFrame(cursor: Cursor): FrameRecord {
   const stream = streamOf(cursor.u8());
-  const key = cursor.u8() === 1;
+  const flags = cursor.u8();
   const rung = TEXT.decode(cursor.take(cursor.u8()));
   const position = cursor.f64();
   const capturedAt = cursor.f64();
@@ -132,7 +155,8 @@ function readFrame(cursor: Cursor): FrameRecord {
     network: cursor.f32(),
     reassembly: cursor.f32(),
   };
-  return { kind: "frame", stream, key, rung, position, capturedAt, dueAt, stages, payload: cursor.rest() };
+  const [key, decodeOnly, catchingUp] = [KEY, DECODE_ONLY, CATCHING_UP].map((flag) => (flags & flag) !== 0) as [boolean, boolean, boolean];
+  return { kind: "frame", stream, key, decodeOnly, catchingUp, rung, position, capturedAt, dueAt, stages, payload: cursor.rest() };
 }
 
 function streamOf(number: number): Stream {

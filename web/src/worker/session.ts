@@ -1,12 +1,13 @@
 import type { Command, Fault, NoticeTopic, Options, Report } from "../shared/messages.ts";
 import { parseNodeInfo, type NodeInfo } from "../shared/node.ts";
-import type { Phase, Summary } from "../shared/summary.ts";
+import type { Phase, Position, Summary } from "../shared/summary.ts";
 import { Audio } from "./audio.ts";
 import { clockAhead, corrected, failuresOf, meanStages, rungsOf, sharesOf, signerOf, type CoreFigures } from "./figures.ts";
 import type { Link } from "./link.ts";
 import { Links } from "./links.ts";
 import { LipSync } from "./lip-sync.ts";
-import { readRecords, type Catalogue, type FrameRecord, type Rung, type Stream, type TabEvent, type TabRecord } from "./records.ts";
+import { readRecords, type Catalogue, type DiscontinuityRecord, type FrameRecord, type Rung, type Stream, type TabEvent, type TabRecord } from "./records.ts";
+import { Travel } from "./travel.ts";
 import { STREAM_NUMBER, type Core, type TabConfig, type TabPort } from "./tab-port.ts";
 import { Video } from "./video.ts";
 
@@ -22,6 +23,8 @@ const SUMMARY_INTERVAL = 250;
 const LONGEST_SLEEP = 1_000;
 /** How long the server may take to describe itself, in milliseconds. */
 const NODE_LIMIT = 2_000;
+/** Most that playback from the past waits for its first frame to be decoded: what comes meanwhile is kept decoded. */
+const MOST_LAG = 300;
 
 /** One stream that is watched: the core, its transports, its decoders. */
 export class Session {
@@ -33,12 +36,15 @@ export class Session {
   readonly #video: Video;
   readonly #audio: Audio;
   readonly #lipSync = new LipSync();
+  readonly #travel = new Travel((text) => this.#notice("past", text));
   readonly #name: string;
   #face: number | undefined;
   #catalogue: Catalogue | undefined;
   #target: number;
   /** What the picture waits for the sound, in milliseconds. */
   #held = 0;
+  /** What the past is played later than the core thinks, in milliseconds. */
+  #lag = 0;
   #pumping = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #lastFrameAt = -Infinity;
@@ -57,6 +63,7 @@ export class Session {
     this.#video = new Video(start.canvas, start.visible, {
       ...this.#decoderHost("video"),
       resized: (width, height) => report({ type: "size", width, height }),
+      jumpedLate: (late) => this.#jumpedLate(late),
     });
     this.#audio = new Audio({ ...this.#decoderHost("audio"), delayed: (delay) => this.#holdPicture(delay) });
     this.#links = new Links(
@@ -90,6 +97,9 @@ export class Session {
         break;
       case "rung":
         this.#tab.setRung(command.rung, performance.now());
+        break;
+      case "seek":
+        this.#seek(command.number, command.to);
         break;
       case "visible":
         this.#video.setVisible(command.visible);
@@ -208,11 +218,7 @@ export class Session {
         this.#handleMedia(record);
         break;
       case "discontinuity":
-        if (record.stream === "video") {
-          this.#video.discontinue();
-        } else {
-          this.#audio.discontinue();
-        }
+        this.#discontinue(record);
         break;
       case "event":
         this.#handleEvent(record.event);
@@ -220,13 +226,28 @@ export class Session {
     }
   }
 
+  #discontinue({ stream, jump }: DiscontinuityRecord): void {
+    if (stream === "video") {
+      this.#video.discontinue(jump);
+    } else {
+      this.#audio.discontinue();
+    }
+    if (jump) {
+      this.#lag = 0;
+      this.#lipSync.reset();
+    }
+  }
+
   #handleMedia(record: FrameRecord): void {
+    const dueAt = record.dueAt + this.#lag;
     if (record.stream === "video") {
       this.#lastFrameAt = performance.now();
-      this.#lipSync.handleVideo(record.capturedAt, record.dueAt);
-      this.#video.handleFrame({ ...record, dueAt: record.dueAt + this.#held });
+      if (!record.decodeOnly) {
+        this.#lipSync.handleVideo(record.capturedAt, dueAt);
+      }
+      this.#video.handleFrame({ ...record, dueAt: dueAt + this.#held });
     } else {
-      this.#audio.handleFrame({ ...record, dueAt: this.#lipSync.soundDueAt(record.capturedAt, record.dueAt) });
+      this.#audio.handleFrame({ ...record, dueAt: this.#lipSync.soundDueAt(record.capturedAt, dueAt) });
     }
   }
 
@@ -242,6 +263,28 @@ export class Session {
         this.#step(`Signed by ${event.name}: ${event.verdict}`);
         this.#notice("signer", event.trusted ? "" : `The stream is signed by ${event.name}, which was ${event.verdict}. It is not shown.`);
         break;
+      default:
+        this.#travel.handle(event, performance.now());
+        // Whoever moved the rewind bar waits for it.
+        this.#summarise();
+    }
+  }
+
+  #seek(number: number, to: number | null): void {
+    this.#travel.answers = number;
+    this.#tab.seek(to ?? Infinity, performance.now());
+    this.#pump();
+    this.#summarise();
+  }
+
+  /** Decoding up to the first frame took longer than thought: what follows it waits as well, so that it is seen in peace. */
+  #jumpedLate(late: number): void {
+    if (!this.#travel.live) {
+      const lag = Math.min(late, MOST_LAG);
+      this.#lag += lag;
+      this.#video.shift(lag);
+      this.#audio.shift(lag);
+      this.#lipSync.shift(lag);
     }
   }
 
@@ -289,8 +332,14 @@ export class Session {
     return this.#lastFrameAt === -Infinity ? "joining" : "waiting";
   }
 
+  #summarise(phase = this.#phase()): void {
+    this.#figures = JSON.parse(this.#tab.stats(performance.now())) as CoreFigures;
+    this.#report({ type: "summary", summary: this.#summary(phase) });
+  }
+
   #tick(): void {
     const phase = this.#phase();
+    this.#travel.tick(performance.now());
     const quiet = performance.now() - this.#linkSince > SILENCE;
     this.#notice(
       "publisher",
@@ -300,8 +349,7 @@ export class Session {
           ? `Nobody publishes ${this.#name} yet. Waiting…`
           : "",
     );
-    this.#figures = JSON.parse(this.#tab.stats(performance.now())) as CoreFigures;
-    this.#report({ type: "summary", summary: this.#summary(phase) });
+    this.#summarise(phase);
     const shown = this.#video.takeShown();
     if (shown.length > 0) {
       this.#report({ type: "shown", shown });
@@ -314,11 +362,13 @@ export class Session {
     const shares = sharesOf(figures);
     const video = this.#video.summary();
     const rungs = this.#catalogue?.streams.find((stream) => stream.kind === "video")?.rungs ?? [];
+    const { live } = this.#travel;
     return {
       phase,
+      position: this.#position(figures),
       transport: this.#links.transport,
-      latency: corrected(this.#video.latency.spread(), ahead),
-      stages: meanStages(this.#video.stages),
+      latency: live ? corrected(this.#video.latency.spread(), ahead) : null,
+      stages: live ? meanStages(this.#video.stages) : null,
       firstFrame: this.#firstFrame,
       join: figures.join_ms ?? null,
       // What the core holds back comes after what it gave already.
@@ -342,6 +392,17 @@ export class Session {
       video,
       audio: this.#audio.summary(this.#video.lateness.mean()),
       consumer: figures as Record<string, unknown>,
+    };
+  }
+
+  #position(figures: CoreFigures): Position {
+    return {
+      live: this.#travel.live,
+      shown: this.#video.capturedAt,
+      now: performance.timeOrigin + performance.now() + clockAhead(figures),
+      since: figures.kept_since_ms ?? null,
+      seeking: this.#travel.seeking,
+      answers: this.#travel.answers,
     };
   }
 

@@ -32,6 +32,8 @@ export interface TabPort {
   drain(): Uint8Array;
   setTarget(milliseconds: number, now: number): void;
   setRung(name: string, now: number): void;
+  /** Goes to what was captured at `time` (publisher's clock, milliseconds since 1970); infinite: to what is live. */
+  seek(time: number, now: number): void;
   decoded(stream: number, position: number, took: number, now: number): void;
   rendered(stream: number, position: number, now: number): void;
   decoderError(stream: number, now: number): void;

@@ -15,6 +15,8 @@ export interface VideoHost {
   decoderLost(reason: string): void;
   unsupported(codec: string): void;
   resized(width: number, height: number): void;
+  /** The first frame after a jump could be shown only `milliseconds` after its time, as those before it had to be decoded. */
+  jumpedLate(milliseconds: number): void;
 }
 
 /** Decoded frames that may wait: 720p in I420 is 1.4 MB each. */
@@ -66,6 +68,9 @@ export class Video {
   #timerAt = Infinity;
   #lastShownAt: number | undefined;
   #lastPosition = -1;
+  #capturedAt: number | null = null;
+  /** Playback jumped, and nothing was shown since. */
+  #jumped = false;
   #refused = new Set<string>();
   #shown: Shown[] = [];
   /** When the newest frame here is due. */
@@ -123,10 +128,27 @@ export class Video {
     }
   }
 
-  /** The stream goes on somewhere else, perhaps with lower positions: what is decoded already is still shown. */
-  discontinue(): void {
+  /**
+   * The stream goes on somewhere else, perhaps with lower positions. What is here already is still shown, unless playback
+   * jumped to another time: then the picture stays until the first one from there.
+   */
+  discontinue(jump: boolean): void {
     this.#waitForKey = true;
     this.#lastPosition = -1;
+    if (jump) {
+      this.#queue.clear();
+      this.#pending.clear();
+      this.#recent.clear();
+      this.#resetDecoder();
+      this.#jumped = true;
+      // The first picture is shown however old it is, and the pause before it is no freeze.
+      this.#lastShownAt = undefined;
+    }
+  }
+
+  /** Capture of the newest frame shown, in milliseconds since 1970. */
+  get capturedAt(): number | null {
+    return this.#capturedAt;
   }
 
   /** The playout target moved: what is decoded or being decoded moves with it. */
@@ -174,7 +196,7 @@ export class Video {
       this.counts.undecodable += 1;
       return;
     }
-    if (this.#pending.size >= MAX_DECODING) {
+    if (this.#pending.size >= MAX_DECODING && this.#waiting() >= MAX_DECODING) {
       // The machine is too slow, or a frame never came out.
       this.#pending.clear();
       this.#waitForKey = true;
@@ -191,6 +213,11 @@ export class Video {
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  /** Frames in the decoder that are to be shown. */
+  #waiting(): number {
+    return [...this.#pending.values()].filter(({ record }) => !record.decodeOnly).length;
   }
 
   /** Makes the decoder ready for a key frame of the rung; false if the browser cannot decode it. */
@@ -253,6 +280,14 @@ export class Video {
     }
   }
 
+  /** Forgets what the decoder was given; the next key frame configures it again. */
+  #resetDecoder(): void {
+    this.#rung = "";
+    if (this.#decoder?.state === "configured") {
+      this.#decoder.reset();
+    }
+  }
+
   #handleImage(image: VideoFrame): void {
     const pending = this.#pending.get(image.timestamp);
     if (pending === undefined) {
@@ -269,7 +304,15 @@ export class Video {
     const { record, dueAt, cameLate, fedAt } = pending;
     this.#host.decoded(record.position, now - fedAt);
     const took = now - fedAt;
+    if (record.decodeOnly) {
+      image.close();
+      return;
+    }
     this.#queue.push({ image, record, dueAt, cameLate, took, decodedAt: now, close: () => image.close() });
+    if (this.#jumped) {
+      this.#jumped = false;
+      this.#host.jumpedLate(Math.max(0, now - dueAt));
+    }
     this.#show();
   }
 
@@ -324,6 +367,7 @@ export class Video {
     }
     this.#lastShownAt = now;
     this.#lastPosition = record.position;
+    this.#capturedAt = record.capturedAt;
     this.#host.rendered(record.position);
     this.#measure(frame, now);
   }
@@ -332,8 +376,8 @@ export class Video {
     const { record } = frame;
     const wall = performance.timeOrigin + now;
     this.#remember(frame, wall);
-    if (frame.cameLate) {
-      // An old picture shown while joining says nothing about the latency of live ones.
+    if (frame.cameLate || record.catchingUp) {
+      // An old picture, shown while joining or from an archive, says nothing about the latency of live ones.
       return;
     }
     this.lateness.push(now - frame.dueAt);

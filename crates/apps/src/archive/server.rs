@@ -246,7 +246,7 @@ impl Server {
         let Lookup::Index { stream, time } = lookup else {
             return Vec::new();
         };
-        if index.rungs.is_empty() {
+        if index.since.is_none() {
             return Vec::new();
         }
         index.delegation.clone_from(&self.config.delegation);
@@ -453,6 +453,7 @@ mod tests {
         let index = TimeIndex {
             rungs: vec![rung],
             delegation: None,
+            since: Some(Timestamp::from_micros(50)),
         };
         server.handle_found(Instant::ZERO, &lookup, Found::Index(index.clone()));
         let [Output::Packet(answer)] = &outputs(&mut server)[..] else {

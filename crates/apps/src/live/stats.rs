@@ -13,6 +13,8 @@ pub struct Stats {
     pub state: &'static str,
     /// Time that playback is behind what is published, while it plays from the past, ms.
     pub behind_ms: Option<f64>,
+    /// Earliest time of capture that can be gone back to, ms since 1970 by the publisher's clock; of watchers that ask for it.
+    pub kept_since_ms: Option<f64>,
     /// Counters of video, if it is pulled.
     pub video: Option<StreamStats>,
     /// Counters of audio, if it is pulled.

@@ -448,7 +448,7 @@ impl World {
                 }
                 Output::Event(event) => peer.events.push((now, event)),
                 Output::Signer(signer) => peer.signers.push(signer),
-                Output::Discontinuity { stream } => peer.resets.push((now, stream)),
+                Output::Discontinuity { stream, .. } => peer.resets.push((now, stream)),
                 Output::Catalogue(_) => {}
             }
         }

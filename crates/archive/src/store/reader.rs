@@ -127,6 +127,21 @@ impl Archive {
         Ok(found)
     }
 
+    /// When the oldest key sample of `stream` that is kept was captured.
+    ///
+    /// # Errors
+    /// If the directory or bucket cannot be read.
+    pub async fn since(&self, stream: &Name) -> Result<Option<Timestamp>, Error> {
+        let rungs = self.shared.tables().rungs_of(stream);
+        let mut since: Option<Timestamp> = None;
+        for rung in rungs {
+            let first = self.next_key(&rung, Timestamp::default()).await?;
+            let times = [since, first.map(|first| first.entry.captured_at)];
+            since = times.into_iter().flatten().min();
+        }
+        Ok(since)
+    }
+
     async fn find_rung(&self, rung: Name, time: Timestamp) -> Result<Option<FoundRung>, Error> {
         let (mut sample, mut key): (Option<FoundSample>, Option<FoundSample>) = (None, None);
         let before = self.shared.tables().chunks_before(&rung, time);

@@ -257,6 +257,10 @@ async fn whole_chunks_are_deleted_by_age_and_size() {
         assert_eq!(read(&archive, position).await, Some(sample(position)));
     }
     assert!(archive.counters().deleted >= 5);
+    // The oldest group that is whole.
+    let since = archive.since(&name("/demo/video")).await.unwrap().unwrap();
+    assert!(captured_at(100) < since && since <= captured_at(250 - 75 + GROUP));
+    assert!((100..250).any(|p| p % GROUP == 0 && captured_at(p) == since));
     assert_eq!(
         files(directory.path(), "index").len() as u64 + 1,
         archive.figures().chunks
@@ -316,6 +320,8 @@ async fn times_are_found_as_by_looking_at_every_sample() {
     }
     let early = Timestamp::from_micros(START.as_micros() - 1);
     assert_eq!(archive.find(&stream, early).await.unwrap(), []);
+    assert_eq!(archive.since(&stream).await.unwrap(), Some(captured_at(0)));
+    assert_eq!(archive.since(&name("/demo")).await.unwrap(), None);
     assert_eq!(archive.find(&name("/demo"), START).await.unwrap(), []);
 }
 

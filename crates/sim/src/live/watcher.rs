@@ -222,7 +222,11 @@ impl LiveWatcher {
                     let most = self.config.most_records;
                     push(&mut self.events, most, (now.monotonic, event));
                 }
-                Output::Catalogue(_) | Output::Signer(_) | Output::Discontinuity { .. } => {}
+                Output::Discontinuity { stream, is_jump } => {
+                    self.to_render
+                        .retain(|_, (of, _)| !is_jump || *of != stream);
+                }
+                Output::Catalogue(_) | Output::Signer(_) => {}
             }
         }
         self.render_due(now);

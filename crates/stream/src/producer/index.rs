@@ -13,16 +13,26 @@ use crate::segmenter::Segments;
 impl Producer {
     /// What the rungs of `stream` had at `time`; none where the cache does not reach back so far.
     pub(super) fn index(&self, stream: &Name, time: Timestamp) -> TimeIndex {
-        let rungs = self.rungs.iter();
-        let rungs = rungs.filter(|rung| rung.segmenter.names().prefix().parent() == *stream);
+        let rungs = || {
+            let is_in = |rung: &&RungState| rung.segmenter.names().prefix().parent() == *stream;
+            self.rungs.iter().filter(is_in)
+        };
         TimeIndex {
-            rungs: rungs.filter_map(|rung| rung.index(time)).collect(),
+            rungs: rungs().filter_map(|rung| rung.index(time)).collect(),
             delegation: None,
+            since: rungs().filter_map(RungState::since).min(),
         }
     }
 }
 
 impl RungState {
+    /// When the oldest key sample in the cache was captured.
+    fn since(&self) -> Option<Timestamp> {
+        let keys = self.cache.of_class(SampleClass::Key);
+        let (sequence, segments) = keys.first()?;
+        Some(indexed(SampleClass::Key, *sequence, segments)?.captured_at)
+    }
+
     fn index(&self, time: Timestamp) -> Option<RungIndex> {
         let [(key, next_key), (delta, _)] = SampleClass::ALL.map(|class| {
             let of_class = self.cache.of_class(class);

@@ -350,9 +350,9 @@ impl Producer {
         }
         if let Some((stream, time)) = crate::index::parse(name) {
             let index = self.index(&stream, time);
-            return match index.rungs.is_empty() {
-                true => Verdict::Drop(DropReason::UnknownName),
-                false => Verdict::Answer(index.answer(name.detached())),
+            return match index.since.is_some() {
+                true => Verdict::Answer(index.answer(name.detached())),
+                false => Verdict::Drop(DropReason::UnknownName),
             };
         }
         let rung = self.find_rung(name);

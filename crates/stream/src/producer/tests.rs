@@ -664,7 +664,8 @@ fn a_long_stream_answers_each_segment_once() {
     assert_eq!(desk.dropped(DropReason::Expired), 0);
 }
 
-/// Key at 0 ms, deltas at 100 and 200 ms, key at 300 ms: each time finds the last sample before it; none before the first.
+/// Key at 0 ms, deltas at 100 and 200 ms, key at 300 ms: each time finds the last sample before it; none before the first,
+/// which is told.
 #[test]
 fn the_time_index_finds_what_is_cached() {
     let mut desk = Desk::new(ProducerConfig::default());
@@ -703,8 +704,13 @@ fn the_time_index_finds_what_is_cached() {
     assert_eq!(at(200), ((delta, FIRST + 1), FIRST, next));
     assert_eq!(at(9_000), ((key, FIRST + 1), FIRST + 1, None));
     desk.ask(&format!("/demo/video/index/t={}", WALL.as_micros() - 1));
+    let [early] = &desk.output()[..] else {
+        panic!("not one packet");
+    };
+    let early = crate::index::TimeIndex::decode(&early.content().unwrap()).unwrap();
+    assert_eq!((early.rungs, early.since), (vec![], Some(WALL)));
     desk.ask(&format!("/demo/audio/index/t={}", WALL.as_micros()));
     assert!(desk.output().is_empty());
-    assert_eq!(desk.dropped(DropReason::UnknownName), 2);
+    assert_eq!(desk.dropped(DropReason::UnknownName), 1);
     desk.check_balance();
 }

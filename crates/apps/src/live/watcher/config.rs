@@ -28,6 +28,8 @@ pub struct WatcherConfig {
     pub wall_at_zero: Timestamp,
     /// Whose signature counts.
     pub trust: Trust,
+    /// Whether to find out since when the past is kept, for a front-end that offers to go there: one Interest in 10 s.
+    pub asks_since: bool,
     /// Time of capture to begin with, by the publisher's clock; `None`: live.
     pub from: Option<Timestamp>,
     /// Seed of the Nonces.
@@ -62,6 +64,7 @@ impl WatcherConfig {
             audio_lead: Duration::from_millis(40),
             wall_at_zero: Timestamp::default(),
             trust: Trust::FirstUse,
+            asks_since: false,
             from: None,
             seed: 0,
             rate: RateControl::Unlimited,

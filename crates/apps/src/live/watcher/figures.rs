@@ -2,7 +2,7 @@
 
 use namecast_stream::StreamKind;
 use namecast_stream::consumer::Sizes;
-use namecast_units::Instant;
+use namecast_units::{Instant, Timestamp};
 
 use super::super::stats::{SignerStats, Stats, StreamStats};
 use super::measure::millis;
@@ -60,6 +60,7 @@ impl Watcher {
             name: self.names.root().to_string(),
             state: self.state(),
             behind_ms: self.behind(now).map(millis),
+            kept_since_ms: self.travel.kept_since().map(unix_millis),
             video: video.map(|pulled| stream_stats(now, pulled)),
             audio: self
                 .stream(StreamKind::Audio)
@@ -128,6 +129,10 @@ impl Watcher {
         self.stream(StreamKind::Video)
             .or_else(|| self.streams.first())
     }
+}
+
+fn unix_millis(time: Timestamp) -> f64 {
+    time.as_micros() as f64 / 1e3
 }
 
 fn stream_stats(now: Instant, pulled: &Pulled) -> StreamStats {

@@ -334,18 +334,18 @@ impl Watcher {
         let before = core::mem::replace(&mut self.probes.served_at, served_at);
         let is_news = before != Timestamp::default() && served_at > before;
         if own.is_some() || is_news {
-            self.heard = Some((now, served_at));
+            self.travel.on_heard(now, served_at);
         }
         if let Some(rtt) = own {
             let wall = self.wall(now);
             self.clock.on_answer(now, rtt, wall, served_at);
         }
-        if let Some(past) = &mut self.past {
-            past.on_latest(&metadata.latest);
+        self.travel.on_latest(&metadata.latest);
+        if self.travel.is_past() {
             return;
         }
         self.adopt(now, metadata);
-        if self.wanted.is_some() {
+        if self.travel.holds_start() && !self.streams.iter().any(|pulled| pulled.has_started) {
             return;
         }
         let delay = self.playout(now).delay(now, served_at);
@@ -446,7 +446,7 @@ impl Watcher {
                 pulled.inherit(before.swap_remove(at));
             }
             if pulled.had_frame {
-                self.push(Output::Discontinuity { stream: kind });
+                self.push(Output::gap(kind));
             }
             self.streams.push(pulled);
         }
@@ -508,7 +508,7 @@ impl Watcher {
             }
         }
         for stream in resets {
-            self.push(Output::Discontinuity { stream });
+            self.push(Output::gap(stream));
         }
         for event in events {
             self.event(event);

@@ -25,7 +25,7 @@ use namecast_units::{Instant, Random, Timestamp};
 pub use config::{Pin, RungChoice, Trust, WatcherConfig};
 pub(crate) use fetch::{Fetch, Progress};
 pub use figures::TableSizes;
-pub use output::{Event, Frame, Output, Refusal, RejoinReason, Signer, Stages, Verdict};
+pub use output::{Event, Frame, Output, Refusal, RejoinReason, Signer, Stages, Unkept, Verdict};
 pub use seek::Seek;
 pub(crate) use trust::Judge;
 
@@ -64,11 +64,7 @@ pub struct Watcher {
     /// Whether the catalogue was verified and handed out.
     is_announced: bool,
     streams: Vec<Pulled>,
-    /// What plays instead of the streams, and a time to go to.
-    past: Option<past::Player>,
-    wanted: Option<Timestamp>,
-    /// When the publisher itself answered last, and its clock then.
-    heard: Option<(Instant, Timestamp)>,
+    travel: seek::Travel,
     is_starved: bool,
     rejoins: u64,
     clock: ClockOffset,
@@ -106,9 +102,7 @@ impl Watcher {
             catalogue: None,
             is_announced: false,
             streams: Vec::new(),
-            past: None,
-            wanted: config.from,
-            heard: None,
+            travel: seek::Travel::new(config.from),
             is_starved: false,
             rejoins: 0,
             clock: ClockOffset::default(),
@@ -226,7 +220,7 @@ impl Watcher {
     /// Chooses another bitrate of the video; playback changes over at a key frame, without a gap where both rungs come.
     pub fn set_rung(&mut self, now: Instant, rung: RungChoice) {
         self.config.rung = rung;
-        if self.past.is_some() {
+        if self.travel.is_past() {
             self.seek_again(now);
             self.settle(now);
             return;
@@ -301,9 +295,7 @@ impl Watcher {
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             consumer.handle_link_change(now);
         }
-        if let Some(past) = &mut self.past {
-            past.handle_link_change(now);
-        }
+        self.travel.handle_link_change(now);
         self.settle(now);
     }
 
@@ -366,7 +358,7 @@ impl Watcher {
             let upcoming = pulled.upcoming.as_ref();
             pulled.has_started && upcoming.is_none_or(|(_, c)| c.last_arrival().is_some())
         };
-        let is_playing = self.past.is_some() || self.streams.iter().all(started);
+        let is_playing = self.travel.is_away() || self.streams.iter().all(started);
         self.is_announced && !self.is_starved && is_playing
     }
 
@@ -447,16 +439,14 @@ impl Watcher {
                         };
                         self.push(Output::Interest(packet.encode()));
                     }
-                    consumer::Output::Discontinuity => {
-                        self.push(Output::Discontinuity { stream });
-                    }
-                    consumer::Output::Sample(sample) => self.hand_out(now, at, sample),
+                    consumer::Output::Discontinuity => self.push(Output::gap(stream)),
+                    consumer::Output::Sample(sample) => self.hand_out(now, at, sample, false),
                 }
             }
         }
     }
 
-    fn hand_out(&mut self, now: Instant, at: usize, sample: Sample) {
+    fn hand_out(&mut self, now: Instant, at: usize, sample: Sample, decode_only: bool) {
         self.payload.add(now, sample.payload.len() as u64);
         let way = self
             .playout(now)
@@ -485,6 +475,7 @@ impl Watcher {
             complete_at: sample.complete_at,
             late: sample.late,
             catching_up: sample.catching_up,
+            decode_only,
             stages,
         }));
     }

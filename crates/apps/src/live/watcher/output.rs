@@ -23,9 +23,21 @@ pub enum Output {
     Discontinuity {
         /// Stream that has the gap.
         stream: StreamKind,
+        /// Whether playback is at another time from now on: frames that were not shown yet must not be shown any more.
+        is_jump: bool,
     },
     /// Something people may want to read.
     Event(Event),
+}
+
+impl Output {
+    /// Playback of `stream` goes on behind a gap.
+    pub(super) const fn gap(stream: StreamKind) -> Self {
+        Self::Discontinuity {
+            stream,
+            is_jump: false,
+        }
+    }
 }
 
 /// One complete sample.
@@ -49,8 +61,10 @@ pub struct Frame {
     pub complete_at: Instant,
     /// Whether it was complete only after [`render_at`](Self::render_at).
     pub late: bool,
-    /// Whether it is only needed to catch up with the live edge after a start.
+    /// Whether it is only needed to catch up with the live edge after a start, or is of the past.
     pub catching_up: bool,
+    /// Whether it is only needed to decode the frames after it, and must not be shown.
+    pub decode_only: bool,
     /// Where its time went until it was handed out.
     pub stages: Stages,
 }
@@ -168,8 +182,13 @@ pub enum Event {
         /// Time since playback was to go there.
         after: Duration,
     },
-    /// Nobody has anything of the time that was asked for.
-    NothingKept,
+    /// The time that was asked for cannot be played; what played before goes on.
+    NothingKept {
+        /// The time.
+        to: Timestamp,
+        /// Why.
+        unkept: Unkept,
+    },
     /// Playback goes on with what is published now.
     BackToLive,
     /// From the next frame on, video comes from this rung.
@@ -184,6 +203,18 @@ pub enum Event {
     },
     /// The catalogue was refused.
     BadCatalogue(String),
+}
+
+/// Why there is nothing to play of a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unkept {
+    /// Neither archive nor publisher answers.
+    Unanswered,
+    /// Who answers has nothing of it.
+    NotThere {
+        /// What it has begins here, if it has anything.
+        since: Option<Timestamp>,
+    },
 }
 
 /// Why a watcher joins again.
@@ -228,11 +259,25 @@ impl fmt::Display for Event {
                 seconds(*captured_at),
                 after.as_secs_f64() * 1e3
             ),
-            Self::NothingKept => f.write_str("nothing is kept from that time"),
+            Self::NothingKept { to, unkept } => {
+                write!(f, "nothing of {} is to be had: {unkept}", seconds(*to))
+            }
             Self::BackToLive => f.write_str("back to live"),
             Self::SwitchedRung { rung } => write!(f, "switched to {rung}"),
             Self::NoSuchStream { stream } => write!(f, "nothing published as {}", kind(*stream)),
             Self::BadCatalogue(why) => write!(f, "catalogue refused: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Unkept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unanswered => f.write_str("nobody answers for the past"),
+            Self::NotThere { since: None } => f.write_str("nothing is kept"),
+            Self::NotThere { since: Some(since) } => {
+                write!(f, "what is kept begins at {}", seconds(*since))
+            }
         }
     }
 }

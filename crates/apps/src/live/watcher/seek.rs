@@ -2,7 +2,10 @@
 
 use core::time::Duration;
 
-use namecast_packet::{Data, Interest};
+use namecast_packet::{Data, Interest, Name};
+use namecast_stream::StreamKind;
+use namecast_stream::index::{self, TimeIndex};
+use namecast_stream::metadata::Latest;
 use namecast_units::{Instant, Timestamp};
 
 use super::Watcher;
@@ -16,6 +19,10 @@ const LIVE_EDGE: Duration = Duration::from_secs(1);
 const REACHED: Duration = Duration::from_secs(5);
 /// A publisher that answered so lately is there.
 const ALIVE: Duration = Duration::from_secs(5);
+/// How often it is asked since when the past is kept. The names are the same for all who watch.
+const SINCE_INTERVAL: Duration = Duration::from_secs(10);
+/// Lifetime of that question.
+const SINCE_LIFETIME: Duration = Duration::from_secs(1);
 
 /// Where to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +33,87 @@ pub enum Seek {
     To(Timestamp),
 }
 
+/// Where in time playback is, and where it goes.
+#[derive(Debug, Default)]
+pub(super) struct Travel {
+    /// What plays instead of the live streams.
+    playing: Option<Player>,
+    /// What will play as soon as its first sample is here. Until then, what plays goes on.
+    upcoming: Option<Player>,
+    /// A time to go to once the stream is joined.
+    wanted: Option<Timestamp>,
+    /// When the publisher itself answered last, and its clock then.
+    heard: Option<(Instant, Timestamp)>,
+    kept: Kept,
+}
+
+/// Since when the past is kept.
+#[derive(Debug, Default)]
+struct Kept {
+    since: Option<Timestamp>,
+    /// The question that is out.
+    asked: Option<Name>,
+    next_at: Option<Instant>,
+}
+
+impl Travel {
+    pub(super) fn new(from: Option<Timestamp>) -> Self {
+        Self {
+            wanted: from,
+            ..Self::default()
+        }
+    }
+
+    pub(super) const fn is_past(&self) -> bool {
+        self.playing.is_some()
+    }
+
+    /// Whether something else than live plays, or is about to.
+    pub(super) const fn is_away(&self) -> bool {
+        self.playing.is_some() || self.upcoming.is_some()
+    }
+
+    /// Whether live streams that did not start yet should not: the past is to be seen first.
+    pub(super) const fn holds_start(&self) -> bool {
+        self.wanted.is_some() || self.is_away()
+    }
+
+    /// The publisher answered, and said what time it was.
+    pub(super) const fn on_heard(&mut self, now: Instant, served_at: Timestamp) {
+        self.heard = Some((now, served_at));
+    }
+
+    /// Learns what is published by now.
+    pub(super) fn on_latest(&mut self, latest: &[Latest]) {
+        self.players().for_each(|player| player.on_latest(latest));
+    }
+
+    /// The transport came back.
+    pub(super) fn handle_link_change(&mut self, now: Instant) {
+        self.players()
+            .for_each(|player| player.handle_link_change(now));
+        self.kept.next_at = self.kept.next_at.map(|at| at.min(now));
+    }
+
+    pub(super) const fn kept_since(&self) -> Option<Timestamp> {
+        self.kept.since
+    }
+
+    fn players(&mut self) -> impl Iterator<Item = &mut Player> {
+        self.playing.iter_mut().chain(&mut self.upcoming)
+    }
+}
+
 impl Watcher {
     /// Goes to another time. The first frame shown is the one captured at the time or last before it; a time in the
     /// future is live. May be called at any time; before the stream is joined it is done then.
+    ///
+    /// What plays goes on until the first frame from the other time is here, or for good if nothing is kept of it.
     pub fn seek(&mut self, now: Instant, to: Seek) {
         match to {
-            Seek::To(time) => self.wanted = Some(time),
+            Seek::To(time) => self.travel.wanted = Some(time),
             Seek::Live => {
-                self.wanted = None;
+                self.travel.wanted = None;
                 self.go_live(now);
             }
         }
@@ -42,22 +122,28 @@ impl Watcher {
 
     /// How far playback is behind what is published now; `None` while it is live.
     pub fn behind(&self, now: Instant) -> Option<Duration> {
-        let playing = self.past.as_ref()?.playing(now)?;
+        let playing = self.travel.playing.as_ref()?.playing(now)?;
         Some(self.publisher_now(now).since(playing))
     }
 
     /// The publisher's clock now, as far as it is known; else ours.
     fn publisher_now(&self, now: Instant) -> Timestamp {
-        let heard = self.heard.map(|(at, served_at)| served_at + now.since(at));
+        let heard = self.travel.heard;
+        let heard = heard.map(|(at, served_at)| served_at + now.since(at));
         heard.unwrap_or_else(|| self.wall(now))
     }
 
-    /// Begins to play from the past if that is wanted and possible by now.
+    /// Whether it is known what there is, and who signs it.
+    const fn has_joined(&self) -> bool {
+        self.is_announced && self.verifier.is_some()
+    }
+
+    /// Begins to fetch what is wanted from the past if that is possible by now.
     fn begin_past(&mut self, now: Instant) {
-        if !self.is_announced || self.verifier.is_none() {
+        if !self.has_joined() {
             return;
         }
-        let Some(time) = self.wanted.take() else {
+        let Some(time) = self.travel.wanted.take() else {
             return;
         };
         if self.publisher_now(now).since(time) < LIVE_EDGE {
@@ -65,11 +151,7 @@ impl Watcher {
             return;
         }
         let wanted = self.wanted_streams();
-        let had_past = self.past.replace(Player::new(now, time, wanted)).is_some();
-        if !had_past {
-            self.rest(now);
-        }
-        self.reset();
+        self.travel.upcoming = Some(Player::new(now, time, wanted));
         self.event(Event::Seeking { to: time });
     }
 
@@ -81,15 +163,18 @@ impl Watcher {
         let streams = self.config.wanted().filter_map(|(kind, choice)| {
             let info = catalogue.streams.iter().find(|s| s.kind == kind)?;
             let rung = pull::choose(info, &choice)?;
-            let root = self.names.root().builder();
             Some(Wanted {
                 kind,
-                stream: root.generic(&info.name).finish(),
+                stream: self.stream_name(&info.name),
                 names: self.names.rung(&info.name, &rung.name),
                 rung: rung.clone(),
             })
         });
         streams.collect()
+    }
+
+    fn stream_name(&self, stream: &str) -> Name {
+        self.names.root().builder().generic(stream).finish()
     }
 
     /// Stops pulling what is live.
@@ -108,18 +193,25 @@ impl Watcher {
         self.is_starved = false;
     }
 
-    /// What is handed out next does not follow what was.
-    fn reset(&mut self) {
+    /// What is handed out next is of another time than what was.
+    fn jump(&mut self) {
         let shown = self.streams.iter().filter(|pulled| pulled.had_frame);
         let kinds: Vec<_> = shown.map(|pulled| pulled.kind).collect();
         for stream in kinds {
-            self.push(Output::Discontinuity { stream });
+            self.push(Output::Discontinuity {
+                stream,
+                is_jump: true,
+            });
         }
     }
 
     fn go_live(&mut self, now: Instant) {
-        if self.past.take().is_some() {
-            self.reset();
+        let was_going = self.travel.upcoming.take().is_some();
+        let was_past = self.travel.playing.take().is_some();
+        if was_past {
+            self.jump();
+        }
+        if was_past || was_going {
             self.event(Event::BackToLive);
             self.probe(now);
         }
@@ -127,81 +219,186 @@ impl Watcher {
 
     /// Begins again where playback is: with another rung, or a decoder that failed.
     pub(super) fn seek_again(&mut self, now: Instant) {
-        if let Some(past) = &self.past {
-            self.wanted = self.wanted.or_else(|| past.playing(now));
+        if let Some(playing) = &self.travel.playing {
+            let again = playing.playing(now);
+            let upcoming = self.travel.upcoming.as_ref();
+            let goal = upcoming.map(Player::goal).or(again);
+            self.travel.wanted = self.travel.wanted.or(goal);
         }
     }
 
-    /// Takes Data that playback from the past asked for. Tells whether it did.
+    /// Takes Data that playback from the past asked for, or the question of how much of it there is. Tells whether it did.
     pub(super) fn on_past_data(&mut self, now: Instant, data: &Data) -> bool {
-        let (Some(past), Some(verifier)) = (&mut self.past, &self.verifier) else {
+        if self.travel.kept.asked.as_ref() == Some(data.name()) {
+            let index = data.content().and_then(|c| TimeIndex::decode(&c).ok());
+            self.travel.kept.since = index.and_then(|index| index.since);
+            self.travel.kept.asked = None;
+            return true;
+        }
+        let Some(verifier) = self.verifier.clone() else {
             return false;
         };
-        match past.handle_data(now, data, &**verifier) {
-            Ok(taken) => taken,
-            Err(()) => {
-                self.counters.verification_failures += 1;
-                true
+        let (mut is_taken, mut is_bad) = (false, false);
+        // Both may have asked for it, and it comes once.
+        for player in self.travel.players() {
+            match player.handle_data(now, data, &*verifier) {
+                Ok(taken) => is_taken |= taken,
+                Err(()) => is_bad = true,
             }
         }
+        self.counters.verification_failures += u64::from(is_bad);
+        is_taken || is_bad
     }
 
     /// Does what playback from the past wants.
     pub(super) fn run_past(&mut self, now: Instant) {
         self.begin_past(now);
-        let Some(mut past) = self.past.take() else {
+        self.ask_since(now);
+        self.run_upcoming(now);
+        self.run_playing(now);
+    }
+
+    /// Prepares what is to be played, and changes over to it once its first sample is here.
+    fn run_upcoming(&mut self, now: Instant) {
+        let Some(mut player) = self.travel.upcoming.take() else {
             return;
         };
-        past.advance(now);
-        past.hand_out(now, |kind| self.config.lead(kind));
-        let (started_at, mut is_over) = (past.started_at(), false);
-        while let Some(output) = past.poll_output() {
+        player.advance(now);
+        while let Some(output) = player.poll_output() {
             match output {
-                past::Output::Interest(interest) => {
-                    let nonce = self.nonce();
-                    self.send(interest.build(nonce));
+                past::Output::Playing(captured_at) => {
+                    let after = now.since(player.started_at());
+                    self.rest(now);
+                    self.jump();
+                    self.event(Event::PlayingFrom { captured_at, after });
+                    self.travel.playing = Some(player);
+                    return;
                 }
-                past::Output::Sample(kind, sample) => {
-                    let at = self.streams.iter().position(|pulled| pulled.kind == kind);
-                    if let Some(at) = at {
-                        self.hand_out(now, at, sample);
+                past::Output::Nothing(unkept) => {
+                    let to = player.goal();
+                    self.event(Event::NothingKept { to, unkept });
+                    if !self.travel.is_past() {
+                        // Live may have waited for this.
+                        self.probe(now);
                     }
+                    return;
                 }
-                past::Output::Discontinuity(stream) => self.push(Output::Discontinuity { stream }),
-                past::Output::Playing(captured_at) => self.event(Event::PlayingFrom {
-                    captured_at,
-                    after: now.since(started_at),
-                }),
-                past::Output::Nothing => {
-                    self.event(Event::NothingKept);
-                    is_over = true;
-                }
+                output => self.on_past_output(now, output),
             }
         }
-        let is_at_the_edge = past.is_dry(now)
-            && self.is_alive(now)
-            && past
-                .playing(now)
-                .is_some_and(|playing| self.publisher_now(now).since(playing) < REACHED);
-        self.past = Some(past);
-        if is_over || is_at_the_edge {
+        self.travel.upcoming = Some(player);
+    }
+
+    /// Plays from the past.
+    fn run_playing(&mut self, now: Instant) {
+        let Some(mut player) = self.travel.playing.take() else {
+            return;
+        };
+        player.advance(now);
+        player.hand_out(now, |kind| self.config.lead(kind));
+        let mut is_over = None;
+        while let Some(output) = player.poll_output() {
+            match output {
+                past::Output::Nothing(unkept) => is_over = Some(unkept),
+                output => self.on_past_output(now, output),
+            }
+        }
+        let playing = player.playing(now);
+        let is_near = |playing| self.publisher_now(now).since(playing) < REACHED;
+        let is_at_the_edge =
+            player.is_dry(now) && self.is_alive(now) && playing.is_some_and(is_near);
+        self.travel.playing = Some(player);
+        if is_over.is_some() || is_at_the_edge {
             self.go_live(now);
         }
+        if let Some((unkept, to)) = is_over.zip(playing) {
+            self.event(Event::NothingKept { to, unkept });
+        }
+    }
+
+    fn on_past_output(&mut self, now: Instant, output: past::Output) {
+        match output {
+            past::Output::Interest(interest) => {
+                let nonce = self.nonce();
+                self.send(interest.build(nonce));
+            }
+            past::Output::Sample {
+                kind,
+                sample,
+                decode_only,
+            } => {
+                let at = self.streams.iter().position(|pulled| pulled.kind == kind);
+                if let Some(at) = at {
+                    self.hand_out(now, at, *sample, decode_only);
+                }
+            }
+            past::Output::Discontinuity(stream) => self.push(Output::gap(stream)),
+            past::Output::Playing(_) | past::Output::Nothing(_) => {}
+        }
+    }
+
+    /// Asks since when the past is kept, if the front-end wants to know.
+    fn ask_since(&mut self, now: Instant) {
+        let is_due = self.travel.kept.next_at.is_none_or(|at| at <= now);
+        if !self.config.asks_since || !self.has_joined() || !is_due {
+            return;
+        }
+        self.travel.kept.next_at = Some(now + SINCE_INTERVAL);
+        let video = self.config.wanted().find_map(|(kind, _)| {
+            let (_, catalogue) = self.catalogue.as_ref()?;
+            let is_video = kind == StreamKind::Video || !self.config.video;
+            let stream = catalogue.streams.iter().find(|s| s.kind == kind)?;
+            is_video.then(|| self.stream_name(&stream.name))
+        });
+        let Some(stream) = video else {
+            return;
+        };
+        if self.travel.kept.asked.is_some() {
+            // Nobody answered for a whole interval.
+            self.travel.kept.since = None;
+        }
+        let interval = SINCE_INTERVAL.as_micros() as u64;
+        let micros = self.publisher_now(now).as_micros();
+        let name = index::name(&stream, Timestamp::from_micros(micros - micros % interval));
+        self.travel.kept.asked = Some(name.clone());
+        let nonce = self.nonce();
+        let interest = Interest::builder(name).must_be_fresh();
+        self.send(interest.lifetime(SINCE_LIFETIME).build(nonce));
     }
 
     fn is_alive(&self, now: Instant) -> bool {
-        self.heard.is_some_and(|(at, _)| now.since(at) < ALIVE)
+        let heard = self.travel.heard;
+        heard.is_some_and(|(at, _)| now.since(at) < ALIVE)
     }
 
     pub(super) fn past_timeout(&self) -> Option<Instant> {
-        self.past
-            .as_ref()?
-            .poll_timeout(|kind| self.config.lead(kind))
+        let Travel {
+            playing,
+            upcoming,
+            kept,
+            ..
+        } = &self.travel;
+        let players = playing.iter().chain(upcoming);
+        let lead = |kind| self.config.lead(kind);
+        let asks = self.config.asks_since && self.has_joined();
+        let ask = asks.then(|| kept.next_at.unwrap_or(Instant::ZERO));
+        players
+            .filter_map(|player| player.poll_timeout(lead))
+            .chain(ask)
+            .min()
     }
 
     /// Whether an Interest that came back was one of playback from the past.
     pub(super) fn on_past_nack(&mut self, now: Instant, interest: &Interest) -> bool {
-        let past = self.past.as_mut();
-        past.is_some_and(|past| past.handle_nack(now, interest.name()))
+        if self.travel.kept.asked.as_ref() == Some(interest.name()) {
+            self.travel.kept.asked = None;
+            self.travel.kept.since = None;
+            return true;
+        }
+        let mut is_taken = false;
+        for player in self.travel.players() {
+            is_taken |= player.handle_nack(now, interest.name());
+        }
+        is_taken
     }
 }

@@ -18,6 +18,7 @@ use namecast_stream::metadata::Latest;
 use namecast_stream::{Rung, RungNames, SampleClass, SegmentId, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
+use super::output::Unkept;
 use crate::archive::sequence::Taken;
 use track::{Track, Whole};
 
@@ -50,12 +51,17 @@ pub(super) struct Wanted {
 #[derive(Debug)]
 pub(super) enum Output {
     Interest(InterestBuilder),
-    Sample(StreamKind, Sample),
+    Sample {
+        kind: StreamKind,
+        sample: Box<Sample>,
+        /// It comes before the first one to show.
+        decode_only: bool,
+    },
     Discontinuity(StreamKind),
     /// Playback begins with the sample captured at this time.
     Playing(Timestamp),
-    /// Nothing is kept of the time.
-    Nothing,
+    /// There is nothing to play.
+    Nothing(Unkept),
 }
 
 /// What is asked of the time index.
@@ -121,6 +127,11 @@ impl Player {
             full_at: None,
             outputs: std::collections::VecDeque::new(),
         }
+    }
+
+    /// The time that it plays from.
+    pub(super) const fn goal(&self) -> Timestamp {
+        self.from
     }
 
     pub(super) const fn started_at(&self) -> Instant {
@@ -197,7 +208,9 @@ impl Player {
         };
         let Some(rung) = index.rung(part.wanted.names.prefix()) else {
             if at == 0 {
-                self.outputs.push_back(Output::Nothing);
+                let since = index.since;
+                self.outputs
+                    .push_back(Output::Nothing(Unkept::NotThere { since }));
             }
             return;
         };
@@ -264,7 +277,7 @@ impl Player {
                 let begins = request.question == Question::Begin;
                 part.request = None;
                 if at == 0 && begins {
-                    self.outputs.push_back(Output::Nothing);
+                    self.outputs.push_back(Output::Nothing(Unkept::Unanswered));
                 }
                 continue;
             }
@@ -400,26 +413,28 @@ impl Player {
                 }
                 let published_at = whole.header.published_at();
                 // What comes before the first is decoded and never shown.
-                let late = published_at < anchor.0;
-                let at = match late {
+                let decode_only = published_at < anchor.0;
+                let at = match decode_only {
                     true => self.started_at,
                     false => render_at(anchor, published_at),
                 };
                 part.last = Some((whole.header.captured_at, at));
-                self.outputs.push_back(Output::Sample(
-                    track.kind,
-                    Sample {
-                        key: whole.class == SampleClass::Key,
-                        payload: whole.payload,
-                        lead_at: whole.complete_at,
-                        complete_at: whole.complete_at,
-                        render_at: at,
-                        late,
-                        // It says nothing of the network.
-                        catching_up: true,
-                        header: whole.header,
-                    },
-                ));
+                let sample = Sample {
+                    key: whole.class == SampleClass::Key,
+                    payload: whole.payload,
+                    lead_at: whole.complete_at,
+                    complete_at: whole.complete_at,
+                    render_at: at,
+                    late: decode_only,
+                    // It says nothing of the network.
+                    catching_up: true,
+                    header: whole.header,
+                };
+                self.outputs.push_back(Output::Sample {
+                    kind: track.kind,
+                    sample: Box::new(sample),
+                    decode_only,
+                });
             }
         }
     }

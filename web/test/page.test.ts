@@ -122,7 +122,7 @@ function stages(some: Partial<StageTimes>): StageTimes {
 
 describe("why", () => {
   const summary = (some: Partial<StageTimes>, rest: Partial<Summary> = {}): Summary =>
-    ({ phase: "playing", latency: { p50: 1, p95: 1, p99: 1 }, stages: stages(some), target: 100, rttMin: 1, lossShare: 0, audio: { delay: 0 }, ...rest }) as Summary;
+    ({ phase: "playing", position: { live: true }, latency: { p50: 1, p95: 1, p99: 1 }, stages: stages(some), target: 100, rttMin: 1, lossShare: 0, audio: { delay: 0 }, ...rest }) as Summary;
 
   test("names the main stage, and what to do about it", () => {
     expect(why(summary({ buffer: 300, network: 5 }, { target: 300 }))).toContain("turn the knob down");
@@ -139,6 +139,10 @@ describe("why", () => {
 
   test("names sound if that holds the picture back", () => {
     expect(why(summary({ buffer: 60 }, { target: 20, audio: { delay: 50 } as Summary["audio"] }))).toContain("Sound needs 50 ms more");
+  });
+
+  test("has nothing to explain in the past", () => {
+    expect(why(summary({ buffer: 300 }, { position: { live: false } as Summary["position"], latency: null }))).toContain("not live");
   });
 
   test("says nothing while nothing plays", () => {

@@ -6,6 +6,9 @@ const MAIN = 0.4;
 /** Why the latency is what it is, and what to do about it, in a sentence or two. */
 export function why(summary: Summary): string {
   const { latency, stages, target, rttMin } = summary;
+  if (summary.phase === "playing" && !summary.position.live) {
+    return "This was kept and is not live, so there is no latency to speak of.";
+  }
   if (summary.phase !== "playing" || latency === null || stages === null) {
     return "";
   }

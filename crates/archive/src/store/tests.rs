@@ -11,6 +11,8 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod bucket;
+
 use namecast_packet::Data;
 
 /// Publisher's clock at the first sample.

@@ -1,5 +1,8 @@
 //! Forgery, damage, silence, and links that break.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use bytes::Bytes;
 use namecast_apps::live::watcher::{Event, Refusal, Verdict, WatcherConfig};
 use namecast_packet::signature::Ed25519Signer;
@@ -410,4 +413,67 @@ fn garbage_harms_nothing() {
         random.fill(&mut octets);
         world.peers[peer].watcher.handle_packet(now, octets.into());
     }
+}
+
+/// A metadata answer is held up until the stream is starved, and tells of a key frame before the one that is playing: playback
+/// begins again, but with nothing that was shown, which the world sees to.
+#[test]
+fn metadata_from_the_past_shows_nothing_twice() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(World::config());
+    world.run_until(at(5_500));
+    let held = Rc::new(RefCell::new(None));
+    let keep = Rc::clone(&held);
+    world.tamper = Some(Box::new(move |_, packet| {
+        let metadata = |data: &Data| data.name().to_string().contains("metadata");
+        if data_in(&packet).is_some_and(|data| metadata(&data)) {
+            keep.borrow_mut().get_or_insert(packet);
+            return None;
+        }
+        Some(packet)
+    }));
+    world.run_until(at(7_300));
+    world.silent = true;
+    world.run_until(at(8_200));
+    let packet = held
+        .borrow_mut()
+        .take()
+        .expect("probed once in two seconds");
+    let metadata = data_in(&packet).and_then(|data| data.content());
+    let metadata = Metadata::decode(&metadata.unwrap()).unwrap();
+    assert_eq!(metadata.latest[0].key_position, Some(180));
+    let shown = world.peers[peer].frames.last().unwrap().1.position;
+    assert!((215..225).contains(&shown), "{shown}");
+    world.tamper = None;
+    world.inject(peer, packet);
+    world.silent = false;
+    world.run_until(at(11_000));
+    let frames = world.frames(peer, StreamKind::Video);
+    World::assert_decodable(&frames);
+    let rejoined = |(_, event): &(Instant, Event)| matches!(event, Event::Rejoining(_));
+    assert!(world.peers[peer].events.iter().any(rejoined));
+    let last = frames.last().unwrap();
+    assert!(last.0 > at(10_900) && !last.1.late, "plays again");
+}
+
+/// The publisher is started again, and while the new run plays, an answer of the old one comes again.
+#[test]
+fn an_old_run_that_is_heard_of_again_shows_nothing_twice() {
+    let mut world = World::new(Show::default());
+    let peer = world.join(World::config());
+    world.run_until(at(5_400));
+    let old = world.publisher.take();
+    world.run_until(at(6_000));
+    world.start_publisher(7);
+    world.run_until(at(9_300));
+    // Two publishers of one name, of which now the one and now the other is heard.
+    let new = core::mem::replace(&mut world.publisher, old);
+    world.run_until(at(9_900));
+    world.publisher = new;
+    world.run_until(at(14_000));
+    let rejoined = |(_, event): &&(Instant, Event)| matches!(event, Event::Rejoining(_));
+    let rejoins = world.peers[peer].events.iter().filter(rejoined).count();
+    assert!(rejoins >= 1, "{rejoins}");
+    let last = world.peers[peer].frames.last().unwrap();
+    assert!(last.0 > at(13_900) && !last.1.late, "plays again");
 }

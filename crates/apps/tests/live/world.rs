@@ -127,6 +127,8 @@ pub(crate) struct Peer {
     pub(crate) events: Vec<(Instant, Event)>,
     pub(crate) signers: Vec<Signer>,
     pub(crate) resets: Vec<(Instant, StreamKind)>,
+    /// When the frame handed out last was published, and its position, by stream.
+    last_published: BTreeMap<&'static str, (Instant, u64)>,
     pub(crate) interests: u64,
     /// Names asked for with MustBeFresh.
     pub(crate) fresh: Vec<Name>,
@@ -143,6 +145,9 @@ enum To {
 
 /// What the link does to a packet towards a watcher: drops it (`None`), passes it on, or something else.
 pub(crate) type Tamper = Box<dyn FnMut(Instant, Bytes) -> Option<Bytes>>;
+
+/// A frame, whatever rung it comes from: stream, time of capture, position.
+type FrameId = (&'static str, Timestamp, u64);
 
 /// Names pending in the aggregating node before the publisher, and who asked.
 type Pending = BTreeMap<Name, Vec<(usize, bool, Instant)>>;
@@ -173,6 +178,8 @@ pub(crate) struct World {
     random: Random,
     video: (Instant, u64),
     audio: (Instant, u64),
+    /// When each frame was published, by stream, time of capture and position.
+    published: BTreeMap<FrameId, Instant>,
 }
 
 impl World {
@@ -197,6 +204,7 @@ impl World {
             random: Random::from_seed(1),
             video: (Instant::ZERO, 0),
             audio: (Instant::ZERO, 0),
+            published: BTreeMap::new(),
         };
         world.start_publisher(7);
         world
@@ -235,6 +243,7 @@ impl World {
             events: Vec::new(),
             signers: Vec::new(),
             resets: Vec::new(),
+            last_published: BTreeMap::new(),
             interests: 0,
             fresh: Vec::new(),
             asleep: false,
@@ -330,13 +339,17 @@ impl World {
                 let frame = encoded(position, key, payload(position, size));
                 publisher.publish_frame(now, wall, rung, frame).unwrap();
             }
+            let captured = encoded(position, key, Bytes::new()).captured_at;
+            self.published.insert(("video", captured, position), now);
             self.video.0 += Duration::from_secs(1) / self.show.fps;
             self.video.1 += 1;
         }
         while self.show.audio && self.audio.0 <= now {
             let rung = publisher.rung("audio", "64k").unwrap();
             let frame = encoded(self.audio.1, true, payload(self.audio.1, 160));
+            let id = ("audio", frame.captured_at, frame.position);
             publisher.publish_frame(now, wall, rung, frame).unwrap();
+            self.published.insert(id, now);
             self.audio.0 += ms(20);
             self.audio.1 += 1;
         }
@@ -437,6 +450,12 @@ impl World {
                     self.send(To::Publisher(index), wire);
                 }
                 Output::Frame(frame) => {
+                    // Whatever happens, nothing is shown twice, nor anything after what came later.
+                    let stream = stream_name(frame.stream);
+                    let published = self.published[&(stream, frame.captured_at, frame.position)];
+                    let published = (published, frame.position);
+                    let before = peer.last_published.insert(stream, published);
+                    assert!(before < Some(published), "{} again", frame.position);
                     peer.watcher
                         .handle_decoded(now, frame.stream, frame.position, ms(2));
                     peer.watcher.handle_rendered(
@@ -489,6 +508,15 @@ impl World {
             (from..to).contains(&frame.position) && *at <= frame.render_at && !frame.late
         });
         in_time.count() as f64 / (to - from) as f64
+    }
+}
+
+/// The name under which the world publishes streams of a kind.
+const fn stream_name(kind: StreamKind) -> &'static str {
+    match kind {
+        StreamKind::Video => "video",
+        StreamKind::Audio => "audio",
+        StreamKind::Other => "other",
     }
 }
 

@@ -48,7 +48,6 @@ fn changed(
 
 /// The rung that is watched disappears, and comes back.
 #[test]
-#[ignore = "not met: 4201 Interests are outstanding where 4096 may be"]
 fn a_rung_that_disappears_is_left_for_another() {
     for loss in LOSSES {
         let then = [Some(vec![Media::video()]), Some(vec![two_rungs()])];

@@ -116,7 +116,6 @@ fn numbers_skipped_between_groups_cost_nothing_unless_they_are_absurd() {
 /// Positions jump ahead and back, as of an encoder that was reset; numbers go on, so nothing is missing. What lies between
 /// is lost only if it is little enough to have existed.
 #[test]
-#[ignore = "not met: repair by the stream's clock takes a jump of positions for lost time"]
 fn positions_may_jump() {
     for loss in LOSSES {
         for at in [DELTA_AT, KEY_AT] {

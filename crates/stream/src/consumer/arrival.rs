@@ -130,7 +130,8 @@ impl Consumer {
             return;
         }
         match sample.accept(id.kind, id.index, data.clone()) {
-            Accepted::Here | Accepted::Again => {}
+            Accepted::Here => self.believe(key),
+            Accepted::Again => {}
             Accepted::Bad => self.on_bad(key, id.kind, id.index),
             Accepted::Stray => {
                 self.strays += 1;
@@ -230,7 +231,10 @@ impl Consumer {
             parity: u32::try_from(lead.parity_count()).unwrap_or(u32::MAX),
         };
         self.correct_plan(key.0, lead.data_count());
-        self.segments.observe(key.0, counts);
+        let is_doubtful = counts.data > self.segments.estimate(key.0).data && !self.follows_paper();
+        if !is_doubtful {
+            self.segments.observe(key.0, counts);
+        }
         self.note_lead(now, key, &header);
         self.note_published(now, key, &header);
 
@@ -247,13 +251,18 @@ impl Consumer {
         let sample = self.samples.get_mut(&key)?;
         let (strays, out) = (sample.strays(), sample.outstanding());
         let bad = sample.accept_lead(now, lead);
+        // A segment that came before it was proof enough.
+        sample.is_doubtful = is_doubtful && sample.here() < 2;
+        if is_doubtful && !sample.is_doubtful {
+            self.segments.observe(key.0, counts);
+        }
         self.strays -= strays - sample.strays();
         self.outstanding -= out - sample.outstanding();
         self.buffered += header.payload_size;
         for (kind, index) in bad {
             self.on_bad(key, kind, index);
         }
-        if self.ask_missing(key) && !self.follows_paper() {
+        if self.ask_claimed(key) && !self.follows_paper() {
             self.hedge_missing(now, key);
         }
         self.wake_for_check(now, key);

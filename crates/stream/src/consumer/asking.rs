@@ -97,6 +97,11 @@ impl Consumer {
     /// Queues Interests for all segments of a sample that nobody asked for yet: the N − M that its lead tells of. Tells whether
     /// there are any.
     pub(super) fn ask_missing(&mut self, key: SampleKey) -> bool {
+        self.ask_some(key, usize::MAX)
+    }
+
+    /// The same for no more than `most` of them.
+    pub(super) fn ask_some(&mut self, key: SampleKey, most: usize) -> bool {
         let Some(sample) = self.samples.get(&key) else {
             return false;
         };
@@ -106,6 +111,7 @@ impl Consumer {
             .filter(|(kind, _, _)| all || *kind == SegmentKind::Data)
             .filter(|(_, _, slot)| slot.is_missing() && slot.asked.is_none() && !slot.queued)
             .map(|(kind, index, _)| (kind, index))
+            .take(most)
             .collect();
         for &(kind, index) in &missing {
             self.queue_repair(key, kind, index);
@@ -183,6 +189,7 @@ impl Consumer {
         let insure_at = self.insure_at(now, id).filter(|_| !published);
         let round_trip = self.delay.timeout(now, 0);
         let follows_paper = self.follows_paper();
+        let is_full = self.outstanding >= self.config.most_outstanding;
         let Some(sample) = self.samples.get_mut(&key) else {
             return false;
         };
@@ -191,6 +198,10 @@ impl Consumer {
             return false;
         };
         if !core::mem::take(&mut slot.queued) || !slot.is_missing() {
+            return false;
+        }
+        if is_full && slot.asked.is_none() {
+            // The next look at the sample plans anew.
             return false;
         }
         let nonce = Nonce::from(self.random.next_u64() as u32);
@@ -221,9 +232,9 @@ impl Consumer {
                 is_nacked: false,
             })
             .is_none();
-        let must_be_fresh = slot.must_be_fresh;
         // The face that gave a bad packet is the wrong one to ask again.
-        let avoid_face = slot.from_face.filter(|_| must_be_fresh);
+        let avoid_face = slot.from_face.filter(|_| slot.must_be_fresh);
+        let must_be_fresh = slot.must_be_fresh || self.fresh_until.is_some_and(|until| now < until);
         let look_at = match slot.insure_at {
             _ if follows_paper => retry_at,
             Some(insure_at) => insure_at,

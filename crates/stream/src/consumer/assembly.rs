@@ -153,6 +153,8 @@ pub(super) struct Assembly {
     pub checked: bool,
     /// When to reckon with the loss of all that the last round asked for.
     pub hedge_at: Option<Instant>,
+    /// Whether the lead claims more segments than samples of the class have, and none has come.
+    pub is_doubtful: bool,
     /// Whether a segment that it needs was asked for in vain too often.
     pub given_up: bool,
     /// When to look at it again; may be too early, never too late.
@@ -182,6 +184,7 @@ impl Assembly {
             overtaken_at: None,
             checked: false,
             hedge_at: None,
+            is_doubtful: false,
             given_up: false,
             wake: None,
             complete: None,

@@ -28,7 +28,12 @@ pub(super) struct SampleClock {
     places: [Option<Place>; 2],
     /// Position and time of the newest sample of either.
     newest: Option<(u64, Timestamp)>,
+    /// Added to positions, so that they go on where the encoder's jumped.
+    shift: i128,
 }
+
+/// An encoder's position that is further from both what numbers and what times say has jumped.
+const JUMP: u64 = 2;
 
 impl SampleClock {
     /// A clock of samples every `period`, each `key_interval`-th of them a key sample.
@@ -38,24 +43,23 @@ impl SampleClock {
             key_interval: u64::from(key_interval.max(1)),
             places: [None; 2],
             newest: None,
+            shift: 0,
         }
     }
 
     /// Takes note of a lead.
     pub(super) fn on_lead(&mut self, class: SampleClass, sequence: u64, header: &SampleHeader) {
+        let position = self.steady_position(class, sequence, header);
         let place = &mut self.places[class.index()];
         if place.is_none_or(|(known, _)| sequence >= known) {
-            *place = Some((sequence, header.position));
+            *place = Some((sequence, position));
         }
-        if self
-            .newest
-            .is_none_or(|(known, _)| header.position >= known)
-        {
-            self.newest = Some((header.position, header.published_at()));
+        if self.newest.is_none_or(|(known, _)| position >= known) {
+            self.newest = Some((position, header.published_at()));
         }
         if class == SampleClass::Key && self.key_interval > 1 {
             // The delta sample that follows is as good as seen.
-            let follower = (header.other_sequence, header.position.saturating_add(1));
+            let follower = (header.other_sequence, position.saturating_add(1));
             let delta = &mut self.places[SampleClass::Delta.index()];
             if delta.is_none_or(|(known, _)| follower.0 > known) {
                 *delta = Some(follower);
@@ -72,6 +76,31 @@ impl SampleClock {
     /// The same for a delta sample.
     pub(super) fn seed_delta(&mut self, delta: Place) {
         self.places[SampleClass::Delta.index()] = Some(delta);
+    }
+
+    /// The position in `header` as if the encoder had never jumped: an encoder that was reset counts from anew, and time goes
+    /// on all the same.
+    fn steady_position(&mut self, class: SampleClass, sequence: u64, header: &SampleHeader) -> u64 {
+        let told = i128::from(header.position);
+        let position = u64::try_from(told + self.shift).ok();
+        let by_number = self.position(class, sequence);
+        let by_time = self.position_at(header.published_at());
+        let is_far = |known: u64| position.is_none_or(|at| at.abs_diff(known) > JUMP);
+        match by_number.zip(by_time) {
+            Some((by_number, by_time)) if is_far(by_number) && is_far(by_time) => {
+                self.shift = i128::from(by_number) - told;
+                by_number
+            }
+            _ => position.unwrap_or(header.position),
+        }
+    }
+
+    /// Position of the frame published at `time`.
+    fn position_at(&self, time: Timestamp) -> Option<u64> {
+        let (position, at) = self.newest?;
+        let period = i128::try_from(self.period.as_micros()).ok()?.max(1);
+        let frames = (i128::from(time.micros_since(at)) + period / 2).div_euclid(period);
+        u64::try_from(i128::from(position) + frames).ok()
     }
 
     /// Position of sample `sequence` of `class`; `None` while nothing is known, or if it is out of reach.
@@ -168,6 +197,33 @@ mod tests {
                 assert_eq!(clock.published_at(class, sequence), Some(at));
             }
         }
+    }
+
+    /// Positions start again at 1000 with delta 103, and nothing else changes: what is to come is told as before. Frames
+    /// that were left out, which positions and times both show, are no jump.
+    #[test]
+    fn positions_that_jump_do_not_move_time() {
+        let mut clock = SampleClock::new(PERIOD, 30);
+        clock.on_lead(SampleClass::Key, 7, &header(60, 100));
+        clock.on_lead(SampleClass::Delta, 102, &header(63, 7));
+        let at = |position: u32| START + PERIOD * position;
+        for (sequence, told, is) in [(103, 1_000, 64), (104, 1_001, 65), (106, 3, 67)] {
+            let jumped = SampleHeader {
+                position: told,
+                ..header(is, 7)
+            };
+            clock.on_lead(SampleClass::Delta, sequence, &jumped);
+            let next = u32::try_from(is).unwrap() + 3;
+            let told = clock.published_at(SampleClass::Delta, sequence + 3);
+            assert_eq!(told, Some(at(next)));
+            let told = clock.published_at(SampleClass::Key, 8);
+            assert_eq!(told, Some(at(90)), "{sequence}");
+        }
+        let mut clock = SampleClock::new(PERIOD, 30);
+        clock.on_lead(SampleClass::Key, 7, &header(60, 100));
+        clock.on_lead(SampleClass::Delta, 101, &header(77, 7));
+        assert_eq!(clock.published_at(SampleClass::Delta, 102), Some(at(78)));
+        assert_eq!(clock.position(SampleClass::Delta, 102), Some(78));
     }
 
     #[test]

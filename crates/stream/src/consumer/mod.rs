@@ -12,6 +12,7 @@ mod arrival;
 mod asking;
 mod assembly;
 mod beside;
+mod claims;
 mod clock;
 mod config;
 mod counters;
@@ -51,10 +52,10 @@ pub use playout::{BaseDelay, Playout};
 pub use repair::{ParseRecoveryError, RecoveryConfig, RecoveryProfile};
 pub use segments::{SegmentCounts, SegmentEstimators};
 pub use synchroniser::{StabilityClass, SynchroniserConfig, SynchroniserProfile};
-pub use types::{Delivery, LineUp, Output, Sample, SharedVerifier, Sizes, Source, StartAt};
+pub use types::{Delivery, LineUp, Output, Sample, SharedVerifier, Shown, Sizes, Source, StartAt};
 pub use window::WindowedMinimum;
 
-use order::{Order, Samples};
+use order::{Order, SampleKey, Samples};
 use synchroniser::{Margin, State, Synchroniser};
 
 /// Pulls one rung of a stream: asks for samples before they exist, verifies and repairs them, and hands them out in decoding
@@ -87,6 +88,8 @@ pub struct Consumer {
     wanted: VecDeque<SegmentId>,
     outputs: VecDeque<Output>,
     counters: Counters,
+    /// A sample whose lead claims more than is usual, of which nothing came; claims of others are doubted as long.
+    doubts: Option<SampleKey>,
     outstanding: usize,
     buffered: usize,
     strays: usize,
@@ -101,6 +104,12 @@ pub struct Consumer {
     ask_before: Option<u64>,
     trains: trains::Trains,
     pacing: pacing::Pacing,
+    /// What was shown before the start: nothing up to it is handed out.
+    shown: Option<Shown>,
+    /// Until then that holds; clocks that jump must not stop the stream.
+    shown_until: Instant,
+    /// Until then no cache may answer.
+    fresh_until: Option<Instant>,
     newest_published_at: Timestamp,
     recovery: repair::Recovery,
     /// The most by which packets overtook each other lately (a minimum in reverse).
@@ -125,6 +134,9 @@ impl core::fmt::Debug for Consumer {
             .finish_non_exhaustive()
     }
 }
+
+/// What was shown before a start comes again no later than this after it: by then all caches and publishers are past it.
+const REMEMBERED: Duration = Duration::from_secs(30);
 
 impl Consumer {
     /// A consumer of `source` that waits for [`start`](Self::start). `seed` is for the Nonces.
@@ -158,6 +170,7 @@ impl Consumer {
             wanted: VecDeque::new(),
             outputs: VecDeque::new(),
             counters: Counters::default(),
+            doubts: None,
             outstanding: 0,
             buffered: 0,
             strays: 0,
@@ -168,6 +181,9 @@ impl Consumer {
             ask_before: None,
             trains: trains::Trains::default(),
             pacing: pacing::Pacing::default(),
+            shown: None,
+            shown_until: Instant::ZERO,
+            fresh_until: None,
             newest_published_at: Timestamp::default(),
             recovery: repair::Recovery::new(period, source.key_interval),
             reordering: WindowedMinimum::new(Duration::from_secs(1), 10),
@@ -219,6 +235,7 @@ impl Consumer {
         self.order = Order::new(self.source.is_standalone(), first);
         self.start_key = Some(first).filter(|_| !goes_by_gaps);
         self.catching_up = true;
+        self.shown_until = now + REMEMBERED;
         self.forget_clock();
         self.ahead_margin = Margin::new(self.source.rate.period());
         self.synchroniser.start(now, self.delay.estimate(now));
@@ -326,6 +343,16 @@ impl Consumer {
         self.stop_before = position;
     }
 
+    /// Sets what was shown before: neither that nor anything before it is handed out, whatever the next start begins with.
+    pub const fn set_shown(&mut self, shown: Option<Shown>) {
+        self.shown = shown;
+    }
+
+    /// Asks past all caches until then: they may hold Data of an earlier publisher under names that come again.
+    pub const fn set_fresh_until(&mut self, until: Option<Instant>) {
+        self.fresh_until = until;
+    }
+
     /// Takes the time from Interest to Data of something else from the same producer, that existed when it was asked for.
     pub fn on_round_trip(&mut self, now: Instant, rtt: Duration) {
         self.delay.on_own(now, rtt, Duration::ZERO);
@@ -400,6 +427,7 @@ impl Consumer {
             .range((SampleClass::Key, 0)..=(SampleClass::Key, u64::MAX))
             .filter(|(_, sample)| sample.complete.is_some())
             .filter_map(|(_, sample)| Some(sample.lead()?.header()))
+            .filter(|header| !self.was_shown(now, header))
             .find(|header| after.is_none_or(|after| header.position > after))
             .map(|header| {
                 let at = self.hand_out_at(now, header.published_at());

@@ -16,6 +16,12 @@ impl Consumer {
             .saturating_sub(self.decode_lead)
     }
 
+    /// Whether the sample of `header` was shown before the start.
+    pub(super) fn was_shown(&self, now: Instant, header: &crate::sample::SampleHeader) -> bool {
+        let shown = self.shown.filter(|_| now < self.shown_until);
+        shown.is_some_and(|shown| shown.covers(header))
+    }
+
     /// Whether nothing is handed out for now.
     const fn is_held(&self) -> bool {
         self.held || self.synchroniser.holds_playback()
@@ -43,6 +49,11 @@ impl Consumer {
         let Some(header) = self.header_of(key).cloned() else {
             return false;
         };
+        if key.0 == SampleClass::Key && self.was_shown(now, &header) {
+            // Of the rest of its group, some was shown as well: the next group is whole.
+            self.skip_group_before(key.1.saturating_add(1));
+            return true;
+        }
         let beyond = self.stop_before.is_some_and(|stop| header.position >= stop);
         if beyond || self.hand_out_at(now, header.published_at()) > now {
             return false;
@@ -59,6 +70,8 @@ impl Consumer {
                 self.counters.lost += step.saturating_sub(1);
             }
         }
+        // From here on the order sees to it.
+        self.shown = None;
         self.order.advance(key, &header);
         let render_at = self.playout.render_at(now, header.published_at());
         self.catching_up &= complete.late;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use namecast_packet::{Interest, Verifier};
-use namecast_units::{Bitrate, Instant};
+use namecast_units::{Bitrate, Instant, Timestamp};
 
 use crate::catalogue::{Rung, SampleRate, StreamInfo};
 use crate::metadata::Latest;
@@ -101,6 +101,30 @@ pub enum StartAt {
     NewestKey,
     /// With the key sample after it, which does not exist yet.
     NextKey,
+}
+
+/// The last sample that was shown, by this consumer or by one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Its position; `None` if the numbering is another one now.
+    pub position: Option<u64>,
+    /// When it was captured.
+    pub captured_at: Timestamp,
+}
+
+/// One position may have been captured by several publishers, whose clocks differ by no more than this.
+const CAPTURED_ELSEWHERE: Duration = Duration::from_secs(1);
+
+impl Shown {
+    /// Whether the sample of `header` is this one, or came before it.
+    ///
+    /// What was captured later and has a lower position is another publisher's view of the same, or, if it was captured much
+    /// later, another numbering's.
+    pub(super) fn covers(&self, header: &SampleHeader) -> bool {
+        let is_lower = self.position.is_some_and(|at| header.position <= at);
+        let is_near = header.captured_at <= self.captured_at + CAPTURED_ELSEWHERE;
+        header.captured_at <= self.captured_at || (is_lower && is_near)
+    }
 }
 
 /// How what a publisher says of its newest samples fits what a consumer knows.

@@ -333,6 +333,9 @@ impl Watcher {
         // An archive repeats what the publisher said last.
         let before = core::mem::replace(&mut self.probes.served_at, served_at);
         let is_news = before != Timestamp::default() && served_at > before;
+        if own.is_some() {
+            self.sessions.on_clock(now, self.heard, served_at);
+        }
         if own.is_some() || is_news {
             self.travel.on_heard(now, served_at);
         }
@@ -432,6 +435,11 @@ impl Watcher {
             self.event(Event::Rejoining(RejoinReason::NewCatalogue));
         }
         let mut before = core::mem::take(&mut self.streams);
+        if let Some((left, _)) = &self.catalogue {
+            for (kind, shown) in before.iter().filter_map(|old| Some((old.kind, old.shown?))) {
+                self.sessions.leave(left, kind, shown);
+            }
+        }
         for (kind, choice) in self.config.wanted() {
             let info = catalogue.streams.iter().find(|stream| stream.kind == kind);
             let Some((info, rung)) =
@@ -445,6 +453,8 @@ impl Watcher {
             if let Some(at) = before.iter().position(|old| old.kind == kind) {
                 pulled.inherit(before.swap_remove(at));
             }
+            let shown = self.sessions.shown_before(now, &name, kind);
+            pulled.begin_after(shown, self.sessions.fresh_until(now));
             if pulled.had_frame {
                 self.push(Output::gap(kind));
             }
@@ -473,6 +483,7 @@ impl Watcher {
     fn line_up(&mut self, now: Instant, metadata: &Metadata) {
         let starved = self.is_starved;
         let most_behind = self.config.most_behind;
+        let fresh_until = self.sessions.fresh_until(now);
         let mut events = Vec::new();
         let mut resets = Vec::new();
         for pulled in &mut self.streams {
@@ -496,7 +507,7 @@ impl Watcher {
                 }
                 None => continue,
             };
-            if let Some(key_sequence) = pulled.restart(now, &metadata.latest) {
+            if let Some(key_sequence) = pulled.restart(now, &metadata.latest, fresh_until) {
                 events.push(Event::Rejoining(reason));
                 events.push(Event::StartingAt {
                     stream: kind,

@@ -10,6 +10,7 @@ mod output;
 mod past;
 mod pull;
 mod seek;
+mod sessions;
 mod trust;
 
 use std::collections::VecDeque;
@@ -18,7 +19,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_packet::{Data, Interest, LpPacket, Name, Packet, lp::NackReason};
-use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Sample, SharedVerifier};
+use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Sample, SharedVerifier, Shown};
 use namecast_stream::{Catalogue, StreamKind, StreamNames};
 use namecast_units::{Instant, Random, Timestamp};
 
@@ -67,6 +68,7 @@ pub struct Watcher {
     travel: seek::Travel,
     is_starved: bool,
     rejoins: u64,
+    sessions: sessions::Sessions,
     clock: ClockOffset,
     wire: RateMeter,
     payload: RateMeter,
@@ -105,6 +107,7 @@ impl Watcher {
             travel: seek::Travel::new(config.from),
             is_starved: false,
             rejoins: 0,
+            sessions: sessions::Sessions::default(),
             clock: ClockOffset::default(),
             wire: RateMeter::default(),
             payload: RateMeter::default(),
@@ -457,6 +460,10 @@ impl Watcher {
         let pulled = &mut self.streams[at];
         let stream = pulled.kind;
         let is_first = !core::mem::replace(&mut pulled.had_frame, true);
+        pulled.shown = Some(Shown {
+            position: Some(sample.header.position),
+            captured_at: sample.header.captured_at,
+        });
         let rung = pulled.rung.clone();
         self.frames.on_handed_out(stream, &sample, stages);
         if is_first {

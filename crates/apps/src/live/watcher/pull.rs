@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use namecast_packet::Name;
 use namecast_stream::consumer::{
-    self, Consumer, Counters, LineUp, Playout, SharedVerifier, Source, StartAt,
+    self, Consumer, Counters, LineUp, Playout, SharedVerifier, Shown, Source, StartAt,
 };
 use namecast_stream::metadata::Latest;
 use namecast_stream::{Rung, StreamInfo, StreamKind, StreamNames};
@@ -27,6 +27,8 @@ pub(super) struct Pulled {
     pub auto: Option<AutoRung>,
     pub has_started: bool,
     pub had_frame: bool,
+    /// The frame handed out last.
+    pub shown: Option<Shown>,
     pub rendered: u64,
     pub decoder_errors: u64,
     /// Counters of consumers that are gone.
@@ -80,6 +82,7 @@ impl Workshop<'_> {
             auto: auto.flatten(),
             has_started: false,
             had_frame: false,
+            shown: None,
             rendered: 0,
             decoder_errors: 0,
             past: Counters::default(),
@@ -93,6 +96,7 @@ impl Workshop<'_> {
         if rung.name != pulled.rung {
             let mut consumer = self.consumer(now, &pulled.info, rung, seed);
             consumer.set_held(now, true);
+            consumer.set_shown(pulled.shown);
             pulled.upcoming = Some((rung.name.clone(), consumer));
         }
     }
@@ -187,9 +191,15 @@ impl Pulled {
         upcoming.start(now, own, at);
     }
 
-    /// Starts again at the newest key sample.
-    pub(super) fn restart(&mut self, now: Instant, latest: &[Latest]) -> Option<u64> {
+    /// Starts again at the newest key sample, or after it if it was shown. Until `fresh_until` no cache may answer.
+    pub(super) fn restart(
+        &mut self,
+        now: Instant,
+        latest: &[Latest],
+        fresh_until: Option<Instant>,
+    ) -> Option<u64> {
         let own = Self::latest_of(&self.consumer, latest)?;
+        self.begin_after(self.shown, fresh_until);
         self.past_published += self.consumer.published();
         if let Some(auto) = &mut self.auto {
             auto.on_stayed(now);
@@ -202,6 +212,19 @@ impl Pulled {
         }
         self.consumer.set_stop_before(None);
         self.consumer.start(now, own, StartAt::NewestKey)
+    }
+
+    /// Keeps consumers from handing out what was shown, and until `fresh_until` from what caches hold; `None` changes
+    /// nothing.
+    pub(super) fn begin_after(&mut self, shown: Option<Shown>, fresh_until: Option<Instant>) {
+        for consumer in self.consumers() {
+            if shown.is_some() {
+                consumer.set_shown(shown);
+            }
+            if fresh_until.is_some() {
+                consumer.set_fresh_until(fresh_until);
+            }
+        }
     }
 
     /// Changes over to the upcoming rung if the time has come. Gives its name if so.

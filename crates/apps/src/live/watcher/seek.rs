@@ -187,6 +187,7 @@ impl Watcher {
                 continue;
             };
             let mut resting = self.workshop(now).pull(now, &pulled.info, rung, seed);
+            // Whoever goes back wants to see it again.
             resting.inherit(pulled);
             self.streams.push(resting);
         }

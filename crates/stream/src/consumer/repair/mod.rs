@@ -18,6 +18,7 @@ use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::rate::Loss;
 
 use super::assembly::{Asked, Assembly};
+use super::claims::FEW;
 use super::clock::SampleClock;
 use super::order::SampleKey;
 use super::window::WindowedMinimum;
@@ -212,7 +213,11 @@ impl Consumer {
             }
             return;
         };
-        let round = outlook.plan(sample);
+        let mut round = outlook.plan(sample);
+        if sample.is_doubtful {
+            // What may not exist is not worth more.
+            round.ask.truncate(FEW);
+        }
         for &(kind, index) in &round.lost {
             self.note_lost(now, key, (kind, index));
         }

@@ -1,0 +1,142 @@
+//! What was shown of each run of the publisher, so that nothing is shown twice; and whether its clock was set back, so that
+//! names may come again.
+
+use std::collections::VecDeque;
+
+use core::time::Duration;
+
+use namecast_packet::Name;
+use namecast_stream::StreamKind;
+use namecast_stream::consumer::Shown;
+use namecast_units::{Instant, Timestamp};
+
+/// Runs and streams that are remembered.
+const MOST_REMEMBERED: usize = 16;
+/// A clock that is so much behind its earlier readings was set back, or is another one.
+const SET_BACK: Duration = Duration::from_millis(100);
+/// A new run is noticed within this time after its clock was seen.
+const RECENT: Duration = Duration::from_secs(5);
+/// Longest time for which caches are passed by.
+const MOST_FRESH: Duration = Duration::from_secs(3_600);
+
+/// Runs of the publisher, each with a catalogue of its own.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sessions {
+    shown: VecDeque<(Name, StreamKind, Shown)>,
+    /// When the publisher's clock was found set back, and by how much.
+    set_back: Option<(Instant, Duration)>,
+}
+
+impl Sessions {
+    /// Takes note that playback leaves the run of `catalogue`.
+    pub(super) fn leave(&mut self, catalogue: &Name, stream: StreamKind, shown: Shown) {
+        self.shown
+            .retain(|(name, kind, _)| (name, *kind) != (catalogue, stream));
+        if self.shown.len() == MOST_REMEMBERED {
+            self.shown.pop_front();
+        }
+        self.shown.push_back((catalogue.detached(), stream, shown));
+    }
+
+    /// What was shown of `stream` before playback goes on with the run of `catalogue`.
+    pub(super) fn shown_before(
+        &self,
+        now: Instant,
+        catalogue: &Name,
+        stream: StreamKind,
+    ) -> Option<Shown> {
+        let of_stream = self.shown.iter().filter(|(_, kind, _)| *kind == stream);
+        let known = of_stream.clone().find(|(name, ..)| name == catalogue);
+        let known = known.map(|(_, _, shown)| *shown);
+        // Times mean something only by the same clock, and positions within one run.
+        if self.fresh_until(now).is_some() {
+            return known;
+        }
+        let (_, _, last) = of_stream.last()?;
+        Some(Shown {
+            position: known.and_then(|shown| shown.position),
+            ..*last
+        })
+    }
+
+    /// Takes the publisher's clock, `heard` before and `served_at` in an answer that arrives now.
+    pub(super) fn on_clock(
+        &mut self,
+        now: Instant,
+        heard: Option<(Instant, Timestamp)>,
+        served_at: Timestamp,
+    ) {
+        let Some((at, before)) = heard else {
+            return;
+        };
+        let by = (before + now.since(at)).since(served_at);
+        if by >= SET_BACK {
+            self.set_back = Some((now, by));
+        }
+    }
+
+    /// Until when caches may hold Data of an earlier run under names of the one that begins now. `None` if the clock, which
+    /// numbers come from, was not set back.
+    pub(super) fn fresh_until(&self, now: Instant) -> Option<Instant> {
+        let (at, by) = self.set_back?;
+        (now.since(at) <= RECENT).then(|| now + by.min(MOST_FRESH))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn name(version: u64) -> Name {
+        format!("/demo/catalogue/v={version}").parse().unwrap()
+    }
+
+    const fn shown(position: u64) -> Shown {
+        Shown {
+            position: Some(position),
+            captured_at: WALL,
+        }
+    }
+
+    #[test]
+    fn a_run_that_comes_back_is_known_by_position_and_others_by_time() {
+        let mut sessions = Sessions::default();
+        sessions.leave(&name(1), StreamKind::Video, shown(5));
+        sessions.leave(&name(1), StreamKind::Video, shown(7));
+        let before =
+            |sessions: &Sessions, version, kind| sessions.shown_before(at(0), &name(version), kind);
+        assert_eq!(before(&sessions, 1, StreamKind::Video), Some(shown(7)));
+        let by_time = Shown {
+            position: None,
+            captured_at: WALL,
+        };
+        assert_eq!(before(&sessions, 1, StreamKind::Audio), None);
+        assert_eq!(before(&sessions, 2, StreamKind::Video), Some(by_time));
+        for version in 10..50 {
+            sessions.leave(&name(version), StreamKind::Video, shown(1));
+        }
+        assert_eq!(sessions.shown.len(), MOST_REMEMBERED);
+    }
+
+    /// Heard at 1 s, answered at 2 s: its clock should have gone on by one second.
+    #[test]
+    fn a_clock_that_was_set_back_makes_names_come_again_for_as_long() {
+        let mut sessions = Sessions::default();
+        let heard = Some((at(1_000), WALL));
+        sessions.on_clock(at(2_000), heard, WALL + Duration::from_millis(950));
+        assert_eq!(sessions.fresh_until(at(2_000)), None);
+        let answer = Timestamp::from_micros(WALL.as_micros() - 2_000_000);
+        sessions.on_clock(at(2_000), heard, answer);
+        assert_eq!(sessions.fresh_until(at(2_500)), Some(at(5_500)));
+        sessions.leave(&name(1), StreamKind::Video, shown(9));
+        let before = sessions.shown_before(at(2_500), &name(3), StreamKind::Video);
+        assert_eq!(before, None);
+        assert_eq!(sessions.fresh_until(at(7_001)), None);
+    }
+}

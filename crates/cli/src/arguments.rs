@@ -283,8 +283,8 @@ pub struct Media {
     /// Octets of payload that segments aim at.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(256..=8_000))]
     pub segment_size: u32,
-    /// Parity segments, as a share of the data segments.
-    #[arg(long, default_value = "20%", value_name = "PERCENT", value_parser = parse_percent)]
+    /// Parity segments on offer, as a share of the data segments; none is sent unless it is asked for.
+    #[arg(long, default_value = "60%", value_name = "PERCENT", value_parser = parse_percent)]
     pub fec: u32,
 }
 
@@ -463,7 +463,9 @@ mod tests {
         assert_eq!(demo.name.to_string(), "/demo");
         assert_eq!(demo.media.input, Input::Test);
         assert_eq!(demo.media.ladder.to_string(), "200k,1M,3M");
-        assert_eq!((demo.media.segment_size, demo.media.fec), (1_000, 20));
+        let cutting = namecast_stream::SegmenterConfig::default();
+        let given = (demo.media.segment_size as usize, demo.media.fec as usize);
+        assert_eq!(given, (cutting.segment_size, cutting.parity_percent));
         assert_eq!((demo.page.port, demo.page.listen), (8_080, false));
         assert_eq!(demo.run.duration, None);
     }

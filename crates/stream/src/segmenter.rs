@@ -90,6 +90,9 @@ pub struct SegmenterConfig {
     pub segment_size: usize,
     /// Parity segments per hundred data segments, rounded up.
     ///
+    /// None is sent unless it is asked for, so that much of it costs little: what it takes to make it, and 16 octets of
+    /// each in the lead. 60 is what the bounds of loss are held with.
+    ///
     /// A sample of one segment has none: only the lead could vouch for it, and who has the lead has the sample.
     pub parity_percent: usize,
 }
@@ -98,7 +101,7 @@ impl Default for SegmenterConfig {
     fn default() -> Self {
         Self {
             segment_size: 1_000,
-            parity_percent: 20,
+            parity_percent: 60,
         }
     }
 }

@@ -98,7 +98,13 @@ impl Desk {
         consumer.on_round_trip(at(0), RTT);
         Self {
             consumer,
-            segmenter: Segmenter::new(names(), SegmenterConfig::default()),
+            segmenter: Segmenter::new(
+                names(),
+                SegmenterConfig {
+                    parity_percent: 20,
+                    ..SegmenterConfig::default()
+                },
+            ),
             samples: Vec::new(),
         }
     }

@@ -1,0 +1,387 @@
+//! Whatever arrives, in whatever order: a consumer does not panic, keeps its tables within bounds, and never hands out a sample
+//! twice. Body of a fuzz target (see `fuzz/`), run here on random scripts.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use namecast_packet::signature::{HmacSigner, HmacVerifier};
+use namecast_packet::tlv::Writer;
+use namecast_packet::{Data, Digests, Interest, KeyLocator, PacketDigest, lp::NackReason};
+use namecast_stream::consumer::{
+    Config, Consumer, Delivery, Output, Playout, Shown, Source, StartAt,
+};
+use namecast_stream::producer::{RungConfig, RungId};
+use namecast_stream::rate::RateControl;
+use namecast_stream::{
+    Latest, Lead, Producer, ProducerConfig, Sample, SampleClass, SampleHeader, SampleRate,
+    SegmenterConfig, StreamNames,
+};
+use namecast_units::{Bitrate, Instant, Timestamp};
+
+const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
+const PERIOD: Duration = Duration::from_millis(33);
+const GROUP: u64 = 8;
+/// Interests and packets that the script may choose from.
+const MOST_KEPT: usize = 256;
+
+/// A script: octets that say what happens next.
+struct Script<'a>(&'a [u8]);
+
+impl Script<'_> {
+    fn octet(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    /// A number of any size, small ones mostly.
+    fn number(&mut self) -> u64 {
+        let shift = self.octet().unwrap_or(0);
+        let value = u64::from(self.octet().unwrap_or(0));
+        match shift {
+            0..=191 => value,
+            192..=247 => value << (shift - 192),
+            _ => u64::MAX - value,
+        }
+    }
+}
+
+fn signer() -> HmacSigner {
+    let locator = KeyLocator::Name("/demo/KEY/1".parse().expect("a name"));
+    HmacSigner::new(b"key", locator)
+}
+
+/// A consumer, the producer whose stream it pulls, and what is between them.
+struct Scene {
+    now: Instant,
+    /// Added to the producer's clock, in microseconds.
+    skew: i64,
+    consumer: Consumer,
+    config: Config,
+    producer: Producer,
+    rung: RungId,
+    next: [u64; 2],
+    position: u64,
+    interests: VecDeque<Interest>,
+    packets: VecDeque<Data>,
+    /// Positions may repeat once the script has lied about them.
+    is_honest: bool,
+    last: Option<u64>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let names = StreamNames::new("/demo".parse().expect("a name"));
+        let mut producer = Producer::new(
+            names.root().clone(),
+            Box::new(signer()),
+            ProducerConfig::default(),
+        );
+        let config = RungConfig {
+            segmenter: SegmenterConfig::default(),
+            first_sequence: 1_000,
+        };
+        let rung = producer.add_rung("video", "1M", config).expect("one rung");
+        let source = Source {
+            names: names.rung("video", "1M"),
+            rate: SampleRate::new(30, 1),
+            key_interval: GROUP as u32,
+            bitrate: Bitrate::mbps(1),
+            segment_size: 1_000,
+            parity_percent: 60,
+        };
+        // Small tables, so that a short script fills them.
+        let config = Config {
+            most_samples: 48,
+            most_buffered: 200_000,
+            most_outstanding: 600,
+            most_strays: 64,
+            ..Config::default()
+        };
+        let mut consumer = Consumer::new(config.clone(), source, RateControl::Unlimited, 1);
+        let playout = Playout {
+            wall_at_zero: WALL,
+            base: None,
+            target: Duration::from_millis(100),
+        };
+        consumer.set_playout(Instant::ZERO, playout, Duration::ZERO);
+        Self {
+            now: Instant::ZERO,
+            skew: 0,
+            consumer,
+            config,
+            producer,
+            rung,
+            next: [1_000; 2],
+            position: 0,
+            interests: VecDeque::new(),
+            packets: VecDeque::new(),
+            is_honest: true,
+            last: None,
+        }
+    }
+
+    fn wall(&self) -> Timestamp {
+        let wall = (WALL + self.now.since(Instant::ZERO)).as_micros();
+        Timestamp::from_micros(wall.saturating_add_signed(self.skew))
+    }
+
+    fn publish(&mut self, size: usize) {
+        let is_key = self.position.is_multiple_of(GROUP);
+        let class = if is_key {
+            SampleClass::Key
+        } else {
+            SampleClass::Delta
+        };
+        let [key, delta] = self.next;
+        let (sequence, other_sequence) = if is_key {
+            (key, delta)
+        } else {
+            (delta, key - 1)
+        };
+        let wall = self.wall();
+        let sample = Sample {
+            class,
+            sequence,
+            other_sequence,
+            position: self.position,
+            captured_at: wall,
+            encoded_at: wall,
+            payload: Bytes::from(vec![1; size]),
+        };
+        if self
+            .producer
+            .publish(self.now, wall, self.rung, &sample)
+            .is_ok()
+        {
+            self.next[class.index()] += 1;
+            self.position += 1;
+        }
+        self.collect();
+    }
+
+    /// Lets the producer answer Interest `at` of those that are out.
+    fn answer(&mut self, at: usize) {
+        if let Some(interest) = self.interests.get(at % self.interests.len().max(1)) {
+            let wall = self.wall();
+            self.producer
+                .handle_interest(self.now, wall, interest, None);
+            self.collect();
+        }
+    }
+
+    fn collect(&mut self) {
+        while let Some(reply) = self.producer.poll_output() {
+            self.packets.push_back(reply.data);
+            if self.packets.len() > MOST_KEPT {
+                self.packets.pop_front();
+            }
+        }
+    }
+
+    fn deliver(&mut self, at: usize, repeats: bool) {
+        let count = self.packets.len().max(1);
+        let data = match repeats {
+            true => self.packets.get(at % count).cloned(),
+            false => self.packets.remove(at % count),
+        };
+        if let Some(data) = data {
+            self.give(&data);
+        }
+    }
+
+    fn give(&mut self, data: &Data) {
+        let delivery = Delivery {
+            congestion_marked: false,
+            face: Some(1),
+        };
+        self.consumer.handle_data(self.now, data, delivery);
+    }
+
+    /// A lead that is signed and says whatever the script says, under the name that an Interest asks for.
+    fn lie(&mut self, script: &mut Script<'_>) {
+        let Some(interest) = self.interests.get(script.number() as usize % MOST_KEPT) else {
+            return;
+        };
+        self.is_honest = false;
+        let digests = vec![0x5a; (script.number() as usize % 500) * PacketDigest::SIZE];
+        let count = digests.len() / PacketDigest::SIZE;
+        let parity_count = script.number() as usize % (count + 1);
+        let several = count > parity_count;
+        let shard = script.number() as usize % 8_000 + 1;
+        let share = vec![0; script.number() as usize % 1_000];
+        let header = SampleHeader {
+            captured_at: Timestamp::from_micros(WALL.as_micros().wrapping_add(script.number())),
+            encoded_after: Duration::from_micros(script.number()),
+            published_after: Duration::from_micros(script.number()),
+            position: script.number(),
+            other_sequence: script.number(),
+            payload_size: share.len()
+                + if several {
+                    (count - parity_count) * shard
+                } else {
+                    0
+                },
+            shard_size: several.then_some(shard),
+            parity_count,
+            asked: None,
+        };
+        let mut writer = Writer::default();
+        header.encode(&mut writer);
+        if let Ok(digests) = Digests::decode(&digests.into()) {
+            digests.encode(&mut writer);
+        }
+        writer.raw(&share);
+        let lead = Data::builder(interest.name().clone())
+            .content(writer.finish())
+            .sign(&signer());
+        // Most of them pass the format's own checks.
+        let _ = Lead::decode(&lead);
+        self.give(&lead);
+    }
+
+    fn latest(&self, script: &mut Script<'_>) -> Latest {
+        let honest = script.octet().unwrap_or(0) < 192;
+        let mut newest = |next: u64| match honest {
+            true => next.checked_sub(1).filter(|&newest| newest >= 1_000),
+            false => Some(script.number()),
+        };
+        let (key_sequence, delta_sequence) = (newest(self.next[0]), newest(self.next[1]));
+        Latest {
+            rung: self.consumer.source().names.prefix().clone(),
+            key_sequence,
+            delta_sequence,
+            key_position: None,
+            served_at: self.wall(),
+            next_delta: None,
+        }
+    }
+
+    fn line_up(&mut self, script: &mut Script<'_>) {
+        let latest = self.latest(script);
+        let starved = script.octet().is_some_and(|octet| octet < 64);
+        let _ = self.consumer.line_up(self.now, &latest, starved);
+        self.consumer.catch_up(self.now);
+    }
+
+    fn start(&mut self, script: &mut Script<'_>) {
+        let latest = self.latest(script);
+        let shown = self.last.map(|position| Shown {
+            position: Some(position),
+            captured_at: Timestamp::from_micros(u64::MAX / 2),
+        });
+        self.consumer.set_shown(shown);
+        self.consumer.start(self.now, &latest, StartAt::NewestKey);
+    }
+
+    /// One step. `None` at the end of the script.
+    fn step(&mut self, script: &mut Script<'_>) -> Option<()> {
+        let what = script.octet()?;
+        match what % 16 {
+            0..=2 => {
+                self.now = self.now + Duration::from_millis(script.number() % 5_000);
+                self.consumer.handle_timeout(self.now);
+            }
+            3 | 4 => {
+                self.now = self.now + PERIOD;
+                self.publish(script.number() as usize % 40_000 + 1);
+            }
+            5 => (0..4).for_each(|at| self.answer(at)),
+            6 => self.answer(script.number() as usize),
+            7 | 8 => (0..4).for_each(|_| self.deliver(0, false)),
+            9 => self.deliver(script.number() as usize, what < 128),
+            10 => self.lie(script),
+            11 => {
+                let at = script.number() as usize % self.interests.len().max(1);
+                if let Some(interest) = self.interests.get(at).cloned() {
+                    let reason = match what / 16 % 3 {
+                        0 => NackReason::Congestion,
+                        1 => NackReason::Duplicate,
+                        _ => NackReason::NoRoute,
+                    };
+                    self.consumer.handle_nack(self.now, &interest, reason);
+                }
+            }
+            12 => {
+                let end = (script.number() as usize % 64).min(script.0.len());
+                let (octets, rest) = script.0.split_at(end);
+                script.0 = rest;
+                if let Some(interest) = self.interests.front() {
+                    let data = Data::builder(interest.name().clone()).content(octets.to_vec());
+                    self.give(&data.sign(&signer()));
+                }
+            }
+            13 => self.line_up(script),
+            14 => match what / 16 {
+                0..=3 => self.start(script),
+                4..=7 => self.consumer.handle_link_change(self.now),
+                8..=10 => self.consumer.handle_decoder_error(self.now),
+                11 => self.consumer.set_held(self.now, true),
+                _ => self.consumer.set_held(self.now, false),
+            },
+            _ => match what / 16 {
+                0..=7 => {
+                    let verifier = Arc::new(HmacVerifier::new(b"key"));
+                    self.consumer.set_verifier(self.now, verifier);
+                }
+                _ => self.skew = self.skew.wrapping_add(script.number().cast_signed()) % (1 << 50),
+            },
+        }
+        Some(())
+    }
+
+    fn check(&mut self) {
+        // Time may stand still for no more than a few calls.
+        for _ in 0..1_000 {
+            match self.consumer.poll_timeout() {
+                Some(at) if at <= self.now => self.consumer.handle_timeout(self.now),
+                _ => break,
+            }
+        }
+        let at = self.consumer.poll_timeout();
+        assert!(at.is_none_or(|at| at > self.now), "time stands still");
+        while let Some(output) = self.consumer.poll_output() {
+            match output {
+                Output::Interest { interest, .. } => {
+                    self.interests.push_back(interest);
+                    if self.interests.len() > MOST_KEPT {
+                        self.interests.pop_front();
+                    }
+                }
+                Output::Sample(sample) => {
+                    let position = sample.header.position;
+                    let follows = self.last.is_none_or(|last| position > last);
+                    assert!(
+                        follows || !self.is_honest,
+                        "{position} after {:?}",
+                        self.last
+                    );
+                    self.last = Some(position);
+                }
+                Output::Discontinuity => {}
+            }
+        }
+        let (sizes, most) = (self.consumer.sizes(), &self.config);
+        assert!(sizes.samples <= most.most_samples, "{sizes:?}");
+        assert!(sizes.buffered <= most.most_buffered, "{sizes:?}");
+        assert!(sizes.outstanding <= most.most_outstanding, "{sizes:?}");
+        assert!(sizes.queued <= most.most_outstanding, "{sizes:?}");
+        assert!(sizes.strays <= most.most_strays, "{sizes:?}");
+    }
+}
+
+/// Takes `octets` for a script.
+pub(crate) fn consumer(octets: &[u8]) {
+    let mut script = Script(octets);
+    let mut scene = Scene::new();
+    scene.publish(5_000);
+    let verifier = Arc::new(HmacVerifier::new(b"key"));
+    scene.consumer.set_verifier(scene.now, verifier);
+    scene.start(&mut Script(&[]));
+    scene.check();
+    while scene.step(&mut script).is_some() {
+        scene.check();
+    }
+}

@@ -334,7 +334,7 @@ impl Watcher {
         let before = core::mem::replace(&mut self.probes.served_at, served_at);
         let is_news = before != Timestamp::default() && served_at > before;
         if own.is_some() {
-            self.sessions.on_clock(now, self.heard, served_at);
+            self.sessions.on_clock(now, self.travel.heard(), served_at);
         }
         if own.is_some() || is_news {
             self.travel.on_heard(now, served_at);

@@ -78,6 +78,11 @@ impl Travel {
         self.wanted.is_some() || self.is_away()
     }
 
+    /// When the publisher was heard last, and what its clock said.
+    pub(super) const fn heard(&self) -> Option<(Instant, Timestamp)> {
+        self.heard
+    }
+
     /// The publisher answered, and said what time it was.
     pub(super) const fn on_heard(&mut self, now: Instant, served_at: Timestamp) {
         self.heard = Some((now, served_at));

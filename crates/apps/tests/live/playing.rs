@@ -195,14 +195,26 @@ fn ladder() -> Show {
 #[test]
 fn rungs_change_at_a_key_frame_without_a_gap() {
     for target in [World::config().target, Duration::from_millis(20)] {
-        rungs_change_at(target);
+        let changes = rungs_change_at(target, RungChoice::Highest);
+        assert_eq!(changes, [(120, "200k".to_owned()), (210, "1M".to_owned())]);
     }
 }
 
-fn rungs_change_at(target: Duration) {
+/// A rung that is chosen while another one is about to be changed over to.
+#[test]
+fn a_choice_takes_the_place_of_one_that_was_made_by_itself() {
+    for target in [World::config().target, Duration::from_millis(20)] {
+        let changes = rungs_change_at(target, RungChoice::Auto);
+        assert_eq!(changes.last(), Some(&(210, "1M".to_owned())), "{changes:?}");
+    }
+}
+
+/// Changes to the lowest rung and to `1M`, both without a gap. Gives all changes, with the position that each began at.
+fn rungs_change_at(target: Duration, first: RungChoice) -> Vec<(u64, String)> {
     let mut world = World::new(ladder());
     let peer = world.join(WatcherConfig {
         target,
+        rung: first,
         ..World::config()
     });
     world.run_until(at(3_200));
@@ -223,10 +235,9 @@ fn rungs_change_at(target: Duration) {
     for pair in frames.windows(2) {
         if pair[0].1.rung != pair[1].1.rung {
             assert!(pair[1].1.key);
-            changes.push((pair[1].1.position, pair[1].1.rung.as_str()));
+            changes.push((pair[1].1.position, pair[1].1.rung.clone()));
         }
     }
-    assert_eq!(changes, [(120, "200k"), (210, "1M")]);
     assert!(
         frames
             .iter()
@@ -236,7 +247,8 @@ fn rungs_change_at(target: Duration) {
     assert!(world.peers[peer].resets.is_empty());
     let switched = |e: &&Event| matches!(e, Event::SwitchedRung { .. });
     let events = world.peers[peer].events.iter().map(|(_, event)| event);
-    assert_eq!(events.filter(switched).count(), 2);
+    assert_eq!(events.filter(switched).count(), changes.len());
+    changes
 }
 
 /// Ten minutes at 2 % loss and 10 fps: every table stays where it was after the first minute.

@@ -107,6 +107,8 @@ impl Consumer {
             .collect();
         for key in left {
             self.remove(key);
+            // If the other rung does not come, they are this one's again.
+            self.pipeline.give_back(key.0, key.1);
         }
         let samples = &self.samples;
         self.pacing.retain(|key| samples.contains_key(&key));

@@ -176,6 +176,12 @@ impl Pipeline {
         sequence.next = sequence.next.saturating_add(1);
     }
 
+    /// Takes note that sample `number` of `class`, which was asked for, is to be asked for again in its turn.
+    pub fn give_back(&mut self, class: SampleClass, number: u64) {
+        let sequence = &mut self.sequences[class.index()];
+        sequence.next = sequence.next.min(number);
+    }
+
     /// Passes over samples of `class` before `from`.
     pub fn skip_to(&mut self, class: SampleClass, from: u64) {
         let sequence = &mut self.sequences[class.index()];

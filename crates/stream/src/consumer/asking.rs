@@ -213,10 +213,9 @@ impl Consumer {
             slot.is_early = is_early;
             slot.insure_at = insure_at.filter(|_| is_early);
         }
-        let insures = slot
-            .asked
-            .is_some_and(|asked| asked.is_insured && asked.attempts == 1);
-        let before = slot.asked.map(|asked| (asked.first_at, asked.nonces[0]));
+        let earlier = slot.asked;
+        let insures = earlier.is_some_and(|asked| asked.is_insured && asked.attempts == 1);
+        let before = earlier.map(|asked| (asked.first_at, asked.nonces[0]));
         let (first_at, first) = before.unwrap_or((now, nonce));
         let is_new = slot
             .asked
@@ -250,11 +249,15 @@ impl Consumer {
             true => interest.must_be_fresh(),
             false => interest,
         };
+        self.put_out(interest.build(nonce), avoid_face);
+        true
+    }
+
+    fn put_out(&mut self, interest: Interest, avoid_face: Option<u64>) {
         self.outputs.push_back(super::Output::Interest {
-            interest: interest.build(nonce),
+            interest,
             avoid_face,
         });
-        true
     }
 
     /// Long enough for the sample to appear, twice over, within what producers keep.

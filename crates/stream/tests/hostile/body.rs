@@ -281,11 +281,11 @@ impl Scene {
         let what = script.octet()?;
         match what % 16 {
             0..=2 => {
-                self.now = self.now + Duration::from_millis(script.number() % 5_000);
+                self.now += Duration::from_millis(script.number() % 5_000);
                 self.consumer.handle_timeout(self.now);
             }
             3 | 4 => {
-                self.now = self.now + PERIOD;
+                self.now += PERIOD;
                 self.publish(script.number() as usize % 40_000 + 1);
             }
             5 => (0..4).for_each(|at| self.answer(at)),

@@ -90,6 +90,8 @@ pub(crate) struct ArchiveFigures {
     pub interests_answered: u64,
     /// Of those, sent back: nothing is kept under their name.
     pub interests_not_found: u64,
+    /// Of those, dropped: too many waited, or looking took longer than they lived.
+    pub interests_dropped: u64,
 }
 
 impl ArchiveFigures {
@@ -247,10 +249,11 @@ impl Archiving {
             interests_received: server.interests,
             interests_answered: server.answered,
             interests_not_found: server.not_found,
+            interests_dropped: server.dropped_full + server.dropped_expired,
         }
     }
 
-    /// Writes and seals everything, and ends.
+    /// Writes everything, and ends. What is written last is sealed when the archive is opened the next time.
     pub(crate) async fn stop(mut self) {
         self.registrations.iter().for_each(Registration::cancel);
         self.stop.send_replace(true);
@@ -475,7 +478,6 @@ async fn keep(
         tokio::select! {
             _ = tick.tick() => {}
             _ = stopping.changed() => {
-                // What the writer finishes now is sealed when the archive is opened the next time.
                 return;
             }
         }

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use namecast_apps::live::watcher::{Event, Frame, Output, RungChoice, Seek, Signer};
+use namecast_apps::live::watcher::{Event, Frame, Output, RungChoice, Signer};
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherCounters, Stats, Watcher};
 use namecast_net::{ApplicationFace, ApplicationSender, Clock};
 use namecast_stream::producer::{ProducerCounters, RungId};
@@ -159,7 +159,6 @@ pub enum Watched {
 enum Control {
     Target(Duration),
     Rung(RungChoice),
-    Seek(Seek),
     LinkChange,
     Stats(oneshot::Sender<Stats>),
 }
@@ -200,11 +199,6 @@ impl WatcherPump {
     /// Chooses another bitrate.
     pub async fn set_rung(&self, rung: RungChoice) {
         self.tell(Control::Rung(rung)).await;
-    }
-
-    /// Goes to another time.
-    pub async fn seek(&self, to: Seek) {
-        self.tell(Control::Seek(to)).await;
     }
 
     /// Tells that the transport came back.
@@ -275,7 +269,6 @@ impl WatcherRunner {
         match control {
             Control::Target(target) => self.watcher.set_target(now, target),
             Control::Rung(rung) => self.watcher.set_rung(now, rung),
-            Control::Seek(to) => self.watcher.seek(now, to),
             Control::LinkChange => self.watcher.handle_link_change(now),
             // Whoever asked may have given up.
             Control::Stats(reply) => drop(reply.send(self.watcher.stats(now))),

@@ -18,8 +18,8 @@ use namecast_stream::index::{self, TimeIndex};
 use namecast_stream::{RungNames, SampleClass};
 use namecast_units::{ByteSize, Instant, Timestamp};
 
-/// Components of a segment's name behind its rung's.
-const SEGMENT_DEPTH: usize = 4;
+use crate::face;
+
 /// Longest that an Interest is held, whatever its lifetime.
 const MOST_LIFETIME: Duration = Duration::from_secs(4);
 
@@ -103,8 +103,6 @@ pub struct Counters {
     pub dropped_full: u64,
     /// Of those, dropped since the lookup took longer than they live.
     pub dropped_expired: u64,
-    /// Lookups asked for.
-    pub lookups: u64,
     /// Packets that break the format, or are no Interests.
     pub malformed: u64,
 }
@@ -134,7 +132,7 @@ pub struct Server {
 
 impl Server {
     /// A server of nothing yet in memory.
-    pub const fn new(config: ServerConfig) -> Self {
+    pub fn new(config: ServerConfig) -> Self {
         Self {
             config,
             waiting: BTreeMap::new(),
@@ -143,23 +141,20 @@ impl Server {
             order: VecDeque::new(),
             size: 0,
             outputs: VecDeque::new(),
-            counters: Counters {
-                interests: 0,
-                answered: 0,
-                not_found: 0,
-                dropped_full: 0,
-                dropped_expired: 0,
-                lookups: 0,
-                malformed: 0,
-            },
+            counters: Counters::default(),
         }
     }
 
     /// Takes what an application face received: an Interest, bare or in a link packet. Anything else is counted.
     pub fn handle_packet(&mut self, now: Instant, packet: Bytes) {
-        let Some((interest, pit_token)) = interest_in(packet) else {
-            self.counters.malformed += 1;
-            return;
+        let (interest, pit_token) = match face::open(packet) {
+            Ok(Some((Packet::Interest(interest), link))) if link.nack.is_none() => {
+                (interest, link.pit_token)
+            }
+            _ => {
+                self.counters.malformed += 1;
+                return;
+            }
         };
         self.counters.interests += 1;
         let lookup = self.lookup_of(&interest);
@@ -188,7 +183,6 @@ impl Server {
         let waiting = self.waiting.entry(lookup.clone()).or_default();
         waiting.push(waiter);
         if waiting.len() == 1 {
-            self.counters.lookups += 1;
             self.outputs.push_back(Output::Lookup(lookup));
         }
     }
@@ -207,17 +201,14 @@ impl Server {
                 time,
             });
         }
-        let depth = name.len().checked_sub(SEGMENT_DEPTH);
-        let segment = depth.and_then(|depth| {
-            let rung = name.prefix(depth).detached();
-            let id = RungNames::new(rung.clone()).parse(name)?;
-            Some(Lookup::Sample {
+        Some(match RungNames::of_segment(name) {
+            Some((rung, id)) => Lookup::Sample {
                 rung,
                 class: id.class,
                 sequence: id.sequence,
-            })
-        });
-        Some(segment.unwrap_or_else(|| Lookup::Object(name.detached())))
+            },
+            None => Lookup::Object(name.detached()),
+        })
     }
 
     /// Takes what a lookup found, and answers those who wait for it.
@@ -271,11 +262,8 @@ impl Server {
 
     fn reply(&mut self, data: &Data, pit_token: Option<Bytes>) {
         self.counters.answered += 1;
-        let packet = LpPacket {
-            pit_token,
-            ..LpPacket::carrying(data.wire().clone())
-        };
-        self.outputs.push_back(Output::Packet(packet.encode()));
+        let packet = face::answer(data.wire().clone(), pit_token);
+        self.outputs.push_back(Output::Packet(packet));
     }
 
     /// Sends the Interest back: whoever sent it need not wait.
@@ -307,16 +295,6 @@ impl Server {
 
 fn size(packets: &[Data]) -> usize {
     packets.iter().map(|data| data.wire().len()).sum()
-}
-
-/// The Interest that `wire` carries, and the PIT token beside it.
-fn interest_in(wire: Bytes) -> Option<(Interest, Option<Bytes>)> {
-    let packet = LpPacket::decode(wire).ok()?;
-    let whole = packet.nack.is_none() && packet.fragment_count.unwrap_or(1) == 1;
-    match Packet::decode(packet.fragment.filter(|_| whole)?).ok()? {
-        Packet::Interest(interest) => Some((interest, packet.pit_token)),
-        Packet::Data(_) => None,
-    }
 }
 
 #[cfg(test)]

@@ -10,11 +10,13 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use namecast_packet::{Certificate, DecodeError, Interest, LpPacket, Name, Packet, Signer};
+use namecast_packet::{Certificate, Name, Packet, Signer};
 use namecast_stream::producer::{ProducerCounters, PublishError, Reply, RungConfig, RungId};
 use namecast_stream::segmenter::SegmenterConfig;
 use namecast_stream::{Catalogue, Producer, ProducerConfig, Rung, Sample, SampleClass, StreamInfo};
 use namecast_units::{ByteSize, Instant, Timestamp};
+
+use crate::face;
 
 /// What to publish, and under which name.
 #[derive(Clone, Debug)]
@@ -284,12 +286,12 @@ impl Publisher {
 
     /// Takes what an application face received: an Interest, bare or in a link packet. Anything else is counted.
     pub fn handle_packet(&mut self, now: Instant, wall: Timestamp, wire: Bytes) {
-        match interest_in(wire) {
-            Ok(Some((interest, pit_token))) => {
+        match face::open(wire) {
+            Ok(Some((Packet::Interest(interest), link))) if link.nack.is_none() => {
                 self.producer
-                    .handle_interest(now, wall, &interest, pit_token);
+                    .handle_interest(now, wall, &interest, link.pit_token);
             }
-            Ok(None) => self.counters.unexpected += 1,
+            Ok(_) => self.counters.unexpected += 1,
             Err(_) => self.counters.malformed += 1,
         }
     }
@@ -307,11 +309,7 @@ impl Publisher {
     /// The next packet for the application face: Data, in a link packet only if the Interest's PIT token goes with it.
     pub fn poll_output(&mut self) -> Option<Bytes> {
         let Reply { data, pit_token } = self.producer.poll_output()?;
-        let packet = LpPacket {
-            pit_token,
-            ..LpPacket::carrying(data.wire().clone())
-        };
-        Some(packet.encode())
+        Some(face::answer(data.wire().clone(), pit_token))
     }
 
     /// The name that Interests for this publisher start with.
@@ -342,19 +340,6 @@ impl Publisher {
     /// Memory that cached samples take.
     pub fn cache_size(&self) -> ByteSize {
         self.producer.cache_size()
-    }
-}
-
-/// The Interest that `wire` carries, and the PIT token beside it.
-fn interest_in(wire: Bytes) -> Result<Option<(Interest, Option<Bytes>)>, DecodeError> {
-    let packet = LpPacket::decode(wire)?;
-    let whole = packet.nack.is_none() && packet.fragment_count.unwrap_or(1) == 1;
-    let Some(fragment) = packet.fragment.filter(|_| whole) else {
-        return Ok(None);
-    };
-    match Packet::decode(fragment)? {
-        Packet::Interest(interest) => Ok(Some((interest, packet.pit_token))),
-        Packet::Data(_) => Ok(None),
     }
 }
 

@@ -10,6 +10,8 @@ use namecast_packet::tlv::{self, Reader};
 use namecast_packet::{Data, DataTemplate, DecodeError, LpPacket, Name};
 use namecast_units::Instant;
 
+use crate::face;
+
 /// What to answer for, and with what.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -154,11 +156,8 @@ impl Server {
             return;
         };
         if let Some(data) = self.answer(&interest) {
-            let reply = LpPacket {
-                pit_token: packet.pit_token,
-                ..LpPacket::carrying(data)
-            };
-            self.outputs.push_back(reply.encode());
+            let reply = face::answer(data, packet.pit_token);
+            self.outputs.push_back(reply);
         }
     }
 

@@ -209,6 +209,25 @@ fn a_choice_takes_the_place_of_one_that_was_made_by_itself() {
     }
 }
 
+/// Left to itself again before the rung that was chosen by hand is shown, the stream is soon at the top.
+#[test]
+fn a_choice_that_is_taken_back_at_once_leaves_the_ladder_where_it_is() {
+    let mut world = World::new(ladder());
+    let peer = world.join(WatcherConfig {
+        rung: RungChoice::Highest,
+        ..World::config()
+    });
+    world.run_until(at(3_200));
+    let now = world.now;
+    for rung in [RungChoice::Lowest, RungChoice::Auto] {
+        world.peers[peer].watcher.set_rung(now, rung);
+    }
+    world.run_until(at(20_000));
+    let frames = world.frames(peer, StreamKind::Video);
+    World::assert_decodable(&frames);
+    assert_eq!(frames.last().unwrap().1.rung, "1M");
+}
+
 /// Changes to the lowest rung and to `1M`, both without a gap. Gives all changes, with the position that each began at.
 fn rungs_change_at(target: Duration, first: RungChoice) -> Vec<(u64, String)> {
     let mut world = World::new(ladder());

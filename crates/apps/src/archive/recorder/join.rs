@@ -1,12 +1,12 @@
 //! Metadata, certificate and catalogue: asked for, verified and kept as they were signed.
 
-use namecast_packet::{Data, Interest, KeyLocator, Name};
+use namecast_packet::{Data, Interest, Name};
 use namecast_stream::metadata::{Latest, Metadata};
 use namecast_stream::{Catalogue, SampleClass};
 use namecast_units::Instant;
 
 use super::{Event, LIFETIME, Output, Recorder, Rung};
-use crate::live::watcher::{Fetch, Judge, Progress, Verdict};
+use crate::live::watcher::{Fetch, Judge, Progress, Verdict, certificate_of, certificates};
 
 impl Recorder {
     /// Asks for metadata, and for certificate and catalogue while they are missing.
@@ -102,16 +102,9 @@ impl Recorder {
     }
 
     fn ask_for_certificate(&mut self, metadata: &Data) {
-        let root = self.names.root();
-        let name = match &metadata.signature_info().key_locator {
-            Some(KeyLocator::Name(name)) if root.is_prefix_of(name) && *name != *root => {
-                name.detached()
-            }
-            Some(KeyLocator::Digest(_)) => self.keys(),
-            _ => {
-                self.counters.verification_failures += 1;
-                return;
-            }
+        let Some(name) = certificate_of(self.names.root(), metadata) else {
+            self.counters.verification_failures += 1;
+            return;
         };
         if self
             .unjudged
@@ -122,12 +115,6 @@ impl Recorder {
             self.unjudged = Some((name, metadata.clone()));
             self.send(interest);
         }
-    }
-
-    /// The name that certificates' names start with.
-    fn keys(&self) -> Name {
-        let root = self.names.root().builder();
-        root.generic(namecast_stream::names::KEY).finish()
     }
 
     fn on_certificate(&mut self, now: Instant, data: &Data) {
@@ -153,7 +140,7 @@ impl Recorder {
         self.key = Some(key);
         self.push(Output::Object {
             data: Box::new(data.clone()),
-            replaces: Some(self.keys()),
+            replaces: Some(certificates(self.names.root())),
         });
         if let Some((_, metadata)) = self.unjudged.take() {
             self.on_metadata(now, &metadata);

@@ -18,11 +18,12 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_packet::signature::PublicKey;
-use namecast_packet::{Data, Interest, LpPacket, Name, Nonce, Packet};
+use namecast_packet::{Data, Interest, Name, Nonce, Packet};
 use namecast_stream::{Catalogue, RungNames, SampleClass, SegmentId, StreamNames};
 use namecast_units::{Instant, Random, Timestamp};
 
 use super::sequence::{Limits, News, Sequence, Taken};
+use crate::face;
 use crate::live::watcher::{Fetch, Signer, Trust};
 
 /// Lifetime of all Interests: what they ask for exists.
@@ -237,20 +238,15 @@ impl Recorder {
 
     /// Takes what the application face delivered: Data or a Nack, bare or in an LpPacket. Anything else is counted.
     pub fn handle_packet(&mut self, now: Instant, packet: Bytes) {
-        let Ok(link) = LpPacket::decode(packet) else {
-            self.counters.malformed += 1;
-            return;
-        };
-        let whole = link.fragment_count.unwrap_or(1) == 1;
-        let Some(fragment) = link.fragment.filter(|_| whole) else {
-            self.counters.unexpected += 1;
-            return;
-        };
-        match (Packet::decode(fragment), link.nack) {
-            (Ok(Packet::Data(data)), None) => self.handle_data(now, &data),
-            (Ok(Packet::Interest(interest)), Some(_)) => self.handle_nack(now, &interest),
-            (Ok(_), _) => self.counters.unexpected += 1,
-            (Err(_), _) => self.counters.malformed += 1,
+        match face::open(packet) {
+            Ok(Some((Packet::Data(data), link))) if link.nack.is_none() => {
+                self.handle_data(now, &data);
+            }
+            Ok(Some((Packet::Interest(interest), link))) if link.nack.is_some() => {
+                self.handle_nack(now, &interest);
+            }
+            Ok(_) => self.counters.unexpected += 1,
+            Err(_) => self.counters.malformed += 1,
         }
         self.settle(now);
     }

@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use namecast_packet::lp::NackReason;
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
-use namecast_packet::{Data, KeyLocator, Nonce, Validity};
+use namecast_packet::{Data, Interest, KeyLocator, LpPacket, Nonce, Validity};
 use namecast_stream::{Lead, Metadata, SampleRate, SegmentError, StreamKind};
 use namecast_units::{Bitrate, Random};
 

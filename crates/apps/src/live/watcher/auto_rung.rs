@@ -31,15 +31,15 @@ pub(super) struct AutoRung {
     ladder: Ladder,
     /// Lowest bitrate first.
     rungs: Vec<Rung>,
-    /// Octets on the wire per octet of payload, and when that was measured last.
+    /// Octets on the wire per octet of payload, and what the consumer had counted when that was measured.
     wire_share: f64,
     measured: WireUse,
     change: Option<Change>,
 }
 
 /// By bitrate, lowest first.
-fn sorted(info: &StreamInfo) -> Vec<Rung> {
-    let mut rungs = info.rungs.clone();
+fn sorted(info: &StreamInfo) -> Vec<&Rung> {
+    let mut rungs: Vec<_> = info.rungs.iter().collect();
     rungs.sort_by_key(|rung| rung.bitrate);
     rungs
 }
@@ -47,8 +47,7 @@ fn sorted(info: &StreamInfo) -> Vec<Rung> {
 /// The rung to join on: one in the middle, the lower of two. Frames of more than a few segments tell what the way carries;
 /// the lowest rung's do so only once in a key period.
 pub(super) fn first_rung(info: &StreamInfo) -> Option<&Rung> {
-    let mut rungs: Vec<&Rung> = info.rungs.iter().collect();
-    rungs.sort_by_key(|rung| rung.bitrate);
+    let rungs = sorted(info);
     rungs.get(rungs.len().checked_sub(1)? / 2).copied()
 }
 
@@ -67,7 +66,7 @@ impl AutoRung {
         let ladder = Ladder::new(now, config, &bitrates, current, consumer.key_period())?;
         Some(Self {
             ladder,
-            rungs,
+            rungs: rungs.into_iter().cloned().collect(),
             wire_share: FIRST_WIRE_SHARE,
             measured: consumer.wire_use(),
             change: None,
@@ -108,12 +107,13 @@ impl AutoRung {
     }
 
     fn measure(&mut self, consumer: &Consumer) {
-        let used = consumer.wire_use();
-        if used.samples < self.measured.samples {
+        let samples = consumer.counters().complete;
+        if samples < self.measured.samples {
             // Another consumer, which counts from its own start.
             self.measured = WireUse::default();
         }
-        if used.samples >= self.measured.samples + MEASURED_SAMPLES {
+        if samples >= self.measured.samples + MEASURED_SAMPLES {
+            let used = consumer.wire_use();
             let octets = used.octets.saturating_sub(self.measured.octets) as f64;
             let payload = used.payload.saturating_sub(self.measured.payload);
             self.wire_share = octets / payload.max(1) as f64;

@@ -90,7 +90,7 @@ impl Watcher {
             verification_failures: self.verification_failures(),
             packets_unexpected: own.unexpected
                 + own.malformed
-                + sum(|c| c.drop_unwanted + c.drop_malformed),
+                + sum(|c| c.drop_unwanted + c.drop_malformed + c.drop_no_room),
         }
     }
 

@@ -13,7 +13,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_packet::signature::HmacVerifier;
-use namecast_packet::{Data, Interest, KeyLocator, Name, Nonce};
+use namecast_packet::{Data, Interest, Name, Nonce};
 use namecast_stream::consumer::{LineUp, SharedVerifier};
 use namecast_stream::{Catalogue, Metadata};
 use namecast_units::{Instant, Timestamp};
@@ -23,7 +23,7 @@ use super::config::Trust;
 use super::fetch::{Fetch, Progress};
 use super::output::{Event, Output, RejoinReason, Verdict};
 use super::pull::{self, LinedUp, Pulled};
-use super::trust::{Judge, TrustedKey};
+use super::trust::{Judge, TrustedKey, certificate_of};
 
 /// Probes whose answers are still expected.
 const MOST_PROBES: usize = 8;
@@ -230,16 +230,9 @@ impl Watcher {
     }
 
     fn ask_for_certificate(&mut self, now: Instant, data: &Data) {
-        let root = self.names.root();
-        let name = match &data.signature_info().key_locator {
-            Some(KeyLocator::Name(name)) if root.is_prefix_of(name) && *name != *root => {
-                name.detached()
-            }
-            Some(KeyLocator::Digest(_)) => root.builder().generic("KEY").finish(),
-            _ => {
-                self.counters.verification_failures += 1;
-                return;
-            }
+        let Some(name) = certificate_of(self.names.root(), data) else {
+            self.counters.verification_failures += 1;
+            return;
         };
         self.event(Event::AskingForCertificate { name: name.clone() });
         let mut request = Request::new(now, name);

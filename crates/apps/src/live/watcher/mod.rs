@@ -20,7 +20,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use namecast_packet::{Data, Interest, LpPacket, Name, Packet, lp::NackReason};
 use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Sample, SharedVerifier, Shown};
-use namecast_stream::{Catalogue, StreamKind, StreamNames};
+use namecast_stream::{Catalogue, Rung, StreamKind, StreamNames};
 use namecast_units::{Instant, Random, Timestamp};
 
 pub use config::{Pin, RungChoice, Trust, WatcherConfig};
@@ -28,9 +28,10 @@ pub(crate) use fetch::{Fetch, Progress};
 pub use figures::TableSizes;
 pub use output::{Event, Frame, Output, Refusal, RejoinReason, Signer, Stages, Unkept, Verdict};
 pub use seek::Seek;
-pub(crate) use trust::Judge;
+pub(crate) use trust::{Judge, certificate_of, certificates};
 
 use super::stats::Stats;
+use crate::face;
 use measure::{ClockOffset, Frames, RateMeter};
 use pull::{Pulled, Workshop};
 use trust::TrustedKey;
@@ -125,28 +126,24 @@ impl Watcher {
 
     /// Takes what the application face delivered: Data or a Nack, bare or in an LpPacket. Anything else is counted.
     pub fn handle_packet(&mut self, now: Instant, packet: Bytes) {
-        let Ok(link) = LpPacket::decode(packet) else {
-            self.counters.malformed += 1;
-            return;
-        };
-        let whole = link.fragment_count.unwrap_or(1) == 1;
-        let Some(fragment) = link.fragment.filter(|_| whole) else {
-            self.counters.unexpected += 1;
-            return;
-        };
-        match (Packet::decode(fragment), link.nack) {
-            (Ok(Packet::Data(data)), None) => {
+        match face::open(packet) {
+            Ok(Some((Packet::Data(data), link))) if link.nack.is_none() => {
                 let delivery = Delivery {
                     congestion_marked: link.congestion_mark > 0,
                     face: link.incoming_face,
                 };
                 self.handle_data(now, &data, delivery);
             }
-            (Ok(Packet::Interest(interest)), Some(reason)) => {
+            Ok(Some((
+                Packet::Interest(interest),
+                LpPacket {
+                    nack: Some(reason), ..
+                },
+            ))) => {
                 self.handle_nack(now, &interest, reason);
             }
-            (Ok(_), _) => self.counters.unexpected += 1,
-            (Err(_), _) => self.counters.malformed += 1,
+            Ok(_) => self.counters.unexpected += 1,
+            Err(_) => self.counters.malformed += 1,
         }
         self.settle(now);
     }
@@ -235,21 +232,27 @@ impl Watcher {
         let Some(at) = video else {
             return;
         };
-        let seed = self.random.next_u64();
-        let mut pulled = self.streams.swap_remove(at);
+        let pulled = &mut self.streams[at];
         if self.config.rung == RungChoice::Auto {
             pulled.choose_by_itself(now);
         } else if let Some(rung) = pull::choose(&pulled.info, &self.config.rung).cloned() {
             pulled.auto = None;
             pulled.consumer.set_pace(None);
-            self.workshop(now).prepare(now, &mut pulled, &rung, seed);
+            self.prepare_rung(now, at, &rung);
         }
+        self.settle(now);
+    }
+
+    /// Begins to pull `rung` of the stream at place `at` beside the one that is shown, if it is another.
+    fn prepare_rung(&mut self, now: Instant, at: usize, rung: &Rung) {
+        let seed = self.random.next_u64();
+        let mut pulled = self.streams.remove(at);
+        self.workshop(now).prepare(now, &mut pulled, rung, seed);
         let needs_metadata = pulled.upcoming.is_some();
-        self.streams.push(pulled);
+        self.streams.insert(at, pulled);
         if needs_metadata {
             self.probe(now);
         }
-        self.settle(now);
     }
 
     /// Takes note that the front-end decoded a frame, which took `took`.
@@ -417,13 +420,7 @@ impl Watcher {
             let Some(rung) = self.streams[at].watch_rung(now, target) else {
                 continue;
             };
-            let seed = self.random.next_u64();
-            let mut pulled = self.streams.swap_remove(at);
-            self.workshop(now).prepare(now, &mut pulled, &rung, seed);
-            self.streams.push(pulled);
-            let last = self.streams.len() - 1;
-            self.streams.swap(at, last);
-            self.probe(now);
+            self.prepare_rung(now, at, &rung);
         }
     }
 

@@ -261,8 +261,11 @@ impl Pulled {
 
     /// Lets the rung choose itself from here on.
     pub(super) fn choose_by_itself(&mut self, now: Instant) {
-        let auto = AutoRung::new(now, &self.info, &self.rung, &self.consumer);
-        self.auto = self.auto.take().or(auto);
+        if self.auto.is_none() {
+            // The ladder would not know of a change that was asked for by hand.
+            self.drop_upcoming(now);
+            self.auto = AutoRung::new(now, &self.info, &self.rung, &self.consumer);
+        }
     }
 
     /// Takes note of what the way carries. Gives the rung to prepare, if another one is better.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use namecast_packet::signature::PublicKey;
-use namecast_packet::{Certificate, Data, Name};
+use namecast_packet::{Certificate, Data, KeyLocator, Name};
+use namecast_stream::names::KEY;
 use namecast_units::Timestamp;
 
 use super::config::{Pin, Trust};
@@ -13,6 +14,22 @@ use super::output::{Refusal, Signer, Verdict};
 #[derive(Clone, Debug)]
 pub(crate) struct TrustedKey {
     pub key: Arc<PublicKey>,
+}
+
+/// What to ask for, to have the certificate of the key that a packet under `root` names; `None` if it names none of `root`.
+pub(crate) fn certificate_of(root: &Name, packet: &Data) -> Option<Name> {
+    match &packet.signature_info().key_locator {
+        Some(KeyLocator::Name(name)) if root.is_prefix_of(name) && name != root => {
+            Some(name.detached())
+        }
+        Some(KeyLocator::Digest(_)) => Some(certificates(root)),
+        _ => None,
+    }
+}
+
+/// What names of certificates under `root` start with.
+pub(crate) fn certificates(root: &Name) -> Name {
+    root.builder().generic(KEY).finish()
 }
 
 /// What a certificate is judged by.

@@ -1,0 +1,26 @@
+//! What goes over an application face: network packets, bare or in a link packet.
+
+use bytes::Bytes;
+use namecast_packet::{DecodeError, LpPacket, Packet};
+
+/// The network packet in `octets`, with the link packet around it; `None` if there is none, or only a fragment of one.
+///
+/// # Errors
+/// If either packet violates its format.
+pub(crate) fn open(octets: Bytes) -> Result<Option<(Packet, LpPacket)>, DecodeError> {
+    let mut link = LpPacket::decode(octets)?;
+    let is_whole = link.fragment_count.unwrap_or(1) == 1;
+    let Some(wire) = link.fragment.take().filter(|_| is_whole) else {
+        return Ok(None);
+    };
+    Ok(Some((Packet::decode(wire)?, link)))
+}
+
+/// Octets that carry an answer: bare, unless the Interest's PIT token goes with it.
+pub(crate) fn answer(data: Bytes, pit_token: Option<Bytes>) -> Bytes {
+    let packet = LpPacket {
+        pit_token,
+        ..LpPacket::carrying(data)
+    };
+    packet.encode()
+}

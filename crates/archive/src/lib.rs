@@ -19,7 +19,7 @@ mod store;
 pub use chunk::ChunkId;
 pub use index::{Place, SampleEntry};
 pub use location::{Location, LocationError};
-pub use record::{RecordError, Subject, segment};
+pub use record::RecordError;
 pub use store::{
     Archive, Config, Counters, Damage, Error, Figures, FoundRung, FoundSample, Writer,
 };

@@ -20,8 +20,6 @@ const MAGIC: [u8; 4] = *b"NCR1";
 pub(crate) const HEADER: usize = 12;
 /// Most octets of packets in a record: the largest sample.
 pub(crate) const MAX_LENGTH: usize = MAX_SEGMENTS * MAX_PACKET_SIZE;
-/// Components of a segment's name behind its rung's.
-const SEGMENT_DEPTH: usize = 4;
 
 /// Why octets are not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +43,7 @@ pub enum RecordError {
 
 /// What a record is, by its first packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub(crate) enum Subject {
     /// A sample; the packets begin with its lead.
     Sample {
         /// Name of the rung.
@@ -61,28 +59,20 @@ pub enum Subject {
 
 impl Subject {
     /// What a record of `packets` is; `None` without packets.
-    pub fn of(packets: &[Data]) -> Option<Self> {
+    pub(crate) fn of(packets: &[Data]) -> Option<Self> {
         let first = packets.first()?;
         Some(sample(first).unwrap_or_else(|| Self::Object(first.name().detached())))
     }
 }
 
 fn sample(lead: &Data) -> Option<Subject> {
-    let (rung, id) = segment(lead.name())?;
+    let (rung, id) = RungNames::of_segment(lead.name())?;
     let header = Lead::decode(lead).ok()?.header().clone();
     id.is_lead().then(|| Subject::Sample {
         rung,
         lead: id,
         header: Box::new(header),
     })
-}
-
-/// The rung and the place in it that `name` is the name of; `None` if it is no segment's.
-pub fn segment(name: &Name) -> Option<(Name, SegmentId)> {
-    let depth = name.len().checked_sub(SEGMENT_DEPTH)?;
-    let rung = name.prefix(depth).detached();
-    let id = RungNames::new(rung.clone()).parse(name)?;
-    Some((rung, id))
 }
 
 /// The record of `packets`.

@@ -1,5 +1,6 @@
 //! Seals chunks, learns of those of others, and deletes what is too old or too much.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 
@@ -82,10 +83,7 @@ impl Archive {
         let summary = index.summary();
         let mut tables = self.shared.tables();
         tables.sealed.insert(id, Sealed { summary, length });
-        tables.loaded.push_back((id, Arc::new(index)));
-        if tables.loaded.len() > self.shared.config.most_indexes.max(1) {
-            tables.loaded.pop_front();
-        }
+        tables.load(id, Arc::new(index), self.shared.config.most_indexes);
         tables.local.remove(&id);
         tables.counters.sealed += 1;
         Ok(())
@@ -120,9 +118,10 @@ impl Archive {
             }
         }
         drop(summaries);
+        let listed: BTreeSet<ChunkId> = chunks.iter().map(|(id, _)| *id).collect();
         let mut tables = self.shared.tables();
         for id in before {
-            if !chunks.iter().any(|(listed, _)| *listed == id) {
+            if !listed.contains(&id) {
                 tables.forget(id);
             }
         }

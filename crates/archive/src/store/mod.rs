@@ -168,6 +168,15 @@ impl Tables {
         }
     }
 
+    /// Keeps the index of a sealed chunk in memory, and of all no more than `most`.
+    fn load(&mut self, id: ChunkId, index: Arc<ChunkIndex>, most: usize) {
+        self.loaded.retain(|(loaded, _)| *loaded != id);
+        self.loaded.push_back((id, index));
+        if self.loaded.len() > most.max(1) {
+            self.loaded.pop_front();
+        }
+    }
+
     fn forget(&mut self, id: ChunkId) {
         self.sealed.remove(&id);
         self.loaded.retain(|(loaded, _)| *loaded != id);

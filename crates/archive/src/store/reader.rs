@@ -222,12 +222,8 @@ impl Archive {
             self.shared.tables().forget(id);
             return Ok(None);
         };
-        let most = self.shared.config.most_indexes.max(1);
-        let mut tables = self.shared.tables();
-        if tables.loaded.len() >= most {
-            tables.loaded.pop_front();
-        }
-        tables.loaded.push_back((id, index.clone()));
+        let most = self.shared.config.most_indexes;
+        self.shared.tables().load(id, index.clone(), most);
         Ok(Some(index))
     }
 

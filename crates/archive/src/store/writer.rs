@@ -155,7 +155,6 @@ impl Writer {
             length: 0,
             is_finished: false,
         };
-        shared.tables().local.insert(id, local);
         let mut active = Active {
             id,
             file,
@@ -163,9 +162,13 @@ impl Writer {
             length: 0,
             unsynced: Vec::new(),
         };
-        for object in self.preamble.values() {
-            active.append(core::slice::from_ref(object))?;
+        let mut objects = self.preamble.values().map(core::slice::from_ref);
+        if let Err(error) = objects.try_for_each(|object| active.append(object).map(drop)) {
+            // Nothing of it could be read yet. Were it kept, a full disk would leave one more behind with each sample.
+            drop(std::fs::remove_file(&active.path));
+            return Err(error);
         }
+        shared.tables().local.insert(id, local);
         Ok(active)
     }
 

@@ -10,6 +10,8 @@ pub const LATEST: &str = "latest";
 pub const CATALOGUE: &str = "catalogue";
 /// Component before a key's identifier; no stream may have this name.
 pub const KEY: &str = "KEY";
+/// Components of a segment's name behind its rung's.
+const SEGMENT_DEPTH: usize = 4;
 
 /// Whether a sample stands alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -186,6 +188,14 @@ impl RungNames {
             .generic(id.kind.word())
             .segment(id.index)
             .finish()
+    }
+
+    /// The rung and the segment of it that `name` is the exact name of; `None` if it is no segment's.
+    pub fn of_segment(name: &Name) -> Option<(Name, SegmentId)> {
+        let depth = name.len().checked_sub(SEGMENT_DEPTH)?;
+        let rung = name.prefix(depth).detached();
+        let id = Self::new(rung.clone()).parse(name)?;
+        Some((rung, id))
     }
 
     /// The segment that `name` is the exact name of; `None` if it is not one of this rung's.

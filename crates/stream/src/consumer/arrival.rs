@@ -84,9 +84,12 @@ impl Consumer {
         let is_complete = sample.complete.is_some();
         let slot = sample.slot_mut(id.kind, id.index);
         let (asked, is_repair) = slot.map_or((None, false), |slot| {
-            slot.from_face = delivery.face;
             slot.insure_at = None;
-            (slot.asked.take(), slot.is_repair)
+            let asked = slot.asked.take();
+            if asked.is_some() {
+                slot.from_face = delivery.face;
+            }
+            (asked, slot.is_repair)
         });
         match asked {
             Some(_) => {
@@ -226,10 +229,7 @@ impl Consumer {
         self.counters.leads += 1;
         self.last_arrival = Some(now);
         self.newest_published_at = self.newest_published_at.max(header.published_at());
-        let counts = SegmentCounts {
-            data: u32::try_from(lead.data_count()).unwrap_or(u32::MAX),
-            parity: u32::try_from(lead.parity_count()).unwrap_or(u32::MAX),
-        };
+        let counts = SegmentCounts::of(&lead);
         self.correct_plan(key.0, lead.data_count());
         let is_doubtful = counts.data > self.segments.estimate(key.0).data && !self.follows_paper();
         if !is_doubtful {
@@ -460,9 +460,9 @@ impl Consumer {
         slot.must_be_fresh = true;
         // Bad packets can come as fast as we ask; a sample that is not out yet gets no more attempts than others.
         if slot.attempts >= self.config.most_attempts {
-            sample.given_up = true;
-            if published {
-                self.on_given_up(key);
+            match published {
+                true => self.give_up(key),
+                false => self.mark_given_up(key),
             }
             return;
         }
@@ -506,12 +506,5 @@ impl Consumer {
         self.strays -= sample.strays();
         self.buffered -= sample.size();
         Some(sample)
-    }
-
-    fn give_up(&mut self, key: SampleKey) {
-        if let Some(sample) = self.samples.get_mut(&key) {
-            sample.given_up = true;
-        }
-        self.on_given_up(key);
     }
 }

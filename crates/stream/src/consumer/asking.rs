@@ -331,6 +331,7 @@ impl Consumer {
         for (key, sample) in &mut self.samples {
             let out: Vec<_> = sample
                 .slots()
+                .chain(sample.copies())
                 .filter(|(_, _, slot)| slot.asked.is_some() && slot.is_missing())
                 .map(|(kind, index, _)| (kind, index))
                 .collect();

@@ -36,10 +36,7 @@ impl Consumer {
         if !core::mem::take(&mut sample.is_doubtful) {
             return;
         }
-        let counts = sample.lead().map(|lead| SegmentCounts {
-            data: u32::try_from(lead.data_count()).unwrap_or(u32::MAX),
-            parity: u32::try_from(lead.parity_count()).unwrap_or(u32::MAX),
-        });
+        let counts = sample.lead().map(SegmentCounts::of);
         if let Some(counts) = counts {
             self.segments.observe(key.0, counts);
         }

@@ -1,5 +1,7 @@
 //! Hands samples out when their time comes, and passes over those that do not come.
 
+use core::time::Duration;
+
 use namecast_units::{Instant, Timestamp};
 
 use crate::names::SampleClass;
@@ -110,12 +112,15 @@ impl Consumer {
             // Nothing was shown yet, so nothing is held up.
             _ => return None,
         };
-        let tolerance = if self.source.is_standalone() {
-            self.config.late_tolerance_standalone
-        } else {
-            self.config.late_tolerance
-        };
-        Some(self.playout.render_at(now, published_at) + tolerance)
+        Some(self.playout.render_at(now, published_at) + self.late_tolerance())
+    }
+
+    /// How long after its time a sample is still waited for.
+    pub(super) const fn late_tolerance(&self) -> Duration {
+        match self.source.is_standalone() {
+            true => self.config.late_tolerance_standalone,
+            false => self.config.late_tolerance,
+        }
     }
 
     /// The key sample to go on with instead of waiting, and when it leaves.
@@ -224,9 +229,17 @@ impl Consumer {
         }
     }
 
+    /// Takes note that a sample cannot be completed.
+    pub(super) fn mark_given_up(&mut self, key: SampleKey) {
+        if let Some(sample) = self.samples.get_mut(&key) {
+            let is_news = !core::mem::replace(&mut sample.given_up, true);
+            self.counters.given_up += u64::from(is_news);
+        }
+    }
+
     /// A sample was asked for too often. If playback waits for it, the rest of its group is of no use.
-    pub(super) fn on_given_up(&mut self, key: SampleKey) {
-        self.counters.given_up += 1;
+    pub(super) fn give_up(&mut self, key: SampleKey) {
+        self.mark_given_up(key);
         if self.source.is_standalone() {
             return;
         }
@@ -263,11 +276,13 @@ impl Consumer {
     }
 
     fn is_stuck(&self) -> bool {
-        let waits = !matches!(self.order.next(&self.samples), Next::Ready(_))
-            || self.synchroniser.holds_playback();
         let is_full = self.samples.len() >= self.config.most_samples
             || self.buffered >= self.config.most_buffered;
-        is_full && waits && !self.held && !self.source.is_standalone()
+        let waits = || {
+            !matches!(self.order.next(&self.samples), Next::Ready(_))
+                || self.synchroniser.holds_playback()
+        };
+        is_full && !self.held && !self.source.is_standalone() && waits()
     }
 
     /// Drops delta samples of which no lead came, and goes on at the live edge.

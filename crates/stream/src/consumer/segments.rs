@@ -1,6 +1,7 @@
 //! How many segments the next sample will have: key and delta samples, data and parity each on their own (RTSD §3.3).
 
 use crate::names::{SampleClass, SegmentKind};
+use crate::sample::Lead;
 
 /// Share of a new sample in the averages. 1/8 follows a scene change within a dozen frames.
 const GAIN: f64 = 1.0 / 8.0;
@@ -51,6 +52,16 @@ pub struct SegmentCounts {
     pub data: u32,
     /// Parity segments: P.
     pub parity: u32,
+}
+
+impl SegmentCounts {
+    /// What `lead` says that its sample has.
+    pub(super) fn of(lead: &Lead) -> Self {
+        Self {
+            data: u32::try_from(lead.data_count()).unwrap_or(u32::MAX),
+            parity: u32::try_from(lead.parity_count()).unwrap_or(u32::MAX),
+        }
+    }
 }
 
 impl SegmentEstimators {

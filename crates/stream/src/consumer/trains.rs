@@ -21,8 +21,8 @@ use super::order::SampleKey;
 
 /// Signs kept until somebody asks for them; the oldest go first.
 const MOST_SIGNS: usize = 64;
-/// Interests for one sample that leave within so long of each other leave together.
-const TOGETHER: Duration = Duration::from_millis(1);
+/// Interests that leave within so long of each other leave together.
+pub(super) const TOGETHER: Duration = Duration::from_millis(1);
 
 /// A lead that was asked for before its sample existed.
 #[derive(Clone, Copy, Debug)]

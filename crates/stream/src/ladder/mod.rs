@@ -90,7 +90,8 @@ const STANDING_PARTS: u32 = 4;
 /// need(r) = bitrate(r) · wire/payload
 ///
 /// up to r:     the way is calm, no trial of r failed lately, and need(r) ≤ load · C, where C is what most trains had
-/// down:        no train of late carried need(current), and of two leads that were queued the second was so for longer;
+/// down:        no train of late carried need(current), and of two leads that were queued the second was so for longer, or
+///              three were queued for four fifths of the playout target;
 ///              or a queue stood for a whole key period: its least was a quarter of the playout target, or more;
 ///              or three leads were so late that nothing of the target was left, and ever later
 /// to:          the highest r below with need(r) ≤ load · C of late, or the lowest
@@ -168,7 +169,7 @@ impl Ladder {
         Some((Bitrate::bps(rate as u64), self.capacity.segment()?))
     }
 
-    /// Sets the playout target: half of it in queues is too much.
+    /// Sets the playout target, of which queues may not take much.
     pub const fn set_target(&mut self, target: Duration) {
         self.target = target;
     }
@@ -269,16 +270,19 @@ impl Ladder {
 
     /// The highest rung above the current one that fits and is not barred.
     fn above(&self, now: Instant, wire_share: f64) -> Option<usize> {
-        let capacity = self.capacity(now)?;
+        let above = self.current + 1..self.rungs.len();
         let is_calm = self
             .delays
             .back()
             .is_none_or(|delay| *delay < self.target / 4);
+        if above.is_empty() || !is_calm {
+            return None;
+        }
+        let capacity = self.capacity(now)?;
         let may = |&rung: &usize| {
             self.rungs[rung].barred_until <= now && self.fits(rung, capacity, wire_share)
         };
-        let above = self.current + 1..self.rungs.len();
-        above.rev().find(may).filter(|_| is_calm)
+        above.rev().find(may)
     }
 
     fn bar(&mut self, now: Instant, rung: usize) {

@@ -88,11 +88,9 @@ impl SegmentCache {
     }
 
     /// Samples of `class` by number.
-    pub fn of_class(&self, class: SampleClass) -> Vec<(u64, &Segments)> {
+    pub fn of_class(&self, class: SampleClass) -> impl Iterator<Item = (u64, &Segments)> {
         let samples = self.samples.range((class, 0)..=(class, u64::MAX));
-        samples
-            .map(|((_, sequence), segments)| (*sequence, segments))
-            .collect()
+        samples.map(|((_, sequence), segments)| (*sequence, segments))
     }
 
     /// Keeps `copy` of the lead of a sample that is there.

@@ -28,14 +28,13 @@ impl Producer {
 impl RungState {
     /// When the oldest key sample in the cache was captured.
     fn since(&self) -> Option<Timestamp> {
-        let keys = self.cache.of_class(SampleClass::Key);
-        let (sequence, segments) = keys.first()?;
-        Some(indexed(SampleClass::Key, *sequence, segments)?.captured_at)
+        let (sequence, segments) = self.cache.of_class(SampleClass::Key).next()?;
+        Some(indexed(SampleClass::Key, sequence, segments)?.captured_at)
     }
 
     fn index(&self, time: Timestamp) -> Option<RungIndex> {
         let [(key, next_key), (delta, _)] = SampleClass::ALL.map(|class| {
-            let of_class = self.cache.of_class(class);
+            let of_class: Vec<_> = self.cache.of_class(class).collect();
             // Samples of a class are published in the order of their capture.
             let after = of_class.partition_point(|(sequence, segments)| {
                 indexed(class, *sequence, segments).is_some_and(|s| s.captured_at <= time)

@@ -17,12 +17,12 @@ use namecast_units::{Instant, Timestamp};
 use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::rate::Loss;
 
+use super::Consumer;
 use super::assembly::{Asked, Assembly};
 use super::claims::FEW;
 use super::clock::SampleClock;
 use super::order::SampleKey;
 use super::window::WindowedMinimum;
-use super::{Consumer, Playout};
 
 use loss::LossEstimator;
 use plan::Outlook;
@@ -112,12 +112,9 @@ impl Consumer {
 
     /// When `published_at` could be here at the earliest.
     pub(super) fn earliest(&self, now: Instant, published_at: Timestamp) -> Instant {
-        let playout = Playout {
-            base: self.base.estimate(now).or(self.playout.base),
-            target: Duration::ZERO,
-            ..self.playout
-        };
-        playout.render_at(now, published_at)
+        let base = self.base.estimate(now).or(self.playout.base);
+        let base = base.unwrap_or_else(|| self.playout.delay(now, published_at));
+        self.playout.arrival(published_at, base)
     }
 
     /// When a sample was or will be published, by its lead or by the stream's clock.
@@ -178,11 +175,6 @@ impl Consumer {
             Some(published_at) => self.playout.render_at(now, published_at),
             None => expected_at + self.playout.target,
         };
-        let tolerance = if self.source.is_standalone() {
-            self.config.late_tolerance_standalone
-        } else {
-            self.config.late_tolerance
-        };
         Outlook {
             now,
             due_at: self.due_at(now, key),
@@ -195,7 +187,7 @@ impl Consumer {
             round_trip,
             hedge_after: self.burst(),
             deadline,
-            hurry_until: deadline + tolerance,
+            hurry_until: deadline + self.late_tolerance(),
             is_alive: self.is_alive(now, round_trip),
             is_published: self.is_published(key),
             losses: self.recovery.losses.losses(LEAST_LOSS).of_round_trip(),
@@ -223,7 +215,6 @@ impl Consumer {
         }
         if let Some(sample) = self.samples.get_mut(&key) {
             sample.hedge_at = round.hedge_at;
-            sample.given_up |= round.give_up;
             let insured = sample.slots().filter_map(|(_, _, slot)| slot.insure_at);
             sample.wake = insured.chain(round.next_look).min();
         }
@@ -234,7 +225,7 @@ impl Consumer {
             self.queue_repair(key, kind, index);
         }
         if round.give_up {
-            self.on_given_up(key);
+            self.give_up(key);
         }
     }
 
@@ -354,7 +345,7 @@ impl Consumer {
                 continue;
             };
             let known = self.pipeline.assumed(class).max(newest);
-            for sequence in known + 1..=newest.saturating_add(MOST_UNSEEN) {
+            for sequence in known.saturating_add(1)..=newest.saturating_add(MOST_UNSEEN) {
                 let key = (class, sequence);
                 if self.published_at(key).is_none() || self.due_at(now, key) > now {
                     break;

@@ -75,7 +75,6 @@ impl Consumer {
                 }
             }
         }
-        sample.given_up |= repair.give_up;
         sample.checked |= situation.checkpoint <= now;
         sample.wake = situation.next_look(sample);
         let timed_out = repair.timed_out.len() as u64;
@@ -91,7 +90,7 @@ impl Consumer {
             self.queue_repair(key, kind, index);
         }
         if repair.give_up {
-            self.on_given_up(key);
+            self.give_up(key);
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::names::SegmentId;
 use super::super::Consumer;
 use super::super::assembly::Asked;
 use super::super::order::SampleKey;
+use super::super::trains::TOGETHER;
 
 /// Segments that may be in a queue where all is well: those of a sample that leave together, and of another stream.
 const ORDINARY: u32 = 8;
@@ -21,8 +22,6 @@ const PATIENCE: u32 = 8;
 const MOST_SLACK: Duration = Duration::from_millis(3);
 /// On a link that is faster than that, a sample is never long in a queue: 1000 octets at 16 Mbit/s.
 const LEAST_GAP: Duration = Duration::from_micros(500);
-/// Interests that leave within so long of each other leave together.
-const TOGETHER: Duration = Duration::from_millis(1);
 /// Pauses longer than this are no time between segments.
 const MOST_GAP: Duration = Duration::from_millis(10);
 /// Share of a new gap in their average.

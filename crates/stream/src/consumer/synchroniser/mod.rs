@@ -20,7 +20,7 @@ mod stability;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use core::time::Duration;
 
@@ -38,8 +38,6 @@ pub use stability::{Stability, StabilityEstimator};
 const IDLE_FETCHING: Duration = Duration::from_millis(500);
 /// The same before that.
 const IDLE_BEFORE: Duration = Duration::from_millis(3_000);
-/// State changes kept.
-const MOST_CHANGES: usize = 64;
 
 /// Where a consumer is on its way to the newest samples (\[RTSD\] Fig. 10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,7 +102,6 @@ pub struct Synchroniser {
     bootstrap: Bootstrap,
     /// The first adjusting after a start is not over, or older samples came in it and still do.
     is_first: bool,
-    changes: VecDeque<(Instant, State)>,
 }
 
 impl Synchroniser {
@@ -123,7 +120,6 @@ impl Synchroniser {
             observed: None,
             bootstrap: Bootstrap::default(),
             is_first: true,
-            changes: VecDeque::new(),
         }
     }
 
@@ -145,11 +141,6 @@ impl Synchroniser {
     /// The state.
     pub const fn state(&self) -> State {
         self.state
-    }
-
-    /// The last state changes, oldest first.
-    pub fn changes(&self) -> impl Iterator<Item = (Instant, State)> {
-        self.changes.iter().copied()
     }
 
     /// What the last first segment showed.
@@ -290,9 +281,5 @@ impl Synchroniser {
         }
         self.state = state;
         self.since = now;
-        self.changes.push_back((now, state));
-        if self.changes.len() > MOST_CHANGES {
-            self.changes.pop_front();
-        }
     }
 }

@@ -104,9 +104,12 @@ impl StabilityEstimator {
         }
     }
 
-    /// Takes the arrival of a sample's first segment. Gives D_arr, the gap since the one before.
-    pub fn on_arrival(&mut self, now: Instant) -> Option<Duration> {
-        let gap = now.since(self.last.replace(now)?);
+    /// Takes the arrival of a sample's first segment: D_arr is the gap since the one before.
+    pub fn on_arrival(&mut self, now: Instant) {
+        let Some(last) = self.last.replace(now) else {
+            return;
+        };
+        let gap = now.since(last);
         self.gaps.push_back(gap);
         let window = self.constants.window;
         if self.gaps.len() > 2 * window {
@@ -115,7 +118,6 @@ impl StabilityEstimator {
         if self.gaps.len() == 2 * window {
             self.judge();
         }
-        Some(gap)
     }
 
     fn judge(&mut self) {

@@ -36,7 +36,7 @@ impl JitterProcess {
 }
 
 /// A draw from the normal distribution with mean 0 and deviation 1, by the method of Box and Muller: √(−2·ln u)·cos(2π·v).
-fn standard_normal(random: &mut Random) -> f64 {
+pub fn standard_normal(random: &mut Random) -> f64 {
     // In (0, 1], as zero has no logarithm.
     let u = 1.0 - random.unit();
     let v = random.unit();

@@ -39,6 +39,7 @@ mod validate;
 pub use bytes::Bytes;
 pub use config::{Config, Jitter, JitterShape, Loss, Outage, Queue, Step};
 pub use frame::Frame;
+pub use jitter::standard_normal;
 pub use link::Link;
 pub use output::{Counters, DropReason, Output};
 pub use validate::ConfigError;

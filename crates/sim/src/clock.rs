@@ -21,7 +21,7 @@ pub struct HostClock {
 }
 
 /// 2026-01-01 00:00 UTC, where virtual time starts.
-const EPOCH: Timestamp = Timestamp::from_micros(1_767_225_600_000_000);
+pub(crate) const EPOCH: Timestamp = Timestamp::from_micros(1_767_225_600_000_000);
 
 const BILLION: i128 = 1_000_000_000;
 

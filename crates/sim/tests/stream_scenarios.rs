@@ -138,6 +138,9 @@ fn wrong_changes_and_times_are_refused_with_their_field() {
     assert_eq!(change(json!({ "at": "1s", "node": "R" })), "changes.0");
     let third = json!({ "at": "1s", "publisher": 2, "up": true });
     assert_eq!(change(third), "changes.0.publisher");
+    // It would count its frames from zero again.
+    let again = json!({ "at": "1s", "publisher": 1, "up": true });
+    assert_eq!(change(again), "changes.0.up");
     let both = json!({ "at": "1s", "link": "R-C", "node": "R", "up": true });
     assert_eq!(change(both), "changes.0");
     let rate = json!({ "at": "1s", "node": "R", "rate": "1 Mbit/s" });

@@ -1,9 +1,9 @@
 //! Synthetic video and audio: frames of the sizes and at the times that an encoder would give.
 
-use core::f64::consts::TAU;
 use core::time::Duration;
 
 use bytes::Bytes;
+use namecast_netem::standard_normal;
 use namecast_stream::{Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, Random};
 
@@ -167,11 +167,9 @@ fn mixed(seed: u64, position: u64) -> u64 {
     seed ^ position.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// A draw from the normal distribution (Box and Muller), cut off at [`MOST_DEVIATIONS`].
+/// A draw from the normal distribution, cut off at [`MOST_DEVIATIONS`].
 fn normal(seed: u64, position: u64) -> f64 {
-    let mut random = Random::from_seed(mixed(seed, position));
-    let radius = libm::sqrt(-2.0 * libm::log(1.0 - random.unit()));
-    let draw = radius * libm::cos(TAU * random.unit());
+    let draw = standard_normal(&mut Random::from_seed(mixed(seed, position)));
     draw.clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
 }
 

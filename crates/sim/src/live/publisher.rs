@@ -11,7 +11,7 @@ use super::identity::Signing;
 use super::media::Media;
 use super::traffic::Traffic;
 use crate::application::Application;
-use crate::clock::Now;
+use crate::clock::{EPOCH, Now};
 
 /// What is published, and when.
 #[derive(Clone, Debug)]
@@ -55,7 +55,6 @@ pub struct LivePublisher {
     running: Option<Running>,
     /// When to start, if it does not run.
     start_at: Option<Instant>,
-    frames_missed: u64,
     traffic: Traffic,
 }
 
@@ -85,18 +84,11 @@ impl LivePublisher {
             config,
             running: None,
             start_at: Some(start_at),
-            frames_missed: 0,
             traffic: Traffic::NONE,
         }
     }
 
-    /// What it was told.
-    pub const fn config(&self) -> &LivePublisherConfig {
-        &self.config
-    }
-
-    /// The publisher, if it runs.
-    pub fn publisher(&self) -> Option<&Publisher> {
+    fn publisher(&self) -> Option<&Publisher> {
         self.running.as_ref().map(|running| &running.publisher)
     }
 
@@ -111,11 +103,6 @@ impl LivePublisher {
         self.publisher().map_or((0, ByteSize::ZERO), |publisher| {
             (publisher.pending(), publisher.cache_size())
         })
-    }
-
-    /// Frames that were due while the host was down.
-    pub const fn frames_missed(&self) -> u64 {
-        self.frames_missed
     }
 
     /// Packets at its face, in all its lives.
@@ -154,9 +141,8 @@ impl LivePublisher {
         let publisher = Publisher::new(config, now.wall, signer, &certificate)
             .expect("streams are what a catalogue can have");
         // A shared stream goes on wherever its encoder is by now.
-        let begins = Instant::ZERO + self.config.start;
         let origin = match self.config.shared_since {
-            Some(_) => begins,
+            Some(since) => Instant::ZERO + since.since(EPOCH),
             None => now.monotonic,
         };
         let passed = now.monotonic.since(origin);
@@ -186,9 +172,8 @@ fn rungs(publisher: &Publisher, media: &Media) -> Vec<RungId> {
 }
 
 impl Running {
-    /// Publishes what is due; the number of frames that were due too long ago.
-    fn publish_due(&mut self, now: Now) -> u64 {
-        let mut missed = 0;
+    /// Publishes what is due.
+    fn publish_due(&mut self, now: Now) {
         for track in &mut self.tracks {
             while let at = track.due(self.origin)
                 && at <= now.monotonic
@@ -196,16 +181,13 @@ impl Running {
                 // The next frame is due: this one belongs to a time when the host was down.
                 let is_past = now.monotonic.since(at) >= track.media.rate.period();
                 track.needs_key |= is_past;
-                if is_past || (track.needs_key && !track.media.is_key(track.position)) {
-                    missed += 1;
-                } else {
+                if !is_past && (!track.needs_key || track.media.is_key(track.position)) {
                     track.needs_key = false;
                     track.publish(now, &mut self.publisher);
                 }
                 track.position += 1;
             }
         }
-        missed
     }
 }
 
@@ -247,7 +229,7 @@ impl Application for LivePublisher {
             self.die();
         }
         if let Some(running) = &mut self.running {
-            self.frames_missed += running.publish_due(now);
+            running.publish_due(now);
             running.publisher.handle_timeout(now.monotonic);
         }
     }

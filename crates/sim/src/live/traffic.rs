@@ -1,7 +1,8 @@
 //! Packets that pass an application's face.
 
 use bytes::Bytes;
-use namecast_packet::{LpPacket, Packet};
+use namecast_packet::LpPacket;
+use namecast_packet::tlv::{self, Reader};
 use namecast_units::ByteSize;
 
 /// Packets at an application's face, both ways.
@@ -35,17 +36,21 @@ impl Traffic {
             return;
         };
         let is_nack = header.nack.is_some();
-        match header.fragment.map(Packet::decode) {
-            Some(Ok(Packet::Data(data))) => {
+        let Some(wire) = header.fragment else {
+            return;
+        };
+        // Whoever takes the packet decodes the rest.
+        match Reader::new(&wire).peek_type("packet") {
+            Ok(tlv::DATA) => {
                 self.data += 1;
-                self.data_size += ByteSize::of(data.wire());
+                self.data_size += ByteSize::of(&wire);
             }
-            Some(Ok(Packet::Interest(_))) if is_nack => self.nacks += 1,
-            Some(Ok(Packet::Interest(interest))) => {
+            Ok(tlv::INTEREST) if is_nack => self.nacks += 1,
+            Ok(tlv::INTEREST) => {
                 self.interests += 1;
-                self.interest_size += ByteSize::of(interest.wire());
+                self.interest_size += ByteSize::of(&wire);
             }
-            Some(Err(_)) | None => {}
+            Ok(_) | Err(_) => {}
         }
     }
 }

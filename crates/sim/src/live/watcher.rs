@@ -85,7 +85,6 @@ pub struct LiveWatcher {
     to_render: BTreeMap<(Instant, u64), (StreamKind, u64)>,
     handed_out: u64,
     payload: ByteSize,
-    rendered: u64,
     records: VecDeque<FrameRecord>,
     events: VecDeque<(Instant, Event)>,
     /// What first segments of the video showed.
@@ -105,7 +104,6 @@ impl LiveWatcher {
             to_render: BTreeMap::new(),
             handed_out: 0,
             payload: ByteSize::ZERO,
-            rendered: 0,
             records: VecDeque::new(),
             events: VecDeque::new(),
             observations: VecDeque::new(),
@@ -165,19 +163,9 @@ impl LiveWatcher {
         &self.traffic
     }
 
-    /// Frames that were shown, of all that it ever got.
-    pub const fn rendered(&self) -> u64 {
-        self.rendered
-    }
-
     /// Octets of all frames that it ever got.
     pub const fn payload(&self) -> ByteSize {
         self.payload
-    }
-
-    /// Frames that it ever got.
-    pub const fn handed_out(&self) -> u64 {
-        self.handed_out
     }
 
     fn start(&mut self, now: Now) {
@@ -248,7 +236,6 @@ impl LiveWatcher {
         self.handed_out += 1;
         self.payload += ByteSize::of(&frame.payload);
         if record.is_rendered() {
-            self.rendered += 1;
             let due = (record.render_at, self.handed_out);
             self.to_render.insert(due, (record.stream, record.position));
         }

@@ -117,7 +117,7 @@ impl Scenario {
     /// all events, the same for the same scenario and seed.
     ///
     /// # Errors
-    /// If it cannot run, is not a network, or the files cannot be written.
+    /// If it cannot run, is neither a network nor a stream, or the files cannot be written.
     pub fn trace(&self, base: &Path, seed: u64, directory: &Path) -> Result<String, ScenarioError> {
         let written = match self {
             Self::Network(network) => {
@@ -133,7 +133,7 @@ impl Scenario {
             Self::Evolution(_) | Self::Parameters(_) | Self::Topology(_) => {
                 return Err(ScenarioError::new(
                     "kind",
-                    "only a network has events to trace",
+                    "only networks and streams have events to trace",
                 ));
             }
         };

@@ -258,8 +258,15 @@ impl StreamScenario {
             }
             (None, None, Some(place)) => {
                 let count = self.publishers.len();
-                if !(1..=count).contains(&place) {
+                let publisher = place
+                    .checked_sub(1)
+                    .and_then(|place| self.publishers.get(place));
+                let Some(publisher) = publisher else {
                     return wrong(".publisher", &format!("expected 1 to {count}"));
+                };
+                if change.up == Some(true) && !publisher.shared {
+                    let problem = "only a 'shared' publisher can start again: others count anew";
+                    return wrong(".up", problem);
                 }
             }
             _ => return wrong("", "expected one of 'link', 'node' and 'publisher'"),

@@ -6,14 +6,14 @@ use std::path::Path;
 use namecast_forward::{self as forward, FaceId};
 use namecast_netem as netem;
 use namecast_packet::Name;
-use namecast_units::{Duration, Instant, Random, Timestamp};
+use namecast_units::{Duration, Instant, Random};
 
 use super::super::place::{Direction, directions, find};
 use super::super::{Outcome, ScenarioError};
 use super::StreamScenario;
 use super::measure::{self, Sample, Snapshot, WatcherSnapshot};
 use super::spec::{PublisherSpec, Routes, Signature, WatcherSpec};
-use crate::clock::HostClock;
+use crate::clock::EPOCH;
 use crate::live::{
     LivePublisher, LivePublisherConfig, LiveWatcher, LiveWatcherConfig, Media, Signing,
 };
@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
                 signing: self.signing(),
                 start: publisher.start,
                 stop: publisher.stop,
-                shared_since: publisher.shared.then(epoch),
+                shared_since: publisher.shared.then_some(EPOCH),
                 ..LivePublisherConfig::new(root.clone(), media(publisher, self.media_seed))
             });
             let id = self.network.add_application(node, application);
@@ -166,7 +166,10 @@ impl<'a> Run<'a> {
             application: self.network.add_application(node, watcher),
             joined_at: Instant::ZERO + start,
             media: media.expect("it was validated"),
-            origin: Instant::ZERO + publisher.start,
+            origin: match publisher.shared {
+                true => Instant::ZERO,
+                false => Instant::ZERO + publisher.start,
+            },
         });
         Ok(())
     }
@@ -379,9 +382,4 @@ fn media(publisher: &PublisherSpec, seed: u64) -> Vec<Media> {
 fn name(text: &str) -> Result<Name, ScenarioError> {
     let name = text.parse::<Name>();
     name.map_err(|error| ScenarioError::new("prefix", format!("'{text}' is no name: {error}")))
-}
-
-/// Wall clock at the start of virtual time.
-fn epoch() -> Timestamp {
-    HostClock::default().read(Instant::ZERO).wall
 }

@@ -68,6 +68,86 @@ fn a_flow_over_sockets_delivers_and_is_measured_as_in_the_simulator() {
     assert!(real["rtt"] > 20.87, "{real:?}");
 }
 
+/// A publisher of the least video and sound, a router and a watcher with a generous target; what leaves each of two links is told.
+fn stream(medium: &str) -> Scenario {
+    let file = format!(
+        r#"
+        kind = "stream"
+        medium = "{medium}"
+        duration = "3 s"
+        measure = {{ from = "500 ms" }}
+        cache = "16 MiB"
+        links = ["P>R", "C>R"]
+        publishers = [{{ streams = [{{ kind = "video", rungs = ["200 kbit/s"] }}, {{ kind = "audio" }}] }}]
+        watchers = [{{ target = "500 ms", audio = true }}]
+        [topology]
+        kind = "explicit"
+        node = [{{ name = "P" }}, {{ name = "R" }}, {{ name = "C" }}]
+        link = [
+          {{ ends = ["P", "R"], config = {{ delay = "5 ms" }} }},
+          {{ ends = ["R", "C"], config = {{ delay = "5 ms" }} }},
+        ]
+        "#
+    );
+    toml::from_str(&file).unwrap()
+}
+
+/// Three seconds of real time, or nine on a machine that is busy.
+#[test]
+fn a_stream_over_sockets_arrives_and_is_measured_as_in_the_simulator() {
+    let here = Path::new(".");
+    let sockets = stream("sockets");
+    Simulator.validate(&sockets, here).unwrap();
+    assert!(Simulator.needs_quiet(&sockets));
+    let real = Simulator.run(&sockets, here, 7).unwrap().metrics;
+    let simulated = Simulator
+        .run(&stream("simulator"), here, 7)
+        .unwrap()
+        .metrics;
+
+    let own = "relay-error-p99 ends-error-p99 ends-error-max trials disturbed";
+    let only_simulated = [
+        "chasing",
+        "adjusting",
+        "back-off",
+        "response",
+        "response-max",
+        "pit",
+        "cached",
+        "producer-held",
+        "producer-cached",
+        "watcher-samples",
+        "watcher-outstanding",
+        "watcher-buffered",
+        "events",
+    ];
+    let simulated = simulated
+        .keys()
+        .map(String::as_str)
+        .filter(|name| !only_simulated.contains(&name.strip_suffix("-1").unwrap_or(name)));
+    let expected: BTreeSet<&str> = simulated.chain(own.split(' ')).collect();
+    assert_eq!(
+        real.keys().map(String::as_str).collect::<BTreeSet<_>>(),
+        expected
+    );
+    // Nobody hands out a frame that does not verify.
+    for metric in [
+        "frames",
+        "payload-rate",
+        "data-rate",
+        "interests",
+        "producer-data",
+        "producer-rate",
+        "link-1-frames",
+        "link-2-frames",
+    ] {
+        assert!(real[metric] > 0.0, "{metric}: {real:?}");
+    }
+    // Nothing is ever early: two round trips of 20 ms to join; 10 ms and the target to show.
+    assert!(real["join"] >= 40.0 && real["latency"] >= 509.0, "{real:?}");
+    assert!((1.0..=3.0).contains(&real["trials"]) && real["disturbed"] <= 1.0);
+}
+
 /// Remembers in which order runs began, and finds that some had company, or were disturbed.
 #[derive(Debug, Default)]
 struct Watchful {

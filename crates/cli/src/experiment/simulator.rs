@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use namecast_sim::scenario::{Medium, NetworkScenario, Scenario, ScenarioError};
+use namecast_sim::scenario::{Medium, NetworkScenario, Scenario, ScenarioError, StreamScenario};
 
 use super::laboratory::{Laboratory, Outcome, Refusal, Series};
 use super::sockets;
@@ -16,7 +16,11 @@ impl Laboratory for Simulator {
 
     fn validate(&self, scenario: &Scenario, base: &Path) -> Result<(), Refusal> {
         scenario.validate(base).map_err(refusal)?;
-        over_sockets(scenario).map_or(Ok(()), sockets::validate)
+        match over_sockets(scenario) {
+            Some(OverSockets::Flow(network)) => sockets::validate(network),
+            Some(OverSockets::Stream(stream)) => sockets::stream::validate(stream, base),
+            None => Ok(()),
+        }
     }
 
     fn needs_quiet(&self, scenario: &Scenario) -> bool {
@@ -24,9 +28,12 @@ impl Laboratory for Simulator {
     }
 
     fn run(&self, scenario: &Scenario, base: &Path, seed: u64) -> Result<Outcome, Refusal> {
-        if let Some(network) = over_sockets(scenario) {
+        if let Some(real) = over_sockets(scenario) {
             scenario.validate(base).map_err(refusal)?;
-            return sockets::run(network, seed);
+            return match real {
+                OverSockets::Flow(network) => sockets::run(network, seed),
+                OverSockets::Stream(stream) => sockets::stream::run(stream, base, seed),
+            };
         }
         let outcome = scenario.run(base, seed).map_err(refusal)?;
         let series = outcome.series.into_iter().map(|series| Series {
@@ -41,10 +48,20 @@ impl Laboratory for Simulator {
     }
 }
 
-/// The scenario, if it is one that takes real time.
-fn over_sockets(scenario: &Scenario) -> Option<&NetworkScenario> {
+/// A scenario that takes real time.
+enum OverSockets<'a> {
+    Flow(&'a NetworkScenario),
+    Stream(&'a StreamScenario),
+}
+
+fn over_sockets(scenario: &Scenario) -> Option<OverSockets<'_>> {
     match scenario {
-        Scenario::Network(network) if network.medium == Medium::Sockets => Some(network),
+        Scenario::Network(network) if network.medium == Medium::Sockets => {
+            Some(OverSockets::Flow(network))
+        }
+        Scenario::Stream(stream) if stream.medium == Medium::Sockets => {
+            Some(OverSockets::Stream(stream))
+        }
         _ => None,
     }
 }

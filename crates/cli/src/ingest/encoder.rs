@@ -113,6 +113,21 @@ impl Encoder {
         }
     }
 
+    /// Lets it encode what it has taken, and end. Its last frames may come a little later.
+    ///
+    /// # Errors
+    /// If it failed; what it said last is in the error.
+    pub(super) fn finish(self) -> Result<(), IngestError> {
+        let Self {
+            mut process, stdin, ..
+        } = self;
+        drop(stdin);
+        match process.finish() {
+            (true, _) => Ok(()),
+            (false, said) => Err(IngestError::Encoder(said)),
+        }
+    }
+
     fn fault(&mut self, what: &str) -> IngestError {
         let said = self.process.end();
         IngestError::Encoder(match said.is_empty() {

@@ -8,6 +8,7 @@
 //! live source then skips frames: delay never builds up.
 
 pub mod burned_clock;
+pub mod clip;
 pub mod codec;
 mod encoder;
 pub(crate) mod ffmpeg;

@@ -32,7 +32,7 @@ const KEY_ID: &str = "1";
 
 impl Signing {
     /// The signer of `root`, and its certificate.
-    pub(super) fn signer(self, root: &Name) -> (Box<dyn Signer + Send>, Certificate) {
+    pub fn signer(self, root: &Name) -> (Box<dyn Signer + Send>, Certificate) {
         let seed = match self {
             Self::Ed25519 { seed } => seed,
             Self::Hmac => 0,
@@ -53,7 +53,7 @@ impl Signing {
     }
 
     /// What watchers go by.
-    pub(super) const fn trust(self) -> Trust {
+    pub const fn trust(self) -> Trust {
         match self {
             Self::Ed25519 { .. } => Trust::FirstUse,
             Self::Hmac => Trust::Secret(SECRET),

@@ -23,8 +23,8 @@ pub use measure::{Convergence, Window};
 pub use network::{Medium, NetworkScenario, PacketSize, Probe};
 use run::Run;
 pub use stream::{
-    PublisherSpec, RecoverySpec, Routes, Signature, Strategy, StreamChange, StreamScenario,
-    StreamSpec, SynchroniserSpec, WatcherSpec,
+    Observed, PublisherSpec, RecoverySpec, Routes, Signature, Snapshot, Strategy, StreamChange,
+    StreamScenario, StreamSpec, SynchroniserSpec, Viewing, WatcherSnapshot, WatcherSpec,
 };
 pub use table::{ParameterTable, TopologyTable};
 

@@ -20,7 +20,7 @@ pub enum Medium {
     /// Virtual time.
     #[default]
     Simulator,
-    /// Nodes on UDP sockets of this machine with an emulated link between them, in real time. Only for one flow.
+    /// Nodes on UDP sockets of this machine with emulated links between them, in real time. Not all can be had so.
     Sockets,
 }
 

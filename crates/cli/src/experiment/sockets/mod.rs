@@ -29,6 +29,7 @@ mod ends;
 mod host;
 mod measure;
 mod stage;
+pub(super) mod stream;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread::JoinHandle;

@@ -3,6 +3,7 @@
 mod edge;
 mod frames;
 mod measure;
+mod observed;
 mod run;
 mod spec;
 
@@ -15,10 +16,11 @@ use serde::{Deserialize, Serialize};
 
 use super::ScenarioError;
 use super::measure::Window;
-use super::network::validate_window;
+use super::network::{Medium, validate_window};
 use super::place::{Direction, directions, find};
 use crate::topology::{Spec, Topology};
 
+pub use observed::{Observed, Snapshot, Viewing, WatcherSnapshot};
 pub(super) use run::Run;
 pub use spec::{
     PublisherSpec, RecoverySpec, Routes, Signature, Strategy, StreamChange, StreamSpec,
@@ -75,6 +77,9 @@ pub use spec::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct StreamScenario {
+    /// What it runs on.
+    #[serde(default)]
+    pub medium: Medium,
     /// Nodes and links.
     pub topology: Spec,
     /// Content store of every node.
@@ -277,13 +282,39 @@ impl StreamScenario {
         Ok(())
     }
 
+    /// When something is to be read off a run: where windows begin and end, in order, and at its end.
+    pub fn edges(&self) -> Vec<Duration> {
+        let windows = self.all_windows().into_iter();
+        let mut edges: Vec<_> = windows.flat_map(|(_, from, until)| [from, until]).collect();
+        edges.push(self.duration);
+        edges.sort_unstable();
+        edges.dedup();
+        edges
+    }
+
+    /// Suffix, start and end of each window.
+    fn all_windows(&self) -> Vec<(String, Duration, Duration)> {
+        let named = self.windows.iter();
+        let named = named.map(|(name, window)| (format!("-{name}"), window));
+        let all = [(String::new(), &self.measure)].into_iter().chain(named);
+        let bounds = all.map(|(suffix, window)| {
+            let until = window.until.unwrap_or(self.duration);
+            (suffix, window.from, until)
+        });
+        bounds.collect()
+    }
+
     /// The first publisher of what a watcher watches.
     fn publisher_of(&self, watcher: &WatcherSpec) -> Option<&PublisherSpec> {
         let mut publishers = self.publishers.iter();
         publishers.find(|publisher| publisher.prefix == watcher.prefix)
     }
 
-    fn topology(&self, base: &Path) -> Result<Topology, ScenarioError> {
+    /// The topology; files are looked for in `base`.
+    ///
+    /// # Errors
+    /// If it cannot be built.
+    pub fn topology(&self, base: &Path) -> Result<Topology, ScenarioError> {
         let topology = self.topology.build(base);
         topology.map_err(|error| ScenarioError::new("topology", error))
     }

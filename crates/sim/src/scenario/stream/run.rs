@@ -8,10 +8,12 @@ use namecast_netem as netem;
 use namecast_packet::Name;
 use namecast_units::{Duration, Instant, Random};
 
+use super::super::network::Medium;
 use super::super::place::{Direction, directions, find};
 use super::super::{Outcome, ScenarioError};
 use super::StreamScenario;
-use super::measure::{self, Sample, Snapshot, WatcherSnapshot};
+use super::measure::{self, Sample};
+use super::observed::{Observed, Snapshot, Viewing, WatcherSnapshot, main_stats};
 use super::spec::{PublisherSpec, Routes, Signature, WatcherSpec};
 use crate::clock::EPOCH;
 use crate::live::{
@@ -56,6 +58,10 @@ impl<'a> Run<'a> {
         seed: u64,
     ) -> Result<Self, ScenarioError> {
         scenario.validate(base)?;
+        if scenario.medium != Medium::Simulator {
+            let problem = "the simulator runs 'simulator' only";
+            return Err(ScenarioError::new("medium", problem));
+        }
         let mut topology = scenario.topology(base)?;
         let mut random = Random::from_seed(seed);
         let changed_at = schedule_links(scenario, &mut topology, &mut random)?;
@@ -219,16 +225,10 @@ impl<'a> Run<'a> {
 
     /// Lets it run to its end and measures.
     pub(in super::super) fn finish(mut self) -> Outcome {
-        let duration = self.scenario.duration;
-        let windows = self.windows();
-        let edges = windows.iter().flat_map(|(_, from, until)| [*from, *until]);
-        let mut edges: Vec<Duration> = edges.chain([duration]).collect();
-        edges.sort_unstable();
-        edges.dedup();
         let mut snapshots = Vec::new();
         let mut samples = Vec::new();
         let mut next_sample = Duration::ZERO;
-        for edge in edges {
+        for edge in self.scenario.edges() {
             while next_sample <= edge {
                 self.network.run_until(Instant::ZERO + next_sample);
                 samples.push(self.sample(next_sample));
@@ -237,21 +237,25 @@ impl<'a> Run<'a> {
             self.network.run_until(Instant::ZERO + edge);
             snapshots.push(self.snapshot(edge));
         }
-        measure::outcome(&self, &windows, &snapshots, &samples)
+        let observed = Observed {
+            scenario: self.scenario,
+            watchers: self.watchers.iter().map(|it| self.viewing(it)).collect(),
+            snapshots,
+            link_rates: self.links.iter().map(|(_, rate)| *rate).collect(),
+        };
+        measure::outcome(&self, &observed, &samples)
     }
 
-    /// Suffix, start and end of each window.
-    fn windows(&self) -> Vec<(String, Duration, Duration)> {
-        let named = self.scenario.windows.iter();
-        let named = named.map(|(name, window)| (format!("-{name}"), window));
-        let all = [(String::new(), &self.scenario.measure)]
-            .into_iter()
-            .chain(named);
-        let bounds = all.map(|(suffix, window)| {
-            let until = window.until.unwrap_or(self.scenario.duration);
-            (suffix, window.from, until)
-        });
-        bounds.collect()
+    fn viewing<'s>(&'s self, watching: &'s Watching<'_>) -> Viewing<'s> {
+        let watcher = self.watcher(watching);
+        Viewing {
+            spec: watching.spec,
+            joined_at: watching.joined_at,
+            media: watching.media.clone(),
+            origin: watching.origin,
+            records: watcher.records(),
+            simulated: Some(watcher),
+        }
     }
 
     pub(super) fn watcher(&self, watching: &Watching<'_>) -> &LiveWatcher {
@@ -295,11 +299,6 @@ impl<'a> Run<'a> {
         *self.network.direction(link, from_second).counters()
     }
 
-    /// The rate that a link told about had at the start, in bits per second.
-    pub(super) fn link_rate(&self, place: usize) -> f64 {
-        self.links[place].1
-    }
-
     fn sample(&self, at: Duration) -> Sample {
         let mut sample = Sample {
             at,
@@ -335,7 +334,7 @@ impl<'a> Run<'a> {
         for watching in self.watchers.iter().take(super::MAX_TOLD) {
             let watcher = self.watcher(watching);
             let stats = watcher.stats(now).unwrap_or_default();
-            let main = measure::main_stats(watching, &stats);
+            let main = main_stats(watching.spec, &stats);
             sample.watchers.push(measure::WatcherSample {
                 data_bits: watcher.traffic().data_size.as_bits(),
                 lead: main.map(|main| main.interest_lead),

@@ -129,7 +129,7 @@ impl Default for StreamSpec {
 
 impl StreamSpec {
     /// The stream, with sizes from `seed`.
-    pub(super) fn media(&self, seed: u64) -> Media {
+    pub fn media(&self, seed: u64) -> Media {
         let defaults = match self.kind {
             StreamKind::Audio => Media::audio(),
             StreamKind::Video | StreamKind::Other => Media::video(),
@@ -292,12 +292,12 @@ impl Default for WatcherSpec {
 
 impl WatcherSpec {
     /// Name of the node of copy `number`.
-    pub(super) fn node(&self, number: u32) -> String {
+    pub fn node(&self, number: u32) -> String {
         Flow::named(&self.node, number)
     }
 
     /// The stream that metrics are of.
-    pub(super) const fn main_kind(&self) -> StreamKind {
+    pub const fn main_kind(&self) -> StreamKind {
         if self.video {
             StreamKind::Video
         } else {
@@ -305,7 +305,8 @@ impl WatcherSpec {
         }
     }
 
-    pub(super) fn config(&self, root: Name, seed: u64) -> WatcherConfig {
+    /// What a watcher of `root` is told.
+    pub fn config(&self, root: Name, seed: u64) -> WatcherConfig {
         let defaults = WatcherConfig::new(root);
         let mut consumer = defaults.consumer.clone();
         consumer.most_attempts = self.most_attempts.unwrap_or(consumer.most_attempts);

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use namecast_cli::ingest::clip;
 use namecast_cli::ingest::codec::VideoCodec;
 use namecast_cli::ingest::source::Input;
 use namecast_cli::ingest::{
@@ -221,6 +222,35 @@ fn bad_inputs_are_explained(directory: &Path) {
     ));
 }
 
+/// Two seconds of two rungs at 30 a second and sound at 50, which is the same however often it is made.
+fn clips_hold_every_frame_once_and_do_not_depend_on_the_time() {
+    let config = config(Input::Test, "200k,500k", VideoCodec::H264);
+    let make = || clip::encode(&config.video, config.audio.as_ref(), Duration::from_secs(2));
+    let clip = make().unwrap();
+    let of = |stream, rung| {
+        let frames = clip.iter();
+        frames.filter(move |frame| (frame.stream, frame.rung) == (stream, rung))
+    };
+    for (stream, rung, rate) in [
+        (StreamKind::Video, 0, 30),
+        (StreamKind::Video, 1, 30),
+        (StreamKind::Audio, 0, 50),
+    ] {
+        let times = of(stream, rung).map(|frame| (frame.position, frame.captured_at.as_micros()));
+        let expected = (0..2 * rate).map(|number| (number, number * 1_000_000 / rate));
+        assert!(times.eq(expected), "{stream:?} {rung}");
+        let keys = of(stream, rung).filter(|frame| frame.key).count();
+        assert_eq!(keys, if rate == 30 { 2 } else { 100 });
+    }
+    assert!(clip.is_sorted_by_key(|frame| frame.captured_at));
+    let payloads = |clip: &[MediaFrame]| -> Vec<_> {
+        let video = clip.iter().filter(|it| it.stream == StreamKind::Video);
+        video.map(|frame| frame.payload.clone()).collect()
+    };
+    assert_eq!(payloads(&clip), payloads(&make().unwrap()));
+    assert_eq!(children(), Vec::<String>::new());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ingest_with_ffmpeg() {
     let directory = tempfile::tempdir().unwrap();
@@ -229,4 +259,6 @@ async fn ingest_with_ffmpeg() {
     killed_encoders_come_back().await;
     files_play_to_their_end(directory.path()).await;
     other_codecs_come_the_same_way().await;
+    let clips = clips_hold_every_frame_once_and_do_not_depend_on_the_time;
+    tokio::task::spawn_blocking(clips).await.unwrap();
 }

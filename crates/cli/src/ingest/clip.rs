@@ -1,6 +1,8 @@
 //! The test picture and tone, encoded ahead of time: every run that publishes them publishes the same frames, and none waits
 //! for an encoder.
 
+use std::sync::Arc;
+
 use namecast_units::{Duration, Timestamp};
 use tokio::sync::mpsc;
 
@@ -9,6 +11,8 @@ use super::picture::TestPicture;
 use super::{AudioConfig, IngestError, MediaEvent, MediaFrame, Sink, VideoConfig, ffmpeg, tone};
 
 const MICROS: u64 = 1_000_000;
+/// Frames that may be inside an encoder, or on the way there and back.
+const MOST_INSIDE: usize = 64;
 
 /// Encodes the first `length` of test picture and tone, as fast as the encoders can, and gives all frames in the order of
 /// capture. Their times of capture count from the clip's beginning. Blocks.
@@ -34,86 +38,110 @@ pub fn encode(
 fn encode_pictures(config: &VideoConfig, length: Duration) -> Result<Vec<MediaFrame>, IngestError> {
     let picture = TestPicture::new(config.source_size());
     let rungs = config.ladder.rungs().len();
-    let job = Job::new(length, config.frame_rate, rungs);
-    let encoder = Encoder::video(config, &job.sink)?;
-    job.run(encoder, |raw, at, number| picture.draw(raw, at, number))
+    let (sink, events) = sink(rungs);
+    let encoder = Encoder::video(config, &sink)?;
+    drop(sink);
+    let count = frames_in(length, config.frame_rate);
+    let mut job = Job::new(encoder, events, rungs);
+    let mut raw = Vec::new();
+    for stamp in stamps(count, config.frame_rate) {
+        picture.draw(&mut raw, stamp.captured_at, stamp.position);
+        job.submit(&raw, stamp)?;
+    }
+    job.finish()
 }
 
 fn encode_sound(config: &AudioConfig, length: Duration) -> Result<Vec<MediaFrame>, IngestError> {
+    let rate = AudioConfig::PACKETS_PER_SECOND;
+    let (sink, events) = sink(1);
+    let encoder = Encoder::audio(config, &sink)?;
+    drop(sink);
+    let mut job = Job::new(encoder, events, 1);
     let mut samples = vec![0; AudioConfig::SAMPLES_PER_PACKET];
-    let job = Job::new(length, AudioConfig::PACKETS_PER_SECOND, 1);
-    let encoder = Encoder::audio(config, &job.sink)?;
-    job.run(encoder, |raw, at, _| {
-        tone::fill(&mut samples, at, AudioConfig::SAMPLE_RATE);
-        let octets = samples.iter().flat_map(|sample| {
-            let channels = core::iter::repeat_n(sample.to_le_bytes(), config.channels as usize);
-            channels.flatten()
-        });
-        raw.clear();
-        raw.extend(octets);
+    for stamp in stamps(frames_in(length, rate), rate) {
+        tone::fill(&mut samples, stamp.captured_at, AudioConfig::SAMPLE_RATE);
+        let raw: Vec<u8> = samples
+            .iter()
+            .flat_map(|sample| sample.to_le_bytes().repeat(config.channels as usize))
+            .collect();
+        job.submit(&raw, stamp)?;
+    }
+    job.finish()
+}
+
+/// Whole frames within `length`.
+fn frames_in(length: Duration, rate: u32) -> u64 {
+    let count = length.as_micros() * u128::from(rate) / u128::from(MICROS);
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+fn stamps(count: u64, rate: u32) -> impl Iterator<Item = Stamp> {
+    (0..count).map(move |position| Stamp {
+        position,
+        captured_at: Timestamp::from_micros(position * MICROS / u64::from(rate)),
     })
 }
 
-/// One track to be encoded.
+/// Room for what one encoder may have given and nobody has taken.
+fn sink(rungs: usize) -> (Sink, mpsc::Receiver<MediaEvent>) {
+    let (events, receiver) = mpsc::channel((MOST_INSIDE + 1) * rungs);
+    let counters = Arc::default();
+    (Sink { events, counters }, receiver)
+}
+
+/// One encoder at work.
 struct Job {
-    /// Raw frames.
-    count: u64,
-    /// Frames a second.
-    rate: u64,
-    rungs: usize,
-    sink: Sink,
+    encoder: Encoder,
+    /// Ends with the encoder.
     events: mpsc::Receiver<MediaEvent>,
+    rungs: usize,
+    submitted: usize,
+    frames: Vec<MediaFrame>,
 }
 
 impl Job {
-    fn new(length: Duration, rate: u32, rungs: usize) -> Self {
-        let count = length.as_micros() * u128::from(rate) / u128::from(MICROS);
-        let count = u64::try_from(count).unwrap_or(u64::MAX).max(1);
-        // There is room for everything, so that the encoder need not wait, and nothing is dropped.
-        let (events, receiver) = mpsc::channel(count as usize * rungs);
+    const fn new(encoder: Encoder, events: mpsc::Receiver<MediaEvent>, rungs: usize) -> Self {
         Self {
-            count,
-            rate: u64::from(rate),
+            encoder,
+            events,
             rungs,
-            sink: Sink {
-                events,
-                counters: Default::default(),
-            },
-            events: receiver,
+            submitted: 0,
+            frames: Vec::new(),
         }
     }
 
-    /// Feeds `encoder` with what `draw` puts into its buffer for a time and number, and gathers what comes out.
-    fn run(
-        mut self,
-        mut encoder: Encoder,
-        mut draw: impl FnMut(&mut Vec<u8>, Timestamp, u64),
-    ) -> Result<Vec<MediaFrame>, IngestError> {
-        let mut raw = Vec::new();
-        for position in 0..self.count {
-            let captured_at = Timestamp::from_micros(position * MICROS / self.rate);
-            draw(&mut raw, captured_at, position);
-            let stamp = Stamp {
-                position,
-                captured_at,
+    /// Hands one raw frame over, and waits while too many are inside.
+    fn submit(&mut self, raw: &[u8], stamp: Stamp) -> Result<(), IngestError> {
+        self.encoder.submit(raw, stamp)?;
+        self.submitted += 1;
+        while self.frames.len() + MOST_INSIDE * self.rungs < self.submitted * self.rungs {
+            // If the encoder has ended, the next frame's submission tells why.
+            let Some(event) = self.events.blocking_recv() else {
+                break;
             };
-            encoder.submit(&raw, stamp)?;
+            self.frames.extend(frame(event));
         }
-        encoder.finish()?;
-        // The encoder's outputs hold the other sinks, and end with it.
-        drop(self.sink);
-        let mut frames = Vec::new();
+        Ok(())
+    }
+
+    /// Waits for all frames.
+    fn finish(mut self) -> Result<Vec<MediaFrame>, IngestError> {
+        self.encoder.finish()?;
         while let Some(event) = self.events.blocking_recv() {
-            if let MediaEvent::Frame(frame) = event {
-                frames.push(frame);
-            }
+            self.frames.extend(frame(event));
         }
-        let expected = self.count as usize * self.rungs;
-        if frames.len() != expected {
-            let found = frames.len();
+        let (found, expected) = (self.frames.len(), self.submitted * self.rungs);
+        if found != expected {
             let text = format!("it gave {found} of {expected} frames");
             return Err(IngestError::Encoder(text));
         }
-        Ok(frames)
+        Ok(self.frames)
+    }
+}
+
+fn frame(event: MediaEvent) -> Option<MediaFrame> {
+    match event {
+        MediaEvent::Frame(frame) => Some(frame),
+        MediaEvent::Trouble(_) | MediaEvent::Ended { .. } => None,
     }
 }

@@ -27,6 +27,7 @@ mod stage;
 mod world;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -34,16 +35,18 @@ use namecast_net::Clock;
 use namecast_sim::scenario::{Observed, Snapshot, StreamScenario, Viewing};
 use namecast_sim::topology::NodeIndex;
 use namecast_units::{Duration, Instant, Random};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 
 use super::super::laboratory::{DISTURBED, Outcome, Refusal};
 use super::TRIALS;
-use crate::impair::{DISTURBED_ABOVE as RELAY_DISTURBED_ABOVE, Quantiles};
+use crate::impair::{DISTURBED_ABOVE as RELAY_DISTURBED_ABOVE, Quantiles, rise};
 use crate::ingest::{MediaFrame, clip};
 use play::{Heard, Publishing, Watching};
 use stage::Stage;
 use world::{World, broken};
 
+/// Threads on which nodes and applications run.
+const WORKERS: usize = 2;
 /// Lateness that nobody who waits may ever have: a good part of the shortest playout target, 100 ms.
 const ENDS_DISTURBED_ABOVE: Duration = Duration::from_millis(30);
 
@@ -118,7 +121,7 @@ impl Trial {
         let times: Vec<_> = joins.iter().map(|(at, _)| *at).collect();
         let agenda = agenda(&times, &failures, &stage.scenario.edges());
 
-        let runtime = Runtime::new().map_err(broken)?;
+        let runtime = runtime().map_err(broken)?;
         let world = runtime.block_on(World::start(stage, link_seed))?;
         let zero = Clock::new().now();
         let lateness = runtime.spawn(play::lateness(zero + stage.scenario.duration));
@@ -199,6 +202,14 @@ impl Trial {
         metrics.extend(own.map(|(name, value)| (name.to_owned(), value)));
         metrics
     }
+}
+
+/// Threads for nodes and applications, with real-time priority where the system permits, as relays have it: without it, a run
+/// is more likely to be disturbed, and known to be.
+fn runtime() -> io::Result<Runtime> {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(WORKERS).enable_all();
+    builder.on_thread_start(|| drop(rise())).build()
 }
 
 /// What happens when, in order of time; of what happens at one time, reading comes last, as in the simulator.

@@ -197,10 +197,17 @@ fn lock(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
 /// Writes down what a watcher hands out.
 async fn hear(mut said: mpsc::Receiver<Watched>, heard: Arc<Mutex<Heard>>, zero: Instant) {
     while let Some(watched) = said.recv().await {
-        if let Watched::Frame(frame) = watched {
-            let mut heard = lock(&heard);
-            heard.payload += ByteSize::of(&frame.payload);
-            heard.records.push_back(record(frame, zero));
+        match watched {
+            Watched::Frame(frame) => {
+                let mut heard = lock(&heard);
+                heard.payload += ByteSize::of(&frame.payload);
+                heard.records.push_back(record(frame, zero));
+            }
+            Watched::Event(event) => {
+                let at = Clock::new().now().since(zero).as_secs_f64();
+                tracing::debug!("{at:.3} s: {event}");
+            }
+            Watched::Catalogue(_) | Watched::Signer(_) | Watched::Discontinuity(_) => {}
         }
     }
 }

@@ -152,10 +152,11 @@ fn the_publisher(scenario: &StreamScenario) -> Result<&PublisherSpec, Refusal> {
 /// The links that lead nearer to the publisher.
 fn hops(topology: &Topology, publisher: NodeIndex, routes: Routes) -> Result<Vec<Hop>, Refusal> {
     for (index, link) in topology.links.iter().enumerate() {
-        let field = |name: &str| format!("topology.link.{index}.{name}");
-        if link.service.mtu.is_some() || link.service.reliability {
-            return refuse(field("mtu"), "neither 'mtu' nor 'reliability'");
-        }
+        let extras = [
+            ("mtu", link.service.mtu.is_some(), "none"),
+            ("reliability", link.service.reliability, "'false'"),
+        ];
+        refuse_any(&format!("topology.link.{index}."), extras)?;
     }
     let taken = match routes {
         Routes::Shortest => 1,

@@ -1,1 +1,214 @@
+use namecast_sim::scenario::Scenario;
 
+use super::*;
+
+/// P – A – C, and P – B – C. The watcher's node asks both routers.
+const FILE: &str = r#"
+    kind = "stream"
+    medium = "sockets"
+    duration = "10 s"
+    routes = "all"
+    links = ["C>A", "P>B"]
+    publishers = [{ streams = [{ kind = "video" }, { kind = "audio" }] }]
+    watchers = [{ start = "1 s" }]
+    [topology]
+    kind = "explicit"
+    node = [{ name = "P" }, { name = "A" }, { name = "B" }, { name = "C" }]
+    link = [
+      { ends = ["P", "A"], config = { delay = "1 ms" } },
+      { ends = ["B", "P"], config = { delay = "2 ms" }, back = { delay = "20 ms", rate = "8 Mbit/s" } },
+      { ends = ["A", "C"], config = { delay = "3 ms" } },
+      { ends = ["C", "B"], config = { delay = "4 ms" }, back = { delay = "40 ms" } },
+    ]
+"#;
+
+/// The file's scenario, changed.
+fn scenario(from: &str, to: &str) -> StreamScenario {
+    assert!(FILE.contains(from), "{from}");
+    let file = FILE.replacen(from, to, 1);
+    match toml::from_str(&file) {
+        Ok(Scenario::Stream(stream)) => *stream,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Nodes 0 to 3 are P, A, B, C. Interests go the way that the lists spell against or along; Data comes back.
+#[test]
+fn links_become_hops_that_lead_to_the_publisher() {
+    let scenario = scenario("1 s", "1 s");
+    let stage = Stage::new(&scenario, Path::new(".")).unwrap();
+    let millis = |link: &namecast_netem::Config| link.delay.as_millis();
+    let hops = stage.hops.iter();
+    let hops: Vec<_> = hops
+        .map(|hop| (hop.from, hop.to, millis(&hop.interests), millis(&hop.data)))
+        .collect();
+    assert_eq!(
+        hops,
+        [(1, 0, 1, 1), (2, 0, 2, 20), (3, 1, 3, 3), (3, 2, 4, 40)]
+    );
+    let told: Vec<_> = stage
+        .told
+        .iter()
+        .map(|it| (it.hop, it.is_data, it.rate))
+        .collect();
+    assert_eq!(told, [(2, false, f64::INFINITY), (1, true, 8e6)]);
+}
+
+#[test]
+fn shortest_routes_leave_links_out() {
+    let scenario = scenario("routes = \"all\"", "routes = \"shortest\"");
+    let stage = Stage::new(&scenario, Path::new("."));
+    // Nothing takes the link from C to B, but nobody asks about it.
+    assert_eq!(stage.unwrap().hops.len(), 3);
+}
+
+/// The catalogue is the simulator's but for the codec.
+#[test]
+fn the_catalogue_has_the_names_and_sizes_of_the_scenario() {
+    let to = "kind = \"video\", rungs = [\"200k\", \"1500k\"], segment-size = 900, parity = 40";
+    let scenario = scenario("kind = \"video\"", to);
+    let stage = Stage::new(&scenario, Path::new(".")).unwrap();
+    for (spec, info) in scenario.publishers[0].streams.iter().zip(&stage.streams) {
+        let simulated = spec.media(0).info();
+        let rungs = |info: &namecast_stream::StreamInfo| {
+            let rungs = info.rungs.iter();
+            let rungs = rungs.map(|it| (it.name.clone(), it.bitrate, it.rate, it.key_interval));
+            rungs.collect::<Vec<_>>()
+        };
+        assert_eq!(rungs(info), rungs(&simulated));
+        assert_eq!(info.segment_size, simulated.segment_size);
+        assert_eq!(info.parity_percent, simulated.parity_percent);
+        assert_eq!((info.kind, &info.name), (simulated.kind, &simulated.name));
+    }
+}
+
+#[test]
+fn what_sockets_cannot_do_is_refused_with_its_field() {
+    let video = "{ kind = \"video\" }";
+    let audio = "{ kind = \"audio\" }";
+    let change = |change: &str| format!("changes = [{{ at = \"1 s\", {change} }}]\nduration");
+    let cases = [
+        ("duration", "series = true\nduration".to_owned(), "series"),
+        (
+            "publishers = [",
+            "publishers = [{ prefix = \"/b\" }, ".to_owned(),
+            "publishers",
+        ),
+        (
+            "[{ streams",
+            "[{ start = \"1 s\", streams".to_owned(),
+            "publishers.0.start",
+        ),
+        (
+            "[{ streams",
+            "[{ stop = \"9 s\", streams".to_owned(),
+            "publishers.0.stop",
+        ),
+        (
+            "[{ streams",
+            "[{ shared = true, streams".to_owned(),
+            "publishers.0.shared",
+        ),
+        (
+            "[{ start",
+            "[{ stop = \"9 s\", start".to_owned(),
+            "watchers.0.stop",
+        ),
+        (
+            video,
+            "{ key-factor = 4.0 }".to_owned(),
+            "publishers.0.streams.0.key-factor",
+        ),
+        (
+            video,
+            "{ deviation = 0.1 }".to_owned(),
+            "publishers.0.streams.0.deviation",
+        ),
+        (
+            video,
+            "{ key-interval = 60 }".to_owned(),
+            "publishers.0.streams.0.key-interval",
+        ),
+        (
+            video,
+            "{ rungs = [\"1 kbit/s\"] }".to_owned(),
+            "publishers.0.streams.0.rungs",
+        ),
+        (
+            audio,
+            "{ kind = \"audio\", rate = 25 }".to_owned(),
+            "publishers.0.streams.1.rate",
+        ),
+        (
+            audio,
+            "{ kind = \"audio\", rungs = [\"64k\", \"32k\"] }".to_owned(),
+            "publishers.0.streams.1.rungs",
+        ),
+        (
+            audio,
+            "{ kind = \"audio\", rungs = [\"1M\"] }".to_owned(),
+            "publishers.0.streams.1.rungs",
+        ),
+        ("\"P>B\"", "\"P>B\", \"B>C\"".to_owned(), ""),
+        (
+            "{ ends = [\"P\"",
+            "{ mtu = 1400, ends = [\"P\"".to_owned(),
+            "topology.link.0.mtu",
+        ),
+        (
+            "{ ends = [\"A\"",
+            "{ reliability = true, ends = [\"A\"".to_owned(),
+            "topology.link.2.reliability",
+        ),
+        (
+            "duration",
+            change("link = \"P-A\", up = false"),
+            "changes.0",
+        ),
+        ("duration", change("node = \"A\", up = true"), "changes.0"),
+        ("duration", change("node = \"C\", up = false"), "changes.0"),
+        ("duration", change("publisher = 1, up = false"), "changes.0"),
+        ("duration", change("node = \"A\", up = false"), ""),
+    ];
+    for (from, to, field) in cases {
+        let scenario = scenario(from, &to);
+        let valid = Scenario::Stream(Box::new(scenario.clone())).validate(Path::new("."));
+        assert_eq!(valid, Ok(()), "the simulator can do it");
+        let refused = validate(&scenario, Path::new("."));
+        if field.is_empty() {
+            assert_eq!(refused, Ok(()));
+            continue;
+        }
+        let refusal = refused.unwrap_err();
+        assert_eq!(refusal.field.as_deref(), Some(field), "{refusal}");
+        assert!(refusal.message.starts_with("over sockets, "), "{refusal}");
+    }
+}
+
+/// A link that nobody's Interests take has no relay to ask.
+#[test]
+fn only_links_in_use_can_be_told_about() {
+    let mut scenario = scenario("routes = \"all\"", "routes = \"shortest\"");
+    scenario.links.push("C>B".to_owned());
+    let refusal = validate(&scenario, Path::new(".")).unwrap_err();
+    assert_eq!(refusal.field.as_deref(), Some("links.2"));
+}
+
+#[test]
+fn the_agenda_is_in_order_of_time_and_reads_last() {
+    let seconds = Duration::from_secs;
+    let failures = [(seconds(2), 7)];
+    let agenda = agenda(
+        &[seconds(1), seconds(2)],
+        &failures,
+        &[seconds(0), seconds(2)],
+    );
+    let expected = [
+        (0, Item::Read),
+        (1, Item::Join(0)),
+        (2, Item::Join(1)),
+        (2, Item::Fail(7)),
+        (2, Item::Read),
+    ];
+    assert_eq!(agenda, expected.map(|(at, item)| (seconds(at), item)));
+}

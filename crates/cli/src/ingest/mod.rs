@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Each track has one thread that waits for the source and feeds the encoder. A full encoder holds the thread up, and a
-//! live source then skips frames: delay never builds up.
+//! live source then skips frames: delay never builds up. [`clip`] encodes the test picture ahead of time instead.
 
 pub mod burned_clock;
 pub mod clip;

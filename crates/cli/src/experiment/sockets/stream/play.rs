@@ -22,7 +22,7 @@ use crate::impair::{Errors, Quantiles};
 use crate::ingest::{self, MediaFrame};
 use crate::pump::{PublisherPump, Watched, WatcherPump, sleep_until, wall_at_zero};
 
-/// How often it is looked how late the threads are.
+/// How long the task sleeps that measures how late it is woken.
 const PROBE: Duration = Duration::from_millis(5);
 
 /// A publisher that publishes frames at their times.
@@ -73,11 +73,13 @@ impl Publishing {
         })
     }
 
-    /// Ends it, and says how many frames were not published.
-    pub(super) async fn stop(self) -> u64 {
-        self.feeding.abort();
-        let unpublished = self.feeding.await.unwrap_or(0);
-        unpublished + self.pump.figures().publisher.frames_refused
+    /// Waits until all frames are published, and says how many were not.
+    ///
+    /// # Errors
+    /// If it ended early, which is a defect.
+    pub(super) async fn stop(self) -> Result<u64, Refusal> {
+        let no_room = self.feeding.await.map_err(broken)?;
+        Ok(no_room + self.pump.figures().publisher.frames_refused)
     }
 }
 
@@ -254,7 +256,7 @@ pub(super) async fn snapshot(
     })
 }
 
-/// How late whoever waits is woken, until `end`.
+/// How late this task is woken from its sleep, until `end`.
 pub(super) async fn lateness(end: Instant) -> Quantiles {
     let clock = Clock::new();
     let mut errors = Errors::new();

@@ -209,7 +209,10 @@ impl Trial {
 fn runtime() -> io::Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(WORKERS).enable_all();
-    builder.on_thread_start(|| drop(rise())).build()
+    let without_word = || {
+        let _ = rise();
+    };
+    builder.on_thread_start(without_word).build()
 }
 
 /// What happens when, in order of time; of what happens at one time, reading comes last, as in the simulator.

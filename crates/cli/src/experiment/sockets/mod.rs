@@ -14,6 +14,8 @@
 //! thread got to them: a pacer that is always some 30 µs late would ask for three in a hundred less than its controller
 //! allows, and one that makes up for it in bursts holds ARC's queue a tenth longer.
 //!
+//! [`stream`] has live streams, on nodes with their event loops.
+//!
 //! Other programs disturb such a run. Relay and ends measure how late they were; a run in which more than one frame in a
 //! hundred was over [`DISTURBED_ABOVE`] late is repeated, at most [`TRIALS`] times in all, and marked if it never went well.
 //!

@@ -46,8 +46,8 @@ use world::{World, broken};
 
 /// Threads on which nodes and applications run.
 const WORKERS: usize = 2;
-/// Lateness that nobody who waits may ever have: a tenth of the usual playout target. Watchers take what is later for lost, and
-/// ask for more than they need for a while.
+/// Lateness that nobody who waits may ever have: a tenth of the usual playout target. A watcher may take what is later for lost,
+/// and ask for more than it needs.
 const ENDS_DISTURBED_ABOVE: Duration = Duration::from_millis(10);
 
 /// Looks for what cannot be done over sockets.
@@ -209,10 +209,10 @@ impl Trial {
 fn runtime() -> io::Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(WORKERS).enable_all();
-    let without_word = || {
+    builder.on_thread_start(|| {
         let _ = rise();
-    };
-    builder.on_thread_start(without_word).build()
+    });
+    builder.build()
 }
 
 /// What happens when, in order of time; of what happens at one time, reading comes last, as in the simulator.

@@ -23,7 +23,7 @@ pub use measure::{Convergence, Window};
 pub use network::{Medium, NetworkScenario, PacketSize, Probe};
 use run::Run;
 pub use stream::{
-    PublisherSpec, RecoverySpec, Routes, Signature, Strategy, StreamChange, StreamScenario,
+    LadderSpec, PublisherSpec, RecoverySpec, Routes, Signature, Strategy, StreamChange, StreamScenario,
     StreamSpec, SynchroniserSpec, WatcherSpec,
 };
 pub use table::{ParameterTable, TopologyTable};

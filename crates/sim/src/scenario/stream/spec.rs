@@ -7,7 +7,8 @@ use namecast_packet::Name;
 use namecast_stream::consumer::{
     RecoveryProfile, StabilityClass, SynchroniserConfig, SynchroniserProfile,
 };
-use namecast_stream::rate::RateControl;
+use namecast_stream::ladder::{LadderConfig, LadderProfile, challenge};
+use namecast_stream::rate::{RateControl, arc};
 use namecast_stream::{SampleRate, StreamKind};
 use namecast_units::{Bitrate, Duration};
 use serde::{Deserialize, Serialize};
@@ -225,6 +226,8 @@ pub struct WatcherSpec {
     pub target: Duration,
     /// Bitrate of the video: `auto` (the highest that the network carries), `highest`, `lowest` or a rung's name, such as `1M`.
     pub rung: String,
+    /// How `auto` chooses.
+    pub ladder: LadderSpec,
     /// The rung that it is to reach, for the metrics `goal-…`.
     pub goal: Option<String>,
     /// What decides how fast Data is asked for.
@@ -235,6 +238,40 @@ pub struct WatcherSpec {
     pub recovery: RecoverySpec,
     /// Transmissions of one Interest, the first included.
     pub most_attempts: Option<u32>,
+}
+
+/// How a watcher chooses the bitrate by itself: [`LadderConfig`] as a file writes it. All but the profile are for `paper`; what
+/// is not given is that of [`challenge::Config`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LadderSpec {
+    /// How it works: `namecast` or `paper`.
+    #[serde(with = "written")]
+    pub profile: LadderProfile,
+    /// Time from one Challenge to the next.
+    #[serde(with = "namecast_units::optional_duration")]
+    pub period: Option<Duration>,
+    /// Share by which the estimate must exceed what a higher rung needs.
+    pub hysteresis: Option<f64>,
+    /// Whether congestion ends a Challenge.
+    pub aborts: Option<bool>,
+    /// Readings of ARC: `literal` or `resolved`.
+    pub arc: Option<arc::Profile>,
+}
+
+impl LadderSpec {
+    fn config(&self) -> LadderConfig {
+        if self.profile == LadderProfile::Namecast {
+            return LadderConfig::default();
+        }
+        let defaults = challenge::Config::default();
+        LadderConfig::Paper(challenge::Config {
+            period: self.period.unwrap_or(defaults.period),
+            hysteresis: self.hysteresis.unwrap_or(defaults.hysteresis),
+            aborts: self.aborts.unwrap_or(defaults.aborts),
+            arc: self.arc.map_or(defaults.arc, arc::Config::of),
+        })
+    }
 }
 
 /// How a watcher repairs what was lost: [`RecoveryConfig`](namecast_stream::consumer::RecoveryConfig) as a file writes it.
@@ -281,6 +318,7 @@ impl Default for WatcherSpec {
             video: true,
             target: Duration::from_millis(100),
             rung: "auto".to_owned(),
+            ladder: LadderSpec::default(),
             goal: None,
             controller: RateControl::Unlimited,
             synchroniser: SynchroniserSpec::default(),
@@ -324,6 +362,7 @@ impl WatcherSpec {
             video: self.video,
             audio: self.audio,
             rung: RungChoice::from(&*self.rung),
+            ladder: self.ladder.config(),
             target: self.target,
             rate: self.controller,
             seed,

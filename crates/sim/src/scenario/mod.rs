@@ -23,8 +23,8 @@ pub use measure::{Convergence, Window};
 pub use network::{Medium, NetworkScenario, PacketSize, Probe};
 use run::Run;
 pub use stream::{
-    LadderSpec, PublisherSpec, RecoverySpec, Routes, Signature, Strategy, StreamChange, StreamScenario,
-    StreamSpec, SynchroniserSpec, WatcherSpec,
+    LadderSpec, PublisherSpec, RecoverySpec, Routes, Signature, Strategy, StreamChange,
+    StreamScenario, StreamSpec, SynchroniserSpec, WatcherSpec,
 };
 pub use table::{ParameterTable, TopologyTable};
 

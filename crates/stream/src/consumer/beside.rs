@@ -51,9 +51,10 @@ impl Consumer {
         let position = newest.checked_add(interval)?;
         let published_at = beside.recovery.clock.time_of(position)?;
         let soonest = beside.earliest(now, published_at);
-        // Interests that have left cannot be called back: their Data would come as well.
-        let is_too_late =
-            soonest < now + self.ahead_by(now) || beside.outstanding_from(position) > MOST_IN_VAIN;
+        // Interests that have left cannot be called back: their Data would come as well. As the paper has it, those of the next
+        // key sample always have.
+        let are_in_vain = !self.follows_paper() && beside.outstanding_from(position) > MOST_IN_VAIN;
+        let is_too_late = soonest < now + self.ahead_by(now) || are_in_vain;
         if waits && is_too_late {
             return None;
         }

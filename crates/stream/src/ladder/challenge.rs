@@ -20,10 +20,16 @@ use crate::rate::{Arrival, RateController, Usage, arc};
 
 /// Constants of [`Challenge`], and all that \[RTSD\] leaves open about it.
 ///
-/// Open as well, and settled in the code: the rung above is the next one, and so is the rung below ("a lower bitrate"). A
-/// Challenge that finds neither congestion nor enough bandwidth goes on. ARC listens to both rungs at all times, so that an
-/// estimate outlives the Challenge which made it. DRDs are those of leads: in a later segment's there is the burst that it
-/// came in.
+/// Open as well, and settled in the code:
+///
+/// - The rung above is the next one, and so is the rung below ("a lower bitrate").
+/// - A Challenge that finds neither congestion nor enough bandwidth goes on.
+/// - ARC listens to both rungs at all times, so that an estimate outlives the Challenge which made it.
+/// - The rung above is asked for when its samples exist, so that ARC's rate of Interests is one of Data
+///   ([`Consumer::set_allowance`](crate::consumer::Consumer::set_allowance)). Interests ahead of production bring a whole sample
+///   at once, however slowly they left: each key sample then looked like congestion.
+/// - Of the current rung, DRDs are those of leads: in a later segment's there is the burst that it came in.
+/// - A change over takes place at the next key sample, with nothing fetched twice, as for [`Ladder`](super::Ladder).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
     /// Time in Fetching before the next Challenge. The paper says "periodically"; in its Fig. 25 the first begins after 2 s.
@@ -230,24 +236,33 @@ impl Challenge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rate::reports::{arrival, lost};
     use crate::rate::Loss;
+    use crate::rate::reports::{arrival, lost};
 
     const PERIOD: Duration = Duration::from_millis(10);
     const RTT: Duration = Duration::from_millis(20);
-    const NEEDS: [Bitrate; 3] = [Bitrate::kbps(240), Bitrate::kbps(1_200), Bitrate::kbps(3_600)];
+    const NEEDS: [Bitrate; 3] = [
+        Bitrate::kbps(240),
+        Bitrate::kbps(1_200),
+        Bitrate::kbps(3_600),
+    ];
 
     /// A stream of which always as much comes as ARC asks for.
     struct Bench {
         challenge: Challenge,
         now: Instant,
+        rtt: Duration,
     }
 
     impl Bench {
         fn on(current: usize, config: Config) -> Self {
             let now = Instant::ZERO + Duration::from_secs(1);
             let challenge = Challenge::new(now, config, &NEEDS, current).unwrap();
-            Self { challenge, now }
+            Self {
+                challenge,
+                now,
+                rtt: RTT,
+            }
         }
 
         /// On the lowest rung, where Challenge has just begun.
@@ -259,8 +274,10 @@ mod tests {
             bench
         }
 
-        /// One of ARC's periods, in which 10 Mbit/s came with this round-trip time.
+        /// One of ARC's periods, in which 10 Mbit/s came with this round-trip time; before it nothing, if that has grown.
         fn period(&mut self, rtt: Duration) {
+            self.now += rtt.saturating_sub(self.rtt);
+            self.rtt = rtt;
             for _ in 0..12 {
                 let data = arrival(self.now, self.now.saturating_sub(rtt));
                 self.challenge.on_sign(self.now, &Sign::Data(data));

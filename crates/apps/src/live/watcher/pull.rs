@@ -78,8 +78,8 @@ impl Workshop<'_> {
     pub(super) fn pull(&self, now: Instant, info: &StreamInfo, rung: &Rung, seed: u64) -> Pulled {
         let consumer = self.consumer(now, info, rung, seed);
         let is_auto = info.kind == StreamKind::Video && self.config.rung == RungChoice::Auto;
-        let auto = is_auto
-            .then(|| AutoRung::new(now, &self.config.ladder, info, &rung.name, &consumer));
+        let auto =
+            is_auto.then(|| AutoRung::new(now, &self.config.ladder, info, &rung.name, &consumer));
         Pulled {
             kind: info.kind,
             info: info.clone(),
@@ -106,6 +106,7 @@ impl Workshop<'_> {
             consumer.set_shown(pulled.shown);
             pulled.upcoming = Some((rung.name.clone(), consumer));
         }
+        pulled.keep_trial(now);
     }
 }
 
@@ -308,7 +309,7 @@ impl Pulled {
         if let Some(Decision::Drop) = decision {
             self.drop_upcoming(now);
         }
-        self.try_rung(now);
+        self.keep_trial(now);
         match decision? {
             Decision::Prepare(rung) => Some(rung),
             Decision::Drop => None,
@@ -316,7 +317,7 @@ impl Pulled {
     }
 
     /// Keeps a rung that is only tried to what is left for it, and to what is newest.
-    fn try_rung(&mut self, now: Instant) {
+    fn keep_trial(&mut self, now: Instant) {
         let allowance = self.auto.as_ref().and_then(AutoRung::allowance);
         self.consumer.set_challenging(now, allowance.is_some());
         let shown = self.consumer.position();
@@ -336,7 +337,6 @@ impl Pulled {
     }
 
     fn drop_upcoming(&mut self, now: Instant) {
-        self.consumer.set_challenging(now, false);
         self.consumer.set_stop_before(None);
         self.consumer.set_ask_before(now, None);
         if let Some((_, upcoming)) = self.upcoming.take() {

@@ -230,6 +230,9 @@ impl StreamScenario {
                     return Err(wrong(field, problem));
                 }
             }
+            if let Err((field, problem)) = watcher.ladder.check() {
+                return Err(wrong(&format!("ladder.{field}"), problem));
+            }
             total = total.saturating_add(watcher.count);
         }
         if total > MAX_WATCHERS {

@@ -337,8 +337,7 @@ impl<'a> Run<'a> {
             let stats = watcher.stats(now).unwrap_or_default();
             let main = measure::main_stats(watching, &stats);
             let live = watcher.watcher();
-            let bandwidth =
-                live.and_then(|live| live.bandwidth(now, watching.spec.main_kind()));
+            let bandwidth = live.and_then(|live| live.bandwidth(now, watching.spec.main_kind()));
             sample.watchers.push(measure::WatcherSample {
                 data_bits: watcher.traffic().data_size.as_bits(),
                 lead: main.map(|main| main.interest_lead),

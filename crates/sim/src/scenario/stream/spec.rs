@@ -260,6 +260,23 @@ pub struct LadderSpec {
 }
 
 impl LadderSpec {
+    /// # Errors
+    /// The field at fault and what is wrong with it.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        let is_share = |share: f64| (0.0..=10.0).contains(&share);
+        if !self.hysteresis.is_none_or(is_share) {
+            return Err(("hysteresis", "expected 0 to 10".to_owned()));
+        }
+        let others = self.period.is_some() || self.hysteresis.is_some();
+        let others = others || self.aborts.is_some() || self.arc.is_some();
+        match self.profile {
+            LadderProfile::Namecast if others => {
+                Err(("profile", "expected 'paper' with what is given".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn config(&self) -> LadderConfig {
         if self.profile == LadderProfile::Namecast {
             return LadderConfig::default();
@@ -430,6 +447,30 @@ mod tests {
     fn rungs_are_named_as_people_do() {
         let names = [200_000, 1_000_000, 1_500_000, 999].map(|bps| label(Bitrate::bps(bps)));
         assert_eq!(names, ["200k", "1M", "1500k", "999"]);
+    }
+
+    #[test]
+    fn a_ladder_is_what_is_written_and_else_the_papers() {
+        let read = |text: &str| toml::from_str::<LadderSpec>(text).unwrap();
+        assert_eq!(read("").config(), LadderConfig::default());
+        let defaults = challenge::Config::default();
+        let paper = read("profile = 'paper'");
+        assert_eq!(paper.config(), LadderConfig::Paper(defaults));
+        assert_eq!(paper.check(), Ok(()));
+        let text =
+            "profile = 'paper'\nperiod = '3 s'\nhysteresis = 0.0\naborts = false\narc = 'literal'";
+        let expected = challenge::Config {
+            period: Duration::from_secs(3),
+            hysteresis: 0.0,
+            aborts: false,
+            arc: arc::Config::literal(),
+        };
+        assert_eq!(read(text).config(), LadderConfig::Paper(expected));
+        let field = |text| read(text).check().unwrap_err().0;
+        assert_eq!(field("profile = 'paper'\nhysteresis = -0.1"), "hysteresis");
+        assert_eq!(field("profile = 'paper'\nhysteresis = nan"), "hysteresis");
+        assert_eq!(field("aborts = true"), "profile");
+        assert!(toml::from_str::<LadderSpec>("profile = 'ours'").is_err());
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(super) struct AutoRung {
 /// Who chooses.
 #[derive(Clone, Debug)]
 enum Chooser {
-    Namecast(Measuring),
+    Namecast(Box<Measuring>),
     Paper(Box<Challenge>),
 }
 
@@ -109,11 +109,11 @@ impl Chooser {
             LadderConfig::Namecast(config) => {
                 let (config, bitrates) = (config.clone(), bitrates.collect::<Vec<_>>());
                 let period = consumer.key_period();
-                Self::Namecast(Measuring {
+                Self::Namecast(Box::new(Measuring {
                     ladder: Ladder::new(now, config, &bitrates, current, period)?,
                     wire_share: FIRST_WIRE_SHARE,
                     measured: consumer.wire_use(),
-                })
+                }))
             }
             LadderConfig::Paper(config) => {
                 let source = consumer.source();
@@ -156,7 +156,8 @@ impl AutoRung {
     /// Takes what `consumer` noticed of the way, and tells it how fast to ask.
     pub(super) fn listen(&mut self, now: Instant, consumer: &mut Consumer) {
         match &mut self.chooser {
-            Chooser::Namecast(Measuring { ladder, .. }) => {
+            Chooser::Namecast(measuring) => {
+                let ladder = &mut measuring.ladder;
                 let mut heard = false;
                 while let Some(sign) = consumer.poll_sign() {
                     ladder.on_sign(now, sign);

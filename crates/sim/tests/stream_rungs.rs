@@ -129,8 +129,9 @@ fn reaches_and_holds(rate: Bitrate, rung: &str) {
         assert!(reached.is_some_and(|after| after <= ms(10_000)), "{delay}");
         assert!(share >= 0.99, "{delay} ms: {share}");
         assert!(queueing <= 10.0, "{delay} ms: {queueing}");
-        // Nothing is lost, and nothing is taken for lost: parity asked for in vain would fill the link.
-        assert_eq!(scene.asked_again(), 0, "{delay} ms");
+        // Nothing is lost, so hardly anything may be taken for lost, not even the six segments of one sample: what is asked for
+        // in vain from then on would fill the link.
+        assert!(scene.asked_again() < 6, "{delay} ms");
         let positions: Vec<u64> = scene.records().map(|record| record.position).collect();
         let steps = positions.windows(2).filter(|pair| pair[1] != pair[0] + 1);
         assert_eq!(steps.count(), 0, "{delay} ms: {changes:?}");

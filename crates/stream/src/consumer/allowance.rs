@@ -54,7 +54,10 @@ impl Consumer {
         };
         let in_a_period = (allowance.rate * self.source.rate.period()).as_bytes();
         let waiting = self.wanted.len() as u64 * u64::from(self.source.segment_size);
-        let is_behind = waiting > in_a_period;
+        let newest = self.pipeline.newest(class).unwrap_or(sequence);
+        // Of a stream that stands still, no more than a jump is passed over.
+        let is_near = sequence.saturating_sub(newest) <= self.config.most_jump;
+        let is_behind = waiting > in_a_period && is_near;
         if is_behind {
             // Nothing of it will come, and others must not wait for that.
             self.pipeline.assume(class, sequence);

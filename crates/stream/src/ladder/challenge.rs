@@ -96,6 +96,8 @@ pub struct Challenge {
     needs: Vec<Bitrate>,
     current: usize,
     phase: Phase,
+    /// A change that failed is not tried again before.
+    not_before: Instant,
     arc: arc::Controller,
     /// What comes, to tell whether pps is what keeps more from coming.
     usage: Usage,
@@ -117,6 +119,7 @@ impl Challenge {
             needs: needs.to_vec(),
             current,
             phase: Phase::Fetching(None),
+            not_before: Instant::ZERO,
             arc: arc::Controller::new(now, arc),
             usage: Usage::default(),
             config,
@@ -174,7 +177,8 @@ impl Challenge {
         if self.phase == Phase::Moving {
             return None;
         }
-        if self.current > 0 && self.estimate() < self.needs[self.current] {
+        let is_too_much = self.estimate() < self.needs[self.current];
+        if self.current > 0 && is_too_much && now >= self.not_before {
             self.phase = Phase::Moving;
             return Some(Step::Move(self.current - 1));
         }
@@ -227,8 +231,9 @@ impl Challenge {
         self.phase = Phase::Fetching(None);
     }
 
-    /// Takes note that the rung that was to come has not, or that all was started again.
-    pub const fn on_stayed(&mut self) {
+    /// Takes note that the rung that was to come has not, or that all was started again. The next change is a period away.
+    pub fn on_stayed(&mut self, now: Instant) {
+        self.not_before = now + self.config.period;
         self.phase = Phase::Fetching(None);
     }
 }
@@ -349,6 +354,11 @@ mod tests {
         bench.period(RTT);
         assert!((bench.kbps() - 600.0).abs() < 0.01, "{}", bench.kbps());
         assert_eq!(bench.decide(), Some(Step::Move(0)));
+        // If the rung below does not come, that is tried again, but not at the same instant for ever.
+        bench.challenge.on_stayed(bench.now);
+        assert_eq!(bench.decide(), None);
+        bench.now += Duration::from_secs(2);
+        assert_eq!(bench.decide(), Some(Step::Move(0)));
         bench.challenge.on_moved(0);
         // There is nothing below.
         bench.lose();
@@ -427,7 +437,7 @@ mod tests {
         assert_eq!(bench.decide(), None);
         bench.now += Duration::from_millis(1_999);
         assert_eq!(bench.decide(), None);
-        bench.challenge.on_stayed();
+        bench.challenge.on_stayed(bench.now);
         bench.now += Duration::from_millis(1);
         assert_eq!(bench.decide(), None);
         bench.now += Duration::from_secs(2);

@@ -292,7 +292,7 @@ impl AutoRung {
                     measuring.ladder.on_stayed(now, change.to);
                 }
             }
-            Chooser::Paper(challenge) => challenge.on_stayed(),
+            Chooser::Paper(challenge) => challenge.on_stayed(now),
         }
     }
 }

@@ -55,6 +55,9 @@ impl Default for Config {
     }
 }
 
+/// Time from a change that failed to the next attempt: "instantly", but not at one instant for ever.
+const RETRY: Duration = Duration::from_millis(100);
+
 /// What [`Challenge`] wants done. Rungs are numbered by bitrate, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -231,9 +234,11 @@ impl Challenge {
         self.phase = Phase::Fetching(None);
     }
 
-    /// Takes note that the rung that was to come has not, or that all was started again. The next change is a period away.
+    /// Takes note that the rung that was to come has not, which is tried again after a moment, or that all was started again.
     pub fn on_stayed(&mut self, now: Instant) {
-        self.not_before = now + self.config.period;
+        if self.phase == Phase::Moving {
+            self.not_before = now + RETRY;
+        }
         self.phase = Phase::Fetching(None);
     }
 }
@@ -357,7 +362,7 @@ mod tests {
         // If the rung below does not come, that is tried again, but not at the same instant for ever.
         bench.challenge.on_stayed(bench.now);
         assert_eq!(bench.decide(), None);
-        bench.now += Duration::from_secs(2);
+        bench.now += RETRY;
         assert_eq!(bench.decide(), Some(Step::Move(0)));
         bench.challenge.on_moved(0);
         // There is nothing below.

@@ -94,6 +94,13 @@ impl Scene {
         (nanos - before.1) as f64 / (frames - before.0) as f64 / 1e6
     }
 
+    /// Interests that were sent more than once.
+    fn asked_again(&self) -> u64 {
+        let now = namecast_units::Instant::ZERO + ms(60_000);
+        let stats = self.world.watcher(self.watcher).stats(now);
+        stats.unwrap().interests_retransmitted
+    }
+
     /// The rungs shown, in order, each with its first position.
     fn changes(&self) -> Vec<(u64, String)> {
         let mut changes: Vec<(u64, String)> = Vec::new();
@@ -122,6 +129,9 @@ fn reaches_and_holds(rate: Bitrate, rung: &str) {
         assert!(reached.is_some_and(|after| after <= ms(10_000)), "{delay}");
         assert!(share >= 0.99, "{delay} ms: {share}");
         assert!(queueing <= 10.0, "{delay} ms: {queueing}");
+        // Nothing is lost, so hardly anything may be taken for lost, not even the six segments of one sample: what is asked for
+        // in vain from then on would fill the link.
+        assert!(scene.asked_again() < 6, "{delay} ms");
         let positions: Vec<u64> = scene.records().map(|record| record.position).collect();
         let steps = positions.windows(2).filter(|pair| pair[1] != pair[0] + 1);
         assert_eq!(steps.count(), 0, "{delay} ms: {changes:?}");

@@ -23,8 +23,9 @@ pub use measure::{Convergence, Window};
 pub use network::{Medium, NetworkScenario, PacketSize, Probe};
 use run::Run;
 pub use stream::{
-    Observed, PublisherSpec, RecoverySpec, Routes, Signature, Snapshot, Strategy, StreamChange,
-    StreamScenario, StreamSpec, SynchroniserSpec, Viewing, WatcherSnapshot, WatcherSpec,
+    LadderSpec, Observed, PublisherSpec, RecoverySpec, Routes, Signature, Snapshot, Strategy,
+    StreamChange, StreamScenario, StreamSpec, SynchroniserSpec, Viewing, WatcherSnapshot,
+    WatcherSpec,
 };
 pub use table::{ParameterTable, TopologyTable};
 

@@ -36,6 +36,9 @@ impl Consumer {
                     break;
                 }
                 self.pipeline.pop(class);
+                if self.passes_over(class, sequence) {
+                    continue;
+                }
                 self.ask_sample(now, class, sequence);
             }
         }
@@ -57,6 +60,9 @@ impl Consumer {
         let sequence = self.pipeline.peek(class)?;
         if self.is_left_to_another(class, sequence) {
             return None;
+        }
+        if self.allowance.is_some() {
+            return Some((sequence, self.soonest(now, (class, sequence))));
         }
         let ahead = self.pipeline.ahead(class);
         let is_clocked = class == self.clocked_class();

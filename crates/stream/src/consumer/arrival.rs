@@ -8,6 +8,7 @@ use core::time::Duration;
 use namecast_packet::Data;
 use namecast_units::{ByteSize, Instant};
 
+use crate::ladder::Sign;
 use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::rate::Arrival;
 use crate::sample::{Lead, SampleHeader};
@@ -55,7 +56,7 @@ impl Consumer {
         let has_lead = |sample: &Assembly| sample.lead().is_some();
         let rtt = if !id.is_lead_or_copy() {
             self.on_follower(now, id, data);
-            None
+            self.plain_round_trip(now, key, &asked)
         } else if self.samples.get(&key).is_some_and(has_lead) {
             self.counters.drop_surplus += 1;
             None
@@ -72,6 +73,10 @@ impl Consumer {
             offered_rate: None,
         };
         self.controller.on_data(now, &arrival);
+        self.trains.on_packet(Sign::Data(Arrival {
+            size: ByteSize::of(&data.content().unwrap_or_default()),
+            ..arrival
+        }));
         self.finish_if_whole(now, key);
     }
 

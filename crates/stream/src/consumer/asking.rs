@@ -150,7 +150,7 @@ impl Consumer {
     /// Sends queued Interests as fast as the controller allows.
     pub(super) fn send_queued(&mut self, now: Instant) {
         loop {
-            let target = self.controller.target();
+            let target = self.target();
             if !self.has_queued() || self.pacer.next_send(target.rate) > now {
                 return;
             }

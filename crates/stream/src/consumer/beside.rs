@@ -9,8 +9,9 @@ use namecast_units::Instant;
 use crate::metadata::Latest;
 use crate::names::SampleClass;
 
+use super::allowance::Allowance;
 use super::assembly::Assembly;
-use super::order::SampleKey;
+use super::order::{Order, SampleKey};
 use super::{Consumer, StartAt};
 
 /// Interests for samples that nobody will show, at most, if there is time to wait for the next key sample.
@@ -50,9 +51,10 @@ impl Consumer {
         let position = newest.checked_add(interval)?;
         let published_at = beside.recovery.clock.time_of(position)?;
         let soonest = beside.earliest(now, published_at);
-        // Interests that have left cannot be called back: their Data would come as well.
-        let is_too_late =
-            soonest < now + self.ahead_by(now) || beside.outstanding_from(position) > MOST_IN_VAIN;
+        // Interests that have left cannot be called back: their Data would come as well. As the paper has it, those of the next
+        // key sample always have.
+        let are_in_vain = !self.follows_paper() && beside.outstanding_from(position) > MOST_IN_VAIN;
+        let is_too_late = soonest < now + self.ahead_by(now) || are_in_vain;
         if waits && is_too_late {
             return None;
         }
@@ -73,6 +75,24 @@ impl Consumer {
         }
         self.settle(now);
         Some(position)
+    }
+
+    /// Starts at the newest samples, whether they can be shown or not, to try what the way carries while `beside` is shown.
+    /// Nothing happens if nothing is known of such samples.
+    pub fn start_trial(
+        &mut self,
+        now: Instant,
+        latest: &Latest,
+        beside: &Self,
+        allowance: Allowance,
+    ) {
+        self.learn_from(beside);
+        self.allowance = Some(allowance);
+        if let Some(next) = self.begin(now, latest, StartAt::NextKey) {
+            // Those of the group that has begun count as well.
+            self.order = Order::new(self.source.is_standalone(), next.saturating_sub(1));
+            self.settle(now);
+        }
     }
 
     /// Interests that are out for samples at `position` and after it.

@@ -8,6 +8,7 @@
 //! ```
 
 mod ahead;
+mod allowance;
 mod arrival;
 mod asking;
 mod assembly;
@@ -39,10 +40,12 @@ use core::time::Duration;
 use namecast_packet::{Data, Interest, lp::NackReason};
 use namecast_units::{Instant, Random, Timestamp};
 
+use crate::ladder::Sign;
 use crate::metadata::Latest;
 use crate::names::{SampleClass, SegmentId};
 use crate::rate::{Loss, Lost, Pacer, RateControl, RateController, Usage};
 
+pub use allowance::Allowance;
 pub use beside::WireUse;
 pub use config::Config;
 pub use counters::Counters;
@@ -81,6 +84,8 @@ pub struct Consumer {
     decode_lead: Duration,
     base: BaseDelay,
     controller: Box<dyn RateController>,
+    /// What it may ask for beside another rung.
+    allowance: Option<Allowance>,
     pacer: Pacer,
     usage: Usage,
     /// Interests to send, repairs before others.
@@ -164,6 +169,7 @@ impl Consumer {
             decode_lead: Duration::ZERO,
             base: BaseDelay::default(),
             controller: rate.starting_at(needed).build(Instant::ZERO),
+            allowance: None,
             pacer: Pacer::default(),
             usage: Usage::default(),
             repairs: VecDeque::new(),
@@ -287,7 +293,7 @@ impl Consumer {
         let repairs = self.samples.values().filter_map(|sample| sample.wake).min();
         let paced = self
             .has_queued()
-            .then(|| self.pacer.next_send(self.controller.target().rate));
+            .then(|| self.pacer.next_send(self.target().rate));
         let others = [
             self.playback_timeout(),
             self.controller.poll_timeout(),
@@ -572,5 +578,6 @@ impl Consumer {
             repeated: false,
         };
         self.controller.on_loss(now, &lost);
+        self.trains.on_packet(Sign::Lost(lost));
     }
 }

@@ -67,6 +67,8 @@ impl Open {
 pub(super) struct Trains {
     open: Option<Open>,
     signs: VecDeque<Sign>,
+    /// Whether those of single packets are kept as well.
+    tells_packets: bool,
 }
 
 impl Trains {
@@ -135,6 +137,13 @@ impl Trains {
         self.push(Sign::Lead { queueing });
     }
 
+    /// Takes what became of one packet.
+    pub(super) fn on_packet(&mut self, sign: Sign) {
+        if self.tells_packets {
+            self.push(sign);
+        }
+    }
+
     pub(super) fn poll(&mut self) -> Option<Sign> {
         self.signs.pop_front()
     }
@@ -144,6 +153,11 @@ impl Consumer {
     /// The next sign of what the way carries, until `None`. Unless somebody takes them, the oldest are forgotten.
     pub fn poll_sign(&mut self) -> Option<Sign> {
         self.trains.poll()
+    }
+
+    /// Says whether every packet, and every loss, is to be a sign: for those who estimate bandwidth by them.
+    pub const fn set_tells_packets(&mut self, tells_packets: bool) {
+        self.trains.tells_packets = tells_packets;
     }
 
     /// Takes note of the lead of a sample that was asked for before it existed.

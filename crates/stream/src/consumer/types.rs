@@ -51,7 +51,7 @@ impl Source {
     }
 
     /// Bitrate of samples and parity.
-    pub(super) fn bitrate_with_parity(&self) -> Bitrate {
+    pub fn bitrate_with_parity(&self) -> Bitrate {
         let percent = u64::from(self.parity_percent) + 100;
         Bitrate::bps(self.bitrate.as_bps().saturating_mul(percent) / 100)
     }

@@ -9,6 +9,8 @@
 //! Plain values: they are told what came when, and answer which rung to pull. Who pulls it is not their business.
 
 mod capacity;
+pub mod challenge;
+mod config;
 mod source_change;
 #[cfg(test)]
 mod tests;
@@ -20,8 +22,11 @@ use core::time::Duration;
 use namecast_units::{Bitrate, ByteSize, Instant};
 
 use crate::consumer::WindowedMinimum;
+use crate::rate::{Arrival, Lost};
 
 pub use capacity::{Capacity, Train};
+pub use challenge::Challenge;
+pub use config::{LadderConfig, LadderProfile, ParseLadderError};
 pub use source_change::SourceChange;
 
 /// Constants of [`Ladder`].
@@ -64,6 +69,10 @@ pub enum Sign {
         /// Time in queues, or behind others in our own.
         queueing: Duration,
     },
+    /// A packet came, of so many octets of content.
+    Data(Arrival),
+    /// One did not.
+    Lost(Lost),
 }
 
 /// One rung, as far as a ladder cares.
@@ -194,6 +203,7 @@ impl Ladder {
                 self.delays.push_back(queueing);
                 self.standing.push(now, queueing);
             }
+            Sign::Data(_) | Sign::Lost(_) => {}
         }
     }
 

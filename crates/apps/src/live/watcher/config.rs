@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use namecast_packet::Name;
+use namecast_stream::ladder::LadderConfig;
 use namecast_stream::rate::RateControl;
 use namecast_stream::{StreamKind, consumer};
 use namecast_units::Timestamp;
@@ -18,6 +19,8 @@ pub struct WatcherConfig {
     pub audio: bool,
     /// Which bitrate of the video.
     pub rung: RungChoice,
+    /// How it is chosen if that is left to the watcher.
+    pub ladder: LadderConfig,
     /// Playout target: time between the moment a sample could be here at the earliest, and the moment it is shown.
     pub target: Duration,
     /// Frames are handed out this long before they are shown, so that a decoder has time; at most half the target.
@@ -59,6 +62,7 @@ impl WatcherConfig {
             video: true,
             audio: true,
             rung: RungChoice::Auto,
+            ladder: LadderConfig::default(),
             target: Duration::from_millis(100),
             decode_lead: Duration::from_millis(40),
             audio_lead: Duration::from_millis(40),

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use namecast_packet::{Data, Interest, LpPacket, Name, Packet, lp::NackReason};
 use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Sample, SharedVerifier, Shown};
 use namecast_stream::{Catalogue, Rung, StreamKind, StreamNames};
-use namecast_units::{Instant, Random, Timestamp};
+use namecast_units::{Bitrate, Instant, Random, Timestamp};
 
 pub use config::{Pin, RungChoice, Trust, WatcherConfig};
 pub(crate) use fetch::{Fetch, Progress};
@@ -234,8 +234,10 @@ impl Watcher {
         };
         let pulled = &mut self.streams[at];
         if self.config.rung == RungChoice::Auto {
-            pulled.choose_by_itself(now);
-        } else if let Some(rung) = pull::choose(&pulled.info, &self.config.rung).cloned() {
+            pulled.choose_by_itself(now, &self.config.ladder);
+        } else if let Some(rung) =
+            pull::choose(&pulled.info, &self.config.rung, &self.config.ladder).cloned()
+        {
             pulled.auto = None;
             pulled.consumer.set_pace(None);
             self.prepare_rung(now, at, &rung);
@@ -313,6 +315,17 @@ impl Watcher {
     /// The consumer that frames of the stream of this kind come from, if it is pulled.
     pub fn consumer(&self, stream: StreamKind) -> Option<&Consumer> {
         self.stream(stream).map(|pulled| &pulled.consumer)
+    }
+
+    /// The consumer of the rung that is pulled beside it, to change over to or to try it, if there is one.
+    pub fn upcoming(&self, stream: StreamKind) -> Option<&Consumer> {
+        let (_, consumer) = self.stream(stream)?.upcoming.as_ref()?;
+        Some(consumer)
+    }
+
+    /// What the way carries, as far as the choice of the rung of this stream has found out.
+    pub fn bandwidth(&self, now: Instant, stream: StreamKind) -> Option<Bitrate> {
+        self.stream(stream)?.auto.as_ref()?.bandwidth(now)
     }
 
     /// Sizes of all tables, to see that they are bounded.

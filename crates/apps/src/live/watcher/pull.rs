@@ -6,11 +6,12 @@ use namecast_packet::Name;
 use namecast_stream::consumer::{
     self, Consumer, Counters, LineUp, Playout, SharedVerifier, Shown, Source, StartAt,
 };
+use namecast_stream::ladder::LadderConfig;
 use namecast_stream::metadata::Latest;
 use namecast_stream::{Rung, StreamInfo, StreamKind, StreamNames};
 use namecast_units::{Instant, Timestamp};
 
-use super::auto_rung::{AutoRung, first_rung};
+use super::auto_rung::{AutoRung, Decision, first_rung};
 use super::config::{RungChoice, WatcherConfig};
 
 /// One stream being pulled.
@@ -37,10 +38,14 @@ pub(super) struct Pulled {
 }
 
 /// The rung that `choice` means.
-pub(super) fn choose<'a>(info: &'a StreamInfo, choice: &RungChoice) -> Option<&'a Rung> {
+pub(super) fn choose<'a>(
+    info: &'a StreamInfo,
+    choice: &RungChoice,
+    ladder: &LadderConfig,
+) -> Option<&'a Rung> {
     let highest = info.rungs.iter().max_by_key(|rung| rung.bitrate);
     match choice {
-        RungChoice::Auto => first_rung(info),
+        RungChoice::Auto => first_rung(info, ladder),
         RungChoice::Highest => highest,
         RungChoice::Lowest => info.rungs.iter().min_by_key(|rung| rung.bitrate),
         RungChoice::Label(name) => info.rung(name).or(highest),
@@ -61,6 +66,7 @@ impl Workshop<'_> {
         let source = Source::new(self.names, info, rung);
         let config = self.config.consumer.clone();
         let mut consumer = Consumer::new(config, source, self.config.rate, seed);
+        consumer.set_tells_packets(matches!(self.config.ladder, LadderConfig::Paper(_)));
         consumer.set_playout(now, self.playout, self.config.lead(info.kind));
         if let Some(verifier) = self.verifier {
             consumer.set_verifier(now, verifier.clone());
@@ -72,7 +78,8 @@ impl Workshop<'_> {
     pub(super) fn pull(&self, now: Instant, info: &StreamInfo, rung: &Rung, seed: u64) -> Pulled {
         let consumer = self.consumer(now, info, rung, seed);
         let is_auto = info.kind == StreamKind::Video && self.config.rung == RungChoice::Auto;
-        let auto = is_auto.then(|| AutoRung::new(now, info, &rung.name, &consumer));
+        let auto =
+            is_auto.then(|| AutoRung::new(now, &self.config.ladder, info, &rung.name, &consumer));
         Pulled {
             kind: info.kind,
             info: info.clone(),
@@ -99,6 +106,7 @@ impl Workshop<'_> {
             consumer.set_shown(pulled.shown);
             pulled.upcoming = Some((rung.name.clone(), consumer));
         }
+        pulled.keep_trial(now);
     }
 }
 
@@ -123,11 +131,17 @@ impl Pulled {
         self.consumers().find_map(Consumer::poll_output)
     }
 
+    /// Whether the rung beside the one that is shown is only tried.
+    fn is_trying(&self) -> bool {
+        self.auto.as_ref().is_some_and(AutoRung::is_trying)
+    }
+
     /// When one of the consumers, or the change of rungs, has something to do.
     pub(super) fn poll_timeouts(&self) -> impl Iterator<Item = Instant> {
         let upcoming = self.upcoming.as_ref();
         let upcoming = upcoming.and_then(|(_, consumer)| consumer.poll_timeout());
-        let own = [self.switch_at(), self.gives_up_at()];
+        let decides_at = self.auto.as_ref().and_then(AutoRung::poll_timeout);
+        let own = [self.switch_at(), self.gives_up_at(), decides_at];
         let consumers = [self.consumer.poll_timeout(), upcoming];
         consumers.into_iter().chain(own).flatten()
     }
@@ -166,6 +180,7 @@ impl Pulled {
     fn start_upcoming(&mut self, now: Instant, latest: &[Latest]) {
         let shown = self.consumer.position();
         let can_wait = self.auto.as_ref().map(AutoRung::can_wait);
+        let allowance = self.auto.as_ref().and_then(AutoRung::allowance);
         let Some((_, upcoming)) = &mut self.upcoming else {
             return;
         };
@@ -173,6 +188,10 @@ impl Pulled {
             return;
         };
         if upcoming.last_arrival().is_some() {
+            return;
+        }
+        if let Some(allowance) = allowance {
+            upcoming.start_trial(now, own, &self.consumer, allowance);
             return;
         }
         if let Some((auto, can_wait)) = self.auto.as_mut().zip(can_wait) {
@@ -229,6 +248,9 @@ impl Pulled {
 
     /// Changes over to the upcoming rung if the time has come. Gives its name if so.
     pub(super) fn switch_if_due(&mut self, now: Instant) -> Option<String> {
+        if self.is_trying() {
+            return None;
+        }
         let shown = self.consumer.position();
         let (_, upcoming) = self.upcoming.as_mut()?;
         if let Some(shown) = shown {
@@ -254,17 +276,17 @@ impl Pulled {
 
     /// When [`switch_if_due`](Self::switch_if_due) would change over.
     fn switch_at(&self) -> Option<Instant> {
-        let (_, upcoming) = self.upcoming.as_ref()?;
+        let (_, upcoming) = self.upcoming.as_ref().filter(|_| !self.is_trying())?;
         let (_, leaves_at) = upcoming.ready_key(Instant::ZERO, self.consumer.position())?;
         Some(leaves_at)
     }
 
     /// Lets the rung choose itself from here on.
-    pub(super) fn choose_by_itself(&mut self, now: Instant) {
+    pub(super) fn choose_by_itself(&mut self, now: Instant, ladder: &LadderConfig) {
         if self.auto.is_none() {
             // The ladder would not know of a change that was asked for by hand.
             self.drop_upcoming(now);
-            self.auto = AutoRung::new(now, &self.info, &self.rung, &self.consumer);
+            self.auto = AutoRung::new(now, ladder, &self.info, &self.rung, &self.consumer);
         }
     }
 
@@ -281,9 +303,30 @@ impl Pulled {
             self.drop_upcoming(now);
             return None;
         }
-        let is_playing = self.had_frame && self.upcoming.is_none();
+        let is_playing = self.had_frame && (self.upcoming.is_none() || auto.is_trying());
         let auto = self.auto.as_mut().filter(|_| is_playing)?;
-        auto.decide(now, &self.consumer, target)
+        let decision = auto.decide(now, &self.consumer, target);
+        if let Some(Decision::Drop) = decision {
+            self.drop_upcoming(now);
+        }
+        self.keep_trial(now);
+        match decision? {
+            Decision::Prepare(rung) => Some(rung),
+            Decision::Drop => None,
+        }
+    }
+
+    /// Keeps a rung that is only tried to what is left for it, and to what is newest.
+    fn keep_trial(&mut self, now: Instant) {
+        let allowance = self.auto.as_ref().and_then(AutoRung::allowance);
+        self.consumer.set_challenging(now, allowance.is_some());
+        let shown = self.consumer.position();
+        if let Some((_, upcoming)) = self.upcoming.as_mut().filter(|_| allowance.is_some()) {
+            upcoming.set_allowance(now, allowance);
+            if let Some(shown) = shown {
+                upcoming.forget_up_to(shown);
+            }
+        }
     }
 
     /// When the change under way is given up.

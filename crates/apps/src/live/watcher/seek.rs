@@ -167,7 +167,7 @@ impl Watcher {
         };
         let streams = self.config.wanted().filter_map(|(kind, choice)| {
             let info = catalogue.streams.iter().find(|s| s.kind == kind)?;
-            let rung = pull::choose(info, &choice)?;
+            let rung = pull::choose(info, &choice, &self.config.ladder)?;
             Some(Wanted {
                 kind,
                 stream: self.stream_name(&info.name),
@@ -187,7 +187,8 @@ impl Watcher {
         for pulled in core::mem::take(&mut self.streams) {
             let seed = self.random.next_u64();
             let choice = self.config.wanted().find(|(kind, _)| *kind == pulled.kind);
-            let rung = choice.and_then(|(_, choice)| pull::choose(&pulled.info, &choice));
+            let ladder = &self.config.ladder;
+            let rung = choice.and_then(|(_, choice)| pull::choose(&pulled.info, &choice, ladder));
             let Some(rung) = rung else {
                 continue;
             };

@@ -32,6 +32,8 @@ pub(super) struct WatcherSample {
     pub(super) data_bits: u64,
     pub(super) lead: Option<u64>,
     pub(super) drd: Option<f64>,
+    /// What the choice of the rung takes the way to carry, Mbit/s.
+    pub(super) bandwidth: Option<f64>,
 }
 
 /// Names of the tables' sizes, and where they are.
@@ -103,6 +105,11 @@ fn keep_series(run: &Run<'_>, samples: &[Sample], outcome: &mut Outcome) {
             curve(|w| w.lead.map(|lead| lead as f64)),
         );
         keep(format!("drd-{number}"), "ms", curve(|w| w.drd));
+        keep(
+            format!("bandwidth-{number}"),
+            "Mbit/s",
+            curve(|w| w.bandwidth),
+        );
         for series in edge::series(run.watcher(&run.watchers[index]), number) {
             keep(series.name, &series.unit, series.points);
         }

@@ -23,7 +23,7 @@ use crate::topology::{Spec, Topology};
 pub use observed::{Observed, Snapshot, Viewing, WatcherSnapshot};
 pub(super) use run::Run;
 pub use spec::{
-    PublisherSpec, RecoverySpec, Routes, Signature, Strategy, StreamChange, StreamSpec,
+    LadderSpec, PublisherSpec, RecoverySpec, Routes, Signature, Strategy, StreamChange, StreamSpec,
     SynchroniserSpec, WatcherSpec,
 };
 
@@ -71,7 +71,8 @@ pub use spec::{
 /// | `events` | most deadlines in the simulator, at any sample |
 ///
 /// Averages are over `measure`; for each of `windows`, the same metrics exist with its name after a hyphen. With `series`, every
-/// `sample` gives a point of `data-N` (Mbit/s), `lead-N` (frames) and `drd-N` (ms) of each of the first ten watchers, of `producer`
+/// `sample` gives a point of `data-N` (Mbit/s), `lead-N` (frames), `drd-N` (ms) and `bandwidth-N` (what the choice of the rung takes
+/// the way to carry, Mbit/s) of each of the first ten watchers, of `producer`
 /// and `link-K` (Mbit/s), and of the table sizes above; and every frame one of `gap-N` (D_arr) and `response-N` (DRD′, ms) and
 /// `pipeline-N` (λ).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -233,6 +234,9 @@ impl StreamScenario {
                     let problem = format!("'{name}' is no rung: there are {}", names.join(", "));
                     return Err(wrong(field, problem));
                 }
+            }
+            if let Err((field, problem)) = watcher.ladder.check() {
+                return Err(wrong(&format!("ladder.{field}"), problem));
             }
             total = total.saturating_add(watcher.count);
         }

@@ -335,10 +335,13 @@ impl<'a> Run<'a> {
             let watcher = self.watcher(watching);
             let stats = watcher.stats(now).unwrap_or_default();
             let main = main_stats(watching.spec, &stats);
+            let live = watcher.watcher();
+            let bandwidth = live.and_then(|live| live.bandwidth(now, watching.spec.main_kind()));
             sample.watchers.push(measure::WatcherSample {
                 data_bits: watcher.traffic().data_size.as_bits(),
                 lead: main.map(|main| main.interest_lead),
                 drd: stats.rtt_ms,
+                bandwidth: bandwidth.map(|rate| rate.as_bps() as f64 / 1e6),
             });
         }
         let links = self.links.iter();

@@ -7,7 +7,8 @@ use namecast_packet::Name;
 use namecast_stream::consumer::{
     RecoveryProfile, StabilityClass, SynchroniserConfig, SynchroniserProfile,
 };
-use namecast_stream::rate::RateControl;
+use namecast_stream::ladder::{LadderConfig, LadderProfile, challenge};
+use namecast_stream::rate::{RateControl, arc};
 use namecast_stream::{SampleRate, StreamKind};
 use namecast_units::{Bitrate, Duration};
 use serde::{Deserialize, Serialize};
@@ -225,6 +226,8 @@ pub struct WatcherSpec {
     pub target: Duration,
     /// Bitrate of the video: `auto` (the highest that the network carries), `highest`, `lowest` or a rung's name, such as `1M`.
     pub rung: String,
+    /// How `auto` chooses.
+    pub ladder: LadderSpec,
     /// The rung that it is to reach, for the metrics `goal-…`.
     pub goal: Option<String>,
     /// What decides how fast Data is asked for.
@@ -235,6 +238,57 @@ pub struct WatcherSpec {
     pub recovery: RecoverySpec,
     /// Transmissions of one Interest, the first included.
     pub most_attempts: Option<u32>,
+}
+
+/// How a watcher chooses the bitrate by itself: [`LadderConfig`] as a file writes it. All but the profile are for `paper`; what
+/// is not given is that of [`challenge::Config`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LadderSpec {
+    /// How it works: `namecast` or `paper`.
+    #[serde(with = "written")]
+    pub profile: LadderProfile,
+    /// Time from one Challenge to the next.
+    #[serde(with = "namecast_units::optional_duration")]
+    pub period: Option<Duration>,
+    /// Share by which the estimate must exceed what a higher rung needs.
+    pub hysteresis: Option<f64>,
+    /// Whether congestion ends a Challenge.
+    pub aborts: Option<bool>,
+    /// Readings of ARC: `literal` or `resolved`.
+    pub arc: Option<arc::Profile>,
+}
+
+impl LadderSpec {
+    /// # Errors
+    /// The field at fault and what is wrong with it.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        let is_share = |share: f64| (0.0..=10.0).contains(&share);
+        if !self.hysteresis.is_none_or(is_share) {
+            return Err(("hysteresis", "expected 0 to 10".to_owned()));
+        }
+        let others = self.period.is_some() || self.hysteresis.is_some();
+        let others = others || self.aborts.is_some() || self.arc.is_some();
+        match self.profile {
+            LadderProfile::Namecast if others => {
+                Err(("profile", "expected 'paper' with what is given".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn config(&self) -> LadderConfig {
+        if self.profile == LadderProfile::Namecast {
+            return LadderConfig::default();
+        }
+        let defaults = challenge::Config::default();
+        LadderConfig::Paper(challenge::Config {
+            period: self.period.unwrap_or(defaults.period),
+            hysteresis: self.hysteresis.unwrap_or(defaults.hysteresis),
+            aborts: self.aborts.unwrap_or(defaults.aborts),
+            arc: self.arc.map_or(defaults.arc, arc::Config::of),
+        })
+    }
 }
 
 /// How a watcher repairs what was lost: [`RecoveryConfig`](namecast_stream::consumer::RecoveryConfig) as a file writes it.
@@ -281,6 +335,7 @@ impl Default for WatcherSpec {
             video: true,
             target: Duration::from_millis(100),
             rung: "auto".to_owned(),
+            ladder: LadderSpec::default(),
             goal: None,
             controller: RateControl::Unlimited,
             synchroniser: SynchroniserSpec::default(),
@@ -325,6 +380,7 @@ impl WatcherSpec {
             video: self.video,
             audio: self.audio,
             rung: RungChoice::from(&*self.rung),
+            ladder: self.ladder.config(),
             target: self.target,
             rate: self.controller,
             seed,
@@ -392,6 +448,30 @@ mod tests {
     fn rungs_are_named_as_people_do() {
         let names = [200_000, 1_000_000, 1_500_000, 999].map(|bps| label(Bitrate::bps(bps)));
         assert_eq!(names, ["200k", "1M", "1500k", "999"]);
+    }
+
+    #[test]
+    fn a_ladder_is_what_is_written_and_else_the_papers() {
+        let read = |text: &str| toml::from_str::<LadderSpec>(text).unwrap();
+        assert_eq!(read("").config(), LadderConfig::default());
+        let defaults = challenge::Config::default();
+        let paper = read("profile = 'paper'");
+        assert_eq!(paper.config(), LadderConfig::Paper(defaults));
+        assert_eq!(paper.check(), Ok(()));
+        let text =
+            "profile = 'paper'\nperiod = '3 s'\nhysteresis = 0.0\naborts = false\narc = 'literal'";
+        let expected = challenge::Config {
+            period: Duration::from_secs(3),
+            hysteresis: 0.0,
+            aborts: false,
+            arc: arc::Config::literal(),
+        };
+        assert_eq!(read(text).config(), LadderConfig::Paper(expected));
+        let field = |text| read(text).check().unwrap_err().0;
+        assert_eq!(field("profile = 'paper'\nhysteresis = -0.1"), "hysteresis");
+        assert_eq!(field("profile = 'paper'\nhysteresis = nan"), "hysteresis");
+        assert_eq!(field("aborts = true"), "profile");
+        assert!(toml::from_str::<LadderSpec>("profile = 'ours'").is_err());
     }
 
     #[test]

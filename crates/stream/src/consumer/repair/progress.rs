@@ -100,8 +100,11 @@ impl Progress {
 
     /// Until when a segment at `place` may be behind the one that came last; `None` if that one set out later.
     pub(super) fn until(&self, place: Place) -> Option<Instant> {
-        let newest = self.newest.filter(|newest| newest.place <= place)?;
-        Some(newest.at + self.patience())
+        match self.newest {
+            // The delay is known from a packet that was smaller, or from another way.
+            None => Some(place.0 + MOST_GAP),
+            Some(newest) => (newest.place <= place).then(|| newest.at + self.patience()),
+        }
     }
 }
 
@@ -157,7 +160,7 @@ mod tests {
     #[test]
     fn what_is_behind_a_moving_queue_is_not_overdue() {
         let mut progress = Progress::default();
-        assert_eq!(progress.until((at(0), 0)), None);
+        assert_eq!(progress.until((at(5), 0)), Some(at(15)));
         for index in 0..200 {
             progress.note(at(100 + 2 * index), KEY, (at(100), index), at(0));
         }

@@ -73,6 +73,8 @@ pub struct Controller {
     config: Config,
     phase: Phase,
     pps: f64,
+    /// Times that it was lowered.
+    decreases: u64,
     congestion_sign: bool,
     /// s in octets, once known.
     packet_size: Option<f64>,
@@ -203,6 +205,7 @@ impl Controller {
             pps: config
                 .initial_rate
                 .clamp(config.least_rate, config.greatest_rate),
+            decreases: 0,
             congestion_sign: false,
             packet_size: match config.packet_size {
                 PacketSize::Fixed(size) => Some(size.as_bytes() as f64),
@@ -228,6 +231,11 @@ impl Controller {
         self.pps
     }
 
+    /// How often pps was lowered: because of losses, or of round-trip times that rose twice running.
+    pub const fn decreases(&self) -> u64 {
+        self.decreases
+    }
+
     /// Whether it still looks for the bandwidth.
     pub const fn phase(&self) -> Phase {
         self.phase
@@ -240,7 +248,7 @@ impl Controller {
     }
 
     /// 8·χ·pps.
-    fn bandwidth(&self) -> Bitrate {
+    pub fn bandwidth(&self) -> Bitrate {
         Bitrate::bps((self.config.reference_size.as_bits() as f64 * self.pps) as u64)
     }
 
@@ -333,7 +341,7 @@ impl Controller {
             StartWhile::Both => is_low && is_whole,
         };
         if !goes_on {
-            self.pps /= 2.0;
+            self.lower_to(self.pps / 2.0);
             self.phase = Phase::Adaptive;
         } else if period.is_limiting {
             self.pps += self.config.delta;
@@ -345,7 +353,7 @@ impl Controller {
         let root = self.pps.sqrt();
         match case {
             _ if period.lost > 0 => {
-                self.pps -= self.config.gamma * root;
+                self.lower_to(self.pps - self.config.gamma * root);
                 self.congestion_sign |= self.config.loss_sets_sign;
             }
             Case::Low | Case::Falling if self.congestion_sign => self.congestion_sign = false,
@@ -353,9 +361,16 @@ impl Controller {
                 self.pps += self.config.alpha / root;
             }
             Case::Low | Case::Falling => {}
-            Case::Rising if self.congestion_sign => self.pps -= self.config.beta * root,
+            Case::Rising if self.congestion_sign => {
+                self.lower_to(self.pps - self.config.beta * root);
+            }
             Case::Rising => self.congestion_sign = true,
         }
+    }
+
+    const fn lower_to(&mut self, pps: f64) {
+        self.pps = pps;
+        self.decreases += 1;
     }
 
     /// s ← 0.9·s + 0.1·size.

@@ -41,6 +41,7 @@ fn describe_video(video: &VideoConfig, cutting: Cutting) -> StreamInfo {
         codec_string: video.codec.codec_string(rung.size, video.frame_rate),
         sample_rate: None,
         channels: None,
+        across: None,
     };
     StreamInfo {
         name: VIDEO.to_owned(),
@@ -67,6 +68,7 @@ fn describe_audio(audio: &AudioConfig, cutting: Cutting) -> StreamInfo {
             codec_string: "opus".to_owned(),
             sample_rate: Some(AudioConfig::SAMPLE_RATE),
             channels: Some(audio.channels),
+            across: None,
         }],
         segment_size: cutting.segment_size,
         parity_percent: cutting.parity_percent,

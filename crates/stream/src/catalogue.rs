@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use namecast_units::{Bitrate, Timestamp};
 
+use crate::across::Across;
 use crate::names;
 
 /// Largest catalogue that is read or written, in octets.
@@ -98,6 +99,9 @@ pub struct Rung {
     /// Sound channels; audio only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channels: Option<u32>,
+    /// Parity across samples on offer, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub across: Option<Across>,
 }
 
 /// Samples per second as a fraction: 30/1, 30000/1001, 50/1.
@@ -251,6 +255,9 @@ impl Rung {
         check("rate", of, self.rate.is_valid(), rate)?;
         let interval = (1..=MAX_KEY_INTERVAL).contains(&self.key_interval);
         check("key_interval", of, interval, "not in 1..=100000")?;
+        let across = self.across.is_none_or(Across::is_valid);
+        let bounds = "not 1 to 8 shards for 2 to 32 samples";
+        check("across", of, across, bounds)?;
         let bounded = |value: Option<u32>, most| value.is_none_or(|v| (1..=most).contains(&v));
         let (width, height) = (self.width, self.height);
         check("width", of, bounded(width, MAX_PIXELS), "out of bounds")?;
@@ -311,6 +318,7 @@ mod tests {
             codec_string: "avc1.42E01E".to_owned(),
             sample_rate: None,
             channels: None,
+            across: None,
         };
         let stream = StreamInfo {
             name: "video".to_owned(),

@@ -86,6 +86,7 @@ impl Desk {
             bitrate: Bitrate::kbps(600),
             segment_size: 1_000,
             parity_percent: 20,
+            across: None,
         };
         let mut consumer = Consumer::new(config, source, RateControl::Unlimited, 1);
         let playout = Playout {

@@ -41,6 +41,7 @@ fn catalogue(version: u64) -> Catalogue {
         codec_string: "avc1.42E01E".to_owned(),
         sample_rate: None,
         channels: None,
+        across: None,
     };
     let stream = StreamInfo {
         name: "video".to_owned(),

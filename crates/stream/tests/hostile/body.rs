@@ -15,7 +15,7 @@ use namecast_stream::consumer::{
 use namecast_stream::producer::{RungConfig, RungId};
 use namecast_stream::rate::RateControl;
 use namecast_stream::{
-    Latest, Lead, Producer, ProducerConfig, Sample, SampleClass, SampleHeader, SampleRate,
+    Across, Latest, Lead, Producer, ProducerConfig, Sample, SampleClass, SampleHeader, SampleRate,
     SegmenterConfig, StreamNames,
 };
 use namecast_units::{Bitrate, Instant, Timestamp};
@@ -23,6 +23,10 @@ use namecast_units::{Bitrate, Instant, Timestamp};
 const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
 const PERIOD: Duration = Duration::from_millis(33);
 const GROUP: u64 = 8;
+const ACROSS: Across = Across {
+    samples: 3,
+    parity: 2,
+};
 /// Interests and packets that the script may choose from.
 const MOST_KEPT: usize = 256;
 
@@ -82,6 +86,7 @@ impl Scene {
         let config = RungConfig {
             segmenter: SegmenterConfig::default(),
             first_sequence: 1_000,
+            across: Some(ACROSS),
         };
         let rung = producer.add_rung("video", "1M", config).expect("one rung");
         let source = Source {
@@ -91,6 +96,7 @@ impl Scene {
             bitrate: Bitrate::mbps(1),
             segment_size: 1_000,
             parity_percent: 60,
+            across: Some(ACROSS),
         };
         // Small tables, so that a short script fills them.
         let config = Config {

@@ -8,7 +8,7 @@ use namecast_stream::consumer::{
     RecoveryProfile, StabilityClass, SynchroniserConfig, SynchroniserProfile,
 };
 use namecast_stream::rate::RateControl;
-use namecast_stream::{SampleRate, StreamKind};
+use namecast_stream::{Across, SampleRate, StreamKind};
 use namecast_units::{Bitrate, Duration};
 use serde::{Deserialize, Serialize};
 
@@ -110,6 +110,8 @@ pub struct StreamSpec {
     pub segment_size: Option<u32>,
     /// Parity segments per hundred data segments.
     pub parity: Option<u32>,
+    /// Parity across samples on offer: `{ samples = 4, parity = 2 }`. None if not given.
+    pub across: Option<Across>,
 }
 
 impl Default for StreamSpec {
@@ -123,6 +125,7 @@ impl Default for StreamSpec {
             rungs: None,
             segment_size: None,
             parity: None,
+            across: None,
         }
     }
 }
@@ -148,6 +151,7 @@ impl StreamSpec {
             rungs: rungs.unwrap_or(defaults.rungs),
             segment_size: self.segment_size.unwrap_or(defaults.segment_size),
             parity_percent: self.parity.unwrap_or(defaults.parity_percent),
+            across: self.across,
             seed,
             ..defaults
         }

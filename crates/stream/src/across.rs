@@ -124,9 +124,10 @@ impl Across {
     /// If it is malformed, empty, or of another code than this.
     pub fn decode(self, content: &Bytes) -> Result<Bytes, AcrossError> {
         let mut reader = Reader::new(content);
-        let element = reader
-            .element("Across")?
-            .ok_or(DecodeError::new("Across", 0, Problem::Missing))?;
+        let element =
+            reader
+                .element("Across")?
+                .ok_or(DecodeError::new("Across", 0, Problem::Missing))?;
         if element.element_type != ACROSS {
             let problem = Problem::UnexpectedType(element.element_type);
             return Err(element.error("Across", problem).into());
@@ -177,4 +178,115 @@ fn first_packet(padded: &Bytes) -> Result<Data, DecodeError> {
     let mut reader = Reader::new(padded);
     reader.element("Data")?;
     Data::decode(padded.slice(..reader.position()))
+}
+
+#[cfg(test)]
+mod tests {
+    use namecast_packet::signature::NullSigner;
+
+    use super::*;
+
+    const CODE: Across = Across {
+        samples: 3,
+        parity: 2,
+    };
+
+    /// Packets of different sizes, as signed.
+    fn packets() -> Vec<Bytes> {
+        let packet = |(index, size): (u64, usize)| {
+            let name = "/a".parse::<namecast_packet::Name>().unwrap();
+            let data = Data::builder(name.builder().sequence(index).finish())
+                .content(vec![index as u8; size])
+                .sign(&NullSigner);
+            data.wire().clone()
+        };
+        (0..).zip([301, 40, 200]).map(packet).collect()
+    }
+
+    fn shards(packets: &[Bytes]) -> Vec<Bytes> {
+        let shard = |index| CODE.decode(&CODE.encode(packets, index).unwrap()).unwrap();
+        (0..2).map(shard).collect()
+    }
+
+    #[test]
+    fn groups_are_counted_from_zero() {
+        assert_eq!((CODE.group(5), CODE.group(6)), (1, 2));
+        assert_eq!(CODE.members(2), Some(6..=8));
+        assert_eq!(CODE.ends_with(8), Some(6..=8));
+        assert_eq!(CODE.ends_with(7), None);
+        // 2⁶⁴ − 1 is divisible by three: the last group begins with it, and is cut off.
+        assert_eq!(CODE.members(u64::MAX / 3), None);
+        assert_eq!(CODE.members(u64::MAX), None);
+        assert_eq!(CODE.ends_with(u64::MAX), None);
+    }
+
+    /// Every pattern of losses: what is given back is what was signed, octet for octet, whatever the others' sizes.
+    #[test]
+    fn any_three_of_five_give_back_the_packets_as_they_were() {
+        let packets = packets();
+        let shards = shards(&packets);
+        for lost in 0..1_u32 << 5 {
+            let there =
+                |(bit, shard): (usize, &Bytes)| (lost >> bit & 1 == 0).then(|| shard.clone());
+            let given: Vec<_> = packets.iter().enumerate().map(there).collect();
+            let parity: Vec<_> = (3..).zip(&shards).map(there).collect();
+            let result = CODE.recover(&given, &parity);
+            let missing = given.iter().filter(|packet| packet.is_none()).count();
+            if missing == 0 {
+                continue;
+            }
+            assert_eq!(result.is_ok(), lost.count_ones() <= 2, "{lost:b}");
+            for (index, data) in result.unwrap_or_default() {
+                assert!(given[index].is_none());
+                assert_eq!(*data.wire(), packets[index], "{lost:b}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let packets = packets();
+        let too_large = Bytes::from(vec![0; MAX_LEAD_CONTENT - 6]);
+        let error = CODE.encode(&[packets[0].clone(), packets[1].clone(), too_large], 0);
+        assert_eq!(error, Err(AcrossError::TooLarge(MAX_LEAD_CONTENT - 6)));
+        let fits = Bytes::from(vec![0; MAX_LEAD_CONTENT - 8]);
+        let content = CODE.encode(&[packets[0].clone(), packets[1].clone(), fits], 1);
+        assert_eq!(content.unwrap().len(), MAX_LEAD_CONTENT);
+        let missing = FecError::NotEnough { needed: 3, got: 2 };
+        assert_eq!(CODE.encode(&packets[..2], 0), Err(missing.into()));
+        assert_eq!(CODE.encode(&packets, 2), Err(AcrossError::NoSuchShard(2)));
+    }
+
+    #[test]
+    fn shards_of_another_code_and_garbage_are_named() {
+        let content = CODE.encode(&packets(), 0).unwrap();
+        let other = Across { samples: 4, ..CODE };
+        let of_another = AcrossError::OtherCode {
+            samples: 3,
+            parity: 2,
+        };
+        assert_eq!(other.decode(&content), Err(of_another));
+        for end in 0..8 {
+            assert!(CODE.decode(&content.slice(..end)).is_err(), "{end}");
+        }
+        assert!(CODE.decode(&Bytes::from_static(&[128, 0])).is_err());
+        assert_eq!(
+            CODE.decode(&Bytes::from_static(&[194, 0, 1, 2])),
+            Err(AcrossError::OtherCode {
+                samples: 0,
+                parity: 0
+            })
+        );
+        // A shard that is none of these packets' gives no packet, or one that nobody signed.
+        let packets = packets();
+        let given = [None, Some(packets[1].clone()), Some(packets[2].clone())];
+        let size = shards(&packets)[0].len();
+        let zeros = [Some(Bytes::from(vec![0; size])), None];
+        assert!(CODE.recover(&given, &zeros).is_err());
+        // Nor does one that is shorter than the leads, or longer than the other.
+        let short = [Some(Bytes::from(vec![0; 20])), None];
+        assert!(CODE.recover(&given, &short).is_err());
+        let uneven = [10, 12].map(|size| Some(Bytes::from(vec![0; size])));
+        assert!(CODE.recover(&[None, None, None], &uneven).is_err());
+    }
 }

@@ -63,7 +63,11 @@ impl Consumer {
         let mut sample = Assembly::new(class, sequence, counts, copies);
         sample.asked_ahead = asked_ahead;
         if asked_ahead {
-            sample.expect_across(self.across_ahead(now, key));
+            let count = self.across_ahead(now, key);
+            sample.expect_across(count);
+            if count > 0 {
+                self.groups.expect(key);
+            }
         }
         self.on_asked_ahead(now, key, asked_ahead);
         let id = |(kind, index, _)| SegmentId {

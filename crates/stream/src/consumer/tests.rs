@@ -8,6 +8,7 @@ use namecast_packet::signature::{HmacSigner, HmacVerifier};
 use namecast_packet::{Data, KeyLocator};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
+mod across;
 mod repair;
 
 use super::*;

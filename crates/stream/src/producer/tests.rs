@@ -4,7 +4,10 @@ use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{InterestBuilder, KeyLocator, SignatureInfo};
 use namecast_units::{Bitrate, Random};
 
+mod across;
+
 use super::*;
+use crate::across::Across;
 use crate::catalogue::{Rung, SampleRate, StreamInfo, StreamKind};
 use crate::metadata::Latest;
 use crate::{Lead, SegmentError};
@@ -75,6 +78,10 @@ impl Desk {
         let mut producer = Producer::new("/demo".parse().unwrap(), signer, config);
         let config = RungConfig {
             first_sequence: FIRST,
+            across: Some(Across {
+                samples: 4,
+                parity: 2,
+            }),
             ..RungConfig::default()
         };
         let rung = producer.add_rung("video", "1M", config).unwrap();

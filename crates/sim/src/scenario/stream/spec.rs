@@ -250,6 +250,8 @@ pub struct RecoverySpec {
     pub profile: RecoveryProfile,
     /// Copies of a lead that may be asked for.
     pub lead_copies: Option<usize>,
+    /// Whether parity across samples is made use of.
+    pub across: Option<bool>,
 }
 
 /// How a watcher synchronises: [`SynchroniserConfig`] as a file writes it.
@@ -316,6 +318,9 @@ impl WatcherSpec {
         consumer.recovery.profile = self.recovery.profile;
         if let Some(copies) = self.recovery.lead_copies {
             consumer.recovery.lead_copies = copies;
+        }
+        if let Some(across) = self.recovery.across {
+            consumer.recovery.across = across;
         }
         consumer.synchroniser = SynchroniserConfig {
             profile: self.synchroniser.profile,

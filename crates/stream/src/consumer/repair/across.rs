@@ -15,7 +15,7 @@ use bytes::Bytes;
 use namecast_packet::Data;
 use namecast_units::Instant;
 
-use crate::across::Across;
+use crate::across::{Across, MAX_ACROSS_PARITY};
 use crate::names::{SampleClass, SegmentId, SegmentKind};
 
 use super::super::Consumer;
@@ -26,9 +26,15 @@ use super::loss::LossEstimator;
 
 /// Groups behind the newest one whose leads are kept: what comes later than that is of no use.
 const MOST_OPEN: u64 = 4;
+/// Groups of which shards are kept, both classes.
+const MOST_GROUPS: usize = 64;
 /// Share of what is lost that parity must give back to be worth asking for: a burst that takes whole groups leaves nothing
 /// to rebuild them from.
-const LEAST_GAIN: f64 = 0.5;
+const LEAST_GAIN: f64 = 0.6;
+/// What of earlier losses still counts after each new group that lost leads: a memory of some thirty.
+const GAIN_KEPT: f64 = 0.97;
+/// Lost leads that parity is taken to have given back before any was lost.
+const GAIN_PRIOR: f64 = 1.0;
 
 /// A lead as it came.
 #[derive(Clone, Debug)]
@@ -42,25 +48,80 @@ struct Kept {
 #[derive(Clone, Debug, Default)]
 pub(in crate::consumer) struct Groups {
     leads: BTreeMap<SampleKey, Kept>,
-    /// By the last sample of the group, then by number.
+    /// Of the groups of which they were asked for, by the last sample, then by number.
     shards: BTreeMap<SampleKey, BTreeMap<u64, Bytes>>,
     /// Losses among consecutive leads.
     losses: LossEstimator,
+    gain: Gain,
     /// The oldest group of each class that is in hand whole.
     oldest: [Option<u64>; 2],
+}
+
+/// How many leads groups lost, and how many of them parity could give back.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gain {
+    lost: f64,
+    /// Of those, leads of groups that no more than so many shards give back.
+    within: [f64; MAX_ACROSS_PARITY as usize + 1],
+}
+
+impl Gain {
+    /// Takes note of a group that lost so many leads, and of which so many shards came, or would have come.
+    fn observe(&mut self, lost: usize, came: usize) {
+        if lost == 0 {
+            return;
+        }
+        for sum in self.within.iter_mut().chain([&mut self.lost]) {
+            *sum *= GAIN_KEPT;
+        }
+        self.lost += lost as f64;
+        if lost <= came {
+            let within = self.within.iter_mut().skip(lost);
+            within.for_each(|sum| *sum += lost as f64);
+        }
+    }
+
+    /// Share of what was lost that so many shards would have given back.
+    fn of(&self, shards: usize) -> f64 {
+        let within = self.within.get(shards).copied().unwrap_or(self.lost);
+        (within + GAIN_PRIOR) / (self.lost + GAIN_PRIOR)
+    }
 }
 
 impl Groups {
     /// Forgets all but what is known of losses.
     pub(in crate::consumer) fn clear(&mut self) {
-        let losses = self.losses;
-        *self = Self::default();
-        self.losses = losses;
+        let (losses, gain) = (self.losses, self.gain);
+        *self = Self {
+            losses,
+            gain,
+            ..Self::default()
+        };
     }
 
     /// Takes over what `other` knows of losses.
     pub(in crate::consumer) const fn learn_from(&mut self, other: &Self) {
         self.losses = other.losses;
+        self.gain = other.gain;
+    }
+
+    /// Share of leads lost lately, also of samples that were never whole.
+    pub(super) fn loss(&self) -> f64 {
+        self.losses.share()
+    }
+
+    /// Takes note that shards of the group that ends with sample `last` are asked for.
+    pub(in crate::consumer) fn expect(&mut self, last: SampleKey) {
+        self.shards.entry(last).or_default();
+        while self.shards.len() > MOST_GROUPS {
+            self.shards.pop_first();
+        }
+    }
+
+    /// Leads and shards kept.
+    #[cfg(test)]
+    pub(in crate::consumer) fn kept(&self) -> usize {
+        self.leads.len() + self.shards.values().map(BTreeMap::len).sum::<usize>()
     }
 
     fn keep(&mut self, across: Across, key: SampleKey, lead: Kept) {
@@ -82,8 +143,7 @@ impl Groups {
             let first = across
                 .members(open_from)
                 .map_or(u64::MAX, |members| *members.start());
-            let is_open =
-                |(other, sequence): SampleKey| other != class || sequence >= first;
+            let is_open = |(other, sequence): SampleKey| other != class || sequence >= first;
             self.leads.retain(|key, _| is_open(*key));
             self.shards.retain(|key, _| is_open(*key));
         }
@@ -95,10 +155,20 @@ impl Groups {
             return;
         };
         let leads = &self.leads;
-        let lost = members.map(|sequence| {
+        let last = (class, *members.end());
+        let is_lost = |sequence| {
             let kept = leads.get(&(class, sequence));
-            kept.is_none_or(|kept| kept.was_lost)
-        });
+            kept.is_none_or(|kept: &Kept| kept.was_lost)
+        };
+        let came = match self.shards.get(&last) {
+            Some(shards) => shards.len(),
+            // They would have followed the last lead, and shared its fate.
+            None if is_lost(last.1) => 0,
+            None => usize::MAX,
+        };
+        let lost = members.map(is_lost);
+        self.gain
+            .observe(lost.clone().filter(|is_lost| *is_lost).count(), came);
         self.losses.observe(lost);
     }
 }
@@ -106,7 +176,8 @@ impl Groups {
 impl Consumer {
     /// Parity across samples, if there is any and it is made use of.
     fn across(&self) -> Option<Across> {
-        self.source.across.filter(|_| !self.follows_paper())
+        let is_used = self.config.recovery.across && !self.follows_paper();
+        self.source.across.filter(|_| is_used)
     }
 
     /// Shards to ask for ahead of the group that ends with sample `key`: none where a repair round fits before a sample's
@@ -129,14 +200,14 @@ impl Consumer {
         };
         let frames = u32::try_from(last.saturating_sub(first)).unwrap_or(u32::MAX);
         let waits = self.source.rate.period().saturating_mul(frames);
-        if waits + self.margin(now, class) > self.playout.target.saturating_sub(self.decode_lead) {
+        if waits + self.margin(now, class) > self.playout.target {
             return 0;
         }
         let (needed, most) = (across.samples as usize, across.parity as usize);
         let left = |more| losses.left(needed, more);
         let enough = (1..=most).find(|&more| left(more) <= self.config.recovery.miss);
         let count = enough.unwrap_or(most);
-        let is_worth_it = left(count) <= losses.share * (1.0 - LEAST_GAIN);
+        let is_worth_it = self.groups.gain.of(count) >= LEAST_GAIN;
         let has_room = self.can_ask(self.segments_expected(class) + count);
         if is_worth_it && has_room { count } else { 0 }
     }
@@ -172,8 +243,9 @@ impl Consumer {
             return;
         };
         let key = (id.class, id.sequence);
-        let shards = self.groups.shards.entry(key).or_default();
-        shards.insert(id.index, shard);
+        if let Some(shards) = self.groups.shards.get_mut(&key) {
+            shards.insert(id.index, shard);
+        }
         self.rebuild(now, key);
     }
 
@@ -264,7 +336,10 @@ impl Consumer {
         let members = across.members(across.group(sequence))?;
         let last = (class, *members.end());
         let ends = self.samples.get(&last)?;
-        let pending = ends.across().filter(|(_, _, slot)| slot.is_awaited()).count();
+        let pending = ends
+            .across()
+            .filter(|(_, _, slot)| slot.is_awaited())
+            .count();
         let here = self.groups.shards.get(&last).map_or(0, BTreeMap::len);
         let overdue = members.filter(|&sequence| self.is_overdue(now, (class, sequence)));
         if pending == 0 || pending + here < overdue.count() {
@@ -273,5 +348,34 @@ impl Consumer {
         let until = self.due_at(now, last);
         let deadline = self.playout.render_at(now, self.published_at(key)?);
         (until > now && until <= deadline).then_some(until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Leads lost one by one come back with one shard, three at once with three. Nine groups that lost one, then one that
+    /// lost three: 0.97 · Σ 0.97ⁿ, n < 9, is 0.97 · (1 − 0.97⁹) / 0.03 = 7.753, of 10.753, and one more of each.
+    #[test]
+    fn the_gain_is_what_groups_showed() {
+        let mut gain = Gain::default();
+        assert!((gain.of(1) - 1.0).abs() < 1e-12);
+        (0..9).for_each(|_| gain.observe(1, 1));
+        gain.observe(0, 0);
+        assert!((gain.of(1) - 1.0).abs() < 1e-12);
+        gain.observe(3, 3);
+        for (shards, expected) in [(1, 8.753 / 11.753), (2, 8.753 / 11.753), (3, 1.0), (9, 1.0)] {
+            let is = gain.of(shards);
+            assert!((is - expected).abs() < 1e-3, "{shards}: {is}");
+        }
+        // What parity did not come for is not given back by any number of shards: 3 · 0.97 of what was lost then.
+        gain.observe(1, 0);
+        let lost = 10.753 * 0.97 + 1.0;
+        assert!(
+            (gain.of(8) - lost / (lost + 1.0)).abs() < 1e-3,
+            "{}",
+            gain.of(8)
+        );
     }
 }

@@ -94,7 +94,9 @@ impl Consumer {
     /// Share of segments lost lately.
     pub fn loss(&self) -> f64 {
         let recovery = &self.recovery;
-        recovery.losses.share().max(recovery.interests.share())
+        let leads = self.groups.loss();
+        let shares = [recovery.losses.share(), recovery.interests.share(), leads];
+        shares.into_iter().fold(0.0, f64::max)
     }
 
     /// Looks at every sample whose time has come.

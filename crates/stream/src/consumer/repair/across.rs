@@ -243,9 +243,12 @@ impl Consumer {
             return;
         };
         let key = (id.class, id.sequence);
-        if let Some(shards) = self.groups.shards.get_mut(&key) {
-            shards.insert(id.index, shard);
-        }
+        let Some(shards) = self.groups.shards.get_mut(&key) else {
+            // The group was closed meanwhile.
+            self.counters.drop_unwanted += 1;
+            return;
+        };
+        shards.insert(id.index, shard);
         self.rebuild(now, key);
     }
 
@@ -283,7 +286,9 @@ impl Consumer {
         if !is_right {
             // Of another publisher's leads, or of none at all.
             self.counters.drop_across += 1;
-            self.groups.shards.remove(&last);
+            if let Some(shards) = self.groups.shards.get_mut(&last) {
+                shards.clear();
+            }
         }
     }
 

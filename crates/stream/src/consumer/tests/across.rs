@@ -320,6 +320,33 @@ fn garbage_is_refused_and_counted() {
     assert!(booth.asked_for(85) > 2);
 }
 
+/// Parity that is signed and gives packets that are leads in all but one thing: another sample's, or signed by nobody we know.
+#[test]
+fn what_is_rebuilt_must_be_the_lead_that_is_missing() {
+    let mut booth = Booth::warm(ms(100));
+    booth.play(80..=83, &[81]);
+    let other = booth.leads[&79].clone();
+    let content = booth.leads[&81].content().unwrap();
+    let forged = Data::builder(names().segment(SegmentId::lead(KEY, 81)))
+        .content(content)
+        .sign(&signer(b"other"));
+    let before = *booth.consumer.counters();
+    for (index, (lie, dropped)) in [(other, 1), (forged, 2)].into_iter().enumerate() {
+        let mut leads: Vec<_> = (80..=83).map(|n| booth.leads[&n].wire().clone()).collect();
+        leads[1] = lie.wire().clone();
+        let content = CODE.encode(&leads, index).unwrap();
+        let lie = Booth::signed(83, index as u64, content, b"key");
+        booth.give(arrives(83) + ms(1), &lie);
+        let counters = booth.consumer.counters();
+        assert_eq!(counters.drop_across, before.drop_across + dropped);
+        assert_eq!(counters.complete, before.complete);
+    }
+    assert_eq!(
+        booth.consumer.counters().recovered_across,
+        before.recovered_across
+    );
+}
+
 /// Leads and shards of some groups are kept, whatever comes, and none after a new start.
 #[test]
 fn what_is_kept_is_bounded() {

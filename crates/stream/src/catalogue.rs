@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn each_bound_is_checked_and_named() {
         type Change = fn(&mut Catalogue);
-        let changes: [(&str, Change); 19] = [
+        let changes: [(&str, Change); 23] = [
             ("signer", |c| c.signer = "x".repeat(1_025)),
             ("streams", |c| c.streams = vec![c.streams[0].clone(); 9]),
             ("name", |c| c.streams[0].name = String::new()),
@@ -387,6 +387,10 @@ mod tests {
             ("key_interval", |c| c.streams[0].rungs[0].key_interval = 0),
             ("width", |c| c.streams[0].rungs[0].width = Some(0)),
             ("channels", |c| c.streams[0].rungs[0].channels = Some(256)),
+            ("across", |c| c.streams[0].rungs[0].across = across(1, 1)),
+            ("across", |c| c.streams[0].rungs[0].across = across(33, 1)),
+            ("across", |c| c.streams[0].rungs[0].across = across(4, 0)),
+            ("across", |c| c.streams[0].rungs[0].across = across(4, 9)),
         ];
         for (index, (expected, change)) in changes.into_iter().enumerate() {
             let mut changed = catalogue();
@@ -399,6 +403,26 @@ mod tests {
             let json = serde_json::to_vec(&changed).unwrap();
             assert!(Catalogue::decode(&json).is_err(), "{index}");
         }
+    }
+
+    const fn across(samples: u32, parity: u32) -> Option<Across> {
+        Some(Across { samples, parity })
+    }
+
+    /// Who does not know parity across samples passes over it; who does finds none in catalogues of those that do not.
+    #[test]
+    fn parity_across_samples_is_an_offer_that_may_be_absent() {
+        let mut catalogue = catalogue();
+        let json = String::from_utf8(catalogue.encode().unwrap()).unwrap();
+        assert!(!json.contains("across"), "{json}");
+        assert_eq!(Catalogue::decode(json.as_bytes()).unwrap(), catalogue);
+        catalogue.streams[0].rungs[0].across = across(4, 2);
+        let json = String::from_utf8(catalogue.encode().unwrap()).unwrap();
+        assert!(
+            json.contains(r#""across":{"samples":4,"parity":2}"#),
+            "{json}"
+        );
+        assert_eq!(Catalogue::decode(json.as_bytes()).unwrap(), catalogue);
     }
 
     #[test]

@@ -178,6 +178,9 @@ impl StreamSpec {
         if !(0.0..=0.33).contains(&media.deviation) {
             return wrong("deviation", "expected 0 to 0.33");
         }
+        if !media.across.is_none_or(Across::is_valid) {
+            return wrong("across", "expected 1 to 8 shards for 2 to 32 samples");
+        }
         let info = media.info();
         let catalogue = namecast_stream::Catalogue {
             version: 0,
@@ -417,6 +420,15 @@ mod tests {
         assert_eq!(with(|s| s.key_factor = Some(f64::NAN)), "key-factor");
         assert_eq!(with(|s| s.deviation = Some(0.5)), "deviation");
         assert_eq!(with(|s| s.rungs = Some(Vec::new())), "rungs");
+        let (samples, parity) = (1, 1);
+        let across = Some(Across { samples, parity });
+        assert_eq!(
+            field(StreamSpec {
+                across,
+                ..StreamSpec::default()
+            }),
+            "across"
+        );
         assert_eq!(with(|s| s.segment_size = Some(9_000)), "rungs");
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use namecast_units::{Bitrate, Timestamp};
 
+use crate::across::Across;
 use crate::names;
 
 /// Largest catalogue that is read or written, in octets.
@@ -98,6 +99,9 @@ pub struct Rung {
     /// Sound channels; audio only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channels: Option<u32>,
+    /// Parity across samples on offer, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub across: Option<Across>,
 }
 
 /// Samples per second as a fraction: 30/1, 30000/1001, 50/1.
@@ -251,6 +255,9 @@ impl Rung {
         check("rate", of, self.rate.is_valid(), rate)?;
         let interval = (1..=MAX_KEY_INTERVAL).contains(&self.key_interval);
         check("key_interval", of, interval, "not in 1..=100000")?;
+        let across = self.across.is_none_or(Across::is_valid);
+        let bounds = "not 1 to 8 shards for 2 to 32 samples";
+        check("across", of, across, bounds)?;
         let bounded = |value: Option<u32>, most| value.is_none_or(|v| (1..=most).contains(&v));
         let (width, height) = (self.width, self.height);
         check("width", of, bounded(width, MAX_PIXELS), "out of bounds")?;
@@ -311,6 +318,7 @@ mod tests {
             codec_string: "avc1.42E01E".to_owned(),
             sample_rate: None,
             channels: None,
+            across: None,
         };
         let stream = StreamInfo {
             name: "video".to_owned(),
@@ -349,7 +357,7 @@ mod tests {
     #[test]
     fn each_bound_is_checked_and_named() {
         type Change = fn(&mut Catalogue);
-        let changes: [(&str, Change); 19] = [
+        let changes: [(&str, Change); 23] = [
             ("signer", |c| c.signer = "x".repeat(1_025)),
             ("streams", |c| c.streams = vec![c.streams[0].clone(); 9]),
             ("name", |c| c.streams[0].name = String::new()),
@@ -379,6 +387,10 @@ mod tests {
             ("key_interval", |c| c.streams[0].rungs[0].key_interval = 0),
             ("width", |c| c.streams[0].rungs[0].width = Some(0)),
             ("channels", |c| c.streams[0].rungs[0].channels = Some(256)),
+            ("across", |c| c.streams[0].rungs[0].across = across(1, 1)),
+            ("across", |c| c.streams[0].rungs[0].across = across(33, 1)),
+            ("across", |c| c.streams[0].rungs[0].across = across(4, 0)),
+            ("across", |c| c.streams[0].rungs[0].across = across(4, 9)),
         ];
         for (index, (expected, change)) in changes.into_iter().enumerate() {
             let mut changed = catalogue();
@@ -391,6 +403,26 @@ mod tests {
             let json = serde_json::to_vec(&changed).unwrap();
             assert!(Catalogue::decode(&json).is_err(), "{index}");
         }
+    }
+
+    const fn across(samples: u32, parity: u32) -> Option<Across> {
+        Some(Across { samples, parity })
+    }
+
+    /// Who does not know parity across samples passes over it; who does finds none in catalogues of those that do not.
+    #[test]
+    fn parity_across_samples_is_an_offer_that_may_be_absent() {
+        let mut catalogue = catalogue();
+        let json = String::from_utf8(catalogue.encode().unwrap()).unwrap();
+        assert!(!json.contains("across"), "{json}");
+        assert_eq!(Catalogue::decode(json.as_bytes()).unwrap(), catalogue);
+        catalogue.streams[0].rungs[0].across = across(4, 2);
+        let json = String::from_utf8(catalogue.encode().unwrap()).unwrap();
+        assert!(
+            json.contains(r#""across":{"samples":4,"parity":2}"#),
+            "{json}"
+        );
+        assert_eq!(Catalogue::decode(json.as_bytes()).unwrap(), catalogue);
     }
 
     #[test]

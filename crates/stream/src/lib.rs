@@ -8,6 +8,7 @@
 //!
 //! How it looks on the wire: `docs/stream-format.md`.
 
+pub mod across;
 pub mod catalogue;
 pub mod consumer;
 pub mod fec;
@@ -20,6 +21,7 @@ pub mod rate;
 pub mod sample;
 pub mod segmenter;
 
+pub use across::Across;
 pub use catalogue::{Catalogue, CatalogueError, Rung, SampleRate, StreamInfo, StreamKind};
 pub use metadata::{Latest, Metadata, NewestSample};
 pub use names::{RungNames, SampleClass, SegmentId, SegmentKind, StreamNames};

@@ -52,11 +52,13 @@ pub enum SegmentKind {
     Parity,
     /// A copy of the lead under a name of its own.
     LeadCopy,
+    /// A Reed–Solomon shard over the leads of a group of samples, of which this one is the last.
+    Across,
 }
 
 impl SegmentKind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Data, Self::Parity, Self::LeadCopy];
+    pub const ALL: [Self; 4] = [Self::Data, Self::Parity, Self::LeadCopy, Self::Across];
 
     /// The kind's name component.
     pub const fn word(self) -> &'static str {
@@ -64,6 +66,7 @@ impl SegmentKind {
             Self::Data => "data",
             Self::Parity => "parity",
             Self::LeadCopy => "lead",
+            Self::Across => "across",
         }
     }
 }
@@ -77,7 +80,7 @@ pub struct SegmentId {
     pub class: SampleClass,
     /// Number of the sample in its class.
     pub sequence: u64,
-    /// Data, parity, or copy of the lead.
+    /// Data, parity, copy of the lead, or parity across leads.
     pub kind: SegmentKind,
     /// Number of the segment among those of its kind, from 0.
     pub index: u64,
@@ -277,6 +280,12 @@ mod tests {
         let kind = SegmentKind::LeadCopy;
         let name = rung().segment(SegmentId { kind, ..id });
         assert_eq!(name.to_string(), "/demo/video/3M/delta/seq=258/lead/seg=2");
+        let kind = SegmentKind::Across;
+        let name = rung().segment(SegmentId { kind, ..id });
+        assert_eq!(
+            name.to_string(),
+            "/demo/video/3M/delta/seq=258/across/seg=2"
+        );
         let lead = rung().segment(SegmentId::lead(SampleClass::Key, 0));
         assert_eq!(lead.to_string(), "/demo/video/3M/key/seq=0/data/seg=0");
     }
@@ -288,7 +297,7 @@ mod tests {
             let id = SegmentId {
                 class: SampleClass::ALL[usize::from(random.chance(0.5))],
                 sequence: random.next_u64() >> random.below(64),
-                kind: SegmentKind::ALL[random.below(3) as usize],
+                kind: SegmentKind::ALL[random.below(4) as usize],
                 index: random.next_u64() >> random.below(64),
             };
             assert_eq!(rung().parse(&rung().segment(id)), Some(id));

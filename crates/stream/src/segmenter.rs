@@ -52,6 +52,8 @@ pub struct Segments {
     pub parity: Vec<Data>,
     /// Copies of the lead by their numbers, as far as somebody asked for them.
     pub copies: BTreeMap<u64, Data>,
+    /// Parity across the leads of the group that ends with this sample, by its numbers, likewise.
+    pub across: BTreeMap<u64, Data>,
 }
 
 impl Segments {
@@ -61,14 +63,25 @@ impl Segments {
             SegmentKind::Data => &self.data,
             SegmentKind::Parity => &self.parity,
             SegmentKind::LeadCopy => return self.copies.get(&index),
+            SegmentKind::Across => return self.across.get(&index),
         };
         segments.get(usize::try_from(index).ok()?)
     }
 
-    /// All packets: lead, other data, parity, copies of the lead.
+    /// Adds what was made on request. Gives what was there under that name; `data` itself if it is of another kind.
+    pub fn insert(&mut self, id: &SegmentId, data: Data) -> Option<Data> {
+        match id.kind {
+            SegmentKind::LeadCopy => self.copies.insert(id.index, data),
+            SegmentKind::Across => self.across.insert(id.index, data),
+            SegmentKind::Data | SegmentKind::Parity => Some(data),
+        }
+    }
+
+    /// All packets: lead, other data, parity, copies of the lead, parity across leads.
     pub fn iter(&self) -> impl Iterator<Item = &Data> {
         let segments = self.data.iter().chain(&self.parity);
-        segments.chain(self.copies.values())
+        let asked_for = self.copies.values().chain(self.across.values());
+        segments.chain(asked_for)
     }
 
     /// Octets of all packets on the wire.
@@ -243,6 +256,7 @@ impl Segmenter {
             data,
             parity,
             copies: BTreeMap::new(),
+            across: BTreeMap::new(),
         };
         let largest = segments.iter().map(|data| data.wire().len()).max();
         match largest {

@@ -87,6 +87,8 @@ pub struct StreamStats {
     pub recovered_retransmission: u64,
     /// Samples whose lead came as a copy.
     pub recovered_copy: u64,
+    /// Samples whose lead was rebuilt from parity across samples.
+    pub recovered_across: u64,
     /// Share of segments lost lately, between 0 and 1.
     pub loss: f64,
     /// Octets of parity received.

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_netem::standard_normal;
-use namecast_stream::{Rung, SampleRate, StreamInfo, StreamKind};
+use namecast_stream::{Across, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, Random};
 
 /// Sizes stay within so many deviations of their mean.
@@ -33,6 +33,8 @@ pub struct Media {
     pub segment_size: u32,
     /// Parity segments per hundred data segments.
     pub parity_percent: u32,
+    /// Parity across samples on offer in each rung.
+    pub across: Option<Across>,
     /// Fixes sizes and payloads.
     pub seed: u64,
 }
@@ -60,6 +62,7 @@ impl Media {
             rungs: vec![MediaRung::new("1M", Bitrate::mbps(1))],
             segment_size: 1_000,
             parity_percent: 20,
+            across: None,
             seed: 1,
         }
     }
@@ -76,6 +79,7 @@ impl Media {
             rungs: vec![MediaRung::new("100k", Bitrate::kbps(100))],
             segment_size: 1_000,
             parity_percent: 20,
+            across: None,
             seed: 1,
         }
     }
@@ -141,6 +145,7 @@ impl Media {
             codec_string: "synthetic".to_owned(),
             sample_rate: None,
             channels: None,
+            across: self.across,
         };
         StreamInfo {
             name: self.name.clone(),

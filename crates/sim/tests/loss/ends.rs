@@ -53,6 +53,7 @@ impl Encoder {
         let config = RungConfig {
             segmenter,
             first_sequence: 1_000,
+            across: None,
         };
         let rung = producer.add_rung("video", "1M", config).unwrap();
         Self {
@@ -196,6 +197,7 @@ impl Viewer {
             bitrate: BITRATE,
             segment_size: u32::try_from(segmenter.segment_size).unwrap(),
             parity_percent: u32::try_from(segmenter.parity_percent).unwrap(),
+            across: None,
         };
         let mut consumer = Consumer::new(config, source, RateControl::Unlimited, seed);
         let playout = Playout {

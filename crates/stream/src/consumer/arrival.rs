@@ -39,22 +39,28 @@ impl Consumer {
         let size = ByteSize::of(data.wire());
         self.counters.wire_octets += size.as_bytes();
         let key = (id.class, id.sequence);
-        if id.kind == SegmentKind::Parity {
+        if matches!(id.kind, SegmentKind::Parity | SegmentKind::Across) {
             self.counters.parity_octets += size.as_bytes();
         }
         let Some(asked) = self.take_asked(id, size, delivery) else {
             self.recovery.progress.still_moves(now);
             return;
         };
-        self.on_any_segment(now, key, asked.first_at);
-        self.learn_reordering(now, id, asked);
+        let is_of_sample = id.kind != SegmentKind::Across;
+        if is_of_sample {
+            self.on_any_segment(now, key, asked.first_at);
+            self.learn_reordering(now, id, asked);
+        }
         self.learn_lag(now, id, &asked);
         self.note_progress(now, id, &asked);
-        if !id.is_lead_or_copy() {
+        if is_of_sample && !id.is_lead_or_copy() {
             self.trains.on_follower(now, id, &asked, size);
         }
         let has_lead = |sample: &Assembly| sample.lead().is_some();
-        let rtt = if !id.is_lead_or_copy() {
+        let rtt = if !is_of_sample {
+            self.on_across(now, id, data);
+            None
+        } else if !id.is_lead_or_copy() {
             self.on_follower(now, id, data);
             self.plain_round_trip(now, key, &asked)
         } else if self.samples.get(&key).is_some_and(has_lead) {
@@ -174,12 +180,25 @@ impl Consumer {
             self.on_bad(key, id.kind, id.index);
             return None;
         }
-        self.counters.recovered_copy += u64::from(!id.is_lead());
-        // Only the lead itself was waited for; a copy measures nothing.
-        let asked = match id.is_lead() {
-            true => asked,
-            false => Asked::unmeasured(now),
-        };
+        if !id.is_lead() {
+            self.counters.recovered_copy += 1;
+            // Only the lead itself was waited for; a copy measures nothing.
+            return self.take_lead(now, key, Asked::unmeasured(now), data);
+        }
+        self.keep_lead(key, &asked, data);
+        let measured = self.take_lead(now, key, asked, data);
+        self.rebuild(now, key);
+        measured
+    }
+
+    /// Takes what a verified lead says. Gives the DRD that it measured, if it could.
+    pub(super) fn take_lead(
+        &mut self,
+        now: Instant,
+        key: SampleKey,
+        asked: Asked,
+        data: &Data,
+    ) -> Option<Duration> {
         match self.read_lead(key, data) {
             Some(lead) => self.accept_lead(now, Arrived { key, lead, asked }),
             None => {
@@ -474,7 +493,7 @@ impl Consumer {
         self.queue_repair(key, kind, index);
     }
 
-    fn finish_if_whole(&mut self, now: Instant, key: SampleKey) {
+    pub(super) fn finish_if_whole(&mut self, now: Instant, key: SampleKey) {
         let Some(sample) = self.samples.get_mut(&key) else {
             return;
         };
@@ -495,12 +514,13 @@ impl Consumer {
         self.counters.recovered_parity += u64::from(used_parity);
         self.counters.recovered_retransmission += u64::from(asked_again && !used_parity);
         self.counters.late += u64::from(late && !self.catching_up);
-        self.outstanding -= sample.outstanding();
+        let out = sample.outstanding();
         sample.finish(Complete {
             at: now,
             late,
             payload,
         });
+        self.outstanding -= out - sample.outstanding();
     }
 
     /// Drops a sample and whatever is out for it.

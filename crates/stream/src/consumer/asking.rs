@@ -21,11 +21,15 @@ const NO_ROUTE_WAIT: Duration = Duration::from_millis(100);
 impl Consumer {
     /// Whether the tables have room for another sample of `class`.
     pub(super) fn has_room(&self, class: SampleClass) -> bool {
-        let counts = self.segments.estimate(class);
-        let more = (counts.data + counts.parity) as usize;
         self.samples.len() < self.config.most_samples
-            && self.can_ask(more)
+            && self.can_ask(self.segments_expected(class))
             && self.buffered < self.config.most_buffered
+    }
+
+    /// Segments that the next sample of `class` is reckoned to have, parity included.
+    pub(super) fn segments_expected(&self, class: SampleClass) -> usize {
+        let counts = self.segments.estimate(class);
+        (counts.data + counts.parity) as usize
     }
 
     /// Whether so many more segments may be asked for at a time.
@@ -58,18 +62,27 @@ impl Consumer {
         };
         let mut sample = Assembly::new(class, sequence, counts, copies);
         sample.asked_ahead = asked_ahead;
+        if asked_ahead {
+            let count = self.across_ahead(now, key);
+            sample.expect_across(count);
+            if count > 0 {
+                self.groups.expect(key);
+            }
+        }
         self.on_asked_ahead(now, key, asked_ahead);
+        let id = |(kind, index, _)| SegmentId {
+            class,
+            sequence,
+            kind,
+            index,
+        };
         let ids: Vec<_> = sample
             .slots()
             .filter(|(kind, index, _)| *kind == SegmentKind::Data || *index < u64::from(parity))
-            .map(|(kind, index, _)| SegmentId {
-                class,
-                sequence,
-                kind,
-                index,
-            })
+            .map(id)
             .collect();
-        for id in &ids {
+        let across: Vec<_> = sample.across().map(id).collect();
+        for id in ids.iter().chain(&across) {
             if let Some(slot) = sample.slot_mut(id.kind, id.index) {
                 slot.queued = true;
             }
@@ -79,7 +92,7 @@ impl Consumer {
             true => self.pace_sample(now, key, ids),
             false => ids,
         };
-        self.wanted.extend(ids);
+        self.wanted.extend(ids.into_iter().chain(across));
         self.wake_for_check(now, key);
     }
 
@@ -332,6 +345,7 @@ impl Consumer {
             let out: Vec<_> = sample
                 .slots()
                 .chain(sample.copies())
+                .chain(sample.across())
                 .filter(|(_, _, slot)| slot.asked.is_some() && slot.is_missing())
                 .map(|(kind, index, _)| (kind, index))
                 .collect();

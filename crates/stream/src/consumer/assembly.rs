@@ -98,6 +98,11 @@ impl Slot {
         matches!(self.content, Content::Stray(_))
     }
 
+    /// Whether an Interest for it is out, or about to be sent.
+    pub(super) const fn is_awaited(&self) -> bool {
+        self.asked.is_some() || self.queued
+    }
+
     fn shard(&self) -> Option<Bytes> {
         match &self.content {
             Content::Here(shard) => Some(shard.clone()),
@@ -139,6 +144,8 @@ pub(super) struct Assembly {
     data: Vec<Slot>,
     parity: Vec<Slot>,
     copies: Vec<Slot>,
+    /// Parity across the group that ends with it, as far as it is asked for.
+    across: Vec<Slot>,
     /// Whether it was asked for before it was known to be published.
     pub asked_ahead: bool,
     /// How much later than it could come it was asked for, behind our own samples before it.
@@ -177,6 +184,7 @@ impl Assembly {
             data: vec![Slot::default(); counts.data.max(1) as usize],
             parity: vec![Slot::default(); counts.parity as usize],
             copies: vec![Slot::default(); copies],
+            across: Vec::new(),
             asked_ahead: false,
             behind: core::time::Duration::ZERO,
             lead_at: None,
@@ -200,6 +208,7 @@ impl Assembly {
             SegmentKind::Data => &self.data,
             SegmentKind::Parity => &self.parity,
             SegmentKind::LeadCopy => &self.copies,
+            SegmentKind::Across => &self.across,
         }
     }
 
@@ -208,6 +217,7 @@ impl Assembly {
             SegmentKind::Data => &mut self.data,
             SegmentKind::Parity => &mut self.parity,
             SegmentKind::LeadCopy => &mut self.copies,
+            SegmentKind::Across => &mut self.across,
         };
         slots.get_mut(usize::try_from(index).ok()?)
     }
@@ -216,6 +226,23 @@ impl Assembly {
     pub(super) fn copies(&self) -> impl Iterator<Item = (SegmentKind, u64, &Slot)> {
         let copies = (0..).zip(&self.copies);
         copies.map(|(index, slot)| (SegmentKind::LeadCopy, index, slot))
+    }
+
+    /// Makes room for `count` shards of parity across the group that ends with it.
+    pub(super) fn expect_across(&mut self, count: usize) {
+        self.across = vec![Slot::default(); count];
+    }
+
+    /// Parity across the group that ends with it, as far as it is asked for.
+    pub(super) fn across(&self) -> impl Iterator<Item = (SegmentKind, u64, &Slot)> {
+        let across = (0..).zip(&self.across);
+        across.map(|(index, slot)| (SegmentKind::Across, index, slot))
+    }
+
+    /// When the first Interest that is to be sent twice is due for that.
+    pub(super) fn next_insurance(&self) -> Option<Instant> {
+        let slots = self.slots().chain(self.across());
+        slots.filter_map(|(_, _, slot)| slot.insure_at).min()
     }
 
     /// Data segments.
@@ -235,6 +262,7 @@ impl Assembly {
     pub(super) fn outstanding(&self) -> usize {
         self.slots()
             .chain(self.copies())
+            .chain(self.across())
             .filter(|(_, _, slot)| slot.asked.is_some())
             .count()
     }
@@ -379,7 +407,7 @@ impl Assembly {
             .any(|(_, _, slot)| slot.is_here() && slot.is_repair && slot.attempts > 1)
     }
 
-    /// Keeps the payload, and nothing else of the segments.
+    /// Keeps the payload, and nothing else of the segments but parity across samples, which is for others.
     pub(super) fn finish(&mut self, complete: Complete) {
         self.data = vec![Slot::default()];
         self.parity = Vec::new();

@@ -112,6 +112,7 @@ impl Consumer {
         self.base = other.base.clone();
         self.reordering = other.reordering.clone();
         self.recovery.learn_from(&other.recovery);
+        self.groups.learn_from(&other.groups);
         self.pacing.learn_from(&other.pacing);
     }
 

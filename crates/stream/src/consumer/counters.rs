@@ -15,7 +15,7 @@ pub struct Counters {
     pub interests_nacked: u64,
     /// Octets of Data, everything counted.
     pub wire_octets: u64,
-    /// Of those, octets of parity.
+    /// Of those, octets of parity, of one sample and across samples.
     pub parity_octets: u64,
     /// Of those, octets of what was asked for in repair.
     pub repair_octets: u64,
@@ -42,6 +42,8 @@ pub struct Counters {
     pub recovered_retransmission: u64,
     /// Leads that came as a copy.
     pub recovered_copy: u64,
+    /// Leads rebuilt from parity across samples.
+    pub recovered_across: u64,
     /// Dropped: came when the sample was complete already.
     pub drop_surplus: u64,
     /// Dropped: a lead whose signature is wrong, or a segment that its lead does not vouch for.
@@ -56,6 +58,8 @@ pub struct Counters {
     pub drop_undecodable: u64,
     /// Dropped: a lead whose sample is larger than tables have room for.
     pub drop_no_room: u64,
+    /// Dropped: parity across samples that is signed and still gives no leads.
+    pub drop_across: u64,
     /// Sequence numbers that jumped further than bounds allow, and were not followed.
     pub refused_jumps: u64,
     /// Samples given up after the last attempt.
@@ -84,6 +88,7 @@ impl core::ops::AddAssign for Counters {
             recovered_parity,
             recovered_retransmission,
             recovered_copy,
+            recovered_across,
             drop_surplus,
             drop_verification,
             drop_malformed,
@@ -91,6 +96,7 @@ impl core::ops::AddAssign for Counters {
             drop_strays,
             drop_undecodable,
             drop_no_room,
+            drop_across,
             refused_jumps,
             given_up,
         } = other;
@@ -113,6 +119,7 @@ impl core::ops::AddAssign for Counters {
         self.recovered_parity += recovered_parity;
         self.recovered_retransmission += recovered_retransmission;
         self.recovered_copy += recovered_copy;
+        self.recovered_across += recovered_across;
         self.drop_surplus += drop_surplus;
         self.drop_verification += drop_verification;
         self.drop_malformed += drop_malformed;
@@ -120,6 +127,7 @@ impl core::ops::AddAssign for Counters {
         self.drop_strays += drop_strays;
         self.drop_undecodable += drop_undecodable;
         self.drop_no_room += drop_no_room;
+        self.drop_across += drop_across;
         self.refused_jumps += refused_jumps;
         self.given_up += given_up;
     }

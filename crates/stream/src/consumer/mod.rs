@@ -117,6 +117,7 @@ pub struct Consumer {
     fresh_until: Option<Instant>,
     newest_published_at: Timestamp,
     recovery: repair::Recovery,
+    groups: repair::Groups,
     /// The most by which packets overtook each other lately (a minimum in reverse).
     reordering: WindowedMinimum<Reverse<Duration>>,
     last_arrival: Option<Instant>,
@@ -192,6 +193,7 @@ impl Consumer {
             fresh_until: None,
             newest_published_at: Timestamp::default(),
             recovery: repair::Recovery::new(period, source.key_interval),
+            groups: repair::Groups::default(),
             reordering: WindowedMinimum::new(Duration::from_secs(1), 10),
             last_arrival: None,
             synchroniser: Synchroniser::new(
@@ -559,6 +561,7 @@ impl Consumer {
         self.repairs.clear();
         self.wanted.clear();
         self.pacing.clear();
+        self.groups.clear();
         (self.outstanding, self.buffered, self.strays) = (0, 0, 0);
     }
 

@@ -109,7 +109,7 @@ impl SegmentEstimators {
         match kind {
             SegmentKind::Data => data.estimate().min(self.most),
             SegmentKind::Parity => parity.estimate().min(self.most),
-            SegmentKind::LeadCopy => 0,
+            SegmentKind::LeadCopy | SegmentKind::Across => 0,
         }
     }
 }

@@ -8,6 +8,7 @@ use namecast_packet::signature::{HmacSigner, HmacVerifier};
 use namecast_packet::{Data, KeyLocator};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
+mod across;
 mod repair;
 
 use super::*;
@@ -86,6 +87,7 @@ impl Desk {
             bitrate: Bitrate::kbps(600),
             segment_size: 1_000,
             parity_percent: 20,
+            across: None,
         };
         let mut consumer = Consumer::new(config, source, RateControl::Unlimited, 1);
         let playout = Playout {

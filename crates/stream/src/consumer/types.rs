@@ -7,6 +7,7 @@ use bytes::Bytes;
 use namecast_packet::{Interest, Verifier};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
+use crate::across::Across;
 use crate::catalogue::{Rung, SampleRate, StreamInfo};
 use crate::metadata::Latest;
 use crate::names::{RungNames, StreamNames};
@@ -32,6 +33,8 @@ pub struct Source {
     pub segment_size: u32,
     /// Parity segments per hundred data segments.
     pub parity_percent: u32,
+    /// Parity across samples on offer.
+    pub across: Option<Across>,
 }
 
 /// How much larger than the average sample key samples are taken to be before one was seen.
@@ -47,6 +50,7 @@ impl Source {
             bitrate: rung.bitrate,
             segment_size: stream.segment_size,
             parity_percent: stream.parity_percent,
+            across: rung.across,
         }
     }
 

@@ -93,13 +93,14 @@ impl SegmentCache {
         samples.map(|((_, sequence), segments)| (*sequence, segments))
     }
 
-    /// Keeps `copy` of the lead of a sample that is there.
-    pub fn keep_copy(&mut self, id: &SegmentId, copy: Data) {
-        if let Some(segments) = self.samples.get_mut(&(id.class, id.sequence)) {
-            self.size += packet_memory(&copy);
-            if let Some(before) = segments.copies.insert(id.index, copy) {
-                self.size -= packet_memory(&before);
-            }
+    /// Keeps what was made on request of a sample that is there: a copy of its lead, or parity of the group it ends.
+    pub fn keep(&mut self, id: &SegmentId, data: Data) {
+        let Some(segments) = self.samples.get_mut(&(id.class, id.sequence)) else {
+            return;
+        };
+        self.size += packet_memory(&data);
+        if let Some(before) = segments.insert(id, data) {
+            self.size -= packet_memory(&before);
         }
     }
 

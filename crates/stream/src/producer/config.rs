@@ -5,6 +5,7 @@ use core::time::Duration;
 use namecast_packet::Name;
 
 use super::CacheConfig;
+use crate::across::Across;
 use crate::catalogue::CatalogueError;
 use crate::metadata::MAX_LATEST;
 use crate::segmenter::{SegmentError, SegmenterConfig};
@@ -53,6 +54,8 @@ pub struct RungConfig {
     /// First sequence number, key and delta: see
     /// [`SampleRate::first_sequence`](crate::SampleRate::first_sequence).
     pub first_sequence: u64,
+    /// Parity across samples that is made when somebody asks for it: what the catalogue offers.
+    pub across: Option<Across>,
 }
 
 /// Why nothing was published.

@@ -21,11 +21,13 @@ pub enum DropReason {
     Skipped,
     /// The driver did not fetch answers, and too many are waiting.
     OutputFull,
+    /// Parity across samples, one of which has too large a lead.
+    LeadTooLarge,
 }
 
 impl DropReason {
     /// All reasons, in the order of [`ProducerCounters::dropped`].
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Expired,
         Self::TableFull,
         Self::Duplicate,
@@ -35,6 +37,7 @@ impl DropReason {
         Self::NoSuchSegment,
         Self::Skipped,
         Self::OutputFull,
+        Self::LeadTooLarge,
     ];
 
     /// The reason as statistics spell it.
@@ -49,6 +52,7 @@ impl DropReason {
             Self::NoSuchSegment => "no-such-segment",
             Self::Skipped => "skipped",
             Self::OutputFull => "output-full",
+            Self::LeadTooLarge => "lead-too-large",
         }
     }
 }
@@ -67,6 +71,8 @@ pub struct ProducerCounters {
     pub parity_segments: u64,
     /// Copies of leads made, each because somebody asked for it.
     pub lead_copies: u64,
+    /// Shards of parity across samples made, each because somebody asked for it.
+    pub across_shards: u64,
     /// Octets of published samples.
     pub payload: u64,
     /// Octets of their packets.

@@ -214,7 +214,7 @@ impl Producer {
             state.next_delta = Some(sample.other_sequence);
         }
         self.count(sample, &segments);
-        self.make_copies_waited_for(rung, lead, &mut segments);
+        self.make_what_is_waited_for(rung, lead, &mut segments);
         self.answer_waiting(rung, lead, &segments);
         let sample = (sample.class, sample.sequence);
         self.rungs[rung.0].cache.insert(now, sample, segments);
@@ -246,7 +246,9 @@ impl Producer {
             .chain(numbered(SegmentKind::Parity, &segments.parity));
         let copies = segments.copies.iter();
         let copies = copies.map(|(index, data)| (SegmentKind::LeadCopy, *index, data));
-        for (kind, index, data) in packets.chain(copies) {
+        let across = segments.across.iter();
+        let across = across.map(|(index, data)| (SegmentKind::Across, *index, data));
+        for (kind, index, data) in packets.chain(copies).chain(across) {
             let id = SegmentId {
                 kind,
                 index,

@@ -4,6 +4,7 @@ use namecast_units::Timestamp;
 
 use super::answers::FreshAnswer;
 use super::{CacheConfig, RungConfig, SegmentCache};
+use crate::across::Across;
 use crate::metadata::Latest;
 use crate::names::RungNames;
 use crate::segmenter::Segmenter;
@@ -13,6 +14,7 @@ use crate::segmenter::Segmenter;
 pub(super) struct RungState {
     pub(super) segmenter: Segmenter,
     pub(super) cache: SegmentCache,
+    pub(super) across: Option<Across>,
     /// Smallest sequence number that may be published, key and delta.
     pub(super) next: [u64; 2],
     /// Newest sequence number that was published, key and delta.
@@ -29,6 +31,7 @@ impl RungState {
         Self {
             segmenter: Segmenter::new(names, config.segmenter),
             cache: SegmentCache::new(cache),
+            across: config.across,
             next: [config.first_sequence; 2],
             newest: [None; 2],
             key_position: None,

@@ -1,5 +1,10 @@
-//! Answers Interests for segments, copies of leads among them, which are made when somebody asks.
+//! Answers Interests for segments. Copies of leads, and parity across samples, are made when somebody asks.
 
+use bytes::Bytes;
+
+use namecast_packet::Data;
+
+use crate::across::AcrossError;
 use crate::names::{SegmentId, SegmentKind};
 use crate::sample::{MAX_LEAD_COPIES, MAX_SEGMENTS};
 use crate::segmenter::Segments;
@@ -7,25 +12,45 @@ use crate::segmenter::Segments;
 use super::{DropReason, Key, Lookup, Producer, RungId, Verdict};
 
 impl Producer {
-    /// Makes the copies of `lead` that Interests wait for.
-    pub(super) fn make_copies_waited_for(
+    /// Makes what Interests wait for of the sample of `lead` that is made on request only.
+    pub(super) fn make_what_is_waited_for(
         &mut self,
         rung: RungId,
         lead: SegmentId,
         segments: &mut Segments,
     ) {
-        for index in 0..MAX_LEAD_COPIES as u64 {
-            let kind = SegmentKind::LeadCopy;
-            let id = SegmentId {
-                kind,
-                index,
-                ..lead
-            };
-            if self.pending.oldest(&(rung, id)).is_some() {
-                let segmenter = &self.rungs[rung.0].segmenter;
-                let copy = segmenter.copy(id, &segments.data[0], &*self.signer);
-                segments.copies.insert(index, copy);
-                self.counters.lead_copies += 1;
+        for kind in [SegmentKind::LeadCopy, SegmentKind::Across] {
+            for index in 0..self.most((rung, SegmentId { kind, ..lead })) {
+                let id = SegmentId {
+                    kind,
+                    index,
+                    ..lead
+                };
+                if self.pending.oldest(&(rung, id)).is_none() {
+                    continue;
+                }
+                match self.make((rung, id), &segments.data[0]) {
+                    Ok(data) => {
+                        segments.insert(&id, data);
+                    }
+                    Err(reason) => {
+                        let waiters = self.pending.take(&(rung, id));
+                        self.counters.drop(reason, waiters.len());
+                    }
+                }
+            }
+        }
+    }
+
+    /// How many segments there are at most of the kind of `id`, in its sample.
+    fn most(&self, (rung, id): Key) -> u64 {
+        match id.kind {
+            SegmentKind::Data | SegmentKind::Parity => MAX_SEGMENTS as u64,
+            SegmentKind::LeadCopy => MAX_LEAD_COPIES as u64,
+            SegmentKind::Across => {
+                let across = self.rungs[rung.0].across;
+                let across = across.filter(|across| across.ends_with(id.sequence).is_some());
+                across.map_or(0, |across| u64::from(across.parity))
             }
         }
     }
@@ -34,11 +59,7 @@ impl Producer {
     pub(super) fn segment_verdict(&mut self, (rung, id): Key) -> Verdict {
         let state = &self.rungs[rung.0];
         let next = state.next[id.class.index()];
-        let most = match id.kind {
-            SegmentKind::Data | SegmentKind::Parity => MAX_SEGMENTS,
-            SegmentKind::LeadCopy => MAX_LEAD_COPIES,
-        };
-        if id.index >= most as u64 {
+        if id.index >= self.most((rung, id)) {
             return Verdict::Drop(DropReason::NoSuchSegment);
         }
         if let Some(ahead) = id.sequence.checked_sub(next) {
@@ -51,22 +72,64 @@ impl Producer {
         }
         match state.cache.get(&id) {
             Lookup::Found(data) => Verdict::Answer(data.clone()),
-            Lookup::NoSuchSegment if id.kind == SegmentKind::LeadCopy => self.copy_lead((rung, id)),
-            Lookup::NoSuchSegment => Verdict::Drop(DropReason::NoSuchSegment),
+            Lookup::NoSuchSegment => self.make_and_keep((rung, id)),
             Lookup::Absent => Verdict::Drop(DropReason::TooOld),
         }
     }
 
-    /// Makes the copy of a cached lead that is asked for, and keeps it: no copy is signed twice.
-    fn copy_lead(&mut self, (rung, id): Key) -> Verdict {
-        let state = &mut self.rungs[rung.0];
+    /// Makes what is asked for of a cached sample, and keeps it: nothing is signed twice.
+    fn make_and_keep(&mut self, (rung, id): Key) -> Verdict {
         let lead = SegmentId::lead(id.class, id.sequence);
-        let Lookup::Found(lead) = state.cache.get(&lead) else {
+        let Lookup::Found(lead) = self.rungs[rung.0].cache.get(&lead) else {
             return Verdict::Drop(DropReason::NoSuchSegment);
         };
-        let copy = state.segmenter.copy(id, lead, &*self.signer);
-        state.cache.keep_copy(&id, copy.clone());
-        self.counters.lead_copies += 1;
-        Verdict::Answer(copy)
+        match self.make((rung, id), &lead.clone()) {
+            Ok(data) => {
+                self.rungs[rung.0].cache.keep(&id, data.clone());
+                Verdict::Answer(data)
+            }
+            Err(reason) => Verdict::Drop(reason),
+        }
+    }
+
+    /// Makes `id` of the sample that has this `lead`.
+    fn make(&mut self, (rung, id): Key, lead: &Data) -> Result<Data, DropReason> {
+        let segmenter = &self.rungs[rung.0].segmenter;
+        match id.kind {
+            SegmentKind::Data | SegmentKind::Parity => Err(DropReason::NoSuchSegment),
+            SegmentKind::LeadCopy => {
+                self.counters.lead_copies += 1;
+                Ok(segmenter.copy(id, lead, &*self.signer))
+            }
+            SegmentKind::Across => {
+                let content = self.across((rung, id), lead)?;
+                let name = segmenter.names().segment(id);
+                self.counters.across_shards += 1;
+                Ok(Data::builder(name).content(content).sign(&*self.signer))
+            }
+        }
+    }
+
+    /// Content of parity `id` across the group that ends with the sample which has this `lead`.
+    fn across(&self, (rung, id): Key, lead: &Data) -> Result<Bytes, DropReason> {
+        let state = &self.rungs[rung.0];
+        let across = state.across.ok_or(DropReason::NoSuchSegment)?;
+        let members = across.ends_with(id.sequence);
+        let members = members.ok_or(DropReason::NoSuchSegment)?;
+        let mut packets = Vec::with_capacity(across.samples as usize);
+        for sequence in *members.start()..id.sequence {
+            match state.cache.get(&SegmentId::lead(id.class, sequence)) {
+                Lookup::Found(lead) => packets.push(lead.wire().clone()),
+                // One was left out, or published before this producer was there.
+                Lookup::NoSuchSegment | Lookup::Absent => return Err(DropReason::TooOld),
+            }
+        }
+        packets.push(lead.wire().clone());
+        let index = usize::try_from(id.index).unwrap_or(usize::MAX);
+        let encoded = across.encode(&packets, index);
+        encoded.map_err(|error| match error {
+            AcrossError::TooLarge(_) => DropReason::LeadTooLarge,
+            _ => DropReason::NoSuchSegment,
+        })
     }
 }

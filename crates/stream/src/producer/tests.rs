@@ -4,7 +4,10 @@ use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{InterestBuilder, KeyLocator, SignatureInfo};
 use namecast_units::{Bitrate, Random};
 
+mod across;
+
 use super::*;
+use crate::across::Across;
 use crate::catalogue::{Rung, SampleRate, StreamInfo, StreamKind};
 use crate::metadata::Latest;
 use crate::{Lead, SegmentError};
@@ -41,6 +44,7 @@ fn catalogue(version: u64) -> Catalogue {
         codec_string: "avc1.42E01E".to_owned(),
         sample_rate: None,
         channels: None,
+        across: None,
     };
     let stream = StreamInfo {
         name: "video".to_owned(),
@@ -74,6 +78,10 @@ impl Desk {
         let mut producer = Producer::new("/demo".parse().unwrap(), signer, config);
         let config = RungConfig {
             first_sequence: FIRST,
+            across: Some(Across {
+                samples: 4,
+                parity: 2,
+            }),
             ..RungConfig::default()
         };
         let rung = producer.add_rung("video", "1M", config).unwrap();

@@ -10,19 +10,23 @@ use namecast_packet::signature::{HmacSigner, HmacVerifier};
 use namecast_packet::tlv::Writer;
 use namecast_packet::{Data, Digests, Interest, KeyLocator, PacketDigest, lp::NackReason};
 use namecast_stream::consumer::{
-    Config, Consumer, Delivery, Output, Playout, Shown, Source, StartAt,
+    Config, Consumer, Counters, Delivery, Output, Playout, Shown, Source, StartAt,
 };
 use namecast_stream::producer::{RungConfig, RungId};
 use namecast_stream::rate::RateControl;
 use namecast_stream::{
-    Latest, Lead, Producer, ProducerConfig, Sample, SampleClass, SampleHeader, SampleRate,
-    SegmenterConfig, StreamNames,
+    Across, Latest, Lead, Producer, ProducerConfig, Sample, SampleClass, SampleHeader, SampleRate,
+    SegmentKind, SegmenterConfig, StreamNames,
 };
 use namecast_units::{Bitrate, Instant, Timestamp};
 
 const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
 const PERIOD: Duration = Duration::from_millis(33);
 const GROUP: u64 = 8;
+const ACROSS: Across = Across {
+    samples: 3,
+    parity: 2,
+};
 /// Interests and packets that the script may choose from.
 const MOST_KEPT: usize = 256;
 
@@ -82,6 +86,7 @@ impl Scene {
         let config = RungConfig {
             segmenter: SegmenterConfig::default(),
             first_sequence: 1_000,
+            across: Some(ACROSS),
         };
         let rung = producer.add_rung("video", "1M", config).expect("one rung");
         let source = Source {
@@ -91,6 +96,7 @@ impl Scene {
             bitrate: Bitrate::mbps(1),
             segment_size: 1_000,
             parity_percent: 60,
+            across: Some(ACROSS),
         };
         // Small tables, so that a short script fills them.
         let config = Config {
@@ -172,6 +178,26 @@ impl Scene {
         }
     }
 
+    /// A sample, all that is asked for, and all of it that is not `lost`, over a way so long that what is lost cannot be asked
+    /// for again in time: parity across samples is.
+    fn play(&mut self, mut lost: u64) {
+        self.now += PERIOD;
+        self.consumer.on_round_trip(self.now, PERIOD * 4);
+        self.publish(200);
+        for interest in core::mem::take(&mut self.interests) {
+            let wall = self.wall();
+            self.producer
+                .handle_interest(self.now, wall, &interest, None);
+        }
+        self.collect();
+        for data in core::mem::take(&mut self.packets) {
+            if lost & 1 == 0 {
+                self.give(&data);
+            }
+            lost >>= 1;
+        }
+    }
+
     fn collect(&mut self) {
         while let Some(reply) = self.producer.poll_output() {
             self.packets.push_back(reply.data);
@@ -242,6 +268,32 @@ impl Scene {
         self.give(&lead);
     }
 
+    fn give_signed(&mut self, interest: Option<Interest>, content: Vec<u8>) {
+        if let Some(interest) = interest {
+            let data = Data::builder(interest.name().clone()).content(content);
+            self.give(&data.sign(&signer()));
+        }
+    }
+
+    /// A shard across samples that is signed and holds `octets` over and over, as many as the right one or as it likes.
+    fn lie_across(&mut self, octets: &[u8], fits: bool) {
+        let names = self.consumer.source().names.clone();
+        let is_across = |interest: &&Interest| {
+            let id = names.parse(interest.name());
+            id.is_some_and(|id| id.kind == SegmentKind::Across)
+        };
+        let interest = self.interests.iter().rev().find(is_across).cloned();
+        let mut writer = Writer::default();
+        writer.nested(194, |code| {
+            code.number(196, u64::from(ACROSS.samples));
+            code.number(144, u64::from(ACROSS.parity));
+        });
+        let most = if fits { 1_024 } else { octets.len() };
+        let shard: Vec<u8> = octets.iter().copied().cycle().take(most).collect();
+        writer.raw(&shard);
+        self.give_signed(interest, writer.finish().to_vec());
+    }
+
     fn latest(&self, script: &mut Script<'_>) -> Latest {
         let honest = script.octet().unwrap_or(0) < 192;
         let mut newest = |next: u64| match honest {
@@ -288,7 +340,8 @@ impl Scene {
                 self.now += PERIOD;
                 self.publish(script.number() as usize % 40_000 + 1);
             }
-            5 => (0..4).for_each(|at| self.answer(at)),
+            5 if what < 128 => (0..4).for_each(|at| self.answer(at)),
+            5 => self.play(script.number()),
             6 => self.answer(script.number() as usize),
             7 | 8 => (0..4).for_each(|_| self.deliver(0, false)),
             9 => self.deliver(script.number() as usize, what < 128),
@@ -308,9 +361,10 @@ impl Scene {
                 let end = (script.number() as usize % 64).min(script.0.len());
                 let (octets, rest) = script.0.split_at(end);
                 script.0 = rest;
-                if let Some(interest) = self.interests.front() {
-                    let data = Data::builder(interest.name().clone()).content(octets.to_vec());
-                    self.give(&data.sign(&signer()));
+                if what < 128 {
+                    self.give_signed(self.interests.front().cloned(), octets.to_vec());
+                } else {
+                    self.lie_across(octets, what < 192);
                 }
             }
             13 => self.line_up(script),
@@ -372,8 +426,8 @@ impl Scene {
     }
 }
 
-/// Takes `octets` for a script.
-pub(crate) fn consumer(octets: &[u8]) {
+/// Takes `octets` for a script. Gives what the consumer counted.
+pub(crate) fn consumer(octets: &[u8]) -> Counters {
     let mut script = Script(octets);
     let mut scene = Scene::new();
     scene.publish(5_000);
@@ -384,4 +438,5 @@ pub(crate) fn consumer(octets: &[u8]) {
     while scene.step(&mut script).is_some() {
         scene.check();
     }
+    *scene.consumer.counters()
 }

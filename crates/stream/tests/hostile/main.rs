@@ -2,6 +2,7 @@
 
 mod body;
 
+use namecast_stream::consumer::Counters;
 use namecast_units::Random;
 
 /// Steps by which a stream is pulled without trouble: publish, answer, deliver.
@@ -23,6 +24,7 @@ fn random_scripts_harm_nothing() {
 #[test]
 fn trouble_while_a_stream_plays_harms_nothing() {
     let mut random = Random::from_seed(12);
+    let mut total = Counters::default();
     for _ in 0..40 {
         let mut script = Vec::new();
         for _ in 0..150 {
@@ -31,8 +33,31 @@ fn trouble_while_a_stream_plays_harms_nothing() {
             random.fill(&mut trouble);
             script.extend(trouble);
         }
-        body::consumer(&script);
+        total += body::consumer(&script);
     }
+    assert!(total.complete > 100, "{total:?}");
+}
+
+/// Scripts that play all the time and lose one packet in eight, with lies about parity across samples: it is asked for,
+/// and gives back what was lost where it is the right one.
+#[test]
+fn lies_across_samples_harm_nothing() {
+    let mut random = Random::from_seed(13);
+    let mut total = Counters::default();
+    for _ in 0..20 {
+        let mut script = Vec::new();
+        for _ in 0..300 {
+            script.extend([0x85, 0, u8::from(random.below(8) == 0)]);
+            if random.below(8) == 0 {
+                // Thirty octets of a shard, of whatever size.
+                script.extend([0x8c + 0x40 * u8::from(random.chance(0.5)), 0, 30]);
+                script.extend((0..30).map(|_| random.below(256) as u8));
+            }
+        }
+        total += body::consumer(&script);
+    }
+    assert!(total.recovered_across > 100, "{total:?}");
+    assert!(total.drop_across > 20, "{total:?}");
 }
 
 /// Starting points for the fuzzer, which are scripts as above: none of them fails.

@@ -148,6 +148,7 @@ fn stream_stats(now: Instant, pulled: &Pulled) -> StreamStats {
         recovered_fec: counters.recovered_parity,
         recovered_retransmission: counters.recovered_retransmission,
         recovered_copy: counters.recovered_copy,
+        recovered_across: counters.recovered_across,
         loss: pulled.consumer.loss(),
         parity_octets: counters.parity_octets,
         repair_octets: counters.repair_octets,

@@ -208,6 +208,7 @@ fn stream(arguments: &BenchStream, parity_percent: u32) -> StreamInfo {
             codec_string: "avc1.42C01E".to_owned(),
             sample_rate: None,
             channels: None,
+            across: None,
         }],
         segment_size: arguments.segment_size,
         parity_percent,

@@ -255,6 +255,10 @@ fn stats_values(
                 figures.frames,
             ),
         ),
+        (
+            "rebuilt-share",
+            ratio(change(|stats| stats.recovered_across), figures.frames),
+        ),
     ]
 }
 

@@ -9,7 +9,7 @@ use namecast_stream::consumer::{
 };
 use namecast_stream::ladder::{LadderConfig, LadderProfile, challenge};
 use namecast_stream::rate::{RateControl, arc};
-use namecast_stream::{SampleRate, StreamKind};
+use namecast_stream::{Across, SampleRate, StreamKind};
 use namecast_units::{Bitrate, Duration};
 use serde::{Deserialize, Serialize};
 
@@ -111,6 +111,8 @@ pub struct StreamSpec {
     pub segment_size: Option<u32>,
     /// Parity segments per hundred data segments.
     pub parity: Option<u32>,
+    /// Parity across samples on offer: `{ samples = 4, parity = 2 }`. None if not given.
+    pub across: Option<Across>,
 }
 
 impl Default for StreamSpec {
@@ -124,6 +126,7 @@ impl Default for StreamSpec {
             rungs: None,
             segment_size: None,
             parity: None,
+            across: None,
         }
     }
 }
@@ -149,6 +152,7 @@ impl StreamSpec {
             rungs: rungs.unwrap_or(defaults.rungs),
             segment_size: self.segment_size.unwrap_or(defaults.segment_size),
             parity_percent: self.parity.unwrap_or(defaults.parity_percent),
+            across: self.across,
             seed,
             ..defaults
         }
@@ -174,6 +178,9 @@ impl StreamSpec {
         // Sizes are cut off at three deviations, and must stay positive.
         if !(0.0..=0.33).contains(&media.deviation) {
             return wrong("deviation", "expected 0 to 0.33");
+        }
+        if !media.across.is_none_or(Across::is_valid) {
+            return wrong("across", "expected 1 to 8 shards for 2 to 32 samples");
         }
         let info = media.info();
         let catalogue = namecast_stream::Catalogue {
@@ -300,6 +307,8 @@ pub struct RecoverySpec {
     pub profile: RecoveryProfile,
     /// Copies of a lead that may be asked for.
     pub lead_copies: Option<usize>,
+    /// Whether parity across samples is made use of.
+    pub across: Option<bool>,
 }
 
 /// How a watcher synchronises: [`SynchroniserConfig`] as a file writes it.
@@ -368,6 +377,9 @@ impl WatcherSpec {
         consumer.recovery.profile = self.recovery.profile;
         if let Some(copies) = self.recovery.lead_copies {
             consumer.recovery.lead_copies = copies;
+        }
+        if let Some(across) = self.recovery.across {
+            consumer.recovery.across = across;
         }
         consumer.synchroniser = SynchroniserConfig {
             profile: self.synchroniser.profile,
@@ -489,6 +501,15 @@ mod tests {
         assert_eq!(with(|s| s.key_factor = Some(f64::NAN)), "key-factor");
         assert_eq!(with(|s| s.deviation = Some(0.5)), "deviation");
         assert_eq!(with(|s| s.rungs = Some(Vec::new())), "rungs");
+        let (samples, parity) = (1, 1);
+        let across = Some(Across { samples, parity });
+        assert_eq!(
+            field(StreamSpec {
+                across,
+                ..StreamSpec::default()
+            }),
+            "across"
+        );
         assert_eq!(with(|s| s.segment_size = Some(9_000)), "rungs");
     }
 }

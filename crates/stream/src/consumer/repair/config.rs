@@ -54,6 +54,8 @@ pub struct RecoveryConfig {
     pub most_extra: usize,
     /// Copies of a lead that may be asked for, at most [`MAX_LEAD_COPIES`]; zero where the producer makes none.
     pub lead_copies: usize,
+    /// Whether parity across samples is made use of, where the producer makes any.
+    pub across: bool,
     /// Share of segments lost from which on Interests are expressed twice.
     pub insure_from: f64,
 }
@@ -65,6 +67,7 @@ impl Default for RecoveryConfig {
             miss: 1e-3,
             most_extra: 3,
             lead_copies: MAX_LEAD_COPIES - 1,
+            across: true,
             insure_from: 0.005,
         }
     }

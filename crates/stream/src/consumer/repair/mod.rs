@@ -1,5 +1,6 @@
 //! Repairs samples that lost segments: notices what is missing, decides what to ask for, insures Interests.
 
+mod across;
 mod config;
 mod loss;
 mod odds;
@@ -26,6 +27,8 @@ use super::window::WindowedMinimum;
 
 use loss::LossEstimator;
 use plan::Outlook;
+
+pub(super) use across::Groups;
 
 pub use config::{ParseRecoveryError, RecoveryConfig, RecoveryProfile};
 
@@ -91,7 +94,9 @@ impl Consumer {
     /// Share of segments lost lately.
     pub fn loss(&self) -> f64 {
         let recovery = &self.recovery;
-        recovery.losses.share().max(recovery.interests.share())
+        let leads = self.groups.loss();
+        let shares = [recovery.losses.share(), recovery.interests.share(), leads];
+        shares.into_iter().fold(0.0, f64::max)
     }
 
     /// Looks at every sample whose time has come.
@@ -198,6 +203,13 @@ impl Consumer {
 
     fn repair(&mut self, now: Instant, key: SampleKey) {
         self.insure(now, key);
+        self.rebuild(now, key);
+        if let Some(until) = self.waits_for_across(now, key) {
+            if let Some(sample) = self.samples.get_mut(&key) {
+                sample.wake = sample.next_insurance().into_iter().chain([until]).min();
+            }
+            return;
+        }
         let outlook = self.outlook(now, key);
         let Some(sample) = self.samples.get(&key).filter(|s| s.complete.is_none()) else {
             if let Some(sample) = self.samples.get_mut(&key) {
@@ -215,7 +227,7 @@ impl Consumer {
         }
         if let Some(sample) = self.samples.get_mut(&key) {
             sample.hedge_at = round.hedge_at;
-            let insured = sample.slots().filter_map(|(_, _, slot)| slot.insure_at);
+            let insured = sample.next_insurance().into_iter();
             sample.wake = insured.chain(round.next_look).min();
         }
         for &(kind, index) in &round.ask {
@@ -294,6 +306,7 @@ impl Consumer {
         };
         let due: Vec<_> = sample
             .slots()
+            .chain(sample.across())
             .filter(|(_, _, slot)| slot.insure_at.is_some_and(|at| at <= now))
             .map(|(kind, index, _)| (kind, index))
             .collect();

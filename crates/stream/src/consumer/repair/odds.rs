@@ -51,6 +51,15 @@ impl Losses {
         }
         came.iter().chain(&lost).sum()
     }
+
+    /// Share of `needed` packets that do not come although `more` packets of parity follow them: any `needed` of all would
+    /// give them back.
+    pub(super) fn left(self, needed: usize, more: usize) -> f64 {
+        let sent = needed + more;
+        let exactly = |came: usize| self.fewer(sent, came + 1) - self.fewer(sent, came);
+        let missing = |came: usize| (sent - came) as f64 / sent.max(1) as f64;
+        (0..needed).map(|came| exactly(came) * missing(came)).sum()
+    }
 }
 
 #[cfg(test)]
@@ -76,6 +85,18 @@ mod tests {
         close(losses.fewer(3, 4), 1.0);
         close(losses.fewer(0, 0), 0.0);
         close(losses.of_round_trip().share, 0.19);
+    }
+
+    /// One in ten lost, four and one of parity. Of five, two are lost 10·0.01·0.729 = 0.0729, three 0.0081, four 0.00045, all
+    /// 0.00001: (2·0.0729 + 3·0.0081 + 4·0.00045 + 5·0.00001) / 5 = 0.03439. Without parity all that is lost is left.
+    #[test]
+    fn parity_leaves_what_it_cannot_make_up_for() {
+        let losses = Losses {
+            share: 0.1,
+            persistence: 0.1,
+        };
+        close(losses.left(4, 1), 0.034_39);
+        close(losses.left(4, 0), 0.1);
     }
 
     /// A burst that has begun goes on with 4 in 5: all of three 0.05·0.8².

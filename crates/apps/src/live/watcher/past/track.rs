@@ -267,7 +267,7 @@ impl Track {
             let shards = match id.kind {
                 SegmentKind::Data => &mut data,
                 SegmentKind::Parity => &mut parity,
-                SegmentKind::LeadCopy => continue,
+                SegmentKind::LeadCopy | SegmentKind::Across => continue,
             };
             *shards.get_mut(usize::try_from(id.index).ok()?)? = packet.content();
         }

@@ -504,6 +504,7 @@ impl Consumer {
         let render_at = published_at.map(|at| self.playout.render_at(now, at));
         let late = render_at.is_some_and(|at| now > at);
         let asked_again = sample.was_asked_again();
+        self.note_whole(now, key);
         self.note_losses(key);
         self.trains.end_of(key);
         let Some(sample) = self.samples.get_mut(&key) else {

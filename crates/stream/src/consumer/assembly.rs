@@ -94,6 +94,11 @@ impl Slot {
         matches!(self.content, Content::Here(_))
     }
 
+    /// Whether no more than the Interests that left before the segment existed has been sent for it.
+    pub(super) const fn is_first(&self) -> bool {
+        self.is_early && !self.is_repair
+    }
+
     const fn is_stray(&self) -> bool {
         matches!(self.content, Content::Stray(_))
     }

@@ -5,6 +5,7 @@ mod config;
 mod loss;
 mod odds;
 mod paper;
+mod patience;
 mod plan;
 mod progress;
 mod retransmit;
@@ -19,13 +20,14 @@ use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::rate::Loss;
 
 use super::Consumer;
-use super::assembly::{Asked, Assembly};
+use super::assembly::{Asked, Assembly, Slot};
 use super::claims::FEW;
 use super::clock::SampleClock;
 use super::order::SampleKey;
 use super::window::WindowedMinimum;
 
 use loss::LossEstimator;
+use patience::{Patience, Room};
 use plan::Outlook;
 
 pub(super) use across::Groups;
@@ -46,6 +48,9 @@ const CLEAN: f64 = 0.001;
 /// Samples that may be taken for published although nothing of them came, beyond those asked for ahead.
 const MOST_UNSEEN: u64 = 8;
 
+/// Name of a lead.
+const LEAD: (SegmentKind, u64) = (SegmentKind::Data, 0);
+
 /// What a consumer knows of losses.
 #[derive(Clone, Debug)]
 pub(super) struct Recovery {
@@ -58,6 +63,7 @@ pub(super) struct Recovery {
     /// The most by which samples were published after the time that the clock told lately: encoders do not keep time.
     unpunctual: WindowedMinimum<Reverse<Duration>>,
     pub(super) progress: progress::Progress,
+    patience: Patience,
 }
 
 impl Recovery {
@@ -73,6 +79,7 @@ impl Recovery {
             lags: spans.map(window),
             unpunctual: window((key_period * 2).max(Duration::from_secs(2))),
             progress: progress::Progress::default(),
+            patience: Patience::default(),
         }
     }
 
@@ -151,7 +158,32 @@ impl Consumer {
         let is_seen = self.samples.get(&key).and_then(Assembly::lead).is_some();
         let late = self.recovery.unpunctual.minimum(now).filter(|_| !is_seen);
         let late = late.map_or(Duration::ZERO, |late| late.0 * 5 / 4);
-        self.expected_at(now, key) + self.margin(now, key.0) + late
+        self.expected_at(now, key) + self.wait(now, key) + late
+    }
+
+    /// How long what is late of a sample is waited for, from the earliest time on.
+    fn wait(&self, now: Instant, key: SampleKey) -> Duration {
+        let margin = self.margin(now, key.0);
+        let wait = self.recovery.patience.wait(now, self.room(now));
+        wait.map_or(margin, |wait| wait.max(margin))
+    }
+
+    /// Whether copies of a sample's lead are asked for before the lead itself is again. To find out by a key sample would risk
+    /// all that needs it.
+    fn prefers_copies(&self, (class, sequence): SampleKey) -> bool {
+        let patience = &self.recovery.patience;
+        let may_test = class == SampleClass::Delta || self.source.is_standalone();
+        patience.is_trusted() || may_test && patience.is_test(sequence)
+    }
+
+    /// How long after the earliest time what is late may be waited for.
+    fn room(&self, now: Instant) -> Room {
+        let deadline = self.playout.target.saturating_sub(self.decode_lead);
+        let round = self.least_delay(now) + LEAST_MARGIN;
+        Room {
+            last_call: deadline.saturating_sub(round),
+            deadline,
+        }
     }
 
     /// Whether something came lately. A stream that stands still is not asked for again and again.
@@ -162,8 +194,9 @@ impl Consumer {
 
     /// Reckons with the loss of what was asked for now that a lead told of it.
     pub(super) fn hedge_missing(&mut self, now: Instant, key: SampleKey) {
-        // Where segments are asked for one by one, all of them in one burst of losses are few.
-        if self.is_paced() && self.recovery.losses.share() < CLEAN {
+        // Where segments are asked for one by one, all of them in one burst of losses are few; where links repeat them, none.
+        let is_clean = self.is_paced() && self.recovery.losses.share() < CLEAN;
+        if is_clean || self.recovery.patience.is_trusted() {
             return;
         }
         let hedge_at = self.outlook(now, key).hedge_at();
@@ -185,6 +218,9 @@ impl Consumer {
             due_at: self.due_at(now, key),
             expected_at,
             margin: self.margin(now, key.0),
+            wait: self.wait(now, key),
+            repeats: self.recovery.patience.is_trusted(),
+            prefers_copies: self.prefers_copies(key),
             is_paced: self.is_paced(),
             progress: self.progress(),
             delay: self.delay.estimate(now),
@@ -241,11 +277,7 @@ impl Consumer {
         }
     }
 
-    fn slot_mut(
-        &mut self,
-        key: SampleKey,
-        (kind, index): (SegmentKind, u64),
-    ) -> Option<&mut super::assembly::Slot> {
+    fn slot_mut(&mut self, key: SampleKey, (kind, index): (SegmentKind, u64)) -> Option<&mut Slot> {
         self.samples.get_mut(&key)?.slot_mut(kind, index)
     }
 
@@ -254,7 +286,7 @@ impl Consumer {
         let Some(slot) = self.slot_mut(key, name) else {
             return;
         };
-        let first = slot.is_early && !slot.is_repair;
+        let first = slot.is_first();
         slot.was_lost |= first;
         self.counters.interests_timed_out += u64::from(!first);
         let loss = if first { Loss::Gap } else { Loss::Timeout };
@@ -281,7 +313,9 @@ impl Consumer {
 
     /// Time from an Interest to the one that insures it, while losses warrant one.
     pub(super) fn insurance(&self) -> Option<Duration> {
-        let warranted = !self.follows_paper() && self.loss() >= self.config.recovery.insure_from;
+        let warranted = !self.follows_paper()
+            && !self.recovery.patience.is_trusted()
+            && self.loss() >= self.config.recovery.insure_from;
         warranted.then(|| self.burst())
     }
 
@@ -381,11 +415,38 @@ impl Consumer {
             return;
         };
         slot.was_lost &= !is_late || now.since(asked.last_at) * 5 >= least * 2;
-        let first_answer = slot.is_early && !slot.is_repair;
+        let first_answer = slot.is_first();
+        let asked_once = asked.attempts == 1 || asked.is_insured;
         if let Some(published_at) = self.published_at(key).filter(|_| first_answer) {
             let from = self.earliest(now, published_at).max(asked.last_at + delay);
             let lag = now.since(from);
-            self.recovery.lags[id.class.index()].push(now, Reverse(lag));
+            let is_overdue = lag > self.margin(now, id.class);
+            let room = self.room(now);
+            match (id.kind, id.index) == LEAD {
+                true if is_overdue && asked_once => self.recovery.patience.came(now, lag, room),
+                true if !is_overdue => self.recovery.patience.came_in_time(now),
+                _ => {}
+            }
+            // What a link repeats is no jitter.
+            if !(is_overdue && self.recovery.patience.is_trusted()) {
+                self.recovery.lags[id.class.index()].push(now, Reverse(lag));
+            }
+        }
+    }
+
+    /// Takes note of whether the lead of a sample that is whole came by itself: where it was overdue, and asked for by the names
+    /// of its copies alone.
+    pub(super) fn note_whole(&mut self, now: Instant, key: SampleKey) {
+        let lead = self
+            .samples
+            .get(&key)
+            .and_then(|sample| sample.slots().next());
+        let did_not_come = lead
+            .is_some_and(|(_, _, slot)| slot.asked.is_some() && slot.is_first() && slot.was_lost);
+        if did_not_come {
+            let lag = now.since(self.expected_at(now, key));
+            let room = self.room(now);
+            self.recovery.patience.did_not_come(lag, room);
         }
     }
 

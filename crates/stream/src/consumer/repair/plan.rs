@@ -18,9 +18,9 @@ use crate::names::SegmentKind;
 use crate::sample::Lead;
 
 use super::super::assembly::{Asked, Assembly, Slot};
-use super::RecoveryConfig;
 use super::odds::Losses;
 use super::progress::Progress;
+use super::{LEAD, RecoveryConfig};
 
 /// A round that another one can follow may fail this often: asking for more than is missing would cost more than it
 /// saves.
@@ -40,6 +40,12 @@ pub(super) struct Outlook<'a> {
     pub expected_at: Instant,
     /// How much later than that segments come that are not lost.
     pub margin: Duration,
+    /// The same for what a link may repeat.
+    pub wait: Duration,
+    /// What is overdue mostly comes by itself.
+    pub repeats: bool,
+    /// Copies of the lead are asked for before the lead itself is again.
+    pub prefers_copies: bool,
     /// Segments are asked for one after the other, in their turn on the narrowest link.
     pub is_paced: bool,
     /// How the queue on the way moves on.
@@ -118,8 +124,10 @@ impl Outlook<'_> {
 
     /// The same if it were all alone.
     fn due_alone(&self, assembly: &Assembly, slot: &Slot, asked: &Asked) -> Instant {
-        if slot.is_early && !slot.is_repair {
-            let overtaken = assembly.overtaken_at.map_or(self.due_at, |at| {
+        if slot.is_first() {
+            // What a link repeats is overtaken.
+            let overtaken = assembly.overtaken_at.filter(|_| self.wait <= self.margin);
+            let overtaken = overtaken.map_or(self.due_at, |at| {
                 (at + self.round_trip.saturating_sub(self.delay)).min(self.due_at)
             });
             let at_best = asked.last_at + self.delay;
@@ -132,7 +140,9 @@ impl Outlook<'_> {
             true => asked.last_at.since(self.hurry_until),
             false => self.round_trip * (1 << asked.attempts.min(5)),
         };
-        asked.last_at + wait.clamp(self.round_trip, MOST_WAIT)
+        let due = asked.last_at + wait.clamp(self.round_trip, MOST_WAIT);
+        let last_call = self.deadline.saturating_sub(self.round_trip);
+        due.max(last_call.min(due + self.wait.saturating_sub(self.margin)))
     }
 
     fn sort<'s>(
@@ -159,7 +169,8 @@ impl Outlook<'_> {
                         if !asked.is_lost {
                             round.lost.push(name);
                         }
-                        Rank::Lost
+                        names.pending += usize::from(self.repeats && slot.is_first());
+                        self.rank_of_lost(name, slot)
                     } else {
                         names.pending += 1;
                         round.look_at(due);
@@ -176,6 +187,15 @@ impl Outlook<'_> {
         }
         names.candidates.sort();
         names
+    }
+
+    /// What may come by itself is asked for by other names first.
+    fn rank_of_lost(&self, name: Name, slot: &Slot) -> Rank {
+        let is_lead = name == LEAD;
+        match slot.is_first() && (self.repeats || is_lead && self.prefers_copies) {
+            true => Rank::Pending,
+            false => Rank::Lost,
+        }
     }
 
     /// When to hedge a round that begins now: once a burst of losses has ended, and while an answer can still be in time.
@@ -288,7 +308,11 @@ impl Outlook<'_> {
     /// Without the lead nobody knows how many segments there are, and nothing can be verified.
     fn plan_lead(&self, assembly: &Assembly, round: &mut Round) {
         let lead = assembly.slots().take(1).chain(assembly.copies());
-        let leads = self.sort(assembly, lead, round);
+        let mut leads = self.sort(assembly, lead, round);
+        if self.prefers_copies && leads.candidates.len() > 1 {
+            // Asked for again, it would not show whether it comes by itself.
+            leads.candidates.retain(|(_, name)| *name != LEAD);
+        }
         if !assembly
             .slots()
             .next()

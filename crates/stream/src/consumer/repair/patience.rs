@@ -1,0 +1,244 @@
+//! Tells what is late, as a link repeats it, from what is lost.
+//!
+//! Asking again as soon as something is overdue is best where it is lost, and pays twice where a reliable link brings it a
+//! moment later. Which of both it is shows where another name is asked for, a copy, so that the lead itself can only come by
+//! itself. So copies are asked for first now and then. Once leads mostly come, they are waited for until the *last call*, the
+//! last moment at which to ask for a copy in time; once those mostly come that have not by then, until the sample's time.
+
+use std::cmp::Reverse;
+
+use core::time::Duration;
+
+use namecast_units::Instant;
+
+use super::super::window::WindowedMinimum;
+
+/// Copies are asked for first of one sample in so many, and where hardly anything comes by itself.
+const TESTS: u64 = 8;
+const FEW_TESTS: u64 = 32;
+/// Share that does not come above which that is rare.
+const HOPELESS: f64 = 0.85;
+/// Where no lead came in time for so long, the way has become longer, or a clock was set.
+const LONGER_WAY: Duration = Duration::from_millis(500);
+/// How long lags are remembered: eight times this.
+const MEMORY: Duration = Duration::from_millis(500);
+
+/// How long there is to wait, from the earliest time on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Until one round of repair is only just in time.
+    pub(super) last_call: Duration,
+    /// Until the sample's time.
+    pub(super) deadline: Duration,
+}
+
+/// Whether it pays to wait.
+#[derive(Clone, Debug)]
+pub(super) struct Patience {
+    /// Leads that were overdue and came by themselves, or did not.
+    all: Outcomes,
+    /// Those of them that had not come by the last call.
+    late: Outcomes,
+    /// By how much leads came late that came by themselves (a minimum in reverse).
+    lags: WindowedMinimum<Reverse<Duration>>,
+    /// When a lead came in time.
+    in_time_at: Option<Instant>,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            all: Outcomes::default(),
+            late: Outcomes::default(),
+            lags: WindowedMinimum::new(MEMORY, 8),
+            in_time_at: None,
+        }
+    }
+}
+
+impl Patience {
+    /// Whether what is overdue mostly comes by itself.
+    pub(super) const fn is_trusted(&self) -> bool {
+        self.all.is_trusted
+    }
+
+    /// Whether to find out by the sample with this number, if it loses its lead.
+    pub(super) fn is_test(&self, sequence: u64) -> bool {
+        let one_of = match self.all.share_in_vain() > HOPELESS {
+            true => FEW_TESTS,
+            false => TESTS,
+        };
+        sequence % one_of == one_of - 1
+    }
+
+    /// How long to wait: twice what took longest lately, as what is repeated may be lost again, and a quarter. `None`
+    /// where that does not pay.
+    pub(super) fn wait(&self, now: Instant, room: Room) -> Option<Duration> {
+        let most = match self.late.is_trusted {
+            true => room.deadline,
+            false => room.last_call,
+        };
+        let lag = self.lags.minimum(now).map(|lag| lag.0 * 9 / 4);
+        self.is_trusted()
+            .then(|| lag.map_or(most, |lag| most.min(lag)))
+    }
+
+    /// A lead came when it should.
+    pub(super) const fn came_in_time(&mut self, now: Instant) {
+        self.in_time_at = Some(now);
+    }
+
+    /// A lead that was overdue came by itself, so much later than it could.
+    pub(super) fn came(&mut self, now: Instant, lag: Duration, room: Room) {
+        let some_are_in_time = self.in_time_at.is_some_and(|at| now.since(at) < LONGER_WAY);
+        if !some_are_in_time {
+            return;
+        }
+        self.lags.push(now, Reverse(lag));
+        self.all.learn(true);
+        if lag > room.last_call {
+            self.late.learn(lag <= room.deadline);
+        }
+    }
+
+    /// A lead that was overdue had not come by itself when the sample was done with, so much later than it could.
+    pub(super) fn did_not_come(&mut self, lag: Duration, room: Room) {
+        self.all.learn(false);
+        if lag > room.last_call {
+            self.late.learn(false);
+        }
+    }
+}
+
+/// What became of the last waits.
+#[derive(Clone, Copy, Debug)]
+struct Outcomes {
+    came: f64,
+    in_vain: f64,
+    is_trusted: bool,
+}
+
+impl Default for Outcomes {
+    fn default() -> Self {
+        Self {
+            came: Self::PRIOR,
+            in_vain: Self::PRIOR,
+            is_trusted: false,
+        }
+    }
+}
+
+impl Outcomes {
+    /// Of either kind to begin with; they stay, so that no share is ever certain.
+    const PRIOR: f64 = 0.5;
+    /// What of older outcomes still counts after each new one: a memory of sixteen.
+    const KEPT: f64 = 15.0 / 16.0;
+    /// Share in vain below which it pays to wait, and above which it does not any more.
+    const TRUSTED: f64 = 0.3;
+    const MISTRUSTED: f64 = 0.5;
+    /// What comes a few times may be chance.
+    const LEAST: f64 = 5.0;
+
+    fn share_in_vain(self) -> f64 {
+        self.in_vain / (self.came + self.in_vain)
+    }
+
+    fn learn(&mut self, came: bool) {
+        let next = |before: f64, new: bool| {
+            let kept = (before - Self::PRIOR) * Self::KEPT;
+            Self::PRIOR + kept + f64::from(u8::from(new))
+        };
+        self.came = next(self.came, came);
+        self.in_vain = next(self.in_vain, !came);
+        let most = if self.is_trusted {
+            Self::MISTRUSTED
+        } else {
+            Self::TRUSTED
+        };
+        self.is_trusted = self.came >= Self::LEAST && self.share_in_vain() < most;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: Room = Room {
+        last_call: Duration::from_millis(100),
+        deadline: Duration::from_millis(200),
+    };
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + ms(millis)
+    }
+
+    fn patience() -> Patience {
+        let mut patience = Patience::default();
+        patience.came_in_time(at(0));
+        patience
+    }
+
+    /// 0.5 + 1 + 15/16 + … + (15/16)⁴ is 4.91 after five that came, and 5.64 after six.
+    #[test]
+    fn six_leads_that_come_by_themselves_earn_trust() {
+        let mut patience = patience();
+        for _ in 0..5 {
+            patience.came(at(10), ms(40), ROOM);
+            assert_eq!(patience.wait(at(10), ROOM), None);
+        }
+        patience.came(at(10), ms(40), ROOM);
+        assert_eq!(patience.wait(at(10), ROOM), Some(ms(90)));
+        assert_eq!(patience.wait(at(5_000), ROOM), Some(ms(100)), "forgotten");
+    }
+
+    /// Where nothing is in time, nothing was repeated.
+    #[test]
+    fn a_longer_way_earns_no_trust() {
+        let mut patience = patience();
+        (0..200).for_each(|n| patience.came(at(500 + n), ms(50), ROOM));
+        assert!(!patience.is_trusted());
+        patience.came_in_time(at(700));
+        (0..6).for_each(|n| patience.came(at(700 + n), ms(50), ROOM));
+        assert!(patience.is_trusted());
+    }
+
+    /// After many that came there are 16 + 0.5 of 17. Eleven in vain: 0.5 + 16·(1 − (15/16)¹¹) = 8.6 of 17, just over half.
+    #[test]
+    fn trust_is_lost_with_the_eleventh_in_a_row_that_does_not_come() {
+        let mut patience = patience();
+        (0..200).for_each(|_| patience.came(at(10), ms(50), ROOM));
+        for _ in 0..10 {
+            patience.did_not_come(ms(100), ROOM);
+            assert!(patience.is_trusted());
+        }
+        patience.did_not_come(ms(100), ROOM);
+        assert!(!patience.is_trusted());
+    }
+
+    /// 1.5 / 2 = 0.75, 2.44 / 2.94 = 0.83, 3.32 / 3.82 = 0.87.
+    #[test]
+    fn where_nothing_comes_by_itself_tests_are_rare() {
+        let mut patience = patience();
+        let tests = |patience: &Patience| (0..64).filter(|&n| patience.is_test(n)).count();
+        for _ in 0..3 {
+            assert_eq!(tests(&patience), 8);
+            patience.did_not_come(ms(150), ROOM);
+        }
+        assert_eq!(tests(&patience), 2);
+    }
+
+    #[test]
+    fn waits_go_on_past_the_last_call_once_what_is_so_late_comes() {
+        let mut patience = patience();
+        (0..10).for_each(|_| patience.came(at(10), ms(60), ROOM));
+        assert_eq!(patience.wait(at(10), ROOM), Some(ms(100)));
+        (0..6).for_each(|_| patience.came(at(10), ms(120), ROOM));
+        assert_eq!(patience.wait(at(10), ROOM), Some(ms(200)));
+        (0..5).for_each(|_| patience.did_not_come(ms(200), ROOM));
+        assert_eq!(patience.wait(at(10), ROOM), Some(ms(100)));
+    }
+}

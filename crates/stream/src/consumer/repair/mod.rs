@@ -179,7 +179,7 @@ impl Consumer {
     /// How long after the earliest time what is late may be waited for.
     fn room(&self, now: Instant) -> Room {
         let deadline = self.playout.target.saturating_sub(self.decode_lead);
-        let round = self.least_delay(now) + LEAST_MARGIN;
+        let round = self.delay.estimate(now) + LEAST_MARGIN;
         Room {
             last_call: deadline.saturating_sub(round),
             deadline,
@@ -288,6 +288,9 @@ impl Consumer {
         };
         let first = slot.is_first();
         slot.was_lost |= first;
+        if first {
+            self.recovery.patience.ran_out();
+        }
         self.counters.interests_timed_out += u64::from(!first);
         let loss = if first { Loss::Gap } else { Loss::Timeout };
         self.report_loss(now, key, name, loss);
@@ -422,10 +425,12 @@ impl Consumer {
             let lag = now.since(from);
             let is_overdue = lag > self.margin(now, id.class);
             let room = self.room(now);
-            match (id.kind, id.index) == LEAD {
-                true if is_overdue && asked_once => self.recovery.patience.came(now, lag, room),
-                true if !is_overdue => self.recovery.patience.came_in_time(now),
-                _ => {}
+            let patience = &mut self.recovery.patience;
+            let tells = (id.kind, id.index) == LEAD || patience.is_trusted();
+            match is_overdue {
+                true if tells && asked_once => patience.came(now, lag, room),
+                true => {}
+                false => patience.came_in_time(now),
             }
             // What a link repeats is no jitter.
             if !(is_overdue && self.recovery.patience.is_trusted()) {

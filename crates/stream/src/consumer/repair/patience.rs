@@ -35,7 +35,7 @@ pub(super) struct Room {
 /// Whether it pays to wait.
 #[derive(Clone, Debug)]
 pub(super) struct Patience {
-    /// Leads that were overdue and came by themselves, or did not.
+    /// Leads that were overdue and came by themselves, or did not. Once all is waited for, other segments as well.
     all: Outcomes,
     /// Those of them that had not come by the last call.
     late: Outcomes,
@@ -101,9 +101,18 @@ impl Patience {
         }
     }
 
+    /// Something was waited for that has not come yet.
+    pub(super) fn ran_out(&mut self) {
+        if self.is_trusted() {
+            self.all.learn(false);
+        }
+    }
+
     /// A lead that was overdue had not come by itself when the sample was done with, so much later than it could.
     pub(super) fn did_not_come(&mut self, lag: Duration, room: Room) {
-        self.all.learn(false);
+        if !self.is_trusted() {
+            self.all.learn(false);
+        }
         if lag > room.last_call {
             self.late.learn(false);
         }
@@ -212,10 +221,10 @@ mod tests {
         let mut patience = patience();
         (0..200).for_each(|_| patience.came(at(10), ms(50), ROOM));
         for _ in 0..10 {
-            patience.did_not_come(ms(100), ROOM);
+            patience.ran_out();
             assert!(patience.is_trusted());
         }
-        patience.did_not_come(ms(100), ROOM);
+        patience.ran_out();
         assert!(!patience.is_trusted());
     }
 

@@ -5,15 +5,17 @@
 //! itself. So copies are asked for first now and then. Once leads mostly come, they are waited for until the *last call*, the
 //! last moment at which to ask for a copy in time; once those mostly come that have not by then, until the sample's time.
 
-use std::cmp::Reverse;
-
+use core::ops::Range;
 use core::time::Duration;
+use std::cmp::Reverse;
 
 use namecast_units::Instant;
 
 use super::super::window::WindowedMinimum;
 
-/// Copies are asked for first of one sample in so many, and where hardly anything comes by itself.
+/// Copies are asked for first of each sample until there are so many outcomes, then of one in so many, and fewer where hardly
+/// anything comes by itself.
+const FIRST: f64 = 7.0;
 const TESTS: u64 = 8;
 const FEW_TESTS: u64 = 32;
 /// Share that does not come above which that is rare.
@@ -48,8 +50,9 @@ pub(super) struct Patience {
 impl Default for Patience {
     fn default() -> Self {
         Self {
-            all: Outcomes::default(),
-            late: Outcomes::default(),
+            all: Outcomes::new(0.3..0.5),
+            // A frame is lost with each of these that does not come.
+            late: Outcomes::new(0.25..0.4),
             lags: WindowedMinimum::new(MEMORY, 8),
             in_time_at: None,
         }
@@ -65,6 +68,7 @@ impl Patience {
     /// Whether to find out by the sample with this number, if it loses its lead.
     pub(super) fn is_test(&self, sequence: u64) -> bool {
         let one_of = match self.all.share_in_vain() > HOPELESS {
+            _ if self.all.came + self.all.in_vain < FIRST => 1,
             true => FEW_TESTS,
             false => TESTS,
         };
@@ -124,17 +128,10 @@ impl Patience {
 struct Outcomes {
     came: f64,
     in_vain: f64,
+    /// Share in vain below which it pays to wait, and above which it does not any more.
+    trusted: f64,
+    mistrusted: f64,
     is_trusted: bool,
-}
-
-impl Default for Outcomes {
-    fn default() -> Self {
-        Self {
-            came: Self::PRIOR,
-            in_vain: Self::PRIOR,
-            is_trusted: false,
-        }
-    }
 }
 
 impl Outcomes {
@@ -142,11 +139,18 @@ impl Outcomes {
     const PRIOR: f64 = 0.5;
     /// What of older outcomes still counts after each new one: a memory of sixteen.
     const KEPT: f64 = 15.0 / 16.0;
-    /// Share in vain below which it pays to wait, and above which it does not any more.
-    const TRUSTED: f64 = 0.3;
-    const MISTRUSTED: f64 = 0.5;
     /// What comes a few times may be chance.
     const LEAST: f64 = 5.0;
+
+    const fn new(trust: Range<f64>) -> Self {
+        Self {
+            came: Self::PRIOR,
+            in_vain: Self::PRIOR,
+            trusted: trust.start,
+            mistrusted: trust.end,
+            is_trusted: false,
+        }
+    }
 
     fn share_in_vain(self) -> f64 {
         self.in_vain / (self.came + self.in_vain)
@@ -160,9 +164,9 @@ impl Outcomes {
         self.came = next(self.came, came);
         self.in_vain = next(self.in_vain, !came);
         let most = if self.is_trusted {
-            Self::MISTRUSTED
+            self.mistrusted
         } else {
-            Self::TRUSTED
+            self.trusted
         };
         self.is_trusted = self.came >= Self::LEAST && self.share_in_vain() < most;
     }

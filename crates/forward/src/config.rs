@@ -10,7 +10,7 @@ use crate::link::{ReassemblyConfig, ReliabilityConfig};
 /// Bounds and constants of a [`Forwarder`](crate::Forwarder).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Seeds the Nonces that are added to Interests without one, and the hash tables.
+    /// Seeds the Nonces that are added to Interests without one, what strategies leave to chance, and the hash tables.
     ///
     /// Drivers that face a network choose it at random, so that nobody can aim at one bucket of a table.
     pub seed: u64,

@@ -10,7 +10,7 @@ use crate::link::{ReassemblyConfig, ReliabilityConfig};
 /// Bounds and constants of a [`Forwarder`](crate::Forwarder).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Seeds the Nonces that are added to Interests without one, and the hash tables.
+    /// Seeds the Nonces that are added to Interests without one, what strategies leave to chance, and the hash tables.
     ///
     /// Drivers that face a network choose it at random, so that nobody can aim at one bucket of a table.
     pub seed: u64,
@@ -22,6 +22,8 @@ pub struct Config {
     pub max_output_queue: usize,
     /// Most name prefixes with routes, and most with a strategy of their own.
     pub max_prefixes: usize,
+    /// Most pairs of a prefix and a next hop that strategies measure; further ones count as unmeasured.
+    pub max_measurements: usize,
     /// Most components of a packet's name; a name with more is dropped.
     pub max_name_components: usize,
     /// Most pending Interests; further ones are refused.
@@ -60,6 +62,7 @@ impl Default for Config {
             max_faces: 4_096,
             max_output_queue: 16_384,
             max_prefixes: 65_536,
+            max_measurements: 65_536,
             max_name_components: 128,
             pit_capacity: 65_536,
             pit_octets: ByteSize::mebibytes(64),

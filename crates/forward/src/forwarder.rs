@@ -14,8 +14,8 @@ use crate::face::{AddFaceError, Face, FaceConfig, FaceId, FaceInfo, FaceTable, M
 use crate::link::{Reassembler, Reliability};
 use crate::strategy::StrategyKind;
 use crate::table::{
-    AddRouteError, ContentStore, DeadNonceList, ExpiryQueue, Fib, NameHasher, NextHop, Pit,
-    PrefixTable,
+    AddRouteError, ContentStore, DeadNonceList, ExpiryQueue, Fib, Measurements, NameHasher,
+    NextHop, Pit, PrefixTable,
 };
 
 /// A frame to send, for the driver of a face.
@@ -44,6 +44,8 @@ pub struct Forwarder {
     next_face: FaceId,
     pub(crate) fib: Fib,
     pub(crate) strategies: PrefixTable<StrategyKind>,
+    /// Only while some prefix has a strategy that measures.
+    pub(crate) measurements: Option<Box<Measurements>>,
     pub(crate) pit: Pit,
     pub(crate) content_store: ContentStore,
     pub(crate) dead_nonces: DeadNonceList,
@@ -71,6 +73,7 @@ impl Forwarder {
             next_face: FaceId::FIRST,
             fib: Fib::new(hasher.clone(), config.max_prefixes),
             strategies: PrefixTable::new(hasher.clone(), config.max_prefixes),
+            measurements: None,
             pit: Pit::new(config.pit_capacity, config.pit_octets),
             content_store: ContentStore::new(
                 config.keep,
@@ -133,6 +136,9 @@ impl Forwarder {
         }
         self.fib.remove_face(face);
         self.pit.remove_face(face);
+        if let Some(measurements) = &mut self.measurements {
+            measurements.remove_face(face);
+        }
         self.output.retain(|transmit| transmit.face != face);
     }
 
@@ -178,13 +184,35 @@ impl Forwarder {
         prefix: Name,
         strategy: StrategyKind,
     ) -> Result<(), AddRouteError> {
+        let before = self.strategies.get_mut(&prefix).copied();
         *self.strategies.get_or_insert(&prefix, || strategy)? = strategy;
+        self.reconsider_measurements(before, Some(strategy));
         Ok(())
     }
 
     /// Takes a choice back, so that the next shorter prefix decides. One that does not exist is no error.
     pub fn unset_strategy(&mut self, prefix: &Name) {
+        let before = self.strategies.get_mut(prefix).copied();
         self.strategies.remove(prefix);
+        self.reconsider_measurements(before, None);
+    }
+
+    /// Starts measurements with the first prefix whose strategy needs them, and ends them with the last.
+    fn reconsider_measurements(
+        &mut self,
+        before: Option<StrategyKind>,
+        after: Option<StrategyKind>,
+    ) {
+        let measures = |kind: Option<StrategyKind>| usize::from(kind.is_some_and(|k| k.measures()));
+        let choices = self.measurements.as_ref().map_or(0, |m| m.choices);
+        let choices = choices + measures(after) - measures(before);
+        if choices == 0 {
+            self.measurements = None;
+            return;
+        }
+        let capacity = self.config.max_measurements;
+        let make = || Box::new(Measurements::new(capacity));
+        self.measurements.get_or_insert_with(make).choices = choices;
     }
 
     /// Adds an extension, which the hooks call after those added before.
@@ -258,6 +286,11 @@ impl Forwarder {
     /// Name prefixes with routes.
     pub fn routed_prefixes(&self) -> usize {
         self.fib.len()
+    }
+
+    /// Pairs of a prefix and a next hop that strategies have measurements of.
+    pub fn measured_next_hops(&self) -> usize {
+        self.measurements.as_ref().map_or(0, |m| m.len())
     }
 
     /// The clock never goes back, whatever the driver says.

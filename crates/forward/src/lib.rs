@@ -26,5 +26,5 @@ pub use extension::{Extension, Hook, Verdict};
 pub use face::{AddFaceError, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Scope};
 pub use forwarder::{Forwarder, Transmit};
 pub use link::{ReassemblyConfig, ReliabilityConfig, ReliabilityCounters};
-pub use strategy::StrategyKind;
+pub use strategy::{AsfConfig, StrategyKind, StrategyNameError};
 pub use table::AddRouteError;

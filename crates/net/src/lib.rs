@@ -35,4 +35,4 @@ pub use node::{
 };
 pub use registration::{Registration, RegistrationState};
 
-pub use namecast_forward::{FaceId, Scope, StrategyKind};
+pub use namecast_forward::{AsfConfig, FaceId, Scope, StrategyKind, StrategyNameError};

@@ -7,5 +7,5 @@ mod reliability;
 pub(crate) use fragmentation::{cut, fragment};
 pub(crate) use reassembly::Reassembler;
 pub use reassembly::ReassemblyConfig;
-pub(crate) use reliability::Reliability;
+pub(crate) use reliability::{Reliability, RttEstimator};
 pub use reliability::{ReliabilityConfig, ReliabilityCounters};

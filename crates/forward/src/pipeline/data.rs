@@ -33,6 +33,9 @@ impl Forwarder {
             return Err(DropReason::DigestInDataName);
         }
         let entries = self.pit.matches(data, &hashes);
+        if self.measurements.is_some() {
+            self.measure_data(face, (data.name(), &hashes), &entries);
+        }
         if entries.is_empty() {
             return Err(DropReason::Unsolicited);
         }

@@ -12,7 +12,7 @@ use crate::face::{Face, FaceId};
 use crate::forwarder::Forwarder;
 use crate::strategy::{Decision, InterestContext, StrategyKind, is_localhost};
 use crate::table::pit::{EntryId, InRecord, OutRecord, PitToken};
-use crate::table::{NameHashes, NextHop, name_hash};
+use crate::table::{NameHashes, name_hash};
 
 /// An Interest on its way through the node.
 struct Arrival<'a> {
@@ -110,7 +110,8 @@ impl Forwarder {
             && !self
                 .pit
                 .is_full(false, ByteSize::of(arrival.interest.wire()))
-            && self.strategy_for(arrival.interest.name(), arrival.hashes) == StrategyKind::Multicast
+            && self.strategy_for(arrival.interest.name(), arrival.hashes)
+                == &StrategyKind::Multicast
     }
 
     fn answer_from_content_store(&mut self, arrival: &Arrival<'_>) -> bool {
@@ -184,6 +185,10 @@ impl Forwarder {
                     self.outgoing_interest(id, arrival, face);
                 }
             }
+            Decision::Probe { best, probe } => {
+                self.outgoing_interest(id, arrival, best);
+                self.send_probe(id, arrival, probe);
+            }
             Decision::Retransmit(faces) => {
                 let suppression = self.config.suppression;
                 let entry = self.pit.get_mut(id);
@@ -203,58 +208,62 @@ impl Forwarder {
         Ok(())
     }
 
-    fn decide(&self, id: EntryId, arrival: &Arrival<'_>) -> Decision {
+    fn decide(&mut self, id: EntryId, arrival: &Arrival<'_>) -> Decision {
         let name = arrival.interest.name();
         let is_trusted = self
             .faces
             .get(arrival.face)
             .is_some_and(Face::has_local_fields);
         let avoid = arrival.header.avoid_face.filter(|_| is_trusted);
+        let measured = self.measurements.as_ref().and_then(|measurements| {
+            let (namespace, _) = self.measured_namespace(name, arrival.hashes)?;
+            measurements.namespace(namespace)
+        });
+        let kind = self.strategies.longest_match(name, arrival.hashes);
         let context = InterestContext {
             now: self.now,
             name,
             ingress: arrival.face,
             entry: self.pit.get(id),
-            next_hops: self.next_hops(arrival.interest, arrival.hashes),
+            next_hops: self
+                .fib
+                .next_hops_for(arrival.interest, arrival.hashes, &self.config),
             faces: &self.faces,
             avoid: avoid.map(FaceId::from_number),
+            measured,
         };
-        let kind = self.strategy_for(name, arrival.hashes);
-        kind.strategy().after_interest(&context)
+        let kind = kind.unwrap_or(&StrategyKind::DEFAULT);
+        kind.strategy().after_interest(&context, &mut self.random)
+    }
+
+    /// Sends an Interest to one face more, as a transmission of its own, since its ways may meet again.
+    fn send_probe(&mut self, id: EntryId, arrival: &Arrival<'_>, to: FaceId) {
+        let nonce = self.new_nonce();
+        let probe = Arrival {
+            nonce,
+            interest: &arrival.interest.with_nonce(nonce),
+            ..*arrival
+        };
+        if self.outgoing_interest(id, &probe, to) {
+            self.measure_probe(to, arrival.interest.name(), arrival.hashes);
+        }
     }
 
     /// The strategy in force for a name.
-    pub(super) fn strategy_for(&self, name: &Name, hashes: &NameHashes) -> StrategyKind {
+    pub(super) fn strategy_for(&self, name: &Name, hashes: &NameHashes) -> &StrategyKind {
         let chosen = self.strategies.longest_match(name, hashes);
-        chosen.copied().unwrap_or_default()
+        chosen.unwrap_or(&StrategyKind::DEFAULT)
     }
 
-    /// Next hops by the first delegation of the ForwardingHint that has any, or by name if there is no hint or it leads
-    /// here.
-    fn next_hops(&self, interest: &Interest, hashes: &NameHashes) -> &[NextHop] {
-        let hint = interest.forwarding_hint();
-        let regions = &self.config.producer_regions;
-        let leads_here = |delegation: &Name| regions.iter().any(|r| delegation.is_prefix_of(r));
-        if hint.is_empty() || hint.iter().any(leads_here) {
-            return self.fib.next_hops(interest.name(), hashes);
-        }
-        let max_components = self.config.max_name_components;
-        hint.iter()
-            .filter_map(|delegation| {
-                let hashes = self.hasher.hashes(delegation, max_components)?;
-                Some(self.fib.next_hops(delegation, &hashes))
-            })
-            .find(|hops| !hops.is_empty())
-            .unwrap_or(&[])
-    }
-
-    /// Sends an Interest and keeps record of it.
-    fn outgoing_interest(&mut self, id: EntryId, arrival: &Arrival<'_>, to: FaceId) {
+    /// Sends an Interest and keeps record of it, unless it must not go there.
+    fn outgoing_interest(&mut self, id: EntryId, arrival: &Arrival<'_>, to: FaceId) -> bool {
         let Some(egress) = self.faces.get(to) else {
-            return self.count_drop(to, DropReason::UnknownFace);
+            self.count_drop(to, DropReason::UnknownFace);
+            return false;
         };
         if arrival.interest.hop_limit() == Some(0) && !egress.is_local() {
-            return self.count_drop(to, DropReason::HopLimit);
+            self.count_drop(to, DropReason::HopLimit);
+            return false;
         }
         let suppression = self.config.suppression;
         let record = OutRecord {
@@ -267,6 +276,9 @@ impl Forwarder {
         };
         let next = |interval| suppression.next(interval);
         self.pit.get_mut(id).record_sent(record, next);
+        if self.measurements.is_some() {
+            self.measure_sent(to, arrival.interest.name(), arrival.hashes);
+        }
         let (hook, wire) = (Hook::OutgoingInterest, arrival.interest.wire().clone());
         match arrival.header.congestion_mark {
             0 => self.send_bare(hook, arrival.face, to, wire),
@@ -278,6 +290,7 @@ impl Forwarder {
                 self.send(hook, arrival.face, to, packet);
             }
         }
+        true
     }
 
     fn expiry_of(&self, interest: &Interest) -> Instant {
@@ -330,7 +343,7 @@ impl Forwarder {
             .filter(|record| record.expiry > self.now)
             .find_map(|record| {
                 let interest = Interest::decode(record.wire.clone()).ok()?;
-                let next_hops = self.next_hops(&interest, &hashes);
+                let next_hops = self.fib.next_hops_for(&interest, &hashes, &self.config);
                 let context = InterestContext {
                     now: self.now,
                     name: &entry.name,
@@ -339,6 +352,7 @@ impl Forwarder {
                     next_hops,
                     faces: &self.faces,
                     avoid: None,
+                    measured: None,
                 };
                 let leads_there = next_hops.iter().any(|next| next.face == hop);
                 let is_wanted = leads_there && context.is_eligible(hop);

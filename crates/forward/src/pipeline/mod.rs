@@ -9,6 +9,7 @@
 
 mod data;
 mod interest;
+mod measure;
 mod nack;
 mod receive;
 mod send;

@@ -36,9 +36,12 @@ impl Forwarder {
             .find(|record| record.face == face && Some(record.nonce) == interest.nonce())
             .ok_or(DropReason::UnexpectedNack)?;
         record.nack = Some(reason);
+        if self.measurements.is_some() {
+            self.measure_nack(face, interest.name(), &hashes);
+        }
         let kind = self.strategy_for(interest.name(), &hashes);
         let entry = self.pit.get(id);
-        match kind.strategy().after_nack(self.now, entry, face) {
+        match kind.strategy().after_nack(self.now, entry) {
             NackDecision::Wait => {}
             NackDecision::ReturnTo(downstream, reason) => {
                 self.outgoing_nack(id, downstream, reason)

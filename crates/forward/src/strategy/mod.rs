@@ -1,38 +1,25 @@
 //! Strategies: which next hops an Interest takes, and what Nacks mean.
 //!
 //! A strategy looks and returns a decision; the pipelines carry it out and keep the records. So a strategy is a pure
-//! function of what it is shown, and a new one is a new file here and a line in [`StrategyKind`].
+//! function of what it is shown and of chance, and a new one is a new file here and a few lines in [`StrategyKind`].
 
+mod asf;
 mod best_route;
+mod kind;
 mod multicast;
+mod random;
 
 use namecast_packet::Name;
 use namecast_packet::lp::NackReason;
-use namecast_units::Instant;
+use namecast_units::{Instant, Random};
 use smallvec::SmallVec;
 
 use crate::face::{Face, FaceId, FaceTable};
-use crate::table::NextHop;
 use crate::table::pit::PendingInterest;
+use crate::table::{Namespace, NextHop};
 
-/// The strategies there are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum StrategyKind {
-    /// The cheapest next hop; retransmissions try the others. NFD's best-route, version 5.
-    #[default]
-    BestRoute,
-    /// All next hops at once. NFD's multicast, version 5.
-    Multicast,
-}
-
-impl StrategyKind {
-    pub(crate) fn strategy(self) -> &'static dyn Strategy {
-        match self {
-            Self::BestRoute => &best_route::BestRoute,
-            Self::Multicast => &multicast::Multicast,
-        }
-    }
-}
+pub use asf::AsfConfig;
+pub use kind::{StrategyKind, StrategyNameError};
 
 /// Faces to send to, in order.
 pub(crate) type Faces = SmallVec<[FaceId; 4]>;
@@ -42,6 +29,13 @@ pub(crate) type Faces = SmallVec<[FaceId; 4]>;
 pub(crate) enum Decision {
     /// Send it to these faces for the first time.
     Forward(Faces),
+    /// Send it to `best` for the first time, and with another Nonce to `probe`.
+    Probe {
+        /// Where the answer should come from.
+        best: FaceId,
+        /// Whose answer is measured.
+        probe: FaceId,
+    },
     /// Send it again, to these faces.
     Retransmit(Faces),
     /// Hold it back: an equal one is on its way.
@@ -66,10 +60,12 @@ pub(crate) enum NackDecision {
 /// A forwarding strategy.
 pub(crate) trait Strategy {
     /// An Interest arrived that no cache answered; its in-record exists already.
-    fn after_interest(&self, context: &InterestContext<'_>) -> Decision;
+    fn after_interest(&self, context: &InterestContext<'_>, random: &mut Random) -> Decision;
 
-    /// A Nack arrived and stands in its out-record.
-    fn after_nack(&self, now: Instant, entry: &PendingInterest, upstream: FaceId) -> NackDecision;
+    /// A Nack arrived and stands in its out-record. Downstreams hear of it once no upstream may answer any more.
+    fn after_nack(&self, now: Instant, entry: &PendingInterest) -> NackDecision {
+        merge_nacks(now, entry)
+    }
 
     /// Whether pending Interests go to a next hop that appears later.
     fn wants_new_next_hops(&self) -> bool {
@@ -89,18 +85,44 @@ pub(crate) struct InterestContext<'a> {
     pub(crate) faces: &'a FaceTable,
     /// Face that the asking application had a bad answer from: the last to try.
     pub(crate) avoid: Option<FaceId>,
+    /// How next hops have served names like this one, if the strategy measures that.
+    pub(crate) measured: Option<&'a Namespace>,
 }
 
 impl InterestContext<'_> {
     /// The next hops that the Interest may take at all: cheapest first, but the one to avoid last.
-    fn eligible(&self) -> impl Iterator<Item = FaceId> + '_ {
-        let hops = || self.next_hops.iter().map(|hop| hop.face);
-        let is_avoided = |face: &FaceId| Some(*face) == self.avoid;
-        let preferred = hops().filter(move |face| !is_avoided(face));
+    fn eligible_hops(&self) -> impl Iterator<Item = NextHop> + '_ {
+        let hops = || self.next_hops.iter().copied();
+        let is_avoided = |hop: &NextHop| Some(hop.face) == self.avoid;
+        let preferred = hops().filter(move |hop| !is_avoided(hop));
         let avoided = hops().filter(is_avoided);
         preferred
             .chain(avoided)
-            .filter(|&face| self.is_eligible(face))
+            .filter(|hop| self.is_eligible(hop.face))
+    }
+
+    /// Their faces.
+    fn eligible(&self) -> impl Iterator<Item = FaceId> + '_ {
+        self.eligible_hops().map(|hop| hop.face)
+    }
+
+    /// Whether no transmission to the face is still within its lifetime.
+    fn is_unused(&self, face: FaceId) -> bool {
+        let record = self.entry.out_record(face);
+        record.is_none_or(|record| record.expiry <= self.now)
+    }
+
+    /// The eligible face whose latest transmission is the oldest.
+    fn used_longest_ago(&self) -> Option<FaceId> {
+        let sent_at = |face: &FaceId| self.entry.out_record(*face).map(|record| record.sent_at);
+        self.eligible().min_by_key(sent_at)
+    }
+
+    /// Whether it is too early for another transmission to the face, where each has a back-off of its own.
+    fn is_held_back(&self, face: FaceId) -> bool {
+        let record = self.entry.out_record(face);
+        let mut record = record.into_iter().filter(|record| record.expiry > self.now);
+        record.any(|record| self.now.since(record.sent_at) < record.suppression)
     }
 
     /// Not back to where it came from, unless the link is ad hoc; and not out of its scope.
@@ -111,6 +133,56 @@ impl InterestContext<'_> {
         let from_local = self.faces.get(self.ingress).is_some_and(Face::is_local);
         (egress != self.ingress || face.is_ad_hoc())
             && scope_allows(self.name, from_local, face.is_local())
+    }
+}
+
+/// Sends an Interest to the one face that `choose` gives, which is told whether it is new.
+///
+/// Any Interest for a name on its way counts as a retransmission, whoever sends it, as in NFD; its back-off is the
+/// entry's.
+fn one_at_a_time(
+    context: &InterestContext<'_>,
+    choose: impl FnOnce(bool) -> Option<FaceId>,
+) -> Decision {
+    let InterestContext { now, entry, .. } = *context;
+    if !entry.has_pending_out_record(now) {
+        return match choose(true) {
+            Some(face) => Decision::Forward(Faces::from_iter([face])),
+            None => Decision::Reject(NackReason::NoRoute),
+        };
+    }
+    let last_sent = entry.out_records.iter().map(|record| record.sent_at).max();
+    if last_sent.is_some_and(|last| now.since(last) < entry.suppression) {
+        return Decision::Suppress;
+    }
+    match choose(false) {
+        Some(face) => Decision::Retransmit(Faces::from_iter([face])),
+        None => Decision::Wait,
+    }
+}
+
+/// What NFD's best-route, random and asf make of Nacks: nothing until all upstreams have refused, then the mildest reason.
+fn merge_nacks(now: Instant, entry: &PendingInterest) -> NackDecision {
+    let pending = entry
+        .out_records
+        .iter()
+        .filter(|r| r.nack.is_none() && r.expiry > now);
+    let mut pending = pending.map(|record| record.face);
+    let reason = entry
+        .out_records
+        .iter()
+        .filter_map(|record| record.nack)
+        .reduce(least_severe);
+    let Some(reason) = reason else {
+        return NackDecision::Wait;
+    };
+    match (pending.next(), pending.next()) {
+        (None, _) => NackDecision::ReturnToAll(reason),
+        // Two neighbours wait for each other: the one that we wait for must learn that we have nothing.
+        (Some(last), None) if entry.in_record(last).is_some() => {
+            NackDecision::ReturnTo(last, reason)
+        }
+        _ => NackDecision::Wait,
     }
 }
 

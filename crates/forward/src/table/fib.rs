@@ -1,9 +1,10 @@
 //! Forwarding information base: which faces lead to which names.
 
-use namecast_packet::Name;
+use namecast_packet::{Interest, Name};
 
 use super::prefix_table::PrefixTable;
 use super::{AddRouteError, NameHasher, NameHashes};
+use crate::config::Config;
 use crate::face::FaceId;
 
 /// A face that leads to a prefix.
@@ -16,13 +17,15 @@ pub(crate) struct NextHop {
 /// Next hops by prefix; each prefix's list is sorted by cost, then by face.
 #[derive(Debug)]
 pub(crate) struct Fib {
+    hasher: NameHasher,
     prefixes: PrefixTable<Vec<NextHop>>,
 }
 
 impl Fib {
     pub(crate) fn new(hasher: NameHasher, capacity: usize) -> Self {
         Self {
-            prefixes: PrefixTable::new(hasher, capacity),
+            prefixes: PrefixTable::new(hasher.clone(), capacity),
+            hasher,
         }
     }
 
@@ -61,6 +64,36 @@ impl Fib {
         self.prefixes
             .longest_match(name, hashes)
             .map_or(&[], Vec::as_slice)
+    }
+
+    /// Components of the longest prefix of `name` that has next hops; 0 if there is none.
+    pub(crate) fn depth(&self, name: &Name, hashes: &NameHashes) -> usize {
+        self.prefixes
+            .longest_prefix(name, hashes)
+            .map_or(0, |(depth, _)| depth)
+    }
+
+    /// Next hops for an Interest whose name's hashes are `hashes`: by the first delegation of its ForwardingHint that has
+    /// any, or by its name if there is no hint or it leads to a region of the node's own.
+    pub(crate) fn next_hops_for(
+        &self,
+        interest: &Interest,
+        hashes: &NameHashes,
+        config: &Config,
+    ) -> &[NextHop] {
+        let hint = interest.forwarding_hint();
+        let regions = &config.producer_regions;
+        let leads_here = |delegation: &Name| regions.iter().any(|r| delegation.is_prefix_of(r));
+        if hint.is_empty() || hint.iter().any(leads_here) {
+            return self.next_hops(interest.name(), hashes);
+        }
+        hint.iter()
+            .filter_map(|delegation| {
+                let hashes = self.hasher.hashes(delegation, config.max_name_components)?;
+                Some(self.next_hops(delegation, &hashes))
+            })
+            .find(|hops| !hops.is_empty())
+            .unwrap_or(&[])
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -102,12 +102,17 @@ impl<T> PrefixTable<T> {
 
     /// The value of the longest prefix of `name`, whose hashes are `hashes`.
     pub(crate) fn longest_match(&self, name: &Name, hashes: &NameHashes) -> Option<&T> {
+        self.longest_prefix(name, hashes).map(|(_, value)| value)
+    }
+
+    /// The longest prefix of `name`, whose hashes are `hashes`: its number of components, and its value.
+    pub(crate) fn longest_prefix(&self, name: &Name, hashes: &NameHashes) -> Option<(usize, &T)> {
         let deepest = hashes.depth().min(MAX_PREFIX_COMPONENTS);
         let mut depths = self.used_depths & ((2 << deepest) - 1);
         while let Some(depth) = depths.checked_ilog2() {
             let depth = depth as usize;
             if let Some(id) = self.find(hashes.hash(depth), depth, name) {
-                return Some(&self.entries[id].value);
+                return Some((depth, &self.entries[id].value));
             }
             depths ^= 1 << depth;
         }
@@ -188,6 +193,9 @@ mod tests {
                     let prefixes: Vec<_> = name.prefixes().collect();
                     let expected = prefixes.iter().rev().find_map(|prefix| map.get(prefix));
                     assert_eq!(table.longest_match(&name, &hashes), expected);
+                    let depth = table.longest_prefix(&name, &hashes).map(|(depth, _)| depth);
+                    let longest = prefixes.iter().rposition(|prefix| map.contains_key(prefix));
+                    assert_eq!(depth, longest);
                 }
             }
             assert_eq!(table.len(), map.len());

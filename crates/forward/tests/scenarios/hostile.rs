@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_forward::{
-    Config, DropReason, FaceConfig, Forwarder, Keep, ReassemblyConfig, StrategyKind,
+    AsfConfig, Config, DropReason, FaceConfig, Forwarder, Keep, ReassemblyConfig, StrategyKind,
 };
 use namecast_packet::lp::NackReason;
 use namecast_packet::signature::NullSigner;
@@ -13,6 +13,14 @@ use namecast_units::{ByteSize, Instant, Random};
 
 use crate::topology::{data, interest, millis, name};
 
+const KINDS: [StrategyKind; 5] = [
+    StrategyKind::BestRoute,
+    StrategyKind::Multicast,
+    StrategyKind::Random,
+    StrategyKind::Weighted,
+    StrategyKind::Asf(AsfConfig::DEFAULT),
+];
+
 /// A node with small bounds, so that all of them are met.
 fn small() -> Config {
     Config {
@@ -20,6 +28,7 @@ fn small() -> Config {
         content_store: ByteSize::bytes(5_000),
         dead_nonce_capacity: 10,
         max_output_queue: 50,
+        max_measurements: 2,
         max_name_components: 8,
         reassembly: ReassemblyConfig {
             max_packets: 4,
@@ -102,6 +111,7 @@ fn nothing_that_arrives_breaks_the_node() {
         let mut node = Forwarder::new(small());
         let mut now = Instant::ZERO;
         let mut faces = Vec::new();
+        let mut measured = 0;
         for step in 0..3_000 {
             if faces.len() < 5 {
                 let mtu = random.chance(0.5).then(|| 64 + random.below(600) as usize);
@@ -131,7 +141,7 @@ fn nothing_that_arrives_breaks_the_node() {
                 continue;
             }
             if random.chance(0.01) {
-                let kind = [StrategyKind::BestRoute, StrategyKind::Multicast][step % 2];
+                let kind = KINDS[step % KINDS.len()];
                 node.set_strategy(name(["/", "/a"][step / 2 % 2]), kind)
                     .unwrap();
             }
@@ -150,6 +160,8 @@ fn nothing_that_arrives_breaks_the_node() {
             }
             assert!(node.pending_interests() <= 20);
             assert!(node.cached_size() <= ByteSize::bytes(5_000));
+            assert!(node.measured_next_hops() <= 2);
+            measured = measured.max(node.measured_next_hops());
         }
         let counters = node.counters();
         assert!(
@@ -157,6 +169,7 @@ fn nothing_that_arrives_breaks_the_node() {
             "{counters:?}"
         );
         assert!(counters.drops.get(DropReason::Malformed) > 10);
+        assert_eq!(measured, 2);
         // A damaged lifetime may be any number, so jump to the end of the longest.
         node.handle_timeout(now + Config::default().max_lifetime);
         assert_eq!((node.pending_interests(), node.poll_timeout()), (0, None));

@@ -4,6 +4,7 @@
     reason = "a test that meets an error has failed, in helpers as well"
 )]
 
+mod adaptive;
 mod cache;
 mod counters;
 mod delivery;

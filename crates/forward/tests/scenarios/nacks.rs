@@ -1,6 +1,8 @@
 //! Nacks come back merged, to those who wait, and only where links carry them.
 
-use namecast_forward::{Config, DropReason, FaceConfig, LinkType, Suppression};
+use namecast_forward::{
+    AsfConfig, Config, DropReason, FaceConfig, LinkType, StrategyKind, Suppression,
+};
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Interest, LpPacket, Nonce};
 
@@ -163,4 +165,28 @@ fn a_full_pit_refuses_new_interests_but_serves_the_ones_it_has() {
     assert_eq!(net.nodes[0].pending_interests(), 0);
     net.ask(consumer, &asks(50));
     assert_eq!(net.interests(producer).len(), 1);
+}
+
+/// Of two upstreams one let its Interest's lifetime pass and the other refuses: nobody is left to wait for.
+#[test]
+fn an_upstream_whose_time_is_over_is_waited_for_no_longer() {
+    for kind in [
+        StrategyKind::BestRoute,
+        StrategyKind::Asf(AsfConfig::DEFAULT),
+    ] {
+        let mut net = Net::new(1);
+        let (consumer, first, second) = (net.app(0), net.app(0), net.app(0));
+        net.route(0, "/p", first.1, 1);
+        net.route(0, "/p", second.1, 2);
+        net.nodes[0].set_strategy(name("/"), kind).unwrap();
+        let short = Interest::builder(name("/p")).lifetime(millis(20));
+        net.ask(consumer, &short.build(Nonce::from(1)));
+        net.run_for(millis(10));
+        net.ask(consumer, &interest("/p", 2));
+        assert_eq!(net.interests(second), [interest("/p", 2)]);
+        net.run_for(millis(10));
+        net.nack(second, &interest("/p", 2), NackReason::NoRoute);
+        assert_eq!(net.nacks(consumer), [NackReason::NoRoute], "{kind:?}");
+        assert_eq!(net.nodes[0].pending_interests(), 0);
+    }
 }

@@ -1,4 +1,4 @@
-//! Best-route and multicast choose as NFD's do.
+//! Best-route, multicast and random choose as NFD's do.
 
 use core::time::Duration;
 
@@ -159,5 +159,104 @@ fn multicast_takes_no_loop_for_another_way() {
     assert_eq!(
         (net.data(consumer).len(), net.data(upstreams[0]).len()),
         (1, 0)
+    );
+}
+
+/// Asks `count` times, each name once, and lets whoever is asked answer; tells how often each was.
+fn shares<const N: usize>(
+    net: &mut Net,
+    consumer: End,
+    upstreams: [End; N],
+    count: u32,
+) -> [usize; N] {
+    let mut asked = [0; N];
+    for number in 0..count {
+        let uri = format!("/p/{number}");
+        net.ask(consumer, &interest(&uri, number));
+        for (upstream, asked) in upstreams.into_iter().zip(&mut asked) {
+            if !net.interests(upstream).is_empty() {
+                *asked += 1;
+                net.answer(upstream, &data(&uri));
+            }
+        }
+        assert_eq!(net.data(consumer).len(), 1);
+    }
+    asked
+}
+
+/// Of 9000 Interests each of three next hops gets 3000, and σ = √(9000 · 1/3 · 2/3) = 45.
+#[test]
+fn random_shares_equally_whatever_the_cost() {
+    let (mut net, consumer, upstreams) = with_upstreams::<3>(StrategyKind::Random);
+    let asked = shares(&mut net, consumer, upstreams, 9_000);
+    assert_eq!(asked.iter().sum::<usize>(), 9_000);
+    for share in asked {
+        assert!((2_821..=3_179).contains(&share), "{asked:?}");
+    }
+}
+
+/// Costs of 0, 1 and 3 stand for 1, 1/2 and 1/4: of 7000 Interests 4000, 2000 and 1000, with σ of 41, 38 and 29.
+#[test]
+fn weighted_shares_by_cost() {
+    let (mut net, consumer, upstreams) = with_upstreams::<3>(StrategyKind::Weighted);
+    for (upstream, cost) in upstreams.iter().zip([0, 1, 3]) {
+        net.route(0, "/p", upstream.1, cost);
+    }
+    let asked = shares(&mut net, consumer, upstreams, 7_000);
+    assert_eq!(asked.iter().sum::<usize>(), 7_000);
+    for ((share, mean), deviation) in asked
+        .into_iter()
+        .zip([4_000, 2_000, 1_000])
+        .zip([41, 38, 29])
+    {
+        assert!(share.abs_diff(mean) <= 4 * deviation, "{asked:?}");
+    }
+}
+
+#[test]
+fn random_never_sends_back_and_refuses_what_has_nowhere_to_go() {
+    let (mut net, consumer, upstreams) = with_upstreams::<2>(StrategyKind::Random);
+    for nonce in 0..100 {
+        net.ask(upstreams[0], &interest(&format!("/p/{nonce}"), nonce));
+    }
+    assert_eq!(upstreams.map(|u| net.interests(u).len()), [0, 100]);
+    net.nodes[0].remove_route(&name("/p"), upstreams[1].1);
+    net.ask(upstreams[0], &interest("/p/none", 1));
+    assert_eq!(net.nacks(upstreams[0]), [NackReason::NoRoute]);
+    // Its own Nacks are those of best-route.
+    net.ask(consumer, &interest("/p/some", 2));
+    net.nack(
+        upstreams[0],
+        &interest("/p/some", 2),
+        NackReason::Congestion,
+    );
+    assert_eq!(net.nacks(consumer), [NackReason::Congestion]);
+}
+
+#[test]
+fn random_holds_retransmissions_back_as_best_route_does() {
+    let (mut net, consumer, [upstream]) = with_upstreams(StrategyKind::Random);
+    let mut sent_at = Vec::new();
+    for at in 0..100 {
+        net.ask(consumer, &interest("/p", at));
+        if !net.interests(upstream).is_empty() {
+            sent_at.push(at);
+        }
+        net.run_for(millis(1));
+    }
+    assert_eq!(sent_at, [0, 10, 30, 70]);
+}
+
+/// Multicast passes no Nack on, whatever upstreams say; with the last one the Interest ends.
+#[test]
+fn multicast_keeps_nacks_to_itself() {
+    let (mut net, consumer, upstreams) = with_upstreams::<2>(StrategyKind::Multicast);
+    net.ask(consumer, &interest("/p", 1));
+    net.nack(upstreams[0], &interest("/p", 1), NackReason::NoRoute);
+    assert_eq!(net.nodes[0].pending_interests(), 1);
+    net.nack(upstreams[1], &interest("/p", 1), NackReason::NoRoute);
+    assert_eq!(
+        (net.seen(consumer), net.nodes[0].pending_interests()),
+        (vec![], 0)
     );
 }

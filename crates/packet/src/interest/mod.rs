@@ -237,6 +237,34 @@ impl Interest {
         *self = Self::decode(wire.finish()).expect("a Nonce in its place leaves an Interest valid");
     }
 
+    /// The same Interest as one more transmission: with `nonce` in place of its own.
+    #[must_use]
+    pub fn with_nonce(&self, nonce: Nonce) -> Self {
+        let mut other = self.clone();
+        let at = other.body.nonce.and_then(|_| self.nonce_at());
+        let Some(at) = at else {
+            other.set_nonce(nonce);
+            return other;
+        };
+        other.body.nonce = Some(nonce);
+        other.wire = patched(&self.wire, |octets| {
+            octets[at..at + nonce.0.len()].copy_from_slice(&nonce.0);
+        });
+        other
+    }
+
+    /// Where the Nonce's octets start.
+    fn nonce_at(&self) -> Option<usize> {
+        let whole = Reader::new(&self.wire).only("Interest", tlv::INTEREST);
+        let mut reader = Reader::within(&self.wire, whole.ok()?.value);
+        while let Ok(Some(element)) = reader.element("Interest") {
+            if element.element_type == tlv::NONCE {
+                return Some(element.value.start);
+            }
+        }
+        None
+    }
+
     /// Whether `data` answers this Interest, freshness aside.
     pub fn matches(&self, data: &Data) -> bool {
         if self.name == *data.name() {
@@ -433,6 +461,20 @@ mod tests {
         sent.set_nonce(Nonce([1, 2, 3, 4]));
         assert_eq!(sent.wire(), &with.concat());
         assert_eq!(sent.lifetime(), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn another_transmission_differs_in_its_nonce_only() {
+        let build = |nonce| {
+            Interest::builder(name("/a/%0a%04"))
+                .hop_limit(3)
+                .lifetime(Duration::from_secs(1))
+                .build(nonce)
+        };
+        let (first, second) = (build(Nonce([9; 4])), build(Nonce([1, 2, 3, 4])));
+        assert_eq!(first.with_nonce(Nonce([1, 2, 3, 4])), second);
+        let decoded = Interest::decode(first.with_nonce(Nonce([1, 2, 3, 4])).wire().clone());
+        assert_eq!(decoded.unwrap(), second);
     }
 
     #[test]

@@ -26,6 +26,7 @@ use namecast_packet::{LpPacket, MAX_PACKET_SIZE};
 use namecast_units::{ByteSize, Instant};
 
 use receiver::Receiver;
+pub(crate) use rtt::RttEstimator;
 use sender::Sender;
 
 /// Octets of a TxSequence or an Ack: type (3), length (1), number (8).

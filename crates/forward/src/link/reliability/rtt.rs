@@ -13,8 +13,8 @@ use super::ReliabilityConfig;
 /// ```
 ///
 /// G is the time that the peer may let an Ack wait. Differs from the RFC: the least RTO is a parameter, not 1 s.
-#[derive(Debug, Default)]
-pub(super) struct RttEstimator {
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RttEstimator {
     /// SRTT and RTTVAR.
     measured: Option<(Duration, Duration)>,
     /// Timeouts since an Ack came; each doubles the time.
@@ -24,7 +24,7 @@ pub(super) struct RttEstimator {
 impl RttEstimator {
     /// An Ack came `sample` after its frame was sent. Each transmission has a number of its own, so unlike in TCP none is
     /// ambiguous.
-    pub(super) fn on_ack(&mut self, sample: Duration) {
+    pub(crate) fn on_ack(&mut self, sample: Duration) {
         self.timeouts = 0;
         self.measured = Some(match self.measured {
             None => (sample, sample / 2),
@@ -45,12 +45,22 @@ impl RttEstimator {
         self.timeouts
     }
 
+    /// SRTT, once there was a sample.
+    pub(crate) fn smoothed(&self) -> Option<Duration> {
+        self.measured.map(|(smoothed, _)| smoothed)
+    }
+
+    /// RTO without bounds, once there was a sample; `granularity` is G.
+    pub(crate) fn expected(&self, granularity: Duration) -> Option<Duration> {
+        let (smoothed, variation) = self.measured?;
+        Some(smoothed + (variation * 4).max(granularity))
+    }
+
     /// Time after which a transmission without Ack is lost.
     pub(super) fn timeout(&self, config: &ReliabilityConfig) -> Duration {
-        let base = match self.measured {
-            None => config.initial_rto,
-            Some((smoothed, variation)) => smoothed + (variation * 4).max(config.ack_delay),
-        };
+        let base = self
+            .expected(config.ack_delay)
+            .unwrap_or(config.initial_rto);
         let base = base.max(config.min_rto);
         let doubled = base.saturating_mul(1_u32.checked_shl(self.timeouts).unwrap_or(u32::MAX));
         doubled.min(config.max_rto).max(base)

@@ -2,7 +2,7 @@
 
 use namecast_apps::live::WatcherConfig;
 use namecast_apps::live::watcher::RungChoice;
-use namecast_forward::StrategyKind;
+use namecast_forward::{AsfConfig, StrategyKind};
 use namecast_packet::Name;
 use namecast_stream::consumer::{
     RecoveryProfile, StabilityClass, SynchroniserConfig, SynchroniserProfile,
@@ -36,6 +36,12 @@ pub enum Strategy {
     BestRoute,
     /// All next hops.
     Multicast,
+    /// Any next hop.
+    Random,
+    /// Any next hop, cheap ones more often.
+    Weighted,
+    /// The next hop that answers fastest.
+    Asf,
 }
 
 impl From<Strategy> for StrategyKind {
@@ -43,6 +49,9 @@ impl From<Strategy> for StrategyKind {
         match strategy {
             Strategy::BestRoute => Self::BestRoute,
             Strategy::Multicast => Self::Multicast,
+            Strategy::Random => Self::Random,
+            Strategy::Weighted => Self::Weighted,
+            Strategy::Asf => Self::Asf(AsfConfig::DEFAULT),
         }
     }
 }

@@ -3,7 +3,8 @@
 //! Asking again as soon as something is overdue is best where it is lost, and pays twice where a reliable link brings it a
 //! moment later. Which of both it is shows where another name is asked for, a copy, so that the lead itself can only come by
 //! itself. So copies are asked for first now and then. Once leads mostly come, they are waited for until the *last call*, the
-//! last moment at which to ask for a copy in time; once those mostly come that have not by then, until the sample's time.
+//! last moment at which to ask for a copy in time; once those mostly come that have not by then, and are many, until the sample's
+//! time.
 
 use core::ops::Range;
 use core::time::Duration;
@@ -20,6 +21,10 @@ const TESTS: u64 = 8;
 const FEW_TESTS: u64 = 32;
 /// Share that does not come above which that is rare.
 const HOPELESS: f64 = 0.85;
+/// Share of what comes that is later than the last call below which a copy of each costs less than a frame.
+const RARE: f64 = 0.02;
+/// Weight of a new one in that share.
+const RARE_GAIN: f64 = 1.0 / 64.0;
 /// Where no lead came in time for so long, the way has become longer, or a clock was set.
 const LONGER_WAY: Duration = Duration::from_millis(500);
 /// How long lags are remembered: eight times this.
@@ -41,6 +46,8 @@ pub(super) struct Patience {
     all: Outcomes,
     /// Those of them that had not come by the last call.
     late: Outcomes,
+    /// Share of what comes that had not come by the last call.
+    late_share: f64,
     /// By how much leads came late that came by themselves (a minimum in reverse).
     lags: WindowedMinimum<Reverse<Duration>>,
     /// When a lead came in time.
@@ -53,6 +60,7 @@ impl Default for Patience {
             all: Outcomes::new(0.3..0.5),
             // A frame is lost with each of these that does not come.
             late: Outcomes::new(0.25..0.4),
+            late_share: 0.0,
             lags: WindowedMinimum::new(MEMORY, 8),
             in_time_at: None,
         }
@@ -78,7 +86,7 @@ impl Patience {
     /// How long to wait: twice what took longest lately, as what is repeated may be lost again, and a quarter. `None`
     /// where that does not pay.
     pub(super) fn wait(&self, now: Instant, room: Room) -> Option<Duration> {
-        let most = match self.late.is_trusted {
+        let most = match self.late.is_trusted && self.late_share > RARE {
             true => room.deadline,
             false => room.last_call,
         };
@@ -90,6 +98,12 @@ impl Patience {
     /// A lead came when it should.
     pub(super) const fn came_in_time(&mut self, now: Instant) {
         self.in_time_at = Some(now);
+        self.late_share *= 1.0 - RARE_GAIN;
+    }
+
+    fn note_late(&mut self, came: bool) {
+        self.late_share += RARE_GAIN * (1.0 - self.late_share);
+        self.late.learn(came);
     }
 
     /// A lead that was overdue came by itself, so much later than it could.
@@ -101,7 +115,7 @@ impl Patience {
         self.lags.push(now, Reverse(lag));
         self.all.learn(true);
         if lag > room.last_call {
-            self.late.learn(lag <= room.deadline);
+            self.note_late(lag <= room.deadline);
         }
     }
 
@@ -118,7 +132,7 @@ impl Patience {
             self.all.learn(false);
         }
         if lag > room.last_call {
-            self.late.learn(false);
+            self.note_late(false);
         }
     }
 }

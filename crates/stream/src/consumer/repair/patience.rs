@@ -14,9 +14,7 @@ use namecast_units::Instant;
 
 use super::super::window::WindowedMinimum;
 
-/// Copies are asked for first of each sample until there are so many outcomes, then of one in so many, and fewer where hardly
-/// anything comes by itself.
-const FIRST: f64 = 7.0;
+/// Copies are asked for first of one sample in so many, and where hardly anything comes by itself.
 const TESTS: u64 = 8;
 const FEW_TESTS: u64 = 32;
 /// Share that does not come above which that is rare.
@@ -76,7 +74,6 @@ impl Patience {
     /// Whether to find out by the sample with this number, if it loses its lead.
     pub(super) fn is_test(&self, sequence: u64) -> bool {
         let one_of = match self.all.share_in_vain() > HOPELESS {
-            _ if self.all.came + self.all.in_vain < FIRST => 1,
             true => FEW_TESTS,
             false => TESTS,
         };

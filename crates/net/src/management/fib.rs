@@ -1,13 +1,15 @@
-//! Management of the forwarding information base: `fib/list`.
+//! Management of the forwarding information base: `fib/add-nexthop`, `fib/remove-nexthop`, `fib/list`.
 
 use bytes::Bytes;
+use namecast_forward::FaceId;
 use namecast_packet::tlv::{self, Reader, Writer};
 use namecast_packet::{DecodeError, Name};
 use serde::Serialize;
 
 use super::dataset::Item;
 use super::numbers::{COST, FACE_ID};
-use crate::node::NextHops;
+use super::{ControlParameters, MAX_PREFIX_COMPONENTS, Manager, Refused};
+use crate::node::{NextHops, NodeError};
 
 const NEXT_HOP_RECORD: u32 = 129;
 
@@ -69,6 +71,54 @@ fn decode_next_hop(wire: &Bytes, mut reader: Reader<'_>) -> Result<NextHopRecord
         }
     }
     Ok(hop)
+}
+
+impl Manager {
+    pub(super) async fn execute_fib(
+        &self,
+        verb: &[u8],
+        parameters: &ControlParameters,
+        from: FaceId,
+    ) -> Result<ControlParameters, Refused> {
+        let prefix = parameters.name.clone().ok_or_else(Refused::invalid)?;
+        let face = match parameters.face {
+            None | Some(0) => from,
+            Some(other) => FaceId::from_number(other),
+        };
+        let done = ControlParameters {
+            name: Some(prefix.clone()),
+            face: Some(face.number()),
+            ..ControlParameters::default()
+        };
+        match verb {
+            b"add-nexthop" => {
+                let cost = parameters.cost.unwrap_or(0);
+                self.add_next_hop(prefix, face, cost).await?;
+                Ok(ControlParameters {
+                    cost: Some(cost),
+                    ..done
+                })
+            }
+            b"remove-nexthop" => {
+                let removed = self.node.remove_route(prefix, face).await;
+                removed.map_err(Refused::internal)?;
+                Ok(done)
+            }
+            _ => Err(Refused::new(501, "Unsupported command")),
+        }
+    }
+
+    async fn add_next_hop(&self, prefix: Name, face: FaceId, cost: u64) -> Result<(), Refused> {
+        if prefix.len() > MAX_PREFIX_COMPONENTS {
+            let text = format!("FIB entry prefix cannot exceed {MAX_PREFIX_COMPONENTS} components");
+            return Err(Refused::new(414, text));
+        }
+        let added = self.node.add_route(prefix, face, cost).await;
+        added.map_err(|error| match error {
+            NodeError::NoSuchFace(_) => Refused::new(410, "Face not found"),
+            other => Refused::internal(other),
+        })
+    }
 }
 
 /// All next hops, by prefix.

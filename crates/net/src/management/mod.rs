@@ -41,7 +41,7 @@ pub use status::GeneralStatus;
 pub use strategy_choice::StrategyChoice;
 
 use crate::application::ApplicationFace;
-use crate::node::Node;
+use crate::node::{Node, NodeError};
 use authentication::Authenticator;
 use dataset::Publisher;
 use rib::Rib;
@@ -104,12 +104,22 @@ pub(crate) async fn serve(node: Node, mut face: ApplicationFace) {
 struct Refused {
     code: u64,
     text: String,
+    /// What to tell back instead of what was asked for.
+    instead: Option<Box<ControlParameters>>,
 }
 
 impl Refused {
     fn new(code: u64, text: impl Into<String>) -> Self {
-        let text = text.into();
-        Self { code, text }
+        Self {
+            code,
+            text: text.into(),
+            instead: None,
+        }
+    }
+
+    /// The node could not.
+    fn internal(error: NodeError) -> Self {
+        Self::new(500, error.to_string())
     }
 
     /// A field that the command needs is missing, or makes no sense.
@@ -239,6 +249,11 @@ impl Manager {
         let is_localhop = word(0) == b"localhop";
         match (word(PREFIX_COMPONENTS - 2), word(PREFIX_COMPONENTS - 1)) {
             (b"rib", verb) => self.execute_rib(verb, parameters, from, is_localhop).await,
+            // What follows is for the host itself, whatever a neighbour may do with routes.
+            _ if is_localhop => Err(Refused::new(501, "Unsupported command")),
+            (b"faces", verb) => self.execute_faces(verb, parameters).await,
+            (b"fib", verb) => self.execute_fib(verb, parameters, from).await,
+            (b"strategy-choice", verb) => self.execute_strategy_choice(verb, parameters).await,
             _ => Err(Refused::new(501, "Unsupported command")),
         }
     }
@@ -249,7 +264,7 @@ impl Refused {
         ControlResponse {
             code: self.code,
             text: self.text,
-            parameters,
+            parameters: self.instead.map_or(parameters, |instead| *instead),
         }
     }
 }

@@ -53,6 +53,8 @@ pub(crate) enum Command {
         /// Tells whether it worked.
         reply: Reply<Result<(), NodeError>>,
     },
+    /// Takes the choice of a strategy back.
+    UnsetStrategy(Name, Reply<()>),
     /// Asks for something, and changes nothing.
     Ask(Query),
 }

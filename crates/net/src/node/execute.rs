@@ -49,6 +49,10 @@ impl EventLoop {
                 let set = self.forwarder.set_strategy(prefix.detached(), strategy);
                 let _ = reply.send(set.map_err(NodeError::from));
             }
+            Command::UnsetStrategy(prefix, reply) => {
+                self.forwarder.unset_strategy(&prefix);
+                let _ = reply.send(());
+            }
             Command::Ask(query) => self.answer(query),
         }
     }

@@ -250,6 +250,15 @@ impl Node {
         .await?
     }
 
+    /// Takes a choice of strategy back; no effect if there is none.
+    ///
+    /// # Errors
+    /// If the node has stopped.
+    pub async fn unset_strategy(&self, prefix: Name) -> Result<(), NodeError> {
+        self.ask(|reply| Command::UnsetStrategy(prefix, reply))
+            .await
+    }
+
     /// Faces, routes and counters as they are now.
     ///
     /// # Errors

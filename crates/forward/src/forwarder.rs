@@ -1,7 +1,7 @@
 //! The forwarder: what its driver sees.
 
 use core::fmt;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use namecast_packet::Name;
@@ -215,6 +215,13 @@ impl Forwarder {
         self.measurements.get_or_insert_with(make).choices = choices;
     }
 
+    /// The prefixes with a strategy of their own, in canonical order. Where none is set, it is the default one.
+    pub fn strategies(&self) -> impl Iterator<Item = (&Name, StrategyKind)> {
+        let all = self.strategies.iter();
+        let sorted: BTreeMap<_, _> = all.map(|(prefix, &strategy)| (prefix, strategy)).collect();
+        sorted.into_iter()
+    }
+
     /// Adds an extension, which the hooks call after those added before.
     pub fn add_extension(&mut self, extension: Box<dyn Extension>) {
         self.extensions.push(extension);
@@ -281,6 +288,11 @@ impl Forwarder {
     /// Memory that the content store takes.
     pub const fn cached_size(&self) -> ByteSize {
         self.content_store.used()
+    }
+
+    /// Memory that the content store may take.
+    pub const fn cache_capacity(&self) -> ByteSize {
+        self.content_store.capacity()
     }
 
     /// Name prefixes with routes.

@@ -19,7 +19,7 @@ mod config;
 mod face_uri;
 mod key_store;
 mod link;
-mod management;
+pub mod management;
 mod node;
 mod registration;
 

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::application::ApplicationFace;
 use crate::link::Backoff;
-use crate::management::control::{CHILD_INHERIT, ControlParameters, ControlResponse};
+use crate::management::{CHILD_INHERIT, ControlParameters, ControlResponse};
 use crate::node::{LinkState, NewFace, Node};
 use crate::{Clock, FaceUri, key_store};
 
@@ -215,6 +215,7 @@ impl Registrar {
             cost: is_register.then_some(self.cost),
             flags: is_register.then_some(CHILD_INHERIT),
             expiration: expiration.filter(|_| is_register),
+            ..ControlParameters::default()
         };
         let scope = if self.is_local {
             "localhost"

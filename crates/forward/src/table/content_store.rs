@@ -116,6 +116,11 @@ impl ContentStore {
         self.used
     }
 
+    /// Memory that the packets may take.
+    pub(crate) const fn capacity(&self) -> ByteSize {
+        self.capacity
+    }
+
     /// Keeps `data`; one that is here already becomes fresh again.
     pub(crate) fn insert(&mut self, now: Instant, data: &Data, hashes: &NameHashes) {
         let hash = hashes.whole();

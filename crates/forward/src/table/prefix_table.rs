@@ -80,6 +80,12 @@ impl<T> PrefixTable<T> {
         Ok(&mut self.entries[id].value)
     }
 
+    /// All prefixes with their values, in no order that means anything.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Name, &T)> {
+        let all = self.entries.iter();
+        all.map(|(_, entry)| (&entry.prefix, &entry.value))
+    }
+
     pub(crate) fn get_mut(&mut self, prefix: &Name) -> Option<&mut T> {
         let id = self.find_prefix(prefix)?;
         Some(&mut self.entries[id].value)

@@ -4,38 +4,50 @@
 //! the Content of the Data packet that answers it.
 
 use bytes::Bytes;
-use namecast_packet::tlv::{self, Reader, Writer};
+use namecast_packet::tlv::{self, Element, Reader, Writer};
 use namecast_packet::{DecodeError, Name, Problem};
 use namecast_units::Duration;
 
-const CONTROL_PARAMETERS: u32 = 104;
-const FACE_ID: u32 = 105;
-const COST: u32 = 106;
-const FLAGS: u32 = 108;
-const EXPIRATION_PERIOD: u32 = 109;
-const ORIGIN: u32 = 111;
-const CONTROL_RESPONSE: u32 = 101;
-const STATUS_CODE: u32 = 102;
-const STATUS_TEXT: u32 = 103;
+use super::numbers::*;
 
 /// Route flag: the route also serves longer prefixes that have routes of their own.
-pub(crate) const CHILD_INHERIT: u64 = 1;
+pub const CHILD_INHERIT: u64 = 1;
 
 /// What a command is about; each command uses some of the fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ControlParameters {
-    /// Prefix of the route.
-    pub(crate) name: Option<Name>,
-    /// Face of the route; none or 0: the one the command came in on.
-    pub(crate) face: Option<u64>,
+pub struct ControlParameters {
+    /// Prefix of the route, of the strategy choice, or of the Data.
+    pub name: Option<Name>,
+    /// Face; none or 0: the one the command came in on.
+    pub face: Option<u64>,
+    /// The peer's address.
+    pub uri: Option<String>,
+    /// This node's address.
+    pub local_uri: Option<String>,
     /// Who made the route.
-    pub(crate) origin: Option<u64>,
+    pub origin: Option<u64>,
     /// Cost of the route.
-    pub(crate) cost: Option<u64>,
-    /// Flags of the route.
-    pub(crate) flags: Option<u64>,
+    pub cost: Option<u64>,
+    /// Data packets that the content store may hold.
+    pub capacity: Option<u64>,
+    /// How many Data packets to erase, or how many were.
+    pub count: Option<u64>,
+    /// Flags of the route, the face or the content store.
+    pub flags: Option<u64>,
+    /// Which of the flags are meant.
+    pub mask: Option<u64>,
+    /// Name of a strategy.
+    pub strategy: Option<Name>,
     /// After what time the route ends; none: never.
-    pub(crate) expiration: Option<Duration>,
+    pub expiration: Option<Duration>,
+    /// What ends the face: 0 persistent, 1 on demand, 2 permanent.
+    pub persistency: Option<u64>,
+    /// First pause between congestion marks, in nanoseconds.
+    pub base_congestion_marking_interval: Option<u64>,
+    /// Queue from which on packets are marked, in octets.
+    pub default_congestion_threshold: Option<u64>,
+    /// Longest frame, in octets.
+    pub mtu: Option<u64>,
 }
 
 impl ControlParameters {
@@ -44,7 +56,7 @@ impl ControlParameters {
     ///
     /// # Errors
     /// On a malformed element or field.
-    pub(crate) fn decode(wire: &Bytes) -> Result<Self, DecodeError> {
+    pub fn decode(wire: &Bytes) -> Result<Self, DecodeError> {
         let whole = Reader::new(wire).only("ControlParameters", CONTROL_PARAMETERS)?;
         Self::decode_fields(wire, Reader::within(wire, whole.value))
     }
@@ -56,12 +68,28 @@ impl ControlParameters {
             match field.element_type {
                 tlv::NAME => parameters.name = Some(Name::from_element(wire, &field)?),
                 FACE_ID => parameters.face = number("FaceId")?,
+                URI => parameters.uri = Some(text(wire, &field)),
+                LOCAL_URI => parameters.local_uri = Some(text(wire, &field)),
                 ORIGIN => parameters.origin = number("Origin")?,
                 COST => parameters.cost = number("Cost")?,
+                CAPACITY => parameters.capacity = number("Capacity")?,
+                COUNT => parameters.count = number("Count")?,
                 FLAGS => parameters.flags = number("Flags")?,
+                MASK => parameters.mask = number("Mask")?,
+                STRATEGY => parameters.strategy = Some(decode_strategy(wire, &field)?),
                 EXPIRATION_PERIOD => {
                     parameters.expiration = number("ExpirationPeriod")?.map(Duration::from_millis);
                 }
+                FACE_PERSISTENCY => parameters.persistency = number("FacePersistency")?,
+                BASE_CONGESTION_MARKING_INTERVAL => {
+                    let interval = number("BaseCongestionMarkingInterval")?;
+                    parameters.base_congestion_marking_interval = interval;
+                }
+                DEFAULT_CONGESTION_THRESHOLD => {
+                    let threshold = number("DefaultCongestionThreshold")?;
+                    parameters.default_congestion_threshold = threshold;
+                }
+                MTU => parameters.mtu = number("Mtu")?,
                 _ => {}
             }
         }
@@ -69,7 +97,7 @@ impl ControlParameters {
     }
 
     /// The ControlParameters element, fields in the order of ndn-cxx.
-    pub(crate) fn encode(&self) -> Bytes {
+    pub fn encode(&self) -> Bytes {
         let mut writer = Writer::default();
         self.encode_to(&mut writer);
         writer.finish()
@@ -80,33 +108,77 @@ impl ControlParameters {
             if let Some(name) = &self.name {
                 name.encode(fields);
             }
-            let expiration = self
-                .expiration
-                .map(|period| u64::try_from(period.as_millis()).unwrap_or(u64::MAX));
-            for (element_type, value) in [
-                (FACE_ID, self.face),
-                (ORIGIN, self.origin),
-                (COST, self.cost),
-                (FLAGS, self.flags),
-                (EXPIRATION_PERIOD, expiration),
-            ] {
-                if let Some(value) = value {
-                    fields.number(element_type, value);
+            encode_numbers(fields, [(FACE_ID, self.face)]);
+            for (element_type, text) in [(URI, &self.uri), (LOCAL_URI, &self.local_uri)] {
+                if let Some(text) = text {
+                    fields.element(element_type, text.as_bytes());
                 }
             }
+            let numbers = [
+                (ORIGIN, self.origin),
+                (COST, self.cost),
+                (CAPACITY, self.capacity),
+                (COUNT, self.count),
+                (FLAGS, self.flags),
+                (MASK, self.mask),
+            ];
+            encode_numbers(fields, numbers);
+            if let Some(strategy) = &self.strategy {
+                fields.nested(STRATEGY, |inner| strategy.encode(inner));
+            }
+            let interval = self.base_congestion_marking_interval;
+            let numbers = [
+                (EXPIRATION_PERIOD, self.expiration.map(millis)),
+                (FACE_PERSISTENCY, self.persistency),
+                (BASE_CONGESTION_MARKING_INTERVAL, interval),
+                (
+                    DEFAULT_CONGESTION_THRESHOLD,
+                    self.default_congestion_threshold,
+                ),
+                (MTU, self.mtu),
+            ];
+            encode_numbers(fields, numbers);
         });
     }
 }
 
+/// Writes the numbers that are there.
+pub(super) fn encode_numbers<const N: usize>(
+    writer: &mut Writer,
+    numbers: [(u32, Option<u64>); N],
+) {
+    for (element_type, value) in numbers {
+        if let Some(value) = value {
+            writer.number(element_type, value);
+        }
+    }
+}
+
+/// Whole milliseconds.
+pub(super) fn millis(period: Duration) -> u64 {
+    u64::try_from(period.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The text of an element; octets that are no UTF-8 are replaced.
+pub(super) fn text(wire: &Bytes, element: &Element) -> String {
+    String::from_utf8_lossy(&wire[element.value.clone()]).into_owned()
+}
+
+/// The name inside a Strategy element.
+pub(super) fn decode_strategy(wire: &Bytes, element: &Element) -> Result<Name, DecodeError> {
+    let inner = Reader::within(wire, element.value.clone()).only("Strategy", tlv::NAME)?;
+    Name::from_element(wire, &inner)
+}
+
 /// What became of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ControlResponse {
+pub struct ControlResponse {
     /// 200 if it was carried out.
-    pub(crate) code: u64,
+    pub code: u64,
     /// The same for people.
-    pub(crate) text: String,
+    pub text: String,
     /// What was carried out. Always there, as some clients fail without.
-    pub(crate) parameters: ControlParameters,
+    pub parameters: ControlParameters,
 }
 
 impl ControlResponse {
@@ -114,17 +186,15 @@ impl ControlResponse {
     ///
     /// # Errors
     /// On a malformed element, or if there is no status code.
-    pub(crate) fn decode(wire: &Bytes) -> Result<Self, DecodeError> {
+    pub fn decode(wire: &Bytes) -> Result<Self, DecodeError> {
         let whole = Reader::new(wire).only("ControlResponse", CONTROL_RESPONSE)?;
         let mut reader = Reader::within(wire, whole.value);
-        let (mut code, mut text) = (None, String::new());
+        let (mut code, mut status_text) = (None, String::new());
         let mut parameters = ControlParameters::default();
         while let Some(field) = reader.element("ControlResponse")? {
             match field.element_type {
                 STATUS_CODE => code = Some(field.number("StatusCode", wire)?),
-                STATUS_TEXT => {
-                    text = String::from_utf8_lossy(&wire[field.value.clone()]).into_owned();
-                }
+                STATUS_TEXT => status_text = text(wire, &field),
                 CONTROL_PARAMETERS => {
                     let body = Reader::within(wire, field.value.clone());
                     parameters = ControlParameters::decode_fields(wire, body)?;
@@ -135,13 +205,13 @@ impl ControlResponse {
         let code = code.ok_or(DecodeError::new("StatusCode", wire.len(), Problem::Missing))?;
         Ok(Self {
             code,
-            text,
+            text: status_text,
             parameters,
         })
     }
 
     /// The ControlResponse element.
-    pub(crate) fn encode(&self) -> Bytes {
+    pub fn encode(&self) -> Bytes {
         let mut writer = Writer::default();
         writer.nested(CONTROL_RESPONSE, |response| {
             response.number(STATUS_CODE, self.code);
@@ -164,6 +234,7 @@ mod tests {
             cost: Some(0),
             flags: Some(2),
             expiration: Some(Duration::from_secs(1_200)),
+            ..ControlParameters::default()
         }
     }
 

@@ -1,12 +1,24 @@
-//! The part of NFD's management that applications need to be reached: `rib/register` and `rib/unregister`.
+//! NFD's management protocol: commands, and datasets that tell the node's state.
 //!
-//! A client asks by a signed Interest `/localhost/nfd/rib/register/<ControlParameters>/…`, and the answer is a
-//! ControlResponse. Only local faces can ask, as the forwarder keeps `/localhost` on the host; `/localhop`, which
-//! neighbours can send, is served only by configuration.
+//! ```text
+//!  /localhost/nfd/<module>/<verb>/<ControlParameters>   signed ──▶ authentication ─▶ module ─▶ ControlResponse
+//!  /localhost/nfd/<module>/<dataset>            CanBePrefix ──▶ module ─▶ dataset: versioned segments
+//! ```
+//!
+//! Only local faces can ask, as the forwarder keeps `/localhost` on the host. Of `/localhop`, which neighbours can send,
+//! only the commands of `rib` are served, and those only by configuration. One file per module of NFD; this one
+//! dispatches.
 
 mod authentication;
-pub(crate) mod control;
+mod content_store;
+mod control;
+mod dataset;
+mod faces;
+mod fib;
+mod numbers;
 mod rib;
+mod status;
+mod strategy_choice;
 
 #[cfg(test)]
 mod tests;
@@ -14,14 +26,25 @@ mod tests;
 use bytes::Bytes;
 use namecast_forward::FaceId;
 use namecast_packet::signature::DigestSigner;
-use namecast_packet::{Component, Data, Interest, LpPacket, Name, Packet};
+use namecast_packet::{Component, ContentType, Data, Interest, LpPacket, Name, Packet};
 use namecast_units::Duration;
+
+pub use content_store::{ADMIT, CsInfo, SERVE};
+pub use control::{CHILD_INHERIT, ControlParameters, ControlResponse};
+pub use dataset::{Item, decode_items};
+pub use faces::{
+    CONGESTION_MARKING, ChannelStatus, FaceQueryFilter, FaceStatus, LOCAL_FIELDS, LP_RELIABILITY,
+};
+pub use fib::{FibEntry, NextHopRecord};
+pub use rib::{RibEntry, RibRoute};
+pub use status::GeneralStatus;
+pub use strategy_choice::StrategyChoice;
 
 use crate::application::ApplicationFace;
 use crate::node::{Node, NodeError};
 use authentication::Authenticator;
-use control::{CHILD_INHERIT, ControlParameters, ControlResponse};
-use rib::{Change, Rib, Route};
+use dataset::Publisher;
+use rib::Rib;
 
 /// Components before a command's parameters: scope, `nfd`, module, verb.
 const PREFIX_COMPONENTS: usize = 4;
@@ -35,7 +58,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// Prefixes that management answers under.
 pub(crate) fn prefixes(allow_localhop: bool) -> impl Iterator<Item = Name> {
     let all = [
-        ("/localhost/nfd/rib", true),
+        ("/localhost/nfd", true),
         ("/localhop/nfd/rib", allow_localhop),
     ];
     all.into_iter()
@@ -49,6 +72,7 @@ pub(crate) async fn serve(node: Node, mut face: ApplicationFace) {
     let mut manager = Manager {
         authenticator: Authenticator::new(config.time_grace, config.max_nonces),
         rib: Rib::new(config.max_routes),
+        publisher: Publisher::default(),
         node: node.clone(),
     };
     let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
@@ -75,173 +99,192 @@ pub(crate) async fn serve(node: Node, mut face: ApplicationFace) {
     }
 }
 
-/// A refusal: status code and text.
-type Refused = (u64, String);
+/// Why a command or a question was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Refused {
+    code: u64,
+    text: String,
+    /// What to tell back instead of what was asked for.
+    instead: Option<Box<ControlParameters>>,
+}
+
+impl Refused {
+    fn new(code: u64, text: impl Into<String>) -> Self {
+        Self {
+            code,
+            text: text.into(),
+            instead: None,
+        }
+    }
+
+    /// The node could not.
+    fn internal(error: NodeError) -> Self {
+        Self::new(500, error.to_string())
+    }
+
+    /// A field that the command needs is missing, or makes no sense.
+    fn invalid() -> Self {
+        Self::new(400, "failed in validating parameters")
+    }
+}
 
 struct Manager {
     node: Node,
     authenticator: Authenticator,
     rib: Rib,
+    publisher: Publisher,
 }
 
 impl Manager {
-    /// The answer to a frame, if it is a command. NFD, too, is silent towards what is none.
+    /// The answer to a frame, if it is a command or asks for a dataset. NFD, too, is silent towards what is neither.
     async fn handle_frame(&mut self, frame: Bytes) -> Option<Bytes> {
         let packet = LpPacket::decode(frame).ok()?;
         let from = FaceId::from_number(packet.incoming_face?);
         if packet.nack.is_some() {
             return None;
         }
-        let Ok(Packet::Interest(command)) = Packet::decode(packet.fragment?) else {
+        let Ok(Packet::Interest(interest)) = Packet::decode(packet.fragment?) else {
             return None;
         };
-        let response = self.handle_command(&command, from).await?;
-        let data = Data::builder(command.name().clone())
-            .freshness(RESPONSE_FRESHNESS)
-            .content(response.encode())
-            .sign(&DigestSigner);
+        let data = match self.handle_question(&interest).await {
+            Some(data) => data,
+            None => self.handle_command(&interest, from).await?,
+        };
         let answer = LpPacket {
             pit_token: packet.pit_token,
+            // The content store would answer the next question with a state that is past.
+            no_cache: true,
             ..LpPacket::carrying(data.wire().clone())
         };
         Some(answer.encode())
     }
 
-    async fn handle_command(
-        &mut self,
-        command: &Interest,
-        from: FaceId,
-    ) -> Option<ControlResponse> {
+    /// The first segment of a dataset, or one that was asked for by its name.
+    async fn handle_question(&mut self, question: &Interest) -> Option<Data> {
+        let name = question.name();
+        if let Some(segment) = self.publisher.segment(name) {
+            return Some(segment);
+        }
+        if !question.can_be_prefix() || name.get(0) != Some(Component::generic("localhost")) {
+            return None;
+        }
+        match self.items(name).await? {
+            Ok(items) => self
+                .publisher
+                .publish(self.node.clock().wall(), name, items),
+            Err(refused) => {
+                let response = refused.with(ControlParameters::default());
+                Some(respond(name, ContentType::Nack, &response))
+            }
+        }
+    }
+
+    /// The entries of the dataset of this name; nothing if there is none.
+    async fn items(&self, name: &Name) -> Option<Result<Vec<Bytes>, Refused>> {
+        let module = name.get(PREFIX_COMPONENTS - 2)?.value;
+        let dataset = name.get(PREFIX_COMPONENTS - 1)?.value;
+        let filter = name.get(PREFIX_COMPONENTS);
+        // Some clients sign their questions, which adds a component.
+        let is_plain =
+            filter.is_none_or(|component| component.kind == Component::PARAMETERS_DIGEST);
+        let node = &self.node;
+        let items = match (module, dataset) {
+            (b"faces", b"query") => {
+                let filter = Bytes::copy_from_slice(filter?.value);
+                let Ok(filter) = FaceQueryFilter::decode(&filter) else {
+                    return Some(Err(Refused::new(400, "Malformed filter")));
+                };
+                encode(faces::list(node, &filter).await?)
+            }
+            _ if !is_plain => return None,
+            (b"faces", b"list") => encode(faces::list(node, &FaceQueryFilter::default()).await?),
+            (b"faces", b"channels") => encode(faces::channels(node).await?),
+            (b"fib", b"list") => encode(fib::entries(node.routes().await.ok()?)),
+            (b"rib", b"list") => encode(self.rib.entries(node.clock().now())),
+            (b"strategy-choice", b"list") => {
+                encode(strategy_choice::choices(node.strategies().await.ok()?))
+            }
+            (b"cs", b"info") => encode([CsInfo::from(node.content_store().await.ok()?)]),
+            (b"status", b"general") => {
+                let status = node.status().await.ok()?;
+                vec![GeneralStatus::new(node.clock().wall(), &status).encode()]
+            }
+            _ => return None,
+        };
+        Some(Ok(items))
+    }
+
+    async fn handle_command(&mut self, command: &Interest, from: FaceId) -> Option<Data> {
         let name = command.name();
-        let verb = name.get(PREFIX_COMPONENTS - 1)?;
         let parameters = name.get(PREFIX_COMPONENTS)?;
         let parameters =
             ControlParameters::decode(&Bytes::copy_from_slice(parameters.value)).ok()?;
         let now = self.node.clock().wall();
         let result = match self.authenticator.check(now, command, PREFIX_COMPONENTS) {
-            Ok(()) => self.execute(name, verb, &parameters, from).await,
-            Err(refusal) => Err((403, refusal.to_string())),
+            Ok(()) => self.execute(name, &parameters, from).await,
+            Err(refusal) => Err(Refused::new(403, refusal.to_string())),
         };
         tracing::debug!(command = %name.prefix(PREFIX_COMPONENTS), %from, ?result, "management");
-        Some(match result {
+        let response = match result {
             Ok(parameters) => ControlResponse {
                 code: 200,
                 text: "OK".to_owned(),
                 parameters,
             },
-            Err((code, text)) => ControlResponse {
-                code,
-                text,
-                parameters,
-            },
-        })
+            Err(refused) => refused.with(parameters),
+        };
+        Some(respond(name, ContentType::Blob, &response))
     }
 
     async fn execute(
         &mut self,
         name: &Name,
-        verb: Component<'_>,
         parameters: &ControlParameters,
         from: FaceId,
     ) -> Result<ControlParameters, Refused> {
-        let is_localhop = name.get(0) == Some(Component::generic("localhop"));
-        let face = match parameters.face {
-            None | Some(0) => from,
-            Some(other) if is_localhop && other != from.number() => {
-                return Err((403, "a neighbour may only speak for itself".to_owned()));
-            }
-            Some(other) => FaceId::from_number(other),
+        let word = |index| {
+            name.get(index)
+                .map_or(&b""[..], |component| component.value)
         };
-        let prefix = parameters
-            .name
-            .clone()
-            .ok_or((400, "Name is missing".to_owned()))?;
-        if prefix.len() > MAX_PREFIX_COMPONENTS {
-            let text = format!("a prefix has at most {MAX_PREFIX_COMPONENTS} components");
-            return Err((414, text));
-        }
-        match verb.value {
-            b"register" => self.register(prefix, face, parameters).await,
-            b"unregister" => self.unregister(prefix, face, parameters).await,
-            _ => Err((501, "only register and unregister are supported".to_owned())),
+        let is_localhop = word(0) == b"localhop";
+        match (word(PREFIX_COMPONENTS - 2), word(PREFIX_COMPONENTS - 1)) {
+            (b"rib", verb) => self.execute_rib(verb, parameters, from, is_localhop).await,
+            // What follows is for the host itself, whatever a neighbour may do with routes.
+            _ if is_localhop => Err(Refused::new(501, "Unsupported command")),
+            (b"faces", verb) => self.execute_faces(verb, parameters).await,
+            (b"fib", verb) => self.execute_fib(verb, parameters, from).await,
+            (b"strategy-choice", verb) => self.execute_strategy_choice(verb, parameters).await,
+            _ => Err(Refused::new(501, "Unsupported command")),
         }
     }
+}
 
-    async fn register(
-        &mut self,
-        prefix: Name,
-        face: FaceId,
-        parameters: &ControlParameters,
-    ) -> Result<ControlParameters, Refused> {
-        // Flags are told back, but not acted upon: a route serves names under its prefix that have no longer one.
-        let done = ControlParameters {
-            name: Some(prefix.clone()),
-            face: Some(face.number()),
-            origin: Some(parameters.origin.unwrap_or(0)),
-            cost: Some(parameters.cost.unwrap_or(0)),
-            flags: Some(parameters.flags.unwrap_or(CHILD_INHERIT)),
-            expiration: parameters.expiration,
-        };
-        let now = self.node.clock().now();
-        let route = Route {
-            cost: parameters.cost.unwrap_or(0),
-            expires: parameters.expiration.map(|period| now + period),
-        };
-        let origin = parameters.origin.unwrap_or(0);
-        let change = self
-            .rib
-            .register(prefix.clone(), face, origin, route)
-            .map_err(|_| (500, "the node takes no more routes".to_owned()))?;
-        if let Err(error) = self.apply(change).await {
-            self.rib.unregister(prefix, face, origin);
-            let code = match error {
-                NodeError::NoSuchFace(_) => 410,
-                _ => 500,
-            };
-            return Err((code, error.to_string()));
-        }
-        Ok(done)
-    }
-
-    async fn unregister(
-        &mut self,
-        prefix: Name,
-        face: FaceId,
-        parameters: &ControlParameters,
-    ) -> Result<ControlParameters, Refused> {
-        let origin = parameters.origin.unwrap_or(0);
-        let done = ControlParameters {
-            name: Some(prefix.clone()),
-            face: Some(face.number()),
-            origin: Some(origin),
-            ..ControlParameters::default()
-        };
-        let change = self.rib.unregister(prefix, face, origin);
-        self.apply(change)
-            .await
-            .map_err(|error| (500, error.to_string()))?;
-        Ok(done)
-    }
-
-    async fn apply(&self, change: Change) -> Result<(), NodeError> {
-        match change.cost {
-            Some(cost) => self.node.add_route(change.prefix, change.face, cost).await,
-            None => self.node.remove_route(change.prefix, change.face).await,
+impl Refused {
+    fn with(self, parameters: ControlParameters) -> ControlResponse {
+        ControlResponse {
+            code: self.code,
+            text: self.text,
+            parameters: self.instead.map_or(parameters, |instead| *instead),
         }
     }
+}
 
-    async fn expire(&mut self) {
-        for change in self.rib.handle_timeout(self.node.clock().now()) {
-            // If the face is gone, so is the route.
-            let _ = self.apply(change).await;
-        }
-    }
+fn respond(name: &Name, content_type: ContentType, response: &ControlResponse) -> Data {
+    Data::builder(name.clone())
+        .content_type(content_type)
+        .freshness(RESPONSE_FRESHNESS)
+        .content(response.encode())
+        .sign(&DigestSigner)
+}
 
-    async fn forget_ended_faces(&mut self) {
-        if !self.rib.is_empty()
-            && let Ok(living) = self.node.face_ids().await
-        {
-            self.rib.retain_faces(|face| living.contains(&face));
-        }
-    }
+fn encode<T: Item>(items: impl IntoIterator<Item = T>) -> Vec<Bytes> {
+    items.into_iter().map(|item| item.encode()).collect()
+}
+
+/// Serializes a value as its text.
+fn serialize_text<T: core::fmt::Display, S: serde::Serializer>(
+    value: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
 }

@@ -4,9 +4,21 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use namecast_forward::FaceId;
-use namecast_packet::Name;
+use namecast_packet::tlv::{self, Reader, Writer};
+use namecast_packet::{DecodeError, Name};
 use namecast_units::Instant;
+use serde::Serialize;
+
+use super::control::{CHILD_INHERIT, ControlParameters, encode_numbers, millis};
+use super::dataset::Item;
+use super::numbers::{COST, EXPIRATION_PERIOD, FACE_ID, FLAGS, ORIGIN};
+use super::{MAX_PREFIX_COMPONENTS, Manager, Refused};
+use crate::node::NodeError;
+
+/// A route's element.
+const ROUTE: u32 = 129;
 
 /// Routes by prefix and face, then by origin.
 #[derive(Debug)]
@@ -21,6 +33,8 @@ pub(crate) struct Rib {
 pub(crate) struct Route {
     /// Which of several to take: the lowest.
     pub(crate) cost: u64,
+    /// What the client asked for; told back, and not acted upon.
+    pub(crate) flags: u64,
     /// When it ends.
     pub(crate) expires: Option<Instant>,
 }
@@ -122,11 +136,219 @@ impl Rib {
         self.routes.is_empty()
     }
 
+    /// All routes at the time `now`, by prefix.
+    pub(crate) fn entries(&self, now: Instant) -> Vec<RibEntry> {
+        let mut entries: Vec<RibEntry> = Vec::new();
+        for ((prefix, face), routes) in &self.routes {
+            if entries.last().is_none_or(|last| last.prefix != *prefix) {
+                entries.push(RibEntry {
+                    prefix: prefix.clone(),
+                    routes: Vec::new(),
+                });
+            }
+            let entry = entries.last_mut().expect("there is one by now");
+            let routes = routes.iter().map(|(&origin, route)| RibRoute {
+                face: face.number(),
+                origin,
+                cost: route.cost,
+                flags: route.flags,
+                expiration_millis: route.expires.map(|at| millis(at.since(now))),
+            });
+            entry.routes.extend(routes);
+        }
+        entries
+    }
+
     fn change(&self, prefix: Name, face: FaceId) -> Change {
         let routes = self.routes.get(&(prefix.clone(), face));
         let cost = routes.and_then(|routes| routes.values().map(|route| route.cost).min());
         Change { prefix, face, cost }
     }
+}
+
+impl Manager {
+    pub(super) async fn execute_rib(
+        &mut self,
+        verb: &[u8],
+        parameters: &ControlParameters,
+        from: FaceId,
+        is_localhop: bool,
+    ) -> Result<ControlParameters, Refused> {
+        let face = match parameters.face {
+            None | Some(0) => from,
+            Some(other) if is_localhop && other != from.number() => {
+                return Err(Refused::new(403, "a neighbour may only speak for itself"));
+            }
+            Some(other) => FaceId::from_number(other),
+        };
+        let prefix = parameters.name.clone().ok_or_else(Refused::invalid)?;
+        if prefix.len() > MAX_PREFIX_COMPONENTS {
+            let text = format!("Route prefix cannot exceed {MAX_PREFIX_COMPONENTS} components");
+            return Err(Refused::new(414, text));
+        }
+        match verb {
+            b"register" => self.register(prefix, face, parameters).await,
+            b"unregister" => self.unregister(prefix, face, parameters).await,
+            _ => Err(Refused::new(501, "Unsupported command")),
+        }
+    }
+
+    async fn register(
+        &mut self,
+        prefix: Name,
+        face: FaceId,
+        parameters: &ControlParameters,
+    ) -> Result<ControlParameters, Refused> {
+        // Flags are told back, but not acted upon: a route serves names under its prefix that have no longer one.
+        let done = ControlParameters {
+            name: Some(prefix.clone()),
+            face: Some(face.number()),
+            origin: Some(parameters.origin.unwrap_or(0)),
+            cost: Some(parameters.cost.unwrap_or(0)),
+            flags: Some(parameters.flags.unwrap_or(CHILD_INHERIT)),
+            expiration: parameters.expiration,
+            ..ControlParameters::default()
+        };
+        let now = self.node.clock().now();
+        let route = Route {
+            cost: parameters.cost.unwrap_or(0),
+            flags: parameters.flags.unwrap_or(CHILD_INHERIT),
+            expires: parameters.expiration.map(|period| now + period),
+        };
+        let origin = parameters.origin.unwrap_or(0);
+        let change = self
+            .rib
+            .register(prefix.clone(), face, origin, route)
+            .map_err(|_| Refused::new(500, "the node takes no more routes"))?;
+        if let Err(error) = self.apply(change).await {
+            self.rib.unregister(prefix, face, origin);
+            return Err(match error {
+                NodeError::NoSuchFace(_) => Refused::new(410, "Face not found"),
+                _ => Refused::new(500, error.to_string()),
+            });
+        }
+        Ok(done)
+    }
+
+    async fn unregister(
+        &mut self,
+        prefix: Name,
+        face: FaceId,
+        parameters: &ControlParameters,
+    ) -> Result<ControlParameters, Refused> {
+        let origin = parameters.origin.unwrap_or(0);
+        let done = ControlParameters {
+            name: Some(prefix.clone()),
+            face: Some(face.number()),
+            origin: Some(origin),
+            ..ControlParameters::default()
+        };
+        let change = self.rib.unregister(prefix, face, origin);
+        self.apply(change)
+            .await
+            .map_err(|error| Refused::new(500, error.to_string()))?;
+        Ok(done)
+    }
+
+    async fn apply(&self, change: Change) -> Result<(), NodeError> {
+        match change.cost {
+            Some(cost) => self.node.add_route(change.prefix, change.face, cost).await,
+            None => self.node.remove_route(change.prefix, change.face).await,
+        }
+    }
+
+    pub(super) async fn expire(&mut self) {
+        for change in self.rib.handle_timeout(self.node.clock().now()) {
+            // If the face is gone, so is the route.
+            let _ = self.apply(change).await;
+        }
+    }
+
+    pub(super) async fn forget_ended_faces(&mut self) {
+        if !self.rib.is_empty()
+            && let Ok(living) = self.node.face_ids().await
+        {
+            self.rib.retain_faces(|face| living.contains(&face));
+        }
+    }
+}
+
+/// The routes of one prefix, as `rib/list` tells them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RibEntry {
+    /// Names they are for.
+    #[serde(serialize_with = "super::serialize_text")]
+    pub prefix: Name,
+    /// The routes.
+    pub routes: Vec<RibRoute>,
+}
+
+/// One route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RibRoute {
+    /// The face it leads to.
+    pub face: u64,
+    /// Who made it.
+    pub origin: u64,
+    /// Which of several is taken: the lowest.
+    pub cost: u64,
+    /// 1: also for longer prefixes that have routes, 2: instead of shorter ones.
+    pub flags: u64,
+    /// When it ends, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expiration_millis: Option<u64>,
+}
+
+impl Item for RibEntry {
+    const TYPE: u32 = 128;
+    const WHAT: &'static str = "RibEntry";
+
+    fn encode_fields(&self, writer: &mut Writer) {
+        self.prefix.encode(writer);
+        for route in &self.routes {
+            writer.nested(ROUTE, |fields| {
+                let numbers = [
+                    (FACE_ID, Some(route.face)),
+                    (ORIGIN, Some(route.origin)),
+                    (COST, Some(route.cost)),
+                    (FLAGS, Some(route.flags)),
+                    (EXPIRATION_PERIOD, route.expiration_millis),
+                ];
+                encode_numbers(fields, numbers);
+            });
+        }
+    }
+
+    fn decode_fields(wire: &Bytes, mut reader: Reader<'_>) -> Result<Self, DecodeError> {
+        let mut entry = Self::default();
+        while let Some(field) = reader.element(Self::WHAT)? {
+            match field.element_type {
+                tlv::NAME => entry.prefix = Name::from_element(wire, &field)?,
+                ROUTE => {
+                    let route = Reader::within(wire, field.value);
+                    entry.routes.push(decode_route(wire, route)?);
+                }
+                _ => {}
+            }
+        }
+        Ok(entry)
+    }
+}
+
+fn decode_route(wire: &Bytes, mut reader: Reader<'_>) -> Result<RibRoute, DecodeError> {
+    let mut route = RibRoute::default();
+    while let Some(field) = reader.element("Route")? {
+        let number = || field.number("Route", wire);
+        match field.element_type {
+            FACE_ID => route.face = number()?,
+            ORIGIN => route.origin = number()?,
+            COST => route.cost = number()?,
+            FLAGS => route.flags = number()?,
+            EXPIRATION_PERIOD => route.expiration_millis = Some(number()?),
+            _ => {}
+        }
+    }
+    Ok(route)
 }
 
 #[cfg(test)]
@@ -143,6 +365,7 @@ mod tests {
     fn route(cost: u64) -> Route {
         Route {
             cost,
+            flags: 1,
             expires: None,
         }
     }
@@ -176,6 +399,7 @@ mod tests {
         rib.register(name(), FACE, 0, route(7)).unwrap();
         let short = Route {
             cost: 1,
+            flags: 1,
             expires: Some(at),
         };
         rib.register(name(), FACE, 1, short).unwrap();

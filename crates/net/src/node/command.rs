@@ -1,9 +1,10 @@
 //! What the rest of the crate asks of the event loop.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use namecast_forward::{FaceConfig, FaceId, LinkType, Scope, StrategyKind};
+use namecast_forward::{FaceConfig, FaceId, LinkType, Scope, StrategyKind, Traffic};
 use namecast_packet::Name;
+use namecast_units::{ByteSize, Duration};
 use tokio::sync::{oneshot, watch};
 
 use super::{LinkState, ListenerEntry, NodeError, NodeStatus, Persistency};
@@ -52,23 +53,76 @@ pub(crate) enum Command {
         /// Tells whether it worked.
         reply: Reply<Result<(), NodeError>>,
     },
-    /// Asks whether a face's peer can be reached.
+    /// Takes the choice of a strategy back.
+    UnsetStrategy(Name, Reply<()>),
+    /// Asks for something, and changes nothing.
+    Ask(Query),
+}
+
+/// One question to the event loop.
+#[derive(Debug)]
+pub(crate) enum Query {
+    /// Whether a face's peer can be reached.
     LinkState(FaceId, Reply<Option<watch::Receiver<LinkState>>>),
-    /// Asks what a face is.
-    Describe(FaceId, Reply<Option<FaceDescription>>),
-    /// Asks which faces there are.
+    /// What a face is.
+    Face(FaceId, Reply<Option<FaceDescription>>),
+    /// What all faces are, in the order they were made.
+    Faces(Reply<Vec<FaceDescription>>),
+    /// Which faces there are.
     FaceIds(Reply<BTreeSet<FaceId>>),
-    /// Asks for all counters.
+    /// The cost of each next hop.
+    Routes(Reply<NextHops>),
+    /// The strategies that were chosen.
+    Strategies(Reply<Vec<(Name, StrategyKind)>>),
+    /// What the content store is.
+    ContentStore(Reply<ContentStoreDescription>),
+    /// All counters.
     Status(Reply<NodeStatus>),
 }
+
+/// Cost by prefix and face.
+pub(crate) type NextHops = BTreeMap<(Name, FaceId), u64>;
 
 /// What management needs to know about a face.
 #[derive(Clone, Debug)]
 pub(crate) struct FaceDescription {
-    /// Whether the peer is on this host.
-    pub(crate) scope: Scope,
+    /// The face's number.
+    pub(crate) id: FaceId,
     /// The peer's address.
     pub(crate) remote: FaceUri,
+    /// This node's address, if it is known.
+    pub(crate) local: Option<FaceUri>,
+    /// Whether the peer is on this host.
+    pub(crate) scope: Scope,
+    /// How many peers there can be.
+    pub(crate) link_type: LinkType,
+    /// What ends the face.
+    pub(crate) persistency: Persistency,
+    /// When it ends if the peer stays silent.
+    pub(crate) expires_in: Option<Duration>,
+    /// Longest frame, in octets; none: any.
+    pub(crate) mtu: Option<usize>,
+    /// Whether frames are acknowledged, and sent again if lost.
+    pub(crate) reliability: bool,
+    /// Whether the peer may see and choose faces.
+    pub(crate) local_fields: bool,
+    /// Packets from the peer.
+    pub(crate) incoming: Traffic,
+    /// Packets to the peer.
+    pub(crate) outgoing: Traffic,
+}
+
+/// What management needs to know about the content store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ContentStoreDescription {
+    /// Memory that it may take.
+    pub(crate) capacity: ByteSize,
+    /// Packets in it.
+    pub(crate) packets: usize,
+    /// Interests that it answered.
+    pub(crate) hits: u64,
+    /// Interests that it could not answer.
+    pub(crate) misses: u64,
 }
 
 /// A face to be.

@@ -10,13 +10,9 @@ use namecast_units::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
-use super::command::FaceDescription;
+use super::command::NextHops;
 use super::face_table::{FaceEntry, FaceTable};
-use super::status::link_drops;
-use super::{
-    Command, FaceStatus, ListenerEntry, ListenerStatus, NewFace, NodeError, NodeStatus,
-    RouteStatus, Spawner,
-};
+use super::{Command, ListenerEntry, NewFace, NodeError, Spawner};
 use crate::link::{
     Inbound, LinkCounters, LinkDrop, LinkEnd, ListenerId, link_queue, spawn_on_demand_sender,
 };
@@ -29,16 +25,16 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The forwarder with its links.
 pub(super) struct EventLoop {
-    spawner: Spawner,
-    clock: Clock,
-    started: Instant,
-    forwarder: Forwarder,
-    faces: FaceTable,
-    listeners: BTreeMap<ListenerId, ListenerEntry>,
+    pub(super) spawner: Spawner,
+    pub(super) clock: Clock,
+    pub(super) started: Instant,
+    pub(super) forwarder: Forwarder,
+    pub(super) faces: FaceTable,
+    pub(super) listeners: BTreeMap<ListenerId, ListenerEntry>,
     /// For status only: the forwarder has its own table.
-    routes: BTreeMap<(Name, FaceId), u64>,
+    pub(super) routes: NextHops,
     /// What links lost that are gone.
-    past_drops: LinkCounters,
+    pub(super) past_drops: LinkCounters,
 }
 
 impl EventLoop {
@@ -130,61 +126,6 @@ impl EventLoop {
         }
     }
 
-    fn handle_command(&mut self, command: Command) {
-        // Whoever asked may have gone away; then nobody misses the answer.
-        match command {
-            Command::AddFace(new, reply) => {
-                let added = self.add_face(new);
-                if let Err(Ok(unused)) = reply.send(added) {
-                    self.remove_face(unused.face);
-                }
-            }
-            Command::RemoveFace(face) => self.remove_face(face),
-            Command::AddListener(entry, reply) => {
-                self.listeners.insert(entry.id, entry);
-                let _ = reply.send(());
-            }
-            Command::RemoveListener(id) => self.remove_listener(id),
-            Command::AddRoute {
-                prefix,
-                face,
-                cost,
-                reply,
-            } => {
-                let _ = reply.send(self.add_route(prefix, face, cost));
-            }
-            Command::RemoveRoute {
-                prefix,
-                face,
-                reply,
-            } => {
-                self.forwarder.remove_route(&prefix, face);
-                self.routes.remove(&(prefix, face));
-                let _ = reply.send(());
-            }
-            Command::SetStrategy {
-                prefix,
-                strategy,
-                reply,
-            } => {
-                let set = self.forwarder.set_strategy(prefix.detached(), strategy);
-                let _ = reply.send(set.map_err(NodeError::from));
-            }
-            Command::LinkState(face, reply) => {
-                let _ = reply.send(self.faces.get(face).map(|entry| entry.state.clone()));
-            }
-            Command::Describe(face, reply) => {
-                let _ = reply.send(self.describe(face));
-            }
-            Command::FaceIds(reply) => {
-                let _ = reply.send(self.faces.iter().map(|(face, _)| face).collect());
-            }
-            Command::Status(reply) => {
-                let _ = reply.send(self.status());
-            }
-        }
-    }
-
     /// Adds a face to the forwarder, and gives what the task behind its link needs.
     pub(super) fn add_face(&mut self, new: NewFace) -> Result<LinkEnd, NodeError> {
         self.add_face_from(new, None)
@@ -253,7 +194,7 @@ impl EventLoop {
         Some(face)
     }
 
-    fn remove_face(&mut self, face: FaceId) {
+    pub(super) fn remove_face(&mut self, face: FaceId) {
         let Some(entry) = self.faces.remove(face) else {
             return;
         };
@@ -263,7 +204,7 @@ impl EventLoop {
         self.forwarder.remove_face(self.clock.now(), face);
     }
 
-    fn remove_listener(&mut self, id: ListenerId) {
+    pub(super) fn remove_listener(&mut self, id: ListenerId) {
         if let Some(entry) = self.listeners.remove(&id) {
             self.past_drops.add(&entry.counters);
         }
@@ -293,48 +234,5 @@ impl EventLoop {
         self.forwarder.add_route(prefix.clone(), face, cost)?;
         self.routes.insert((prefix, face), cost);
         Ok(())
-    }
-
-    fn describe(&self, face: FaceId) -> Option<FaceDescription> {
-        let entry = self.faces.get(face)?;
-        let info = self.forwarder.faces().find(|info| info.id == face)?;
-        Some(FaceDescription {
-            scope: info.config.scope,
-            remote: entry.remote.clone(),
-        })
-    }
-
-    fn status(&self) -> NodeStatus {
-        let uptime = self.clock.now().since(self.started);
-        let mut status = NodeStatus::new(uptime, self.forwarder.counters());
-        let lost = LinkCounters::default();
-        lost.add(&self.past_drops);
-        for info in self.forwarder.faces() {
-            let Some(entry) = self.faces.get(info.id) else {
-                continue;
-            };
-            lost.add(&entry.counters);
-            status.faces.push(FaceStatus::new(
-                info.id.number(),
-                info.config.scope,
-                info.counters,
-                entry,
-            ));
-        }
-        for entry in self.listeners.values() {
-            lost.add(&entry.counters);
-            status.listeners.push(ListenerStatus::new(entry));
-        }
-        status.routes = self
-            .routes
-            .iter()
-            .map(|((prefix, face), &cost)| RouteStatus {
-                prefix: prefix.to_string(),
-                face: face.number(),
-                cost,
-            })
-            .collect();
-        status.link_drops = link_drops(&lost);
-        status
     }
 }

@@ -2,6 +2,7 @@
 
 mod command;
 mod event_loop;
+mod execute;
 mod face_table;
 mod listener;
 mod status;
@@ -17,7 +18,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(crate) use command::{Command, FaceDescription, NewFace};
+pub(crate) use command::{
+    Command, ContentStoreDescription, FaceDescription, NewFace, NextHops, Query,
+};
 pub use face_table::{LinkState, Persistency};
 pub(crate) use listener::ListenerEntry;
 pub use listener::{ListenError, Listener};
@@ -178,7 +181,7 @@ impl Node {
     /// # Errors
     /// If there is no such face.
     pub async fn link_state(&self, face: FaceId) -> Result<watch::Receiver<LinkState>, NodeError> {
-        self.ask(|reply| Command::LinkState(face, reply))
+        self.query(|reply| Query::LinkState(face, reply))
             .await?
             .ok_or(NodeError::NoSuchFace(face))
     }
@@ -247,12 +250,21 @@ impl Node {
         .await?
     }
 
+    /// Takes a choice of strategy back; no effect if there is none.
+    ///
+    /// # Errors
+    /// If the node has stopped.
+    pub async fn unset_strategy(&self, prefix: Name) -> Result<(), NodeError> {
+        self.ask(|reply| Command::UnsetStrategy(prefix, reply))
+            .await
+    }
+
     /// Faces, routes and counters as they are now.
     ///
     /// # Errors
     /// If the node has stopped.
     pub async fn status(&self) -> Result<NodeStatus, NodeError> {
-        self.ask(Command::Status).await
+        self.query(Query::Status).await
     }
 
     /// Asks the peer of `face` to send Interests under `prefix` here, and goes on asking: after every reconnection, and
@@ -305,13 +317,29 @@ impl Node {
     }
 
     pub(crate) async fn describe(&self, face: FaceId) -> Result<FaceDescription, NodeError> {
-        self.ask(|reply| Command::Describe(face, reply))
+        self.query(|reply| Query::Face(face, reply))
             .await?
             .ok_or(NodeError::NoSuchFace(face))
     }
 
+    pub(crate) async fn faces(&self) -> Result<Vec<FaceDescription>, NodeError> {
+        self.query(Query::Faces).await
+    }
+
+    pub(crate) async fn routes(&self) -> Result<NextHops, NodeError> {
+        self.query(Query::Routes).await
+    }
+
+    pub(crate) async fn strategies(&self) -> Result<Vec<(Name, StrategyKind)>, NodeError> {
+        self.query(Query::Strategies).await
+    }
+
+    pub(crate) async fn content_store(&self) -> Result<ContentStoreDescription, NodeError> {
+        self.query(Query::ContentStore).await
+    }
+
     pub(crate) async fn face_ids(&self) -> Result<BTreeSet<FaceId>, NodeError> {
-        self.ask(Command::FaceIds).await
+        self.query(Query::FaceIds).await
     }
 
     pub(crate) fn try_command(&self, command: Command) {
@@ -332,6 +360,13 @@ impl Node {
             aborting: self.shared.aborting.clone(),
             inbound: self.shared.inbound.clone(),
         }
+    }
+
+    async fn query<T>(
+        &self,
+        query: impl FnOnce(oneshot::Sender<T>) -> Query,
+    ) -> Result<T, NodeError> {
+        self.ask(|reply| Command::Ask(query(reply))).await
     }
 
     async fn ask<T>(

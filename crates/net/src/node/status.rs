@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use namecast_forward::{Counters, Drops, FaceCounters, Scope, Traffic};
+use namecast_forward::{Drops, FaceCounters, Forwarder, Scope, Traffic};
 use namecast_units::Duration;
 use serde::Serialize;
 
@@ -25,6 +25,12 @@ pub struct NodeStatus {
     pub incoming: TrafficStatus,
     /// Packets to all faces, also to those that are gone.
     pub outgoing: TrafficStatus,
+    /// Prefixes that have a next hop.
+    pub routed_prefixes: usize,
+    /// Interests that wait for Data.
+    pub pending_interests: usize,
+    /// Data packets in the content store.
+    pub cached_packets: usize,
     /// Interests that the content store answered.
     pub content_store_hits: u64,
     /// Interests that it could not answer.
@@ -107,7 +113,8 @@ pub struct RouteStatus {
 
 impl NodeStatus {
     /// What the forwarder counted; the rest is for the caller to fill in.
-    pub(crate) fn new(uptime: Duration, counters: &Counters) -> Self {
+    pub(crate) fn new(uptime: Duration, forwarder: &Forwarder) -> Self {
+        let counters = forwarder.counters();
         Self {
             uptime_seconds: uptime.as_secs_f64(),
             faces: Vec::new(),
@@ -115,6 +122,9 @@ impl NodeStatus {
             routes: Vec::new(),
             incoming: (&counters.incoming).into(),
             outgoing: (&counters.outgoing).into(),
+            routed_prefixes: forwarder.routed_prefixes(),
+            pending_interests: forwarder.pending_interests(),
+            cached_packets: forwarder.cached_packets(),
             content_store_hits: counters.content_store_hits,
             content_store_misses: counters.content_store_misses,
             aggregated: counters.aggregated,

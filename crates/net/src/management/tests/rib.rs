@@ -1,53 +1,12 @@
-//! Management as a client sees it: commands in, responses and routes out.
+//! `rib/register` and `rib/unregister`.
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use namecast_packet::signature::DigestSigner;
-use namecast_packet::{Component, Interest, LpPacket, Name, Nonce, Packet, Signer};
+use namecast_packet::{Interest, Nonce};
 
-use super::control::{ControlParameters, ControlResponse};
-use crate::{
-    ApplicationFace, Clock, FaceId, ManagementConfig, Node, NodeConfig, RouteStatus, key_store,
-};
-
-fn name(uri: &str) -> Name {
-    uri.parse().unwrap()
-}
-
-fn about(prefix: &str) -> ControlParameters {
-    ControlParameters {
-        name: Some(name(prefix)),
-        ..ControlParameters::default()
-    }
-}
-
-fn command(prefix: &str, parameters: &ControlParameters) -> Interest {
-    let name = name(prefix).child(Component {
-        kind: Component::GENERIC,
-        value: &parameters.encode(),
-    });
-    let mut info = DigestSigner.info();
-    info.nonce = Some(Bytes::copy_from_slice(&key_store::random::<8>()));
-    info.time = Some(Duration::from_micros(Clock::new().wall().as_micros()));
-    Interest::builder(name).sign(Nonce(key_store::random()), &DigestSigner, &info)
-}
-
-async fn exchange(face: &mut ApplicationFace, command: &Interest) -> ControlResponse {
-    let packet = LpPacket {
-        pit_token: Some(Bytes::from_static(b"token6")),
-        ..LpPacket::carrying(command.wire().clone())
-    };
-    face.send(packet.encode()).await.unwrap();
-    let frame = tokio::time::timeout(Duration::from_secs(60), face.recv()).await;
-    let packet = LpPacket::decode(frame.unwrap().unwrap()).unwrap();
-    assert_eq!(packet.pit_token.as_deref(), Some(&b"token6"[..]));
-    let Ok(Packet::Data(data)) = Packet::decode(packet.fragment.unwrap()) else {
-        panic!("no Data");
-    };
-    assert_eq!(data.name(), command.name());
-    ControlResponse::decode(&data.content().unwrap()).unwrap()
-}
+use super::super::{ControlParameters, ControlResponse};
+use super::{about, command, exchange, name, routes};
+use crate::{ApplicationFace, FaceId, ManagementConfig, Node, NodeConfig, RouteStatus, key_store};
 
 async fn ask(
     face: &mut ApplicationFace,
@@ -56,13 +15,6 @@ async fn ask(
 ) -> ControlResponse {
     let prefix = format!("/localhost/nfd/rib/{verb}");
     exchange(face, &command(&prefix, parameters)).await
-}
-
-/// Routes, without those of management itself.
-async fn routes(node: &Node) -> Vec<RouteStatus> {
-    let mut routes = node.status().await.unwrap().routes;
-    routes.retain(|route| !route.prefix.starts_with("/localho"));
-    routes
 }
 
 fn route(prefix: &str, face: FaceId, cost: u64) -> RouteStatus {

@@ -1,0 +1,409 @@
+//! Management of faces: `faces/create`, `faces/destroy`, `faces/list`, `faces/query`, `faces/channels`.
+
+use bytes::Bytes;
+use namecast_forward::{FaceId, LinkType, Scope};
+use namecast_packet::tlv::{Element, Reader, Writer};
+use namecast_packet::{DecodeError, MAX_PACKET_SIZE};
+use serde::Serialize;
+
+use super::control::{encode_numbers, millis, text};
+use super::dataset::Item;
+use super::numbers::*;
+use super::{ControlParameters, Manager, Refused};
+use crate::node::{FaceDescription, Node};
+use crate::{FaceUri, Persistency};
+
+const FACE_SCOPE: u32 = 132;
+const LINK_TYPE: u32 = 134;
+const IN_INTERESTS: u32 = 144;
+const IN_DATA: u32 = 145;
+const OUT_INTERESTS: u32 = 146;
+const OUT_DATA: u32 = 147;
+const IN_OCTETS: u32 = 148;
+const OUT_OCTETS: u32 = 149;
+const FACE_QUERY_FILTER: u32 = 150;
+const IN_NACKS: u32 = 151;
+const OUT_NACKS: u32 = 152;
+/// Inside a filter only.
+const URI_SCHEME: u32 = 131;
+
+/// Face flag: the peer may see and choose faces.
+pub const LOCAL_FIELDS: u64 = 1;
+/// Face flag: frames are acknowledged, and sent again if lost.
+pub const LP_RELIABILITY: u64 = 2;
+/// Face flag: packets are marked when the face's queue is long.
+pub const CONGESTION_MARKING: u64 = 4;
+
+/// FacePersistency of a face that lives until it is destroyed.
+const PERSISTENT: u64 = 0;
+const ON_DEMAND: u64 = 1;
+
+/// LocalUri of a face whose address on this side is not known. NFD requires one.
+const UNKNOWN_URI: &str = "null://";
+
+impl Manager {
+    pub(super) async fn execute_faces(
+        &self,
+        verb: &[u8],
+        parameters: &ControlParameters,
+    ) -> Result<ControlParameters, Refused> {
+        match verb {
+            b"create" => self.create_face(parameters).await,
+            b"destroy" => {
+                let face = parameters.face.ok_or_else(Refused::invalid)?;
+                let removed = self.node.remove_face(FaceId::from_number(face)).await;
+                removed.map_err(Refused::internal)?;
+                Ok(ControlParameters {
+                    face: Some(face),
+                    ..ControlParameters::default()
+                })
+            }
+            _ => Err(Refused::new(501, "Unsupported command")),
+        }
+    }
+
+    async fn create_face(
+        &self,
+        parameters: &ControlParameters,
+    ) -> Result<ControlParameters, Refused> {
+        let remote = creatable(parameters)?;
+        let faces = self.node.faces().await.map_err(Refused::internal)?;
+        if let Some(existing) = faces.iter().find(|face| face.remote == remote) {
+            return Err(Refused {
+                instead: Some(Box::new(properties(existing))),
+                ..Refused::new(409, "Face with remote URI already exists")
+            });
+        }
+        let id = self.node.connect(remote).await.map_err(Refused::internal)?;
+        let face = self.node.describe(id).await.map_err(Refused::internal)?;
+        Ok(properties(&face))
+    }
+}
+
+/// Where the new face shall lead, if the node can make it as it is wanted.
+fn creatable(parameters: &ControlParameters) -> Result<FaceUri, Refused> {
+    let uri = parameters.uri.as_ref().ok_or_else(Refused::invalid)?;
+    if parameters.flags.is_some() != parameters.mask.is_some() {
+        return Err(Refused::invalid());
+    }
+    let scheme = uri.split_once("://").map(|(scheme, _)| scheme);
+    let transport = match scheme {
+        None => return Err(Refused::new(400, "Malformed command")),
+        Some("udp" | "udp4" | "udp6") => "UDP",
+        Some("tcp" | "tcp4" | "tcp6") => "TCP",
+        Some("unix") => "Unix",
+        Some(_) => return Err(Refused::new(406, "Unsupported protocol")),
+    };
+    let remote: FaceUri = uri
+        .parse()
+        .map_err(|_| Refused::new(400, "Malformed command"))?;
+    if remote.to_string() != *uri {
+        return Err(Refused::new(400, "Non-canonical remote URI"));
+    }
+    if parameters.local_uri.is_some() {
+        let text = format!("Unicast {transport} faces cannot be created with a LocalUri");
+        return Err(Refused::new(406, text));
+    }
+    // Of NFD's persistencies this is what a node gives to the faces it makes.
+    if parameters.persistency.unwrap_or(PERSISTENT) != PERSISTENT {
+        let text = format!("Outgoing {transport} faces support persistent persistency only");
+        return Err(Refused::new(406, text));
+    }
+    if parameters.flags.unwrap_or(0) & parameters.mask.unwrap_or(0) != 0 {
+        return Err(Refused::new(406, "Flags of a new face are not supported"));
+    }
+    if parameters.mtu.is_some() {
+        let text = format!("{transport} faces do not support MTU overrides");
+        return Err(Refused::new(406, text));
+    }
+    Ok(remote)
+}
+
+/// A face, as the response to a command tells it.
+fn properties(face: &FaceDescription) -> ControlParameters {
+    ControlParameters {
+        face: Some(face.id.number()),
+        uri: Some(face.remote.to_string()),
+        local_uri: Some(local_uri(face)),
+        flags: Some(flags(face)),
+        mask: Some(LOCAL_FIELDS | LP_RELIABILITY | CONGESTION_MARKING),
+        persistency: Some(persistency_number(face.persistency)),
+        mtu: Some(mtu(face)),
+        ..ControlParameters::default()
+    }
+}
+
+/// The faces that `filter` lets through; nothing if the node has stopped.
+pub(super) async fn list(node: &Node, filter: &FaceQueryFilter) -> Option<Vec<FaceStatus>> {
+    let all = node.faces().await.ok()?.into_iter().map(FaceStatus::from);
+    Some(all.filter(|face| filter.matches(face)).collect())
+}
+
+/// All listeners; nothing if the node has stopped.
+pub(super) async fn channels(node: &Node) -> Option<Vec<ChannelStatus>> {
+    let status = node.status().await.ok()?;
+    let uris = status.listeners.into_iter().map(|listener| listener.uri);
+    Some(uris.map(|local_uri| ChannelStatus { local_uri }).collect())
+}
+
+/// One face, as `faces/list` tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FaceStatus {
+    /// The face's number.
+    pub face: u64,
+    /// The peer's address.
+    pub uri: String,
+    /// This node's address.
+    pub local_uri: String,
+    /// When the face ends if the peer stays silent, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expiration_millis: Option<u64>,
+    /// 0: the peer is on another host, 1: on this one.
+    pub scope: u64,
+    /// What ends the face: 0 persistent, 1 on demand, 2 permanent.
+    pub persistency: u64,
+    /// 0: one peer, 1: several, 2: several that do not all hear each other.
+    pub link_type: u64,
+    /// First pause between congestion marks, in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_congestion_marking_interval: Option<u64>,
+    /// Queue from which on packets are marked, in octets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_congestion_threshold: Option<u64>,
+    /// Longest frame, in octets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u64>,
+    /// Interests from the peer.
+    pub in_interests: u64,
+    /// Data from the peer.
+    pub in_data: u64,
+    /// Nacks from the peer.
+    pub in_nacks: u64,
+    /// Interests to the peer.
+    pub out_interests: u64,
+    /// Data to the peer.
+    pub out_data: u64,
+    /// Nacks to the peer.
+    pub out_nacks: u64,
+    /// Octets from the peer.
+    pub in_octets: u64,
+    /// Octets to the peer.
+    pub out_octets: u64,
+    /// [`LOCAL_FIELDS`], [`LP_RELIABILITY`], [`CONGESTION_MARKING`].
+    pub flags: u64,
+}
+
+impl Item for FaceStatus {
+    const TYPE: u32 = 128;
+    const WHAT: &'static str = "FaceStatus";
+
+    fn encode_fields(&self, writer: &mut Writer) {
+        writer.number(FACE_ID, self.face);
+        writer.element(URI, self.uri.as_bytes());
+        writer.element(LOCAL_URI, self.local_uri.as_bytes());
+        let interval = self.base_congestion_marking_interval;
+        let optional = [
+            (EXPIRATION_PERIOD, self.expiration_millis),
+            (FACE_SCOPE, Some(self.scope)),
+            (FACE_PERSISTENCY, Some(self.persistency)),
+            (LINK_TYPE, Some(self.link_type)),
+            (BASE_CONGESTION_MARKING_INTERVAL, interval),
+            (
+                DEFAULT_CONGESTION_THRESHOLD,
+                self.default_congestion_threshold,
+            ),
+            (MTU, self.mtu),
+        ];
+        encode_numbers(writer, optional);
+        for (element_type, number) in [
+            (IN_INTERESTS, self.in_interests),
+            (IN_DATA, self.in_data),
+            (IN_NACKS, self.in_nacks),
+            (OUT_INTERESTS, self.out_interests),
+            (OUT_DATA, self.out_data),
+            (OUT_NACKS, self.out_nacks),
+            (IN_OCTETS, self.in_octets),
+            (OUT_OCTETS, self.out_octets),
+            (FLAGS, self.flags),
+        ] {
+            writer.number(element_type, number);
+        }
+    }
+
+    fn decode_fields(wire: &Bytes, mut reader: Reader<'_>) -> Result<Self, DecodeError> {
+        let mut face = Self::default();
+        while let Some(field) = reader.element(Self::WHAT)? {
+            let number = || field.number(Self::WHAT, wire);
+            match field.element_type {
+                FACE_ID => face.face = number()?,
+                URI => face.uri = text(wire, &field),
+                LOCAL_URI => face.local_uri = text(wire, &field),
+                EXPIRATION_PERIOD => face.expiration_millis = Some(number()?),
+                FACE_SCOPE => face.scope = number()?,
+                FACE_PERSISTENCY => face.persistency = number()?,
+                LINK_TYPE => face.link_type = number()?,
+                BASE_CONGESTION_MARKING_INTERVAL => {
+                    face.base_congestion_marking_interval = Some(number()?);
+                }
+                DEFAULT_CONGESTION_THRESHOLD => face.default_congestion_threshold = Some(number()?),
+                MTU => face.mtu = Some(number()?),
+                IN_INTERESTS => face.in_interests = number()?,
+                IN_DATA => face.in_data = number()?,
+                IN_NACKS => face.in_nacks = number()?,
+                OUT_INTERESTS => face.out_interests = number()?,
+                OUT_DATA => face.out_data = number()?,
+                OUT_NACKS => face.out_nacks = number()?,
+                IN_OCTETS => face.in_octets = number()?,
+                OUT_OCTETS => face.out_octets = number()?,
+                FLAGS => face.flags = number()?,
+                _ => {}
+            }
+        }
+        Ok(face)
+    }
+}
+
+impl From<FaceDescription> for FaceStatus {
+    fn from(face: FaceDescription) -> Self {
+        Self {
+            face: face.id.number(),
+            uri: face.remote.to_string(),
+            local_uri: local_uri(&face),
+            expiration_millis: face.expires_in.map(millis),
+            scope: match face.scope {
+                Scope::NonLocal => 0,
+                Scope::Local => 1,
+            },
+            persistency: persistency_number(face.persistency),
+            link_type: match face.link_type {
+                LinkType::PointToPoint => 0,
+                LinkType::MultiAccess => 1,
+                LinkType::AdHoc => 2,
+            },
+            base_congestion_marking_interval: None,
+            default_congestion_threshold: None,
+            mtu: Some(mtu(&face)),
+            in_interests: face.incoming.interests,
+            in_data: face.incoming.data,
+            in_nacks: face.incoming.nacks,
+            out_interests: face.outgoing.interests,
+            out_data: face.outgoing.data,
+            out_nacks: face.outgoing.nacks,
+            in_octets: face.incoming.octets.as_bytes(),
+            out_octets: face.outgoing.octets.as_bytes(),
+            flags: flags(&face),
+        }
+    }
+}
+
+fn local_uri(face: &FaceDescription) -> String {
+    let known = face.local.as_ref().map(ToString::to_string);
+    known.unwrap_or_else(|| UNKNOWN_URI.to_owned())
+}
+
+/// As NFD tells it: the longest packet where there is no limit.
+fn mtu(face: &FaceDescription) -> u64 {
+    face.mtu.unwrap_or(MAX_PACKET_SIZE).min(MAX_PACKET_SIZE) as u64
+}
+
+fn flags(face: &FaceDescription) -> u64 {
+    let flag = |bit, is_set| if is_set { bit } else { 0 };
+    flag(LOCAL_FIELDS, face.local_fields) | flag(LP_RELIABILITY, face.reliability)
+}
+
+const fn persistency_number(persistency: Persistency) -> u64 {
+    match persistency {
+        Persistency::Persistent => PERSISTENT,
+        Persistency::OnDemand => ON_DEMAND,
+    }
+}
+
+/// Which faces `faces/query` asks for: those that are as all given fields say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FaceQueryFilter {
+    /// The face's number.
+    pub face: Option<u64>,
+    /// What either address begins with.
+    pub uri_scheme: Option<String>,
+    /// The peer's address.
+    pub uri: Option<String>,
+    /// This node's address.
+    pub local_uri: Option<String>,
+    /// As in [`FaceStatus::scope`].
+    pub scope: Option<u64>,
+    /// As in [`FaceStatus::persistency`].
+    pub persistency: Option<u64>,
+    /// As in [`FaceStatus::link_type`].
+    pub link_type: Option<u64>,
+}
+
+impl FaceQueryFilter {
+    /// Decodes the FaceQueryFilter element that fills `wire` whole.
+    ///
+    /// # Errors
+    /// On a malformed element or field.
+    pub(super) fn decode(wire: &Bytes) -> Result<Self, DecodeError> {
+        const WHAT: &str = "FaceQueryFilter";
+        let whole = Reader::new(wire).only(WHAT, FACE_QUERY_FILTER)?;
+        let mut reader = Reader::within(wire, whole.value);
+        let mut filter = Self::default();
+        while let Some(field) = reader.element(WHAT)? {
+            let number = || field.number(WHAT, wire).map(Some);
+            let text = |field: &Element| Some(text(wire, field));
+            match field.element_type {
+                FACE_ID => filter.face = number()?,
+                URI_SCHEME => filter.uri_scheme = text(&field),
+                URI => filter.uri = text(&field),
+                LOCAL_URI => filter.local_uri = text(&field),
+                FACE_SCOPE => filter.scope = number()?,
+                FACE_PERSISTENCY => filter.persistency = number()?,
+                LINK_TYPE => filter.link_type = number()?,
+                _ => {}
+            }
+        }
+        Ok(filter)
+    }
+
+    /// Whether the face is as all given fields say.
+    pub(super) fn matches(&self, face: &FaceStatus) -> bool {
+        let is = |wanted: &Option<u64>, number| wanted.is_none_or(|wanted| wanted == number);
+        let reads = |wanted: &Option<String>, text: &str| {
+            wanted.as_ref().is_none_or(|wanted| wanted == text)
+        };
+        let scheme = |uri: &str| uri.split("://").next().unwrap_or_default().to_owned();
+        is(&self.face, face.face)
+            && (reads(&self.uri_scheme, &scheme(&face.uri))
+                || reads(&self.uri_scheme, &scheme(&face.local_uri)))
+            && reads(&self.uri, &face.uri)
+            && reads(&self.local_uri, &face.local_uri)
+            && is(&self.scope, face.scope)
+            && is(&self.persistency, face.persistency)
+            && is(&self.link_type, face.link_type)
+    }
+}
+
+/// One listener, as `faces/channels` tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ChannelStatus {
+    /// Its address.
+    pub local_uri: String,
+}
+
+impl Item for ChannelStatus {
+    const TYPE: u32 = 130;
+    const WHAT: &'static str = "ChannelStatus";
+
+    fn encode_fields(&self, writer: &mut Writer) {
+        writer.element(LOCAL_URI, self.local_uri.as_bytes());
+    }
+
+    fn decode_fields(wire: &Bytes, mut reader: Reader<'_>) -> Result<Self, DecodeError> {
+        let mut channel = Self::default();
+        while let Some(field) = reader.element(Self::WHAT)? {
+            if field.element_type == LOCAL_URI {
+                channel.local_uri = text(wire, &field);
+            }
+        }
+        Ok(channel)
+    }
+}

@@ -51,6 +51,9 @@ impl Manager {
             b"create" => self.create_face(parameters).await,
             b"destroy" => {
                 let face = parameters.face.ok_or_else(Refused::invalid)?;
+                if FaceId::from_number(face) == self.own_face {
+                    return Err(Refused::new(406, "Management is asked by this face"));
+                }
                 let removed = self.node.remove_face(FaceId::from_number(face)).await;
                 removed.map_err(Refused::internal)?;
                 Ok(ControlParameters {

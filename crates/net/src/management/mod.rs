@@ -74,6 +74,7 @@ pub(crate) async fn serve(node: Node, mut face: ApplicationFace) {
         rib: Rib::new(config.max_routes),
         publisher: Publisher::default(),
         node: node.clone(),
+        own_face: face.id(),
     };
     let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
     sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -130,6 +131,8 @@ impl Refused {
 
 struct Manager {
     node: Node,
+    /// By which it is asked.
+    own_face: FaceId,
     authenticator: Authenticator,
     rib: Rib,
     publisher: Publisher,

@@ -186,6 +186,25 @@ async fn a_face_is_created_once_and_destroyed() {
     }
 }
 
+/// The first face of a node is management's own: without it nobody could command the node any more.
+#[tokio::test]
+async fn management_does_not_destroy_its_own_face() {
+    let node = Node::start(NodeConfig::default());
+    let mut face = node.application_face().await.unwrap();
+    let others = node.faces().await.unwrap();
+    let own = others
+        .iter()
+        .map(|other| other.id)
+        .find(|id| *id != face.id());
+    let destroyed = ControlParameters {
+        face: own.map(FaceId::number),
+        ..ControlParameters::default()
+    };
+    let refused = ask(&mut face, "faces/destroy", &destroyed).await;
+    assert_eq!(verdict(&refused), (406, "Management is asked by this face"));
+    assert_eq!(node.faces().await.unwrap().len(), 2);
+}
+
 #[tokio::test]
 async fn a_face_that_the_node_cannot_make_so_is_refused_with_the_reason() {
     let node = Node::start(NodeConfig::default());

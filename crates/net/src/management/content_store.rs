@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use namecast_packet::DecodeError;
-use namecast_packet::tlv::{Reader, Writer};
+use namecast_packet::tlv::{Element, Writer};
 use namecast_units::ByteSize;
 use serde::Serialize;
 
@@ -50,20 +50,17 @@ impl Item for CsInfo {
             .number(MISSES, self.misses);
     }
 
-    fn decode_fields(wire: &Bytes, mut reader: Reader<'_>) -> Result<Self, DecodeError> {
-        let mut info = Self::default();
-        while let Some(field) = reader.element(Self::WHAT)? {
-            let number = || field.number(Self::WHAT, wire);
-            match field.element_type {
-                CAPACITY => info.capacity = number()?,
-                FLAGS => info.flags = number()?,
-                ENTRIES => info.entries = number()?,
-                HITS => info.hits = number()?,
-                MISSES => info.misses = number()?,
-                _ => {}
-            }
+    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
+        let number = || field.number(Self::WHAT, wire);
+        match field.element_type {
+            CAPACITY => self.capacity = number()?,
+            FLAGS => self.flags = number()?,
+            ENTRIES => self.entries = number()?,
+            HITS => self.hits = number()?,
+            MISSES => self.misses = number()?,
+            _ => {}
         }
-        Ok(info)
+        Ok(())
     }
 }
 

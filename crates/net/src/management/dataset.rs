@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 use namecast_packet::signature::DigestSigner;
-use namecast_packet::tlv::{Reader, Writer};
+use namecast_packet::tlv::{Element, Reader, Writer};
 use namecast_packet::{Component, Data, DecodeError, MAX_PACKET_SIZE, Name};
 use namecast_units::Timestamp;
 
@@ -27,7 +27,7 @@ const MAX_KEPT_SIZE: usize = 2 * MAX_DATASET_SIZE;
 const _: () = assert!(SEGMENT_SIZE + SEGMENT_OVERHEAD < MAX_PACKET_SIZE);
 
 /// One entry of a dataset.
-pub trait Item: Sized {
+pub trait Item: Default {
     /// TLV-TYPE of the entry.
     const TYPE: u32;
     /// What the entry is, for error messages.
@@ -36,16 +36,33 @@ pub trait Item: Sized {
     /// Writes what is inside the entry's element.
     fn encode_fields(&self, writer: &mut Writer);
 
-    /// Reads what is inside the entry's element; unknown fields are skipped.
+    /// Takes one field from inside the entry's element; passes over an unknown one.
     ///
     /// # Errors
     /// On a malformed field.
-    fn decode_fields(wire: &Bytes, reader: Reader<'_>) -> Result<Self, DecodeError>;
+    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError>;
+
+    /// Reads what is inside the entry's element.
+    ///
+    /// # Errors
+    /// On a malformed field.
+    fn decode_fields(wire: &Bytes, mut reader: Reader<'_>) -> Result<Self, DecodeError> {
+        let mut item = Self::default();
+        while let Some(field) = reader.element(Self::WHAT)? {
+            item.read_field(wire, &field)?;
+        }
+        Ok(item)
+    }
+
+    /// Writes the entry's element.
+    fn encode_to(&self, writer: &mut Writer) {
+        writer.nested(Self::TYPE, |fields| self.encode_fields(fields));
+    }
 
     /// The entry's element.
     fn encode(&self) -> Bytes {
         let mut writer = Writer::default();
-        writer.nested(Self::TYPE, |fields| self.encode_fields(fields));
+        self.encode_to(&mut writer);
         writer.finish()
     }
 }

@@ -233,36 +233,33 @@ impl Item for FaceStatus {
         }
     }
 
-    fn decode_fields(wire: &Bytes, mut reader: Reader<'_>) -> Result<Self, DecodeError> {
-        let mut face = Self::default();
-        while let Some(field) = reader.element(Self::WHAT)? {
-            let number = || field.number(Self::WHAT, wire);
-            match field.element_type {
-                FACE_ID => face.face = number()?,
-                URI => face.uri = text(wire, &field),
-                LOCAL_URI => face.local_uri = text(wire, &field),
-                EXPIRATION_PERIOD => face.expiration_millis = Some(number()?),
-                FACE_SCOPE => face.scope = number()?,
-                FACE_PERSISTENCY => face.persistency = number()?,
-                LINK_TYPE => face.link_type = number()?,
-                BASE_CONGESTION_MARKING_INTERVAL => {
-                    face.base_congestion_marking_interval = Some(number()?);
-                }
-                DEFAULT_CONGESTION_THRESHOLD => face.default_congestion_threshold = Some(number()?),
-                MTU => face.mtu = Some(number()?),
-                IN_INTERESTS => face.in_interests = number()?,
-                IN_DATA => face.in_data = number()?,
-                IN_NACKS => face.in_nacks = number()?,
-                OUT_INTERESTS => face.out_interests = number()?,
-                OUT_DATA => face.out_data = number()?,
-                OUT_NACKS => face.out_nacks = number()?,
-                IN_OCTETS => face.in_octets = number()?,
-                OUT_OCTETS => face.out_octets = number()?,
-                FLAGS => face.flags = number()?,
-                _ => {}
+    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
+        let number = || field.number(Self::WHAT, wire);
+        match field.element_type {
+            FACE_ID => self.face = number()?,
+            URI => self.uri = text(wire, field),
+            LOCAL_URI => self.local_uri = text(wire, field),
+            EXPIRATION_PERIOD => self.expiration_millis = Some(number()?),
+            FACE_SCOPE => self.scope = number()?,
+            FACE_PERSISTENCY => self.persistency = number()?,
+            LINK_TYPE => self.link_type = number()?,
+            BASE_CONGESTION_MARKING_INTERVAL => {
+                self.base_congestion_marking_interval = Some(number()?);
             }
+            DEFAULT_CONGESTION_THRESHOLD => self.default_congestion_threshold = Some(number()?),
+            MTU => self.mtu = Some(number()?),
+            IN_INTERESTS => self.in_interests = number()?,
+            IN_DATA => self.in_data = number()?,
+            IN_NACKS => self.in_nacks = number()?,
+            OUT_INTERESTS => self.out_interests = number()?,
+            OUT_DATA => self.out_data = number()?,
+            OUT_NACKS => self.out_nacks = number()?,
+            IN_OCTETS => self.in_octets = number()?,
+            OUT_OCTETS => self.out_octets = number()?,
+            FLAGS => self.flags = number()?,
+            _ => {}
         }
-        Ok(face)
+        Ok(())
     }
 }
 
@@ -400,13 +397,10 @@ impl Item for ChannelStatus {
         writer.element(LOCAL_URI, self.local_uri.as_bytes());
     }
 
-    fn decode_fields(wire: &Bytes, mut reader: Reader<'_>) -> Result<Self, DecodeError> {
-        let mut channel = Self::default();
-        while let Some(field) = reader.element(Self::WHAT)? {
-            if field.element_type == LOCAL_URI {
-                channel.local_uri = text(wire, &field);
-            }
+    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
+        if field.element_type == LOCAL_URI {
+            self.local_uri = text(wire, field);
         }
-        Ok(channel)
+        Ok(())
     }
 }

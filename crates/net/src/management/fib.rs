@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use namecast_forward::FaceId;
-use namecast_packet::tlv::{self, Reader, Writer};
+use namecast_packet::tlv::{self, Element, Reader, Writer};
 use namecast_packet::{DecodeError, Name};
 use serde::Serialize;
 
@@ -10,8 +10,6 @@ use super::dataset::Item;
 use super::numbers::{COST, FACE_ID};
 use super::{ControlParameters, MAX_PREFIX_COMPONENTS, Manager, Refused};
 use crate::node::{NextHops, NodeError};
-
-const NEXT_HOP_RECORD: u32 = 129;
 
 /// The next hops of one prefix, as `fib/list` tells them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -39,38 +37,40 @@ impl Item for FibEntry {
     fn encode_fields(&self, writer: &mut Writer) {
         self.prefix.encode(writer);
         for hop in &self.next_hops {
-            writer.nested(NEXT_HOP_RECORD, |record| {
-                record.number(FACE_ID, hop.face).number(COST, hop.cost);
-            });
+            hop.encode_to(writer);
         }
     }
 
-    fn decode_fields(wire: &Bytes, mut reader: Reader<'_>) -> Result<Self, DecodeError> {
-        let mut entry = Self::default();
-        while let Some(field) = reader.element(Self::WHAT)? {
-            match field.element_type {
-                tlv::NAME => entry.prefix = Name::from_element(wire, &field)?,
-                NEXT_HOP_RECORD => {
-                    let record = Reader::within(wire, field.value);
-                    entry.next_hops.push(decode_next_hop(wire, record)?);
-                }
-                _ => {}
+    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
+        match field.element_type {
+            tlv::NAME => self.prefix = Name::from_element(wire, field)?,
+            NextHopRecord::TYPE => {
+                let record = Reader::within(wire, field.value.clone());
+                self.next_hops
+                    .push(NextHopRecord::decode_fields(wire, record)?);
             }
+            _ => {}
         }
-        Ok(entry)
+        Ok(())
     }
 }
 
-fn decode_next_hop(wire: &Bytes, mut reader: Reader<'_>) -> Result<NextHopRecord, DecodeError> {
-    let mut hop = NextHopRecord::default();
-    while let Some(field) = reader.element("NextHopRecord")? {
+impl Item for NextHopRecord {
+    const TYPE: u32 = 129;
+    const WHAT: &'static str = "NextHopRecord";
+
+    fn encode_fields(&self, writer: &mut Writer) {
+        writer.number(FACE_ID, self.face).number(COST, self.cost);
+    }
+
+    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
         match field.element_type {
-            FACE_ID => hop.face = field.number("FaceId", wire)?,
-            COST => hop.cost = field.number("Cost", wire)?,
+            FACE_ID => self.face = field.number("FaceId", wire)?,
+            COST => self.cost = field.number("Cost", wire)?,
             _ => {}
         }
+        Ok(())
     }
-    Ok(hop)
 }
 
 impl Manager {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use namecast_forward::FaceId;
-use namecast_packet::tlv::{self, Reader, Writer};
+use namecast_packet::tlv::{self, Element, Reader, Writer};
 use namecast_packet::{DecodeError, Name};
 use namecast_units::Instant;
 use serde::Serialize;
@@ -16,9 +16,6 @@ use super::dataset::Item;
 use super::numbers::{COST, EXPIRATION_PERIOD, FACE_ID, FLAGS, ORIGIN};
 use super::{MAX_PREFIX_COMPONENTS, Manager, Refused};
 use crate::node::NodeError;
-
-/// A route's element.
-const ROUTE: u32 = 129;
 
 /// Routes by prefix and face, then by origin.
 #[derive(Debug)]
@@ -306,49 +303,50 @@ impl Item for RibEntry {
     fn encode_fields(&self, writer: &mut Writer) {
         self.prefix.encode(writer);
         for route in &self.routes {
-            writer.nested(ROUTE, |fields| {
-                let numbers = [
-                    (FACE_ID, Some(route.face)),
-                    (ORIGIN, Some(route.origin)),
-                    (COST, Some(route.cost)),
-                    (FLAGS, Some(route.flags)),
-                    (EXPIRATION_PERIOD, route.expiration_millis),
-                ];
-                encode_numbers(fields, numbers);
-            });
+            route.encode_to(writer);
         }
     }
 
-    fn decode_fields(wire: &Bytes, mut reader: Reader<'_>) -> Result<Self, DecodeError> {
-        let mut entry = Self::default();
-        while let Some(field) = reader.element(Self::WHAT)? {
-            match field.element_type {
-                tlv::NAME => entry.prefix = Name::from_element(wire, &field)?,
-                ROUTE => {
-                    let route = Reader::within(wire, field.value);
-                    entry.routes.push(decode_route(wire, route)?);
-                }
-                _ => {}
+    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
+        match field.element_type {
+            tlv::NAME => self.prefix = Name::from_element(wire, field)?,
+            RibRoute::TYPE => {
+                let route = Reader::within(wire, field.value.clone());
+                self.routes.push(RibRoute::decode_fields(wire, route)?);
             }
+            _ => {}
         }
-        Ok(entry)
+        Ok(())
     }
 }
 
-fn decode_route(wire: &Bytes, mut reader: Reader<'_>) -> Result<RibRoute, DecodeError> {
-    let mut route = RibRoute::default();
-    while let Some(field) = reader.element("Route")? {
-        let number = || field.number("Route", wire);
+impl Item for RibRoute {
+    const TYPE: u32 = 129;
+    const WHAT: &'static str = "Route";
+
+    fn encode_fields(&self, writer: &mut Writer) {
+        let numbers = [
+            (FACE_ID, Some(self.face)),
+            (ORIGIN, Some(self.origin)),
+            (COST, Some(self.cost)),
+            (FLAGS, Some(self.flags)),
+            (EXPIRATION_PERIOD, self.expiration_millis),
+        ];
+        encode_numbers(writer, numbers);
+    }
+
+    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
+        let number = || field.number(Self::WHAT, wire);
         match field.element_type {
-            FACE_ID => route.face = number()?,
-            ORIGIN => route.origin = number()?,
-            COST => route.cost = number()?,
-            FLAGS => route.flags = number()?,
-            EXPIRATION_PERIOD => route.expiration_millis = Some(number()?),
+            FACE_ID => self.face = number()?,
+            ORIGIN => self.origin = number()?,
+            COST => self.cost = number()?,
+            FLAGS => self.flags = number()?,
+            EXPIRATION_PERIOD => self.expiration_millis = Some(number()?),
             _ => {}
         }
+        Ok(())
     }
-    Ok(route)
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub struct GeneralStatus {
     pub fib_entries: u64,
     /// Pending Interests.
     pub pit_entries: u64,
-    /// Names of which NFD's strategies measure something; here there are none.
+    /// Names of which NFD's strategies measure something; asf's measurements of next hops are not told.
     pub measurements_entries: u64,
     /// Packets in the content store.
     pub cs_entries: u64,

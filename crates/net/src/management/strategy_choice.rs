@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use namecast_forward::{StrategyKind, StrategyNameError};
-use namecast_packet::tlv::{self, Reader, Writer};
+use namecast_packet::tlv::{self, Element, Writer};
 use namecast_packet::{DecodeError, Name};
 use serde::Serialize;
 
@@ -31,16 +31,13 @@ impl Item for StrategyChoice {
         writer.nested(STRATEGY, |inner| self.strategy.encode(inner));
     }
 
-    fn decode_fields(wire: &Bytes, mut reader: Reader<'_>) -> Result<Self, DecodeError> {
-        let mut choice = Self::default();
-        while let Some(field) = reader.element(Self::WHAT)? {
-            match field.element_type {
-                tlv::NAME => choice.prefix = Name::from_element(wire, &field)?,
-                STRATEGY => choice.strategy = decode_strategy(wire, &field)?,
-                _ => {}
-            }
+    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
+        match field.element_type {
+            tlv::NAME => self.prefix = Name::from_element(wire, field)?,
+            STRATEGY => self.strategy = decode_strategy(wire, field)?,
+            _ => {}
         }
-        Ok(choice)
+        Ok(())
     }
 }
 

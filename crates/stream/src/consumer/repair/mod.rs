@@ -155,15 +155,19 @@ impl Consumer {
 
     /// When what was asked for of a sample before it existed should be here, if it is not lost.
     pub(super) fn due_at(&self, now: Instant, key: SampleKey) -> Instant {
-        let is_seen = self.samples.get(&key).and_then(Assembly::lead).is_some();
-        let late = self.recovery.unpunctual.minimum(now).filter(|_| !is_seen);
-        let late = late.map_or(Duration::ZERO, |late| late.0 * 5 / 4);
-        self.expected_at(now, key) + self.wait(now, key) + late
+        let wait = self.wait(now, self.margin(now, key.0));
+        self.expected_at(now, key) + wait + self.unpunctuality(now, key)
     }
 
-    /// How long what is late of a sample is waited for, from the earliest time on.
-    fn wait(&self, now: Instant, key: SampleKey) -> Duration {
-        let margin = self.margin(now, key.0);
+    /// By how much a sample of which nothing is known may be published after its time.
+    fn unpunctuality(&self, now: Instant, key: SampleKey) -> Duration {
+        let is_seen = self.samples.get(&key).and_then(Assembly::lead).is_some();
+        let late = self.recovery.unpunctual.minimum(now).filter(|_| !is_seen);
+        late.map_or(Duration::ZERO, |late| late.0 * 5 / 4)
+    }
+
+    /// How long what is late is waited for, from the earliest time on: for `margin`, or what links take that repeat it.
+    fn wait(&self, now: Instant, margin: Duration) -> Duration {
         let wait = self.recovery.patience.wait(now, self.room(now));
         wait.map_or(margin, |wait| wait.max(margin))
     }
@@ -208,6 +212,8 @@ impl Consumer {
 
     fn outlook(&self, now: Instant, key: SampleKey) -> Outlook<'_> {
         let expected_at = self.expected_at(now, key);
+        let margin = self.margin(now, key.0);
+        let wait = self.wait(now, margin);
         let round_trip = self.delay.timeout(now, 0);
         let deadline = match self.published_at(key) {
             Some(published_at) => self.playout.render_at(now, published_at),
@@ -215,10 +221,10 @@ impl Consumer {
         };
         Outlook {
             now,
-            due_at: self.due_at(now, key),
+            due_at: expected_at + wait + self.unpunctuality(now, key),
             expected_at,
-            margin: self.margin(now, key.0),
-            wait: self.wait(now, key),
+            margin,
+            wait,
             repeats: self.recovery.patience.is_trusted(),
             prefers_copies: self.prefers_copies(key),
             is_paced: self.is_paced(),

@@ -25,8 +25,8 @@ pub(crate) struct PrefixTable<T> {
     entries: Slab<Entry<T>>,
     /// Entries by hash of their prefix.
     index: HashTable<usize>,
-    /// How many prefixes there are of each length.
-    depths: [usize; MAX_PREFIX_COMPONENTS + 1],
+    /// How many prefixes there are of each length, up to the largest there was.
+    depths: Vec<usize>,
     /// Bit by bit the lengths of which there are any, so that look-ups skip the others.
     used_depths: u64,
 }
@@ -40,7 +40,7 @@ impl<T> PrefixTable<T> {
             capacity,
             entries: Slab::new(),
             index: HashTable::new(),
-            depths: [0; MAX_PREFIX_COMPONENTS + 1],
+            depths: Vec::new(),
             used_depths: 0,
         }
     }
@@ -72,6 +72,9 @@ impl<T> PrefixTable<T> {
                 });
                 let entries = &self.entries;
                 self.index.insert_unique(hash, id, |&id| entries[id].hash);
+                if depth >= self.depths.len() {
+                    self.depths.resize(depth + 1, 0);
+                }
                 self.depths[depth] += 1;
                 self.used_depths |= 1 << depth;
                 id
@@ -208,7 +211,7 @@ mod tests {
         }
         assert!(full > 10, "{full}");
         table.retain(|_| false);
-        assert_eq!(table.depths, [0; MAX_PREFIX_COMPONENTS + 1]);
+        assert!(table.depths.iter().all(|&count| count == 0));
         assert_eq!(table.used_depths, 0);
         assert!(table.index.is_empty());
     }

@@ -12,7 +12,7 @@ use crate::tlv::{self, Reader};
 #[derive(Clone, Debug)]
 pub struct InterestTemplate {
     /// One Interest for each length that a number may have: 1, 2, 4 and 8 octets.
-    models: [Model; 4],
+    models: Box<[Model; 4]>,
 }
 
 /// An Interest to copy, and where to write.
@@ -33,7 +33,9 @@ impl InterestTemplate {
             builder.name = builder.name.builder().number(kind, number).finish();
             Model::new(builder.build(Nonce([0; 4])), tlv::number_size(number))
         });
-        Self { models }
+        Self {
+            models: Box::new(models),
+        }
     }
 
     /// The Interest that asks for `number`, for one transmission.

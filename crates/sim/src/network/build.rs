@@ -1,5 +1,7 @@
 //! Putting a network together, and taking parts of it down.
 
+use std::sync::Arc;
+
 use namecast_forward as forward;
 use namecast_forward::{AddRouteError, FaceConfig, FaceId, Forwarder, StrategyKind};
 use namecast_netem as netem;
@@ -9,7 +11,6 @@ use namecast_units::{Instant, Random};
 use super::queue::EventQueue;
 use super::{
     Action, ApplicationId, Attachment, Direction, LinkIndex, Network, Node, Part, Running,
-    simulated,
 };
 use crate::application::Application;
 use crate::clock::HostClock;
@@ -61,16 +62,36 @@ impl Network {
     fn add_node(&mut self, name: String, config: NodeConfig) {
         let index = self.nodes.len();
         let part = self.add_part(Part::Node(index));
-        let forwarder = empty_forwarder(&config, index);
+        let NodeConfig {
+            forwarder: config,
+            strategy,
+            clock,
+        } = config;
+        let config = self.shared(config);
         self.nodes.push(Node {
-            name,
-            config,
-            forwarder,
+            forwarder: empty_forwarder(&config, strategy, index),
+            clock,
             is_up: true,
             part,
             faces: Vec::new(),
             routes: Vec::new(),
+            name,
+            config,
+            strategy,
         });
+    }
+
+    /// The configuration as simulated nodes have it, shared with the node before if that has the same.
+    fn shared(&self, config: forward::Config) -> Arc<forward::Config> {
+        let config = forward::Config {
+            // Frames do not come in shared receive buffers here.
+            keep: forward::Keep::Frames,
+            ..config
+        };
+        match self.nodes.last() {
+            Some(before) if *before.config == config => Arc::clone(&before.config),
+            _ => Arc::new(config),
+        }
     }
 
     /// Connects two nodes with a link that is the same in both directions.
@@ -211,7 +232,7 @@ impl Network {
         if !is_up {
             return;
         }
-        node.forwarder = empty_forwarder(&node.config, index);
+        node.forwarder = empty_forwarder(&node.config, node.strategy, index);
         for (_, config) in &node.faces {
             add_forwarder_face(&mut node.forwarder, config.clone());
         }
@@ -230,13 +251,18 @@ impl Network {
 
     /// Sets a host's wall clock, without its applications being told.
     pub fn set_wall_offset(&mut self, node: NodeIndex, micros: i64) {
-        self.nodes[node].config.clock.wall_offset_micros = micros;
+        self.nodes[node].clock.wall_offset_micros = micros;
     }
 }
 
-fn empty_forwarder(config: &NodeConfig, index: NodeIndex) -> Forwarder {
-    let mut forwarder = Forwarder::new(simulated(&config.forwarder, index));
-    if let Some(strategy) = config.strategy {
+fn empty_forwarder(
+    config: &Arc<forward::Config>,
+    strategy: Option<StrategyKind>,
+    index: NodeIndex,
+) -> Forwarder {
+    let seed = config.seed ^ (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut forwarder = Forwarder::sharing(Arc::clone(config), seed);
+    if let Some(strategy) = strategy {
         forwarder
             .set_strategy(Name::default(), strategy)
             .expect("an empty table takes the empty name");

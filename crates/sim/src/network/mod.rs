@@ -5,16 +5,17 @@ mod queue;
 mod run;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use namecast_forward as forward;
-use namecast_forward::{FaceConfig, FaceId, Forwarder};
+use namecast_forward::{FaceConfig, FaceId, Forwarder, StrategyKind};
 use namecast_netem as netem;
 use namecast_packet::Name;
 use namecast_units::Instant;
 
 use crate::application::Application;
-use crate::clock::Now;
+use crate::clock::{HostClock, Now};
 use crate::topology::NodeIndex;
 use crate::trace::Sink;
 
@@ -63,15 +64,17 @@ enum Part {
 }
 
 struct Node {
-    name: String,
-    config: NodeConfig,
     forwarder: Forwarder,
+    clock: HostClock,
     is_up: bool,
     part: u32,
     /// What is behind each face, from the first on, and what the forwarder was told of it.
     faces: Vec<(Attachment, FaceConfig)>,
     /// What was set up, in order, to set it up again after a failure.
     routes: Vec<(Name, FaceId, u64)>,
+    name: String,
+    config: Arc<forward::Config>,
+    strategy: Option<StrategyKind>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +155,7 @@ impl Network {
         change: impl FnOnce(&mut A, Now) -> R,
     ) -> Option<R> {
         let running = &mut self.applications[id.0];
-        let now = self.nodes[running.node].config.clock.read(self.now);
+        let now = self.nodes[running.node].clock.read(self.now);
         let application: &mut dyn std::any::Any = &mut *running.application;
         let result = change(application.downcast_mut()?, now);
         self.drain_application(id.0);
@@ -168,14 +171,5 @@ impl Network {
     /// Takes the sink back, to read or finish it.
     pub fn take_sink(&mut self) -> Option<Box<dyn Sink>> {
         self.sink.take()
-    }
-}
-
-/// Frames do not come in shared receive buffers here, so tables may keep them as they are.
-fn simulated(config: &forward::Config, node: NodeIndex) -> forward::Config {
-    forward::Config {
-        seed: config.seed ^ (node as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
-        keep: forward::Keep::Frames,
-        ..config.clone()
     }
 }

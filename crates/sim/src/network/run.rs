@@ -48,7 +48,7 @@ impl Network {
             Part::Node(index) => {
                 let node = &mut self.nodes[index];
                 if node.is_up {
-                    let now = node.config.clock.monotonic(self.now);
+                    let now = node.clock.monotonic(self.now);
                     node.forwarder.handle_timeout(now);
                     self.drain_node(index);
                 }
@@ -57,7 +57,7 @@ impl Network {
                 let running = &mut self.applications[index];
                 let node = &self.nodes[running.node];
                 if node.is_up {
-                    let now = node.config.clock.read(self.now);
+                    let now = node.clock.read(self.now);
                     running.application.handle_timeout(now);
                     self.drain_application(index);
                 }
@@ -77,7 +77,7 @@ impl Network {
                 Work::ToNode(index, face, frame) => self.deliver(index, face, frame),
                 Work::ToApplication(index, frame) => {
                     let running = &mut self.applications[index];
-                    let now = self.nodes[running.node].config.clock.read(self.now);
+                    let now = self.nodes[running.node].clock.read(self.now);
                     running.application.handle_frame(now, frame);
                     self.drain_application(index);
                 }
@@ -91,7 +91,7 @@ impl Network {
         }
         self.record(index, face, EventKind::Received(&frame));
         let node = &mut self.nodes[index];
-        let now = node.config.clock.monotonic(self.now);
+        let now = node.clock.monotonic(self.now);
         node.forwarder.handle_frame(now, face, frame);
         self.drain_node(index);
     }
@@ -115,7 +115,7 @@ impl Network {
         }
         let node = &self.nodes[index];
         if let Some(at) = node.forwarder.poll_timeout() {
-            let at = node.config.clock.true_time(at).max(self.now);
+            let at = node.clock.true_time(at).max(self.now);
             self.events.wake(node.part, at);
         }
     }
@@ -164,7 +164,7 @@ impl Network {
         }
         let running = &self.applications[index];
         if let Some(at) = running.application.poll_timeout() {
-            let at = self.nodes[node].config.clock.true_time(at).max(self.now);
+            let at = self.nodes[node].clock.true_time(at).max(self.now);
             self.events.wake(running.part, at);
         }
     }

@@ -231,6 +231,8 @@ pub struct Bench {
 pub enum BenchWhat {
     /// Streams over loopback sockets: join time, delay, overhead, processor time, memory.
     Stream(BenchStream),
+    /// The forwarder over UDP: processor time for a Data packet, beside a program that copies datagrams.
+    Forwarder(crate::bench::forwarder::BenchForwarder),
     /// The simulator: packet-hops per processor second, memory per node.
     Sim(crate::bench::sim::BenchSim),
 }

@@ -38,6 +38,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Experiment(arguments) => experiment::run(arguments).await,
         Command::Bench(bench) => match bench.what {
             BenchWhat::Stream(arguments) => crate::bench::stream::run(&arguments).await,
+            BenchWhat::Forwarder(arguments) => crate::bench::forwarder::run(&arguments),
             BenchWhat::Sim(arguments) => crate::bench::sim::run(&arguments),
         },
     }

@@ -1,0 +1,82 @@
+//! A program that is measured: a process of its own, on a processor of its own.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use anyhow::Context;
+use namecast_units::Duration;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// A running program, which ends with this value.
+#[derive(Debug)]
+pub(super) struct Measured {
+    child: Child,
+    /// The relay ends when this does.
+    _input: Option<ChildStdin>,
+    /// The first line that it printed.
+    pub(super) says: String,
+}
+
+impl Measured {
+    /// Starts this executable with `arguments` on the first `processors` processors, keeps the calling thread off them if
+    /// there are others, and waits for a line.
+    pub(super) fn start(arguments: &[String], processors: usize) -> anyhow::Result<Self> {
+        let all = sched_getaffinity(None)?;
+        let (theirs, ours) = divide(&all, processors);
+        sched_setaffinity(None, &theirs)?;
+        let spawned = Command::new(std::env::current_exe()?)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        sched_setaffinity(None, &ours)?;
+        let mut child = spawned?;
+        let output = child.stdout.take().context("no output")?;
+        let mut says = String::new();
+        BufReader::new(output).read_line(&mut says)?;
+        Ok(Self {
+            _input: child.stdin.take(),
+            child,
+            says,
+        })
+    }
+
+    /// Processor time of all its threads so far.
+    pub(super) fn processor_time(&self) -> anyhow::Result<Duration> {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let mut nanos = 0;
+        for task in std::fs::read_dir(tasks)? {
+            let path = task?.path().join("schedstat");
+            let times = std::fs::read_to_string(path).unwrap_or_default();
+            nanos += times
+                .split_whitespace()
+                .next()
+                .and_then(|first| first.parse::<u64>().ok())
+                .unwrap_or_default();
+        }
+        Ok(Duration::from_nanos(nanos))
+    }
+}
+
+impl Drop for Measured {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The first so many processors, and the others; all for both if there are no others.
+fn divide(all: &CpuSet, first: usize) -> (CpuSet, CpuSet) {
+    let (mut theirs, mut ours) = (CpuSet::new(), CpuSet::new());
+    let places = (0..CpuSet::MAX_CPU).filter(|&place| all.is_set(place));
+    for (rank, place) in places.enumerate() {
+        match rank < first {
+            true => theirs.set(place),
+            false => ours.set(place),
+        }
+    }
+    match ours.count() {
+        0 => (theirs, *all),
+        _ => (theirs, ours),
+    }
+}

@@ -1,0 +1,372 @@
+//! `namecast bench forwarder`: what a forwarder costs, as a ratio to a program that copies datagrams and looks at nothing.
+//!
+//! ```text
+//!   consumers ──Interest──▶ relay or forwarder ──Interest──▶ producer      one thread that never sleeps has both ends;
+//!             ◀────Data────                    ◀────Data────               what is measured has a processor of its own
+//! ```
+//!
+//! The relay asks the kernel for datagrams as the forwarder does: several with one call in, equal ones with one call out.
+//! A Data packet's cost is processor time of the measured process, kernel included, over Data that reached consumers.
+
+mod load;
+mod measured;
+mod port;
+mod relay;
+
+use std::net::SocketAddr;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use namecast_units::{Duration, parse_duration};
+use serde::Serialize;
+
+use super::measure::{self, Delays};
+use load::{Load, Outcome, Traffic};
+use measured::Measured;
+use port::{Port, Sending};
+
+/// Time that passes before each measurement.
+const WARM_UP: Duration = Duration::from_millis(300);
+/// Segments of a frame of 8.3 KB.
+const SEGMENTS: u64 = 9;
+/// Names that cached Data is asked for by.
+const CATALOGUE: u64 = 1_000;
+
+/// `namecast bench forwarder`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Examples:
+  namecast bench forwarder                     all cases, about six minutes; leave the machine alone meanwhile
+  namecast bench forwarder --case unique       one case
+  namecast bench forwarder --quick --json      shorter runs, for scripts")]
+pub struct BenchForwarder {
+    /// Only this case; may be repeated.
+    #[arg(long = "case")]
+    pub cases: Vec<Case>,
+    /// How often relay and forwarder take turns; medians are told.
+    #[arg(long, default_value_t = 5)]
+    pub rounds: usize,
+    /// How long each turn takes.
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
+    pub span: Duration,
+    /// Two short rounds.
+    #[arg(long)]
+    pub quick: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// Be the relay to this producer.
+    #[arg(long, hide = true)]
+    pub relay: Option<SocketAddr>,
+    /// The relay sends each datagram with a call of its own.
+    #[arg(long, hide = true)]
+    pub one_by_one: bool,
+}
+
+/// A kind of load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Case {
+    /// Each name asked for once, 1000 octets, one datagram at a time.
+    Unique,
+    /// The same in bursts of 32, with segmentation and receive offload.
+    UniqueBursts,
+    /// Each name asked for once, 8000 octets in one datagram.
+    Large,
+    /// The same in bursts of 7.
+    LargeBursts,
+    /// A thousand names over and over: the cache answers.
+    Hits,
+    /// The same in bursts of 32.
+    HitsBursts,
+    /// Eight consumers ask for each name.
+    Shared,
+    /// 10 000 Data a second: delays.
+    Delay,
+    /// A live stream of 30 frames a second in nine segments of 1000 octets each, asked for ahead of time, to one watcher.
+    Live1,
+    /// The same to eight.
+    Live8,
+    /// The same to sixteen.
+    Live16,
+}
+
+impl Case {
+    fn traffic(self) -> Traffic {
+        let plain = Traffic::default();
+        match self {
+            Self::Unique => plain,
+            Self::UniqueBursts => Traffic { burst: 32, ..plain },
+            Self::Large => Traffic {
+                payload: 8_000,
+                window: 64,
+                ..plain
+            },
+            Self::LargeBursts => Traffic {
+                payload: 8_000,
+                window: 63,
+                burst: 7,
+                ..plain
+            },
+            Self::Hits => Traffic {
+                catalogue: Some(CATALOGUE),
+                ..plain
+            },
+            Self::HitsBursts => Traffic {
+                catalogue: Some(CATALOGUE),
+                burst: 32,
+                ..plain
+            },
+            Self::Shared => Traffic {
+                consumers: 8,
+                window: 64,
+                ..plain
+            },
+            Self::Delay => Traffic {
+                rate: Some(10_000.0),
+                ..plain
+            },
+            Self::Live1 => live(1),
+            Self::Live8 => live(8),
+            Self::Live16 => live(16),
+        }
+    }
+
+    fn name(self) -> String {
+        self.to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+/// A stream to so many watchers, each of whom asks for a frame some time before it exists.
+fn live(consumers: usize) -> Traffic {
+    Traffic {
+        consumers,
+        burst: SEGMENTS,
+        rate: Some(30.0 * SEGMENTS as f64),
+        hold: Duration::from_millis(20),
+        ..Traffic::default()
+    }
+}
+
+/// Everything that was measured.
+#[derive(Debug, Serialize)]
+struct Report {
+    load_before: f64,
+    debug_build: bool,
+    cases: Vec<CaseReport>,
+}
+
+/// One case, with the medians over all rounds.
+#[derive(Debug, Serialize)]
+struct CaseReport {
+    case: String,
+    relay: Figures,
+    /// The relay that sends each datagram with a call of its own.
+    plain_relay: Figures,
+    forwarder: Figures,
+    /// Median over the rounds of the forwarder's cost over the relay's.
+    cost_ratio: f64,
+    /// The same to the plain relay.
+    plain_cost_ratio: f64,
+}
+
+/// What one program did.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Figures {
+    /// Processor time for a Data packet that reached a consumer, in microseconds.
+    cost_us: f64,
+    delivered_per_second: f64,
+    /// Interests without answer, over all.
+    lost_share: f64,
+    delay_p50_us: f64,
+    delay_p99_us: f64,
+}
+
+/// Measures, and prints the report.
+pub(crate) fn run(arguments: &BenchForwarder) -> anyhow::Result<()> {
+    if let Some(producer) = arguments.relay {
+        let how = match arguments.one_by_one {
+            true => Sending::OneByOne,
+            false => Sending::Joined,
+        };
+        return relay::run(producer, how);
+    }
+    let cases = match arguments.cases.is_empty() {
+        true => Case::value_variants(),
+        false => &arguments.cases,
+    };
+    let mut report = Report {
+        load_before: measure::load(),
+        debug_build: cfg!(debug_assertions),
+        cases: Vec::new(),
+    };
+    if !arguments.json {
+        println!(
+            "{:<14} {:>24} {:>24} {:>24} {:>7} {:>7}",
+            "", "relay", "one call a datagram", "forwarder", "of", "of"
+        );
+        println!(
+            "{:<14} {:>24} {:>24} {:>24} {:>7} {:>7}",
+            "",
+            "µs  k/s  p50/p99 µs",
+            "µs  k/s  p50/p99 µs",
+            "µs  k/s  p50/p99 µs",
+            "relay",
+            "plain"
+        );
+    }
+    for &case in cases {
+        let measured = measure_case(arguments, case)?;
+        if !arguments.json {
+            println!("{}", line(&measured));
+        }
+        report.cases.push(measured);
+    }
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    }
+    Ok(())
+}
+
+fn line(report: &CaseReport) -> String {
+    let figures = |figures: &Figures| {
+        format!(
+            "{:.2} {:>4.0} {:>5.0}/{:<6.0}",
+            figures.cost_us,
+            figures.delivered_per_second / 1e3,
+            figures.delay_p50_us,
+            figures.delay_p99_us
+        )
+    };
+    format!(
+        "{:<14} {:>24} {:>24} {:>24} {:>7.2} {:>7.2}",
+        report.case,
+        figures(&report.relay),
+        figures(&report.plain_relay),
+        figures(&report.forwarder),
+        report.cost_ratio,
+        report.plain_cost_ratio
+    )
+}
+
+/// Lets relays and forwarder take turns.
+fn measure_case(arguments: &BenchForwarder, case: Case) -> anyhow::Result<CaseReport> {
+    let (rounds, span) = match arguments.quick {
+        true => (2, arguments.span / 4),
+        false => (arguments.rounds.max(1), arguments.span),
+    };
+    let mut turns: [Vec<Figures>; 3] = Default::default();
+    for _ in 0..rounds {
+        for (figures, what) in turns.iter_mut().zip(What::ALL) {
+            figures.push(measure_turn(what, what.traffic(case), span)?);
+        }
+    }
+    let ratio = |to: usize| {
+        let pairs = turns[2].iter().zip(&turns[to]);
+        median(pairs.map(|(ours, theirs)| ours.cost_us / theirs.cost_us))
+    };
+    let medians = |of: usize| {
+        let over = |figure: fn(&Figures) -> f64| median(turns[of].iter().map(figure));
+        Figures {
+            cost_us: over(|it| it.cost_us),
+            delivered_per_second: over(|it| it.delivered_per_second),
+            lost_share: over(|it| it.lost_share),
+            delay_p50_us: over(|it| it.delay_p50_us),
+            delay_p99_us: over(|it| it.delay_p99_us),
+        }
+    };
+    Ok(CaseReport {
+        case: case.name(),
+        relay: medians(0),
+        plain_relay: medians(1),
+        forwarder: medians(2),
+        cost_ratio: ratio(0),
+        plain_cost_ratio: ratio(1),
+    })
+}
+
+/// Who is measured.
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Relay(Sending),
+    Forwarder,
+}
+
+impl What {
+    const ALL: [Self; 3] = [
+        Self::Relay(Sending::Joined),
+        Self::Relay(Sending::OneByOne),
+        Self::Forwarder,
+    ];
+
+    /// The relay has one consumer only.
+    fn traffic(self, case: Case) -> Traffic {
+        let traffic = case.traffic();
+        match self {
+            Self::Relay(_) => Traffic {
+                consumers: 1,
+                ..traffic
+            },
+            Self::Forwarder => traffic,
+        }
+    }
+
+    fn arguments(self, producer: SocketAddr) -> Vec<String> {
+        let line = match self {
+            Self::Relay(Sending::Joined) => format!("bench forwarder --relay {producer}"),
+            Self::Relay(Sending::OneByOne) => {
+                format!("bench forwarder --relay {producer} --one-by-one")
+            }
+            Self::Forwarder => format!(
+                "forwarder --udp 127.0.0.1:0 --tcp off --port 0 --json --upstream udp4://{producer}"
+            ),
+        };
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    /// Where Interests go, by what the program printed first.
+    fn entry(self, says: &str) -> anyhow::Result<SocketAddr> {
+        match self {
+            Self::Relay(_) => Ok(says.trim().parse()?),
+            Self::Forwarder => {
+                let said: serde_json::Value = serde_json::from_str(says)?;
+                let uri = said["faces"][0]
+                    .as_str()
+                    .context("the forwarder has no face")?;
+                let address = uri.split("://").last().context("no address")?;
+                Ok(address.parse()?)
+            }
+        }
+    }
+}
+
+fn measure_turn(what: What, traffic: Traffic, span: Duration) -> anyhow::Result<Figures> {
+    let producer = Port::new()?;
+    let program = Measured::start(&what.arguments(producer.address()?), 1)?;
+    let entry = what.entry(&program.says)?;
+    let mut load = Load::new(traffic, producer)?;
+    load.run(entry, WARM_UP);
+    let before = program.processor_time()?;
+    let outcome = load.run(entry, span);
+    let cost = program.processor_time()? - before;
+    Ok(figures(outcome, cost))
+}
+
+fn figures(outcome: Outcome, cost: Duration) -> Figures {
+    let delivered = outcome.delivered.max(1) as f64;
+    let delays = Delays::new(outcome.delays);
+    Figures {
+        cost_us: cost.as_secs_f64() * 1e6 / delivered,
+        delivered_per_second: outcome.delivered as f64 / outcome.span.as_secs_f64(),
+        lost_share: outcome.lost as f64 / (outcome.delivered + outcome.lost).max(1) as f64,
+        delay_p50_us: delays.p50 * 1e3,
+        delay_p99_us: delays.p99 * 1e3,
+    }
+}
+
+/// The middle one of some values, the upper of two middle ones.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}

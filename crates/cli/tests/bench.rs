@@ -1,0 +1,28 @@
+//! The forwarder's measurement works; what it measures on a busy machine means nothing.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+#[test]
+fn relays_and_forwarder_deliver_in_every_kind_of_load() {
+    let arguments = "bench forwarder --rounds 1 --span 300ms --json \
+                     --case unique-bursts --case hits --case large --case live8";
+    let output = Command::new(env!("CARGO_BIN_EXE_namecast"))
+        .args(arguments.split_whitespace())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let cases = report["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 4);
+    for case in cases {
+        for program in ["relay", "plain_relay", "forwarder"] {
+            for figure in ["cost_us", "delivered_per_second", "delay_p50_us"] {
+                let value = case[program][figure].as_f64().unwrap();
+                assert!(value > 0.0, "{program} {figure}: {case}");
+            }
+        }
+    }
+}

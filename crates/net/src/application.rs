@@ -114,6 +114,7 @@ impl ApplicationSender {
     /// [`SendError::Stopped`] if the node has stopped.
     pub async fn send_batch(&self, frames: Vec<Bytes>) -> Result<(), SendError> {
         let face = self.face;
+        let frames = frames.iter().map(owned).collect();
         self.inbound
             .send(Inbound::Frames { face, frames })
             .await
@@ -127,7 +128,7 @@ impl ApplicationSender {
     pub fn try_send(&self, frame: Bytes) -> Result<(), SendError> {
         let frames = Inbound::Frames {
             face: self.face,
-            frames: vec![frame],
+            frames: vec![owned(&frame)],
         };
         self.inbound
             .try_send(frames)
@@ -136,6 +137,12 @@ impl ApplicationSender {
                 mpsc::error::TrySendError::Closed(_) => SendError::Stopped,
             })
     }
+}
+
+/// A copy in an allocation of its own: what an application sends may be a small piece of a large buffer, which the node's
+/// tables must not keep alive.
+fn owned(frame: &Bytes) -> Bytes {
+    Bytes::copy_from_slice(frame)
 }
 
 impl ApplicationReceiver {

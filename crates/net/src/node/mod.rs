@@ -94,6 +94,8 @@ impl Node {
         };
         let forwarder = Forwarder::new(namecast_forward::Config {
             seed: seed(node.config().forwarder.seed),
+            // Links and applications hand in each frame in an allocation of its own.
+            keep: namecast_forward::Keep::Frames,
             ..node.config().forwarder.clone()
         });
         let mut event_loop = EventLoop::new(node.spawner(), forwarder);

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use namecast_packet::Name;
-use namecast_units::ByteSize;
+use namecast_units::{ByteSize, Instant};
 
 use crate::link::{ReassemblyConfig, ReliabilityConfig};
 
@@ -30,6 +30,12 @@ pub struct Config {
     pub pit_capacity: usize,
     /// Most octets of Interests that the PIT holds; further ones are refused.
     pub pit_octets: ByteSize,
+    /// Most pending Interests of one face; further ones are refused. So one face alone cannot fill the PIT.
+    pub face_pit_capacity: usize,
+    /// How many Interests a second a face may send; none: any number.
+    pub face_interest_rate: Option<InterestRate>,
+    /// What is done with Data that nobody asked for.
+    pub unsolicited: UnsolicitedData,
     /// Longest that an Interest stays pending, whatever lifetime it states.
     pub max_lifetime: Duration,
     /// Most memory for cached Data, bookkeeping included. Zero switches the content store off.
@@ -66,6 +72,9 @@ impl Default for Config {
             max_name_components: 128,
             pit_capacity: 65_536,
             pit_octets: ByteSize::mebibytes(64),
+            face_pit_capacity: 32_768,
+            face_interest_rate: None,
+            unsolicited: UnsolicitedData::default(),
             max_lifetime: Duration::from_secs(10 * 86_400),
             content_store: ByteSize::mebibytes(64),
             content_store_versions: 8,
@@ -76,6 +85,55 @@ impl Default for Config {
             max_fragments: 400,
             reassembly: ReassemblyConfig::default(),
             reliability: ReliabilityConfig::default(),
+        }
+    }
+}
+
+/// A bound on the Interests of a face: a token bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterestRate {
+    /// Interests a second in the long run. Zero counts as one.
+    pub per_second: u32,
+    /// Interests that may come at once after a pause. Zero counts as one.
+    pub burst: u32,
+}
+
+impl InterestRate {
+    /// Whether an Interest may pass at `now`. `full_at` is when the bucket would be full again, and moves if it may.
+    pub(crate) fn admit(self, now: Instant, full_at: &mut Instant) -> bool {
+        let interval = Duration::from_secs(1) / self.per_second.max(1);
+        let after = (*full_at).max(now) + interval;
+        let may_pass = after.since(now) <= interval * self.burst.max(1);
+        if may_pass {
+            *full_at = after;
+        }
+        may_pass
+    }
+}
+
+/// Which Data that no pending Interest explains are cached: NFD's policies `drop-all`, `admit-local`, `admit-network` and
+/// `admit-all`. They are sent to nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnsolicitedData {
+    /// None.
+    #[default]
+    DropAll,
+    /// What applications on this host send.
+    AdmitLocal,
+    /// What other hosts send.
+    AdmitNetwork,
+    /// All.
+    AdmitAll,
+}
+
+impl UnsolicitedData {
+    /// Whether Data from a face of that scope are cached.
+    pub(crate) const fn admits(self, is_local: bool) -> bool {
+        match self {
+            Self::DropAll => false,
+            Self::AdmitLocal => is_local,
+            Self::AdmitNetwork => !is_local,
+            Self::AdmitAll => true,
         }
     }
 }
@@ -118,5 +176,38 @@ impl Default for Suppression {
             max: Duration::from_millis(250),
             multiplier: 2,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 10 a second, 3 at once: at 0 s three pass and a fourth does not; 100 ms later one more does, and after a long
+    /// pause three again.
+    #[test]
+    fn a_token_bucket_lets_bursts_and_then_its_rate_pass() {
+        let rate = InterestRate {
+            per_second: 10,
+            burst: 3,
+        };
+        let mut full_at = Instant::ZERO;
+        let mut passed = |millis: u64| {
+            let now = Instant::ZERO + Duration::from_millis(millis);
+            (0..5).filter(|_| rate.admit(now, &mut full_at)).count()
+        };
+        assert_eq!(
+            [passed(0), passed(99), passed(100), passed(150)],
+            [3, 0, 1, 0]
+        );
+        assert_eq!([passed(10_000), passed(10_200)], [3, 2]);
+    }
+
+    #[test]
+    fn policies_for_unsolicited_data_go_by_where_they_come_from() {
+        use UnsolicitedData::{AdmitAll, AdmitLocal, AdmitNetwork, DropAll};
+        let admits = |policy: UnsolicitedData| [policy.admits(true), policy.admits(false)];
+        let all = [DropAll, AdmitLocal, AdmitNetwork, AdmitAll].map(admits);
+        assert_eq!(all, [[false; 2], [true, false], [false, true], [true; 2]]);
     }
 }

@@ -49,6 +49,10 @@ drop_reasons! {
     Loop = "loop",
     /// The PIT is full.
     PitFull = "pit_full",
+    /// The face has as many pending Interests as one face may have.
+    FaceQuota = "face_quota",
+    /// The face sends more Interests a second than it may.
+    InterestRate = "interest_rate",
     /// No next hop for the Interest.
     NoRoute = "no_route",
     /// Data that nobody asked for.
@@ -161,6 +165,8 @@ pub struct Counters {
     pub content_store_hits: u64,
     /// Interests that it was asked about in vain.
     pub content_store_misses: u64,
+    /// Data that nobody asked for and that were cached all the same.
+    pub unsolicited_cached: u64,
     /// Interests held back because an equal one is on its way.
     pub aggregated: u64,
     /// Pending Interests that Data satisfied.

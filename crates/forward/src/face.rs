@@ -123,6 +123,10 @@ pub(crate) struct Face {
     pub(crate) next_sequence: u64,
     /// Frames of this face in the output queue.
     pub(crate) queued: usize,
+    /// Pending Interests that have a record of this face as a downstream.
+    pub(crate) pending: usize,
+    /// When it may send a full burst of Interests again.
+    pub(crate) interests_full_at: Instant,
 }
 
 impl Face {
@@ -218,6 +222,8 @@ mod tests {
             link_timer: None,
             next_sequence: 0,
             queued: 0,
+            pending: 0,
+            interests_full_at: Instant::ZERO,
         }
     }
 

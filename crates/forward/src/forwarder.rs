@@ -125,6 +125,8 @@ impl Forwarder {
             link_timer: None,
             next_sequence: 0,
             queued: 0,
+            pending: 0,
+            interests_full_at: Instant::ZERO,
         };
         self.faces.push(id, face);
         Ok(id)

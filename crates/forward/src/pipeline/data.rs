@@ -8,6 +8,7 @@ use crate::extension::Hook;
 use crate::face::{Face, FaceId};
 use crate::forwarder::Forwarder;
 use crate::strategy::is_localhost;
+use crate::table::NameHashes;
 use crate::table::pit::{EntryId, PitToken};
 use smallvec::SmallVec;
 
@@ -37,7 +38,7 @@ impl Forwarder {
             self.measure_data(face, (data.name(), &hashes), &entries);
         }
         if entries.is_empty() {
-            return Err(DropReason::Unsolicited);
+            return self.unsolicited_data(face, data, &hashes);
         }
         if !header.no_cache {
             self.content_store.insert(self.now, data, &hashes);
@@ -51,6 +52,22 @@ impl Forwarder {
             let mark = header.congestion_mark;
             self.outgoing_data(face, to, data.wire().clone(), (token.as_deref(), mark));
         }
+        Ok(())
+    }
+
+    /// Caches Data that nobody asked for, if the policy is so.
+    fn unsolicited_data(
+        &mut self,
+        face: FaceId,
+        data: &Data,
+        hashes: &NameHashes,
+    ) -> Result<(), DropReason> {
+        let is_local = self.faces.get(face).is_some_and(Face::is_local);
+        if !self.config.unsolicited.admits(is_local) {
+            return Err(DropReason::Unsolicited);
+        }
+        self.counters.unsolicited_cached += 1;
+        self.content_store.insert(self.now, data, hashes);
         Ok(())
     }
 
@@ -77,6 +94,7 @@ impl Forwarder {
         for record in &entry.in_records {
             if let Some(face) = self.faces.get_mut(record.face) {
                 face.counters.satisfied_in += 1;
+                face.pending -= 1;
             }
         }
         for record in &entry.out_records {

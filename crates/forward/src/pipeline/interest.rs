@@ -107,6 +107,7 @@ impl Forwarder {
         entry.in_record(arrival.face).is_none()
             && entry.out_record(arrival.face).is_none()
             && waiting.any(|record| record.nonce == arrival.nonce)
+            && !self.has_used_quota(arrival.face)
             && !self
                 .pit
                 .is_full(false, ByteSize::of(arrival.interest.wire()))
@@ -139,6 +140,11 @@ impl Forwarder {
             self.return_nack(arrival, NackReason::Congestion);
             return Err(DropReason::PitFull);
         }
+        let waits = known.is_some_and(|id| self.pit.get(id).in_record(arrival.face).is_some());
+        if !waits && self.has_used_quota(arrival.face) {
+            self.return_nack(arrival, NackReason::Congestion);
+            return Err(DropReason::FaceQuota);
+        }
         let (wire, name) = self.kept(interest);
         let id = known.unwrap_or_else(|| {
             let suppression = self.config.suppression.initial;
@@ -150,6 +156,12 @@ impl Forwarder {
             return Ok(());
         }
         self.carry_out(id, arrival)
+    }
+
+    /// Whether a face has as many pending Interests as one may have.
+    fn has_used_quota(&self, face: FaceId) -> bool {
+        let face = self.faces.get(face);
+        face.is_some_and(|face| face.pending >= self.config.face_pit_capacity)
     }
 
     /// Wire and name of an Interest as tables keep them.
@@ -173,7 +185,11 @@ impl Forwarder {
                 .map(PitToken::from_slice),
             wire,
         };
-        self.pit.record_received(id, record);
+        if self.pit.record_received(id, record)
+            && let Some(face) = self.faces.get_mut(arrival.face)
+        {
+            face.pending += 1;
+        }
         self.expiries.set(id, self.pit.get(id).expiry);
     }
 

@@ -14,6 +14,7 @@ mod nack;
 mod receive;
 mod send;
 
+use crate::face::FaceId;
 use crate::forwarder::Forwarder;
 use crate::table::name_hash;
 use crate::table::pit::{EntryId, PendingInterest};
@@ -27,6 +28,7 @@ impl Forwarder {
         for record in &entry.in_records {
             if let Some(face) = self.faces.get_mut(record.face) {
                 face.counters.expired_in += 1;
+                face.pending -= 1;
             }
         }
         for record in &entry.out_records {
@@ -42,7 +44,17 @@ impl Forwarder {
         self.counters.unsatisfied += 1;
         self.expiries.clear(id);
         let entry = self.pit.remove(id);
+        for record in &entry.in_records {
+            self.stop_waiting(record.face);
+        }
         self.remember_nonces(&entry);
+    }
+
+    /// A face has one pending Interest less.
+    fn stop_waiting(&mut self, face: FaceId) {
+        if let Some(face) = self.faces.get_mut(face) {
+            face.pending -= 1;
+        }
     }
 
     /// Remembers the Nonces that the entry's Interests went out with, as these may still come back in a loop.

@@ -67,6 +67,7 @@ impl Forwarder {
             return;
         }
         if let Some(record) = self.pit.take_in_record(id, to) {
+            self.stop_waiting(to);
             let token = record.token.map(|token| Bytes::copy_from_slice(&token));
             self.send_nack(to, record.wire, token, reason);
         }

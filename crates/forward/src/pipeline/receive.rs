@@ -118,6 +118,9 @@ impl Forwarder {
         header: &mut LpPacket,
     ) -> Result<(), DropReason> {
         if wire.first() == Some(&BARE_INTEREST) {
+            if header.nack.is_none() && !self.is_within_rate(id) {
+                return Err(DropReason::InterestRate);
+            }
             let mut decoded = Interest::decode(wire);
             let Ok(interest) = &mut decoded else {
                 return Err(DropReason::Malformed);
@@ -141,6 +144,15 @@ impl Forwarder {
         }
         self.admit(id, Hook::IncomingData, data.wire(), header)?;
         self.incoming_data(id, data, header)
+    }
+
+    /// Whether a face may send an Interest now.
+    fn is_within_rate(&mut self, id: FaceId) -> bool {
+        let Some(rate) = self.config.face_interest_rate else {
+            return true;
+        };
+        let face = self.faces.get_mut(id);
+        face.is_none_or(|face| rate.admit(self.now, &mut face.interests_full_at))
     }
 
     /// Counts a network packet, if neither its link header nor an extension is against it.

@@ -236,15 +236,15 @@ impl Pit {
         EntryId::from_place(id)
     }
 
-    /// Adds the record of a downstream, or renews it; sets the entry's expiry to its latest record's.
-    pub(crate) fn record_received(&mut self, id: EntryId, record: InRecord) {
+    /// Adds the record of a downstream, or renews it; sets the entry's expiry to its latest record's. Says whether the
+    /// record is new.
+    pub(crate) fn record_received(&mut self, id: EntryId, record: InRecord) -> bool {
         let entry = &mut self.entries[id.place()];
         self.octets += ByteSize::of(&record.wire);
-        match entry
-            .in_records
-            .iter_mut()
-            .find(|old| old.face == record.face)
-        {
+        let mut records = entry.in_records.iter_mut();
+        let old = records.find(|old| old.face == record.face);
+        let is_new = old.is_none();
+        match old {
             Some(old) => {
                 self.octets -= ByteSize::of(&old.wire);
                 *old = record;
@@ -253,6 +253,7 @@ impl Pit {
         }
         let expiries = entry.in_records.iter().map(|record| record.expiry);
         entry.expiry = expiries.max().expect("there is at least the new record");
+        is_new
     }
 
     /// Forgets that the downstream waits; returns its record.

@@ -25,6 +25,7 @@ const KINDS: [StrategyKind; 5] = [
 fn small() -> Config {
     Config {
         pit_capacity: 20,
+        face_pit_capacity: 15,
         content_store: ByteSize::bytes(5_000),
         dead_nonce_capacity: 10,
         max_output_queue: 50,

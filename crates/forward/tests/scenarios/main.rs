@@ -6,11 +6,13 @@
 
 mod adaptive;
 mod cache;
+mod churn;
 mod counters;
 mod delivery;
 mod hostile;
 mod link;
 mod loops;
 mod nacks;
+mod protection;
 mod strategies;
 mod topology;

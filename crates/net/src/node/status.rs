@@ -35,6 +35,8 @@ pub struct NodeStatus {
     pub content_store_hits: u64,
     /// Interests that it could not answer.
     pub content_store_misses: u64,
+    /// Data that nobody asked for and that were cached all the same.
+    pub unsolicited_cached: u64,
     /// Interests that were not forwarded since an equal one was pending.
     pub aggregated: u64,
     /// Interests that Data satisfied.
@@ -127,6 +129,7 @@ impl NodeStatus {
             cached_packets: forwarder.cached_packets(),
             content_store_hits: counters.content_store_hits,
             content_store_misses: counters.content_store_misses,
+            unsolicited_cached: counters.unsolicited_cached,
             aggregated: counters.aggregated,
             satisfied: counters.satisfied,
             unsatisfied: counters.unsatisfied,

@@ -13,6 +13,7 @@ pub mod commands;
 pub mod experiment;
 pub mod impair;
 pub mod ingest;
+mod metrics;
 pub mod page_server;
 pub mod pump;
 pub mod record;

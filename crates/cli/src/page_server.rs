@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+use crate::metrics;
+
 /// Ports tried after the one that was asked for.
 const MORE_PORTS: u16 = 20;
 /// What is served where the page was not built.
@@ -161,6 +163,7 @@ impl PageService {
             .route("/", get(|| async { file("index.html") }))
             .route("/node.json", get(node_json))
             .route("/status.json", get(status_json))
+            .route("/metrics", get(metrics))
             .route(
                 "/{*path}",
                 get(|Path(path): Path<String>| async move { file(&path) }),
@@ -261,6 +264,14 @@ async fn status_json(State(shared): State<Shared>) -> Response {
         status["publisher"] = more();
     }
     json_response(&status)
+}
+
+async fn metrics(State(shared): State<Shared>) -> Response {
+    let status = shared.node.status().await.ok();
+    match status.and_then(|status| metrics::openmetrics(status).ok()) {
+        Some(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        None => (StatusCode::SERVICE_UNAVAILABLE, "The node has stopped.\n").into_response(),
+    }
 }
 
 /// Octets in hexadecimal.

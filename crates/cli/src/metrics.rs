@@ -1,0 +1,299 @@
+//! A node's counters for Prometheus.
+
+use core::fmt;
+
+use namecast_net::{FaceStatus, NodeStatus, TrafficStatus};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+/// What Prometheus is told that it reads.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// All figures of `status` in OpenMetrics' text format.
+///
+/// # Errors
+/// If memory ends.
+pub(crate) fn openmetrics(status: NodeStatus) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("namecast");
+    registry.register_collector(Box::new(Snapshot(status)));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+type Labels = Vec<(&'static str, String)>;
+
+/// The figures of one moment.
+#[derive(Debug)]
+struct Snapshot(NodeStatus);
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.encode_node(&mut encoder)?;
+        self.encode_faces(&mut encoder)
+    }
+}
+
+impl Snapshot {
+    fn encode_node(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let node = &self.0;
+        let gauges = [
+            (
+                "uptime_seconds",
+                "Time since the node started",
+                node.uptime_seconds,
+            ),
+            ("faces", "Faces", node.faces.len() as f64),
+            (
+                "fib_prefixes",
+                "Prefixes that have a next hop",
+                node.routed_prefixes as f64,
+            ),
+            (
+                "pit_interests",
+                "Interests that wait for Data",
+                node.pending_interests as f64,
+            ),
+            (
+                "cached_packets",
+                "Data packets in the content store",
+                node.cached_packets as f64,
+            ),
+        ];
+        for (name, help, value) in gauges {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value).encode(metric)?;
+        }
+        let counters = [
+            (
+                "cache_hits",
+                "Interests that the content store answered",
+                node.content_store_hits,
+            ),
+            (
+                "cache_misses",
+                "Interests that it could not answer",
+                node.content_store_misses,
+            ),
+            (
+                "aggregated_interests",
+                "Interests that waited for an equal one's Data",
+                node.aggregated,
+            ),
+            (
+                "satisfied_interests",
+                "Interests that Data satisfied",
+                node.satisfied,
+            ),
+            (
+                "unsatisfied_interests",
+                "Interests that expired or were refused",
+                node.unsatisfied,
+            ),
+            (
+                "unsolicited_cached",
+                "Data cached that nobody had asked for",
+                node.unsolicited_cached,
+            ),
+        ];
+        for (name, help, value) in counters {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            ConstCounter::new(value).encode(metric)?;
+        }
+        let none = Labels::new();
+        let ways = [("in", &node.incoming), ("out", &node.outgoing)];
+        counter(encoder, "packets", "Network packets", packets(&none, ways))?;
+        counter(
+            encoder,
+            "frames",
+            "Link packets",
+            each(&none, ways, |way| way.frames),
+        )?;
+        counter(
+            encoder,
+            "octets",
+            "Octets of link packets",
+            each(&none, ways, |way| way.octets),
+        )?;
+        let drops = by_reason(&none, &node.drops);
+        counter(encoder, "drops", "What the forwarder dropped", drops)?;
+        let drops = by_reason(&none, &node.link_drops);
+        counter(
+            encoder,
+            "link_drops",
+            "What links and listeners lost",
+            drops,
+        )?;
+        let kernel = node.listeners.iter().filter_map(|listener| {
+            let labels = vec![("listener", listener.uri.clone())];
+            Some((labels, listener.kernel_drops?))
+        });
+        let help = "Datagrams that the kernel dropped, as a socket's buffer was full";
+        counter(encoder, "kernel_drops", help, kernel)
+    }
+
+    fn encode_faces(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let faces: Vec<_> = self
+            .0
+            .faces
+            .iter()
+            .map(|face| (labels(face), face))
+            .collect();
+        let all = |figures: fn(&Labels, &FaceStatus) -> Vec<(Labels, u64)>| {
+            faces
+                .iter()
+                .flat_map(move |(labels, face)| figures(labels, face))
+        };
+        let named = all(|labels, face| packets(labels, ways(face)));
+        counter(encoder, "face_packets", "Network packets of a face", named)?;
+        let named = all(|labels, face| each(labels, ways(face), |way| way.octets));
+        counter(
+            encoder,
+            "face_octets",
+            "Octets of a face's link packets",
+            named,
+        )?;
+        let named = all(|labels, face| by_reason(labels, &face.drops));
+        counter(
+            encoder,
+            "face_drops",
+            "What the forwarder dropped of a face",
+            named,
+        )?;
+        let named = all(|labels, face| by_reason(labels, &face.link_drops));
+        counter(encoder, "face_link_drops", "What a face's link lost", named)
+    }
+}
+
+fn labels(face: &FaceStatus) -> Labels {
+    vec![
+        ("face", face.id.to_string()),
+        ("remote", face.remote.clone()),
+    ]
+}
+
+const fn ways(face: &FaceStatus) -> [(&'static str, &TrafficStatus); 2] {
+    [("in", &face.incoming), ("out", &face.outgoing)]
+}
+
+fn with(labels: &Labels, more: impl IntoIterator<Item = (&'static str, &'static str)>) -> Labels {
+    let more = more.into_iter().map(|(key, value)| (key, value.to_owned()));
+    labels.iter().cloned().chain(more).collect()
+}
+
+fn packets(labels: &Labels, ways: [(&'static str, &TrafficStatus); 2]) -> Vec<(Labels, u64)> {
+    let kinds = |(way, traffic): (&'static str, &TrafficStatus)| {
+        let kinds = [
+            ("interest", traffic.interests),
+            ("data", traffic.data),
+            ("nack", traffic.nacks),
+        ];
+        kinds.map(|(kind, count)| (with(labels, [("direction", way), ("kind", kind)]), count))
+    };
+    ways.into_iter().flat_map(kinds).collect()
+}
+
+fn each(
+    labels: &Labels,
+    ways: [(&'static str, &TrafficStatus); 2],
+    figure: fn(&TrafficStatus) -> u64,
+) -> Vec<(Labels, u64)> {
+    let labelled = ways.map(|(way, traffic)| (with(labels, [("direction", way)]), figure(traffic)));
+    labelled.into()
+}
+
+fn by_reason(
+    labels: &Labels,
+    drops: &std::collections::BTreeMap<&'static str, u64>,
+) -> Vec<(Labels, u64)> {
+    let labelled =
+        |(&reason, &count): (&&'static str, &u64)| (with(labels, [("reason", reason)]), count);
+    drops.iter().map(labelled).collect()
+}
+
+fn counter(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    samples: impl IntoIterator<Item = (Labels, u64)>,
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, value) in samples {
+        ConstCounter::new(value).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use namecast_net::{LinkState, Persistency};
+
+    use super::*;
+
+    fn traffic(interests: u64) -> TrafficStatus {
+        TrafficStatus {
+            interests,
+            octets: 100 * interests,
+            ..TrafficStatus::default()
+        }
+    }
+
+    #[test]
+    fn figures_are_in_the_text_format_with_escaped_labels() {
+        let face = FaceStatus {
+            id: 257,
+            remote: "unix:///a\"b".to_owned(),
+            local: None,
+            is_local: true,
+            persistency: Persistency::OnDemand,
+            state: LinkState::Up,
+            incoming: traffic(3),
+            outgoing: traffic(0),
+            drops: BTreeMap::from([("loop", 2)]),
+            link_drops: BTreeMap::new(),
+        };
+        let status = NodeStatus {
+            uptime_seconds: 1.5,
+            faces: vec![face],
+            listeners: Vec::new(),
+            routes: Vec::new(),
+            incoming: traffic(4),
+            outgoing: traffic(1),
+            routed_prefixes: 5,
+            pending_interests: 6,
+            cached_packets: 7,
+            content_store_hits: 8,
+            content_store_misses: 9,
+            unsolicited_cached: 10,
+            aggregated: 11,
+            satisfied: 12,
+            unsatisfied: 13,
+            drops: BTreeMap::from([("no_route", 14)]),
+            link_drops: BTreeMap::from([("queue_full", 15)]),
+        };
+        let text = openmetrics(status).unwrap();
+        for line in [
+            "# TYPE namecast_packets counter",
+            "namecast_uptime_seconds 1.5",
+            "namecast_pit_interests 6.0",
+            "namecast_cache_hits_total 8",
+            "namecast_packets_total{direction=\"in\",kind=\"interest\"} 4",
+            "namecast_octets_total{direction=\"out\"} 100",
+            "namecast_drops_total{reason=\"no_route\"} 14",
+            "namecast_link_drops_total{reason=\"queue_full\"} 15",
+            "namecast_face_drops_total{face=\"257\",remote=\"unix:///a\\\"b\",reason=\"loop\"} 2",
+        ] {
+            assert!(
+                text.lines().any(|it| it == line),
+                "{line} is not in\n{text}"
+            );
+        }
+        assert!(text.ends_with("# EOF\n"));
+    }
+}

@@ -2,6 +2,8 @@
 
 use namecast_units::{ByteSize, Duration};
 
+use crate::link::CongestionMarking;
+
 /// How a [`Node`](crate::Node) behaves, and every bound of its tables and queues.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -28,6 +30,8 @@ pub struct NodeConfig {
     /// Whether frames over UDP are acknowledged and sent again if lost: NDNLPv2 reliability. Peers that do not do so are
     /// not disturbed.
     pub udp_reliability: bool,
+    /// When packets on a link's queue are marked as having met congestion; none: never.
+    pub congestion_marking: Option<CongestionMarking>,
     /// Silence after which a WebSocket, WebTransport or TCP peer counts as dead.
     pub dead_peer_timeout: Duration,
     /// Time that connecting to a peer may take.
@@ -70,6 +74,7 @@ impl Default for NodeConfig {
             udp_loopback_mtu: namecast_packet::MAX_PACKET_SIZE,
             udp_mtu: 1_400,
             udp_reliability: false,
+            congestion_marking: Some(CongestionMarking::default()),
             dead_peer_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
             reconnect_backoff: (Duration::from_millis(100), Duration::from_secs(2)),

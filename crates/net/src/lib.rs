@@ -28,7 +28,7 @@ pub use clock::Clock;
 pub use config::{ManagementConfig, NodeConfig, RegistrationConfig};
 pub use face_uri::{DEFAULT_PORT, DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriError};
 pub use key_store::{Identity, KeyStore, KeyStoreError};
-pub use link::{LinkDrop, websocket, webtransport};
+pub use link::{CongestionMarking, LinkDrop, websocket, webtransport};
 pub use node::{
     FaceStatus, LinkState, ListenError, Listener, ListenerStatus, Node, NodeError, NodeStatus,
     Persistency, RouteStatus, TrafficStatus,

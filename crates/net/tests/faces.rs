@@ -13,9 +13,10 @@ use common::{
 };
 use futures_util::{SinkExt, StreamExt};
 use namecast_net::{
-    FaceUri, LinkState, Listener, Node, NodeConfig, NodeError, NodeStatus, StrategyKind,
-    webtransport,
+    CongestionMarking, FaceUri, LinkState, Listener, Node, NodeConfig, NodeError, NodeStatus,
+    StrategyKind, webtransport,
 };
+use namecast_packet::LpPacket;
 use namecast_packet::tlv::Writer;
 use namecast_units::{ByteSize, Random};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -145,6 +146,35 @@ async fn a_reader_that_stalls_loses_its_own_packets_only() {
     other.shutdown().await;
     // Also the one that does not read must not keep the node from stopping.
     soon("stop", node.shutdown()).await;
+}
+
+/// Ten Data of 500 octets, some 560 with all around them, for an application that does not read yet: the first finds nothing queued, the
+/// second one packet and the third two, which is above the threshold of 1000; from there on each is marked, as the
+/// interval is none.
+#[tokio::test]
+async fn packets_behind_a_long_queue_are_marked() {
+    let node = Node::start(NodeConfig {
+        congestion_marking: Some(CongestionMarking {
+            interval: Duration::ZERO,
+            threshold: ByteSize::bytes(1_000),
+        }),
+        ..NodeConfig::default()
+    });
+    produce(&node, "/p", 500).await;
+    let mut slow = node.application_face().await.unwrap();
+    for number in 0..10 {
+        let interest = interest(name(&format!("/p/{number}")), Duration::from_secs(60));
+        slow.send(interest).await.unwrap();
+    }
+    status_with(&node, "all Data queued", |status| status.satisfied == 10).await;
+    let mut marks = Vec::new();
+    for _ in 0..10 {
+        let packet = LpPacket::decode(soon("Data", slow.recv()).await.unwrap()).unwrap();
+        assert!(packet.fragment.is_some());
+        marks.push(packet.congestion_mark);
+    }
+    assert_eq!(marks, [0, 0, 1, 1, 1, 1, 1, 1, 1, 1]);
+    node.shutdown().await;
 }
 
 fn garbage(random: &mut Random, length: usize) -> Vec<u8> {

@@ -7,6 +7,7 @@
 //! ```
 
 mod accept;
+mod congestion;
 mod connect;
 mod counters;
 mod queue;
@@ -18,6 +19,8 @@ mod unix;
 pub mod websocket;
 pub mod webtransport;
 
+pub use congestion::CongestionMarking;
+pub(crate) use congestion::{CongestionMarker, marked};
 pub(crate) use connect::{Backoff, connect};
 pub(crate) use counters::LinkCounters;
 pub use counters::LinkDrop;

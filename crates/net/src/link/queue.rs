@@ -58,6 +58,11 @@ impl LinkSender {
         }
     }
 
+    /// Octets that wait.
+    pub(crate) fn queued(&self) -> ByteSize {
+        ByteSize::bytes(self.queued.load(Ordering::Relaxed) as u64)
+    }
+
     /// Whether nobody takes frames any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.sender.is_closed()

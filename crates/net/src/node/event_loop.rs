@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use namecast_forward::{FaceId, Forwarder, Scope};
+use namecast_forward::{FaceId, Forwarder, Scope, Transmit};
 use namecast_packet::Name;
 use namecast_units::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -14,7 +14,8 @@ use super::command::NextHops;
 use super::face_table::{FaceEntry, FaceTable};
 use super::{Command, ListenerEntry, NewFace, NodeError, Spawner};
 use crate::link::{
-    Inbound, LinkCounters, LinkDrop, LinkEnd, ListenerId, link_queue, spawn_on_demand_sender,
+    Inbound, LinkCounters, LinkDrop, LinkEnd, ListenerId, link_queue, marked,
+    spawn_on_demand_sender,
 };
 use crate::{Clock, FaceUri};
 
@@ -119,10 +120,19 @@ impl EventLoop {
 
     /// Moves everything the forwarder has to send into the links' queues.
     fn transmit(&mut self) {
-        while let Some(transmit) = self.forwarder.poll_output() {
-            if let Some(entry) = self.faces.get(transmit.face) {
-                entry.sender.push(transmit.frame);
-            }
+        let rule = self.spawner.config.congestion_marking;
+        while let Some(Transmit { face, frame }) = self.forwarder.poll_output() {
+            let Some(entry) = self.faces.get_mut(face) else {
+                continue;
+            };
+            let is_congested = rule.is_some_and(|rule| {
+                let queued = entry.sender.queued();
+                entry.marker.marks(|| self.clock.now(), queued, &rule)
+            });
+            entry.sender.push(match is_congested {
+                true => marked(frame),
+                false => frame,
+            });
         }
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::NewFace;
 use crate::FaceUri;
-use crate::link::{LinkCounters, LinkSender, ListenerId};
+use crate::link::{CongestionMarker, LinkCounters, LinkSender, ListenerId};
 
 /// What ends a face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -43,6 +43,7 @@ pub(crate) struct FaceEntry {
     pub(crate) persistency: Persistency,
     pub(crate) state: watch::Receiver<LinkState>,
     pub(crate) sender: LinkSender,
+    pub(crate) marker: CongestionMarker,
     pub(crate) counters: Arc<LinkCounters>,
     /// Datagram socket and peer, if a datagram made this face.
     pub(crate) origin: Option<(ListenerId, SocketAddr)>,
@@ -64,6 +65,7 @@ impl FaceEntry {
             persistency: new.persistency,
             state: new.state.unwrap_or_else(|| watch::channel(LinkState::Up).1),
             sender,
+            marker: CongestionMarker::default(),
             counters,
             origin: None,
             last_heard: now,
@@ -92,6 +94,10 @@ impl FaceTable {
             self.datagram_peers.remove(&origin);
         }
         Some(entry)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: FaceId) -> Option<&mut FaceEntry> {
+        self.faces.get_mut(&id)
     }
 
     pub(crate) fn get(&self, id: FaceId) -> Option<&FaceEntry> {

@@ -15,8 +15,8 @@ use crate::face::{AddFaceError, Face, FaceConfig, FaceId, FaceInfo, FaceTable, M
 use crate::link::{Reassembler, Reliability};
 use crate::strategy::StrategyKind;
 use crate::table::{
-    AddRouteError, ContentStore, DeadNonceList, ExpiryQueue, Fib, Measurements, NameHasher,
-    NextHop, Pit, PrefixTable,
+    AddRouteError, CacheOptions, ContentStore, DeadNonceList, Erased, ExpiryQueue, Fib,
+    Measurements, NameHasher, NextHop, Pit, PrefixTable,
 };
 
 /// A frame to send, for the driver of a face.
@@ -107,16 +107,10 @@ impl Forwarder {
         if self.faces.len() >= self.config.max_faces {
             return Err(AddFaceError::TooManyFaces(self.config.max_faces));
         }
-        if let Some(mtu) = config.mtu
-            && mtu < MIN_MTU
-        {
-            return Err(AddFaceError::MtuTooSmall(mtu));
-        }
+        check_mtu(config.mtu)?;
         let id = self.next_face;
         self.next_face = FaceId::from_number(id.number() + 1);
-        let reliability = config
-            .reliability
-            .then(|| Box::new(Reliability::new(self.config.reliability, config.mtu)));
+        let reliability = reliability(&self.config, &config);
         let face = Face {
             config,
             counters: FaceCounters::default(),
@@ -149,6 +143,38 @@ impl Forwarder {
             measurements.remove_face(face);
         }
         self.output.retain(|transmit| transmit.face != face);
+    }
+
+    /// Changes what a face is. What its link service waits for goes on, unless `config` takes it away: without link
+    /// reliability, frames that were not acknowledged count as sent. An unknown face is no error.
+    ///
+    /// # Errors
+    /// If the MTU is below [`MIN_MTU`]; then nothing changes.
+    pub fn reconfigure_face(
+        &mut self,
+        face: FaceId,
+        config: FaceConfig,
+    ) -> Result<(), AddFaceError> {
+        check_mtu(config.mtu)?;
+        let Some(entry) = self.faces.get_mut(face) else {
+            return Ok(());
+        };
+        match &mut entry.reliability {
+            Some(reliability) if config.reliability => reliability.set_mtu(config.mtu),
+            _ => entry.reliability = reliability(&self.config, &config),
+        }
+        entry.config = config;
+        self.reset_link_timer(face);
+        Ok(())
+    }
+
+    /// One face.
+    pub fn face(&self, id: FaceId) -> Option<FaceInfo<'_>> {
+        self.faces.get(id).map(|face| FaceInfo {
+            id,
+            config: &face.config,
+            counters: &face.counters,
+        })
     }
 
     /// All faces, by number.
@@ -299,14 +325,30 @@ impl Forwarder {
         self.content_store.used()
     }
 
-    /// Memory that the content store may take.
-    pub const fn cache_capacity(&self) -> ByteSize {
-        self.content_store.capacity()
+    /// How much the content store may hold, and what it does.
+    pub const fn cache_options(&self) -> CacheOptions {
+        self.content_store.options()
+    }
+
+    /// Changes how much the content store may hold and what it does; Data beyond a smaller capacity goes at once.
+    pub fn set_cache_options(&mut self, options: CacheOptions) {
+        self.content_store.set_options(options);
+    }
+
+    /// Removes at most `limit` cached Data packets whose names begin with `prefix`.
+    pub fn erase_cached(&mut self, prefix: &Name, limit: usize) -> Erased {
+        self.content_store.erase(prefix, limit)
     }
 
     /// Name prefixes with routes.
     pub fn routed_prefixes(&self) -> usize {
         self.fib.len()
+    }
+
+    /// Name prefixes that strategies have measurements of.
+    pub fn measured_namespaces(&self) -> usize {
+        let measurements = self.measurements.as_ref();
+        measurements.map_or(0, |m| m.living_namespaces(self.now))
     }
 
     /// Pairs of a prefix and a next hop that strategies have measurements of.
@@ -344,6 +386,18 @@ impl Forwarder {
             face.counters.drops.add(reason);
         }
     }
+}
+
+const fn check_mtu(mtu: Option<usize>) -> Result<(), AddFaceError> {
+    match mtu {
+        Some(mtu) if mtu < MIN_MTU => Err(AddFaceError::MtuTooSmall(mtu)),
+        _ => Ok(()),
+    }
+}
+
+fn reliability(node: &Config, face: &FaceConfig) -> Option<Box<Reliability>> {
+    let make = || Box::new(Reliability::new(node.reliability, face.mtu));
+    face.reliability.then(make)
 }
 
 impl fmt::Debug for Forwarder {

@@ -27,4 +27,4 @@ pub use face::{AddFaceError, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Sc
 pub use forwarder::{Forwarder, Transmit};
 pub use link::{ReassemblyConfig, ReliabilityConfig, ReliabilityCounters};
 pub use strategy::{AsfConfig, StrategyKind, StrategyNameError};
-pub use table::AddRouteError;
+pub use table::{AddRouteError, CacheOptions, Erased};

@@ -30,8 +30,8 @@ pub use face_uri::{DEFAULT_PORT, DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriEr
 pub use key_store::{Identity, KeyStore, KeyStoreError};
 pub use link::{CongestionMarking, LinkDrop, websocket, webtransport};
 pub use node::{
-    FaceStatus, LinkState, ListenError, Listener, ListenerStatus, Node, NodeError, NodeStatus,
-    Persistency, RouteStatus, TrafficStatus,
+    FaceOptions, FaceStatus, LinkState, ListenError, Listener, ListenerStatus, Node, NodeError,
+    NodeStatus, Persistency, RouteStatus, TrafficStatus,
 };
 pub use registration::{Registration, RegistrationState};
 

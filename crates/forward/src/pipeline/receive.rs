@@ -86,7 +86,7 @@ impl Forwarder {
     }
 
     /// Sets a face's timer to when its link service is due next.
-    pub(super) fn reset_link_timer(&mut self, id: FaceId) {
+    pub(crate) fn reset_link_timer(&mut self, id: FaceId) {
         if let Some(face) = self.faces.get_mut(id) {
             let reliability = face.reliability.as_ref().and_then(|r| r.poll_timeout());
             let reassembly = face.reassembler.poll_timeout();

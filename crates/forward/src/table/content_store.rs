@@ -22,6 +22,26 @@ use super::NameHashes;
 use super::recency::Recency;
 use crate::config::Keep;
 
+/// How much the content store holds, and what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheOptions {
+    /// Memory that the packets may take, bookkeeping included.
+    pub capacity: ByteSize,
+    /// Whether Data is taken in.
+    pub admits: bool,
+    /// Whether Interests are answered.
+    pub serves: bool,
+}
+
+/// What became of an erasure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Erased {
+    /// Packets that were removed.
+    pub count: usize,
+    /// Whether there are more of that prefix.
+    pub is_more_left: bool,
+}
+
 /// Memory that a cached packet takes besides its octets: entry, indexes, allocation.
 const OVERHEAD: ByteSize = ByteSize::bytes(256);
 
@@ -61,7 +81,7 @@ impl Entry {
 #[derive(Debug)]
 pub(crate) struct ContentStore {
     keep: Keep,
-    capacity: ByteSize,
+    options: CacheOptions,
     max_versions: usize,
     used: ByteSize,
     entries: Slab<Entry>,
@@ -96,7 +116,11 @@ impl ContentStore {
     pub(crate) fn new(keep: Keep, capacity: ByteSize, max_versions: usize) -> Self {
         Self {
             keep,
-            capacity,
+            options: CacheOptions {
+                capacity,
+                admits: true,
+                serves: true,
+            },
             max_versions: max_versions.max(1),
             used: ByteSize::ZERO,
             entries: Slab::new(),
@@ -116,16 +140,51 @@ impl ContentStore {
         self.used
     }
 
-    /// Memory that the packets may take.
-    pub(crate) const fn capacity(&self) -> ByteSize {
-        self.capacity
+    pub(crate) const fn options(&self) -> CacheOptions {
+        self.options
+    }
+
+    /// Changes the options; what is beyond a smaller capacity goes at once.
+    pub(crate) fn set_options(&mut self, options: CacheOptions) {
+        self.options = options;
+        self.shrink();
+    }
+
+    /// Removes at most `limit` packets whose names begin with `prefix`, in canonical order.
+    pub(crate) fn erase(&mut self, prefix: &Name, limit: usize) -> Erased {
+        let had_order = self.order.is_some();
+        let mut count = 0;
+        while count < limit
+            && let Some(id) = self.first_below(prefix)
+        {
+            self.remove(id);
+            count += 1;
+        }
+        let is_more_left = self.first_below(prefix).is_some();
+        if !had_order {
+            // Keeping it costs each packet that passes.
+            self.order = None;
+        }
+        Erased {
+            count,
+            is_more_left,
+        }
+    }
+
+    fn first_below(&mut self, prefix: &Name) -> Option<usize> {
+        let (first, &hash) = self.order().names.range(prefix.clone()..).next()?;
+        if !prefix.is_prefix_of(first) {
+            return None;
+        }
+        let first = first.clone();
+        self.versions(first.value(), hash).first().copied()
     }
 
     /// Keeps `data`; one that is here already becomes fresh again.
     pub(crate) fn insert(&mut self, now: Instant, data: &Data, hashes: &NameHashes) {
         let hash = hashes.whole();
         let size = ByteSize::of(data.wire()) + OVERHEAD;
-        if size > self.capacity {
+        if !self.options.admits || size > self.options.capacity {
             return;
         }
         let id = match self.has(data.name().value(), hash) {
@@ -139,7 +198,12 @@ impl ContentStore {
                 order.add(entry);
             }
         }
-        while self.used > self.capacity
+        self.shrink();
+    }
+
+    /// Removes what was not used for longest until the rest is within the capacity.
+    fn shrink(&mut self) {
+        while self.used > self.options.capacity
             && let Some(oldest) = self.recency.oldest()
         {
             self.remove(oldest);
@@ -168,6 +232,9 @@ impl ContentStore {
         interest: &Interest,
         hashes: &NameHashes,
     ) -> Option<Bytes> {
+        if !self.options.serves {
+            return None;
+        }
         if self.entries.is_empty() {
             // Where prefixes are asked for at all, that begins before the store is large: then order costs least.
             if interest.can_be_prefix() {

@@ -271,3 +271,67 @@ fn a_store_that_keeps_frames_copies_nothing() {
     let found = tester.find(Instant::ZERO, &interest("/a")).unwrap();
     assert_eq!(found.as_ptr(), packet.wire().as_ptr());
 }
+
+/// `/a` and what is below it goes in canonical order, `/ab` stays; the names' order, which costs time, is not kept.
+#[test]
+fn erasing_takes_what_is_below_a_prefix_up_to_a_limit() {
+    let mut tester = Tester::new(ByteSize::mebibytes(1));
+    for name in ["/a/2", "/ab", "/a", "/a/1", "/b/a"] {
+        tester.insert(Instant::ZERO, &data(name, 1));
+    }
+    let prefix = "/a".parse().unwrap();
+    let erased = |count, is_more_left| Erased {
+        count,
+        is_more_left,
+    };
+    assert_eq!(tester.store.erase(&prefix, 2), erased(2, true));
+    assert_eq!(tester.find(Instant::ZERO, &interest("/a/1")), None);
+    assert!(tester.find(Instant::ZERO, &interest("/a/2")).is_some());
+    assert_eq!(tester.store.erase(&prefix, 2), erased(1, false));
+    assert_eq!(tester.store.erase(&prefix, 2), erased(0, false));
+    assert!(tester.store.order.is_none());
+    assert_eq!(tester.store.erase(&Name::root(), 9), erased(2, false));
+    assert_eq!(
+        (tester.store.len(), tester.store.used()),
+        (0, ByteSize::ZERO)
+    );
+}
+
+/// Room for two of three packets: the least recently used one goes.
+#[test]
+fn a_smaller_capacity_holds_at_once() {
+    let mut tester = Tester::new(ByteSize::mebibytes(1));
+    for name in ["/a", "/b", "/c"] {
+        tester.insert(Instant::ZERO, &data(name, 1));
+    }
+    tester.find(Instant::ZERO, &interest("/a")).unwrap();
+    let options = tester.store.options();
+    let capacity = ByteSize::bytes(tester.store.used().as_bytes() - 1);
+    tester.store.set_options(CacheOptions {
+        capacity,
+        ..options
+    });
+    assert_eq!(tester.find(Instant::ZERO, &interest("/b")), None);
+    assert!(tester.find(Instant::ZERO, &interest("/a")).is_some());
+    assert!(tester.find(Instant::ZERO, &interest("/c")).is_some());
+}
+
+#[test]
+fn a_store_that_admits_nothing_keeps_what_it_has_and_one_that_serves_nothing_is_silent() {
+    let mut tester = Tester::new(ByteSize::mebibytes(1));
+    tester.insert(Instant::ZERO, &data("/a", 1));
+    let options = tester.store.options();
+    tester.store.set_options(CacheOptions {
+        admits: false,
+        ..options
+    });
+    tester.insert(Instant::ZERO, &data("/b", 1));
+    assert_eq!(tester.find(Instant::ZERO, &interest("/b")), None);
+    assert!(tester.find(Instant::ZERO, &interest("/a")).is_some());
+    tester.store.set_options(CacheOptions {
+        serves: false,
+        ..options
+    });
+    assert_eq!(tester.find(Instant::ZERO, &interest("/a")), None);
+    assert_eq!(tester.store.len(), 1);
+}

@@ -102,6 +102,12 @@ impl Measurements {
         self.len
     }
 
+    /// Namespaces of which something is measured that has not expired.
+    pub(crate) fn living_namespaces(&self, now: Instant) -> usize {
+        let lives = |namespace: &&Namespace| namespace.hops.iter().any(|hop| hop.expiry > now);
+        self.namespaces.values().filter(lives).count()
+    }
+
     pub(crate) fn namespace(&self, hash: u64) -> Option<&Namespace> {
         self.namespaces.get(&hash)
     }

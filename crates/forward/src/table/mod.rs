@@ -11,6 +11,7 @@ mod prefix_table;
 mod recency;
 
 pub(crate) use content_store::ContentStore;
+pub use content_store::{CacheOptions, Erased};
 pub(crate) use dead_nonce::DeadNonceList;
 pub(crate) use expiry::ExpiryQueue;
 pub(crate) use fib::{Fib, NextHop};

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::webtransport::{self, CertificateHash};
 use super::{LinkDrop, LinkEnd, SessionEnd, UdpLink, tcp, udp, unix, websocket};
 use crate::node::{LinkState, NewFace, Node, NodeError};
-use crate::{FaceUri, NodeConfig};
+use crate::{FaceOptions, FaceUri, NodeConfig};
 
 /// Where a persistent face leads.
 #[derive(Clone, Debug)]
@@ -34,6 +34,7 @@ enum Connection {
 pub(crate) async fn connect(
     node: &Node,
     remote: FaceUri,
+    options: &FaceOptions,
 ) -> Result<namecast_forward::FaceId, NodeError> {
     let connectable = matches!(
         remote,
@@ -53,7 +54,10 @@ pub(crate) async fn connect(
     };
     let scope = if local { Scope::Local } else { Scope::NonLocal };
     let is_reliable = matches!(remote, FaceUri::Udp(_)) && node.config().udp_reliability;
-    let new = NewFace::on_demand(remote.clone(), scope, mtu).with_reliability(is_reliable);
+    let new = NewFace::on_demand(remote.clone(), scope, mtu)
+        .with_reliability(is_reliable)
+        .persistent()
+        .with_options(options)?;
     keep_connected(node, Peer::Uri(remote), new).await
 }
 
@@ -64,7 +68,7 @@ pub(super) async fn keep_connected(
     new: NewFace,
 ) -> Result<namecast_forward::FaceId, NodeError> {
     let (state, observed) = watch::channel(LinkState::Connecting);
-    let link = node.add_face(new.persistent(observed)).await?;
+    let link = node.add_face(new.with_state(observed)).await?;
     let face = link.face;
     node.spawn(drive(node.clone(), peer, link, state));
     Ok(face)
@@ -81,6 +85,7 @@ async fn drive(node: Node, peer: Peer, mut link: LinkEnd, state: watch::Sender<L
             Some(Ok(Err(end))) => end,
             Some(Ok(Ok(connection))) => {
                 state.send_replace(LinkState::Up);
+                node.link_changed(link.face, true).await;
                 tracing::info!(face = %link.face, ?peer, "connected");
                 let since = node.clock().now();
                 let end = run(connection, &mut link, config).await;
@@ -92,7 +97,10 @@ async fn drive(node: Node, peer: Peer, mut link: LinkEnd, state: watch::Sender<L
             return;
         }
         tracing::debug!(face = %link.face, ?peer, reason = %end, "not connected");
-        state.send_replace(LinkState::Down(end.to_string()));
+        let before = state.send_replace(LinkState::Down(end.to_string()));
+        if before == LinkState::Up {
+            node.link_changed(link.face, false).await;
+        }
         let pause = tokio::time::sleep(backoff.next());
         if discard_during(&mut link, pause).await.is_none() {
             return;

@@ -96,7 +96,7 @@ pub async fn connect(
     hashes: Vec<CertificateHash>,
 ) -> Result<FaceId, NodeError> {
     let remote = FaceUri::WebTransport(address);
-    let new = NewFace::on_demand(remote, Scope::NonLocal, Some(LEAST_MTU));
+    let new = NewFace::on_demand(remote, Scope::NonLocal, Some(LEAST_MTU)).persistent();
     keep_connected(node, Peer::WebTransport(address, hashes), new).await
 }
 

@@ -1,6 +1,7 @@
-//! Management of the content store: `cs/info`.
+//! Management of the content store: `cs/config`, `cs/erase`, `cs/info`.
 
 use bytes::Bytes;
+use namecast_forward::CacheOptions;
 use namecast_packet::DecodeError;
 use namecast_packet::tlv::{Element, Writer};
 use namecast_units::ByteSize;
@@ -8,7 +9,8 @@ use serde::Serialize;
 
 use super::dataset::Item;
 use super::numbers::{CAPACITY, FLAGS};
-use crate::node::ContentStoreDescription;
+use super::{ControlParameters, Manager, Refused};
+use crate::node::{CacheUpdate, ContentStoreDescription};
 
 const HITS: u32 = 129;
 const MISSES: u32 = 130;
@@ -21,6 +23,63 @@ pub const SERVE: u64 = 2;
 
 /// Management counts capacity in packets, and the store in octets: what NFD's configuration reckons for a packet.
 const NOMINAL_PACKET: ByteSize = ByteSize::bytes(8 << 10);
+/// Packets that one command erases at most, as in NFD. The response says whether there are more.
+const ERASE_LIMIT: u64 = 256;
+
+impl Manager {
+    pub(super) async fn execute_content_store(
+        &self,
+        verb: &[u8],
+        parameters: &ControlParameters,
+    ) -> Result<ControlParameters, Refused> {
+        match verb {
+            b"config" => self.configure_content_store(parameters).await,
+            b"erase" => self.erase(parameters).await,
+            _ => Err(Refused::new(501, "Unsupported command")),
+        }
+    }
+
+    async fn configure_content_store(
+        &self,
+        parameters: &ControlParameters,
+    ) -> Result<ControlParameters, Refused> {
+        if parameters.flags.is_some() != parameters.mask.is_some() {
+            return Err(Refused::invalid());
+        }
+        let size = |packets: u64| packets.saturating_mul(NOMINAL_PACKET.as_bytes());
+        let update = CacheUpdate {
+            capacity: parameters.capacity.map(size).map(ByteSize::bytes),
+            admits: parameters.flag(ADMIT),
+            serves: parameters.flag(SERVE),
+        };
+        let options = self.node.update_cache(update).await;
+        let options = options.map_err(Refused::internal)?;
+        Ok(ControlParameters {
+            capacity: Some(nominal_packets(&options)),
+            flags: Some(flags(&options)),
+            mask: Some(ADMIT | SERVE),
+            ..ControlParameters::default()
+        })
+    }
+
+    async fn erase(&self, parameters: &ControlParameters) -> Result<ControlParameters, Refused> {
+        let prefix = parameters.name.clone().ok_or_else(Refused::invalid)?;
+        let wanted = parameters.count.unwrap_or(u64::MAX);
+        if wanted == 0 {
+            return Err(Refused::invalid());
+        }
+        let limit = usize::try_from(wanted.min(ERASE_LIMIT)).expect("the limit is small");
+        let erased = self.node.erase_cached(prefix.clone(), limit).await;
+        let erased = erased.map_err(Refused::internal)?;
+        let is_unfinished = wanted > ERASE_LIMIT && erased.is_more_left;
+        Ok(ControlParameters {
+            name: Some(prefix),
+            count: Some(erased.count as u64),
+            capacity: is_unfinished.then_some(ERASE_LIMIT),
+            ..ControlParameters::default()
+        })
+    }
+}
 
 /// The content store, as `cs/info` tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -67,11 +126,21 @@ impl Item for CsInfo {
 impl From<ContentStoreDescription> for CsInfo {
     fn from(store: ContentStoreDescription) -> Self {
         Self {
-            capacity: store.capacity.as_bytes() / NOMINAL_PACKET.as_bytes(),
-            flags: ADMIT | SERVE,
+            capacity: nominal_packets(&store.options),
+            flags: flags(&store.options),
             entries: store.packets as u64,
             hits: store.hits,
             misses: store.misses,
         }
     }
+}
+
+fn nominal_packets(options: &CacheOptions) -> u64 {
+    options.capacity.as_bytes() / NOMINAL_PACKET.as_bytes()
+}
+
+const fn flags(options: &CacheOptions) -> u64 {
+    let admit = if options.admits { ADMIT } else { 0 };
+    let serve = if options.serves { SERVE } else { 0 };
+    admit | serve
 }

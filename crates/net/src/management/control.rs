@@ -61,6 +61,12 @@ impl ControlParameters {
         Self::decode_fields(wire, Reader::within(wire, whole.value))
     }
 
+    /// What is wanted of a flag, if it is meant.
+    pub fn flag(&self, flag: u64) -> Option<bool> {
+        let is_meant = self.mask.unwrap_or(0) & flag != 0;
+        is_meant.then(|| self.flags.unwrap_or(0) & flag != 0)
+    }
+
     fn decode_fields(wire: &Bytes, mut reader: Reader<'_>) -> Result<Self, DecodeError> {
         let mut parameters = Self::default();
         while let Some(field) = reader.element("ControlParameters")? {

@@ -1,7 +1,7 @@
-//! Management of faces: `faces/create`, `faces/destroy`, `faces/list`, `faces/query`, `faces/channels`.
+//! What management tells of faces: `faces/list`, `faces/query`, `faces/channels`.
 
 use bytes::Bytes;
-use namecast_forward::{FaceId, LinkType, Scope};
+use namecast_forward::{LinkType, Scope};
 use namecast_packet::tlv::{Element, Reader, Writer};
 use namecast_packet::{DecodeError, MAX_PACKET_SIZE};
 use serde::Serialize;
@@ -9,12 +9,9 @@ use serde::Serialize;
 use super::control::{encode_numbers, millis, text};
 use super::dataset::Item;
 use super::numbers::*;
-use super::{ControlParameters, Manager, Refused};
+use crate::Persistency;
 use crate::node::{FaceDescription, Node};
-use crate::{FaceUri, Persistency};
 
-const FACE_SCOPE: u32 = 132;
-const LINK_TYPE: u32 = 134;
 const IN_INTERESTS: u32 = 144;
 const IN_DATA: u32 = 145;
 const OUT_INTERESTS: u32 = 146;
@@ -34,107 +31,8 @@ pub const LP_RELIABILITY: u64 = 2;
 /// Face flag: packets are marked when the face's queue is long.
 pub const CONGESTION_MARKING: u64 = 4;
 
-/// FacePersistency of a face that lives until it is destroyed.
-const PERSISTENT: u64 = 0;
-const ON_DEMAND: u64 = 1;
-
 /// LocalUri of a face whose address on this side is not known. NFD requires one.
 const UNKNOWN_URI: &str = "null://";
-
-impl Manager {
-    pub(super) async fn execute_faces(
-        &self,
-        verb: &[u8],
-        parameters: &ControlParameters,
-    ) -> Result<ControlParameters, Refused> {
-        match verb {
-            b"create" => self.create_face(parameters).await,
-            b"destroy" => {
-                let face = parameters.face.ok_or_else(Refused::invalid)?;
-                if FaceId::from_number(face) == self.own_face {
-                    return Err(Refused::new(406, "Management is asked by this face"));
-                }
-                let removed = self.node.remove_face(FaceId::from_number(face)).await;
-                removed.map_err(Refused::internal)?;
-                Ok(ControlParameters {
-                    face: Some(face),
-                    ..ControlParameters::default()
-                })
-            }
-            _ => Err(Refused::new(501, "Unsupported command")),
-        }
-    }
-
-    async fn create_face(
-        &self,
-        parameters: &ControlParameters,
-    ) -> Result<ControlParameters, Refused> {
-        let remote = creatable(parameters)?;
-        let faces = self.node.faces().await.map_err(Refused::internal)?;
-        if let Some(existing) = faces.iter().find(|face| face.remote == remote) {
-            return Err(Refused {
-                instead: Some(Box::new(properties(existing))),
-                ..Refused::new(409, "Face with remote URI already exists")
-            });
-        }
-        let id = self.node.connect(remote).await.map_err(Refused::internal)?;
-        let face = self.node.describe(id).await.map_err(Refused::internal)?;
-        Ok(properties(&face))
-    }
-}
-
-/// Where the new face shall lead, if the node can make it as it is wanted.
-fn creatable(parameters: &ControlParameters) -> Result<FaceUri, Refused> {
-    let uri = parameters.uri.as_ref().ok_or_else(Refused::invalid)?;
-    if parameters.flags.is_some() != parameters.mask.is_some() {
-        return Err(Refused::invalid());
-    }
-    let scheme = uri.split_once("://").map(|(scheme, _)| scheme);
-    let transport = match scheme {
-        None => return Err(Refused::new(400, "Malformed command")),
-        Some("udp" | "udp4" | "udp6") => "UDP",
-        Some("tcp" | "tcp4" | "tcp6") => "TCP",
-        Some("unix") => "Unix",
-        Some(_) => return Err(Refused::new(406, "Unsupported protocol")),
-    };
-    let remote: FaceUri = uri
-        .parse()
-        .map_err(|_| Refused::new(400, "Malformed command"))?;
-    if remote.to_string() != *uri {
-        return Err(Refused::new(400, "Non-canonical remote URI"));
-    }
-    if parameters.local_uri.is_some() {
-        let text = format!("Unicast {transport} faces cannot be created with a LocalUri");
-        return Err(Refused::new(406, text));
-    }
-    // Of NFD's persistencies this is what a node gives to the faces it makes.
-    if parameters.persistency.unwrap_or(PERSISTENT) != PERSISTENT {
-        let text = format!("Outgoing {transport} faces support persistent persistency only");
-        return Err(Refused::new(406, text));
-    }
-    if parameters.flags.unwrap_or(0) & parameters.mask.unwrap_or(0) != 0 {
-        return Err(Refused::new(406, "Flags of a new face are not supported"));
-    }
-    if parameters.mtu.is_some() {
-        let text = format!("{transport} faces do not support MTU overrides");
-        return Err(Refused::new(406, text));
-    }
-    Ok(remote)
-}
-
-/// A face, as the response to a command tells it.
-fn properties(face: &FaceDescription) -> ControlParameters {
-    ControlParameters {
-        face: Some(face.id.number()),
-        uri: Some(face.remote.to_string()),
-        local_uri: Some(local_uri(face)),
-        flags: Some(flags(face)),
-        mask: Some(LOCAL_FIELDS | LP_RELIABILITY | CONGESTION_MARKING),
-        persistency: Some(persistency_number(face.persistency)),
-        mtu: Some(mtu(face)),
-        ..ControlParameters::default()
-    }
-}
 
 /// The faces that `filter` lets through; nothing if the node has stopped.
 pub(super) async fn list(node: &Node, filter: &FaceQueryFilter) -> Option<Vec<FaceStatus>> {
@@ -296,25 +194,37 @@ impl From<FaceDescription> for FaceStatus {
     }
 }
 
-fn local_uri(face: &FaceDescription) -> String {
+pub(super) fn local_uri(face: &FaceDescription) -> String {
     let known = face.local.as_ref().map(ToString::to_string);
     known.unwrap_or_else(|| UNKNOWN_URI.to_owned())
 }
 
 /// As NFD tells it: the longest packet where there is no limit.
-fn mtu(face: &FaceDescription) -> u64 {
+pub(super) fn mtu(face: &FaceDescription) -> u64 {
     face.mtu.unwrap_or(MAX_PACKET_SIZE).min(MAX_PACKET_SIZE) as u64
 }
 
-fn flags(face: &FaceDescription) -> u64 {
+pub(super) fn flags(face: &FaceDescription) -> u64 {
     let flag = |bit, is_set| if is_set { bit } else { 0 };
     flag(LOCAL_FIELDS, face.local_fields) | flag(LP_RELIABILITY, face.reliability)
 }
 
-const fn persistency_number(persistency: Persistency) -> u64 {
+/// FacePersistency of NFD.
+pub(super) const fn persistency_number(persistency: Persistency) -> u64 {
     match persistency {
-        Persistency::Persistent => PERSISTENT,
-        Persistency::OnDemand => ON_DEMAND,
+        Persistency::Persistent => 0,
+        Persistency::OnDemand => 1,
+        Persistency::Permanent => 2,
+    }
+}
+
+/// What FacePersistency stands for, if it is one of NFD's.
+pub(super) const fn persistency(number: u64) -> Option<Persistency> {
+    match number {
+        0 => Some(Persistency::Persistent),
+        1 => Some(Persistency::OnDemand),
+        2 => Some(Persistency::Permanent),
+        _ => None,
     }
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //!  /localhost/nfd/<module>/<verb>/<ControlParameters>   signed ──▶ authentication ─▶ module ─▶ ControlResponse
 //!  /localhost/nfd/<module>/<dataset>            CanBePrefix ──▶ module ─▶ dataset: versioned segments
+//!  /localhost/nfd/faces/events/<number>                     ──▶ events ─▶ notification, once there is one
 //! ```
 //!
 //! Only local faces can ask, as the forwarder keeps `/localhost` on the host. Of `/localhop`, which neighbours can send,
@@ -13,6 +14,8 @@ mod authentication;
 mod content_store;
 mod control;
 mod dataset;
+mod events;
+mod face_commands;
 mod faces;
 mod fib;
 mod numbers;
@@ -28,10 +31,12 @@ use namecast_forward::FaceId;
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{Component, ContentType, Data, Interest, LpPacket, Name, Packet};
 use namecast_units::Duration;
+use tokio::sync::watch;
 
 pub use content_store::{ADMIT, CsInfo, SERVE};
 pub use control::{CHILD_INHERIT, ControlParameters, ControlResponse};
 pub use dataset::{Item, decode_items};
+pub use events::FaceEventNotification;
 pub use faces::{
     CONGESTION_MARKING, ChannelStatus, FaceQueryFilter, FaceStatus, LOCAL_FIELDS, LP_RELIABILITY,
 };
@@ -44,6 +49,7 @@ use crate::application::ApplicationFace;
 use crate::node::{Node, NodeError};
 use authentication::Authenticator;
 use dataset::Publisher;
+use events::Subscription;
 use rib::Rib;
 
 /// Components before a command's parameters: scope, `nfd`, module, verb.
@@ -67,12 +73,13 @@ pub(crate) fn prefixes(allow_localhop: bool) -> impl Iterator<Item = Name> {
 }
 
 /// Answers commands until the node stops.
-pub(crate) async fn serve(node: Node, mut face: ApplicationFace) {
+pub(crate) async fn serve(node: Node, mut face: ApplicationFace, events: watch::Receiver<u64>) {
     let config = &node.config().management;
     let mut manager = Manager {
         authenticator: Authenticator::new(config.time_grace, config.max_nonces),
         rib: Rib::new(config.max_routes),
         publisher: Publisher::default(),
+        events: Subscription::new(events),
         node: node.clone(),
         own_face: face.id(),
     };
@@ -92,6 +99,13 @@ pub(crate) async fn serve(node: Node, mut face: ApplicationFace) {
                 if let Some(answer) = manager.handle_frame(frame).await
                     && face.send(answer).await.is_err() {
                     return;
+                }
+            }
+            () = manager.events.changed() => {
+                for notification in manager.take_notifications().await {
+                    if face.send(notification).await.is_err() {
+                        return;
+                    }
                 }
             }
             () = timer => manager.expire().await,
@@ -136,6 +150,7 @@ struct Manager {
     authenticator: Authenticator,
     rib: Rib,
     publisher: Publisher,
+    events: Subscription,
 }
 
 impl Manager {
@@ -149,9 +164,13 @@ impl Manager {
         let Ok(Packet::Interest(interest)) = Packet::decode(packet.fragment?) else {
             return None;
         };
-        let data = match self.handle_question(&interest).await {
-            Some(data) => data,
-            None => self.handle_command(&interest, from).await?,
+        let data = if events::is_about(interest.name()) {
+            self.handle_event_question(&interest).await?
+        } else {
+            match self.handle_question(&interest).await {
+                Some(data) => data,
+                None => self.handle_command(&interest, from).await?,
+            }
         };
         let answer = LpPacket {
             pit_token: packet.pit_token,
@@ -254,7 +273,8 @@ impl Manager {
             (b"rib", verb) => self.execute_rib(verb, parameters, from, is_localhop).await,
             // What follows is for the host itself, whatever a neighbour may do with routes.
             _ if is_localhop => Err(Refused::new(501, "Unsupported command")),
-            (b"faces", verb) => self.execute_faces(verb, parameters).await,
+            (b"faces", verb) => self.execute_faces(verb, parameters, from).await,
+            (b"cs", verb) => self.execute_content_store(verb, parameters).await,
             (b"fib", verb) => self.execute_fib(verb, parameters, from).await,
             (b"strategy-choice", verb) => self.execute_strategy_choice(verb, parameters).await,
             _ => Err(Refused::new(501, "Unsupported command")),

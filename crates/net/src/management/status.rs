@@ -43,7 +43,7 @@ pub struct GeneralStatus {
     pub fib_entries: u64,
     /// Pending Interests.
     pub pit_entries: u64,
-    /// Names of which NFD's strategies measure something; asf's measurements of next hops are not told.
+    /// Prefixes that a strategy has measurements of, which have not expired.
     pub measurements_entries: u64,
     /// Packets in the content store.
     pub cs_entries: u64,
@@ -78,7 +78,7 @@ impl GeneralStatus {
             name_tree_entries: 0,
             fib_entries: node.routed_prefixes as u64,
             pit_entries: node.pending_interests as u64,
-            measurements_entries: 0,
+            measurements_entries: node.measured_prefixes as u64,
             cs_entries: node.cached_packets as u64,
             in_interests: node.incoming.interests,
             in_data: node.incoming.data,

@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use namecast_forward::{FaceConfig, FaceId, LinkType, Scope, StrategyKind, Traffic};
+use namecast_forward::{
+    CacheOptions, Erased, FaceConfig, FaceId, LinkType, Scope, StrategyKind, Traffic,
+};
 use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration};
 use tokio::sync::{oneshot, watch};
 
-use super::{LinkState, ListenerEntry, NodeError, NodeStatus, Persistency};
+use super::events::FaceEvent;
+use super::options::FaceNature;
+use super::{FaceOptions, LinkState, ListenerEntry, NodeError, NodeStatus, Persistency};
 use crate::FaceUri;
 use crate::link::{LinkEnd, ListenerId};
 
@@ -20,6 +24,22 @@ pub(crate) enum Command {
     AddFace(NewFace, Reply<Result<LinkEnd, NodeError>>),
     /// Ends a face and its routes.
     RemoveFace(FaceId),
+    /// Changes what may be chosen of a face, all of it or nothing.
+    UpdateFace {
+        /// The face.
+        face: FaceId,
+        /// What is chosen.
+        options: FaceOptions,
+        /// Tells whether it worked.
+        reply: Reply<Result<(), NodeError>>,
+    },
+    /// A face's peer can be reached, or not any more.
+    LinkChanged {
+        /// The face.
+        face: FaceId,
+        /// Whether it can be reached now.
+        is_up: bool,
+    },
     /// Makes a listener known; from then on its datagrams make faces.
     AddListener(ListenerEntry, Reply<()>),
     /// Ends a listener and the faces that its datagrams made.
@@ -55,6 +75,17 @@ pub(crate) enum Command {
     },
     /// Takes the choice of a strategy back.
     UnsetStrategy(Name, Reply<()>),
+    /// Changes what the content store holds and does.
+    UpdateCache(CacheUpdate, Reply<CacheOptions>),
+    /// Removes cached Data.
+    EraseCached {
+        /// Names it is for.
+        prefix: Name,
+        /// Most packets that are removed.
+        limit: usize,
+        /// Tells what became of it.
+        reply: Reply<Erased>,
+    },
     /// Asks for something, and changes nothing.
     Ask(Query),
 }
@@ -76,8 +107,21 @@ pub(crate) enum Query {
     Strategies(Reply<Vec<(Name, StrategyKind)>>),
     /// What the content store is.
     ContentStore(Reply<ContentStoreDescription>),
+    /// What became of faces, from an event's number on.
+    FaceEvents(u64, Reply<Vec<FaceEvent>>),
     /// All counters.
     Status(Reply<NodeStatus>),
+}
+
+/// What shall be different in the content store.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CacheUpdate {
+    /// Memory that it may take.
+    pub(crate) capacity: Option<ByteSize>,
+    /// Whether Data is taken in.
+    pub(crate) admits: Option<bool>,
+    /// Whether Interests are answered.
+    pub(crate) serves: Option<bool>,
 }
 
 /// Cost by prefix and face.
@@ -115,8 +159,8 @@ pub(crate) struct FaceDescription {
 /// What management needs to know about the content store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ContentStoreDescription {
-    /// Memory that it may take.
-    pub(crate) capacity: ByteSize,
+    /// How much it may hold, and what it does.
+    pub(crate) options: CacheOptions,
     /// Packets in it.
     pub(crate) packets: usize,
     /// Interests that it answered.
@@ -184,9 +228,33 @@ impl NewFace {
         self
     }
 
-    /// Lets the face outlive its connection, whose state is in `state`.
-    pub(crate) fn persistent(mut self, state: watch::Receiver<LinkState>) -> Self {
+    /// Makes the face as `options` say.
+    ///
+    /// # Errors
+    /// If it cannot be so.
+    pub(crate) fn with_options(mut self, options: &FaceOptions) -> Result<Self, NodeError> {
+        let nature = FaceNature {
+            scope: self.config.scope,
+            persistency: self.persistency,
+            is_from_datagram: false,
+            link_mtu: self.config.mtu,
+        };
+        if let Some(impossible) = options.impossible_for(&nature) {
+            return Err(NodeError::ImpossibleOptions(impossible));
+        }
+        options.apply(&mut self.config, nature.link_mtu);
+        self.persistency = options.persistency.unwrap_or(self.persistency);
+        Ok(self)
+    }
+
+    /// Lets the face outlive its connection.
+    pub(crate) const fn persistent(mut self) -> Self {
         self.persistency = Persistency::Persistent;
+        self
+    }
+
+    /// Has the connection's state be told by `state`.
+    pub(crate) fn with_state(mut self, state: watch::Receiver<LinkState>) -> Self {
         self.state = Some(state);
         self
     }

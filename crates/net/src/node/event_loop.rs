@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
 use super::command::NextHops;
+use super::events::{FaceEventKind, FaceEvents};
 use super::face_table::{FaceEntry, FaceTable};
 use super::{Command, ListenerEntry, NewFace, NodeError, Spawner};
 use crate::link::{
@@ -36,6 +37,7 @@ pub(super) struct EventLoop {
     pub(super) routes: NextHops,
     /// What links lost that are gone.
     pub(super) past_drops: LinkCounters,
+    pub(super) face_events: FaceEvents,
 }
 
 impl EventLoop {
@@ -50,6 +52,7 @@ impl EventLoop {
             listeners: BTreeMap::new(),
             routes: BTreeMap::new(),
             past_drops: LinkCounters::default(),
+            face_events: FaceEvents::new(),
         }
     }
 
@@ -159,6 +162,7 @@ impl EventLoop {
         let mut entry = FaceEntry::new(new, sender, Arc::clone(&counters), now);
         entry.origin = origin;
         self.faces.insert(face, entry);
+        self.tell(face, FaceEventKind::Created);
         Ok(LinkEnd {
             face,
             queue,
@@ -204,7 +208,15 @@ impl EventLoop {
         Some(face)
     }
 
+    /// Takes note of what became of a face.
+    pub(super) fn tell(&mut self, face: FaceId, kind: FaceEventKind) {
+        if let Some(description) = self.describe(face) {
+            self.face_events.add(self.clock.now(), kind, description);
+        }
+    }
+
     pub(super) fn remove_face(&mut self, face: FaceId) {
+        self.tell(face, FaceEventKind::Destroyed);
         let Some(entry) = self.faces.remove(face) else {
             return;
         };

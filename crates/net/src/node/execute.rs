@@ -1,11 +1,13 @@
 //! How the event loop carries out commands and answers questions.
 
-use namecast_forward::FaceInfo;
+use namecast_forward::{CacheOptions, FaceId};
 
-use super::command::{Command, ContentStoreDescription, FaceDescription, Query};
+use super::command::{CacheUpdate, Command, ContentStoreDescription, FaceDescription, Query};
 use super::event_loop::EventLoop;
+use super::events::FaceEventKind;
+use super::options::FaceNature;
 use super::status::link_drops;
-use super::{FaceStatus, ListenerStatus, NodeError, NodeStatus, RouteStatus};
+use super::{FaceOptions, FaceStatus, ListenerStatus, NodeError, NodeStatus, RouteStatus};
 use crate::link::LinkCounters;
 
 impl EventLoop {
@@ -19,6 +21,15 @@ impl EventLoop {
                 }
             }
             Command::RemoveFace(face) => self.remove_face(face),
+            Command::UpdateFace {
+                face,
+                options,
+                reply,
+            } => {
+                let _ = reply.send(self.update_face(face, &options));
+            }
+            Command::LinkChanged { face, is_up: true } => self.tell(face, FaceEventKind::Up),
+            Command::LinkChanged { face, is_up: false } => self.tell(face, FaceEventKind::Down),
             Command::AddListener(entry, reply) => {
                 self.listeners.insert(entry.id, entry);
                 let _ = reply.send(());
@@ -53,8 +64,50 @@ impl EventLoop {
                 self.forwarder.unset_strategy(&prefix);
                 let _ = reply.send(());
             }
+            Command::UpdateCache(update, reply) => {
+                let _ = reply.send(self.update_cache(update));
+            }
+            Command::EraseCached {
+                prefix,
+                limit,
+                reply,
+            } => {
+                let _ = reply.send(self.forwarder.erase_cached(&prefix, limit));
+            }
             Command::Ask(query) => self.answer(query),
         }
+    }
+
+    fn update_face(&mut self, face: FaceId, options: &FaceOptions) -> Result<(), NodeError> {
+        let info = self.forwarder.face(face);
+        let (Some(entry), Some(info)) = (self.faces.get_mut(face), info) else {
+            return Err(NodeError::NoSuchFace(face));
+        };
+        let nature = FaceNature {
+            scope: info.config.scope,
+            persistency: entry.persistency,
+            is_from_datagram: entry.origin.is_some(),
+            link_mtu: entry.link_mtu,
+        };
+        if let Some(impossible) = options.impossible_for(&nature) {
+            return Err(NodeError::ImpossibleOptions(impossible));
+        }
+        let mut config = info.config.clone();
+        options.apply(&mut config, nature.link_mtu);
+        entry.persistency = options.persistency.unwrap_or(entry.persistency);
+        self.forwarder.reconfigure_face(face, config)?;
+        Ok(())
+    }
+
+    fn update_cache(&mut self, update: CacheUpdate) -> CacheOptions {
+        let now = self.forwarder.cache_options();
+        let options = CacheOptions {
+            capacity: update.capacity.unwrap_or(now.capacity),
+            admits: update.admits.unwrap_or(now.admits),
+            serves: update.serves.unwrap_or(now.serves),
+        };
+        self.forwarder.set_cache_options(options);
+        options
     }
 
     fn answer(&self, query: Query) {
@@ -64,12 +117,11 @@ impl EventLoop {
                 let _ = reply.send(self.faces.get(face).map(|entry| entry.state.clone()));
             }
             Query::Face(face, reply) => {
-                let found = self.forwarder.faces().find(|info| info.id == face);
-                let _ = reply.send(found.and_then(|info| self.describe(&info)));
+                let _ = reply.send(self.describe(face));
             }
             Query::Faces(reply) => {
-                let all = self.forwarder.faces();
-                let _ = reply.send(all.filter_map(|info| self.describe(&info)).collect());
+                let all = self.faces.iter();
+                let _ = reply.send(all.filter_map(|(face, _)| self.describe(face)).collect());
             }
             Query::FaceIds(reply) => {
                 let _ = reply.send(self.faces.iter().map(|(face, _)| face).collect());
@@ -84,24 +136,31 @@ impl EventLoop {
             Query::ContentStore(reply) => {
                 let _ = reply.send(self.describe_content_store());
             }
+            Query::FaceEvents(first, reply) => {
+                let _ = reply.send(self.face_events.since(first));
+            }
             Query::Status(reply) => {
                 let _ = reply.send(self.status());
             }
         }
     }
 
-    fn describe(&self, info: &FaceInfo<'_>) -> Option<FaceDescription> {
-        let entry = self.faces.get(info.id)?;
+    /// What management needs to know about a face.
+    pub(super) fn describe(&self, face: FaceId) -> Option<FaceDescription> {
+        let entry = self.faces.get(face)?;
+        let info = self.forwarder.face(face)?;
         let silence = self.clock.now().since(entry.last_heard);
         let idle_timeout = self.spawner.config.udp_idle_timeout;
         Some(FaceDescription {
-            id: info.id,
+            id: face,
             remote: entry.remote.clone(),
             local: entry.local.clone(),
             scope: info.config.scope,
             link_type: info.config.link_type,
             persistency: entry.persistency,
-            expires_in: entry.origin.map(|_| idle_timeout.saturating_sub(silence)),
+            expires_in: entry
+                .ends_by_silence()
+                .then(|| idle_timeout.saturating_sub(silence)),
             mtu: info.config.mtu,
             reliability: info.config.reliability,
             local_fields: info.config.local_fields,
@@ -113,7 +172,7 @@ impl EventLoop {
     fn describe_content_store(&self) -> ContentStoreDescription {
         let counters = self.forwarder.counters();
         ContentStoreDescription {
-            capacity: self.forwarder.cache_capacity(),
+            options: self.forwarder.cache_options(),
             packets: self.forwarder.cached_packets(),
             hits: counters.content_store_hits,
             misses: counters.content_store_misses,

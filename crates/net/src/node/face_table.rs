@@ -21,6 +21,8 @@ pub enum Persistency {
     OnDemand,
     /// Only being removed: a lost connection is made anew.
     Persistent,
+    /// The same. NFD makes a difference: there, trouble with its socket ends a persistent face.
+    Permanent,
 }
 
 /// Whether a face's peer can be reached.
@@ -41,6 +43,8 @@ pub(crate) struct FaceEntry {
     pub(crate) remote: FaceUri,
     pub(crate) local: Option<FaceUri>,
     pub(crate) persistency: Persistency,
+    /// Longest frame that the link takes, in octets; none: any.
+    pub(crate) link_mtu: Option<usize>,
     pub(crate) state: watch::Receiver<LinkState>,
     pub(crate) sender: LinkSender,
     pub(crate) marker: CongestionMarker,
@@ -63,6 +67,7 @@ impl FaceEntry {
             remote: new.remote,
             local: new.local,
             persistency: new.persistency,
+            link_mtu: new.config.mtu,
             state: new.state.unwrap_or_else(|| watch::channel(LinkState::Up).1),
             sender,
             marker: CongestionMarker::default(),
@@ -70,6 +75,13 @@ impl FaceEntry {
             origin: None,
             last_heard: now,
         }
+    }
+}
+
+impl FaceEntry {
+    /// Whether a peer that is silent for long ends the face.
+    pub(crate) fn ends_by_silence(&self) -> bool {
+        self.origin.is_some() && self.persistency == Persistency::OnDemand
     }
 }
 
@@ -139,7 +151,7 @@ impl FaceTable {
     pub(crate) fn ended(&self, now: Instant, idle_timeout: Duration) -> Vec<FaceId> {
         self.iter()
             .filter(|(_, entry)| {
-                let idle = entry.origin.is_some() && now.since(entry.last_heard) >= idle_timeout;
+                let idle = entry.ends_by_silence() && now.since(entry.last_heard) >= idle_timeout;
                 idle || entry.sender.is_closed()
             })
             .map(|(id, _)| id)
@@ -185,6 +197,18 @@ mod tests {
         let just_before = expiry.saturating_sub(Duration::from_nanos(1));
         assert_eq!(table.ended(just_before, IDLE), []);
         assert_eq!(table.ended(expiry, IDLE), [id(1)]);
+    }
+
+    #[test]
+    fn a_datagram_face_that_was_made_persistent_outlives_silence() {
+        let origin = (ListenerId(1), "127.0.0.1:9".parse().unwrap());
+        let mut table = FaceTable::default();
+        let (datagram, _queue) = entry(Some(origin));
+        table.insert(id(1), datagram);
+        table.get_mut(id(1)).unwrap().persistency = Persistency::Persistent;
+        assert_eq!(table.ended(Instant::ZERO + IDLE * 2, IDLE), []);
+        table.get_mut(id(1)).unwrap().persistency = Persistency::OnDemand;
+        assert_eq!(table.ended(Instant::ZERO + IDLE * 2, IDLE), [id(1)]);
     }
 
     #[test]

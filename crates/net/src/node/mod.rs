@@ -2,9 +2,11 @@
 
 mod command;
 mod event_loop;
+mod events;
 mod execute;
 mod face_table;
 mod listener;
+mod options;
 mod status;
 
 use std::collections::BTreeSet;
@@ -12,18 +14,20 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use namecast_forward::{AddFaceError, FaceId, Forwarder, StrategyKind};
+use namecast_forward::{AddFaceError, CacheOptions, Erased, FaceId, Forwarder, StrategyKind};
 use namecast_packet::Name;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use command::{
-    Command, ContentStoreDescription, FaceDescription, NewFace, NextHops, Query,
+    CacheUpdate, Command, ContentStoreDescription, FaceDescription, NewFace, NextHops, Query,
 };
+pub(crate) use events::{FaceEvent, FaceEventKind};
 pub use face_table::{LinkState, Persistency};
 pub(crate) use listener::ListenerEntry;
 pub use listener::{ListenError, Listener};
+pub use options::FaceOptions;
 pub use status::{FaceStatus, ListenerStatus, NodeStatus, RouteStatus, TrafficStatus};
 
 use crate::application::ApplicationFace;
@@ -70,6 +74,9 @@ pub enum NodeError {
     /// The forwarder took no more routes.
     #[error(transparent)]
     Route(#[from] namecast_forward::AddRouteError),
+    /// A face of this kind cannot have these options.
+    #[error("the face cannot have {0:?}")]
+    ImpossibleOptions(FaceOptions),
     /// Only addresses that can be connected to may be given.
     #[error("{0} is not an address that a node can connect to")]
     NotConnectable(FaceUri),
@@ -107,7 +114,8 @@ impl Node {
                     event_loop.add_route(prefix, link.face, 0).ok();
                 }
                 let face = ApplicationFace::new(link, node.shared.commands.clone());
-                node.spawn(management::serve(node.clone(), face));
+                let events = event_loop.face_events.subscribe();
+                node.spawn(management::serve(node.clone(), face, events));
             }
         }
         node.spawn(event_loop.run(inbound_frames, command_queue));
@@ -175,7 +183,32 @@ impl Node {
     /// # Errors
     /// If the node has stopped or has too many faces, or the address is one that only peers have.
     pub async fn connect(&self, remote: FaceUri) -> Result<FaceId, NodeError> {
-        link::connect(self, remote).await
+        self.connect_with(remote, &FaceOptions::default()).await
+    }
+
+    /// The same, with a face as `options` say.
+    ///
+    /// # Errors
+    /// Also if there can be no such face.
+    pub async fn connect_with(
+        &self,
+        remote: FaceUri,
+        options: &FaceOptions,
+    ) -> Result<FaceId, NodeError> {
+        link::connect(self, remote, options).await
+    }
+
+    /// Changes a face as `options` say, or not at all.
+    ///
+    /// # Errors
+    /// If there is no such face, or it cannot be so.
+    pub async fn update_face(&self, face: FaceId, options: FaceOptions) -> Result<(), NodeError> {
+        self.ask(|reply| Command::UpdateFace {
+            face,
+            options,
+            reply,
+        })
+        .await?
     }
 
     /// Whether the face's peer can be reached at present, and from then on every change of that.
@@ -338,6 +371,38 @@ impl Node {
 
     pub(crate) async fn content_store(&self) -> Result<ContentStoreDescription, NodeError> {
         self.query(Query::ContentStore).await
+    }
+
+    pub(crate) async fn update_cache(
+        &self,
+        update: CacheUpdate,
+    ) -> Result<CacheOptions, NodeError> {
+        self.ask(|reply| Command::UpdateCache(update, reply)).await
+    }
+
+    pub(crate) async fn erase_cached(
+        &self,
+        prefix: Name,
+        limit: usize,
+    ) -> Result<Erased, NodeError> {
+        self.ask(|reply| Command::EraseCached {
+            prefix,
+            limit,
+            reply,
+        })
+        .await
+    }
+
+    /// What became of faces, from the event numbered `first` on.
+    pub(crate) async fn face_events(&self, first: u64) -> Result<Vec<FaceEvent>, NodeError> {
+        self.query(|reply| Query::FaceEvents(first, reply)).await
+    }
+
+    /// Tells that a face's peer can be reached, or not any more.
+    pub(crate) async fn link_changed(&self, face: FaceId, is_up: bool) {
+        let command = Command::LinkChanged { face, is_up };
+        // A node that has stopped need not know.
+        let _ = self.shared.commands.send(command).await;
     }
 
     pub(crate) async fn face_ids(&self) -> Result<BTreeSet<FaceId>, NodeError> {

@@ -27,6 +27,8 @@ pub struct NodeStatus {
     pub outgoing: TrafficStatus,
     /// Prefixes that have a next hop.
     pub routed_prefixes: usize,
+    /// Prefixes that strategies have measurements of.
+    pub measured_prefixes: usize,
     /// Interests that wait for Data.
     pub pending_interests: usize,
     /// Data packets in the content store.
@@ -125,6 +127,7 @@ impl NodeStatus {
             incoming: (&counters.incoming).into(),
             outgoing: (&counters.outgoing).into(),
             routed_prefixes: forwarder.routed_prefixes(),
+            measured_prefixes: forwarder.measured_namespaces(),
             pending_interests: forwarder.pending_interests(),
             cached_packets: forwarder.cached_packets(),
             content_store_hits: counters.content_store_hits,

@@ -113,6 +113,14 @@ impl Reliability {
         }
     }
 
+    /// Bounds the frames that are made from now on.
+    pub(crate) const fn set_mtu(&mut self, mtu: Option<usize>) {
+        self.mtu = match mtu {
+            Some(mtu) => mtu,
+            None => MAX_PACKET_SIZE,
+        };
+    }
+
     /// What a fragment's frame may have besides TxSequence, in octets, on a link whose frames have at most `mtu`.
     pub(crate) const fn room(mtu: usize) -> usize {
         mtu.saturating_sub(NUMBER_FIELD)

@@ -2,35 +2,9 @@
 
 use bytes::Bytes;
 
-use super::super::{ControlParameters, ControlResponse};
-use super::{about, command, exchange, name, routes};
-use crate::{ApplicationFace, FaceId, FaceUri, ManagementConfig, Node, NodeConfig, RouteStatus};
-
-async fn ask(
-    face: &mut ApplicationFace,
-    verb: &str,
-    parameters: &ControlParameters,
-) -> ControlResponse {
-    let prefix = format!("/localhost/nfd/{verb}");
-    exchange(face, &command(&prefix, parameters)).await
-}
-
-fn to(uri: &str) -> ControlParameters {
-    ControlParameters {
-        uri: Some(uri.to_owned()),
-        ..ControlParameters::default()
-    }
-}
-
-fn verdict(response: &ControlResponse) -> (u64, &str) {
-    (response.code, &response.text)
-}
-
-#[track_caller]
-fn assert_done(response: &ControlResponse, expected: &ControlParameters) {
-    assert_eq!(verdict(response), (200, "OK"));
-    assert_eq!(&response.parameters, expected);
-}
+use super::super::ControlParameters;
+use super::{about, ask, assert_done, command, exchange, name, routes, to, verdict};
+use crate::{FaceId, ManagementConfig, Node, NodeConfig, RouteStatus};
 
 /// Written by hand from ndn-cxx's numbers, in its order.
 #[test]
@@ -146,127 +120,6 @@ async fn a_strategy_is_set_by_any_version_that_is_known_and_unset() {
     for refused in [about("/"), ControlParameters::default()] {
         let response = ask(&mut face, "strategy-choice/unset", &refused).await;
         assert_eq!(verdict(&response), (400, "failed in validating parameters"));
-    }
-}
-
-#[tokio::test]
-async fn a_face_is_created_once_and_destroyed() {
-    let node = Node::start(NodeConfig::default());
-    let mut face = node.application_face().await.unwrap();
-    let uri = "udp4://127.0.0.1:9";
-    let response = ask(&mut face, "faces/create", &to(uri)).await;
-    assert_eq!(verdict(&response), (200, "OK"));
-    let id = response.parameters.face.unwrap();
-    let expected = ControlParameters {
-        face: Some(id),
-        local_uri: Some("null://".to_owned()),
-        flags: Some(0),
-        mask: Some(7),
-        persistency: Some(0),
-        mtu: Some(8_800),
-        ..to(uri)
-    };
-    assert_eq!(response.parameters, expected);
-    let described = node.describe(FaceId::from_number(id)).await.unwrap();
-    assert_eq!(described.remote, uri.parse::<FaceUri>().unwrap());
-    let again = ask(&mut face, "faces/create", &to(uri)).await;
-    assert_eq!(
-        verdict(&again),
-        (409, "Face with remote URI already exists")
-    );
-    assert_eq!(again.parameters, expected);
-    let this = ControlParameters {
-        face: Some(id),
-        ..ControlParameters::default()
-    };
-    for _ in 0..2 {
-        let response = ask(&mut face, "faces/destroy", &this).await;
-        assert_done(&response, &this);
-        assert_eq!(node.faces().await.unwrap().len(), 2);
-    }
-}
-
-/// The first face of a node is management's own: without it nobody could command the node any more.
-#[tokio::test]
-async fn management_does_not_destroy_its_own_face() {
-    let node = Node::start(NodeConfig::default());
-    let mut face = node.application_face().await.unwrap();
-    let others = node.faces().await.unwrap();
-    let own = others
-        .iter()
-        .map(|other| other.id)
-        .find(|id| *id != face.id());
-    let destroyed = ControlParameters {
-        face: own.map(FaceId::number),
-        ..ControlParameters::default()
-    };
-    let refused = ask(&mut face, "faces/destroy", &destroyed).await;
-    assert_eq!(verdict(&refused), (406, "Management is asked by this face"));
-    assert_eq!(node.faces().await.unwrap().len(), 2);
-}
-
-#[tokio::test]
-async fn a_face_that_the_node_cannot_make_so_is_refused_with_the_reason() {
-    let node = Node::start(NodeConfig::default());
-    let mut face = node.application_face().await.unwrap();
-    let tcp = || to("tcp4://127.0.0.1:9");
-    let on_demand = ControlParameters {
-        persistency: Some(1),
-        ..tcp()
-    };
-    let from = ControlParameters {
-        local_uri: Some("tcp4://127.0.0.1:8".to_owned()),
-        ..tcp()
-    };
-    let flags = |flags, mask| ControlParameters {
-        flags: Some(flags),
-        mask,
-        ..tcp()
-    };
-    let mtu = ControlParameters {
-        mtu: Some(1_400),
-        ..tcp()
-    };
-    for (asked, code, text) in [
-        (
-            ControlParameters::default(),
-            400,
-            "failed in validating parameters",
-        ),
-        (to("nonsense"), 400, "Malformed command"),
-        (to("udp4://[::1]:9"), 400, "Malformed command"),
-        (to("udp4://127.0.0.1"), 400, "Non-canonical remote URI"),
-        (to("tcp://127.0.0.1:9"), 400, "Non-canonical remote URI"),
-        (
-            to("ether://[00:00:00:00:00:01]"),
-            406,
-            "Unsupported protocol",
-        ),
-        (
-            from,
-            406,
-            "Unicast TCP faces cannot be created with a LocalUri",
-        ),
-        (
-            on_demand,
-            406,
-            "Outgoing TCP faces support persistent persistency only",
-        ),
-        (flags(2, None), 400, "failed in validating parameters"),
-        (
-            flags(2, Some(2)),
-            406,
-            "Flags of a new face are not supported",
-        ),
-        (mtu, 406, "TCP faces do not support MTU overrides"),
-    ] {
-        let response = ask(&mut face, "faces/create", &asked).await;
-        assert_eq!(verdict(&response), (code, text));
-    }
-    assert_eq!(node.faces().await.unwrap().len(), 2);
-    for unknown in ["faces/nonsense", "fib/nonsense", "nonsense/add"] {
-        let response = ask(&mut face, unknown, &about("/a")).await;
-        assert_eq!(verdict(&response), (501, "Unsupported command"));
     }
 }
 

@@ -1,7 +1,10 @@
 //! Management as a client sees it: commands in, responses and routes out.
 
 mod commands;
+mod content_store;
 mod datasets;
+mod events;
+mod face_commands;
 mod rib;
 
 use std::time::Duration;
@@ -50,6 +53,32 @@ async fn fetch(face: &mut ApplicationFace, interest: &Interest) -> Data {
     };
     assert_eq!(data.verify(&DigestVerifier), Ok(()));
     data
+}
+
+async fn ask(
+    face: &mut ApplicationFace,
+    verb: &str,
+    parameters: &ControlParameters,
+) -> ControlResponse {
+    let prefix = format!("/localhost/nfd/{verb}");
+    exchange(face, &command(&prefix, parameters)).await
+}
+
+fn to(uri: &str) -> ControlParameters {
+    ControlParameters {
+        uri: Some(uri.to_owned()),
+        ..ControlParameters::default()
+    }
+}
+
+fn verdict(response: &ControlResponse) -> (u64, &str) {
+    (response.code, &response.text)
+}
+
+#[track_caller]
+fn assert_done(response: &ControlResponse, expected: &ControlParameters) {
+    assert_eq!(verdict(response), (200, "OK"));
+    assert_eq!(&response.parameters, expected);
 }
 
 async fn exchange(face: &mut ApplicationFace, command: &Interest) -> ControlResponse {

@@ -1,0 +1,206 @@
+//! Commands about faces: `faces/create`, `faces/update`, `faces/destroy`.
+
+use namecast_forward::{FaceId, MIN_MTU};
+
+use super::faces::{flags, local_uri, mtu, persistency, persistency_number};
+use super::{CONGESTION_MARKING, LOCAL_FIELDS, LP_RELIABILITY};
+use super::{ControlParameters, Manager, Refused};
+use crate::node::{FaceDescription, NodeError};
+use crate::{FaceOptions, FaceUri, Persistency};
+
+/// All flags that a face may have.
+const ALL_FLAGS: u64 = LOCAL_FIELDS | LP_RELIABILITY | CONGESTION_MARKING;
+
+impl Manager {
+    pub(super) async fn execute_faces(
+        &self,
+        verb: &[u8],
+        parameters: &ControlParameters,
+        from: FaceId,
+    ) -> Result<ControlParameters, Refused> {
+        match verb {
+            b"create" => self.create_face(parameters).await,
+            b"update" => self.update_face(parameters, from).await,
+            b"destroy" => {
+                let face = parameters.face.ok_or_else(Refused::invalid)?;
+                self.check_not_own(FaceId::from_number(face))?;
+                let removed = self.node.remove_face(FaceId::from_number(face)).await;
+                removed.map_err(Refused::internal)?;
+                Ok(ControlParameters {
+                    face: Some(face),
+                    ..ControlParameters::default()
+                })
+            }
+            _ => Err(Refused::new(501, "Unsupported command")),
+        }
+    }
+
+    async fn create_face(
+        &self,
+        parameters: &ControlParameters,
+    ) -> Result<ControlParameters, Refused> {
+        let (remote, options) = creatable(parameters)?;
+        let faces = self.node.faces().await.map_err(Refused::internal)?;
+        if let Some(existing) = faces.iter().find(|face| face.remote == remote) {
+            return Err(Refused {
+                instead: Some(Box::new(properties(existing))),
+                ..Refused::new(409, "Face with remote URI already exists")
+            });
+        }
+        let created = self.node.connect_with(remote, &options).await;
+        let id = created.map_err(|error| match error {
+            NodeError::ImpossibleOptions(impossible) if impossible.local_fields.is_some() => {
+                let text = "Local fields can only be enabled on faces with local scope";
+                Refused::new(406, text)
+            }
+            other => Refused::internal(other),
+        })?;
+        let face = self.node.describe(id).await.map_err(Refused::internal)?;
+        Ok(properties(&face))
+    }
+
+    async fn update_face(
+        &self,
+        parameters: &ControlParameters,
+        from: FaceId,
+    ) -> Result<ControlParameters, Refused> {
+        let face = match parameters.face {
+            None | Some(0) => from,
+            Some(other) => FaceId::from_number(other),
+        };
+        self.check_not_own(face)?;
+        let options = options(parameters)?;
+        let known = self.node.describe(face).await;
+        known.map_err(|_| Refused::new(404, "Specified face does not exist"))?;
+        let impossible = impossible(parameters);
+        if impossible != ControlParameters::default() {
+            return Err(invalid_properties(impossible));
+        }
+        let updated = self.node.update_face(face, options).await;
+        updated.map_err(|error| match error {
+            NodeError::ImpossibleOptions(options) => invalid_properties(named(&options)),
+            other => Refused::internal(other),
+        })?;
+        let face = self.node.describe(face).await.map_err(Refused::internal)?;
+        Ok(ControlParameters {
+            uri: None,
+            local_uri: None,
+            ..properties(&face)
+        })
+    }
+
+    fn check_not_own(&self, face: FaceId) -> Result<(), Refused> {
+        match face == self.own_face {
+            true => Err(Refused::new(406, "Management is asked by this face")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Where the new face shall lead and how, if the node can make it as it is wanted.
+fn creatable(parameters: &ControlParameters) -> Result<(FaceUri, FaceOptions), Refused> {
+    let uri = parameters.uri.as_ref().ok_or_else(Refused::invalid)?;
+    let options = options(parameters)?;
+    let scheme = uri.split_once("://").map(|(scheme, _)| scheme);
+    let transport = match scheme {
+        None => return Err(Refused::new(400, "Malformed command")),
+        Some("udp" | "udp4" | "udp6") => "UDP",
+        Some("tcp" | "tcp4" | "tcp6") => "TCP",
+        Some("unix") => "Unix",
+        Some("ws") => "WebSocket",
+        Some(_) => return Err(Refused::new(406, "Unsupported protocol")),
+    };
+    let remote: FaceUri = uri
+        .parse()
+        .map_err(|_| Refused::new(400, "Malformed command"))?;
+    if remote.to_string() != *uri {
+        return Err(Refused::new(400, "Non-canonical remote URI"));
+    }
+    if let FaceUri::Udp(address) = remote
+        && address.ip().is_multicast()
+    {
+        return Err(Refused::new(406, "Cannot create multicast UDP faces"));
+    }
+    if parameters.local_uri.is_some() {
+        let text = format!("Unicast {transport} faces cannot be created with a LocalUri");
+        return Err(Refused::new(406, text));
+    }
+    if options.persistency == Some(Persistency::OnDemand) {
+        let text = format!("Outgoing {transport} faces do not support on-demand persistency");
+        return Err(Refused::new(406, text));
+    }
+    if parameters.mtu.is_some() && transport != "UDP" {
+        let text = format!("{transport} faces do not support MTU overrides");
+        return Err(Refused::new(406, text));
+    }
+    if options.mtu.is_some_and(|mtu| mtu < MIN_MTU) {
+        let text = format!("The MTU must be at least {MIN_MTU}");
+        return Err(Refused::new(406, text));
+    }
+    if impossible(parameters) != ControlParameters::default() {
+        return Err(Refused::new(406, "Faces do not mark congestion here"));
+    }
+    Ok((remote, options))
+}
+
+/// What a command chooses of a face.
+fn options(parameters: &ControlParameters) -> Result<FaceOptions, Refused> {
+    if parameters.flags.is_some() != parameters.mask.is_some() {
+        return Err(Refused::invalid());
+    }
+    let chosen = |number: u64| persistency(number).ok_or_else(Refused::invalid);
+    let mtu = |mtu| usize::try_from(mtu).unwrap_or(usize::MAX);
+    Ok(FaceOptions {
+        persistency: parameters.persistency.map(chosen).transpose()?,
+        local_fields: parameters.flag(LOCAL_FIELDS),
+        reliability: parameters.flag(LP_RELIABILITY),
+        mtu: parameters.mtu.map(mtu),
+    })
+}
+
+/// What no face of this node can have: it does not mark congestion.
+fn impossible(parameters: &ControlParameters) -> ControlParameters {
+    let marks = parameters.flag(CONGESTION_MARKING) == Some(true);
+    ControlParameters {
+        flags: marks.then_some(CONGESTION_MARKING),
+        mask: marks.then_some(CONGESTION_MARKING),
+        base_congestion_marking_interval: parameters.base_congestion_marking_interval,
+        default_congestion_threshold: parameters.default_congestion_threshold,
+        ..ControlParameters::default()
+    }
+}
+
+/// Options as a command names them.
+fn named(options: &FaceOptions) -> ControlParameters {
+    let flags = options
+        .local_fields
+        .map(|is_set| if is_set { LOCAL_FIELDS } else { 0 });
+    ControlParameters {
+        persistency: options.persistency.map(persistency_number),
+        flags,
+        mask: flags.map(|_| LOCAL_FIELDS),
+        mtu: options.mtu.map(|mtu| mtu as u64),
+        ..ControlParameters::default()
+    }
+}
+
+fn invalid_properties(properties: ControlParameters) -> Refused {
+    Refused {
+        instead: Some(Box::new(properties)),
+        ..Refused::new(409, "Invalid properties specified")
+    }
+}
+
+/// A face, as the response to a command tells it.
+fn properties(face: &FaceDescription) -> ControlParameters {
+    ControlParameters {
+        face: Some(face.id.number()),
+        uri: Some(face.remote.to_string()),
+        local_uri: Some(local_uri(face)),
+        flags: Some(flags(face)),
+        mask: Some(ALL_FLAGS),
+        persistency: Some(persistency_number(face.persistency)),
+        mtu: Some(mtu(face)),
+        ..ControlParameters::default()
+    }
+}

@@ -1,0 +1,328 @@
+//! `faces/create`, `faces/update`, `faces/destroy`.
+
+use super::super::ControlParameters;
+use super::{about, ask, assert_done, name, to, verdict};
+use crate::{FaceId, FaceUri, Node, NodeConfig};
+
+#[tokio::test]
+async fn a_face_is_created_once_and_destroyed() {
+    let node = Node::start(NodeConfig::default());
+    let mut face = node.application_face().await.unwrap();
+    let uri = "udp4://127.0.0.1:9";
+    let response = ask(&mut face, "faces/create", &to(uri)).await;
+    assert_eq!(verdict(&response), (200, "OK"));
+    let id = response.parameters.face.unwrap();
+    let expected = ControlParameters {
+        face: Some(id),
+        local_uri: Some("null://".to_owned()),
+        flags: Some(0),
+        mask: Some(7),
+        persistency: Some(0),
+        mtu: Some(8_800),
+        ..to(uri)
+    };
+    assert_eq!(response.parameters, expected);
+    let described = node.describe(FaceId::from_number(id)).await.unwrap();
+    assert_eq!(described.remote, uri.parse::<FaceUri>().unwrap());
+    let again = ask(&mut face, "faces/create", &to(uri)).await;
+    assert_eq!(
+        verdict(&again),
+        (409, "Face with remote URI already exists")
+    );
+    assert_eq!(again.parameters, expected);
+    let this = ControlParameters {
+        face: Some(id),
+        ..ControlParameters::default()
+    };
+    for _ in 0..2 {
+        let response = ask(&mut face, "faces/destroy", &this).await;
+        assert_done(&response, &this);
+        assert_eq!(node.faces().await.unwrap().len(), 2);
+    }
+}
+
+/// The first face of a node is management's own: without it nobody could command the node any more.
+#[tokio::test]
+async fn management_does_not_destroy_its_own_face() {
+    let node = Node::start(NodeConfig::default());
+    let mut face = node.application_face().await.unwrap();
+    let others = node.faces().await.unwrap();
+    let own = others
+        .iter()
+        .map(|other| other.id)
+        .find(|id| *id != face.id());
+    let destroyed = ControlParameters {
+        face: own.map(FaceId::number),
+        ..ControlParameters::default()
+    };
+    let refused = ask(&mut face, "faces/destroy", &destroyed).await;
+    assert_eq!(verdict(&refused), (406, "Management is asked by this face"));
+    assert_eq!(node.faces().await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_face_that_the_node_cannot_make_so_is_refused_with_the_reason() {
+    let node = Node::start(NodeConfig::default());
+    let mut face = node.application_face().await.unwrap();
+    let tcp = || to("tcp4://127.0.0.1:9");
+    let on_demand = ControlParameters {
+        persistency: Some(1),
+        ..tcp()
+    };
+    let from = ControlParameters {
+        local_uri: Some("tcp4://127.0.0.1:8".to_owned()),
+        ..tcp()
+    };
+    let flags = |flags, mask| ControlParameters {
+        flags: Some(flags),
+        mask,
+        ..tcp()
+    };
+    let mtu = ControlParameters {
+        mtu: Some(1_400),
+        ..tcp()
+    };
+    for (asked, code, text) in [
+        (
+            ControlParameters::default(),
+            400,
+            "failed in validating parameters",
+        ),
+        (to("nonsense"), 400, "Malformed command"),
+        (to("udp4://[::1]:9"), 400, "Malformed command"),
+        (to("udp4://127.0.0.1"), 400, "Non-canonical remote URI"),
+        (to("tcp://127.0.0.1:9"), 400, "Non-canonical remote URI"),
+        (
+            to("ether://[00:00:00:00:00:01]"),
+            406,
+            "Unsupported protocol",
+        ),
+        (
+            from,
+            406,
+            "Unicast TCP faces cannot be created with a LocalUri",
+        ),
+        (
+            on_demand,
+            406,
+            "Outgoing TCP faces do not support on-demand persistency",
+        ),
+        (flags(2, None), 400, "failed in validating parameters"),
+        (flags(4, Some(4)), 406, "Faces do not mark congestion here"),
+        (
+            ControlParameters {
+                default_congestion_threshold: Some(65_536),
+                ..tcp()
+            },
+            406,
+            "Faces do not mark congestion here",
+        ),
+        (
+            ControlParameters {
+                mtu: Some(63),
+                ..to("udp4://127.0.0.1:9")
+            },
+            406,
+            "The MTU must be at least 64",
+        ),
+        (
+            ControlParameters {
+                flags: Some(1),
+                mask: Some(1),
+                ..to("udp4://192.0.2.1:9")
+            },
+            406,
+            "Local fields can only be enabled on faces with local scope",
+        ),
+        (
+            to("udp4://224.0.23.170:56363"),
+            406,
+            "Cannot create multicast UDP faces",
+        ),
+        (
+            to("udp6://[ff02::1]:56363"),
+            406,
+            "Cannot create multicast UDP faces",
+        ),
+        (
+            ControlParameters {
+                persistency: Some(3),
+                ..tcp()
+            },
+            400,
+            "failed in validating parameters",
+        ),
+        (mtu, 406, "TCP faces do not support MTU overrides"),
+    ] {
+        let response = ask(&mut face, "faces/create", &asked).await;
+        assert_eq!(verdict(&response), (code, text));
+    }
+    assert_eq!(node.faces().await.unwrap().len(), 2);
+    for unknown in ["faces/nonsense", "fib/nonsense", "nonsense/add"] {
+        let response = ask(&mut face, unknown, &about("/a")).await;
+        assert_eq!(verdict(&response), (501, "Unsupported command"));
+    }
+}
+
+fn chosen(face: u64) -> ControlParameters {
+    ControlParameters {
+        face: Some(face),
+        ..ControlParameters::default()
+    }
+}
+
+/// 7 are all flags: local fields, reliability, congestion marking.
+fn state(face: u64, flags: u64, persistency: u64, mtu: u64) -> ControlParameters {
+    ControlParameters {
+        flags: Some(flags),
+        mask: Some(7),
+        persistency: Some(persistency),
+        mtu: Some(mtu),
+        ..chosen(face)
+    }
+}
+
+#[tokio::test]
+async fn a_face_is_created_as_it_is_wanted() {
+    let node = Node::start(NodeConfig::default());
+    let mut face = node.application_face().await.unwrap();
+    let wanted = ControlParameters {
+        flags: Some(3),
+        mask: Some(7),
+        persistency: Some(2),
+        mtu: Some(1_000),
+        ..to("udp4://127.0.0.1:9")
+    };
+    let response = ask(&mut face, "faces/create", &wanted).await;
+    assert_eq!(verdict(&response), (200, "OK"));
+    let id = response.parameters.face.unwrap();
+    let expected = ControlParameters {
+        uri: wanted.uri.clone(),
+        local_uri: Some("null://".to_owned()),
+        ..state(id, 3, 2, 1_000)
+    };
+    assert_eq!(response.parameters, expected);
+}
+
+/// Only what is meant changes: a flag whose mask is not set stays as it is. The link's own MTU holds besides.
+#[tokio::test]
+async fn a_face_is_changed_as_far_as_the_command_says() {
+    let node = Node::start(NodeConfig::default());
+    let mut face = node.application_face().await.unwrap();
+    let created = ask(&mut face, "faces/create", &to("udp4://127.0.0.1:9")).await;
+    let id = created.parameters.face.unwrap();
+    let flags = |flags, mask| ControlParameters {
+        flags: Some(flags),
+        mask: Some(mask),
+        ..chosen(id)
+    };
+    for (change, expected) in [
+        (chosen(id), state(id, 0, 0, 8_800)),
+        (flags(7, 2), state(id, 2, 0, 8_800)),
+        (flags(1, 5), state(id, 3, 0, 8_800)),
+        (flags(0, 2), state(id, 1, 0, 8_800)),
+        (
+            ControlParameters {
+                persistency: Some(2),
+                mtu: Some(700),
+                ..chosen(id)
+            },
+            state(id, 1, 2, 700),
+        ),
+        (
+            ControlParameters {
+                mtu: Some(60_000),
+                ..chosen(id)
+            },
+            state(id, 1, 2, 8_800),
+        ),
+    ] {
+        let response = ask(&mut face, "faces/update", &change).await;
+        assert_done(&response, &expected);
+    }
+}
+
+/// FaceId 0, or none, is the face that asks. With local fields, its packets say where they came from.
+#[tokio::test]
+async fn a_client_turns_its_own_local_fields_on() {
+    let node = Node::start(NodeConfig::default());
+    let mut face = node.application_face().await.unwrap();
+    let own = face.id().number();
+    for wanted in [None, Some(0)] {
+        let wanted = ControlParameters {
+            face: wanted,
+            flags: Some(1),
+            mask: Some(1),
+            ..ControlParameters::default()
+        };
+        let response = ask(&mut face, "faces/update", &wanted).await;
+        assert_done(&response, &state(own, 1, 1, 8_800));
+    }
+    let described = node.describe(face.id()).await.unwrap();
+    assert!(described.local_fields);
+}
+
+/// What cannot be is told, and nothing else of the command is done.
+#[tokio::test]
+async fn impossible_changes_are_refused_whole() {
+    let node = Node::start(NodeConfig::default());
+    let mut face = node.application_face().await.unwrap();
+    let own = face.id().number();
+    let unknown = ask(&mut face, "faces/update", &chosen(9_999)).await;
+    assert_eq!(verdict(&unknown), (404, "Specified face does not exist"));
+    let reliable = |change| ControlParameters {
+        flags: Some(2),
+        mask: Some(2),
+        ..change
+    };
+    for offending in [
+        ControlParameters {
+            persistency: Some(0),
+            ..ControlParameters::default()
+        },
+        ControlParameters {
+            mtu: Some(1_000),
+            ..ControlParameters::default()
+        },
+        ControlParameters {
+            default_congestion_threshold: Some(65_536),
+            ..ControlParameters::default()
+        },
+        ControlParameters {
+            base_congestion_marking_interval: Some(100_000_000),
+            ..ControlParameters::default()
+        },
+    ] {
+        let change = reliable(ControlParameters {
+            face: Some(own),
+            ..offending.clone()
+        });
+        let response = ask(&mut face, "faces/update", &change).await;
+        assert_eq!(verdict(&response), (409, "Invalid properties specified"));
+        assert_eq!(response.parameters, offending);
+    }
+    let half = ControlParameters {
+        flags: Some(2),
+        ..chosen(own)
+    };
+    let response = ask(&mut face, "faces/update", &half).await;
+    assert_eq!(verdict(&response), (400, "failed in validating parameters"));
+    assert!(!node.describe(face.id()).await.unwrap().reliability);
+}
+
+/// Without local fields, management would not know who asks.
+#[tokio::test]
+async fn management_does_not_change_its_own_face() {
+    let node = Node::start(NodeConfig::default());
+    let own = node.faces().await.unwrap()[0].id.number();
+    let mut face = node.application_face().await.unwrap();
+    let change = ControlParameters {
+        flags: Some(0),
+        mask: Some(1),
+        ..chosen(own)
+    };
+    let refused = ask(&mut face, "faces/update", &change).await;
+    assert_eq!(verdict(&refused), (406, "Management is asked by this face"));
+    let data = ask(&mut face, "rib/register", &about("/a")).await;
+    assert_eq!(data.parameters.name, Some(name("/a")));
+}

@@ -25,6 +25,8 @@ Examples:
   namecast demo                                 live test video, a node and the page, in one process
   namecast demo --input film.mp4 --loop         the same with a file
   namecast forwarder                            a node that others connect to, with the page
+  namecast status                               faces, routes and counters of it, or of NFD or ndnd
+  namecast route add /edu udp4://192.0.2.1      send it elsewhere what it cannot answer
   namecast publish /cam --input camera          publish through the forwarder on this machine
   namecast watch /cam --output - | ffplay -     watch it natively
   namecast archive /cam --keep 24h              keep a day of it, and serve it
@@ -52,8 +54,18 @@ pub enum Command {
     Archive(Archive),
     /// Run a node that others connect to, and the page.
     Forwarder(Forwarder),
-    /// Show the state of a running node.
-    Status(Status),
+    /// Show the state of a running forwarder, whichever it is.
+    Status(crate::manage::arguments::Status),
+    /// Show, make, change and end a forwarder's faces.
+    Face(crate::manage::arguments::Face),
+    /// Show, add and remove a forwarder's routes.
+    Route(crate::manage::arguments::Route),
+    /// Show and choose how a forwarder forwards.
+    Strategy(crate::manage::arguments::Strategy),
+    /// Show, configure and erase a forwarder's content store.
+    Cs(crate::manage::arguments::Cs),
+    /// Print the certificate of a key, which is made if there is none.
+    Key(Key),
     /// Relay UDP through an emulated link: rate, delay, jitter, loss, queue.
     Impair(Box<Impair>),
     /// Measure, as ratios to a raw limit taken in the same run.
@@ -177,7 +189,20 @@ pub struct Keep {
 
 /// `namecast forwarder`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  namecast forwarder
+  namecast forwarder --upstream udp4://192.0.2.1:6363
+  namecast forwarder --print-config > namecast.toml
+  namecast forwarder --config namecast.toml
+  namecast status                                     in another terminal")]
 pub struct Forwarder {
+    /// Listeners, faces, routes, strategies and bounds from this file, in TOML.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["udp", "udp_reliability", "tcp", "unix", "cache", "upstream"])]
+    pub config: Option<PathBuf>,
+    /// Print a configuration file that has the defaults and explains them, and stop.
+    #[arg(long)]
+    pub print_config: bool,
     /// Receive UDP here; 'off' for not at all.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6363")]
     pub udp: Socket,
@@ -187,7 +212,8 @@ pub struct Forwarder {
     /// Accept TCP here; 'off' for not at all.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6363")]
     pub tcp: Socket,
-    /// Accept connections on a Unix socket at this path.
+    /// Accept connections on a Unix socket at this path, instead of the one in the user's runtime directory; 'off' for
+    /// not at all.
     #[arg(long, value_name = "PATH")]
     pub unix: Option<PathBuf>,
     /// Name that the page watches unless its address says otherwise.
@@ -207,15 +233,18 @@ pub struct Forwarder {
     pub run: Run,
 }
 
-/// `namecast status`.
+/// `namecast key`.
 #[derive(Debug, Args)]
-pub struct Status {
-    /// Port of the node's web server on this machine.
-    #[arg(long, default_value_t = 8080)]
-    pub port: u16,
-    /// Print the whole state as JSON.
-    #[arg(long)]
-    pub json: bool,
+#[command(after_help = "\
+Examples:
+  namecast key /operator > operator.cert      for `keys` in a forwarder's configuration file
+  namecast cs erase / --sign-as /operator     a command to that forwarder")]
+pub struct Key {
+    /// Who holds the key.
+    pub name: Name,
+    /// Where keys are.
+    #[command(flatten)]
+    pub keys: Keys,
 }
 
 /// `namecast bench`.
@@ -405,7 +434,7 @@ fn bitrate(text: &str) -> Result<Bitrate, String> {
 }
 
 /// Reads `100ms`, `5s`, `10m30s` or plain seconds.
-fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
     let is_number = |byte: u8| byte.is_ascii_digit() || byte == b'.';
     match !text.is_empty() && text.bytes().all(is_number) {
         true => namecast_units::parse_duration(&format!("{text}s")),

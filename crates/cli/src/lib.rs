@@ -9,13 +9,18 @@
 mod archiving;
 pub mod arguments;
 mod bench;
+mod certificate_file;
 pub mod commands;
 pub mod experiment;
+pub mod forwarder_config;
 pub mod impair;
 pub mod ingest;
+pub mod manage;
 mod metrics;
 pub mod page_server;
+mod places;
 pub mod pump;
 pub mod record;
 mod report;
+mod source;
 mod streams;

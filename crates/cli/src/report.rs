@@ -94,3 +94,23 @@ impl Drop for ProgressLine {
         }
     }
 }
+
+/// Cells in columns that are as wide as they must be.
+pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+    let mut widths = [0; N];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        for (cell, width) in row.iter().zip(widths) {
+            text.push_str(cell);
+            text.push_str(&" ".repeat(width + 2 - cell.chars().count()));
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text
+}

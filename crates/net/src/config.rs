@@ -1,5 +1,6 @@
 //! What a node may be told.
 
+use namecast_packet::Certificate;
 use namecast_units::{ByteSize, Duration};
 
 use crate::link::CongestionMarking;
@@ -77,7 +78,7 @@ impl Default for NodeConfig {
             congestion_marking: Some(CongestionMarking::default()),
             dead_peer_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
-            reconnect_backoff: (Duration::from_millis(100), Duration::from_secs(2)),
+            reconnect_backoff: (Duration::from_millis(100), Duration::from_secs(1)),
             management: ManagementConfig::default(),
             registration: RegistrationConfig::default(),
             shutdown_timeout: Duration::from_secs(2),
@@ -92,6 +93,10 @@ pub struct ManagementConfig {
     pub enabled: bool,
     /// Whether commands under `/localhop`, which other machines can send, are served.
     pub allow_localhop: bool,
+    /// Who may command; if nobody is named, anybody on this machine. Applications of this process always may.
+    pub keys: Vec<Certificate>,
+    /// Modules, such as `rib`, that anybody on this machine may command nevertheless.
+    pub open_modules: Vec<String>,
     /// Routes that commands may make.
     pub max_routes: usize,
     /// How far the time in a command's signature may be from this node's (NFD: 120 s).
@@ -105,6 +110,8 @@ impl Default for ManagementConfig {
         Self {
             enabled: true,
             allow_localhop: false,
+            keys: Vec::new(),
+            open_modules: vec!["rib".to_owned()],
             max_routes: 4_096,
             time_grace: Duration::from_secs(120),
             max_nonces: 1_000,
@@ -129,9 +136,29 @@ impl Default for RegistrationConfig {
     fn default() -> Self {
         Self {
             refresh: Duration::from_secs(300),
-            datagram_refresh: Duration::from_secs(3),
+            datagram_refresh: Duration::from_millis(1_500),
             timeout: Duration::from_secs(1),
-            backoff: (Duration::from_millis(250), Duration::from_secs(5)),
+            backoff: (Duration::from_millis(250), Duration::from_millis(750)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a forwarder that restarts may take to have its applications' prefixes again.
+    const RETURN: Duration = Duration::from_secs(2);
+
+    /// Over a connection, the longest pause is followed by connecting and a command, which take no time to speak of on
+    /// one machine. Over UDP, a command that was lost because the forwarder was not there yet is found so after its
+    /// timeout, and repeated after a pause; where none was under way, the next repetition is due.
+    #[test]
+    fn prefixes_come_back_within_two_seconds_of_a_restart() {
+        let config = NodeConfig::default();
+        let registration = &config.registration;
+        assert!(config.reconnect_backoff.1 < RETURN);
+        assert!(registration.timeout + registration.backoff.1 < RETURN);
+        assert!(registration.datagram_refresh < RETURN);
     }
 }

@@ -3,20 +3,17 @@
 //! One `rib/register` is not enough: the neighbour may restart, and forgets. So the command is repeated after every
 //! reconnection, and from time to time.
 
-use bytes::Bytes;
-use namecast_forward::{FaceId, Scope};
-use namecast_packet::signature::DigestSigner;
-use namecast_packet::{Component, Interest, LpPacket, Name, Nonce, Packet, Signer};
+use namecast_forward::FaceId;
+use namecast_packet::Name;
 use namecast_units::Duration;
 use serde::Serialize;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::application::ApplicationFace;
+use crate::FaceUri;
 use crate::link::Backoff;
-use crate::management::{CHILD_INHERIT, ControlParameters, ControlResponse};
-use crate::node::{LinkState, NewFace, Node};
-use crate::{Clock, FaceUri, key_store};
+use crate::management::{CHILD_INHERIT, Client, ClientError, ControlParameters};
+use crate::node::{LinkState, Node};
 
 /// Route origin of a client's registration, in NFD's list.
 const ORIGIN_CLIENT: u64 = 65;
@@ -89,7 +86,7 @@ pub(crate) fn start(node: &Node, face: FaceId, prefix: Name, cost: u64) -> Regis
         if let Some(mut registrar) = Registrar::new(node_of_task, face, prefix, cost).await {
             let keeping = registrar.keep(&state);
             if cancelled.run_until_cancelled(keeping).await.is_none() {
-                registrar.command("unregister").await.ok();
+                registrar.command("rib/unregister").await.ok();
             }
         }
         state.send_replace(RegistrationState::Ended);
@@ -103,9 +100,8 @@ struct Registrar {
     face: FaceId,
     prefix: Name,
     cost: u64,
-    application: ApplicationFace,
+    client: Client,
     link: watch::Receiver<LinkState>,
-    is_local: bool,
     is_datagram: bool,
 }
 
@@ -113,15 +109,13 @@ impl Registrar {
     async fn new(node: Node, face: FaceId, prefix: Name, cost: u64) -> Option<Self> {
         let link = node.link_state(face).await.ok()?;
         let peer = node.describe(face).await.ok()?;
-        let new = NewFace::application("registration").with_local_fields();
         Some(Self {
-            application: node.internal_face(new).await.ok()?,
+            client: Client::of_peer(&node, face).await.ok()?,
             node,
             face,
             prefix,
             cost,
             link,
-            is_local: peer.scope == Scope::Local,
             is_datagram: matches!(peer.remote, FaceUri::Udp(_)),
         })
     }
@@ -140,7 +134,7 @@ impl Registrar {
                 return;
             }
             self.link.mark_unchanged();
-            let outcome = self.command("register").await;
+            let outcome = self.command("rib/register").await;
             let pause = match outcome {
                 Ok(()) => {
                     backoff.reset();
@@ -175,38 +169,7 @@ impl Registrar {
 
     /// Sends one command and waits for its answer.
     async fn command(&mut self, verb: &str) -> Result<(), RegistrationState> {
-        let timeout = self.node.config().registration.timeout;
-        let command = {
-            // NFD wants the times of commands to grow, also between commands of different registrations: so they are
-            // made and sent one after another.
-            static LAST_TIME: Mutex<Duration> = Mutex::const_new(Duration::ZERO);
-            let mut time = LAST_TIME.lock().await;
-            let wall = Duration::from_micros(Clock::new().wall().as_micros());
-            *time = wall.max(*time + Duration::from_millis(1));
-            let command = self.interest(verb, *time, timeout);
-            let packet = LpPacket {
-                next_hop_face: Some(self.face.number()),
-                ..LpPacket::carrying(command.wire().clone())
-            };
-            // Answers to earlier commands that came too late.
-            while self.application.try_recv().is_some() {}
-            let sent = self.application.send(packet.encode()).await;
-            sent.map_err(|_| RegistrationState::Ended)?;
-            command
-        };
-        let answer = tokio::time::timeout(timeout, self.answer(&command)).await;
-        let response = answer.map_err(|_| RegistrationState::Unanswered)??;
-        match response.code {
-            200 => Ok(()),
-            code => Err(RegistrationState::Refused(format!(
-                "{code} {}",
-                response.text
-            ))),
-        }
-    }
-
-    fn interest(&self, verb: &str, time: Duration, lifetime: Duration) -> Interest {
-        let is_register = verb == "register";
+        let is_register = verb == "rib/register";
         let expiration = self.is_datagram.then(|| self.refresh() * (REPETITIONS + 1));
         let parameters = ControlParameters {
             name: Some(self.prefix.clone()),
@@ -217,55 +180,14 @@ impl Registrar {
             expiration: expiration.filter(|_| is_register),
             ..ControlParameters::default()
         };
-        let scope = if self.is_local {
-            "localhost"
-        } else {
-            "localhop"
-        };
-        let parameters = parameters.encode();
-        let name = ["nfd", "rib", verb]
-            .into_iter()
-            .fold(Name::root().builder().generic(scope), |name, word| {
-                name.generic(word)
-            })
-            .component(Component {
-                kind: Component::GENERIC,
-                value: &parameters,
-            })
-            .finish();
-        let mut info = DigestSigner.info();
-        info.nonce = Some(Bytes::copy_from_slice(&key_store::random::<8>()));
-        info.time = Some(time);
-        Interest::builder(name)
-            .must_be_fresh()
-            .lifetime(lifetime)
-            .sign(Nonce(key_store::random()), &DigestSigner, &info)
-    }
-
-    async fn answer(&mut self, command: &Interest) -> Result<ControlResponse, RegistrationState> {
-        loop {
-            let frame = self.application.recv().await;
-            let frame = frame.ok_or(RegistrationState::Ended)?;
-            let Ok(packet) = LpPacket::decode(frame) else {
-                continue;
-            };
-            let Some(fragment) = packet.fragment else {
-                continue;
-            };
-            match Packet::decode(fragment) {
-                Ok(Packet::Interest(nacked)) if nacked.name() == command.name() => {
-                    let reason = packet
-                        .nack
-                        .map_or(String::new(), |nack| format!("{nack:?}"));
-                    return Err(RegistrationState::Refused(format!("Nack {reason}")));
-                }
-                Ok(Packet::Data(data)) if data.name() == command.name() => {
-                    let content = data.content().unwrap_or_default();
-                    return ControlResponse::decode(&content)
-                        .map_err(|error| RegistrationState::Refused(error.to_string()));
-                }
-                _ => {}
+        let done = self.client.command(verb, &parameters).await;
+        done.map(|_| ()).map_err(|error| match error {
+            ClientError::Unanswered(_) => RegistrationState::Unanswered,
+            ClientError::Node(_) => RegistrationState::Ended,
+            ClientError::Refused { code, text, .. } => {
+                RegistrationState::Refused(format!("{code} {text}"))
             }
-        }
+            other => RegistrationState::Refused(other.to_string()),
+        })
     }
 }

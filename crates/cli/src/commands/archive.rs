@@ -14,6 +14,7 @@ use super::watch::parse_pin;
 use super::{FIGURES_INTERVAL, Stop};
 use crate::archiving::{Archiving, ArchivingConfig};
 use crate::arguments::{Archive, Keep};
+use crate::places;
 use crate::report::{ProgressLine, StatsFile};
 
 /// What the node keeps: the archive has a memory of its own.
@@ -97,10 +98,6 @@ fn location(keep: &Keep) -> anyhow::Result<(String, Location)> {
 
 /// `$XDG_DATA_HOME/namecast/archive`, or below `~/.local/share`.
 fn default_directory() -> anyhow::Result<PathBuf> {
-    let set = |variable| std::env::var_os(variable).filter(|value| !value.is_empty());
-    let data = set("XDG_DATA_HOME").map(PathBuf::from);
-    let data = data.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/share")));
-    let data =
-        data.context("neither XDG_DATA_HOME nor HOME is set: name a directory with --store")?;
-    Ok(data.join("namecast/archive"))
+    let data = places::data_directory().context("name a directory with --store")?;
+    Ok(data.join("archive"))
 }

@@ -1,6 +1,9 @@
 //! `namecast forwarder`: a node that others connect to, with the page.
 
-use namecast_net::{Node, NodeConfig};
+use std::path::Path;
+
+use namecast_net::management::CHILD_INHERIT;
+use namecast_net::{FaceOptions, Node, NodeConfig};
 use namecast_packet::Name;
 use namecast_units::ByteSize;
 use serde_json::json;
@@ -8,6 +11,7 @@ use serde_json::json;
 use super::page::Page;
 use super::{FIGURES_INTERVAL, Stop};
 use crate::arguments::Forwarder;
+use crate::forwarder_config::{self, Settings, StaticFace, StaticRoute};
 use crate::page_server::PageConfig;
 use crate::report::{ProgressLine, StatsFile};
 
@@ -16,56 +20,30 @@ const UPSTREAM_COST: u64 = 100;
 
 /// Runs until interrupted, or the time is over.
 pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
+    if arguments.print_config {
+        print!("{}", forwarder_config::DEFAULT);
+        return Ok(());
+    }
+    let settings = settings(&arguments)?;
     let Forwarder {
-        cache,
-        udp,
-        udp_reliability,
-        tcp,
-        unix,
-        name,
-        upstream,
-        page,
-        run,
+        name, page, run, ..
     } = arguments;
     let mut stop = Stop::new(run.duration)?;
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
-    let node = Node::start(NodeConfig {
-        udp_reliability,
-        ..NodeConfig::caching(ByteSize::mebibytes(cache))
-    });
-    let mut sockets = Vec::new();
-    // An address that was asked for and cannot be had is an error here: others rely on it.
-    if let Some(address) = udp.0 {
-        sockets.push(node.listen_udp(address).await?);
-    }
-    if let Some(address) = tcp.0 {
-        sockets.push(node.listen_tcp(address).await?);
-    }
-    let unix = match &unix {
-        Some(path) => Some(node.listen_unix(path).await?),
-        None => None,
-    };
-    for remote in &upstream {
-        let face = node.connect(remote.clone()).await?;
-        node.add_route(Name::root(), face, UPSTREAM_COST).await?;
-    }
+    let (node, listeners) = settings.start().await?;
     let config = PageConfig {
         name: name.map(|name| name.to_string()),
         key: None,
     };
     let page = Page::start(&node, &page, config, None).await?;
-    let mut uris: Vec<_> = sockets
-        .iter()
-        .map(|socket| socket.uri().to_string())
-        .collect();
-    uris.extend(unix.as_ref().map(|unix| unix.uri().to_string()));
+    let uris = listeners.uris();
     if run.json && !run.quiet {
         let object = json!({ "faces": uris, "url": page.url(), "other_urls": page.other_urls() });
         println!("{object}");
     }
     progress.say(&format!("Forwarding: {}", uris.join("  ")));
-    for remark in &page.remarks {
+    for remark in listeners.remarks.iter().chain(&page.remarks) {
         progress.say(&format!("({remark})"));
     }
     for url in core::iter::once(page.url()).chain(page.other_urls()) {
@@ -74,9 +52,45 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
     watch(&node, &mut stop, &mut stats, &mut progress).await?;
     progress.say("Stopping.");
     stats.write(&node.status().await?, true)?;
-    drop((page, sockets, unix));
+    drop((page, listeners));
     node.shutdown().await;
     Ok(())
+}
+
+/// What the file says, or what the command line does.
+fn settings(arguments: &Forwarder) -> anyhow::Result<Settings> {
+    if let Some(path) = &arguments.config {
+        return Ok(Settings::read(path)?);
+    }
+    let upstream = arguments.upstream.iter().cloned();
+    let faces: Vec<_> = upstream
+        .map(|uri| StaticFace {
+            uri,
+            options: FaceOptions::default(),
+        })
+        .collect();
+    let routes = faces.iter().map(|face| StaticRoute {
+        prefix: Name::root(),
+        face: face.uri.clone(),
+        cost: UPSTREAM_COST,
+        flags: CHILD_INHERIT,
+    });
+    let unix = arguments.unix.clone().map(|path| match path {
+        off if off == Path::new("off") => Vec::new(),
+        path => vec![path],
+    });
+    Ok(Settings {
+        node: NodeConfig {
+            udp_reliability: arguments.udp_reliability,
+            ..NodeConfig::caching(ByteSize::mebibytes(arguments.cache))
+        },
+        udp: arguments.udp.0.into_iter().collect(),
+        tcp: arguments.tcp.0.into_iter().collect(),
+        unix,
+        routes: routes.collect(),
+        faces,
+        ..Settings::default()
+    })
 }
 
 /// Writes and shows figures until it is time to stop.

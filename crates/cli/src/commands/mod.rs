@@ -5,6 +5,7 @@ mod demo;
 mod experiment;
 mod forwarder;
 mod impair;
+mod key;
 mod page;
 mod publish;
 mod publishing;
@@ -18,6 +19,7 @@ use namecast_units::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::{BenchWhat, Command};
+use crate::manage::{self, Managed};
 
 /// How often figures are written and shown.
 const FIGURES_INTERVAL: Duration = Duration::from_secs(1);
@@ -33,7 +35,15 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Watch(arguments) => watch::run(arguments).await,
         Command::Archive(arguments) => archive::run(arguments).await,
         Command::Forwarder(arguments) => forwarder::run(arguments).await,
-        Command::Status(arguments) => status::run(&arguments).await,
+        Command::Status(arguments) => match arguments.port {
+            Some(port) => status::run(port, arguments.target.json).await,
+            None => manage::run(Managed::Status(arguments.target)).await,
+        },
+        Command::Face(arguments) => manage::run(Managed::Face(arguments)).await,
+        Command::Route(arguments) => manage::run(Managed::Route(arguments)).await,
+        Command::Strategy(arguments) => manage::run(Managed::Strategy(arguments)).await,
+        Command::Cs(arguments) => manage::run(Managed::Cs(arguments)).await,
+        Command::Key(arguments) => key::run(arguments),
         Command::Impair(arguments) => impair::run(*arguments).await,
         Command::Experiment(arguments) => experiment::run(arguments).await,
         Command::Bench(bench) => match bench.what {

@@ -1,20 +1,18 @@
-//! `namecast status`: the state of a running node, from its web server.
+//! `namecast status --port`: the state of a Namecast node on this machine, from its web server.
 
 use anyhow::{Context, bail};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::arguments::Status;
-
 /// Largest answer that is read, in octets.
 const MAX_ANSWER: u64 = 16 << 20;
 
 /// Prints the state once.
-pub(super) async fn run(arguments: &Status) -> anyhow::Result<()> {
-    let text = fetch(arguments.port).await?;
+pub(super) async fn run(port: u16, as_json: bool) -> anyhow::Result<()> {
+    let text = fetch(port).await?;
     let status: Value = serde_json::from_str(&text).context("this is not a Namecast node")?;
-    if arguments.json {
+    if as_json {
         println!("{status:#}");
     } else {
         print!("{}", describe(&status));

@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::library::Library;
 use super::output::Timing;
 use super::plan::Experiment;
-use super::source::Problems;
+use crate::report::columns;
+use crate::source::Problems;
 
 /// One experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -67,24 +68,4 @@ pub fn table(listed: &[Listed]) -> String {
     });
     let rows: Vec<[String; 5]> = core::iter::once(head).chain(rows).collect();
     columns(&rows)
-}
-
-/// Cells in columns that are as wide as they must be.
-pub(super) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
-    let mut widths = [0; N];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
-    let mut text = String::new();
-    for row in rows {
-        for (cell, width) in row.iter().zip(widths) {
-            text.push_str(cell);
-            text.push_str(&" ".repeat(width + 2 - cell.chars().count()));
-        }
-        text.truncate(text.trim_end().len());
-        text.push('\n');
-    }
-    text
 }

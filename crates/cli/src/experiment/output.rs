@@ -7,13 +7,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::figure::{Artist, Curves, Drawing, Shown, significant};
-use super::listing::columns;
 use super::measured::Measured;
 use super::plan::Experiment;
-use super::source::{Problem, Problems};
 use super::statistics::Statistics;
 use super::store::{Absent, Spent, Store, StoredSeries, write_whole};
 use super::summary::{Asked, FigureEntry, Summary};
+use crate::report::columns;
+use crate::source::{Problem, Problems};
 
 /// How long an experiment took. Apart from `summary.json`, which is the same every time.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]

@@ -12,8 +12,8 @@ use super::file::{self, Check, DEFAULT_SEEDS, Figure, Header, Parsed, Placed, Re
 use super::key::Expression;
 use super::laboratory::Laboratory;
 use super::library::Library;
-use super::source::{Problem, Problems, Sources};
 use super::tree::{self, Override, Table};
+use crate::source::{Problem, Problems, Sources};
 
 /// An experiment as its file, and those it extends, describe it.
 #[derive(Debug)]

@@ -25,9 +25,9 @@ use super::measured::Measured;
 use super::output::{self, Output};
 use super::plan::{Experiment, Point};
 use super::progress::Progress;
-use super::source::Problems;
 use super::store::{Absent, Identity, Record, Spent, Store, StoreLimits};
 use super::summary::{Asked, Summary, usual_runs};
+use crate::source::Problems;
 
 /// How to run.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use super::file::Of;
 use super::key;
 use super::measured::{Evaluated, Measured, Runs};
 use super::plan::Experiment;
-use super::source::Problem;
 use super::statistics::Statistics;
+use crate::source::Problem;
 
 /// What an experiment found. The same file and seed give the same bytes.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, Deserializer};
 
-use super::source::{Problem, Sources};
+use crate::source::{Problem, Sources};
 
 /// A table and its place.
 pub(super) type Table<'l> = Spanned<DeTable<'l>>;

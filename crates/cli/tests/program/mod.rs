@@ -1,5 +1,11 @@
 //! Running `namecast`s, and what they leave.
 
+#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(
+    clippy::allow_attributes,
+    reason = "whether a part is unused differs per test file"
+)]
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -28,6 +34,7 @@ impl Program {
         let mut command = Command::new(env!("CARGO_BIN_EXE_namecast"));
         command.args(arguments.split_whitespace());
         command.env("XDG_DATA_HOME", home).current_dir(home);
+        command.env_remove("XDG_RUNTIME_DIR");
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

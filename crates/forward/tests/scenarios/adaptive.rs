@@ -248,6 +248,7 @@ fn measurements_are_bounded() {
     net.nodes[0].set_strategy(name("/q"), asf).unwrap();
     ask_all(&mut net, 2);
     assert_eq!(net.nodes[0].measured_next_hops(), 10);
+    assert_eq!(net.nodes[0].measured_namespaces(), 10);
     net.nodes[0]
         .set_strategy(name("/q"), StrategyKind::Random)
         .unwrap();
@@ -256,6 +257,12 @@ fn measurements_are_bounded() {
     assert_eq!(net.nodes[0].measured_next_hops(), 0);
     net.ask(consumer, &interest("/p/3/3", 3));
     assert_eq!(net.nodes[0].measured_next_hops(), 1);
+    assert_eq!(net.nodes[0].measured_namespaces(), 1);
+    // It has a place until somebody needs that, but is not a measurement any more.
+    let expired = net.now + AsfConfig::DEFAULT.measurements_lifetime;
+    net.nodes[0].handle_timeout(expired);
+    assert_eq!(net.nodes[0].measured_next_hops(), 1);
+    assert_eq!(net.nodes[0].measured_namespaces(), 0);
     net.nodes[0].unset_strategy(&name("/p"));
     assert_eq!(net.nodes[0].measured_next_hops(), 0);
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use namecast_forward::{
-    Config, DropReason, Extension, FaceConfig, FaceId, Forwarder, Hook, Verdict,
+    AddFaceError, Config, DropReason, Extension, FaceConfig, FaceId, Forwarder, Hook, Verdict,
 };
 use namecast_packet::signature::NullSigner;
 use namecast_packet::{Data, Interest, LpPacket, Nonce};
@@ -262,4 +262,55 @@ fn an_extension_may_change_the_header_or_refuse_the_packet() {
     assert_eq!(net.nodes[0].counters().drops.get(DropReason::Extension), 1);
     net.answer(producer, &data("/p"));
     assert_eq!(net.seen(consumer)[0].header.congestion_mark, 1);
+}
+
+/// Frames are numbered from the change on, and cut to the new MTU; without reliability nothing is due for them any more.
+#[test]
+fn a_face_changes_while_it_lives() {
+    let mut node = Forwarder::new(Config::default());
+    let app = node.add_face(FaceConfig::application("")).unwrap();
+    let out = node.add_face(FaceConfig::default()).unwrap();
+    node.add_route(name("/"), out, 0).unwrap();
+    let mut send = |node: &mut Forwarder, number| {
+        let interest = Interest::builder(name(&format!("/p/{number}")))
+            .parameters(vec![0; 150])
+            .build(Nonce::from(number));
+        node.handle_frame(Instant::ZERO, app, interest.wire().clone());
+        let frames = core::iter::from_fn(|| node.poll_output());
+        frames.map(|sent| sent.frame).collect::<Vec<_>>()
+    };
+    let is_numbered = |frame: &Bytes| {
+        let packet = LpPacket::decode(frame.clone()).unwrap();
+        packet.tx_sequence.is_some()
+    };
+    let [bare] = <[Bytes; 1]>::try_from(send(&mut node, 1)).unwrap();
+    assert!(!is_numbered(&bare));
+    let due = node.poll_timeout();
+    let reliable = FaceConfig {
+        reliability: true,
+        mtu: Some(120),
+        ..FaceConfig::default()
+    };
+    node.reconfigure_face(out, reliable.clone()).unwrap();
+    let frames = send(&mut node, 2);
+    assert!(frames.len() >= 2, "{frames:?}");
+    let fits = |frame: &Bytes| frame.len() <= 120 && is_numbered(frame);
+    assert!(frames.iter().all(fits), "{frames:?}");
+    assert!(node.poll_timeout() < due);
+    let narrow = FaceConfig {
+        mtu: Some(100),
+        ..reliable
+    };
+    node.reconfigure_face(out, narrow).unwrap();
+    assert!(send(&mut node, 3).iter().all(|frame| frame.len() <= 100));
+    node.reconfigure_face(out, FaceConfig::default()).unwrap();
+    assert_eq!(node.poll_timeout(), due);
+    assert!(!is_numbered(&send(&mut node, 4)[0]));
+    let tiny = FaceConfig {
+        mtu: Some(63),
+        ..FaceConfig::default()
+    };
+    let refused = node.reconfigure_face(out, tiny);
+    assert_eq!(refused, Err(AddFaceError::MtuTooSmall(63)));
+    assert_eq!(send(&mut node, 5).len(), 1);
 }

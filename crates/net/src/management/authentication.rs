@@ -1,16 +1,18 @@
-//! Who may command: anybody on this machine whose command is whole, recent and new.
+//! Who may command: whose command is whole, recent and new, and if the node was told keys, signed with one of them.
 //!
-//! Commands are signed Interests. The signature proves little, as anybody can make a digest; the time and the nonce
-//! keep a recorded command from being played again. As NFD with the trust anchor "any", signatures with keys are not
-//! checked: the node knows nobody's keys.
+//! Commands are signed Interests. The time and the nonce keep a recorded command from being played again. Without keys,
+//! the signature proves little, as anybody can make a digest: this is NFD's trust anchor "any", and as there, signatures
+//! with keys are not checked then.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use namecast_packet::signature::{DigestVerifier, SignatureType, Verifier, VerifyError};
+use namecast_packet::signature::{DigestVerifier, PublicKey, SignatureType, Verifier, VerifyError};
 use namecast_packet::tlv::{self, Reader};
-use namecast_packet::{Component, Interest, Name, SignatureInfo};
+use namecast_packet::{Certificate, Component, Interest, Name, SignatureInfo};
 use namecast_units::{Duration, Timestamp};
+
+use crate::ManagementConfig;
 
 /// Components of a command in the old form after its prefix: parameters, time, nonce, signature info, signature value.
 const OLD_FORM_COMPONENTS: usize = 5;
@@ -24,6 +26,9 @@ pub(crate) enum Refusal {
     /// Its digest is not that of its octets.
     #[error("the signature is wrong")]
     WrongSignature,
+    /// Its key is not one of those that may command, or not at this time.
+    #[error("the command is not signed with a key that may command this node")]
+    Key,
     /// There is no time in its signature, or one too far from now.
     #[error("the time of the signature is missing or too far from now")]
     Time,
@@ -35,6 +40,7 @@ pub(crate) enum Refusal {
 /// Checks commands, and remembers them.
 #[derive(Debug)]
 pub(crate) struct Authenticator {
+    keys: Vec<(Certificate, PublicKey)>,
     grace: Duration,
     max_nonces: usize,
     seen: BTreeSet<Bytes>,
@@ -47,18 +53,36 @@ struct Freshness {
     nonce: Option<Bytes>,
 }
 
-impl Authenticator {
-    /// Takes times within `grace` of now, and remembers `max_nonces` nonces.
-    pub(crate) const fn new(grace: Duration, max_nonces: usize) -> Self {
+impl Freshness {
+    fn of(info: &SignatureInfo) -> Self {
         Self {
-            grace,
-            max_nonces,
+            time: info.time,
+            nonce: info.nonce.clone(),
+        }
+    }
+}
+
+impl Authenticator {
+    /// As the configuration says. Keys that cannot be used are left out, and said so.
+    pub(crate) fn new(config: &ManagementConfig) -> Self {
+        let usable = |certificate: &Certificate| match certificate.public_key() {
+            Ok(key) => Some((certificate.clone(), key)),
+            Err(error) => {
+                tracing::error!(certificate = %certificate.name(), %error, "a management key cannot be used");
+                None
+            }
+        };
+        Self {
+            keys: config.keys.iter().filter_map(usable).collect(),
+            grace: config.time_grace,
+            max_nonces: config.max_nonces,
             seen: BTreeSet::new(),
             order: VecDeque::new(),
         }
     }
 
-    /// Checks a command whose module and verb take up `prefix` components of its name.
+    /// Checks a command whose module and verb take up `prefix` components of its name. Where it `needs_key`, only one of
+    /// the configured keys will do, in the form of a signed Interest.
     ///
     /// # Errors
     /// Why it must not be carried out.
@@ -67,8 +91,14 @@ impl Authenticator {
         now: Timestamp,
         command: &Interest,
         prefix: usize,
+        needs_key: bool,
     ) -> Result<(), Refusal> {
         let freshness = match command.signature_info() {
+            Some(info) if needs_key => {
+                self.check_key(now, command, info)?;
+                Freshness::of(info)
+            }
+            None if needs_key => return Err(Refusal::Key),
             Some(info) => check_signed_interest(command, info)?,
             None => check_old_form(command.name(), prefix)?,
         };
@@ -79,6 +109,20 @@ impl Authenticator {
         }
         let nonce = freshness.nonce.ok_or(Refusal::Nonce)?;
         self.remember(nonce)
+    }
+
+    fn check_key(
+        &self,
+        now: Timestamp,
+        command: &Interest,
+        info: &SignatureInfo,
+    ) -> Result<(), Refusal> {
+        let locator = info.key_locator.as_ref().ok_or(Refusal::Key)?;
+        let is_meant = |(certificate, _): &&(Certificate, _)| {
+            certificate.matches(locator) && certificate.is_valid_at(now)
+        };
+        let (_, key) = self.keys.iter().find(is_meant).ok_or(Refusal::Key)?;
+        command.verify(key).map_err(|_| Refusal::WrongSignature)
     }
 
     fn remember(&mut self, nonce: Bytes) -> Result<(), Refusal> {
@@ -104,10 +148,7 @@ fn check_signed_interest(command: &Interest, info: &SignatureInfo) -> Result<Fre
             .map_err(|_| VerifyError::ParametersDigest),
     };
     checked.map_err(|_| Refusal::WrongSignature)?;
-    Ok(Freshness {
-        time: info.time,
-        nonce: info.nonce.clone(),
-    })
+    Ok(Freshness::of(info))
 }
 
 /// The form that commands had before signed Interests: time (8 octets), nonce (8 octets), SignatureInfo and
@@ -147,11 +188,13 @@ fn check_old_form(name: &Name, prefix: usize) -> Result<Freshness, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use namecast_packet::signature::{DigestSigner, Ed25519Signer};
+    use namecast_packet::{KeyLocator, Signer, Validity};
+
     use super::*;
 
     /// Time in the signatures below: 1 700 000 000 s after 1970.
     const SIGNED_AT: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
-    const GRACE: Duration = Duration::from_secs(120);
     /// `rib/register` as NDNts sends it.
     const NDNTS: &str = "05a8076308096c6f63616c686f737408036e66640803726962080872656769737465720820681e070d0804636f6e660805616c6963656f01416a01006c01026d0400124f8002209074cf2b79bbccb81f2d8a931be140afb738d351f363c1d6e89ab38787e8781f0a04a1b2c3d424002c171b01002608010203040506070828080000018bcfe568002e2004ba83f803b1b1870a57e96b8e21ec4da9ab2a2839752885956584dab7b0ddbb";
     /// `rib/register` as python-ndn sends it.
@@ -166,8 +209,16 @@ mod tests {
         Interest::decode(octets.into()).unwrap()
     }
 
+    /// With the default grace of 120 s.
+    fn authenticator(max_nonces: usize) -> Authenticator {
+        Authenticator::new(&ManagementConfig {
+            max_nonces,
+            ..ManagementConfig::default()
+        })
+    }
+
     fn check(now: Timestamp, hex: &str) -> Result<(), Refusal> {
-        Authenticator::new(GRACE, 10).check(now, &interest(hex), 4)
+        authenticator(10).check(now, &interest(hex), 4, false)
     }
 
     #[test]
@@ -185,7 +236,7 @@ mod tests {
         let changed = OLD_FORM.replace("08080000018bcfe56800", "08080000018bcfe56801");
         assert_eq!(check(SIGNED_AT, &changed), Err(Refusal::WrongSignature));
         let unsigned = Interest::builder("/a/b/c/d/e".parse().unwrap()).build(7.into());
-        let result = Authenticator::new(GRACE, 10).check(SIGNED_AT, &unsigned, 4);
+        let result = authenticator(10).check(SIGNED_AT, &unsigned, 4, false);
         assert_eq!(result, Err(Refusal::Unsigned));
     }
 
@@ -202,15 +253,66 @@ mod tests {
 
     #[test]
     fn a_command_passes_once_while_its_nonce_is_remembered() {
-        let mut authenticator = Authenticator::new(GRACE, 2);
-        let mut check = |hex: &str| authenticator.check(SIGNED_AT, &interest(hex), 4);
+        let mut authenticator = authenticator(2);
+        let mut check = |hex: &str| authenticator.check(SIGNED_AT, &interest(hex), 4, false);
         assert_eq!(check(PYTHON), Ok(()));
         assert_eq!(check(PYTHON), Err(Refusal::Nonce));
         authenticator.remember(Bytes::from_static(b"one")).unwrap();
-        let mut check = |hex: &str| authenticator.check(SIGNED_AT, &interest(hex), 4);
+        let mut check = |hex: &str| authenticator.check(SIGNED_AT, &interest(hex), 4, false);
         assert_eq!(check(PYTHON), Err(Refusal::Nonce));
         authenticator.remember(Bytes::from_static(b"two")).unwrap();
         assert_eq!(authenticator.seen.len(), 2);
-        assert_eq!(authenticator.check(SIGNED_AT, &interest(PYTHON), 4), Ok(()));
+        let again = authenticator.check(SIGNED_AT, &interest(PYTHON), 4, false);
+        assert_eq!(again, Ok(()));
+    }
+
+    /// The key of `seed` and a certificate of it that is valid from the signatures' time on, for an hour.
+    fn key(seed: u8) -> (Ed25519Signer, Certificate) {
+        let name: Name = "/operator/KEY/k".parse().unwrap();
+        let pair = Ed25519Signer::from_seed([seed; 32], KeyLocator::Name(name));
+        let validity = Validity {
+            not_before: SIGNED_AT,
+            not_after: SIGNED_AT + Duration::from_secs(3_600),
+        };
+        let operator = "/operator".parse().unwrap();
+        let certificate = Certificate::self_signed(&operator, b"k", 1, validity, &pair);
+        (pair, certificate)
+    }
+
+    fn signed_at(time: Timestamp, signer: &dyn Signer) -> Interest {
+        let mut info = signer.info();
+        info.time = Some(Duration::from_micros(time.as_micros()));
+        info.nonce = Some(Bytes::from_static(b"12345678"));
+        let name = "/localhost/nfd/cs/erase/x".parse().unwrap();
+        Interest::builder(name).sign(7.into(), signer, &info)
+    }
+
+    /// Neither a digest, nor another key of the same name, nor the old form will do; nor the right key before its time.
+    #[test]
+    fn where_a_key_is_needed_only_a_configured_one_will_do() {
+        let (signer, certificate) = key(1);
+        let config = ManagementConfig {
+            keys: vec![certificate],
+            ..ManagementConfig::default()
+        };
+        let check = |now, command: &Interest| {
+            let mut authenticator = Authenticator::new(&config);
+            authenticator.check(now, command, 4, true)
+        };
+        assert_eq!(check(SIGNED_AT, &signed_at(SIGNED_AT, &signer)), Ok(()));
+        let early = Timestamp::from_micros(SIGNED_AT.as_micros() - 1);
+        let command = signed_at(early, &signer);
+        assert_eq!(check(early, &command), Err(Refusal::Key));
+        let (other, _) = key(2);
+        let forged = check(SIGNED_AT, &signed_at(SIGNED_AT, &other));
+        assert_eq!(forged, Err(Refusal::WrongSignature));
+        let digest = check(SIGNED_AT, &signed_at(SIGNED_AT, &DigestSigner));
+        assert_eq!(digest, Err(Refusal::Key));
+        assert_eq!(check(SIGNED_AT, &interest(OLD_FORM)), Err(Refusal::Key));
+        let mut authenticator = Authenticator::new(&config);
+        let command = signed_at(SIGNED_AT, &signer);
+        assert_eq!(authenticator.check(SIGNED_AT, &command, 4, true), Ok(()));
+        let replayed = authenticator.check(SIGNED_AT, &command, 4, true);
+        assert_eq!(replayed, Err(Refusal::Nonce));
     }
 }

@@ -12,6 +12,8 @@ use super::numbers::*;
 
 /// Route flag: the route also serves longer prefixes that have routes of their own.
 pub const CHILD_INHERIT: u64 = 1;
+/// Route flag: for names under its prefix, routes of shorter prefixes do not apply.
+pub const CAPTURE: u64 = 2;
 
 /// What a command is about; each command uses some of the fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

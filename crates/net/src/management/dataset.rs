@@ -18,7 +18,7 @@ const SEGMENT_SIZE: usize = 8_000;
 /// What a segment takes besides name and content: its headers, its own and the final segment number, its signature.
 const SEGMENT_OVERHEAD: usize = 150;
 /// Longest list, in octets; what would go beyond is left out. 4096 faces take about 1 MiB.
-const MAX_DATASET_SIZE: usize = 8 << 20;
+pub(super) const MAX_DATASET_SIZE: usize = 8 << 20;
 /// Versions that are kept.
 const MAX_DATASETS: usize = 16;
 /// Octets of all versions that are kept; the newest is kept in any case.

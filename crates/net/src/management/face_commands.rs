@@ -2,7 +2,7 @@
 
 use namecast_forward::{FaceId, MIN_MTU};
 
-use super::faces::{flags, local_uri, mtu, persistency, persistency_number};
+use super::faces::{flags, local_uri, mtu};
 use super::{CONGESTION_MARKING, LOCAL_FIELDS, LP_RELIABILITY};
 use super::{ControlParameters, Manager, Refused};
 use crate::node::{FaceDescription, NodeError};
@@ -148,7 +148,7 @@ fn options(parameters: &ControlParameters) -> Result<FaceOptions, Refused> {
     if parameters.flags.is_some() != parameters.mask.is_some() {
         return Err(Refused::invalid());
     }
-    let chosen = |number: u64| persistency(number).ok_or_else(Refused::invalid);
+    let chosen = |number: u64| Persistency::from_number(number).ok_or_else(Refused::invalid);
     let mtu = |mtu| usize::try_from(mtu).unwrap_or(usize::MAX);
     Ok(FaceOptions {
         persistency: parameters.persistency.map(chosen).transpose()?,
@@ -176,7 +176,7 @@ fn named(options: &FaceOptions) -> ControlParameters {
         .local_fields
         .map(|is_set| if is_set { LOCAL_FIELDS } else { 0 });
     ControlParameters {
-        persistency: options.persistency.map(persistency_number),
+        persistency: options.persistency.map(Persistency::number),
         flags,
         mask: flags.map(|_| LOCAL_FIELDS),
         mtu: options.mtu.map(|mtu| mtu as u64),
@@ -199,7 +199,7 @@ fn properties(face: &FaceDescription) -> ControlParameters {
         local_uri: Some(local_uri(face)),
         flags: Some(flags(face)),
         mask: Some(ALL_FLAGS),
-        persistency: Some(persistency_number(face.persistency)),
+        persistency: Some(face.persistency.number()),
         mtu: Some(mtu(face)),
         ..ControlParameters::default()
     }

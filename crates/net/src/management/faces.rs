@@ -9,7 +9,6 @@ use serde::Serialize;
 use super::control::{encode_numbers, millis, text};
 use super::dataset::Item;
 use super::numbers::*;
-use crate::Persistency;
 use crate::node::{FaceDescription, Node};
 
 const IN_INTERESTS: u32 = 144;
@@ -172,7 +171,7 @@ impl From<FaceDescription> for FaceStatus {
                 Scope::NonLocal => 0,
                 Scope::Local => 1,
             },
-            persistency: persistency_number(face.persistency),
+            persistency: face.persistency.number(),
             link_type: match face.link_type {
                 LinkType::PointToPoint => 0,
                 LinkType::MultiAccess => 1,
@@ -207,25 +206,6 @@ pub(super) fn mtu(face: &FaceDescription) -> u64 {
 pub(super) fn flags(face: &FaceDescription) -> u64 {
     let flag = |bit, is_set| if is_set { bit } else { 0 };
     flag(LOCAL_FIELDS, face.local_fields) | flag(LP_RELIABILITY, face.reliability)
-}
-
-/// FacePersistency of NFD.
-pub(super) const fn persistency_number(persistency: Persistency) -> u64 {
-    match persistency {
-        Persistency::Persistent => 0,
-        Persistency::OnDemand => 1,
-        Persistency::Permanent => 2,
-    }
-}
-
-/// What FacePersistency stands for, if it is one of NFD's.
-pub(super) const fn persistency(number: u64) -> Option<Persistency> {
-    match number {
-        0 => Some(Persistency::Persistent),
-        1 => Some(Persistency::OnDemand),
-        2 => Some(Persistency::Permanent),
-        _ => None,
-    }
 }
 
 /// Which faces `faces/query` asks for: those that are as all given fields say.

@@ -11,6 +11,7 @@
 //! dispatches.
 
 mod authentication;
+mod client;
 mod content_store;
 mod control;
 mod dataset;
@@ -33,8 +34,9 @@ use namecast_packet::{Component, ContentType, Data, Interest, LpPacket, Name, Pa
 use namecast_units::Duration;
 use tokio::sync::watch;
 
+pub use client::{Client, ClientError};
 pub use content_store::{ADMIT, CsInfo, SERVE};
-pub use control::{CHILD_INHERIT, ControlParameters, ControlResponse};
+pub use control::{CAPTURE, CHILD_INHERIT, ControlParameters, ControlResponse};
 pub use dataset::{Item, decode_items};
 pub use events::FaceEventNotification;
 pub use faces::{
@@ -45,6 +47,7 @@ pub use rib::{RibEntry, RibRoute};
 pub use status::GeneralStatus;
 pub use strategy_choice::StrategyChoice;
 
+use crate::FaceUri;
 use crate::application::ApplicationFace;
 use crate::node::{Node, NodeError};
 use authentication::Authenticator;
@@ -55,7 +58,7 @@ use rib::Rib;
 /// Components before a command's parameters: scope, `nfd`, module, verb.
 const PREFIX_COMPONENTS: usize = 4;
 /// Longest prefix a route may have, in components, as in NFD.
-const MAX_PREFIX_COMPONENTS: usize = 32;
+pub const MAX_PREFIX_COMPONENTS: usize = 32;
 /// FreshnessPeriod of responses, as in NFD.
 const RESPONSE_FRESHNESS: Duration = Duration::from_secs(1);
 /// How often routes to faces that are no more are forgotten.
@@ -76,7 +79,7 @@ pub(crate) fn prefixes(allow_localhop: bool) -> impl Iterator<Item = Name> {
 pub(crate) async fn serve(node: Node, mut face: ApplicationFace, events: watch::Receiver<u64>) {
     let config = &node.config().management;
     let mut manager = Manager {
-        authenticator: Authenticator::new(config.time_grace, config.max_nonces),
+        authenticator: Authenticator::new(config),
         rib: Rib::new(config.max_routes),
         publisher: Publisher::default(),
         events: Subscription::new(events),
@@ -242,7 +245,11 @@ impl Manager {
         let parameters =
             ControlParameters::decode(&Bytes::copy_from_slice(parameters.value)).ok()?;
         let now = self.node.clock().wall();
-        let result = match self.authenticator.check(now, command, PREFIX_COMPONENTS) {
+        let needs_key = self.needs_key(name, from).await;
+        let checked = self
+            .authenticator
+            .check(now, command, PREFIX_COMPONENTS, needs_key);
+        let result = match checked {
             Ok(()) => self.execute(name, &parameters, from).await,
             Err(refusal) => Err(Refused::new(403, refusal.to_string())),
         };
@@ -256,6 +263,23 @@ impl Manager {
             Err(refused) => refused.with(parameters),
         };
         Some(respond(name, ContentType::Blob, &response))
+    }
+
+    /// Whether a command from this face has to be signed with one of the configured keys.
+    async fn needs_key(&self, command: &Name, from: FaceId) -> bool {
+        let config = &self.node.config().management;
+        if config.keys.is_empty() {
+            return false;
+        }
+        let is_localhop = command.get(0) == Some(Component::generic("localhop"));
+        let module = command.get(PREFIX_COMPONENTS - 2);
+        let is_open = |open: &String| module == Some(Component::generic(open));
+        if !is_localhop && config.open_modules.iter().any(is_open) {
+            return false;
+        }
+        // Applications of this process could as well ask the node itself.
+        let asking = self.node.describe(from).await;
+        !asking.is_ok_and(|face| matches!(face.remote, FaceUri::Internal(_)))
     }
 
     async fn execute(

@@ -25,6 +25,27 @@ pub enum Persistency {
     Permanent,
 }
 
+impl Persistency {
+    /// NFD's number.
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::Persistent => 0,
+            Self::OnDemand => 1,
+            Self::Permanent => 2,
+        }
+    }
+
+    /// What NFD's number stands for, if it is one.
+    pub const fn from_number(number: u64) -> Option<Self> {
+        match number {
+            0 => Some(Self::Persistent),
+            1 => Some(Self::OnDemand),
+            2 => Some(Self::Permanent),
+            _ => None,
+        }
+    }
+}
+
 /// Whether a face's peer can be reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -13,10 +13,10 @@ use super::key;
 use super::library::glob;
 use super::measured::Measured;
 use super::plan::Experiment;
-use super::source::Problem;
 use super::statistics::Statistics;
 use super::store::StoredSeries;
 use super::summary::Summary;
+use crate::source::Problem;
 pub(super) use table::significant;
 pub(super) use validity::problems;
 

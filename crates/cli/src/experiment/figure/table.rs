@@ -6,8 +6,8 @@ use super::Artist;
 use crate::experiment::file::Figure;
 use crate::experiment::key;
 use crate::experiment::measured::Runs;
-use crate::experiment::source::Problem;
 use crate::experiment::statistics::Statistics;
+use crate::source::Problem;
 
 impl Artist<'_> {
     /// One row a point, one column a metric, and more for what is known of it.

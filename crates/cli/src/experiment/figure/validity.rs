@@ -7,7 +7,7 @@ use toml::Spanned;
 use super::MAX_BINS;
 use crate::experiment::file::{Figure, FigureKind, Names, Placed, Sweep};
 use crate::experiment::plan::Experiment;
-use crate::experiment::source::Problem;
+use crate::source::Problem;
 
 /// What is wrong with a figure, as far as can be told without a run.
 pub(in crate::experiment) fn problems(

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::source::{Problem, Sources};
 use super::tree::{self, Node, Override, Table};
+use crate::source::{Problem, Sources};
 
 /// What the runner knows by default, and the most that one file may ask for.
 #[derive(Clone, Copy, Debug)]

@@ -49,7 +49,7 @@ impl std::error::Error for Problems {}
 
 /// The files that one experiment was read from.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sources<'l> {
+pub(crate) struct Sources<'l> {
     files: Vec<File<'l>>,
 }
 
@@ -62,7 +62,7 @@ struct File<'l> {
 
 impl<'l> Sources<'l> {
     /// Adds a file. Returns the offset of its first octet.
-    pub(super) fn add(&mut self, path: &'l str, text: &'l str) -> usize {
+    pub(crate) fn add(&mut self, path: &'l str, text: &'l str) -> usize {
         // One apart, so that the end of one file is not the start of the next.
         let start = self
             .files
@@ -73,7 +73,7 @@ impl<'l> Sources<'l> {
     }
 
     /// A problem with what was written at `span`.
-    pub(super) fn problem(&self, span: Range<usize>, message: impl Into<String>) -> Problem {
+    pub(crate) fn problem(&self, span: Range<usize>, message: impl Into<String>) -> Problem {
         let message = message.into();
         let Some(file) = self
             .files

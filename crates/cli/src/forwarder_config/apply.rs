@@ -1,0 +1,133 @@
+//! From settings to a running forwarder.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use namecast_net::management::{ADMIT, Client, ControlParameters, SERVE};
+use namecast_net::{ListenError, Listener, Node};
+
+use super::Settings;
+use crate::manage::arguments::Origin;
+use crate::places;
+
+/// What a forwarder listens on; it stops when this is dropped.
+#[must_use = "dropping the listeners stops them"]
+#[derive(Debug, Default)]
+pub struct Listeners {
+    sockets: Vec<Listener<std::net::SocketAddr>>,
+    unix: Vec<Listener<PathBuf>>,
+    /// Remarks for people, such as a socket that was taken.
+    pub remarks: Vec<String>,
+}
+
+impl Listeners {
+    /// All addresses, TCP and UDP first.
+    pub fn uris(&self) -> Vec<String> {
+        let sockets = self.sockets.iter().map(|socket| socket.uri().to_string());
+        let unix = self.unix.iter().map(|unix| unix.uri().to_string());
+        sockets.chain(unix).collect()
+    }
+}
+
+impl Settings {
+    /// Starts the node with its faces, routes and strategies, and listens. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// If an address that was asked for cannot be had, or the node refuses something.
+    pub async fn start(&self) -> anyhow::Result<(Node, Listeners)> {
+        let node = Node::start(self.node.clone());
+        let mut client = Client::of_node(&node).await?;
+        self.configure_cache(&mut client).await?;
+        for (prefix, strategy) in &self.strategies {
+            let parameters = ControlParameters {
+                name: Some(prefix.clone()),
+                strategy: Some(strategy.name()),
+                ..ControlParameters::default()
+            };
+            let set = client.command("strategy-choice/set", &parameters).await;
+            set.with_context(|| format!("the strategy of {prefix}"))?;
+        }
+        self.connect(&node, &mut client).await?;
+        // Applications that find the node find it as it is meant to be.
+        let listeners = self.listen(&node).await?;
+        Ok((node, listeners))
+    }
+
+    async fn configure_cache(&self, client: &mut Client) -> anyhow::Result<()> {
+        let flag = |flag, is_set| if is_set { flag } else { 0 };
+        let parameters = ControlParameters {
+            flags: Some(flag(ADMIT, self.cache.admits) | flag(SERVE, self.cache.serves)),
+            mask: Some(ADMIT | SERVE),
+            ..ControlParameters::default()
+        };
+        client.command("cs/config", &parameters).await?;
+        Ok(())
+    }
+
+    /// Makes the faces and the routes that lead to them.
+    async fn connect(&self, node: &Node, client: &mut Client) -> anyhow::Result<()> {
+        for face in &self.faces {
+            let made = node.connect_with(face.uri.clone(), &face.options).await;
+            let number = made.with_context(|| format!("the face to {}", face.uri))?;
+            let routes = self.routes.iter().filter(|route| route.face == face.uri);
+            for route in routes {
+                let parameters = ControlParameters {
+                    name: Some(route.prefix.clone()),
+                    face: Some(number.number()),
+                    origin: Some(Origin::STATIC.0),
+                    cost: Some(route.cost),
+                    flags: Some(route.flags),
+                    ..ControlParameters::default()
+                };
+                let added = client.command("rib/register", &parameters).await;
+                added.with_context(|| format!("the route of {} to {}", route.prefix, face.uri))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn listen(&self, node: &Node) -> anyhow::Result<Listeners> {
+        let mut listeners = Listeners::default();
+        // An address that was asked for and cannot be had is an error: others rely on it.
+        for address in &self.udp {
+            listeners.sockets.push(node.listen_udp(*address).await?);
+        }
+        for address in &self.tcp {
+            listeners.sockets.push(node.listen_tcp(*address).await?);
+        }
+        match &self.unix {
+            Some(paths) => {
+                for path in paths {
+                    listeners.unix.push(node.listen_unix(path).await?);
+                }
+            }
+            None => match listen_usual(node).await {
+                Ok(listener) => listeners.unix.push(listener),
+                Err(error) => listeners.remarks.push(format!("no Unix socket: {error:#}")),
+            },
+        }
+        Ok(listeners)
+    }
+}
+
+/// Listens where the other commands of this user look first.
+async fn listen_usual(node: &Node) -> anyhow::Result<Listener<PathBuf>> {
+    let path = places::forwarder_socket()?;
+    make_directory(path.parent().unwrap_or(Path::new("/")))?;
+    match node.listen_unix(&path).await {
+        Err(ListenError::InUse(path)) => {
+            anyhow::bail!("another forwarder has {}", path.display())
+        }
+        other => Ok(other?),
+    }
+}
+
+/// For its owner only, as who can connect can command.
+fn make_directory(path: &Path) -> anyhow::Result<()> {
+    let made = std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path);
+    made.with_context(|| format!("cannot make {}", path.display()))
+}

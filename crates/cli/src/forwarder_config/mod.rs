@@ -1,0 +1,114 @@
+//! The configuration file of `namecast forwarder`, in TOML.
+//!
+//! It is refused whole if anything in it is wrong, with the place and what was expected. Nothing that it says is kept
+//! anywhere else, so a forwarder that was killed comes back as the file has it.
+
+mod apply;
+mod file;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use namecast_forward::StrategyKind;
+use namecast_net::{FaceOptions, FaceUri, NodeConfig};
+use namecast_packet::Name;
+
+use crate::source::{Problem, Problems};
+
+/// The defaults as a file, each setting with what it means.
+pub const DEFAULT: &str = include_str!("default.toml");
+/// Octets that a file may have.
+const MAX_FILE: u64 = 1 << 20;
+
+/// What a forwarder is to be.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The node with its bounds.
+    pub node: NodeConfig,
+    /// What the content store does.
+    pub cache: Cache,
+    /// Addresses at which UDP is received.
+    pub udp: Vec<SocketAddr>,
+    /// Addresses at which TCP connections are accepted.
+    pub tcp: Vec<SocketAddr>,
+    /// Paths of Unix sockets; none: the usual one, if it is free.
+    pub unix: Option<Vec<PathBuf>>,
+    /// Faces that are made at the start.
+    pub faces: Vec<StaticFace>,
+    /// Routes that are made at the start.
+    pub routes: Vec<StaticRoute>,
+    /// Strategies that are chosen at the start.
+    pub strategies: Vec<(Name, StrategyKind)>,
+}
+
+/// What the content store does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cache {
+    /// Takes Data in.
+    pub admits: bool,
+    /// Answers Interests.
+    pub serves: bool,
+}
+
+/// A face that is made at the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaticFace {
+    /// Where it leads.
+    pub uri: FaceUri,
+    /// How it is.
+    pub options: FaceOptions,
+}
+
+/// A route that is made at the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaticRoute {
+    /// Names it is for.
+    pub prefix: Name,
+    /// Where it leads: the address of one of the faces.
+    pub face: FaceUri,
+    /// Which of several is taken: the lowest.
+    pub cost: u64,
+    /// As in NFD.
+    pub flags: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::parse(Path::new("default.toml"), DEFAULT).expect("the documented defaults are right")
+    }
+}
+
+impl Settings {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// All that is wrong with it, and where.
+    pub fn read(path: &Path) -> Result<Self, Problems> {
+        let whole = |message: String| {
+            let problem = Problem {
+                path: path.display().to_string(),
+                line: 0,
+                column: 0,
+                message,
+            };
+            Problems(vec![problem])
+        };
+        let size = std::fs::metadata(path).map_err(|error| whole(error.to_string()))?;
+        if size.len() > MAX_FILE {
+            return Err(whole(format!("expected at most {MAX_FILE} octets")));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| whole(error.to_string()))?;
+        Self::parse(path, &text)
+    }
+
+    /// Reads the text of the file at `path`; other files that it names are looked for beside it.
+    ///
+    /// # Errors
+    /// All that is wrong with it, and where.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, Problems> {
+        file::parse(path, text)
+    }
+}
+
+#[cfg(test)]
+mod tests;

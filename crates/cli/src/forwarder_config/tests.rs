@@ -1,0 +1,177 @@
+use super::*;
+
+fn parse(text: &str) -> Result<Settings, Problems> {
+    Settings::parse(Path::new("f.toml"), text)
+}
+
+/// An empty file, the documented one and the program agree.
+#[test]
+fn the_documented_defaults_are_the_programs() {
+    let empty = format!("{:?}", parse("").unwrap());
+    assert_eq!(format!("{:?}", Settings::default()), empty);
+    let node = format!("{:?}", NodeConfig::default());
+    assert_eq!(format!("{:?}", Settings::default().node), node);
+}
+
+/// Without the number signs, the examples at the end of the documented file are right too.
+#[test]
+fn the_documented_examples_are_right() {
+    let (settings, examples) = DEFAULT.split_once("# [[face]]").unwrap();
+    let lines = examples.lines().map(|line| line.trim_start_matches("# "));
+    let examples: Vec<_> = lines.collect();
+    let text = format!("{settings}[[face]]{}", examples.join("\n"));
+    let settings = parse(&text).unwrap();
+    let uri: FaceUri = "udp4://192.0.2.1:6363".parse().unwrap();
+    assert_eq!(settings.faces[0].uri, uri);
+    assert_eq!(settings.faces[0].options.mtu, Some(1_200));
+    let route = StaticRoute {
+        prefix: Name::root(),
+        face: uri,
+        cost: 100,
+        flags: 1,
+    };
+    assert_eq!(settings.routes, [route]);
+    let conference = "/conference".parse().unwrap();
+    let strategies = [(conference, StrategyKind::Multicast)];
+    assert_eq!(settings.strategies, strategies);
+}
+
+#[test]
+fn what_is_written_takes_effect() {
+    let text = r#"
+        listen = { udp = [], tcp = ["[::1]:7000"], unix = ["/tmp/n"] }
+        udp = { reliability = true, mtu = 1200, idle-timeout = "1m", max-faces = 9, loopback-is-local = false }
+        content-store = { capacity = "1 MiB", policy = "lru", admit = false, versions = 2 }
+        tables = { faces = 7, routes = 6, pending-interests = 5, dead-nonce-lifetime = "3s", queue-memory = "1 kB" }
+        management = { localhop = true, open = ["cs"], time-grace = "1s", nonces = 3 }
+    "#;
+    let settings = parse(text).unwrap();
+    assert_eq!((settings.udp.len(), settings.tcp.len()), (0, 1));
+    assert_eq!(settings.tcp[0].to_string(), "[::1]:7000");
+    assert_eq!(settings.unix, Some(vec![PathBuf::from("/tmp/n")]));
+    let cache = Cache {
+        admits: false,
+        serves: true,
+    };
+    assert_eq!(settings.cache, cache);
+    let node = settings.node;
+    assert!(node.udp_reliability && !node.udp_loopback_is_local);
+    assert_eq!((node.udp_mtu, node.max_on_demand_faces), (1_200, 9));
+    assert_eq!(node.udp_idle_timeout.as_secs(), 60);
+    assert_eq!(node.link_queue_size.as_bytes(), 1_000);
+    let plane = node.forwarder;
+    assert_eq!(plane.content_store.as_bytes(), 1 << 20);
+    assert_eq!((plane.content_store_versions, plane.max_faces), (2, 7));
+    assert_eq!(
+        (plane.pit_capacity, plane.dead_nonce_lifetime.as_secs()),
+        (5, 3)
+    );
+    let management = node.management;
+    assert!(management.allow_localhop);
+    assert_eq!((management.max_routes, management.max_nonces), (6, 3));
+    assert_eq!(management.open_modules, ["cs"]);
+    assert_eq!(management.time_grace.as_secs(), 1);
+}
+
+/// Each mistake with the place that it is found at, and words that say what was expected.
+#[test]
+fn a_mistake_is_told_with_its_place_and_what_was_expected() {
+    for (text, place, words) in [
+        ("[listen]\nudp = 5", "f.toml:2:7", "sequence"),
+        ("[listen]\ntcp = [\"here\"]", "f.toml:2:8", "ADDRESS:PORT"),
+        (
+            "[tables]\n\nface = 3",
+            "f.toml:3:1",
+            "expected one of `faces`",
+        ),
+        ("[tables]\nfaces = 0", "f.toml:2:9", "expected 1 to"),
+        ("[tables]\nfaces = -1", "f.toml:2:9", "integer"),
+        ("[udp]\nmtu = 63", "f.toml:2:7", "expected 64 to 8800"),
+        ("[udp]\nidle-timeout = 5", "f.toml:2:16", "string"),
+        ("[udp]\nidle-timeout = \"5\"", "f.toml:2:16", "write 100ms"),
+        ("[content-store]\npolicy = \"fifo\"", "f.toml:2:10", "`lru`"),
+        (
+            "[content-store]\ncapacity = \"much\"",
+            "f.toml:2:12",
+            "write 20480",
+        ),
+        ("[management]\nopen = [\"rip\"]", "f.toml:2:9", "'rib'"),
+        (
+            "[management]\nkeys = [\"no.cert\"]",
+            "f.toml:2:9",
+            "no.cert",
+        ),
+        ("[[face]]\nmtu = 1", "f.toml:1:1", "missing field `uri`"),
+        ("[[face]]\nuri = \"here\"", "f.toml:2:7", "write udp4://"),
+        (
+            "[[face]]\nuri = \"udp4://224.0.23.170:56363\"",
+            "f.toml:2:7",
+            "multicast",
+        ),
+        ("[[face]]\nuri = \"fd://3\"", "f.toml:2:7", "udp4://"),
+        (
+            "[[face]]\nuri = \"tcp4://192.0.2.1:1\"\nmtu = 1200",
+            "f.toml:3:7",
+            "only UDP",
+        ),
+        (
+            "[[face]]\nuri = \"tcp4://192.0.2.1:1\"\nlocal-fields = true",
+            "f.toml:3:16",
+            "this machine",
+        ),
+        (
+            "[[face]]\nuri = \"udp4://192.0.2.1:1\"\npersistency = \"on-demand\"",
+            "f.toml:3:15",
+            "`persistent`",
+        ),
+        (
+            "[[route]]\nprefix = \"/\"\nface = \"udp4://192.0.2.1:1\"",
+            "f.toml:3:8",
+            "[[face]]",
+        ),
+        ("[[route]]\nprefix = 5", "f.toml:2:10", "string"),
+        (
+            "[[strategy]]\nprefix = \"/\"\nname = \"fast\"",
+            "f.toml:3:8",
+            "best-route",
+        ),
+        ("listen = [", "f.toml:1:11", "array"),
+    ] {
+        let problems = parse(text).unwrap_err().to_string();
+        assert!(
+            problems.starts_with(&format!("{place}: ")),
+            "{text}\n{problems}"
+        );
+        assert!(problems.contains(words), "{text}\n{problems}");
+    }
+    let long = format!(
+        "[[strategy]]\nprefix = \"{}\"\nname = \"random\"",
+        "/x".repeat(33)
+    );
+    let problems = parse(&long).unwrap_err().to_string();
+    assert!(
+        problems.contains("f.toml:2:10: expected at most 32"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn all_mistakes_are_told_at_once() {
+    let text =
+        "[tables]\nfaces = 0\nroutes = 999999999999\n[[face]]\nuri = \"quic://192.0.2.1:1\"\n";
+    let Problems(problems) = parse(text).unwrap_err();
+    let lines: Vec<_> = problems.iter().map(|problem| problem.line).collect();
+    assert_eq!(lines, [2, 3, 5]);
+    let text = "[[face]]\nuri = \"udp4://192.0.2.1:1\"\n[[face]]\nuri = \"udp4://192.0.2.1:1\"\n";
+    let problems = parse(text).unwrap_err().to_string();
+    assert!(
+        problems.starts_with("f.toml:4:7: udp4://192.0.2.1:1: expected one face"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let problems = Settings::read(Path::new("/no/such.toml")).unwrap_err();
+    assert!(problems.to_string().starts_with("/no/such.toml: "));
+}

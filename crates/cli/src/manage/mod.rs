@@ -1,0 +1,61 @@
+//! A forwarder's management for people: `namecast face`, `route`, `strategy`, `cs` and `status`.
+//!
+//! Whatever these commands do goes over NFD's management protocol, so they serve NFD and ndnd as well.
+
+pub mod arguments;
+mod connection;
+mod cs;
+mod face;
+mod route;
+mod status;
+mod strategy;
+
+use serde::Serialize;
+
+use arguments::Target;
+use connection::Forwarder;
+
+/// One of the commands, of which all have a forwarder to ask.
+#[derive(Debug)]
+pub(crate) enum Managed {
+    Face(arguments::Face),
+    Route(arguments::Route),
+    Strategy(arguments::Strategy),
+    Cs(arguments::Cs),
+    Status(Target),
+}
+
+impl Managed {
+    const fn target(&self) -> &Target {
+        match self {
+            Self::Face(face) => &face.target,
+            Self::Route(route) => &route.target,
+            Self::Strategy(strategy) => &strategy.target,
+            Self::Cs(cs) => &cs.target,
+            Self::Status(target) => target,
+        }
+    }
+}
+
+/// Does what was asked for.
+///
+/// # Errors
+/// What went wrong, with what to do next.
+pub(crate) async fn run(command: Managed) -> anyhow::Result<()> {
+    let target = command.target().clone();
+    let mut forwarder = Forwarder::connect(&target).await?;
+    let done = match command {
+        Managed::Face(face) => face::run(&mut forwarder, face.what, &target).await,
+        Managed::Route(route) => route::run(&mut forwarder, route.what, &target).await,
+        Managed::Strategy(strategy) => strategy::run(&mut forwarder, strategy.what, &target).await,
+        Managed::Cs(cs) => cs::run(&mut forwarder, cs.what, &target).await,
+        Managed::Status(_) => status::run(&mut forwarder, &target).await,
+    };
+    forwarder.close().await;
+    done
+}
+
+fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string_pretty(value)?);
+    Ok(())
+}

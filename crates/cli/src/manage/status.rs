@@ -1,0 +1,152 @@
+//! `namecast status`: all that a forwarder tells of itself.
+
+use namecast_net::management::{
+    ChannelStatus, CsInfo, FaceStatus, FibEntry, GeneralStatus, RibEntry, StrategyChoice,
+};
+use namecast_units::Duration;
+use serde::Serialize;
+
+use super::arguments::Target;
+use super::connection::Forwarder;
+use super::{cs, face, print_json, route, strategy};
+
+const PATIENCE_FOR_CHANNELS: Duration = Duration::from_secs(1);
+
+/// Everything together.
+#[derive(Debug, Default, Serialize)]
+struct Status {
+    general: GeneralStatus,
+    /// ndnd does not tell them.
+    channels: Option<Vec<ChannelStatus>>,
+    faces: Vec<FaceStatus>,
+    fib: Vec<FibEntry>,
+    rib: Vec<RibEntry>,
+    strategies: Vec<StrategyChoice>,
+    cs: Option<CsInfo>,
+}
+
+/// Prints it once.
+pub(super) async fn run(forwarder: &mut Forwarder, target: &Target) -> anyhow::Result<()> {
+    let general = forwarder.client().status().await;
+    let general = general.map_err(|error| forwarder.explain(error))?;
+    let cs: Vec<CsInfo> = forwarder.list("cs/info").await?;
+    let status = Status {
+        faces: forwarder.list("faces/list").await?,
+        fib: forwarder.list("fib/list").await?,
+        rib: forwarder.list("rib/list").await?,
+        strategies: forwarder.list("strategy-choice/list").await?,
+        cs: cs.into_iter().next(),
+        channels: channels(forwarder).await,
+        general,
+    };
+    match target.json {
+        true => print_json(&status)?,
+        false => print!("{}", describe(&status)),
+    }
+    Ok(())
+}
+
+/// ndnd does not answer, and should not be waited for as others are.
+async fn channels(forwarder: &mut Forwarder) -> Option<Vec<ChannelStatus>> {
+    let asking = forwarder.client().list("faces/channels");
+    tokio::time::timeout(PATIENCE_FOR_CHANNELS, asking)
+        .await
+        .ok()?
+        .ok()
+}
+
+fn describe(status: &Status) -> String {
+    let general = &status.general;
+    let uptime = general.current_millis.saturating_sub(general.start_millis);
+    let uptime = Duration::from_secs(uptime / 1_000);
+    let mut text = format!(
+        "{}, up {uptime:?}\n\
+         in   {} Interests, {} Data, {} Nacks\n\
+         out  {} Interests, {} Data, {} Nacks\n\
+         {} Interests pending, {} satisfied, {} not\n\
+         {} prefixes with next hops, {} measured\n",
+        general.version,
+        general.in_interests,
+        general.in_data,
+        general.in_nacks,
+        general.out_interests,
+        general.out_data,
+        general.out_nacks,
+        general.pit_entries,
+        general.satisfied_interests,
+        general.unsatisfied_interests,
+        general.fib_entries,
+        general.measurements_entries,
+    );
+    let mut section = |title: &str, body: &str| {
+        text.push_str(&format!("\n{title}\n{body}"));
+    };
+    let channels = status.channels.iter().flatten();
+    let channels: String = channels
+        .map(|channel| format!("{}\n", channel.local_uri))
+        .collect();
+    if !channels.is_empty() {
+        section("Listening on", &channels);
+    }
+    section(
+        "Faces (packets: Interests / Data / Nacks)",
+        &face::table(&status.faces),
+    );
+    section("Routes", &route::table(&status.rib, &status.faces));
+    section("Next hops", &next_hops(&status.fib));
+    section("Strategies", &strategy::table(&status.strategies));
+    if let Some(cs) = &status.cs {
+        section("Content store", &cs::describe(cs));
+    }
+    text
+}
+
+fn next_hops(fib: &[FibEntry]) -> String {
+    let line = |entry: &FibEntry| {
+        let hops = entry.next_hops.iter();
+        let hops: Vec<_> = hops
+            .map(|hop| format!("face {} (cost {})", hop.face, hop.cost))
+            .collect();
+        [entry.prefix.to_string(), hops.join(", ")]
+    };
+    let rows: Vec<_> = fib.iter().map(line).collect();
+    crate::report::columns(&rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_has_all_its_parts() {
+        let status = Status {
+            general: GeneralStatus {
+                version: "namecast-0".to_owned(),
+                start_millis: 1_000,
+                current_millis: 63_500,
+                in_interests: 5,
+                ..GeneralStatus::default()
+            },
+            channels: Some(vec![ChannelStatus {
+                local_uri: "tcp4://127.0.0.1:6363".to_owned(),
+            }]),
+            cs: Some(CsInfo::default()),
+            ..Status::default()
+        };
+        let text = describe(&status);
+        assert!(
+            text.starts_with("namecast-0, up 62s\nin   5 Interests"),
+            "{text}"
+        );
+        for title in [
+            "Listening on\ntcp4://",
+            "\nFaces",
+            "\nRoutes",
+            "\nNext hops",
+            "\nStrategies",
+            "\nContent store",
+        ] {
+            assert!(text.contains(title), "{text}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Where things of this user are kept.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::Context;
+
+/// `$XDG_DATA_HOME/namecast`, or below `~/.local/share`.
+pub(crate) fn data_directory() -> anyhow::Result<PathBuf> {
+    let data = set("XDG_DATA_HOME").map(PathBuf::from);
+    let data = data.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/share")));
+    let data = data.context("neither XDG_DATA_HOME nor HOME is set")?;
+    Ok(data.join("namecast"))
+}
+
+/// Where a forwarder of this user listens, unless it is told otherwise: `$XDG_RUNTIME_DIR/namecast/forwarder.sock`, or in
+/// the data directory.
+pub(crate) fn forwarder_socket() -> anyhow::Result<PathBuf> {
+    let directory = match set("XDG_RUNTIME_DIR") {
+        Some(runtime) => PathBuf::from(runtime).join("namecast"),
+        None => data_directory()?,
+    };
+    Ok(directory.join("forwarder.sock"))
+}
+
+fn set(variable: &str) -> Option<OsString> {
+    std::env::var_os(variable).filter(|value| !value.is_empty())
+}

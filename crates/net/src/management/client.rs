@@ -1,0 +1,263 @@
+//! A client of a forwarder's management: of this node's own, of a neighbour's, of NFD's or ndnd's.
+
+use bytes::{Bytes, BytesMut};
+use namecast_forward::{FaceId, Scope};
+use namecast_packet::signature::DigestSigner;
+use namecast_packet::{
+    Component, Data, DecodeError, Interest, LpPacket, Name, Nonce, Packet, Signer,
+};
+use namecast_units::Duration;
+use tokio::sync::Mutex;
+
+use super::dataset::MAX_DATASET_SIZE;
+use super::{ControlParameters, ControlResponse, GeneralStatus, Item, decode_items};
+use crate::application::ApplicationFace;
+use crate::node::{NewFace, Node, NodeError};
+use crate::{Clock, key_store};
+
+/// Asks one forwarder, one thing after another.
+pub struct Client {
+    application: ApplicationFace,
+    /// The face that leads to the forwarder; none for the node itself.
+    next_hop: Option<FaceId>,
+    /// First component of all names.
+    scope: &'static str,
+    signer: Box<dyn Signer + Send>,
+    /// Time an answer may take.
+    timeout: Duration,
+}
+
+/// Why a forwarder did not do what it was asked to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    /// It did not answer in time.
+    #[error("no answer within {0:?}")]
+    Unanswered(Duration),
+    /// It refused.
+    #[error("refused: {text} ({code})")]
+    Refused {
+        /// As in HTTP, by custom.
+        code: u64,
+        /// The same for people.
+        text: String,
+        /// What the forwarder says of it: the face that is there already, or what is wrong with the command.
+        parameters: Box<ControlParameters>,
+    },
+    /// It knows nobody who would answer.
+    #[error("there is no management ({0})")]
+    Nacked(String),
+    /// The answer is not what it should be.
+    #[error("the answer cannot be read: {0}")]
+    Malformed(#[from] DecodeError),
+    /// The list has more octets than this client takes.
+    #[error("the list is too long")]
+    TooLong,
+    /// The node of this client has stopped, or has no room for it.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+}
+
+impl From<ControlResponse> for ClientError {
+    fn from(refused: ControlResponse) -> Self {
+        Self::Refused {
+            code: refused.code,
+            text: refused.text,
+            parameters: Box::new(refused.parameters),
+        }
+    }
+}
+
+impl core::fmt::Debug for Client {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Client")
+            .field("next_hop", &self.next_hop)
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client of `node` itself.
+    ///
+    /// # Errors
+    /// If the node has stopped or has too many faces.
+    pub async fn of_node(node: &Node) -> Result<Self, NodeError> {
+        Self::new(node, None, Scope::Local).await
+    }
+
+    /// A client of the peer of `face`.
+    ///
+    /// # Errors
+    /// If there is no such face, or the node has too many.
+    pub async fn of_peer(node: &Node, face: FaceId) -> Result<Self, NodeError> {
+        let scope = node.describe(face).await?.scope;
+        Self::new(node, Some(face), scope).await
+    }
+
+    async fn new(node: &Node, next_hop: Option<FaceId>, scope: Scope) -> Result<Self, NodeError> {
+        let new = NewFace::application("management client").with_local_fields();
+        Ok(Self {
+            application: node.internal_face(new).await?,
+            next_hop,
+            scope: match scope {
+                Scope::Local => "localhost",
+                Scope::NonLocal => "localhop",
+            },
+            signer: Box::new(DigestSigner),
+            timeout: node.config().registration.timeout,
+        })
+    }
+
+    /// Signs commands with a key, for a forwarder that insists on one.
+    #[must_use]
+    pub fn signing_with(mut self, signer: Box<dyn Signer + Send>) -> Self {
+        self.signer = signer;
+        self
+    }
+
+    /// Has a command such as `rib/register` be carried out, and tells with what parameters it was.
+    ///
+    /// # Errors
+    /// If it was not, as far as this client knows.
+    pub async fn command(
+        &mut self,
+        verb: &str,
+        parameters: &ControlParameters,
+    ) -> Result<ControlParameters, ClientError> {
+        let command = {
+            // NFD wants the times of commands to grow, also between commands of different clients: so they are made
+            // and sent one after another.
+            static LAST_TIME: Mutex<Duration> = Mutex::const_new(Duration::ZERO);
+            let mut time = LAST_TIME.lock().await;
+            let wall = Duration::from_micros(Clock::new().wall().as_micros());
+            *time = wall.max(*time + Duration::from_millis(1));
+            let command = self.signed(verb, parameters, *time);
+            self.send(&command).await?;
+            command
+        };
+        let data = self.answer(&command).await?;
+        let response = ControlResponse::decode(&data.content().unwrap_or_default())?;
+        match response.code {
+            200 => Ok(response.parameters),
+            _ => Err(response.into()),
+        }
+    }
+
+    /// The entries of a dataset such as `faces/list`.
+    ///
+    /// # Errors
+    /// If it did not come whole.
+    pub async fn list<T: Item>(&mut self, dataset: &str) -> Result<Vec<T>, ClientError> {
+        let content = self.dataset(dataset).await?;
+        Ok(decode_items(&content)?)
+    }
+
+    /// The forwarder as a whole.
+    ///
+    /// # Errors
+    /// If its status did not come.
+    pub async fn status(&mut self) -> Result<GeneralStatus, ClientError> {
+        let content = self.dataset("status/general").await?;
+        Ok(GeneralStatus::decode(&content)?)
+    }
+
+    /// The content of a dataset's segments, one behind another.
+    async fn dataset(&mut self, dataset: &str) -> Result<Bytes, ClientError> {
+        let question = Interest::builder(self.name(dataset))
+            .can_be_prefix()
+            .must_be_fresh();
+        let mut data = self.exchange(question.build(random_nonce())).await?;
+        let mut content = BytesMut::new();
+        loop {
+            if data.content_type() == namecast_packet::ContentType::Nack {
+                let refused = ControlResponse::decode(&data.content().unwrap_or_default())?;
+                return Err(refused.into());
+            }
+            content.extend_from_slice(&data.content().unwrap_or_default());
+            if content.len() > MAX_DATASET_SIZE {
+                return Err(ClientError::TooLong);
+            }
+            let number = |name: &Name| name.last()?.number_of(Component::SEGMENT);
+            let last = data.final_block().and_then(number);
+            let (Some(this), Some(last)) = (number(data.name()), last) else {
+                return Ok(content.freeze());
+            };
+            if this >= last {
+                return Ok(content.freeze());
+            }
+            let next = data.name().parent().builder().segment(this + 1).finish();
+            data = self
+                .exchange(Interest::builder(next).build(random_nonce()))
+                .await?;
+        }
+    }
+
+    fn name(&self, words: &str) -> Name {
+        let start = Name::root().builder().generic(self.scope).generic("nfd");
+        let name = words
+            .split('/')
+            .fold(start, |name, word| name.generic(word));
+        name.finish()
+    }
+
+    fn signed(&self, verb: &str, parameters: &ControlParameters, time: Duration) -> Interest {
+        let name = self.name(verb).child(Component {
+            kind: Component::GENERIC,
+            value: &parameters.encode(),
+        });
+        let mut info = self.signer.info();
+        info.nonce = Some(Bytes::copy_from_slice(&key_store::random::<8>()));
+        info.time = Some(time);
+        Interest::builder(name)
+            .must_be_fresh()
+            .lifetime(self.timeout)
+            .sign(random_nonce(), &*self.signer, &info)
+    }
+
+    async fn exchange(&mut self, interest: Interest) -> Result<Data, ClientError> {
+        self.send(&interest).await?;
+        self.answer(&interest).await
+    }
+
+    async fn send(&mut self, interest: &Interest) -> Result<(), ClientError> {
+        let packet = LpPacket {
+            next_hop_face: self.next_hop.map(FaceId::number),
+            ..LpPacket::carrying(interest.wire().clone())
+        };
+        // Answers to earlier questions that came too late.
+        while self.application.try_recv().is_some() {}
+        let sent = self.application.send(packet.encode()).await;
+        sent.map_err(|_| NodeError::Stopped.into())
+    }
+
+    /// Waits for the Data that answers `interest`.
+    async fn answer(&mut self, interest: &Interest) -> Result<Data, ClientError> {
+        let timeout = self.timeout;
+        let answer = tokio::time::timeout(timeout, self.receive(interest)).await;
+        answer.map_err(|_| ClientError::Unanswered(timeout))?
+    }
+
+    async fn receive(&mut self, interest: &Interest) -> Result<Data, ClientError> {
+        loop {
+            let frame = self.application.recv().await.ok_or(NodeError::Stopped)?;
+            let Ok(packet) = LpPacket::decode(frame) else {
+                continue;
+            };
+            let Some(fragment) = packet.fragment else {
+                continue;
+            };
+            match Packet::decode(fragment) {
+                Ok(Packet::Interest(nacked)) if nacked.name() == interest.name() => {
+                    let reason = packet.nack.map(|reason| format!("Nack {reason:?}"));
+                    return Err(ClientError::Nacked(reason.unwrap_or_default()));
+                }
+                Ok(Packet::Data(data)) if interest.matches(&data) => return Ok(data),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn random_nonce() -> Nonce {
+    Nonce(key_store::random())
+}

@@ -1,0 +1,115 @@
+//! The client, and what a node with keys lets which client do.
+
+use namecast_packet::Certificate;
+use namecast_units::Duration;
+
+use super::super::{Client, ClientError, ControlParameters, FaceStatus, FibEntry, StrategyChoice};
+use super::{about, name, to};
+use crate::{FaceUri, KeyStore, ManagementConfig, Node, NodeConfig, RegistrationConfig};
+
+/// A node and a client on a Unix socket.
+async fn connected(config: NodeConfig, directory: &std::path::Path) -> (Node, Client) {
+    let node = Node::start(config);
+    let path = directory.join("node.sock");
+    let listener = node.listen_unix(&path).await.unwrap();
+    let asking = Node::start(NodeConfig::default());
+    let face = asking.connect(FaceUri::Unix(path)).await.unwrap();
+    asking.connected(face).await.unwrap();
+    let client = Client::of_peer(&asking, face).await.unwrap();
+    drop(listener);
+    (node, client)
+}
+
+/// Two hundred faces take three segments of 8000 octets.
+#[tokio::test]
+async fn a_client_commands_and_reads_lists_of_any_length() {
+    let directory = tempfile::tempdir().unwrap();
+    let (node, mut client) = connected(NodeConfig::default(), directory.path()).await;
+    let wanted = to("udp4://127.0.0.1:9");
+    let created = client.command("faces/create", &wanted);
+    let face = created.await.unwrap().face.unwrap();
+    let refused = client.command("faces/create", &wanted).await;
+    let Err(ClientError::Refused {
+        code: 409,
+        parameters,
+        ..
+    }) = refused
+    else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(parameters.face, Some(face));
+    let mut others = Vec::new();
+    for _ in 0..200 {
+        others.push(node.application_face().await.unwrap());
+    }
+    let faces: Vec<FaceStatus> = client.list("faces/list").await.unwrap();
+    assert!(faces.iter().any(|known| known.face == face));
+    assert_eq!(faces.len(), node.faces().await.unwrap().len());
+    assert!(faces.len() > 200);
+    let status = client.status().await.unwrap();
+    assert_eq!(status.fib_entries, 1);
+    assert_eq!(client.list::<FibEntry>("fib/list").await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_not_answered_is_said_so() {
+    let node = Node::start(NodeConfig {
+        management: ManagementConfig {
+            enabled: false,
+            ..ManagementConfig::default()
+        },
+        registration: RegistrationConfig {
+            timeout: Duration::from_millis(10),
+            ..RegistrationConfig::default()
+        },
+        ..NodeConfig::default()
+    });
+    let mut client = Client::of_node(&node).await.unwrap();
+    let listed = client.list::<FaceStatus>("faces/list").await;
+    let silent = ClientError::Unanswered(Duration::from_millis(10));
+    let nacked = matches!(&listed, Err(ClientError::Nacked(reason)) if reason.contains("NoRoute"));
+    assert!(nacked || listed == Err(silent), "{listed:?}");
+}
+
+#[tokio::test]
+async fn a_node_with_keys_takes_from_others_only_what_is_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let keys = KeyStore::open(directory.path().join("keys")).unwrap();
+    let operator = keys.identity(&name("/operator")).unwrap();
+    let certificate = Certificate::decode(operator.certificate.clone()).unwrap();
+    let config = NodeConfig {
+        management: ManagementConfig {
+            keys: vec![certificate],
+            ..ManagementConfig::default()
+        },
+        ..NodeConfig::default()
+    };
+    let (node, mut client) = connected(config, directory.path()).await;
+    let choice = ControlParameters {
+        strategy: Some(name("/localhost/nfd/strategy/multicast")),
+        ..about("/a")
+    };
+    let refused = client.command("strategy-choice/set", &choice).await;
+    assert!(
+        matches!(refused, Err(ClientError::Refused { code: 403, .. })),
+        "{refused:?}"
+    );
+    client.command("rib/register", &about("/a")).await.unwrap();
+    let mut client = client.signing_with(operator.signer);
+    client
+        .command("strategy-choice/set", &choice)
+        .await
+        .unwrap();
+    let mut own = Client::of_node(&node).await.unwrap();
+    own.command(
+        "strategy-choice/set",
+        &ControlParameters {
+            name: Some(name("/b")),
+            ..choice
+        },
+    )
+    .await
+    .unwrap();
+    let choices: Vec<StrategyChoice> = own.list("strategy-choice/list").await.unwrap();
+    assert_eq!(choices.len(), 3);
+}

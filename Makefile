@@ -7,7 +7,7 @@ BENCH ?= stream sim
 
 NAMECAST := cargo run --quiet --locked --release --package namecast-cli --bin namecast --
 
-.PHONY: help demo build test check fix bench
+.PHONY: help demo build test check fix bench interop
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ fix: ## Format, apply what the linter can mend by itself, bring the lock file of
 	@cargo fmt --all
 	@cargo metadata --manifest-path fuzz/Cargo.toml --format-version 1 >/dev/null
 	@cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
+
+interop: ## The forwarder and its commands against python-ndn and ndnd, which are fetched
+	@interop/run.sh
 
 bench: ## Measure, as ratios to a raw limit taken in the same run
 	@for part in $(BENCH); do $(NAMECAST) bench $$part || exit 1; done

@@ -2,7 +2,7 @@
 
 use namecast_forward::{FaceId, MIN_MTU};
 
-use super::faces::{flags, local_uri, mtu};
+use super::faces::{flags, local_uri};
 use super::{CONGESTION_MARKING, LOCAL_FIELDS, LP_RELIABILITY};
 use super::{ControlParameters, Manager, Refused};
 use crate::node::{FaceDescription, NodeError};
@@ -191,7 +191,8 @@ fn invalid_properties(properties: ControlParameters) -> Refused {
     }
 }
 
-/// A face, as the response to a command tells it.
+/// A face, as the response to a command tells it. The MTU, which is optional, is left to `faces/list`: python-ndn takes
+/// it for an error where ndn-cxx puts it, behind the flags.
 fn properties(face: &FaceDescription) -> ControlParameters {
     ControlParameters {
         face: Some(face.id.number()),
@@ -200,7 +201,6 @@ fn properties(face: &FaceDescription) -> ControlParameters {
         flags: Some(flags(face)),
         mask: Some(ALL_FLAGS),
         persistency: Some(face.persistency.number()),
-        mtu: Some(mtu(face)),
         ..ControlParameters::default()
     }
 }

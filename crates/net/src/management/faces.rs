@@ -199,7 +199,7 @@ pub(super) fn local_uri(face: &FaceDescription) -> String {
 }
 
 /// As NFD tells it: the longest packet where there is no limit.
-pub(super) fn mtu(face: &FaceDescription) -> u64 {
+fn mtu(face: &FaceDescription) -> u64 {
     face.mtu.unwrap_or(MAX_PACKET_SIZE).min(MAX_PACKET_SIZE) as u64
 }
 

@@ -1,6 +1,8 @@
 //! Routes as commands made them, before they are boiled down to next hops.
 //!
-//! One prefix and face may have several routes, of different origin and cost; the forwarder gets the lowest cost.
+//! One prefix and face may have several routes, of different origin and cost; the forwarder gets the lowest cost. A prefix
+//! that has routes also gets the next hops of shorter prefixes whose routes say so (child inheritance), unless one of its
+//! own says that it captures, as in NFD.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +13,23 @@ use namecast_packet::{DecodeError, Name};
 use namecast_units::Instant;
 use serde::Serialize;
 
-use super::control::{CHILD_INHERIT, ControlParameters, encode_numbers, millis};
+use super::control::{CAPTURE, CHILD_INHERIT, ControlParameters, encode_numbers, millis};
 use super::dataset::Item;
 use super::numbers::{COST, EXPIRATION_PERIOD, FACE_ID, FLAGS, ORIGIN};
 use super::{MAX_PREFIX_COMPONENTS, Manager, Refused};
 use crate::node::NodeError;
 
-/// Routes by prefix and face, then by origin.
+/// Routes of one prefix, by face and origin.
+type Routes = BTreeMap<(FaceId, u64), Route>;
+
+/// All routes, and the next hops that they come to.
 #[derive(Debug)]
 pub(crate) struct Rib {
-    routes: BTreeMap<(Name, FaceId), BTreeMap<u64, Route>>,
+    routes: BTreeMap<Name, Routes>,
     count: usize,
     max_routes: usize,
+    /// Cost of each next hop that the forwarder was told of, inherited ones included.
+    installed: BTreeMap<(Name, FaceId), u64>,
 }
 
 /// One route.
@@ -30,7 +37,7 @@ pub(crate) struct Rib {
 pub(crate) struct Route {
     /// Which of several to take: the lowest.
     pub(crate) cost: u64,
-    /// What the client asked for; told back, and not acted upon.
+    /// [`CHILD_INHERIT`] and [`CAPTURE`].
     pub(crate) flags: u64,
     /// When it ends.
     pub(crate) expires: Option<Instant>,
@@ -58,6 +65,7 @@ impl Rib {
             routes: BTreeMap::new(),
             count: 0,
             max_routes,
+            installed: BTreeMap::new(),
         }
     }
 
@@ -67,52 +75,46 @@ impl Rib {
     /// If there is no room for a new one.
     pub(crate) fn register(
         &mut self,
-        prefix: Name,
+        prefix: &Name,
         face: FaceId,
         origin: u64,
         route: Route,
-    ) -> Result<Change, RibFull> {
-        let key = (prefix.detached(), face);
-        let is_new = !self
-            .routes
-            .get(&key)
-            .is_some_and(|routes| routes.contains_key(&origin));
+    ) -> Result<Vec<Change>, RibFull> {
+        let key = (face, origin);
+        let known = self.routes.get(prefix);
+        let is_new = !known.is_some_and(|routes| routes.contains_key(&key));
         if is_new && self.count >= self.max_routes {
             return Err(RibFull);
         }
         self.count += usize::from(is_new);
-        self.routes.entry(key).or_default().insert(origin, route);
-        Ok(self.change(prefix, face))
+        // The name may be part of a received packet, whose memory the table should not hold on to.
+        let routes = self.routes.entry(prefix.detached()).or_default();
+        routes.insert(key, route);
+        Ok(self.changes_below(prefix))
     }
 
     /// Takes a route back; no effect if there is none.
-    pub(crate) fn unregister(&mut self, prefix: Name, face: FaceId, origin: u64) -> Change {
-        let key = (prefix, face);
-        if let Some(routes) = self.routes.get_mut(&key) {
-            self.count -= usize::from(routes.remove(&origin).is_some());
+    pub(crate) fn unregister(&mut self, prefix: &Name, face: FaceId, origin: u64) -> Vec<Change> {
+        if let Some(routes) = self.routes.get_mut(prefix) {
+            self.count -= usize::from(routes.remove(&(face, origin)).is_some());
             if routes.is_empty() {
-                self.routes.remove(&key);
+                self.routes.remove(prefix);
             }
         }
-        self.change(key.0, face)
+        self.changes_below(prefix)
     }
 
     /// Ends the routes whose time has come.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Vec<Change> {
         let expired = |route: &Route| route.expires.is_some_and(|at| at <= now);
-        let ended: Vec<_> = self
-            .routes
-            .iter()
-            .flat_map(|((prefix, face), routes)| {
-                routes
-                    .iter()
-                    .filter(|(_, route)| expired(route))
-                    .map(|(&origin, _)| (prefix.clone(), *face, origin))
-            })
-            .collect();
+        let mut ended = Vec::new();
+        for (prefix, routes) in &self.routes {
+            let of_prefix = routes.iter().filter(|(_, route)| expired(route));
+            ended.extend(of_prefix.map(|(&key, _)| (prefix.clone(), key)));
+        }
         ended
             .into_iter()
-            .map(|(prefix, face, origin)| self.unregister(prefix, face, origin))
+            .flat_map(|(prefix, (face, origin))| self.unregister(&prefix, face, origin))
             .collect()
     }
 
@@ -122,10 +124,19 @@ impl Rib {
         routes.filter_map(|route| route.expires).min()
     }
 
-    /// Forgets the routes to faces that are no more; the forwarder has done so already.
-    pub(crate) fn retain_faces(&mut self, lives: impl Fn(FaceId) -> bool) {
-        self.routes.retain(|(_, face), _| lives(*face));
-        self.count = self.routes.values().map(BTreeMap::len).sum();
+    /// Forgets the routes to faces that are no more. The forwarder has forgotten these next hops already; others may come
+    /// of it where a route captured.
+    pub(crate) fn retain_faces(&mut self, lives: impl Fn(FaceId) -> bool) -> Vec<Change> {
+        self.installed.retain(|(_, face), _| lives(*face));
+        self.routes.retain(|_, routes| {
+            routes.retain(|(face, _), _| lives(*face));
+            !routes.is_empty()
+        });
+        let count = self.routes.values().map(BTreeMap::len).sum();
+        match core::mem::replace(&mut self.count, count) == count {
+            true => Vec::new(),
+            false => self.changes_below(&Name::root()),
+        }
     }
 
     /// Whether there are no routes.
@@ -135,31 +146,81 @@ impl Rib {
 
     /// All routes at the time `now`, by prefix.
     pub(crate) fn entries(&self, now: Instant) -> Vec<RibEntry> {
-        let mut entries: Vec<RibEntry> = Vec::new();
-        for ((prefix, face), routes) in &self.routes {
-            if entries.last().is_none_or(|last| last.prefix != *prefix) {
-                entries.push(RibEntry {
-                    prefix: prefix.clone(),
-                    routes: Vec::new(),
-                });
-            }
-            let entry = entries.last_mut().expect("there is one by now");
-            let routes = routes.iter().map(|(&origin, route)| RibRoute {
-                face: face.number(),
-                origin,
-                cost: route.cost,
-                flags: route.flags,
-                expiration_millis: route.expires.map(|at| millis(at.since(now))),
-            });
-            entry.routes.extend(routes);
-        }
-        entries
+        let entry = |(prefix, routes): (&Name, &Routes)| RibEntry {
+            prefix: prefix.clone(),
+            routes: routes
+                .iter()
+                .map(|(&(face, origin), route)| RibRoute {
+                    face: face.number(),
+                    origin,
+                    cost: route.cost,
+                    flags: route.flags,
+                    expiration_millis: route.expires.map(|at| millis(at.since(now))),
+                })
+                .collect(),
+        };
+        self.routes.iter().map(entry).collect()
     }
 
-    fn change(&self, prefix: Name, face: FaceId) -> Change {
-        let routes = self.routes.get(&(prefix.clone(), face));
-        let cost = routes.and_then(|routes| routes.values().map(|route| route.cost).min());
-        Change { prefix, face, cost }
+    /// What has changed for `prefix` and longer ones since the forwarder was last told, which then counts as told.
+    fn changes_below(&mut self, prefix: &Name) -> Vec<Change> {
+        let start = (prefix.detached(), FaceId::from_number(0));
+        let installed = self.installed.range(start..);
+        let before: BTreeMap<_, _> = installed
+            .take_while(|((name, _), _)| prefix.is_prefix_of(name))
+            .map(|(key, cost)| (key.clone(), *cost))
+            .collect();
+        let names = self.routes.range(prefix.detached()..);
+        let names = names
+            .map(|(name, _)| name)
+            .take_while(|name| prefix.is_prefix_of(name));
+        let mut after = BTreeMap::new();
+        for name in names {
+            let hops = self.next_hops(name).into_iter();
+            after.extend(hops.map(|(face, cost)| ((name.clone(), face), cost)));
+        }
+        let gone = before.keys().filter(|key| !after.contains_key(*key));
+        let gone = gone.map(|key| (key.clone(), None));
+        let new = after
+            .iter()
+            .filter(|(key, cost)| before.get(*key) != Some(*cost));
+        let new = new.map(|(key, cost)| (key.clone(), Some(*cost)));
+        let changes: Vec<_> = new.chain(gone).collect();
+        for (key, cost) in &changes {
+            match cost {
+                Some(cost) => self.installed.insert(key.clone(), *cost),
+                None => self.installed.remove(key),
+            };
+        }
+        let change = |((prefix, face), cost)| Change { prefix, face, cost };
+        changes.into_iter().map(change).collect()
+    }
+
+    /// The next hops of a prefix that has routes: its own, and for other faces those that the nearest shorter prefix hands
+    /// down.
+    fn next_hops(&self, prefix: &Name) -> BTreeMap<FaceId, u64> {
+        let mut hops = BTreeMap::new();
+        let mut shorter = prefix.clone();
+        loop {
+            let is_own = shorter.len() == prefix.len();
+            let routes = self.routes.get(&shorter).into_iter().flatten();
+            let mut captures = false;
+            let mut handed: BTreeMap<FaceId, u64> = BTreeMap::new();
+            for (&(face, _), route) in routes {
+                captures |= route.flags & CAPTURE != 0;
+                if is_own || route.flags & CHILD_INHERIT != 0 {
+                    let cost = handed.entry(face).or_insert(route.cost);
+                    *cost = route.cost.min(*cost);
+                }
+            }
+            for (face, cost) in handed {
+                hops.entry(face).or_insert(cost);
+            }
+            if captures || shorter.is_empty() {
+                return hops;
+            }
+            shorter = shorter.parent();
+        }
     }
 }
 
@@ -196,7 +257,6 @@ impl Manager {
         face: FaceId,
         parameters: &ControlParameters,
     ) -> Result<ControlParameters, Refused> {
-        // Flags are told back, but not acted upon: a route serves names under its prefix that have no longer one.
         let done = ControlParameters {
             name: Some(prefix.clone()),
             face: Some(face.number()),
@@ -213,12 +273,14 @@ impl Manager {
             expires: parameters.expiration.map(|period| now + period),
         };
         let origin = parameters.origin.unwrap_or(0);
-        let change = self
+        let changes = self
             .rib
-            .register(prefix.clone(), face, origin, route)
+            .register(&prefix, face, origin, route)
             .map_err(|_| Refused::new(500, "the node takes no more routes"))?;
-        if let Err(error) = self.apply(change).await {
-            self.rib.unregister(prefix, face, origin);
+        if let Err(error) = self.apply(changes).await {
+            let undone = self.rib.unregister(&prefix, face, origin);
+            // What could not be done need not be undone.
+            let _ = self.apply(undone).await;
             return Err(match error {
                 NodeError::NoSuchFace(_) => Refused::new(410, "Face not found"),
                 _ => Refused::new(500, error.to_string()),
@@ -240,32 +302,38 @@ impl Manager {
             origin: Some(origin),
             ..ControlParameters::default()
         };
-        let change = self.rib.unregister(prefix, face, origin);
-        self.apply(change)
+        let changes = self.rib.unregister(&prefix, face, origin);
+        self.apply(changes)
             .await
             .map_err(|error| Refused::new(500, error.to_string()))?;
         Ok(done)
     }
 
-    async fn apply(&self, change: Change) -> Result<(), NodeError> {
-        match change.cost {
-            Some(cost) => self.node.add_route(change.prefix, change.face, cost).await,
-            None => self.node.remove_route(change.prefix, change.face).await,
+    /// Tells the forwarder, to the end; gives the first error.
+    async fn apply(&self, changes: Vec<Change>) -> Result<(), NodeError> {
+        let mut result = Ok(());
+        for Change { prefix, face, cost } in changes {
+            let told = match cost {
+                Some(cost) => self.node.add_route(prefix, face, cost).await,
+                None => self.node.remove_route(prefix, face).await,
+            };
+            result = result.and(told);
         }
+        result
     }
 
     pub(super) async fn expire(&mut self) {
-        for change in self.rib.handle_timeout(self.node.clock().now()) {
-            // If the face is gone, so is the route.
-            let _ = self.apply(change).await;
-        }
+        let changes = self.rib.handle_timeout(self.node.clock().now());
+        // If a face is gone, so are its next hops.
+        let _ = self.apply(changes).await;
     }
 
     pub(super) async fn forget_ended_faces(&mut self) {
         if !self.rib.is_empty()
             && let Ok(living) = self.node.face_ids().await
         {
-            self.rib.retain_faces(|face| living.contains(&face));
+            let changes = self.rib.retain_faces(|face| living.contains(&face));
+            let _ = self.apply(changes).await;
         }
     }
 }
@@ -350,73 +418,5 @@ impl Item for RibRoute {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use namecast_units::Duration;
-
-    const FACE: FaceId = FaceId::from_number(300);
-
-    fn name() -> Name {
-        "/a".parse().unwrap()
-    }
-
-    fn route(cost: u64) -> Route {
-        Route {
-            cost,
-            flags: 1,
-            expires: None,
-        }
-    }
-
-    #[test]
-    fn the_cheapest_origin_counts_and_the_last_to_go_ends_the_next_hop() {
-        let mut rib = Rib::new(10);
-        let cost = |change: Change| change.cost;
-        assert_eq!(
-            rib.register(name(), FACE, 0, route(7)).map(cost),
-            Ok(Some(7))
-        );
-        assert_eq!(
-            rib.register(name(), FACE, 255, route(3)).map(cost),
-            Ok(Some(3))
-        );
-        assert_eq!(
-            rib.register(name(), FACE, 0, route(5)).map(cost),
-            Ok(Some(3))
-        );
-        assert_eq!(cost(rib.unregister(name(), FACE, 255)), Some(5));
-        assert_eq!(cost(rib.unregister(name(), FACE, 255)), Some(5));
-        assert_eq!(cost(rib.unregister(name(), FACE, 0)), None);
-        assert!(rib.is_empty());
-    }
-
-    #[test]
-    fn a_route_ends_at_its_time_and_not_before() {
-        let at = Instant::ZERO + Duration::from_secs(9);
-        let mut rib = Rib::new(10);
-        rib.register(name(), FACE, 0, route(7)).unwrap();
-        let short = Route {
-            cost: 1,
-            flags: 1,
-            expires: Some(at),
-        };
-        rib.register(name(), FACE, 1, short).unwrap();
-        assert_eq!(rib.poll_timeout(), Some(at));
-        let before = at.saturating_sub(Duration::from_nanos(1));
-        assert_eq!(rib.handle_timeout(before), []);
-        let changes = rib.handle_timeout(at);
-        assert_eq!(changes.len(), 1);
-        assert_eq!(changes[0].cost, Some(7));
-        assert_eq!(rib.poll_timeout(), None);
-    }
-
-    #[test]
-    fn a_full_table_takes_renewals_only() {
-        let mut rib = Rib::new(1);
-        rib.register(name(), FACE, 0, route(7)).unwrap();
-        assert_eq!(rib.register(name(), FACE, 1, route(7)), Err(RibFull));
-        assert!(rib.register(name(), FACE, 0, route(8)).is_ok());
-        rib.retain_faces(|face| face != FACE);
-        assert!(rib.register(name(), FACE, 1, route(7)).is_ok());
-    }
-}
+#[path = "rib_tests.rs"]
+mod tests;

@@ -1,0 +1,156 @@
+#!/usr/bin/env bash
+# The forwarder and its commands against other implementations of NDN. Each cell is asserted; the first that fails ends it.
+#
+#   interop/run.sh            all
+#   interop/run.sh python     only python-ndn
+#   interop/run.sh ndnd       only ndnd
+#
+# What it needs goes into target/interop, and nothing into the system. NAMECAST names another binary than the one that is
+# built here.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(dirname "$here")
+target=${CARGO_TARGET_DIR:-$root/target}
+tools=$target/interop
+mkdir -p "$tools"
+home=$(mktemp -d)
+socket=$home/node.sock
+started=()
+
+stop() {
+    for process in "${started[@]}"; do
+        kill "$process" 2>/dev/null || true
+    done
+    wait
+    rm -rf "$home"
+}
+trap stop EXIT
+
+say() { printf '%s\n' "$*"; }
+
+# expect CELL PATTERN COMMAND…: what the command prints has to match.
+expect() {
+    local cell=$1 pattern=$2 printed
+    shift 2
+    if ! printed=$("$@" 2>&1); then
+        say "FAILED  $cell: $*" "$printed"
+        exit 1
+    fi
+    if ! grep -qE -- "$pattern" <<<"$printed"; then
+        say "FAILED  $cell: nothing like '$pattern' in" "$printed"
+        exit 1
+    fi
+    say "ok  $cell"
+}
+
+# await FILE: waits until there is something in it, or a socket.
+await() {
+    for _ in $(seq 600); do
+        if [[ -s $1 || -S $1 ]]; then
+            return
+        fi
+        sleep 0.1
+    done
+    say "FAILED  nothing came of $1"
+    exit 1
+}
+
+build_namecast() {
+    if [[ -z ${NAMECAST:-} ]]; then
+        cargo build --locked --release --package namecast-cli --manifest-path "$root/Cargo.toml"
+        NAMECAST=$target/release/namecast
+    fi
+}
+
+start_namecast() {
+    "$NAMECAST" forwarder --json --port 0 --udp 127.0.0.1:0 --tcp 127.0.0.1:0 --unix "$socket" >"$home/namecast.json" &
+    started+=($!)
+    await "$home/namecast.json"
+}
+
+# port SCHEME: where the forwarder listens.
+port() { grep -oE "$1://127.0.0.1:[0-9]+" "$home/namecast.json" | head -1 | grep -oE '[0-9]+$'; }
+
+python_cells() {
+    if [[ ! -x $tools/python/bin/python ]]; then
+        python3 -m venv "$tools/python"
+        "$tools/python/bin/pip" install --quiet --requirement "$here/python/requirements.txt"
+    fi
+    "$tools/python/bin/python" "$here/python/management.py" "$socket" "$(port tcp4)" "$(port udp4)"
+    export NDN_CLIENT_TRANSPORT=unix://$socket
+    expect "pynfdc: Get-Status" "namecast-" "$tools/python/bin/pynfdc" Get-Status
+    expect "pynfdc: Get-Face" "internal://management" "$tools/python/bin/pynfdc" Get-Face
+}
+
+build_ndnd() {
+    local directory=$tools/ndnd
+    if [[ ! -x $directory/ndnd ]]; then
+        mkdir -p "$directory"
+        cp "$here/ndnd/go.mod" "$directory/"
+        (cd "$directory" && GOFLAGS=-mod=mod go build -o ndnd github.com/named-data/ndnd/cmd/ndnd)
+    fi
+    ndnd=$directory/ndnd
+}
+
+# ndnd's tools at our forwarder.
+ndnd_tools() {
+    export NDN_CLIENT_TRANSPORT=unix://$socket
+    local peer=udp4://127.0.0.1:9
+    expect "ndnd: fw status" "namecast-" "$ndnd" fw status
+    expect "ndnd: fw face-create" "200" "$ndnd" fw face-create "remote=$peer"
+    expect "ndnd: fw face-list" "$peer" "$ndnd" fw face-list
+    local face
+    face=$("$NAMECAST" face show "$peer" --json --forwarder "unix://$socket" | grep -oE '"face": [0-9]+' | grep -oE '[0-9]+')
+    expect "ndnd: fw route-add" "200" "$ndnd" fw route-add prefix=/interop/ndnd "face=$face" cost=7
+    expect "ndnd: fw route-list" "/interop/ndnd" "$ndnd" fw route-list
+    expect "ndnd: fw fib-list" "/interop/ndnd" "$ndnd" fw fib-list
+    expect "ndnd: fw route-remove" "200" "$ndnd" fw route-remove prefix=/interop/ndnd "face=$face"
+    expect "ndnd: fw strategy-set" "200" "$ndnd" fw strategy-set prefix=/interop/ndnd \
+        strategy=/localhost/nfd/strategy/multicast/v=1
+    expect "ndnd: fw strategy-list" "multicast" "$ndnd" fw strategy-list
+    expect "ndnd: fw cs-info" "[Cc]apacity" "$ndnd" fw cs-info
+    expect "ndnd: fw face-destroy" "200" "$ndnd" fw face-destroy "face=$face"
+}
+
+# Our commands at ndnd's forwarder.
+ndnd_forwarder() {
+    local theirs=$home/ndnd.sock
+    cat >"$home/ndnd.yml" <<YAML
+core: { log_level: WARN }
+faces:
+  udp: { enabled_unicast: true, enabled_multicast: false, port_unicast: 0 }
+  tcp: { enabled: false }
+  unix: { enabled: true, socket_path: $theirs }
+  websocket: { enabled: false }
+fw: { threads: 1 }
+YAML
+    "$ndnd" fw run "$home/ndnd.yml" >"$home/ndnd.log" 2>&1 &
+    started+=($!)
+    await "$theirs"
+    local at=(--forwarder "unix://$theirs") peer=udp4://127.0.0.1:9
+    expect "namecast face create, at ndnd" "$peer" "$NAMECAST" face create "$peer" "${at[@]}"
+    expect "namecast face list, at ndnd" "$peer" "$NAMECAST" face list "${at[@]}"
+    expect "namecast face show, at ndnd" "this machine|another machine" "$NAMECAST" face show "$peer" "${at[@]}"
+    expect "namecast route add, at ndnd" "cost 7" "$NAMECAST" route add /interop "$peer" --cost 7 "${at[@]}"
+    expect "namecast route list, at ndnd" "/interop +[0-9]+ +$peer +7 +static" "$NAMECAST" route list "${at[@]}"
+    expect "namecast route remove, at ndnd" "any more" "$NAMECAST" route remove /interop "$peer" "${at[@]}"
+    expect "namecast strategy set, at ndnd" "multicast" "$NAMECAST" strategy set /interop \
+        /localhost/nfd/strategy/multicast/v=1 "${at[@]}"
+    expect "namecast strategy list, at ndnd" "/interop +/localhost/nfd/strategy/multicast" "$NAMECAST" strategy list "${at[@]}"
+    expect "namecast strategy unset, at ndnd" "shorter" "$NAMECAST" strategy unset /interop "${at[@]}"
+    expect "namecast cs info, at ndnd" "packets" "$NAMECAST" cs info "${at[@]}"
+    expect "namecast cs config, at ndnd" "at most 99$" "$NAMECAST" cs config --capacity 99 "${at[@]}"
+    expect "namecast status, at ndnd" "Content store" "$NAMECAST" status "${at[@]}"
+    expect "namecast face destroy, at ndnd" "is gone" "$NAMECAST" face destroy "$peer" "${at[@]}"
+}
+
+build_namecast
+start_namecast
+case ${1:-all} in
+    python) python_cells ;;
+    ndnd) build_ndnd; ndnd_tools; ndnd_forwarder ;;
+    all) python_cells; build_ndnd; ndnd_tools; ndnd_forwarder ;;
+    *) say "expected python, ndnd or nothing"; exit 2 ;;
+esac
+say "all cells hold"

@@ -73,86 +73,71 @@ fn what_is_written_takes_effect() {
     assert_eq!(management.time_grace.as_secs(), 1);
 }
 
+#[track_caller]
+fn assert_refused(text: &str, place: &str, words: &str) {
+    let problems = parse(text).unwrap_err().to_string();
+    let place = format!("f.toml:{place}: ");
+    assert!(problems.starts_with(&place), "{text}\n{problems}");
+    assert!(problems.contains(words), "{text}\n{problems}");
+}
+
 /// Each mistake with the place that it is found at, and words that say what was expected.
 #[test]
-fn a_mistake_is_told_with_its_place_and_what_was_expected() {
-    for (text, place, words) in [
-        ("[listen]\nudp = 5", "f.toml:2:7", "sequence"),
-        ("[listen]\ntcp = [\"here\"]", "f.toml:2:8", "ADDRESS:PORT"),
+fn a_wrong_value_is_told_with_its_place_and_what_was_expected() {
+    for (section, line, column, words) in [
+        ("listen", "udp = 5", 7, "sequence"),
+        ("listen", "tcp = [\"here\"]", 8, "ADDRESS:PORT"),
+        ("tables", "face = 3", 1, "expected one of `faces`"),
+        ("tables", "faces = 0", 9, "expected 1 to"),
+        ("tables", "faces = -1", 9, "integer"),
+        ("udp", "mtu = 63", 7, "expected 64 to 8800"),
+        ("udp", "idle-timeout = 5", 16, "string"),
+        ("udp", "idle-timeout = \"5\"", 16, "write 100ms"),
+        ("content-store", "policy = \"fifo\"", 10, "`lru`"),
+        ("content-store", "capacity = \"much\"", 12, "write 20480"),
+        ("management", "open = [\"rip\"]", 9, "'rib'"),
+        ("management", "keys = [\"no.cert\"]", 9, "no.cert"),
+    ] {
+        let text = format!("[{section}]\n\n{line}\n");
+        assert_refused(&text, &format!("3:{column}"), words);
+    }
+    assert_refused("listen = [", "1:11", "array");
+}
+
+#[test]
+fn faces_and_what_leads_to_them_have_to_fit() {
+    let tcp = "uri = \"tcp4://192.0.2.1:1\"";
+    for (text, line, column, words) in [
+        ("mtu = 1200", 1, 1, "missing field `uri`"),
+        ("uri = \"here\"", 2, 7, "write udp4://"),
+        ("uri = \"fd://3\"", 2, 7, "udp4://"),
+        ("uri = \"udp4://224.0.23.170:56363\"", 2, 7, "multicast"),
+        (&format!("{tcp}\nmtu = 1200"), 3, 7, "only UDP"),
         (
-            "[tables]\n\nface = 3",
-            "f.toml:3:1",
-            "expected one of `faces`",
-        ),
-        ("[tables]\nfaces = 0", "f.toml:2:9", "expected 1 to"),
-        ("[tables]\nfaces = -1", "f.toml:2:9", "integer"),
-        ("[udp]\nmtu = 63", "f.toml:2:7", "expected 64 to 8800"),
-        ("[udp]\nidle-timeout = 5", "f.toml:2:16", "string"),
-        ("[udp]\nidle-timeout = \"5\"", "f.toml:2:16", "write 100ms"),
-        ("[content-store]\npolicy = \"fifo\"", "f.toml:2:10", "`lru`"),
-        (
-            "[content-store]\ncapacity = \"much\"",
-            "f.toml:2:12",
-            "write 20480",
-        ),
-        ("[management]\nopen = [\"rip\"]", "f.toml:2:9", "'rib'"),
-        (
-            "[management]\nkeys = [\"no.cert\"]",
-            "f.toml:2:9",
-            "no.cert",
-        ),
-        ("[[face]]\nmtu = 1", "f.toml:1:1", "missing field `uri`"),
-        ("[[face]]\nuri = \"here\"", "f.toml:2:7", "write udp4://"),
-        (
-            "[[face]]\nuri = \"udp4://224.0.23.170:56363\"",
-            "f.toml:2:7",
-            "multicast",
-        ),
-        ("[[face]]\nuri = \"fd://3\"", "f.toml:2:7", "udp4://"),
-        (
-            "[[face]]\nuri = \"tcp4://192.0.2.1:1\"\nmtu = 1200",
-            "f.toml:3:7",
-            "only UDP",
-        ),
-        (
-            "[[face]]\nuri = \"tcp4://192.0.2.1:1\"\nlocal-fields = true",
-            "f.toml:3:16",
+            &format!("{tcp}\nlocal-fields = true"),
+            3,
+            16,
             "this machine",
         ),
         (
-            "[[face]]\nuri = \"udp4://192.0.2.1:1\"\npersistency = \"on-demand\"",
-            "f.toml:3:15",
+            &format!("{tcp}\npersistency = \"on-demand\""),
+            3,
+            15,
             "`persistent`",
         ),
-        (
-            "[[route]]\nprefix = \"/\"\nface = \"udp4://192.0.2.1:1\"",
-            "f.toml:3:8",
-            "[[face]]",
-        ),
-        ("[[route]]\nprefix = 5", "f.toml:2:10", "string"),
-        (
-            "[[strategy]]\nprefix = \"/\"\nname = \"fast\"",
-            "f.toml:3:8",
-            "best-route",
-        ),
-        ("listen = [", "f.toml:1:11", "array"),
     ] {
-        let problems = parse(text).unwrap_err().to_string();
-        assert!(
-            problems.starts_with(&format!("{place}: ")),
-            "{text}\n{problems}"
-        );
-        assert!(problems.contains(words), "{text}\n{problems}");
+        let text = format!("[[face]]\n{text}");
+        assert_refused(&text, &format!("{line}:{column}"), words);
     }
-    let long = format!(
-        "[[strategy]]\nprefix = \"{}\"\nname = \"random\"",
-        "/x".repeat(33)
-    );
-    let problems = parse(&long).unwrap_err().to_string();
-    assert!(
-        problems.contains("f.toml:2:10: expected at most 32"),
-        "{problems}"
-    );
+    let unknown = "[[route]]\nprefix = \"/\"\nface = \"udp4://192.0.2.1:1\"";
+    assert_refused(unknown, "3:8", "[[face]]");
+    assert_refused("[[route]]\nprefix = 5", "2:10", "string");
+    let strategy = |prefix: &str, name: &str| {
+        format!("[[strategy]]\nprefix = \"{prefix}\"\nname = \"{name}\"")
+    };
+    assert_refused(&strategy("/", "fast"), "3:8", "best-route");
+    let long = strategy(&"/x".repeat(33), "random");
+    assert_refused(&long, "2:10", "expected at most 32");
 }
 
 #[test]

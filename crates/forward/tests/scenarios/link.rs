@@ -271,7 +271,7 @@ fn a_face_changes_while_it_lives() {
     let app = node.add_face(FaceConfig::application("")).unwrap();
     let out = node.add_face(FaceConfig::default()).unwrap();
     node.add_route(name("/"), out, 0).unwrap();
-    let mut send = |node: &mut Forwarder, number| {
+    let send = |node: &mut Forwarder, number| {
         let interest = Interest::builder(name(&format!("/p/{number}")))
             .parameters(vec![0; 150])
             .build(Nonce::from(number));

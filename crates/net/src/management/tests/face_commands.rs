@@ -59,108 +59,125 @@ async fn management_does_not_destroy_its_own_face() {
     assert_eq!(node.faces().await.unwrap().len(), 2);
 }
 
-#[tokio::test]
-async fn a_face_that_the_node_cannot_make_so_is_refused_with_the_reason() {
+/// Each is refused with its code and text, and nothing is made of any.
+async fn assert_all_refused(refused: &[(ControlParameters, u64, &str)]) {
     let node = Node::start(NodeConfig::default());
     let mut face = node.application_face().await.unwrap();
-    let tcp = || to("tcp4://127.0.0.1:9");
-    let on_demand = ControlParameters {
-        persistency: Some(1),
-        ..tcp()
+    for (asked, code, text) in refused {
+        let response = ask(&mut face, "faces/create", asked).await;
+        assert_eq!(verdict(&response), (*code, *text));
+    }
+    assert_eq!(node.faces().await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_command_that_makes_no_sense_is_refused_with_the_reason() {
+    let missing = "failed in validating parameters";
+    let half = ControlParameters {
+        flags: Some(2),
+        ..to("tcp4://127.0.0.1:9")
     };
-    let from = ControlParameters {
-        local_uri: Some("tcp4://127.0.0.1:8".to_owned()),
-        ..tcp()
+    let unknown = ControlParameters {
+        persistency: Some(3),
+        ..to("tcp4://127.0.0.1:9")
     };
-    let flags = |flags, mask| ControlParameters {
-        flags: Some(flags),
-        mask,
-        ..tcp()
-    };
-    let mtu = ControlParameters {
-        mtu: Some(1_400),
-        ..tcp()
-    };
-    for (asked, code, text) in [
-        (
-            ControlParameters::default(),
-            400,
-            "failed in validating parameters",
-        ),
+    assert_all_refused(&[
+        (ControlParameters::default(), 400, missing),
+        (half, 400, missing),
+        (unknown, 400, missing),
         (to("nonsense"), 400, "Malformed command"),
         (to("udp4://[::1]:9"), 400, "Malformed command"),
         (to("udp4://127.0.0.1"), 400, "Non-canonical remote URI"),
         (to("tcp://127.0.0.1:9"), 400, "Non-canonical remote URI"),
+    ])
+    .await;
+    let node = Node::start(NodeConfig::default());
+    let mut face = node.application_face().await.unwrap();
+    for unknown in ["faces/nonsense", "fib/nonsense", "nonsense/add"] {
+        let response = ask(&mut face, unknown, &about("/a")).await;
+        assert_eq!(verdict(&response), (501, "Unsupported command"));
+    }
+}
+
+#[tokio::test]
+async fn faces_of_kinds_that_are_not_made_by_command_are_refused() {
+    let multicast = "Cannot create multicast UDP faces";
+    assert_all_refused(&[
         (
             to("ether://[00:00:00:00:00:01]"),
             406,
             "Unsupported protocol",
         ),
+        (to("udp4://224.0.23.170:56363"), 406, multicast),
+        (to("udp6://[ff02::1]:56363"), 406, multicast),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_face_that_the_node_cannot_make_so_is_refused_with_the_reason() {
+    let marks = "Faces do not mark congestion here";
+    let tcp = |chosen: ControlParameters| ControlParameters {
+        uri: Some("tcp4://127.0.0.1:9".to_owned()),
+        ..chosen
+    };
+    let chosen = ControlParameters::default;
+    let from = ControlParameters {
+        local_uri: Some("tcp4://127.0.0.1:8".to_owned()),
+        ..chosen()
+    };
+    let on_demand = ControlParameters {
+        persistency: Some(1),
+        ..chosen()
+    };
+    let marking = ControlParameters {
+        flags: Some(4),
+        mask: Some(4),
+        ..chosen()
+    };
+    let threshold = ControlParameters {
+        default_congestion_threshold: Some(65_536),
+        ..chosen()
+    };
+    let mtu = |mtu| ControlParameters {
+        mtu: Some(mtu),
+        ..chosen()
+    };
+    let local_fields = ControlParameters {
+        flags: Some(1),
+        mask: Some(1),
+        ..to("udp4://192.0.2.1:9")
+    };
+    let narrow = ControlParameters {
+        uri: Some("udp4://127.0.0.1:9".to_owned()),
+        ..mtu(63)
+    };
+    assert_all_refused(&[
         (
-            from,
+            tcp(from),
             406,
             "Unicast TCP faces cannot be created with a LocalUri",
         ),
         (
-            on_demand,
+            tcp(on_demand),
             406,
             "Outgoing TCP faces do not support on-demand persistency",
         ),
-        (flags(2, None), 400, "failed in validating parameters"),
-        (flags(4, Some(4)), 406, "Faces do not mark congestion here"),
+        (tcp(marking), 406, marks),
+        (tcp(threshold), 406, marks),
         (
-            ControlParameters {
-                default_congestion_threshold: Some(65_536),
-                ..tcp()
-            },
+            tcp(mtu(1_400)),
             406,
-            "Faces do not mark congestion here",
+            "TCP faces do not support MTU overrides",
         ),
+        (narrow, 406, "The MTU must be at least 64"),
         (
-            ControlParameters {
-                mtu: Some(63),
-                ..to("udp4://127.0.0.1:9")
-            },
-            406,
-            "The MTU must be at least 64",
-        ),
-        (
-            ControlParameters {
-                flags: Some(1),
-                mask: Some(1),
-                ..to("udp4://192.0.2.1:9")
-            },
+            local_fields,
             406,
             "Local fields can only be enabled on faces with local scope",
         ),
-        (
-            to("udp4://224.0.23.170:56363"),
-            406,
-            "Cannot create multicast UDP faces",
-        ),
-        (
-            to("udp6://[ff02::1]:56363"),
-            406,
-            "Cannot create multicast UDP faces",
-        ),
-        (
-            ControlParameters {
-                persistency: Some(3),
-                ..tcp()
-            },
-            400,
-            "failed in validating parameters",
-        ),
-        (mtu, 406, "TCP faces do not support MTU overrides"),
-    ] {
-        let response = ask(&mut face, "faces/create", &asked).await;
-        assert_eq!(verdict(&response), (code, text));
-    }
-    assert_eq!(node.faces().await.unwrap().len(), 2);
-    for unknown in ["faces/nonsense", "fib/nonsense", "nonsense/add"] {
-        let response = ask(&mut face, unknown, &about("/a")).await;
-        assert_eq!(verdict(&response), (501, "Unsupported command"));
-    }
+    ])
+    .await;
 }
 
 fn chosen(face: u64) -> ControlParameters {

@@ -6,6 +6,7 @@ mod content_store;
 mod datasets;
 mod events;
 mod face_commands;
+mod hostile;
 mod rib;
 
 use std::time::Duration;

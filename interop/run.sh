@@ -44,6 +44,18 @@ expect() {
     say "ok  $cell"
 }
 
+# eventually CELL PATTERN COMMAND…: the same, within a minute.
+eventually() {
+    local pattern=$2
+    for _ in $(seq 120); do
+        if "${@:3}" 2>&1 | grep -qE -- "$pattern"; then
+            break
+        fi
+        sleep 0.5
+    done
+    expect "$@"
+}
+
 # await FILE: waits until there is something in it, or a socket.
 await() {
     for _ in $(seq 600); do
@@ -63,14 +75,15 @@ build_namecast() {
     fi
 }
 
+# start_namecast NODE: a forwarder on the Unix socket NODE.sock.
 start_namecast() {
-    "$NAMECAST" forwarder --json --port 0 --udp 127.0.0.1:0 --tcp 127.0.0.1:0 --unix "$socket" >"$home/namecast.json" &
+    "$NAMECAST" forwarder --json --port 0 --udp 127.0.0.1:0 --tcp 127.0.0.1:0 --unix "$home/$1.sock" >"$home/$1.json" &
     started+=($!)
-    await "$home/namecast.json"
+    await "$home/$1.json"
 }
 
-# port SCHEME: where the forwarder listens.
-port() { grep -oE "$1://127.0.0.1:[0-9]+" "$home/namecast.json" | head -1 | grep -oE '[0-9]+$'; }
+# port SCHEME [NODE]: where the forwarder listens.
+port() { grep -oE "$1://127.0.0.1:[0-9]+" "$home/${2:-node}.json" | head -1 | grep -oE '[0-9]+$'; }
 
 python_cells() {
     if [[ ! -x $tools/python/bin/python ]]; then
@@ -145,12 +158,41 @@ YAML
     expect "namecast face destroy, at ndnd" "is gone" "$NAMECAST" face destroy "$peer" "${at[@]}"
 }
 
+# ndnd's routing daemon at two of our forwarders, which it makes neighbours.
+ndnd_routing() {
+    local router other
+    start_namecast r1
+    start_namecast r2
+    for router in 1 2; do
+        other=$((3 - router))
+        cat >"$home/dv$router.yml" <<YAML
+dv:
+  network: /net
+  router: /net/r$router
+  keychain: insecure
+  advertise_interval: 1000
+  router_dead_interval: 5000
+  neighbors: [{ uri: "udp4://127.0.0.1:$(port udp4 r$other)" }]
+YAML
+        NDN_CLIENT_TRANSPORT=unix://$home/r$router.sock "$ndnd" dv run "$home/dv$router.yml" >"$home/dv$router.log" 2>&1 &
+        started+=($!)
+    done
+    for router in 1 2; do
+        other=$((3 - router))
+        eventually "ndnd: dv at router $router reaches router $other" "now reachable.* name=/net/r$other" cat "$home/dv$router.log"
+        eventually "ndnd: dv at router $router makes routes to router $other" "/net/32=DV/32=PFS/net/r$other .* nlsr" \
+            "$NAMECAST" route list --forwarder "unix://$home/r$router.sock"
+        expect "ndnd: dv at router $router chooses multicast" "32=svs +/localhost/nfd/strategy/multicast" \
+            "$NAMECAST" strategy list --forwarder "unix://$home/r$router.sock"
+    done
+}
+
 build_namecast
-start_namecast
+start_namecast node
 case ${1:-all} in
     python) python_cells ;;
-    ndnd) build_ndnd; ndnd_tools; ndnd_forwarder ;;
-    all) python_cells; build_ndnd; ndnd_tools; ndnd_forwarder ;;
+    ndnd) build_ndnd; ndnd_tools; ndnd_forwarder; ndnd_routing ;;
+    all) python_cells; build_ndnd; ndnd_tools; ndnd_forwarder; ndnd_routing ;;
     *) say "expected python, ndnd or nothing"; exit 2 ;;
 esac
 say "all cells hold"

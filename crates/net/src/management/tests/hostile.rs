@@ -10,7 +10,7 @@ use super::super::{
     FaceQueryFilter, FaceStatus, FibEntry, GeneralStatus, Item, NextHopRecord, RibEntry, RibRoute,
     StrategyChoice, decode_items,
 };
-use super::{about, command, exchange, name};
+use super::{about, command, exchange, name, signed};
 use crate::{Node, NodeConfig, key_store};
 
 /// One of everything that is read from a packet.
@@ -109,7 +109,8 @@ fn damaged_octets_are_read_or_refused() {
     assert!(taken > 1_000 && refused > 1_000, "{taken} {refused}");
 }
 
-/// Names of all modules and verbs with damaged parameters, as commands that nobody signed and as questions.
+/// Names of all modules and verbs with damaged parameters, as commands, signed and not, and as questions. Of the signed
+/// ones some are carried out, even such that end faces, so that another one asks at the end.
 #[tokio::test]
 async fn strange_commands_and_questions_leave_management_as_it_is() {
     let node = Node::start(NodeConfig::default());
@@ -151,14 +152,15 @@ async fn strange_commands_and_questions_leave_management_as_it_is() {
             kind: Component::GENERIC,
             value: &parameters,
         });
-        let asked = match random.below(3) {
+        let asked = match random.below(4) {
             0 => Interest::builder(asked).build(Nonce(key_store::random())),
             1 => Interest::builder(asked)
                 .can_be_prefix()
                 .build(Nonce(key_store::random())),
-            _ => Interest::builder(asked)
+            2 => Interest::builder(asked)
                 .parameters(parameters.to_vec())
                 .build(Nonce(key_store::random())),
+            _ => signed(asked),
         };
         let packet = LpPacket::carrying(asked.wire().clone());
         face.send(packet.encode()).await.unwrap();
@@ -167,5 +169,4 @@ async fn strange_commands_and_questions_leave_management_as_it_is() {
     let mut other = node.application_face().await.unwrap();
     let register = command("/localhost/nfd/rib/register", &about("/a"));
     assert_eq!(exchange(&mut other, &register).await.code, 200);
-    assert_eq!(node.faces().await.unwrap().len(), 3);
 }

@@ -34,6 +34,11 @@ fn command(prefix: &str, parameters: &ControlParameters) -> Interest {
         kind: Component::GENERIC,
         value: &parameters.encode(),
     });
+    signed(name)
+}
+
+/// A signed Interest of this name.
+fn signed(name: Name) -> Interest {
     let mut info = DigestSigner.info();
     info.nonce = Some(Bytes::copy_from_slice(&key_store::random::<8>()));
     info.time = Some(Duration::from_micros(Clock::new().wall().as_micros()));

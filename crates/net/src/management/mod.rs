@@ -61,8 +61,6 @@ const PREFIX_COMPONENTS: usize = 4;
 pub const MAX_PREFIX_COMPONENTS: usize = 32;
 /// FreshnessPeriod of responses, as in NFD.
 const RESPONSE_FRESHNESS: Duration = Duration::from_secs(1);
-/// How often routes to faces that are no more are forgotten.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Prefixes that management answers under.
 pub(crate) fn prefixes(allow_localhop: bool) -> impl Iterator<Item = Name> {
@@ -86,8 +84,6 @@ pub(crate) async fn serve(node: Node, mut face: ApplicationFace, events: watch::
         node: node.clone(),
         own_face: face.id(),
     };
-    let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
-    sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         let expiry = manager.rib.poll_timeout();
         let timer = async {
@@ -105,6 +101,7 @@ pub(crate) async fn serve(node: Node, mut face: ApplicationFace, events: watch::
                 }
             }
             () = manager.events.changed() => {
+                manager.forget_ended_faces().await;
                 for notification in manager.take_notifications().await {
                     if face.send(notification).await.is_err() {
                         return;
@@ -112,7 +109,6 @@ pub(crate) async fn serve(node: Node, mut face: ApplicationFace, events: watch::
                 }
             }
             () = timer => manager.expire().await,
-            _ = sweep.tick() => manager.forget_ended_faces().await,
         }
     }
 }

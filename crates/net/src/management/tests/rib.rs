@@ -122,6 +122,44 @@ async fn a_route_ends_when_its_time_has_come() {
         .unwrap();
 }
 
+/// Routes to a face end with it, and what they kept out comes in: `/a/b` captured, and now has the next hop of `/a`.
+#[tokio::test]
+async fn routes_end_with_their_face() {
+    let node = Node::start(NodeConfig::default());
+    let mut face = node.application_face().await.unwrap();
+    let mut ending = node.application_face().await.unwrap();
+    let own = ControlParameters {
+        cost: Some(3),
+        ..about("/a/b")
+    };
+    let capturing = ControlParameters {
+        flags: Some(2),
+        ..about("/a/b")
+    };
+    assert_eq!(ask(&mut face, "register", &about("/a")).await.code, 200);
+    assert_eq!(ask(&mut face, "register", &own).await.code, 200);
+    let third = node.application_face().await.unwrap();
+    let to_third = ControlParameters {
+        face: Some(third.id().number()),
+        ..about("/a")
+    };
+    assert_eq!(ask(&mut face, "register", &to_third).await.code, 200);
+    let inherited = route("/a/b", third.id(), 0);
+    assert!(routes(&node).await.contains(&inherited));
+    assert_eq!(ask(&mut ending, "register", &capturing).await.code, 200);
+    assert!(!routes(&node).await.contains(&inherited));
+    node.remove_face(ending.id()).await.unwrap();
+    let waiting = async {
+        while !routes(&node).await.contains(&inherited) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), waiting)
+        .await
+        .unwrap();
+    assert_eq!(routes(&node).await.len(), 4);
+}
+
 #[tokio::test]
 async fn neighbours_may_register_only_if_allowed_and_only_for_themselves() {
     let allowed = |allow_localhop| NodeConfig {

@@ -1,12 +1,13 @@
 //! The file as it is written, and what it comes to.
 
 use core::fmt::Display;
+use core::num::NonZeroU32;
 use core::ops::Range;
 use core::str::FromStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use namecast_forward::{MIN_MTU, StrategyKind};
+use namecast_forward::{InterestRate, MIN_MTU, StrategyKind, UnsolicitedData};
 use namecast_net::management::{CAPTURE, CHILD_INHERIT};
 use namecast_net::{FaceOptions, FaceUri, ManagementConfig, NodeConfig, Persistency};
 use namecast_packet::{Certificate, MAX_PACKET_SIZE, Name};
@@ -66,6 +67,7 @@ struct ContentStore {
     policy: Option<Policy>,
     admit: Option<bool>,
     serve: Option<bool>,
+    unsolicited: Option<Unsolicited>,
     versions: Option<Spanned<usize>>,
 }
 
@@ -73,6 +75,34 @@ struct ContentStore {
 #[serde(rename_all = "kebab-case")]
 enum Policy {
     Lru,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Unsolicited {
+    DropAll,
+    AdmitLocal,
+    AdmitNetwork,
+    AdmitAll,
+}
+
+impl From<Unsolicited> for UnsolicitedData {
+    fn from(written: Unsolicited) -> Self {
+        match written {
+            Unsolicited::DropAll => Self::DropAll,
+            Unsolicited::AdmitLocal => Self::AdmitLocal,
+            Unsolicited::AdmitNetwork => Self::AdmitNetwork,
+            Unsolicited::AdmitAll => Self::AdmitAll,
+        }
+    }
+}
+
+/// How many Interests one face may send.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FaceRate {
+    per_second: NonZeroU32,
+    burst: NonZeroU32,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -85,6 +115,8 @@ struct Tables {
     measurements: Option<Spanned<usize>>,
     pending_interests: Option<Spanned<usize>>,
     pending_memory: Option<ByteSize>,
+    face_pending_interests: Option<Spanned<usize>>,
+    face_interest_rate: Option<FaceRate>,
     #[serde(with = "namecast_units::optional_duration")]
     max_lifetime: Option<Duration>,
     dead_nonces: Option<Spanned<usize>>,
@@ -226,6 +258,9 @@ impl Reading<'_> {
         self.tables(&mut node, file.tables);
         self.management(&mut node.management, file.management);
         let store = file.content_store;
+        node.forwarder.unsolicited = store
+            .unsolicited
+            .map_or(node.forwarder.unsolicited, UnsolicitedData::from);
         node.forwarder.content_store = store.capacity.unwrap_or(node.forwarder.content_store);
         self.set(
             &mut node.forwarder.content_store_versions,
@@ -280,6 +315,12 @@ impl Reading<'_> {
         self.set(&mut plane.pit_capacity, tables.pending_interests, 1);
         self.set(&mut plane.dead_nonce_capacity, tables.dead_nonces, 0);
         self.set(&mut plane.max_name_components, tables.name_components, 1);
+        let of_face = tables.face_pending_interests;
+        self.set(&mut plane.face_pit_capacity, of_face, 1);
+        plane.face_interest_rate = tables.face_interest_rate.map(|rate| InterestRate {
+            per_second: rate.per_second.get(),
+            burst: rate.burst.get(),
+        });
         plane.pit_octets = tables.pending_memory.unwrap_or(plane.pit_octets);
         plane.max_lifetime = tables.max_lifetime.unwrap_or(plane.max_lifetime);
         let lifetime = tables.dead_nonce_lifetime;

@@ -1,3 +1,5 @@
+use namecast_forward::{InterestRate, UnsolicitedData};
+
 use super::*;
 
 fn parse(text: &str) -> Result<Settings, Problems> {
@@ -41,8 +43,8 @@ fn what_is_written_takes_effect() {
     let text = r#"
         listen = { udp = [], tcp = ["[::1]:7000"], unix = ["/tmp/n"] }
         udp = { reliability = true, mtu = 1200, idle-timeout = "1m", max-faces = 9, loopback-is-local = false }
-        content-store = { capacity = "1 MiB", policy = "lru", admit = false, versions = 2 }
-        tables = { faces = 7, routes = 6, pending-interests = 5, dead-nonce-lifetime = "3s", queue-memory = "1 kB" }
+        content-store = { capacity = "1 MiB", policy = "lru", admit = false, unsolicited = "admit-local", versions = 2 }
+        tables = { faces = 7, routes = 6, pending-interests = 5, face-pending-interests = 4, face-interest-rate = { per-second = 3, burst = 2 }, dead-nonce-lifetime = "3s", queue-memory = "1 kB" }
         management = { localhop = true, open = ["cs"], time-grace = "1s", nonces = 3 }
     "#;
     let settings = parse(text).unwrap();
@@ -66,6 +68,13 @@ fn what_is_written_takes_effect() {
         (plane.pit_capacity, plane.dead_nonce_lifetime.as_secs()),
         (5, 3)
     );
+    assert_eq!(plane.face_pit_capacity, 4);
+    let rate = InterestRate {
+        per_second: 3,
+        burst: 2,
+    };
+    assert_eq!(plane.face_interest_rate, Some(rate));
+    assert_eq!(plane.unsolicited, UnsolicitedData::AdmitLocal);
     let management = node.management;
     assert!(management.allow_localhop);
     assert_eq!((management.max_routes, management.max_nonces), (6, 3));
@@ -90,6 +99,12 @@ fn a_wrong_value_is_told_with_its_place_and_what_was_expected() {
         ("tables", "face = 3", 1, "expected one of `faces`"),
         ("tables", "faces = 0", 9, "expected 1 to"),
         ("tables", "faces = -1", 9, "integer"),
+        (
+            "tables",
+            "face-interest-rate = { per-second = 0, burst = 1 }",
+            37,
+            "nonzero",
+        ),
         ("udp", "mtu = 63", 7, "expected 64 to 8800"),
         ("udp", "idle-timeout = 5", 16, "string"),
         ("udp", "idle-timeout = \"5\"", 16, "write 100ms"),

@@ -138,7 +138,10 @@ fn creatable(parameters: &ControlParameters) -> Result<(FaceUri, FaceOptions), R
         return Err(Refused::new(406, text));
     }
     if impossible(parameters) != ControlParameters::default() {
-        return Err(Refused::new(406, "Faces do not mark congestion here"));
+        return Err(Refused::new(
+            406,
+            "Congestion marking is not chosen face by face here",
+        ));
     }
     Ok((remote, options))
 }
@@ -158,7 +161,7 @@ fn options(parameters: &ControlParameters) -> Result<FaceOptions, Refused> {
     })
 }
 
-/// What no face of this node can have: it does not mark congestion.
+/// What no face of this node can have: congestion marking is on or off for all of them, by configuration.
 fn impossible(parameters: &ControlParameters) -> ControlParameters {
     let marks = parameters.flag(CONGESTION_MARKING) == Some(true);
     ControlParameters {

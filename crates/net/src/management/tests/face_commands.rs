@@ -116,7 +116,7 @@ async fn faces_of_kinds_that_are_not_made_by_command_are_refused() {
 
 #[tokio::test]
 async fn a_face_that_the_node_cannot_make_so_is_refused_with_the_reason() {
-    let marks = "Faces do not mark congestion here";
+    let marks = "Congestion marking is not chosen face by face here";
     let tcp = |chosen: ControlParameters| ControlParameters {
         uri: Some("tcp4://127.0.0.1:9".to_owned()),
         ..chosen

@@ -266,6 +266,7 @@ mod tests {
             incoming: traffic(4),
             outgoing: traffic(1),
             routed_prefixes: 5,
+            measured_prefixes: 16,
             pending_interests: 6,
             cached_packets: 7,
             content_store_hits: 8,

@@ -33,13 +33,14 @@ struct Snapshot(NodeStatus);
 
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.encode_node(&mut encoder)?;
+        self.encode_tables(&mut encoder)?;
+        self.encode_traffic(&mut encoder)?;
         self.encode_faces(&mut encoder)
     }
 }
 
 impl Snapshot {
-    fn encode_node(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    fn encode_tables(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let node = &self.0;
         let gauges = [
             (
@@ -104,6 +105,11 @@ impl Snapshot {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             ConstCounter::new(value).encode(metric)?;
         }
+        Ok(())
+    }
+
+    fn encode_traffic(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let node = &self.0;
         let none = Labels::new();
         let ways = [("in", &node.incoming), ("out", &node.outgoing)];
         counter(encoder, "packets", "Network packets", packets(&none, ways))?;

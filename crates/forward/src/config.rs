@@ -40,6 +40,8 @@ pub struct Config {
     pub max_lifetime: Duration,
     /// Most memory for cached Data, bookkeeping included. Zero switches the content store off.
     pub content_store: ByteSize,
+    /// Which cached Data give way to new ones.
+    pub content_store_policy: CachePolicy,
     /// Most cached Data packets of one and the same name, which only their digests tell apart.
     pub content_store_versions: usize,
     /// How long a Nonce is remembered after its Interest left the PIT.
@@ -77,6 +79,7 @@ impl Default for Config {
             unsolicited: UnsolicitedData::default(),
             max_lifetime: Duration::from_secs(10 * 86_400),
             content_store: ByteSize::mebibytes(64),
+            content_store_policy: CachePolicy::default(),
             content_store_versions: 8,
             dead_nonce_lifetime: Duration::from_secs(6),
             dead_nonce_capacity: 1 << 18,
@@ -109,6 +112,17 @@ impl InterestRate {
         }
         may_pass
     }
+}
+
+/// Which cached Data give way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CachePolicy {
+    /// What was not used for longest.
+    #[default]
+    Lru,
+    /// What was not used again soon, so that a scan does not sweep out what is asked for again and again: S3-FIFO (Yang et
+    /// al., SOSP 2023).
+    S3Fifo,
 }
 
 /// Which Data that no pending Interest explains are cached: NFD's policies `drop-all`, `admit-local`, `admit-network` and

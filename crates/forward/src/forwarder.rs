@@ -84,6 +84,7 @@ impl Forwarder {
             pit: Pit::new(config.pit_capacity, config.pit_octets),
             content_store: ContentStore::new(
                 config.keep,
+                config.content_store_policy,
                 config.content_store,
                 config.content_store_versions,
             ),

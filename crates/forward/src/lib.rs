@@ -20,7 +20,7 @@ mod pipeline;
 mod strategy;
 mod table;
 
-pub use config::{Config, InterestRate, Keep, Suppression, UnsolicitedData};
+pub use config::{CachePolicy, Config, InterestRate, Keep, Suppression, UnsolicitedData};
 pub use counters::{Counters, DropReason, Drops, FaceCounters, Traffic};
 pub use extension::{Extension, Hook, Verdict};
 pub use face::{AddFaceError, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Scope};

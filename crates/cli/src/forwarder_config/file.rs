@@ -7,7 +7,7 @@ use core::str::FromStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use namecast_forward::{InterestRate, MIN_MTU, StrategyKind, UnsolicitedData};
+use namecast_forward::{CachePolicy, InterestRate, MIN_MTU, StrategyKind, UnsolicitedData};
 use namecast_net::management::{CAPTURE, CHILD_INHERIT};
 use namecast_net::{FaceOptions, FaceUri, ManagementConfig, NodeConfig, Persistency};
 use namecast_packet::{Certificate, MAX_PACKET_SIZE, Name};
@@ -63,7 +63,6 @@ struct Udp {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct ContentStore {
     capacity: Option<ByteSize>,
-    /// There is one so far.
     policy: Option<Policy>,
     admit: Option<bool>,
     serve: Option<bool>,
@@ -75,6 +74,16 @@ struct ContentStore {
 #[serde(rename_all = "kebab-case")]
 enum Policy {
     Lru,
+    S3Fifo,
+}
+
+impl From<Policy> for CachePolicy {
+    fn from(written: Policy) -> Self {
+        match written {
+            Policy::Lru => Self::Lru,
+            Policy::S3Fifo => Self::S3Fifo,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -258,6 +267,9 @@ impl Reading<'_> {
         self.tables(&mut node, file.tables);
         self.management(&mut node.management, file.management);
         let store = file.content_store;
+        node.forwarder.content_store_policy = store
+            .policy
+            .map_or(node.forwarder.content_store_policy, CachePolicy::from);
         node.forwarder.unsolicited = store
             .unsolicited
             .map_or(node.forwarder.unsolicited, UnsolicitedData::from);

@@ -43,7 +43,7 @@ fn what_is_written_takes_effect() {
     let text = r#"
         listen = { udp = [], tcp = ["[::1]:7000"], unix = ["/tmp/n"] }
         udp = { reliability = true, mtu = 1200, idle-timeout = "1m", max-faces = 9, loopback-is-local = false }
-        content-store = { capacity = "1 MiB", policy = "lru", admit = false, unsolicited = "admit-local", versions = 2 }
+        content-store = { capacity = "1 MiB", policy = "s3-fifo", admit = false, unsolicited = "admit-local", versions = 2 }
         tables = { faces = 7, routes = 6, pending-interests = 5, face-pending-interests = 4, face-interest-rate = { per-second = 3, burst = 2 }, dead-nonce-lifetime = "3s", queue-memory = "1 kB" }
         management = { localhop = true, open = ["cs"], time-grace = "1s", nonces = 3 }
     "#;

@@ -1,4 +1,4 @@
-//! Content store: Data that passed, bounded in bytes, least recently used first out.
+//! Content store: Data that passed, bounded in bytes.
 //!
 //! Every packet is copied in, unless the configuration says that frames are small. What arrives is a slice of whatever
 //! buffer the link received into, and a slice keeps its whole buffer alive; a copy makes the bound true.
@@ -19,8 +19,8 @@ use slab::Slab;
 use smallvec::SmallVec;
 
 use super::NameHashes;
-use super::recency::Recency;
-use crate::config::Keep;
+use super::eviction::Eviction;
+use crate::config::{CachePolicy, Keep};
 
 /// How much the content store holds, and what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub(crate) struct ContentStore {
     index: HashTable<usize>,
     /// From the first look-up of a prefix on.
     order: Option<Order>,
-    recency: Recency,
+    eviction: Eviction,
 }
 
 /// Names in canonical order, with their hashes. They share the memory of a packet so named.
@@ -113,7 +113,12 @@ impl Order {
 
 impl ContentStore {
     /// A store of at most `capacity`, and at most `max_versions` packets of one name.
-    pub(crate) fn new(keep: Keep, capacity: ByteSize, max_versions: usize) -> Self {
+    pub(crate) fn new(
+        keep: Keep,
+        policy: CachePolicy,
+        capacity: ByteSize,
+        max_versions: usize,
+    ) -> Self {
         Self {
             keep,
             options: CacheOptions {
@@ -126,7 +131,7 @@ impl ContentStore {
             entries: Slab::new(),
             index: HashTable::new(),
             order: None,
-            recency: Recency::default(),
+            eviction: Eviction::new(policy),
         }
     }
 
@@ -201,12 +206,12 @@ impl ContentStore {
         self.shrink();
     }
 
-    /// Removes what was not used for longest until the rest is within the capacity.
+    /// Removes what the policy gives up first until the rest is within the capacity.
     fn shrink(&mut self) {
         while self.used > self.options.capacity
-            && let Some(oldest) = self.recency.oldest()
+            && let Some(victim) = self.eviction.victim()
         {
-            self.remove(oldest);
+            self.remove(victim);
         }
     }
 
@@ -215,11 +220,11 @@ impl ContentStore {
         let versions = self.versions(data.name().value(), hash);
         let mut ids = versions.iter().copied();
         if let Some(same) = ids.find(|&id| self.entries[id].wire == data.wire()) {
-            self.touch(same);
+            self.eviction.touch(same);
             return same;
         }
         if versions.len() >= self.max_versions {
-            let oldest = self.recency.oldest_of(&versions);
+            let oldest = self.eviction.oldest_of(&versions);
             oldest.into_iter().for_each(|id| self.remove(id));
         }
         self.add(data, hash)
@@ -253,7 +258,7 @@ impl ContentStore {
         } else {
             self.find_prefix(now, name)
         }?;
-        self.touch(found);
+        self.eviction.touch(found);
         Some(self.entries[found].wire.clone())
     }
 
@@ -352,17 +357,12 @@ impl ContentStore {
         let id = self.entries.insert(entry);
         let entries = &self.entries;
         self.index.insert_unique(hash, id, |&id| entries[id].hash);
-        self.recency.add(id);
+        self.eviction.add(id, hash);
         id
     }
 
-    fn touch(&mut self, id: usize) {
-        self.recency.remove(id);
-        self.recency.add(id);
-    }
-
     fn remove(&mut self, id: usize) {
-        self.recency.remove(id);
+        self.eviction.remove(id);
         let entry = self.entries.remove(id);
         self.used -= entry.size();
         if let Ok(place) = self.index.find_entry(entry.hash, |&other| other == id) {

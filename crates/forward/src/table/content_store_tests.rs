@@ -15,7 +15,7 @@ struct Tester {
 impl Tester {
     fn new(capacity: ByteSize) -> Self {
         Self {
-            store: ContentStore::new(Keep::Copies, capacity, VERSIONS),
+            store: ContentStore::new(Keep::Copies, CachePolicy::Lru, capacity, VERSIONS),
             hasher: NameHasher::new(5),
         }
     }

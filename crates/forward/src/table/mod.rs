@@ -2,6 +2,7 @@
 
 mod content_store;
 mod dead_nonce;
+mod eviction;
 mod expiry;
 mod fib;
 mod measurements;
@@ -9,6 +10,7 @@ pub(crate) mod name_hash;
 pub(crate) mod pit;
 mod prefix_table;
 mod recency;
+mod s3_fifo;
 
 pub(crate) use content_store::ContentStore;
 pub use content_store::{CacheOptions, Erased};

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use namecast_forward::{Config, DropReason};
+use namecast_forward::{CachePolicy, Config, DropReason};
 use namecast_packet::{Interest, LpPacket, Nonce};
 use namecast_units::ByteSize;
 
@@ -116,4 +116,34 @@ fn a_store_without_room_caches_nothing() {
     net.answer(producer, &data("/p"));
     assert_eq!(net.data(consumer).len(), 1);
     assert_eq!(net.nodes[0].cached_size(), ByteSize::ZERO);
+}
+
+/// A store of a hundred packets or so. In each of 100 rounds, 20 popular names are asked for three times, and then 200 others
+/// that nobody asks for again: by LRU none of the 20 is left when they come again, by S3-FIFO all of them are.
+#[test]
+fn a_scan_sweeps_out_what_is_popular_by_lru_and_not_by_s3_fifo() {
+    let hits = |policy| {
+        let mut net = Net::with(Config {
+            content_store: ByteSize::bytes(100 * 310),
+            content_store_policy: policy,
+            ..Config::default()
+        });
+        let (consumer, producer) = (net.app(0), net.app(0));
+        net.route(0, "/", producer.1, 0);
+        let mut fetch = |name: String, nonce| {
+            net.ask(consumer, &interest(&name, nonce));
+            net.answer(producer, &data(&name));
+        };
+        for round in 0..100 {
+            for number in (0..20).chain(0..20).chain(0..20) {
+                fetch(format!("/popular/{number}"), round * 1_000 + number);
+            }
+            (0..200).for_each(|number| fetch(format!("/once/{round}/{number}"), number));
+        }
+        net.nodes[0].counters().content_store_hits
+    };
+    // The second and third of each hit in any case.
+    let again = 100 * 2 * 20;
+    assert_eq!(hits(CachePolicy::Lru), again);
+    assert_eq!(hits(CachePolicy::S3Fifo), again + 99 * 20);
 }

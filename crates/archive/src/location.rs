@@ -86,7 +86,9 @@ impl Location {
             }
             Self::Bucket { url, spool } => {
                 let text = url.to_string();
-                let (store, base) = parse_url_opts(url, std::env::vars())
+                // Others would be taken for options as well, such as TOKEN and TIMEOUT.
+                let options = std::env::vars().filter(|(key, _)| key.starts_with("AWS_"));
+                let (store, base) = parse_url_opts(url, options)
                     .map_err(|error| LocationError::Store(text, error))?;
                 let prefix: Path = base
                     .parts()

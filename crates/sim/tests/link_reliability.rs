@@ -187,10 +187,11 @@ fn large_packets_cross_links_that_lose_frames() {
             let mut world = World::new(loss, PACKETS, RELIABLE);
             let arrived = world.run().share();
             assert!(arrived >= 0.999_9, "{loss:?}: {arrived}");
-            // A lost frame is sent again once, and one whose Acks were lost as well.
+            // A lost frame is sent again once, and one whose Ack was lost too often; with each Ack said once it is twice the
+            // share and more.
             let sent = 7.0 * PACKETS as f64;
             let again = world.counters(0).retransmitted as f64 / sent;
-            assert!((share..3.0 * share).contains(&again), "{loss:?}: {again}");
+            assert!((share..1.9 * share).contains(&again), "{loss:?}: {again}");
             let left = [0, 1].map(|node| world.network.forwarder(node).poll_timeout());
             assert_eq!(left, [None; 2]);
         }

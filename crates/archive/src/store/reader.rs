@@ -260,6 +260,12 @@ impl Archive {
         }
     }
 
+    /// Whether an object ends before `end`, which stores tell by an error like any other.
+    async fn is_cut_off(&self, path: &object_store::path::Path, end: u64) -> bool {
+        let head = self.shared.place.store.head(path).await;
+        head.is_ok_and(|object| object.size < end)
+    }
+
     /// The packets at `place`; `None` if they are gone or damaged, which is reported.
     async fn read(&self, source: &Source, place: Place) -> Result<Option<Vec<Data>>, Error> {
         let (octets, file) = match source {
@@ -272,13 +278,19 @@ impl Archive {
             Source::Sealed(id) => {
                 let path = self.shared.chunk_path(*id);
                 let range = place.offset..place.offset + u64::from(place.length);
-                let octets = match self.shared.place.store.get_range(&path, range).await {
+                let octets = match self
+                    .shared
+                    .place
+                    .store
+                    .get_range(&path, range.clone())
+                    .await
+                {
                     Ok(octets) => octets,
                     Err(object_store::Error::NotFound { .. }) => {
                         self.shared.tables().forget(*id);
                         return Ok(None);
                     }
-                    Err(object_store::Error::Generic { .. }) => Bytes::new(),
+                    Err(_) if self.is_cut_off(&path, range.end).await => Bytes::new(),
                     Err(error) => return Err(error.into()),
                 };
                 (octets, path.to_string())

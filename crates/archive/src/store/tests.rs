@@ -12,6 +12,8 @@ use tempfile::TempDir;
 use super::*;
 
 mod bucket;
+#[cfg(feature = "s3")]
+mod s3;
 
 use namecast_packet::Data;
 

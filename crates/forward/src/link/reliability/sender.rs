@@ -100,32 +100,40 @@ impl Sender {
         Some(self.transmit(now, piece))
     }
 
-    /// Takes an Ack. One that was here before, or for nothing that was sent, tells nothing.
-    pub(super) fn handle_ack(&mut self, now: Instant, tx_sequence: u64) {
-        self.peer_answers = true;
-        let Ok(place) = usize::try_from(tx_sequence.wrapping_sub(self.first)) else {
+    /// Takes a packet's Acks. Those that were here before, or for nothing that was sent, tell nothing.
+    pub(super) fn handle_acks(&mut self, now: Instant, acks: &[u64]) {
+        self.peer_answers |= !acks.is_empty();
+        let places = acks.iter().filter_map(|&ack| self.acknowledge(ack));
+        let mut learnt: Vec<usize> = places.collect();
+        learnt.sort_unstable();
+        let Some(&newest) = learnt.last() else {
             return;
         };
-        let Some(transmission) = self.transmissions.get_mut(place) else {
-            return;
-        };
-        if transmission.fate == Fate::Acknowledged {
-            return;
-        }
-        transmission.fate = Fate::Acknowledged;
-        self.rtt.on_ack(now.since(transmission.sent_at));
-        let sequence = transmission.sequence;
-        if self.remove(sequence) {
-            self.counters.acknowledged += 1;
-        }
-        for earlier in self.oldest_waiting..place {
+        // The others may have been said before, in frames that were lost: RFC 9002, section 5.1.
+        self.rtt
+            .on_ack(now.since(self.transmissions[newest].sent_at));
+        for earlier in self.oldest_waiting..newest {
+            let later = learnt.len() - learnt.partition_point(|&place| place <= earlier);
             let transmission = &mut self.transmissions[earlier];
-            transmission.later_acks += 1;
+            transmission.later_acks += later as u32;
             if transmission.later_acks >= self.config.loss_threshold {
                 self.lose(earlier);
             }
         }
         self.forget_past();
+    }
+
+    /// Notes that a transmission arrived; its place, if that is news.
+    fn acknowledge(&mut self, tx_sequence: u64) -> Option<usize> {
+        let place = usize::try_from(tx_sequence.wrapping_sub(self.first)).ok()?;
+        let transmission = self.transmissions.get_mut(place)?;
+        if transmission.fate == Fate::Acknowledged {
+            return None;
+        }
+        transmission.fate = Fate::Acknowledged;
+        let sequence = transmission.sequence;
+        self.counters.acknowledged += u64::from(self.remove(sequence));
+        Some(place)
     }
 
     /// Finds those whose time is up.

@@ -221,6 +221,89 @@ fn acks_that_fill_a_frame_do_not_wait() {
     );
 }
 
+/// A fragment of 1300 octets is worth 1300 / 256 = 5 more sayings of its Ack, one of 100 none.
+#[test]
+fn acks_of_large_fragments_are_said_again_once_a_copy_has_come() {
+    let mut this = end();
+    let answers = |this: &mut Reliability, sequence, transmission, length| {
+        let now = 5 * transmission;
+        let arriving = LpPacket {
+            tx_sequence: Some(transmission),
+            fragment: Some(Bytes::from(vec![7; length])),
+            ..piece(sequence, 0, 1)
+        };
+        this.handle_packet(ms(now), &arriving);
+        let answers = outputs(this, ms(now + 5));
+        let answers = answers.into_iter().map(|packet| packet.acks);
+        answers.flatten().collect::<Vec<u64>>()
+    };
+    for number in 0..3 {
+        assert_eq!(answers(&mut this, number, number, 1_300), [number]);
+    }
+    // The second one again.
+    assert_eq!(answers(&mut this, 1, 10, 1_300), [10]);
+    assert_eq!(answers(&mut this, 11, 11, 100), [10, 11]);
+    assert_eq!(answers(&mut this, 12, 12, 1_300), [10, 12]);
+    assert_eq!(answers(&mut this, 13, 13, 100), [10, 12, 13]);
+    assert_eq!(answers(&mut this, 14, 14, 100), [10, 12, 14]);
+    assert_eq!(answers(&mut this, 15, 15, 100), [10, 12, 15]);
+    assert_eq!(answers(&mut this, 16, 16, 100), [12, 16]);
+    // A frame of the other way takes what it has room for, here two; by itself none is sent for their sake.
+    for number in 20..22 {
+        answers(&mut this, number, number, 1_300);
+    }
+    let nearly_full = LpPacket {
+        fragment: Some(Bytes::from(vec![0; 1_400 - 4 - 10 - 12 - 4 - 2 - 2 * 12])),
+        ..piece(0, 0, 1)
+    };
+    let frame = decode(this.send(ms(200), nearly_full));
+    assert_eq!(frame.acks, [20, 21]);
+    assert_eq!(
+        (this.poll_timeout(), this.receiver.sizes().1),
+        (Some(ms(450)), 2)
+    );
+    // None after a thousand fragments without a copy.
+    let last: Vec<_> = (100..1_110)
+        .map(|number| answers(&mut this, number, number, 1_300))
+        .collect();
+    assert!(last[..990].iter().skip(5).all(|acks| acks.len() == 6));
+    assert_eq!(last[1_009], [1_109]);
+    assert_eq!(this.receiver.sizes().1, 0);
+}
+
+/// Frames back that are lost, up to five in a row, lose no Ack, as each is in six; a sixth loses that of the first fragment.
+#[test]
+fn a_burst_of_lost_frames_of_acks_sends_nothing_again() {
+    for burst in 0..=8 {
+        let (mut this, mut peer) = (end(), end());
+        let mut repeated = BTreeSet::new();
+        for number in 0..40 {
+            let now = ms(number * 8);
+            let big = LpPacket {
+                fragment: Some(Bytes::from(vec![7; 1_300])),
+                ..piece(number, 0, 1)
+            };
+            let frame = decode(this.send(now, big));
+            if number == 0 {
+                peer.handle_packet(now, &frame);
+            }
+            peer.handle_packet(now, &frame);
+            for answer in outputs(&mut peer, now + Duration::from_millis(5)) {
+                if !(20..20 + burst).contains(&number) {
+                    this.handle_packet(now, &answer);
+                }
+            }
+            let again = again(&mut this, now);
+            repeated.extend(again.into_iter().map(|(sequence, _)| sequence));
+        }
+        let expected = 20..20 + burst.saturating_sub(5);
+        assert!(
+            repeated.iter().copied().eq(expected),
+            "{burst}: {repeated:?}"
+        );
+    }
+}
+
 #[test]
 fn no_frame_exceeds_the_mtu() {
     for mtu in [64, 100, 130, 300, 1_400] {
@@ -304,6 +387,8 @@ fn tables_keep_their_bounds() {
     let config = ReliabilityConfig {
         max_frames: 10,
         max_octets: ByteSize::bytes(450),
+        octets_for_ack: 10,
+        max_acks_again: 4,
         ..ReliabilityConfig::default()
     };
     let mut this = Reliability::new(config, None);
@@ -315,8 +400,12 @@ fn tables_keep_their_bounds() {
             tx_sequence: Some(number),
             ..piece(number, 0, 1)
         };
+        // Twice, so that Acks are said again.
         this.handle_packet(ms(number), &arriving);
-        assert!(this.receiver.sizes().1 <= 10);
+        this.handle_packet(ms(number), &arriving);
+        outputs(&mut this, ms(number + 5));
+        let (_, said, known) = this.receiver.sizes();
+        assert!(said <= 4 && known <= 10);
     }
     // Three fragments of 100 octets fit, six do not.
     assert_eq!((this.sender.sizes().0, this.counters().unwatched), (3, 99));
@@ -344,7 +433,7 @@ fn acks_for_what_was_never_sent_tell_nothing() {
     );
 }
 
-/// Which transmissions are lost by later Acks, found the slow way: for each Ack that is new, count all later ones.
+/// Which transmissions are lost by later Acks, found the slow way: after each packet's Acks, count all later ones.
 #[derive(Default)]
 struct NaiveTwin {
     /// Sequence of each transmission, Acks that came, in order, and those that are lost.
@@ -354,10 +443,12 @@ struct NaiveTwin {
 }
 
 impl NaiveTwin {
-    /// The Sequences to send again after an Ack.
-    fn handle_ack(&mut self, ack: u64) -> Vec<u64> {
-        if self.sent.contains_key(&ack) && !self.acked.contains(&ack) {
-            self.acked.push(ack);
+    /// The Sequences to send again after a packet's Acks.
+    fn handle_acks(&mut self, acks: &[u64]) -> Vec<u64> {
+        for ack in acks {
+            if self.sent.contains_key(ack) && !self.acked.contains(ack) {
+                self.acked.push(*ack);
+            }
         }
         let arrived: BTreeSet<u64> = self.acked.iter().map(|acked| self.sent[acked]).collect();
         let lost = self.sent.iter().filter(|&(number, sequence)| {
@@ -401,10 +492,11 @@ fn losses_are_those_that_a_naive_twin_finds() {
             let newest = twin.sent.last_key_value().map_or(0, |(number, _)| *number);
             // Those of long ago come as well, and some that were never sent.
             let reach = if random.chance(0.1) { 60 } else { 8 };
-            let back = random.below(reach);
-            let ack = (newest + 1).saturating_sub(back);
-            let expected = twin.handle_ack(ack);
-            this.handle_packet(ms(0), &acks(&[ack]));
+            let said: Vec<u64> = (0..1 + random.below(5))
+                .map(|_| (newest + 1).saturating_sub(random.below(reach)))
+                .collect();
+            let expected = twin.handle_acks(&said);
+            this.handle_packet(ms(0), &acks(&said));
             let again = again(&mut this, ms(0));
             let sequences: Vec<u64> = again.iter().map(|(sequence, _)| *sequence).collect();
             assert_eq!(sequences, expected, "seed {seed}");

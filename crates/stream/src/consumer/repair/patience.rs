@@ -14,8 +14,10 @@ use namecast_units::Instant;
 
 use super::super::window::WindowedMinimum;
 
-/// Copies are asked for first of one sample in so many, and where hardly anything comes by itself.
+/// Copies are asked for first of one sample in so many; where more has come by itself than has not; and where hardly anything
+/// does.
 const TESTS: u64 = 8;
+const LIKELY_TESTS: u64 = 2;
 const FEW_TESTS: u64 = 32;
 /// Share that does not come above which that is rare.
 const HOPELESS: f64 = 0.85;
@@ -73,9 +75,10 @@ impl Patience {
 
     /// Whether to find out by the sample with this number, if it loses its lead.
     pub(super) fn is_test(&self, sequence: u64) -> bool {
-        let one_of = match self.all.share_in_vain() > HOPELESS {
-            true => FEW_TESTS,
-            false => TESTS,
+        let one_of = match self.all.share_in_vain() {
+            share if share > HOPELESS => FEW_TESTS,
+            share if share < 0.5 => LIKELY_TESTS,
+            _ => TESTS,
         };
         sequence % one_of == one_of - 1
     }
@@ -253,6 +256,18 @@ mod tests {
             patience.did_not_come(ms(150), ROOM);
         }
         assert_eq!(tests(&patience), 2);
+    }
+
+    /// 1.5 / 0.5, then 1.44 / 1.5.
+    #[test]
+    fn what_came_by_itself_once_is_soon_tested_again() {
+        let mut patience = patience();
+        let tests = |patience: &Patience| (0..64).filter(|&n| patience.is_test(n)).count();
+        assert_eq!(tests(&patience), 8);
+        patience.came(at(10), ms(40), ROOM);
+        assert_eq!(tests(&patience), 32);
+        patience.did_not_come(ms(150), ROOM);
+        assert_eq!(tests(&patience), 8);
     }
 
     #[test]

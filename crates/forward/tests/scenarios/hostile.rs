@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_forward::{
-    AsfConfig, Config, DropReason, FaceConfig, Forwarder, Keep, ReassemblyConfig, StrategyKind,
+    AsfConfig, Config, DropReason, FaceConfig, FaceId, Forwarder, Keep, ReassemblyConfig,
+    StrategyKind,
 };
 use namecast_packet::lp::NackReason;
 use namecast_packet::signature::NullSigner;
@@ -113,6 +114,25 @@ fn runs() -> u64 {
     frames.map_or(40, |frames| frames.div_ceil(STEPS as u64))
 }
 
+/// Adds a face of any kind, with a route to it.
+fn random_face(random: &mut Random, node: &mut Forwarder, step: usize) -> FaceId {
+    let mtu = random.chance(0.5).then(|| 64 + random.below(600) as usize);
+    let base = match random.chance(0.5) {
+        true => FaceConfig::application(""),
+        false => FaceConfig::default(),
+    };
+    let local_fields = random.chance(0.5);
+    let config = FaceConfig {
+        mtu,
+        local_fields,
+        ..base
+    };
+    let face = node.add_face(config).unwrap();
+    let prefix = name(["/", "/a", "/a/b", "/b"][step % 4]);
+    node.add_route(prefix, face, random.below(9)).unwrap();
+    face
+}
+
 /// Frames valid, damaged and random, from all kinds of faces, with faces and routes coming and going: no panic, every
 /// bound kept, and once all lifetimes are over nothing is pending.
 #[test]
@@ -125,27 +145,7 @@ fn nothing_that_arrives_breaks_the_node() {
         let mut faces = Vec::new();
         for step in 0..STEPS {
             while faces.len() < 5 {
-                let mtu = random.chance(0.5).then(|| 64 + random.below(600) as usize);
-                let base = if random.chance(0.5) {
-                    FaceConfig::application("")
-                } else {
-                    FaceConfig::default()
-                };
-                let local_fields = random.chance(0.5);
-                let face = node
-                    .add_face(FaceConfig {
-                        mtu,
-                        local_fields,
-                        ..base
-                    })
-                    .unwrap();
-                node.add_route(
-                    name(["/", "/a", "/a/b", "/b"][step % 4]),
-                    face,
-                    random.below(9),
-                )
-                .unwrap();
-                faces.push(face);
+                faces.push(random_face(&mut random, &mut node, step));
             }
             if random.chance(0.003) {
                 node.remove_face(now, faces.remove(step % 5));

@@ -1,7 +1,7 @@
 //! A program that is measured: a process of its own, on a processor of its own.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::Context;
 use namecast_units::Duration;
@@ -13,32 +13,32 @@ pub(super) struct Measured {
     child: Child,
     /// The relay ends when this does.
     _input: Option<ChildStdin>,
-    /// The first line that it printed.
-    pub(super) says: String,
+    /// What it prints.
+    output: BufReader<ChildStdout>,
 }
 
 impl Measured {
-    /// Starts this executable with `arguments` on the first `processors` processors, keeps the calling thread off them if
-    /// there are others, and waits for a line.
-    pub(super) fn start(arguments: &[String], processors: usize) -> anyhow::Result<Self> {
+    /// Starts `command` on the first `processors` processors, and keeps the calling thread off them if there are others.
+    pub(super) fn start(mut command: Command, processors: usize) -> anyhow::Result<Self> {
         let all = sched_getaffinity(None)?;
         let (theirs, ours) = divide(&all, processors);
         sched_setaffinity(None, &theirs)?;
-        let spawned = Command::new(std::env::current_exe()?)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn();
+        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         sched_setaffinity(None, &ours)?;
-        let mut child = spawned?;
+        let mut child = spawned.with_context(|| format!("cannot start {command:?}"))?;
         let output = child.stdout.take().context("no output")?;
-        let mut says = String::new();
-        BufReader::new(output).read_line(&mut says)?;
         Ok(Self {
             _input: child.stdin.take(),
             child,
-            says,
+            output: BufReader::new(output),
         })
+    }
+
+    /// The next line that it prints.
+    pub(super) fn line(&mut self) -> anyhow::Result<String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        Ok(line)
     }
 
     /// Processor time of all its threads so far.

@@ -10,15 +10,19 @@
 
 mod load;
 mod measured;
+mod ndnd;
 mod port;
 mod relay;
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use namecast_units::{Duration, parse_duration};
 use serde::Serialize;
+use tempfile::TempDir;
 
 use super::measure::{self, Delays};
 use load::{Load, Outcome, Traffic};
@@ -27,6 +31,8 @@ use port::{Port, Sending};
 
 /// Time that passes before each measurement.
 const WARM_UP: Duration = Duration::from_millis(300);
+/// What stands in a column.
+const FIGURES: &str = "µs  k/s  p50/p99 µs";
 /// Segments of a frame of 8.3 KB.
 const SEGMENTS: u64 = 9;
 /// Names that cached Data is asked for by.
@@ -49,6 +55,9 @@ pub struct BenchForwarder {
     /// How long each turn takes.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
     pub span: Duration,
+    /// Also measure ndnd, whose executable this is: `interop/run.sh ndnd` builds it.
+    #[arg(long, value_name = "FILE")]
+    pub ndnd: Option<PathBuf>,
     /// Two short rounds.
     #[arg(long)]
     pub quick: bool,
@@ -168,6 +177,11 @@ struct CaseReport {
     cost_ratio: f64,
     /// The same to the plain relay.
     plain_cost_ratio: f64,
+    /// The other forwarder, and the ratio to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ndnd: Option<Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ndnd_cost_ratio: Option<f64>,
 }
 
 /// What one program did.
@@ -201,18 +215,21 @@ pub(crate) fn run(arguments: &BenchForwarder) -> anyhow::Result<()> {
         cases: Vec::new(),
     };
     if !arguments.json {
+        let ndnd = arguments.ndnd.is_some();
+        let (names, units) = match ndnd {
+            true => (
+                format!(" {:>24} {:>7}", "ndnd", "of"),
+                format!(" {FIGURES:>24} {:>7}", "ndnd"),
+            ),
+            false => Default::default(),
+        };
         println!(
-            "{:<14} {:>24} {:>24} {:>24} {:>7} {:>7}",
+            "{:<14} {:>24} {:>24} {:>24} {:>7} {:>7}{names}",
             "", "relay", "one call a datagram", "forwarder", "of", "of"
         );
         println!(
-            "{:<14} {:>24} {:>24} {:>24} {:>7} {:>7}",
-            "",
-            "µs  k/s  p50/p99 µs",
-            "µs  k/s  p50/p99 µs",
-            "µs  k/s  p50/p99 µs",
-            "relay",
-            "plain"
+            "{:<14} {FIGURES:>24} {FIGURES:>24} {FIGURES:>24} {:>7} {:>7}{units}",
+            "", "relay", "plain"
         );
     }
     for &case in cases {
@@ -238,7 +255,7 @@ fn line(report: &CaseReport) -> String {
             figures.delay_p99_us
         )
     };
-    format!(
+    let mut line = format!(
         "{:<14} {:>24} {:>24} {:>24} {:>7.2} {:>7.2}",
         report.case,
         figures(&report.relay),
@@ -246,7 +263,11 @@ fn line(report: &CaseReport) -> String {
         figures(&report.forwarder),
         report.cost_ratio,
         report.plain_cost_ratio
-    )
+    );
+    if let (Some(ndnd), Some(ratio)) = (&report.ndnd, report.ndnd_cost_ratio) {
+        line += &format!(" {:>24} {ratio:>7.2}", figures(ndnd));
+    }
+    line
 }
 
 /// Lets relays and forwarder take turns.
@@ -255,14 +276,20 @@ fn measure_case(arguments: &BenchForwarder, case: Case) -> anyhow::Result<CaseRe
         true => (2, arguments.span / 4),
         false => (arguments.rounds.max(1), arguments.span),
     };
-    let mut turns: [Vec<Figures>; 3] = Default::default();
+    let mut all = vec![
+        What::Forwarder,
+        What::Relay(Sending::Joined),
+        What::Relay(Sending::OneByOne),
+    ];
+    all.extend(arguments.ndnd.as_deref().map(What::Ndnd));
+    let mut turns = vec![Vec::new(); all.len()];
     for _ in 0..rounds {
-        for (figures, what) in turns.iter_mut().zip(What::ALL) {
+        for (figures, &what) in turns.iter_mut().zip(&all) {
             figures.push(measure_turn(what, what.traffic(case), span)?);
         }
     }
     let ratio = |to: usize| {
-        let pairs = turns[2].iter().zip(&turns[to]);
+        let pairs = turns[0].iter().zip(&turns[to]);
         median(pairs.map(|(ours, theirs)| ours.cost_us / theirs.cost_us))
     };
     let medians = |of: usize| {
@@ -277,28 +304,26 @@ fn measure_case(arguments: &BenchForwarder, case: Case) -> anyhow::Result<CaseRe
     };
     Ok(CaseReport {
         case: case.name(),
-        relay: medians(0),
-        plain_relay: medians(1),
-        forwarder: medians(2),
-        cost_ratio: ratio(0),
-        plain_cost_ratio: ratio(1),
+        forwarder: medians(0),
+        relay: medians(1),
+        plain_relay: medians(2),
+        cost_ratio: ratio(1),
+        plain_cost_ratio: ratio(2),
+        ndnd: arguments.ndnd.is_some().then(|| medians(3)),
+        ndnd_cost_ratio: arguments.ndnd.is_some().then(|| ratio(3)),
     })
 }
 
 /// Who is measured.
 #[derive(Clone, Copy, Debug)]
-enum What {
+enum What<'a> {
     Relay(Sending),
     Forwarder,
+    /// Another forwarder, of this executable.
+    Ndnd(&'a Path),
 }
 
-impl What {
-    const ALL: [Self; 3] = [
-        Self::Relay(Sending::Joined),
-        Self::Relay(Sending::OneByOne),
-        Self::Forwarder,
-    ];
-
+impl What<'_> {
     /// The relay has one consumer only.
     fn traffic(self, case: Case) -> Traffic {
         let traffic = case.traffic();
@@ -307,43 +332,59 @@ impl What {
                 consumers: 1,
                 ..traffic
             },
-            Self::Forwarder => traffic,
+            Self::Forwarder | Self::Ndnd(_) => traffic,
         }
     }
 
-    fn arguments(self, producer: SocketAddr) -> Vec<String> {
-        let line = match self {
-            Self::Relay(Sending::Joined) => format!("bench forwarder --relay {producer}"),
-            Self::Relay(Sending::OneByOne) => {
-                format!("bench forwarder --relay {producer} --one-by-one")
-            }
-            Self::Forwarder => format!(
-                "forwarder --udp 127.0.0.1:0 --tcp off --port 0 --json --upstream udp4://{producer}"
-            ),
+    /// Starts it in front of `producer`; tells where Interests go, and what must be kept meanwhile.
+    fn start(
+        self,
+        producer: SocketAddr,
+    ) -> anyhow::Result<(Measured, SocketAddr, Option<TempDir>)> {
+        let ourselves = |line: &str| {
+            let mut command = Command::new(std::env::current_exe()?);
+            command.args(line.split_whitespace());
+            anyhow::Ok(command)
         };
-        line.split(' ').map(str::to_owned).collect()
-    }
-
-    /// Where Interests go, by what the program printed first.
-    fn entry(self, says: &str) -> anyhow::Result<SocketAddr> {
         match self {
-            Self::Relay(_) => Ok(says.trim().parse()?),
+            Self::Relay(how) => {
+                let way = if how == Sending::OneByOne {
+                    "--one-by-one"
+                } else {
+                    ""
+                };
+                let command = ourselves(&format!("bench forwarder --relay {producer} {way}"))?;
+                let mut program = Measured::start(command, 1)?;
+                let entry = program.line()?.trim().parse()?;
+                Ok((program, entry, None))
+            }
             Self::Forwarder => {
-                let said: serde_json::Value = serde_json::from_str(says)?;
+                let directory = tempfile::tempdir()?;
+                let mut command = ourselves(&format!(
+                    "forwarder --udp 127.0.0.1:0 --tcp off --port 0 --json --upstream udp4://{producer}"
+                ))?;
+                command
+                    .arg("--unix")
+                    .arg(directory.path().join("node.sock"));
+                let mut program = Measured::start(command, 1)?;
+                let said: serde_json::Value = serde_json::from_str(&program.line()?)?;
                 let uri = said["faces"][0]
                     .as_str()
                     .context("the forwarder has no face")?;
                 let address = uri.split("://").last().context("no address")?;
-                Ok(address.parse()?)
+                Ok((program, address.parse()?, Some(directory)))
+            }
+            Self::Ndnd(executable) => {
+                let (program, entry, directory) = ndnd::start(executable, producer)?;
+                Ok((program, entry, Some(directory)))
             }
         }
     }
 }
 
-fn measure_turn(what: What, traffic: Traffic, span: Duration) -> anyhow::Result<Figures> {
+fn measure_turn(what: What<'_>, traffic: Traffic, span: Duration) -> anyhow::Result<Figures> {
     let producer = Port::new()?;
-    let program = Measured::start(&what.arguments(producer.address()?), 1)?;
-    let entry = what.entry(&program.says)?;
+    let (program, entry, _directory) = what.start(producer.address()?)?;
     let mut load = Load::new(traffic, producer)?;
     load.run(entry, WARM_UP);
     let before = program.processor_time()?;

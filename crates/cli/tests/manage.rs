@@ -89,7 +89,7 @@ fn faces_are_managed_by_commands() {
     let number = made["face"].as_u64().unwrap();
     assert_eq!(
         (&made["uri"], &made["flags"], &made["mtu"]),
-        (&uri.into(), &2.into(), &1_000.into())
+        (&uri.into(), &6.into(), &1_000.into())
     );
     let again = refused(home, &format!("face create {uri}"));
     assert!(
@@ -102,9 +102,22 @@ fn faces_are_managed_by_commands() {
     );
     assert_eq!(
         (&changed["flags"], &changed["persistency"]),
-        (&0.into(), &2.into())
+        (&4.into(), &2.into())
     );
-    let wrong = refused(home, &format!("face update {number} --congestion-marking"));
+    let marks = "--congestion-marking off --congestion-threshold 30000 --congestion-interval 20ms";
+    let changed = json(home, &format!("face update {number} {marks}"));
+    assert_eq!(
+        [
+            &changed["flags"],
+            &changed["default_congestion_threshold"],
+            &changed["base_congestion_marking_interval"]
+        ],
+        [0, 30_000, 20_000_000]
+    );
+    let wrong = refused(
+        home,
+        &format!("face update {number} --persistency on-demand"),
+    );
     assert!(
         wrong.contains("Invalid properties specified (409)"),
         "{wrong}"

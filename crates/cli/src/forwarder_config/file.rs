@@ -419,6 +419,7 @@ impl Reading<'_> {
             local_fields: face.local_fields.map(Spanned::into_inner),
             reliability: face.reliability,
             mtu: self.mtu(face.mtu),
+            ..FaceOptions::default()
         };
         Some((place, StaticFace { uri, options }))
     }

@@ -56,6 +56,7 @@ Examples:
   namecast face list
   namecast face create udp4://192.0.2.1:6363 --reliability
   namecast face show udp4://192.0.2.1:6363
+  namecast face update 264 --congestion-threshold 30000 --congestion-interval 20ms
   namecast face list --forwarder unix:///run/nfd/nfd.sock --json
   namecast face destroy 264")]
 pub struct Face {
@@ -121,9 +122,15 @@ pub struct FaceArguments {
     /// Let the peer see and choose faces; only for peers on the forwarder's machine.
     #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "on")]
     pub local_fields: Option<Switch>,
-    /// Mark packets when the face's queue is long, where the forwarder does so.
+    /// Mark packets when the face's queue is long.
     #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "on")]
     pub congestion_marking: Option<Switch>,
+    /// Octets that may wait for the face without marks.
+    #[arg(long, value_name = "OCTETS")]
+    pub congestion_threshold: Option<u64>,
+    /// How long more than these must wait until a packet is marked.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub congestion_interval: Option<Duration>,
     /// Longest frame, in octets; UDP only.
     #[arg(long, value_name = "OCTETS")]
     pub mtu: Option<u64>,

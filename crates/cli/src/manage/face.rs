@@ -5,6 +5,7 @@ use namecast_net::FaceUri;
 use namecast_net::management::{
     CONGESTION_MARKING, ClientError, ControlParameters, FaceStatus, LOCAL_FIELDS, LP_RELIABILITY,
 };
+use namecast_units::Duration;
 
 use super::arguments::{FaceArguments, FaceWhat, Switch, Target};
 use super::connection::Forwarder;
@@ -112,6 +113,10 @@ fn parameters(options: &FaceArguments) -> ControlParameters {
             .persistency
             .map(|persistency| namecast_net::Persistency::from(persistency).number()),
         mtu: options.mtu,
+        default_congestion_threshold: options.congestion_threshold,
+        base_congestion_marking_interval: options
+            .congestion_interval
+            .map(|interval| u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX)),
         ..ControlParameters::default()
     }
 }
@@ -167,8 +172,9 @@ fn show(face: &FaceStatus, target: &Target) -> anyhow::Result<()> {
         1 => "multi-access",
         _ => "ad hoc",
     };
+    let none = || "–".to_owned();
     let optional = |number: Option<u64>, unit: &str| {
-        number.map_or_else(|| "–".to_owned(), |number| format!("{number}{unit}"))
+        number.map_or_else(none, |number| format!("{number}{unit}"))
     };
     let ends = match face.expiration_millis {
         Some(millis) => format!("{}, in {} s of silence", persistency(face), millis / 1_000),
@@ -191,8 +197,9 @@ fn show(face: &FaceStatus, target: &Target) -> anyhow::Result<()> {
             optional(face.default_congestion_threshold, " octets queued"),
         ),
         (
-            "marks every",
-            optional(face.base_congestion_marking_interval, " ns"),
+            "marks after",
+            face.base_congestion_marking_interval
+                .map_or_else(none, |nanos| format!("{:?}", Duration::from_nanos(nanos))),
         ),
         (
             "in",
@@ -289,12 +296,16 @@ mod tests {
             reliability: Some(Switch::On),
             local_fields: Some(Switch::Off),
             congestion_marking: None,
+            congestion_threshold: Some(30_000),
+            congestion_interval: Some(Duration::from_millis(20)),
             mtu: Some(1_200),
         };
         let expected = ControlParameters {
             flags: Some(2),
             mask: Some(3),
             mtu: Some(1_200),
+            default_congestion_threshold: Some(30_000),
+            base_congestion_marking_interval: Some(20_000_000),
             ..ControlParameters::default()
         };
         assert_eq!(parameters(&options), expected);

@@ -16,6 +16,8 @@ const AS_MADE: FaceArguments = FaceArguments {
     reliability: None,
     local_fields: None,
     congestion_marking: None,
+    congestion_threshold: None,
+    congestion_interval: None,
     mtu: None,
 };
 

@@ -26,6 +26,10 @@ impl Default for CongestionMarking {
 /// One link's marks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CongestionMarker {
+    /// When the link counts as congested.
+    pub(crate) rule: CongestionMarking,
+    /// Whether packets are marked then.
+    pub(crate) is_on: bool,
     /// When the next packet is marked if the queue stays as long; none while it is short.
     next_at: Option<Instant>,
     /// Marks since the queue became long.
@@ -33,26 +37,31 @@ pub(crate) struct CongestionMarker {
 }
 
 impl CongestionMarker {
+    /// A link without a queue yet; none: its packets are not marked until that is chosen for it.
+    pub(crate) fn new(rule: Option<CongestionMarking>) -> Self {
+        Self {
+            rule: rule.unwrap_or_default(),
+            is_on: rule.is_some(),
+            ..Self::default()
+        }
+    }
+
     /// Whether to mark a packet that is queued now behind so many octets. The time is asked for only while they are many.
     ///
     /// The first mark comes after one interval, the n-th one interval/√n after the one before it.
-    pub(crate) fn marks(
-        &mut self,
-        now: impl FnOnce() -> Instant,
-        queued: ByteSize,
-        rule: &CongestionMarking,
-    ) -> bool {
-        if queued <= rule.threshold {
-            *self = Self::default();
+    pub(crate) fn marks(&mut self, now: impl FnOnce() -> Instant, queued: ByteSize) -> bool {
+        if !self.is_on || queued <= self.rule.threshold {
+            (self.next_at, self.marks) = (None, 0);
             return false;
         }
         let now = now();
-        let next_at = *self.next_at.get_or_insert(now + rule.interval);
+        let next_at = *self.next_at.get_or_insert(now + self.rule.interval);
         if now < next_at {
             return false;
         }
         self.marks = self.marks.saturating_add(1);
-        let pause = rule
+        let pause = self
+            .rule
             .interval
             .div_f64(f64::from(self.marks.saturating_add(1)).sqrt());
         self.next_at = Some(now + pause);
@@ -82,26 +91,40 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
+    fn marker() -> CongestionMarker {
+        CongestionMarker::new(Some(CongestionMarking::default()))
+    }
+
     /// With a packet each millisecond: the first mark after 100 ms, then 100/√2 = 70.7, 100/√3 = 57.7 and 50 ms later.
     #[test]
     fn marks_come_ever_faster_while_the_queue_is_long() {
-        let rule = CongestionMarking::default();
-        let mut marker = CongestionMarker::default();
+        let mut marker = marker();
         let marked: Vec<_> = (0..300)
-            .filter(|&ms| marker.marks(|| at(ms), LONG, &rule))
+            .filter(|&ms| marker.marks(|| at(ms), LONG))
             .collect();
         assert_eq!(marked, [100, 171, 229, 279]);
     }
 
     #[test]
     fn a_queue_that_was_short_once_begins_anew() {
-        let rule = CongestionMarking::default();
-        let mut marker = CongestionMarker::default();
-        assert!(!marker.marks(|| at(0), LONG, &rule));
-        assert!(!marker.marks(|| at(90), rule.threshold, &rule));
-        assert!(!marker.marks(|| at(100), LONG, &rule));
-        assert!(!marker.marks(|| at(199), LONG, &rule));
-        assert!(marker.marks(|| at(200), LONG, &rule));
+        let mut marker = marker();
+        assert!(!marker.marks(|| at(0), LONG));
+        assert!(!marker.marks(|| at(90), marker.rule.threshold));
+        assert!(!marker.marks(|| at(100), LONG));
+        assert!(!marker.marks(|| at(199), LONG));
+        assert!(marker.marks(|| at(200), LONG));
+    }
+
+    #[test]
+    fn a_link_whose_marks_were_turned_off_begins_anew_when_they_are_on_again() {
+        let mut marker = marker();
+        assert!(!marker.marks(|| at(0), LONG));
+        marker.is_on = false;
+        assert!(!marker.marks(|| at(100), LONG));
+        marker.is_on = true;
+        assert!(!marker.marks(|| at(101), LONG));
+        assert!(!marker.marks(|| at(200), LONG));
+        assert!(marker.marks(|| at(201), LONG));
     }
 
     #[test]

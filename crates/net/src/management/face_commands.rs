@@ -1,6 +1,7 @@
 //! Commands about faces: `faces/create`, `faces/update`, `faces/destroy`.
 
 use namecast_forward::{FaceId, MIN_MTU};
+use namecast_units::{ByteSize, Duration};
 
 use super::faces::{flags, local_uri};
 use super::{CONGESTION_MARKING, LOCAL_FIELDS, LP_RELIABILITY};
@@ -72,13 +73,12 @@ impl Manager {
         let options = options(parameters)?;
         let known = self.node.describe(face).await;
         known.map_err(|_| Refused::new(404, "Specified face does not exist"))?;
-        let impossible = impossible(parameters);
-        if impossible != ControlParameters::default() {
-            return Err(invalid_properties(impossible));
-        }
         let updated = self.node.update_face(face, options).await;
         updated.map_err(|error| match error {
-            NodeError::ImpossibleOptions(options) => invalid_properties(named(&options)),
+            NodeError::ImpossibleOptions(options) => Refused {
+                instead: Some(Box::new(named(&options))),
+                ..Refused::new(409, "Invalid properties specified")
+            },
             other => Refused::internal(other),
         })?;
         let face = self.node.describe(face).await.map_err(Refused::internal)?;
@@ -137,12 +137,6 @@ fn creatable(parameters: &ControlParameters) -> Result<(FaceUri, FaceOptions), R
         let text = format!("The MTU must be at least {MIN_MTU}");
         return Err(Refused::new(406, text));
     }
-    if impossible(parameters) != ControlParameters::default() {
-        return Err(Refused::new(
-            406,
-            "Congestion marking is not chosen face by face here",
-        ));
-    }
     Ok((remote, options))
 }
 
@@ -158,22 +152,15 @@ fn options(parameters: &ControlParameters) -> Result<FaceOptions, Refused> {
         local_fields: parameters.flag(LOCAL_FIELDS),
         reliability: parameters.flag(LP_RELIABILITY),
         mtu: parameters.mtu.map(mtu),
+        congestion_marking: parameters.flag(CONGESTION_MARKING),
+        congestion_threshold: parameters.default_congestion_threshold.map(ByteSize::bytes),
+        congestion_interval: parameters
+            .base_congestion_marking_interval
+            .map(Duration::from_nanos),
     })
 }
 
-/// What no face of this node can have: congestion marking is on or off for all of them, by configuration.
-fn impossible(parameters: &ControlParameters) -> ControlParameters {
-    let marks = parameters.flag(CONGESTION_MARKING) == Some(true);
-    ControlParameters {
-        flags: marks.then_some(CONGESTION_MARKING),
-        mask: marks.then_some(CONGESTION_MARKING),
-        base_congestion_marking_interval: parameters.base_congestion_marking_interval,
-        default_congestion_threshold: parameters.default_congestion_threshold,
-        ..ControlParameters::default()
-    }
-}
-
-/// Options as a command names them.
+/// Impossible options, as a command names them.
 fn named(options: &FaceOptions) -> ControlParameters {
     let flags = options
         .local_fields
@@ -187,15 +174,8 @@ fn named(options: &FaceOptions) -> ControlParameters {
     }
 }
 
-fn invalid_properties(properties: ControlParameters) -> Refused {
-    Refused {
-        instead: Some(Box::new(properties)),
-        ..Refused::new(409, "Invalid properties specified")
-    }
-}
-
-/// A face, as the response to a command tells it. The MTU, which is optional, is left to `faces/list`: python-ndn takes
-/// it for an error where ndn-cxx puts it, behind the flags.
+/// A face, as the response to a command tells it. The MTU and when packets are marked, which are optional, are left to
+/// `faces/list`: python-ndn takes them for errors where ndn-cxx puts them, behind the flags.
 fn properties(face: &FaceDescription) -> ControlParameters {
     ControlParameters {
         face: Some(face.id.number()),

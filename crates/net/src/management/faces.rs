@@ -4,6 +4,7 @@ use bytes::Bytes;
 use namecast_forward::{LinkType, Scope};
 use namecast_packet::tlv::{Element, Reader, Writer};
 use namecast_packet::{DecodeError, MAX_PACKET_SIZE};
+use namecast_units::Duration;
 use serde::Serialize;
 
 use super::control::{encode_numbers, millis, text};
@@ -177,8 +178,8 @@ impl From<FaceDescription> for FaceStatus {
                 LinkType::MultiAccess => 1,
                 LinkType::AdHoc => 2,
             },
-            base_congestion_marking_interval: None,
-            default_congestion_threshold: None,
+            base_congestion_marking_interval: Some(nanos(face.congestion.interval)),
+            default_congestion_threshold: Some(face.congestion.threshold.as_bytes()),
             mtu: Some(mtu(&face)),
             in_interests: face.incoming.interests,
             in_data: face.incoming.data,
@@ -203,9 +204,15 @@ fn mtu(face: &FaceDescription) -> u64 {
     face.mtu.unwrap_or(MAX_PACKET_SIZE).min(MAX_PACKET_SIZE) as u64
 }
 
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
 pub(super) fn flags(face: &FaceDescription) -> u64 {
     let flag = |bit, is_set| if is_set { bit } else { 0 };
-    flag(LOCAL_FIELDS, face.local_fields) | flag(LP_RELIABILITY, face.reliability)
+    flag(LOCAL_FIELDS, face.local_fields)
+        | flag(LP_RELIABILITY, face.reliability)
+        | flag(CONGESTION_MARKING, face.congestion_marking)
 }
 
 /// Which faces `faces/query` asks for: those that are as all given fields say.

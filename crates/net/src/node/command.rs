@@ -13,7 +13,7 @@ use super::events::FaceEvent;
 use super::options::FaceNature;
 use super::{FaceOptions, LinkState, ListenerEntry, NodeError, NodeStatus, Persistency};
 use crate::FaceUri;
-use crate::link::{LinkEnd, ListenerId};
+use crate::link::{CongestionMarking, LinkEnd, ListenerId};
 
 type Reply<T> = oneshot::Sender<T>;
 
@@ -150,6 +150,10 @@ pub(crate) struct FaceDescription {
     pub(crate) reliability: bool,
     /// Whether the peer may see and choose faces.
     pub(crate) local_fields: bool,
+    /// Whether packets are marked when the queue is long.
+    pub(crate) congestion_marking: bool,
+    /// When it counts as long.
+    pub(crate) congestion: CongestionMarking,
     /// Packets from the peer.
     pub(crate) incoming: Traffic,
     /// Packets to the peer.
@@ -180,6 +184,8 @@ pub(crate) struct NewFace {
     pub(crate) local: Option<FaceUri>,
     /// What ends the face.
     pub(crate) persistency: Persistency,
+    /// What was chosen of it, where that is not up to the forwarder's side.
+    pub(crate) options: FaceOptions,
     /// Whether the peer can be reached; none if that is so as long as the face lives.
     pub(crate) state: Option<watch::Receiver<LinkState>>,
 }
@@ -200,6 +206,7 @@ impl NewFace {
             remote,
             local: None,
             persistency: Persistency::OnDemand,
+            options: FaceOptions::default(),
             state: None,
         }
     }
@@ -244,6 +251,7 @@ impl NewFace {
         }
         options.apply(&mut self.config, nature.link_mtu);
         self.persistency = options.persistency.unwrap_or(self.persistency);
+        self.options = *options;
         Ok(self)
     }
 

@@ -15,7 +15,7 @@ use super::events::{FaceEventKind, FaceEvents};
 use super::face_table::{FaceEntry, FaceTable};
 use super::{Command, ListenerEntry, NewFace, NodeError, Spawner};
 use crate::link::{
-    Inbound, LinkCounters, LinkDrop, LinkEnd, ListenerId, link_queue, marked,
+    CongestionMarker, Inbound, LinkCounters, LinkDrop, LinkEnd, ListenerId, link_queue, marked,
     spawn_on_demand_sender,
 };
 use crate::{Clock, FaceUri};
@@ -123,15 +123,12 @@ impl EventLoop {
 
     /// Moves everything the forwarder has to send into the links' queues.
     fn transmit(&mut self) {
-        let rule = self.spawner.config.congestion_marking;
         while let Some(Transmit { face, frame }) = self.forwarder.poll_output() {
             let Some(entry) = self.faces.get_mut(face) else {
                 continue;
             };
-            let is_congested = rule.is_some_and(|rule| {
-                let queued = entry.sender.queued();
-                entry.marker.marks(|| self.clock.now(), queued, &rule)
-            });
+            let queued = entry.sender.queued();
+            let is_congested = entry.marker.marks(|| self.clock.now(), queued);
             entry.sender.push(match is_congested {
                 true => marked(frame),
                 false => frame,
@@ -159,7 +156,10 @@ impl EventLoop {
             Arc::clone(&counters),
         );
         let now = self.clock.now();
+        let mut marker = CongestionMarker::new(config.congestion_marking);
+        new.options.apply_to_marks(&mut marker);
         let mut entry = FaceEntry::new(new, sender, Arc::clone(&counters), now);
+        entry.marker = marker;
         entry.origin = origin;
         self.faces.insert(face, entry);
         self.tell(face, FaceEventKind::Created);

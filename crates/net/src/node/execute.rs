@@ -95,6 +95,7 @@ impl EventLoop {
         let mut config = info.config.clone();
         options.apply(&mut config, nature.link_mtu);
         entry.persistency = options.persistency.unwrap_or(entry.persistency);
+        options.apply_to_marks(&mut entry.marker);
         self.forwarder.reconfigure_face(face, config)?;
         Ok(())
     }
@@ -164,6 +165,8 @@ impl EventLoop {
             mtu: info.config.mtu,
             reliability: info.config.reliability,
             local_fields: info.config.local_fields,
+            congestion_marking: entry.marker.is_on,
+            congestion: entry.marker.rule,
             incoming: info.counters.incoming,
             outgoing: info.counters.outgoing,
         })

@@ -1,8 +1,10 @@
 //! What may be chosen of a face, when it is made and later.
 
 use namecast_forward::{FaceConfig, MIN_MTU, Scope};
+use namecast_units::{ByteSize, Duration};
 
 use super::Persistency;
+use crate::link::CongestionMarker;
 
 /// What is chosen of a face; none: it stays as it is, or as the node makes faces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +17,12 @@ pub struct FaceOptions {
     pub reliability: Option<bool>,
     /// Longest frame, in octets; only where the link has a limit, which holds as well.
     pub mtu: Option<usize>,
+    /// Whether packets are marked when the face's queue is long.
+    pub congestion_marking: Option<bool>,
+    /// Octets that may wait for the face without marks.
+    pub congestion_threshold: Option<ByteSize>,
+    /// How long more than these must wait until a packet is marked.
+    pub congestion_interval: Option<Duration>,
 }
 
 /// What decides which options a face can have.
@@ -44,8 +52,8 @@ impl FaceOptions {
             local_fields: self
                 .local_fields
                 .filter(|wanted| *wanted && face.scope != Scope::Local),
-            reliability: None,
             mtu: self.mtu.filter(|mtu| !takes_mtu(mtu)),
+            ..Self::default()
         };
         (impossible != Self::default()).then_some(impossible)
     }
@@ -57,6 +65,14 @@ impl FaceOptions {
         if let (Some(wanted), Some(limit)) = (self.mtu, link_mtu) {
             config.mtu = Some(wanted.min(limit));
         }
+    }
+
+    /// What becomes of a face's congestion marks.
+    pub(crate) fn apply_to_marks(&self, marker: &mut CongestionMarker) {
+        marker.is_on = self.congestion_marking.unwrap_or(marker.is_on);
+        let rule = &mut marker.rule;
+        rule.threshold = self.congestion_threshold.unwrap_or(rule.threshold);
+        rule.interval = self.congestion_interval.unwrap_or(rule.interval);
     }
 }
 
@@ -114,6 +130,9 @@ mod tests {
             local_fields: Some(true),
             reliability: Some(true),
             mtu: Some(MIN_MTU - 1),
+            congestion_marking: Some(true),
+            congestion_threshold: Some(ByteSize::ZERO),
+            congestion_interval: Some(Duration::ZERO),
         };
         let impossible = FaceOptions {
             local_fields: Some(true),

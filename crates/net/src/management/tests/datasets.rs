@@ -194,11 +194,11 @@ async fn faces_and_channels_are_listed_as_they_are_at_the_moment() {
     assert_eq!(faces.len(), 2);
     let management = &faces[0];
     assert_eq!(management.uri, "internal://management");
-    assert_eq!((management.flags, management.scope), (1, 1));
+    assert_eq!((management.flags, management.scope), (5, 1));
     let asking = faces.iter().find(|face| face.face == id).unwrap();
     assert_eq!((asking.in_interests, asking.out_data), (1, 0));
     assert_eq!((asking.persistency, asking.mtu), (1, Some(8_800)));
-    assert_eq!((asking.flags, asking.expiration_millis), (0, None));
+    assert_eq!((asking.flags, asking.expiration_millis), (4, None));
     // Told anew at once, not from the content store.
     let _other = node.application_face().await.unwrap();
     let faces: Vec<FaceStatus> = list(&mut face, "/localhost/nfd/faces/list").await;

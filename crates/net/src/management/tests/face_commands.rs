@@ -1,8 +1,11 @@
 //! `faces/create`, `faces/update`, `faces/destroy`.
 
-use super::super::ControlParameters;
+use namecast_units::{ByteSize, Duration};
+
+use super::super::faces::list;
+use super::super::{ControlParameters, FaceQueryFilter};
 use super::{about, ask, assert_done, name, to, verdict};
-use crate::{FaceId, FaceUri, Node, NodeConfig};
+use crate::{CongestionMarking, FaceId, FaceUri, Node, NodeConfig};
 
 #[tokio::test]
 async fn a_face_is_created_once_and_destroyed() {
@@ -15,7 +18,7 @@ async fn a_face_is_created_once_and_destroyed() {
     let expected = ControlParameters {
         face: Some(id),
         local_uri: Some("null://".to_owned()),
-        flags: Some(0),
+        flags: Some(4),
         mask: Some(7),
         persistency: Some(0),
         ..to(uri)
@@ -116,7 +119,6 @@ async fn faces_of_kinds_that_are_not_made_by_command_are_refused() {
 
 #[tokio::test]
 async fn a_face_that_the_node_cannot_make_so_is_refused_with_the_reason() {
-    let marks = "Congestion marking is not chosen face by face here";
     let tcp = |chosen: ControlParameters| ControlParameters {
         uri: Some("tcp4://127.0.0.1:9".to_owned()),
         ..chosen
@@ -128,15 +130,6 @@ async fn a_face_that_the_node_cannot_make_so_is_refused_with_the_reason() {
     };
     let on_demand = ControlParameters {
         persistency: Some(1),
-        ..chosen()
-    };
-    let marking = ControlParameters {
-        flags: Some(4),
-        mask: Some(4),
-        ..chosen()
-    };
-    let threshold = ControlParameters {
-        default_congestion_threshold: Some(65_536),
         ..chosen()
     };
     let mtu = |mtu| ControlParameters {
@@ -163,8 +156,6 @@ async fn a_face_that_the_node_cannot_make_so_is_refused_with_the_reason() {
             406,
             "Outgoing TCP faces do not support on-demand persistency",
         ),
-        (tcp(marking), 406, marks),
-        (tcp(threshold), 406, marks),
         (
             tcp(mtu(1_400)),
             406,
@@ -206,6 +197,8 @@ async fn a_face_is_created_as_it_is_wanted() {
         mask: Some(7),
         persistency: Some(2),
         mtu: Some(1_000),
+        default_congestion_threshold: Some(30_000),
+        base_congestion_marking_interval: Some(20_000_000),
         ..to("udp4://127.0.0.1:9")
     };
     let response = ask(&mut face, "faces/create", &wanted).await;
@@ -219,6 +212,74 @@ async fn a_face_is_created_as_it_is_wanted() {
     assert_eq!(response.parameters, expected);
     let made = node.describe(FaceId::from_number(id)).await.unwrap();
     assert_eq!(made.mtu, Some(1_000));
+    assert!(!made.congestion_marking);
+    let twenty = CongestionMarking {
+        interval: Duration::from_millis(20),
+        threshold: ByteSize::bytes(30_000),
+    };
+    assert_eq!(made.congestion, twenty);
+}
+
+/// Faces mark by NFD's numbers unless something else is chosen; what is not chosen stays as it was. No number does harm.
+#[tokio::test]
+async fn congestion_marks_are_chosen_face_by_face_and_listed() {
+    let node = Node::start(NodeConfig::default());
+    let mut face = node.application_face().await.unwrap();
+    let own = face.id().number();
+    let switched = |flags| ControlParameters {
+        flags: Some(flags),
+        mask: Some(4),
+        ..chosen(own)
+    };
+    let threshold = ControlParameters {
+        default_congestion_threshold: Some(0),
+        ..chosen(own)
+    };
+    let interval = ControlParameters {
+        base_congestion_marking_interval: Some(u64::MAX),
+        ..chosen(own)
+    };
+    let everything = FaceQueryFilter::default();
+    for (change, expected) in [
+        (chosen(own), (4, 65_536, 100_000_000)),
+        (switched(0), (0, 65_536, 100_000_000)),
+        (threshold, (0, 0, 100_000_000)),
+        (interval, (0, 0, u64::MAX)),
+        (switched(4), (4, 0, u64::MAX)),
+    ] {
+        let response = ask(&mut face, "faces/update", &change).await;
+        assert_done(&response, &state(own, expected.0, 1));
+        let listed = list(&node, &everything).await.unwrap();
+        let own = listed.iter().find(|listed| listed.face == own).unwrap();
+        let marks = (
+            own.flags,
+            own.default_congestion_threshold.unwrap(),
+            own.base_congestion_marking_interval.unwrap(),
+        );
+        assert_eq!(marks, expected);
+    }
+}
+
+/// A node that never marks may have a face that does.
+#[tokio::test]
+async fn a_face_may_mark_where_others_do_not() {
+    let node = Node::start(NodeConfig {
+        congestion_marking: None,
+        ..NodeConfig::default()
+    });
+    let mut face = node.application_face().await.unwrap();
+    let marking = ControlParameters {
+        flags: Some(4),
+        mask: Some(4),
+        ..to("udp4://127.0.0.1:9")
+    };
+    let created = ask(&mut face, "faces/create", &marking).await;
+    assert_eq!(verdict(&created), (200, "OK"));
+    let made = FaceId::from_number(created.parameters.face.unwrap());
+    let made = node.describe(made).await.unwrap();
+    assert_eq!(made.congestion, CongestionMarking::default());
+    let own = node.describe(face.id()).await.unwrap();
+    assert!(made.congestion_marking && !own.congestion_marking);
 }
 
 /// Only what is meant changes: a flag whose mask is not set stays as it is. The link's own MTU holds besides.
@@ -234,8 +295,8 @@ async fn a_face_is_changed_as_far_as_the_command_says() {
         ..chosen(id)
     };
     for (change, (expected, mtu)) in [
-        (chosen(id), (state(id, 0, 0), 8_800)),
-        (flags(7, 2), (state(id, 2, 0), 8_800)),
+        (chosen(id), (state(id, 4, 0), 8_800)),
+        (flags(7, 2), (state(id, 6, 0), 8_800)),
         (flags(1, 5), (state(id, 3, 0), 8_800)),
         (flags(0, 2), (state(id, 1, 0), 8_800)),
         (
@@ -275,7 +336,7 @@ async fn a_client_turns_its_own_local_fields_on() {
             ..ControlParameters::default()
         };
         let response = ask(&mut face, "faces/update", &wanted).await;
-        assert_done(&response, &state(own, 1, 1));
+        assert_done(&response, &state(own, 5, 1));
     }
     let described = node.describe(face.id()).await.unwrap();
     assert!(described.local_fields);
@@ -301,14 +362,6 @@ async fn impossible_changes_are_refused_whole() {
         },
         ControlParameters {
             mtu: Some(1_000),
-            ..ControlParameters::default()
-        },
-        ControlParameters {
-            default_congestion_threshold: Some(65_536),
-            ..ControlParameters::default()
-        },
-        ControlParameters {
-            base_congestion_marking_interval: Some(100_000_000),
             ..ControlParameters::default()
         },
     ] {

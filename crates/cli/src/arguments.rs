@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use namecast_net::FaceUri;
 use namecast_packet::Name;
 use namecast_units::{Bitrate, ByteSize, Duration, ParseQuantityError, Timestamp};
@@ -39,6 +39,18 @@ pub struct Arguments {
     /// Say more about what happens inside; twice: everything.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
+    /// How that is written to standard error.
+    #[arg(long, value_enum, global = true, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+/// How logs are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// A JSON object a line.
+    Json,
 }
 
 /// What to do.
@@ -56,6 +68,8 @@ pub enum Command {
     Forwarder(Forwarder),
     /// Show the state of a running forwarder, whichever it is.
     Status(crate::manage::arguments::Status),
+    /// Watch what a running forwarder does, face by face.
+    Top(crate::manage::arguments::Top),
     /// Show, make, change and end a forwarder's faces.
     Face(crate::manage::arguments::Face),
     /// Show, add and remove a forwarder's routes.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use namecast_cli::arguments::Arguments;
+use namecast_cli::arguments::{Arguments, LogFormat};
 use namecast_cli::commands;
 use tracing_subscriber::EnvFilter;
 
@@ -15,10 +15,13 @@ fn main() -> ExitCode {
         _ => "debug",
     };
     let filter = EnvFilter::try_from_env("NAMECAST_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt()
+    let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
+        .with_writer(std::io::stderr);
+    match arguments.log_format {
+        LogFormat::Text => logs.init(),
+        LogFormat::Json => logs.json().init(),
+    }
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -140,6 +140,52 @@ fn faces_are_managed_by_commands() {
     assert!(nothing.contains("namecast face list"), "{nothing}");
 }
 
+/// Between the two looks at the node's counters, only the looks themselves ask: for status/general, cs/info and faces/list.
+#[test]
+fn what_happens_in_a_second_is_shown_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    let _forwarder = forwarder(home, "--udp off --tcp off");
+    let view = json(home, "top --once");
+    let seconds = view["seconds"].as_f64().unwrap();
+    assert!(seconds >= 1.0, "{view}");
+    let counted = |rates: &Value| {
+        let in_all = |what| format!("{:.0}", rates[what].as_f64().unwrap() * seconds);
+        ["in_interests", "out_data"].map(in_all)
+    };
+    assert_eq!(counted(&view["per_second"]), ["3", "3"], "{view}");
+    let mut faces = view["faces"].as_array().unwrap().iter();
+    let is_asking = |face: &Value| counted(&face["per_second"]) == ["3", "3"];
+    assert!(faces.any(is_asking), "{view}");
+    let text = told(home, "top --once --faces 1");
+    assert!(
+        text.starts_with("namecast-") && text.contains("\nFACE  INTERESTS IN"),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 7, "{text}");
+}
+
+/// What a forwarder says with -v, line by line.
+#[test]
+fn logs_are_json_if_wanted() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    let output = namecast(
+        home,
+        "forwarder -vv --log-format json --udp off --tcp off --port 0 --duration 1s",
+    );
+    let logs = String::from_utf8(output.stderr).unwrap();
+    let events: Vec<Value> = logs
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of_face = |event: &&Value| event["fields"]["message"] == "face up";
+    let event = events.iter().find(of_face).unwrap();
+    assert_eq!(event["level"], "DEBUG");
+    assert!(event["timestamp"].is_string() && event["fields"]["face"].is_string());
+}
+
 #[test]
 fn routes_strategies_and_the_content_store_are_managed_by_commands() {
     let directory = tempfile::tempdir().unwrap();

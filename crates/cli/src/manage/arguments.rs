@@ -1,4 +1,4 @@
-//! What may be typed after `namecast face`, `route`, `strategy`, `cs` and `status`.
+//! What may be typed after `namecast face`, `route`, `strategy`, `cs`, `status` and `top`.
 
 use core::str::FromStr;
 use std::path::PathBuf;
@@ -350,6 +350,28 @@ pub struct Status {
     /// Ask the web server of a Namecast node on this machine instead, which knows more than management does.
     #[arg(long, conflicts_with = "forwarder")]
     pub port: Option<u16>,
+}
+
+/// `namecast top`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  namecast top
+  namecast top --once
+  namecast top --json | jq .per_second.in_data        one object a second
+  namecast top --forwarder unix:///run/nfd/nfd.sock
+
+The figures contain what it takes to ask for them: three Interests and Data a second.")]
+pub struct Top {
+    /// Show one second, and end.
+    #[arg(long)]
+    pub once: bool,
+    /// Most faces that are shown, the busiest; JSON has all.
+    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
+    pub faces: usize,
+    /// The forwarder.
+    #[command(flatten)]
+    pub target: Target,
 }
 
 #[cfg(test)]

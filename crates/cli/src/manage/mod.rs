@@ -1,4 +1,4 @@
-//! A forwarder's management for people: `namecast face`, `route`, `strategy`, `cs` and `status`.
+//! A forwarder's management for people: `namecast face`, `route`, `strategy`, `cs`, `status` and `top`.
 //!
 //! Whatever these commands do goes over NFD's management protocol, so they serve NFD and ndnd as well.
 
@@ -9,6 +9,7 @@ mod face;
 mod route;
 mod status;
 mod strategy;
+mod top;
 
 use serde::Serialize;
 
@@ -23,6 +24,7 @@ pub(crate) enum Managed {
     Strategy(arguments::Strategy),
     Cs(arguments::Cs),
     Status(Target),
+    Top(arguments::Top),
 }
 
 impl Managed {
@@ -33,6 +35,7 @@ impl Managed {
             Self::Strategy(strategy) => &strategy.target,
             Self::Cs(cs) => &cs.target,
             Self::Status(target) => target,
+            Self::Top(top) => &top.target,
         }
     }
 }
@@ -50,6 +53,7 @@ pub(crate) async fn run(command: Managed) -> anyhow::Result<()> {
         Managed::Strategy(strategy) => strategy::run(&mut forwarder, strategy.what, &target).await,
         Managed::Cs(cs) => cs::run(&mut forwarder, cs.what, &target).await,
         Managed::Status(_) => status::run(&mut forwarder, &target).await,
+        Managed::Top(top) => top::run(&mut forwarder, &top).await,
     };
     forwarder.close().await;
     done

@@ -394,10 +394,14 @@ fn measure_turn(what: What<'_>, traffic: Traffic, span: Duration) -> anyhow::Res
 }
 
 fn figures(outcome: Outcome, cost: Duration) -> Figures {
-    let delivered = outcome.delivered.max(1) as f64;
+    // Nothing delivered has no cost: such a figure is no number, and null in JSON.
+    let delivered = outcome.delivered as f64;
     let delays = Delays::new(outcome.delays);
     Figures {
-        cost_us: cost.as_secs_f64() * 1e6 / delivered,
+        cost_us: match outcome.delivered {
+            0 => f64::NAN,
+            _ => cost.as_secs_f64() * 1e6 / delivered,
+        },
         delivered_per_second: outcome.delivered as f64 / outcome.span.as_secs_f64(),
         lost_share: outcome.lost as f64 / (outcome.delivered + outcome.lost).max(1) as f64,
         delay_p50_us: delays.p50 * 1e3,

@@ -70,6 +70,8 @@ pub enum Command {
     Status(crate::manage::arguments::Status),
     /// Watch what a running forwarder does, face by face.
     Top(crate::manage::arguments::Top),
+    /// Show which way Interests for a name would take through a forwarder: strategy, next hops, costs.
+    Trace(crate::manage::arguments::Trace),
     /// Show, make, change and end a forwarder's faces.
     Face(crate::manage::arguments::Face),
     /// Show, add and remove a forwarder's routes.

@@ -40,6 +40,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
             None => manage::run(Managed::Status(arguments.target)).await,
         },
         Command::Top(arguments) => manage::run(Managed::Top(arguments)).await,
+        Command::Trace(arguments) => manage::run(Managed::Trace(arguments)).await,
         Command::Face(arguments) => manage::run(Managed::Face(arguments)).await,
         Command::Route(arguments) => manage::run(Managed::Route(arguments)).await,
         Command::Strategy(arguments) => manage::run(Managed::Strategy(arguments)).await,

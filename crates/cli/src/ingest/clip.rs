@@ -15,7 +15,7 @@ const MICROS: u64 = 1_000_000;
 const MOST_INSIDE: usize = 64;
 
 /// Encodes the first `length` of test picture and tone, as fast as the encoders can, and gives all frames in the order of
-/// capture. Their times of capture count from the clip's beginning. Blocks.
+/// capture, those of one instant by rung. Their times of capture count from the clip's beginning. Blocks.
 ///
 /// # Errors
 /// If ffmpeg is not there, lacks an encoder, or fails.
@@ -31,7 +31,8 @@ pub fn encode(
     if let Some(audio) = audio {
         frames.extend(encode_sound(audio, length)?);
     }
-    frames.sort_by_key(|frame| frame.captured_at);
+    // Rungs are encoded side by side, so they come in any order.
+    frames.sort_by_key(|frame| (frame.captured_at, frame.rung));
     Ok(frames)
 }
 

@@ -1,4 +1,4 @@
-//! What may be typed after `namecast face`, `route`, `strategy`, `cs`, `status` and `top`.
+//! What may be typed after `namecast face`, `route`, `strategy`, `cs`, `status`, `top` and `trace`.
 
 use core::str::FromStr;
 use std::path::PathBuf;
@@ -369,6 +369,22 @@ pub struct Top {
     /// Most faces that are shown, the busiest; JSON has all.
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     pub faces: usize,
+    /// The forwarder.
+    #[command(flatten)]
+    pub target: Target,
+}
+
+/// `namecast trace`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  namecast trace /demo/video/1M
+  namecast trace /demo --forwarder unix:///run/nfd/nfd.sock --json
+
+Where something is cached under the name, the cache answers first.")]
+pub struct Trace {
+    /// The name.
+    pub name: Name,
     /// The forwarder.
     #[command(flatten)]
     pub target: Target,

@@ -1,4 +1,4 @@
-//! A forwarder's management for people: `namecast face`, `route`, `strategy`, `cs`, `status` and `top`.
+//! A forwarder's management for people: `namecast face`, `route`, `strategy`, `cs`, `status`, `top` and `trace`.
 //!
 //! Whatever these commands do goes over NFD's management protocol, so they serve NFD and ndnd as well.
 
@@ -10,6 +10,7 @@ mod route;
 mod status;
 mod strategy;
 mod top;
+mod trace;
 
 use serde::Serialize;
 
@@ -25,6 +26,7 @@ pub(crate) enum Managed {
     Cs(arguments::Cs),
     Status(Target),
     Top(arguments::Top),
+    Trace(arguments::Trace),
 }
 
 impl Managed {
@@ -36,6 +38,7 @@ impl Managed {
             Self::Cs(cs) => &cs.target,
             Self::Status(target) => target,
             Self::Top(top) => &top.target,
+            Self::Trace(trace) => &trace.target,
         }
     }
 }
@@ -54,6 +57,7 @@ pub(crate) async fn run(command: Managed) -> anyhow::Result<()> {
         Managed::Cs(cs) => cs::run(&mut forwarder, cs.what, &target).await,
         Managed::Status(_) => status::run(&mut forwarder, &target).await,
         Managed::Top(top) => top::run(&mut forwarder, &top).await,
+        Managed::Trace(trace) => trace::run(&mut forwarder, &trace).await,
     };
     forwarder.close().await;
     done

@@ -112,11 +112,12 @@ async def manage(app):
             "/localhost/nfd/faces/events", can_be_prefix=True, must_be_fresh=True, lifetime=PATIENCE_MS
         )
     )
-    # The newest event is that of this application's own face.
+    # The newest event is that of this application's own face, or that an earlier one's is gone.
     name, _, content = await waiting
     newest = Component.to_number(name[-1])
     event = nfd.FaceEventNotification.parse(content).event
-    check("is told of the newest face event", event.face_event_kind == nfd.FaceEventKind.CREATED, event)
+    kinds = (nfd.FaceEventKind.CREATED, nfd.FaceEventKind.DESTROYED)
+    check("is told of the newest face event", event.face_event_kind in kinds, event)
     following = Name.from_str("/localhost/nfd/faces/events") + [Component.from_sequence_num(newest + 1)]
     waiting = asyncio.ensure_future(app.express_interest(following, lifetime=PATIENCE_MS))
     created = await command(app, "faces", "create", uri=PEER)

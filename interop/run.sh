@@ -75,9 +75,9 @@ build_namecast() {
     fi
 }
 
-# start_namecast NODE: a forwarder on the Unix socket NODE.sock.
+# start_namecast NODE [OPTION…]: a forwarder on the Unix socket NODE.sock.
 start_namecast() {
-    "$NAMECAST" forwarder --json --port 0 --udp 127.0.0.1:0 --tcp 127.0.0.1:0 --unix "$home/$1.sock" >"$home/$1.json" &
+    "$NAMECAST" forwarder --json --port 0 --udp 127.0.0.1:0 --tcp 127.0.0.1:0 --unix "$home/$1.sock" "${@:2}" >"$home/$1.json" &
     started+=($!)
     await "$home/$1.json"
 }
@@ -158,6 +158,20 @@ YAML
     expect "namecast face destroy, at ndnd" "is gone" "$NAMECAST" face destroy "$peer" "${at[@]}"
 }
 
+# A live stream over three forwarders, of which ndnd's is the middle one.
+ndnd_stream() {
+    local theirs=$home/ndnd.sock
+    start_namecast far
+    start_namecast near --upstream "unix://$theirs"
+    expect "namecast route add, at ndnd, to a publisher's forwarder" "cost 1" "$NAMECAST" route add /interop/cam \
+        "udp4://127.0.0.1:$(port udp4 far)" --cost 1 --forwarder "unix://$theirs"
+    "$NAMECAST" publish /interop/cam --ladder 200k --quiet --connect "unix://$home/far.sock" &
+    started+=($!)
+    "$NAMECAST" watch /interop/cam --quiet --connect "unix://$home/near.sock" --duration 8s --stats "$home/watch.json" --output "$home/film.mkv"
+    expect "a stream over ours, ndnd and ours: frames" '"video":\{[^}]*"rendered":[1-9][0-9]{2}' tail -n 1 "$home/watch.json"
+    expect "a stream over ours, ndnd and ours: all verified" '"verification_failures":0,"video"' tail -n 1 "$home/watch.json"
+}
+
 # ndnd's routing daemon at two of our forwarders, which it makes neighbours.
 ndnd_routing() {
     local router other
@@ -191,8 +205,8 @@ build_namecast
 start_namecast node
 case ${1:-all} in
     python) python_cells ;;
-    ndnd) build_ndnd; ndnd_tools; ndnd_forwarder; ndnd_routing ;;
-    all) python_cells; build_ndnd; ndnd_tools; ndnd_forwarder; ndnd_routing ;;
+    ndnd) build_ndnd; ndnd_tools; ndnd_forwarder; ndnd_stream; ndnd_routing ;;
+    all) python_cells; build_ndnd; ndnd_tools; ndnd_forwarder; ndnd_stream; ndnd_routing ;;
     *) say "expected python, ndnd or nothing"; exit 2 ;;
 esac
 say "all cells hold"

@@ -214,7 +214,7 @@ Examples:
   namecast status                                     in another terminal")]
 pub struct Forwarder {
     /// Listeners, faces, routes, strategies and bounds from this file, in TOML.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["udp", "udp_reliability", "tcp", "unix", "cache", "upstream"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["udp", "udp_reliability", "tcp", "unix", "cache", "threads", "upstream"])]
     pub config: Option<PathBuf>,
     /// Print a configuration file that has the defaults and explains them, and stop.
     #[arg(long)]
@@ -238,6 +238,9 @@ pub struct Forwarder {
     /// Memory for Data that others may ask for again, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 64)]
     pub cache: u64,
+    /// Threads that forward at a time.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: u16,
     /// Connect to another forwarder and send it the Interests that nobody here can answer; may be repeated.
     #[arg(long, value_name = "FACE-URI")]
     pub upstream: Vec<FaceUri>,
@@ -278,6 +281,8 @@ pub enum BenchWhat {
     Stream(BenchStream),
     /// The forwarder over UDP: processor time for a Data packet, beside a program that copies datagrams.
     Forwarder(crate::bench::forwarder::BenchForwarder),
+    /// Resident memory of a forwarder whose tables are full, beside the bounds that it was told.
+    Memory(crate::bench::forwarder::memory::BenchMemory),
     /// The simulator: packet-hops per processor second, memory per node.
     Sim(crate::bench::sim::BenchSim),
 }

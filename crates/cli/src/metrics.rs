@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use namecast_net::management::StrategyCounts;
 use namecast_net::{FaceStatus, NodeStatus, TrafficStatus};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -34,7 +35,9 @@ struct Snapshot(NodeStatus);
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.encode_tables(&mut encoder)?;
+        self.encode_counters(&mut encoder)?;
         self.encode_traffic(&mut encoder)?;
+        self.encode_strategies(&mut encoder)?;
         self.encode_faces(&mut encoder)
     }
 }
@@ -69,6 +72,11 @@ impl Snapshot {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             ConstGauge::new(value).encode(metric)?;
         }
+        Ok(())
+    }
+
+    fn encode_counters(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let node = &self.0;
         let counters = [
             (
                 "cache_hits",
@@ -99,6 +107,16 @@ impl Snapshot {
                 "unsolicited_cached",
                 "Data cached that nobody had asked for",
                 node.unsolicited_cached,
+            ),
+            (
+                "routes_learned",
+                "Routes made from prefix announcements",
+                node.routes_learned,
+            ),
+            (
+                "announcements_refused",
+                "Prefix announcements that nothing was made of",
+                node.announcements_refused,
             ),
         ];
         for (name, help, value) in counters {
@@ -140,6 +158,49 @@ impl Snapshot {
         });
         let help = "Datagrams that the kernel dropped, as a socket's buffer was full";
         counter(encoder, "kernel_drops", help, kernel)
+    }
+
+    /// A counter for each figure, labelled with the prefix that the strategy was chosen for.
+    fn encode_strategies(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        type Figure = fn(&StrategyCounts) -> u64;
+        let figures: [(&str, &str, Figure); 7] = [
+            ("interests", "Interests that a strategy decided on", |of| {
+                of.interests
+            }),
+            (
+                "retransmissions",
+                "Of these, sent again while pending",
+                |of| of.retransmissions,
+            ),
+            (
+                "suppressed",
+                "Of these, held back as an equal one was on its way",
+                |of| of.suppressed,
+            ),
+            (
+                "rejected",
+                "Of these, refused as there was no next hop",
+                |of| of.rejected,
+            ),
+            ("satisfied", "Pending Interests that Data satisfied", |of| {
+                of.satisfied
+            }),
+            ("timeouts", "Pending Interests whose time ran out", |of| {
+                of.timeouts
+            }),
+            ("nacks", "Nacks from next hops", |of| of.nacks),
+        ];
+        for (name, help, figure) in figures {
+            let samples = self.0.strategies.iter().map(|choice| {
+                let labels = vec![
+                    ("prefix", choice.prefix.to_string()),
+                    ("strategy", choice.strategy.to_string()),
+                ];
+                (labels, figure(&choice.counts.unwrap_or_default()))
+            });
+            counter(encoder, &format!("strategy_{name}"), help, samples)?;
+        }
+        Ok(())
     }
 
     fn encode_faces(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -238,6 +299,7 @@ fn counter(
 mod tests {
     use std::collections::BTreeMap;
 
+    use namecast_net::management::StrategyChoice;
     use namecast_net::{LinkState, Persistency};
 
     use super::*;
@@ -247,6 +309,22 @@ mod tests {
             interests,
             octets: 100 * interests,
             ..TrafficStatus::default()
+        }
+    }
+
+    fn strategy() -> StrategyChoice {
+        StrategyChoice {
+            prefix: "/a".parse().unwrap(),
+            strategy: "/s/v=1".parse().unwrap(),
+            counts: Some(StrategyCounts {
+                interests: 21,
+                retransmissions: 22,
+                suppressed: 23,
+                rejected: 24,
+                satisfied: 25,
+                timeouts: 26,
+                nacks: 27,
+            }),
         }
     }
 
@@ -269,6 +347,7 @@ mod tests {
             faces: vec![face],
             listeners: Vec::new(),
             routes: Vec::new(),
+            strategies: vec![strategy()],
             incoming: traffic(4),
             outgoing: traffic(1),
             routed_prefixes: 5,
@@ -281,6 +360,8 @@ mod tests {
             aggregated: 11,
             satisfied: 12,
             unsatisfied: 13,
+            routes_learned: 17,
+            announcements_refused: 18,
             drops: BTreeMap::from([("no_route", 14)]),
             link_drops: BTreeMap::from([("queue_full", 15)]),
         };
@@ -292,6 +373,15 @@ mod tests {
             "namecast_cache_hits_total 8",
             "namecast_packets_total{direction=\"in\",kind=\"interest\"} 4",
             "namecast_octets_total{direction=\"out\"} 100",
+            "namecast_routes_learned_total 17",
+            "namecast_announcements_refused_total 18",
+            "namecast_strategy_interests_total{prefix=\"/a\",strategy=\"/s/v=1\"} 21",
+            "namecast_strategy_retransmissions_total{prefix=\"/a\",strategy=\"/s/v=1\"} 22",
+            "namecast_strategy_suppressed_total{prefix=\"/a\",strategy=\"/s/v=1\"} 23",
+            "namecast_strategy_rejected_total{prefix=\"/a\",strategy=\"/s/v=1\"} 24",
+            "namecast_strategy_satisfied_total{prefix=\"/a\",strategy=\"/s/v=1\"} 25",
+            "namecast_strategy_timeouts_total{prefix=\"/a\",strategy=\"/s/v=1\"} 26",
+            "namecast_strategy_nacks_total{prefix=\"/a\",strategy=\"/s/v=1\"} 27",
             "namecast_drops_total{reason=\"no_route\"} 14",
             "namecast_link_drops_total{reason=\"queue_full\"} 15",
             "namecast_face_drops_total{face=\"257\",remote=\"unix:///a\\\"b\",reason=\"loop\"} 2",

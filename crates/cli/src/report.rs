@@ -95,6 +95,16 @@ impl Drop for ProgressLine {
     }
 }
 
+/// Rows below a head, in columns.
+pub(crate) fn table<const N: usize>(
+    head: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let head = head.map(str::to_owned);
+    let rows: Vec<_> = core::iter::once(head).chain(rows).collect();
+    columns(&rows)
+}
+
 /// Cells in columns that are as wide as they must be.
 pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     let mut widths = [0; N];

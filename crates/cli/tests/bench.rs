@@ -1,4 +1,4 @@
-//! The forwarder's measurement works; what it measures on a busy machine means nothing.
+//! The forwarder's measurement works; times that it measures on a busy machine mean nothing, but memory does.
 
 use std::process::Command;
 
@@ -23,6 +23,29 @@ fn relays_and_forwarder_deliver_in_every_kind_of_load() {
                 let value = case[program][figure].as_f64().unwrap();
                 assert!(value > 0.0, "{program} {figure}: {case}");
             }
+        }
+    }
+}
+
+/// Resident memory of full tables is what they are told to take. The order of names is in it.
+#[test]
+fn full_tables_take_the_memory_that_is_configured() {
+    let output = Command::new(env!("CARGO_BIN_EXE_namecast"))
+        .args([
+            "bench", "memory", "--json", "--size", "250", "--bound", "8 MiB",
+        ])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report.as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        // Small tables, of which what the process takes besides is a larger part.
+        for figure in ["store_ratio", "pending_ratio", "ratio", "ordered_ratio"] {
+            let ratio = row[figure].as_f64().unwrap();
+            assert!((0.85..=1.15).contains(&ratio), "{figure}: {row}");
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use core::time::Duration;
 
-use namecast_packet::Name;
-use namecast_units::{ByteSize, Instant};
+use namecast_packet::{Name, PublicKey};
+use namecast_units::{ByteSize, Instant, Timestamp};
 
 use crate::link::{ReassemblyConfig, ReliabilityConfig};
+use crate::shard::Shard;
 
 /// Bounds and constants of a [`Forwarder`](crate::Forwarder).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct Config {
     ///
     /// Drivers that face a network choose it at random, so that nobody can aim at one bucket of a table.
     pub seed: u64,
+    /// Which of the node's forwarders this is, if there are several. Then each keeps its part of the bounds below.
+    pub shard: Shard,
     /// What pending Interests and cached Data are kept in.
     pub keep: Keep,
     /// Most faces at a time.
@@ -28,7 +31,7 @@ pub struct Config {
     pub max_name_components: usize,
     /// Most pending Interests; further ones are refused.
     pub pit_capacity: usize,
-    /// Most octets of Interests that the PIT holds; further ones are refused.
+    /// Most memory for pending Interests, bookkeeping included; further ones are refused.
     pub pit_octets: ByteSize,
     /// Most pending Interests of one face; further ones are refused. So one face alone cannot fill the PIT.
     pub face_pit_capacity: usize,
@@ -50,6 +53,8 @@ pub struct Config {
     pub dead_nonce_capacity: usize,
     /// When strategies let a retransmitted Interest pass.
     pub suppression: Suppression,
+    /// What self-learning takes in.
+    pub learning: LearningConfig,
     /// Names of the regions this node produces in: an Interest whose ForwardingHint names a prefix of one is
     /// forwarded by its own name.
     pub producer_regions: Vec<Name>,
@@ -66,6 +71,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             seed: 0,
+            shard: Shard::ONLY,
             keep: Keep::Copies,
             max_faces: 4_096,
             max_output_queue: 16_384,
@@ -84,10 +90,66 @@ impl Default for Config {
             dead_nonce_lifetime: Duration::from_secs(6),
             dead_nonce_capacity: 1 << 18,
             suppression: Suppression::default(),
+            learning: LearningConfig::default(),
             producer_regions: Vec::new(),
             max_fragments: 400,
             reassembly: ReassemblyConfig::default(),
             reliability: ReliabilityConfig::default(),
+        }
+    }
+}
+
+impl Config {
+    /// The configuration of one forwarder of several, which keeps its part of what bounds the tables of the node. Its hash
+    /// tables and its choices differ from the others'.
+    #[must_use]
+    pub fn for_shard(&self, shard: Shard) -> Self {
+        let size =
+            |size: ByteSize| ByteSize::bytes(size.as_bytes() / u64::from(shard.count.max(1)));
+        Self {
+            seed: self.seed.wrapping_add(u64::from(shard.index)),
+            shard,
+            max_measurements: shard.part_of(self.max_measurements),
+            pit_capacity: shard.part_of(self.pit_capacity),
+            pit_octets: size(self.pit_octets),
+            face_pit_capacity: shard.part_of(self.face_pit_capacity),
+            face_interest_rate: self.face_interest_rate.map(|rate| InterestRate {
+                per_second: rate.per_second.div_ceil(u32::from(shard.count.max(1))),
+                burst: rate.burst.div_ceil(u32::from(shard.count.max(1))),
+            }),
+            content_store: size(self.content_store),
+            dead_nonce_capacity: shard.part_of(self.dead_nonce_capacity),
+            ..self.clone()
+        }
+    }
+}
+
+/// Bounds and constants of self-learning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LearningConfig {
+    /// Most prefix announcements that are remembered, each with the face that it came from; further ones are refused.
+    pub max_routes: usize,
+    /// How long a learned route stays without Data that came by it; no longer than the announcement says in any case.
+    pub route_lifetime: Duration,
+    /// After so many Interests in a row whose time ran out, a learned route counts as broken. Zero counts as one.
+    ///
+    /// Not in NFD, where it stays: but a link without connections, such as UDP, tells nobody that it broke.
+    pub max_timeouts: u32,
+    /// Who may announce prefixes; none: anybody, as with NFD's trust anchor `any`.
+    pub keys: Vec<PublicKey>,
+    /// Wall-clock time at [`Instant::ZERO`]; none: announcements hold whatever validity period they state.
+    pub epoch: Option<Timestamp>,
+}
+
+impl Default for LearningConfig {
+    /// NFD's lifetime.
+    fn default() -> Self {
+        Self {
+            max_routes: 4_096,
+            route_lifetime: Duration::from_secs(10 * 60),
+            max_timeouts: 3,
+            keys: Vec::new(),
+            epoch: None,
         }
     }
 }

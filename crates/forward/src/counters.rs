@@ -107,6 +107,11 @@ impl Drops {
             .map(|&reason| (reason, self.get(reason)))
     }
 
+    /// Adds what another forwarder of the node dropped.
+    pub fn merge(&mut self, other: &Self) {
+        (self.0.iter_mut().zip(other.0)).for_each(|(sum, more)| *sum += more);
+    }
+
     pub(crate) const fn add(&mut self, reason: DropReason) {
         self.0[reason as usize] += 1;
     }
@@ -127,6 +132,17 @@ pub struct Traffic {
     pub octets: ByteSize,
 }
 
+impl Traffic {
+    /// Adds what passed the same face in another forwarder of the node.
+    pub fn merge(&mut self, other: &Self) {
+        self.interests += other.interests;
+        self.data += other.data;
+        self.nacks += other.nacks;
+        self.frames += other.frames;
+        self.octets += other.octets;
+    }
+}
+
 /// What one face has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaceCounters {
@@ -134,6 +150,8 @@ pub struct FaceCounters {
     pub incoming: Traffic,
     /// Handed to the output queue.
     pub outgoing: Traffic,
+    /// Frames from the peer with neither packet nor acknowledgement, which only say that it is there.
+    pub keep_alives: u64,
     /// Dropped on the way in or out.
     pub drops: Drops,
     /// Link reliability, if the face has it.
@@ -175,4 +193,128 @@ pub struct Counters {
     pub unsatisfied: u64,
     /// Pending Interests whose time ran out; part of the unsatisfied ones.
     pub expired: u64,
+    /// Routes made from prefix announcements; renewals do not count.
+    pub routes_learned: u64,
+    /// Prefix announcements that nothing was made of: malformed, expired, not signed by whom the configuration trusts, for
+    /// another prefix than that of their Data, or one too many.
+    pub announcements_refused: u64,
+}
+
+/// What became of the Interests that one choice of a strategy decided on.
+///
+/// Interests that the content store answered, and those whose sender chose the face itself, reach no strategy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StrategyCounters {
+    /// Interests that it was asked about, retransmissions included.
+    pub interests: u64,
+    /// Of these, sent although the same had been sent before and was still pending.
+    pub retransmissions: u64,
+    /// Of these, held back since the same was on its way.
+    pub suppressed: u64,
+    /// Of these, refused since no next hop would do.
+    pub rejected: u64,
+    /// Pending Interests that Data satisfied; those of several faces for one name count once.
+    pub satisfied: u64,
+    /// Pending Interests whose time ran out.
+    pub timeouts: u64,
+    /// Nacks from next hops.
+    pub nacks: u64,
+}
+
+impl Counters {
+    /// Adds what another forwarder of the node has seen.
+    pub fn merge(&mut self, other: &Self) {
+        // All of them by name, so that none is forgotten.
+        let Self {
+            incoming,
+            outgoing,
+            drops,
+            content_store_hits,
+            content_store_misses,
+            unsolicited_cached,
+            aggregated,
+            satisfied,
+            unsatisfied,
+            expired,
+            routes_learned,
+            announcements_refused,
+        } = other;
+        self.incoming.merge(incoming);
+        self.outgoing.merge(outgoing);
+        self.drops.merge(drops);
+        for (sum, more) in [
+            (&mut self.content_store_hits, content_store_hits),
+            (&mut self.content_store_misses, content_store_misses),
+            (&mut self.unsolicited_cached, unsolicited_cached),
+            (&mut self.aggregated, aggregated),
+            (&mut self.satisfied, satisfied),
+            (&mut self.unsatisfied, unsatisfied),
+            (&mut self.expired, expired),
+            (&mut self.routes_learned, routes_learned),
+            (&mut self.announcements_refused, announcements_refused),
+        ] {
+            *sum += more;
+        }
+    }
+}
+
+impl FaceCounters {
+    /// Adds what the same face has seen in another forwarder of the node.
+    pub fn merge(&mut self, other: &Self) {
+        // All of them by name, so that none is forgotten.
+        let Self {
+            incoming,
+            outgoing,
+            keep_alives,
+            drops,
+            reliability,
+            satisfied_in,
+            satisfied_out,
+            expired_in,
+            expired_out,
+        } = other;
+        self.incoming.merge(incoming);
+        self.outgoing.merge(outgoing);
+        self.drops.merge(drops);
+        // One of them has the link service.
+        if self.reliability == ReliabilityCounters::default() {
+            self.reliability = *reliability;
+        }
+        for (sum, more) in [
+            (&mut self.keep_alives, keep_alives),
+            (&mut self.satisfied_in, satisfied_in),
+            (&mut self.satisfied_out, satisfied_out),
+            (&mut self.expired_in, expired_in),
+            (&mut self.expired_out, expired_out),
+        ] {
+            *sum += more;
+        }
+    }
+}
+
+impl StrategyCounters {
+    /// Adds what another forwarder of the node has seen.
+    pub fn merge(&mut self, other: &Self) {
+        // All of them by name, so that none is forgotten.
+        let Self {
+            interests,
+            retransmissions,
+            suppressed,
+            rejected,
+            satisfied,
+            timeouts,
+            nacks,
+        } = other;
+        for (sum, more) in [
+            (&mut self.interests, interests),
+            (&mut self.retransmissions, retransmissions),
+            (&mut self.suppressed, suppressed),
+            (&mut self.rejected, rejected),
+            (&mut self.satisfied, satisfied),
+            (&mut self.timeouts, timeouts),
+            (&mut self.nacks, nacks),
+        ] {
+            *sum += more;
+        }
+    }
 }

@@ -69,6 +69,8 @@ pub struct FaceConfig {
     pub reliability: bool,
     /// Whether the peer wants IncomingFaceId and may choose faces by NextHopFaceId or avoid one. Only for local scope.
     pub local_fields: bool,
+    /// Whether the frames go on to the link service of another forwarder of the node, which counts them.
+    pub is_relayed: bool,
     /// For people: a URI or a purpose.
     pub description: String,
 }

@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use namecast_packet::Name;
+use namecast_packet::{Data, LpPacket, Name};
 use namecast_units::{ByteSize, Instant, Random};
 
 use crate::config::Config;
-use crate::counters::{Counters, DropReason, FaceCounters};
+use crate::counters::{Counters, DropReason, FaceCounters, StrategyCounters};
 use crate::extension::Extension;
 use crate::face::{AddFaceError, Face, FaceConfig, FaceId, FaceInfo, FaceTable, MIN_MTU};
 use crate::link::{Reassembler, Reliability};
+use crate::pipeline::LEARNED_COST;
 use crate::strategy::StrategyKind;
 use crate::table::{
-    AddRouteError, CacheOptions, ContentStore, DeadNonceList, Erased, ExpiryQueue, Fib,
-    Measurements, NameHasher, NextHop, Pit, PrefixTable,
+    AddRouteError, CacheOptions, ContentStore, DeadNonceList, Erased, ExpiryQueue, Fib, Learned,
+    Measurements, NameHasher, NextHop, Pit, StrategyChoices,
 };
 
 /// A frame to send, for the driver of a face.
@@ -26,6 +27,30 @@ pub struct Transmit {
     pub face: FaceId,
     /// One link packet: a datagram, a message, or the next octets of a stream.
     pub frame: Bytes,
+}
+
+/// The strategy of a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StrategyChoice {
+    /// Names it is for.
+    pub prefix: Name,
+    /// The strategy.
+    pub kind: StrategyKind,
+    /// What became of their Interests since it was chosen.
+    pub counters: StrategyCounters,
+}
+
+/// A route that was made from a prefix announcement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LearnedRoute {
+    /// Names it is for.
+    pub prefix: Name,
+    /// Where it leads.
+    pub face: FaceId,
+    /// Which of several to take: the lowest.
+    pub cost: u64,
+    /// When it ends, unless it is used before.
+    pub expires: Instant,
 }
 
 /// One node's forwarding plane.
@@ -40,13 +65,17 @@ pub struct Transmit {
 pub struct Forwarder {
     pub(crate) config: Arc<Config>,
     pub(crate) random: Random,
+    /// What Interests carry, so that Data come back to this one of the node's forwarders.
+    pub(crate) token: Option<Bytes>,
     pub(crate) hasher: NameHasher,
     pub(crate) faces: FaceTable,
     next_face: FaceId,
     pub(crate) fib: Fib,
-    pub(crate) strategies: PrefixTable<StrategyKind>,
+    pub(crate) strategies: StrategyChoices,
     /// Only while some prefix has a strategy that measures.
     pub(crate) measurements: Option<Box<Measurements>>,
+    /// Only while some prefix has a strategy that learns routes.
+    pub(crate) learned: Option<Box<Learned>>,
     pub(crate) pit: Pit,
     pub(crate) content_store: ContentStore,
     pub(crate) dead_nonces: DeadNonceList,
@@ -76,11 +105,13 @@ impl Forwarder {
         let hasher = NameHasher::new(seed);
         Self {
             random: Random::from_seed(seed),
+            token: config.shard.token(),
             faces: FaceTable::default(),
             next_face: FaceId::FIRST,
             fib: Fib::new(hasher.clone(), config.max_prefixes),
-            strategies: PrefixTable::new(hasher.clone(), config.max_prefixes),
+            strategies: StrategyChoices::new(hasher.clone(), config.max_prefixes),
             measurements: None,
+            learned: None,
             pit: Pit::new(config.pit_capacity, config.pit_octets),
             content_store: ContentStore::new(
                 config.keep,
@@ -143,6 +174,9 @@ impl Forwarder {
         if let Some(measurements) = &mut self.measurements {
             measurements.remove_face(face);
         }
+        if let Some(learned) = &mut self.learned {
+            learned.remove_face(face);
+        }
         self.output.retain(|transmit| transmit.face != face);
     }
 
@@ -200,7 +234,12 @@ impl Forwarder {
         if self.faces.get(face).is_none() {
             return Err(AddRouteError::UnknownFace);
         }
-        if self.fib.add(&prefix, NextHop { face, cost })? {
+        let is_new = self.fib.add(&prefix, NextHop { face, cost })?;
+        let learned = self.learned.as_mut();
+        if let Some(heard) = learned.and_then(|learned| learned.get_mut(&prefix, face)) {
+            heard.is_route = false;
+        }
+        if is_new {
             self.offer_new_next_hop(&prefix, face);
         }
         Ok(())
@@ -209,9 +248,13 @@ impl Forwarder {
     /// Takes a route back. One that does not exist is no error.
     pub fn remove_route(&mut self, prefix: &Name, face: FaceId) {
         self.fib.remove(prefix, face);
+        if let Some(learned) = &mut self.learned {
+            learned.remove(prefix, face);
+        }
     }
 
-    /// Chooses the strategy for Interests under `prefix`, unless a longer prefix has one of its own.
+    /// Chooses the strategy for Interests under `prefix`, unless a longer prefix has one of its own. If it is another than
+    /// before, its counters begin at zero.
     ///
     /// # Errors
     /// If the prefix has more than 32 components, or the table is full.
@@ -220,17 +263,23 @@ impl Forwarder {
         prefix: Name,
         strategy: StrategyKind,
     ) -> Result<(), AddRouteError> {
-        let before = self.strategies.get_mut(&prefix).copied();
-        *self.strategies.get_or_insert(&prefix, || strategy)? = strategy;
+        let before = self.strategies.get(&prefix);
+        if let Some(replaced) = self.strategies.set(&prefix, strategy)? {
+            self.pit.forget_choice(replaced);
+        }
         self.reconsider_measurements(before, Some(strategy));
+        self.reconsider_learning(before, Some(strategy));
         Ok(())
     }
 
     /// Takes a choice back, so that the next shorter prefix decides. One that does not exist is no error.
     pub fn unset_strategy(&mut self, prefix: &Name) {
-        let before = self.strategies.get_mut(prefix).copied();
-        self.strategies.remove(prefix);
+        let before = self.strategies.get(prefix);
+        if let Some(removed) = self.strategies.unset(prefix) {
+            self.pit.forget_choice(removed);
+        }
         self.reconsider_measurements(before, None);
+        self.reconsider_learning(before, None);
     }
 
     /// Starts measurements with the first prefix whose strategy needs them, and ends them with the last.
@@ -251,11 +300,36 @@ impl Forwarder {
         self.measurements.get_or_insert_with(make).choices = choices;
     }
 
-    /// The prefixes with a strategy of their own, in canonical order. Where none is set, it is the default one.
-    pub fn strategies(&self) -> impl Iterator<Item = (&Name, StrategyKind)> {
+    /// The prefixes with a strategy of their own, in canonical order; before them the root with the default one, unless
+    /// another was chosen for it.
+    pub fn strategies(&self) -> impl Iterator<Item = StrategyChoice> {
+        let mut sorted = BTreeMap::new();
+        let default = (StrategyKind::DEFAULT, self.strategies.default_counters());
+        sorted.insert(Name::root(), default);
         let all = self.strategies.iter();
-        let sorted: BTreeMap<_, _> = all.map(|(prefix, &strategy)| (prefix, strategy)).collect();
-        sorted.into_iter()
+        sorted.extend(all.map(|(prefix, kind, counters)| (prefix.clone(), (kind, counters))));
+        let choice = |(prefix, (kind, counters))| StrategyChoice {
+            prefix,
+            kind,
+            counters,
+        };
+        sorted.into_iter().map(choice)
+    }
+
+    /// The routes that were learned from prefix announcements, in canonical order.
+    pub fn learned_routes(&self) -> impl Iterator<Item = LearnedRoute> {
+        let all = self.learned.iter().flat_map(|learned| learned.iter());
+        let routes = all.filter(|(_, heard)| heard.is_route);
+        let mut routes: Vec<_> = routes
+            .map(|(prefix, heard)| LearnedRoute {
+                prefix: prefix.clone(),
+                face: heard.face,
+                cost: LEARNED_COST,
+                expires: heard.expiry,
+            })
+            .collect();
+        routes.sort_by(|a, b| (&a.prefix, a.face).cmp(&(&b.prefix, b.face)));
+        routes.into_iter()
     }
 
     /// Adds an extension, which the hooks call after those added before.
@@ -271,11 +345,59 @@ impl Forwarder {
         self.receive(face, frame);
     }
 
+    /// Takes a frame as far as the link service goes: the whole packet that it completes, if it does, for
+    /// [`handle_packet`](Self::handle_packet) of the forwarder that it is for. Where there is one only, `handle_frame` does
+    /// both.
+    pub fn open(&mut self, now: Instant, face: FaceId, frame: Bytes) -> Option<LpPacket> {
+        self.handle_timeout(now);
+        self.open_frame(face, frame).unwrap_or_else(|reason| {
+            self.count_drop(face, reason);
+            None
+        })
+    }
+
+    /// Takes a whole packet that came through the link service.
+    pub fn handle_packet(&mut self, now: Instant, face: FaceId, packet: LpPacket) {
+        self.handle_timeout(now);
+        if let Err(reason) = self.receive_packet(face, packet) {
+            self.count_drop(face, reason);
+        }
+    }
+
+    /// Sends a whole packet, which another forwarder of the node counted, through the link service of a face.
+    pub fn relay(&mut self, now: Instant, face: FaceId, frame: Bytes) {
+        self.handle_timeout(now);
+        let sent = match LpPacket::decode(frame) {
+            Ok(packet) => self.send_through_link(None, face, packet),
+            Err(_) => Err(DropReason::Malformed),
+        };
+        if let Err(reason) = sent {
+            self.count_drop(face, reason);
+        }
+    }
+
+    /// Whether somebody waits for the Data in a frame.
+    pub fn awaits(&self, frame: &Bytes) -> bool {
+        let fragment = LpPacket::decode(frame.clone())
+            .ok()
+            .and_then(|it| it.fragment);
+        let data = fragment.and_then(|wire| Data::decode(wire).ok());
+        data.is_some_and(|data| {
+            let hashes = self
+                .hasher
+                .hashes(data.name(), self.config.max_name_components);
+            hashes.is_some_and(|hashes| !self.pit.matches(&data, &hashes).is_empty())
+        })
+    }
+
     /// Does what is due by `now`. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
         while let Some(entry) = self.expiries.pop_due(self.now) {
             self.expire(entry);
+        }
+        if self.learned.is_some() {
+            self.expire_learned();
         }
         while let Some(&(at, face)) = self.link_timers.first()
             && at <= self.now
@@ -289,7 +411,9 @@ impl Forwarder {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let expiry = self.expiries.first().map(|(at, _)| at);
         let link = self.link_timers.first().map(|&(at, _)| at);
-        expiry.into_iter().chain(link).min()
+        let learned = self.learned.as_ref().and_then(|it| it.poll_timeout());
+        let due = expiry.into_iter().chain(link).chain(learned);
+        due.min()
     }
 
     /// The next frame to send, in the order in which they came about.

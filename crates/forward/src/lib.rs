@@ -17,14 +17,19 @@ mod face;
 mod forwarder;
 mod link;
 mod pipeline;
+mod shard;
 mod strategy;
 mod table;
 
-pub use config::{CachePolicy, Config, InterestRate, Keep, Suppression, UnsolicitedData};
-pub use counters::{Counters, DropReason, Drops, FaceCounters, Traffic};
+pub use config::{
+    CachePolicy, Config, InterestRate, Keep, LearningConfig, Suppression, UnsolicitedData,
+};
+pub use counters::{Counters, DropReason, Drops, FaceCounters, StrategyCounters, Traffic};
 pub use extension::{Extension, Hook, Verdict};
 pub use face::{AddFaceError, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Scope};
-pub use forwarder::{Forwarder, Transmit};
-pub use link::{ReassemblyConfig, ReliabilityConfig, ReliabilityCounters};
+pub use forwarder::{Forwarder, LearnedRoute, StrategyChoice, Transmit};
+pub use link::{ReassemblyConfig, ReliabilityConfig, ReliabilityCounters, fragment};
+pub use pipeline::LEARNED_COST;
+pub use shard::{Destination, Dispatcher, Shard};
 pub use strategy::{AsfConfig, StrategyKind, StrategyNameError};
 pub use table::{AddRouteError, CacheOptions, Erased};

@@ -1,11 +1,13 @@
 //! Faces of applications that live in the node's process.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use namecast_forward::FaceId;
 use tokio::sync::mpsc;
 
-use crate::link::{Inbound, LinkEnd, LinkReceiver};
-use crate::node::Command;
+use crate::link::{LinkEnd, LinkReceiver};
+use crate::node::{Command, NodeError, Plane};
 
 /// An application's face: frames in, frames out, no socket between. Local scope. It ends when it is dropped.
 ///
@@ -20,7 +22,7 @@ pub struct ApplicationFace {
 #[derive(Clone, Debug)]
 pub struct ApplicationSender {
     face: FaceId,
-    inbound: mpsc::Sender<Inbound>,
+    plane: Arc<Plane>,
 }
 
 /// The half of an [`ApplicationFace`] that receives. The face ends when this half is dropped.
@@ -31,23 +33,12 @@ pub struct ApplicationReceiver {
     commands: mpsc::Sender<Command>,
 }
 
-/// Why a frame was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SendError {
-    /// The node is busy: try again later.
-    #[error("the node is busy")]
-    Full,
-    /// The node has stopped.
-    #[error("the node has stopped")]
-    Stopped,
-}
-
 impl ApplicationFace {
     pub(crate) fn new(link: LinkEnd, commands: mpsc::Sender<Command>) -> Self {
         Self {
             sender: ApplicationSender {
                 face: link.face,
-                inbound: link.inbound,
+                plane: link.plane,
             },
             receiver: ApplicationReceiver {
                 face: link.face,
@@ -62,20 +53,12 @@ impl ApplicationFace {
         self.sender.face
     }
 
-    /// Hands the node a frame, waiting while it is busy.
+    /// Hands the node a frame.
     ///
     /// # Errors
-    /// [`SendError::Stopped`] if the node has stopped.
-    pub async fn send(&self, frame: Bytes) -> Result<(), SendError> {
+    /// If the face has ended, or the node has stopped.
+    pub async fn send(&self, frame: Bytes) -> Result<(), NodeError> {
         self.sender.send(frame).await
-    }
-
-    /// Hands the node a frame if it has room for it.
-    ///
-    /// # Errors
-    /// If it has none, or has stopped.
-    pub fn try_send(&self, frame: Bytes) -> Result<(), SendError> {
-        self.sender.try_send(frame)
     }
 
     /// The next frame from the node; `None` once the node has stopped or the face was removed.
@@ -100,42 +83,23 @@ impl ApplicationSender {
         self.face
     }
 
-    /// Hands the node a frame, waiting while it is busy.
+    /// Hands the node a frame.
     ///
     /// # Errors
-    /// [`SendError::Stopped`] if the node has stopped.
-    pub async fn send(&self, frame: Bytes) -> Result<(), SendError> {
+    /// If the face has ended, or the node has stopped.
+    pub async fn send(&self, frame: Bytes) -> Result<(), NodeError> {
         self.send_batch(vec![frame]).await
     }
 
-    /// Hands the node several frames at once, waiting while it is busy.
+    /// Hands the node several frames at once.
     ///
     /// # Errors
-    /// [`SendError::Stopped`] if the node has stopped.
-    pub async fn send_batch(&self, frames: Vec<Bytes>) -> Result<(), SendError> {
-        let face = self.face;
-        let frames = frames.iter().map(owned).collect();
-        self.inbound
-            .send(Inbound::Frames { face, frames })
-            .await
-            .map_err(|_| SendError::Stopped)
-    }
-
-    /// Hands the node a frame if it has room for it.
-    ///
-    /// # Errors
-    /// If it has none, or has stopped.
-    pub fn try_send(&self, frame: Bytes) -> Result<(), SendError> {
-        let frames = Inbound::Frames {
-            face: self.face,
-            frames: vec![owned(&frame)],
-        };
-        self.inbound
-            .try_send(frames)
-            .map_err(|refused| match refused {
-                mpsc::error::TrySendError::Full(_) => SendError::Full,
-                mpsc::error::TrySendError::Closed(_) => SendError::Stopped,
-            })
+    /// If the face has ended, or the node has stopped.
+    pub async fn send_batch(&self, frames: Vec<Bytes>) -> Result<(), NodeError> {
+        self.plane.deliver(self.face, frames.iter().map(owned))?;
+        // The forwarder did its work on this task, which lets others have their turn now and then.
+        tokio::task::coop::consume_budget().await;
+        Ok(())
     }
 }
 

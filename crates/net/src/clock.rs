@@ -33,6 +33,13 @@ impl Clock {
         Timestamp::from_micros(u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX))
     }
 
+    /// Wall-clock time at [`Instant::ZERO`], as far as that can be told now.
+    pub(crate) fn wall_at_zero(self) -> Timestamp {
+        let run = Duration::from_nanos(self.now().as_nanos());
+        let run = u64::try_from(run.as_micros()).unwrap_or(u64::MAX);
+        Timestamp::from_micros(self.wall().as_micros().saturating_sub(run))
+    }
+
     /// The instant `at` as tokio's timers count.
     pub(crate) fn deadline(self, at: Instant) -> tokio::time::Instant {
         let start = tokio::time::Instant::from_std(epoch());

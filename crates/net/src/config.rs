@@ -3,6 +3,7 @@
 use namecast_packet::Certificate;
 use namecast_units::{ByteSize, Duration};
 
+use crate::Clock;
 use crate::link::CongestionMarking;
 
 /// How a [`Node`](crate::Node) behaves, and every bound of its tables and queues.
@@ -10,14 +11,18 @@ use crate::link::CongestionMarking;
 pub struct NodeConfig {
     /// The forwarding plane. A seed of 0 stands for a random one.
     pub forwarder: namecast_forward::Config,
-    /// Batches of frames that wait for the event loop; links that would exceed it wait.
-    pub inbound_batches: usize,
+    /// Forwarders that share the work, so that as many threads can forward at a time, and share the bounds of the one above.
+    /// With several, Interests carry PIT tokens.
+    pub forwarders: usize,
     /// Frames that wait for one link; more are dropped.
     pub link_queue_frames: usize,
     /// Octets that wait for one link; more are dropped.
     pub link_queue_size: ByteSize,
     /// Faces that datagrams from unknown addresses may make, over all UDP listeners.
     pub max_on_demand_faces: usize,
+    /// How many of them get a socket of their own at most, and with it a buffer of the system's that no other peer can fill;
+    /// the others share the listener's. Each costs a little time for every datagram that comes in on the same port.
+    pub udp_peer_sockets: usize,
     /// Silence after which a face that was made by a datagram ends.
     pub udp_idle_timeout: Duration,
     /// Connections of one kind (TCP, Unix, WebSocket, WebTransport) that one listener serves at a time.
@@ -31,6 +36,9 @@ pub struct NodeConfig {
     /// Whether frames over UDP are acknowledged and sent again if lost: NDNLPv2 reliability. Peers that do not do so are
     /// not disturbed.
     pub udp_reliability: bool,
+    /// Time without a packet after which a UDP peer is sent an empty link packet, so that it, and a NAT on the way, know that
+    /// this node is there. A peer that does the same and is silent for three such times counts as down. None: never.
+    pub udp_keep_alive: Option<Duration>,
     /// When packets on a link's queue are marked as having met congestion; none: never.
     pub congestion_marking: Option<CongestionMarking>,
     /// Silence after which a WebSocket, WebTransport or TCP peer counts as dead.
@@ -60,14 +68,25 @@ impl NodeConfig {
     }
 }
 
+impl NodeConfig {
+    /// How the forwarder learns routes: as told, and by `clock` for announcements that are valid for a time only.
+    pub(crate) fn learning(&self, clock: Clock) -> namecast_forward::LearningConfig {
+        namecast_forward::LearningConfig {
+            epoch: Some(clock.wall_at_zero()),
+            ..self.forwarder.learning.clone()
+        }
+    }
+}
+
 impl Default for NodeConfig {
     fn default() -> Self {
         Self {
             forwarder: namecast_forward::Config::default(),
-            inbound_batches: 256,
+            forwarders: 1,
             link_queue_frames: 2_048,
             link_queue_size: ByteSize::mebibytes(4),
             max_on_demand_faces: 1_024,
+            udp_peer_sockets: 64,
             // NFD's default.
             udp_idle_timeout: Duration::from_secs(600),
             max_connections: 256,
@@ -75,6 +94,7 @@ impl Default for NodeConfig {
             udp_loopback_mtu: namecast_packet::MAX_PACKET_SIZE,
             udp_mtu: 1_400,
             udp_reliability: false,
+            udp_keep_alive: None,
             congestion_marking: Some(CongestionMarking::default()),
             dead_peer_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),

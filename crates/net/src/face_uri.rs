@@ -5,6 +5,8 @@ use core::str::FromStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::MacAddress;
+
 /// Port of UDP and TCP where a URI names none.
 pub const DEFAULT_PORT: u16 = 6363;
 /// Port of WebSocket where a URI names none.
@@ -15,11 +17,14 @@ pub const DEFAULT_WEBSOCKET_PORT: u16 = 9696;
 /// | form                      | meaning                                     |
 /// |---------------------------|---------------------------------------------|
 /// | `udp4://127.0.0.1:6363`   | UDP; `udp6://[::1]:6363`, `udp://` also read |
+/// | `udp4://224.0.23.170:56363`| all that joined a group                    |
 /// | `tcp4://127.0.0.1:6363`   | TCP; `tcp6://`, `tcp://` also read           |
 /// | `unix:///run/nfd/nfd.sock`| Unix stream socket                          |
 /// | `ws://127.0.0.1:9696/ws`  | WebSocket; host names are taken             |
 /// | `wsclient://127.0.0.1:50` | a WebSocket that was accepted               |
 /// | `quic://127.0.0.1:443`    | a WebTransport session                      |
+/// | `ether://[02:00:00:00:00:01]`| an Ethernet interface, or a group of them |
+/// | `dev://eth0`              | an interface of this machine                |
 /// | `fd://3`                  | a Unix socket that was accepted             |
 /// | `internal://management`   | an application in this process              |
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +48,10 @@ pub enum FaceUri {
     WebSocketClient(SocketAddr),
     /// A WebTransport session.
     WebTransport(SocketAddr),
+    /// A peer on Ethernet, or all that listen to a group.
+    Ethernet(MacAddress),
+    /// A network interface of this machine by name.
+    Device(String),
     /// An application of this process.
     Internal(String),
 }
@@ -67,6 +76,7 @@ impl FaceUri {
             | Self::WebTransport(address) => address.ip().to_canonical().is_loopback(),
             Self::WebSocket { authority, .. } => is_loopback_authority(authority),
             Self::Unix(_) | Self::Accepted(_) | Self::Internal(_) => true,
+            Self::Ethernet(_) | Self::Device(_) => false,
         }
     }
 }
@@ -97,6 +107,8 @@ impl fmt::Display for FaceUri {
             Self::WebSocket { authority, path } => write!(f, "ws://{authority}{path}"),
             Self::WebSocketClient(address) => write!(f, "wsclient://{address}"),
             Self::WebTransport(address) => write!(f, "quic://{address}"),
+            Self::Ethernet(address) => write!(f, "ether://[{address}]"),
+            Self::Device(name) => write!(f, "dev://{name}"),
             Self::Internal(name) => write!(f, "internal://{name}"),
         }
     }
@@ -111,7 +123,7 @@ impl FromStr for FaceUri {
             reason,
         };
         let (scheme, rest) = uri.split_once("://").ok_or(error("it has no scheme"))?;
-        let socket = |family| socket_address(rest, family, DEFAULT_PORT).map_err(error);
+        let socket = |family| socket_address(rest, family).map_err(error);
         match scheme {
             "udp" => socket(None).map(Self::Udp),
             "udp4" => socket(Some(4)).map(Self::Udp),
@@ -124,17 +136,16 @@ impl FromStr for FaceUri {
             "unix" if rest.starts_with('/') && rest.len() > 1 => Ok(Self::Unix(rest.into())),
             "unix" => Err(error("the path of a Unix socket starts with /")),
             "ws" => websocket(rest).map_err(error),
+            "ether" => ethernet(rest).map_err(error),
+            "dev" if !rest.is_empty() && !rest.contains('/') => Ok(Self::Device(rest.to_owned())),
+            "dev" => Err(error("the name of an interface is missing")),
             "wss" => Err(error("WebSocket over TLS is not supported")),
             _ => Err(error("the scheme is not known")),
         }
     }
 }
 
-fn socket_address(
-    text: &str,
-    family: Option<u8>,
-    default_port: u16,
-) -> Result<SocketAddr, &'static str> {
+fn socket_address(text: &str, family: Option<u8>) -> Result<SocketAddr, &'static str> {
     let text = text.strip_suffix('/').unwrap_or(text);
     let address = match text.parse::<SocketAddr>() {
         Ok(address) => address,
@@ -143,7 +154,7 @@ fn socket_address(
             let address = bare
                 .parse()
                 .map_err(|_| "the address must be numeric, as in 127.0.0.1:6363")?;
-            SocketAddr::new(address, default_port)
+            SocketAddr::new(address, DEFAULT_PORT)
         }
     };
     match family {
@@ -151,6 +162,15 @@ fn socket_address(
         Some(6) if !address.is_ipv6() => Err("the address is not an IPv6 address"),
         _ => Ok(address),
     }
+}
+
+fn ethernet(rest: &str) -> Result<FaceUri, &'static str> {
+    let inner = rest
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let address = inner.and_then(|inner| inner.parse().ok());
+    let expected = "an Ethernet address is written as ether://[01:00:5e:00:17:aa]";
+    address.map(FaceUri::Ethernet).ok_or(expected)
 }
 
 fn websocket(rest: &str) -> Result<FaceUri, &'static str> {
@@ -193,6 +213,9 @@ mod tests {
             "ws://example.net:9696/ws",
             "wsclient://127.0.0.1:50",
             "quic://127.0.0.1:443",
+            "udp4://224.0.23.170:56363",
+            "ether://[01:00:5e:00:17:aa]",
+            "dev://eth0.7",
         ] {
             assert_eq!(parsed(uri), uri);
         }
@@ -216,7 +239,10 @@ mod tests {
             ("unix://", "starts with /"),
             ("wss://example.net", "TLS"),
             ("ws://", "host is missing"),
-            ("ether://[00:00:00:00:00:00]", "not known"),
+            ("ether://01:00:5e:00:17:aa", "written as ether://["),
+            ("ether://[01:00:5e:00:17]", "written as ether://["),
+            ("dev://", "interface is missing"),
+            ("null://", "not known"),
         ] {
             let error = uri.parse::<FaceUri>().unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
@@ -230,6 +256,7 @@ mod tests {
         assert!(local("tcp6://[::ffff:127.0.0.1]:1"));
         assert!(local("ws://localhost:1/") && local("ws://[::1]:1/") && local("unix:///x"));
         assert!(!local("udp4://192.0.2.1:1") && !local("ws://localhost.example:1/"));
+        assert!(!local("ether://[02:00:00:00:00:01]") && !local("dev://lo"));
         assert!(!local("ws://127.0.0.1.example:1/"));
     }
 }

@@ -1,34 +1,41 @@
 //! An NDN node in real time.
 //!
 //! ```text
-//!   UDP · TCP · Unix · WebSocket · WebTransport          applications of this process
+//!   UDP · TCP · Unix · Ethernet · WebSocket · WebTransport  applications of this process
 //!        │ link tasks, one per connection                     │ ApplicationFace
 //!        ▼                                                    ▼
-//!   ┌──────────────── event loop: one task, one Forwarder ───────────────┐
-//!   │  frames in ─▶ handle_frame ─▶ poll_output ─▶ one bounded queue per face │
-//!   └─────────────────────────────────────────────────────────────────────┘
-//!        ▲ commands                     ▲ application faces
-//!      Node                    management, prefix registration
+//!   ┌─────────── Plane: whoever has frames takes them through ───────────┐
+//!   │  frames in ─▶ lock ─▶ handle_frame ─▶ poll_output ─▶ unlock ─▶ sent  │
+//!   │                     what the link has no room for: a bounded queue │
+//!   └────────────────────────────────────────────────────────────────────┘
+//!        ▲ faces, listeners, routes: one task, the event loop
+//!      Node ◀── management, prefix registration, your code
 //! ```
 //!
-//! The forwarder is a plain value; this crate gives it sockets, time and randomness.
+//! The forwarder is a plain value, of which a node may have several; this crate gives it sockets, time and randomness.
 
 mod application;
 mod clock;
 mod config;
 mod face_uri;
+mod interface;
 mod key_store;
 mod link;
+mod mac_address;
 pub mod management;
 mod node;
 mod registration;
 
-pub use application::{ApplicationFace, ApplicationReceiver, ApplicationSender, SendError};
+pub use application::{ApplicationFace, ApplicationReceiver, ApplicationSender};
 pub use clock::Clock;
 pub use config::{ManagementConfig, NodeConfig, RegistrationConfig};
 pub use face_uri::{DEFAULT_PORT, DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriError};
 pub use key_store::{Identity, KeyStore, KeyStoreError};
-pub use link::{CongestionMarking, LinkDrop, websocket, webtransport};
+pub use link::{
+    CongestionLaw, CongestionMarking, EthernetConfig, EthernetPort, LinkDrop, UdpMulticast,
+    websocket, webtransport,
+};
+pub use mac_address::{MacAddress, ParseMacAddressError};
 pub use node::{
     FaceOptions, FaceStatus, LinkState, ListenError, Listener, ListenerStatus, Node, NodeError,
     NodeStatus, Persistency, RouteStatus, TrafficStatus,

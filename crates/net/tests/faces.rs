@@ -84,12 +84,10 @@ async fn routes_and_strategies_come_and_go() {
     let first = produce(&node, "/a", 10).await;
     let mut consumer = node.application_face().await.unwrap();
     fetch(&mut consumer, &name("/a/1")).await;
-    node.set_strategy(name("/a"), StrategyKind::Multicast)
-        .await
+    node.set_strategy(&name("/a"), StrategyKind::Multicast)
         .unwrap();
     fetch(&mut consumer, &name("/a/2")).await;
-    node.set_strategy(name("/a"), StrategyKind::BestRoute)
-        .await
+    node.set_strategy(&name("/a"), StrategyKind::BestRoute)
         .unwrap();
     node.remove_route(name("/a"), first).await.unwrap();
     consumer
@@ -157,6 +155,7 @@ async fn packets_behind_a_long_queue_are_marked() {
         congestion_marking: Some(CongestionMarking {
             interval: Duration::ZERO,
             threshold: ByteSize::bytes(1_000),
+            ..CongestionMarking::default()
         }),
         ..NodeConfig::default()
     });
@@ -394,6 +393,48 @@ async fn datagrams_make_no_more_faces_than_allowed() {
     assert_eq!(faces_of(&status, "udp4://"), 0);
 }
 
+/// Interests of the second peer that reach the node while the first fills every buffer it can: with a test's single thread,
+/// the node does not run while they send.
+async fn interests_beside_a_flood(udp_peer_sockets: usize) -> u64 {
+    let node = Node::start(NodeConfig {
+        udp_peer_sockets,
+        ..NodeConfig::default()
+    });
+    let listener = node.listen_udp(loopback()).await.unwrap();
+    let [flooding, quiet] = [(); 2].map(|()| UdpSocket::bind(loopback()).unwrap());
+    let ask = |socket: &UdpSocket, number: usize| {
+        let asked = interest(name(&format!("/x/{number}")), Duration::from_secs(60));
+        socket.send_to(&asked, listener.address()).unwrap();
+    };
+    for (known, socket) in [&flooding, &quiet].into_iter().enumerate() {
+        ask(socket, known);
+        status_with(&node, "a face", |it| faces_of(it, "udp4://") > known).await;
+    }
+    let flood = [0; 8_000];
+    for _ in 0..4_000 {
+        flooding.send_to(&flood, listener.address()).unwrap();
+    }
+    (0..50).for_each(|number| ask(&quiet, number));
+    status_with(&node, "the end of the flood", |status| {
+        let dropped = status.listeners[0].kernel_drops.unwrap_or_default();
+        let read = status.drops.get("malformed").copied().unwrap_or_default();
+        read + dropped >= 4_000
+    })
+    .await;
+    let status = node.status().await.unwrap();
+    let remote = format!("udp4://{}", quiet.local_addr().unwrap());
+    let face = status.faces.iter().find(|face| face.remote == remote);
+    face.unwrap().incoming.interests
+}
+
+/// 32 MB are more than any socket buffers here. The peer's own buffer takes them, where it has one.
+#[tokio::test]
+async fn a_peer_that_floods_costs_the_others_nothing() {
+    assert_eq!(interests_beside_a_flood(64).await, 51);
+    // A full buffer may still have room for a packet as small as these.
+    assert!(interests_beside_a_flood(0).await < 10);
+}
+
 #[tokio::test]
 async fn connections_beyond_the_bound_are_closed() {
     let node = Node::start(NodeConfig {
@@ -456,4 +497,32 @@ async fn a_peer_that_is_not_there_shows_as_down() {
     let accepted = FaceUri::Accepted(1);
     let error = node.connect(accepted.clone()).await.unwrap_err();
     assert_eq!(error, NodeError::NotConnectable(accepted));
+}
+
+/// The peer is told every time that the face is looked at. It was heard to keep alive, so its silence means that it is
+/// gone, until it is heard again.
+#[tokio::test]
+async fn a_peer_over_udp_is_kept_alive_and_its_silence_is_noticed() {
+    const EMPTY: [u8; 2] = [0x64, 0x00];
+    let node = Node::start(NodeConfig {
+        udp_keep_alive: Some(Duration::from_millis(10)),
+        ..NodeConfig::default()
+    });
+    let peer = tokio::net::UdpSocket::bind(loopback()).await.unwrap();
+    let uri = FaceUri::Udp(peer.local_addr().unwrap());
+    let face = node.connect(uri).await.unwrap();
+    let mut state = node.link_state(face).await.unwrap();
+    let mut buffer = [0; 100];
+    let (length, from) = soon("a frame", peer.recv_from(&mut buffer)).await.unwrap();
+    assert_eq!(buffer[..length], EMPTY);
+    assert_eq!(*state.borrow_and_update(), LinkState::Up);
+    peer.send_to(&EMPTY, from).await.unwrap();
+    let is_down = |state: &LinkState| matches!(state, LinkState::Down(_));
+    soon("down", state.wait_for(is_down)).await.unwrap();
+    // Frames still go out, or two nodes that both lost some would never meet again.
+    soon("a frame", peer.recv_from(&mut buffer)).await.unwrap();
+    peer.send_to(&EMPTY, from).await.unwrap();
+    soon("up", state.wait_for(|state| *state == LinkState::Up))
+        .await
+        .unwrap();
 }

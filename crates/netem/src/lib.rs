@@ -42,4 +42,5 @@ pub use frame::Frame;
 pub use jitter::standard_normal;
 pub use link::Link;
 pub use output::{Counters, DropReason, Output};
+pub use queue::CoDel;
 pub use validate::ConfigError;

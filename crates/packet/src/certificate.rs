@@ -251,7 +251,8 @@ fn decode_descriptions(octets: &Bytes, element: &Element) -> Result<Vec<Descript
 }
 
 impl Validity {
-    fn decode(octets: &Bytes, element: &Element) -> Result<Self, DecodeError> {
+    /// Decodes the element of type ValidityPeriod that `element` is in `octets`.
+    pub(crate) fn decode(octets: &Bytes, element: &Element) -> Result<Self, DecodeError> {
         let reader = Reader::within(octets, element.value.clone());
         let mut fields = Fields::new(reader, "ValidityPeriod", &[NOT_BEFORE, NOT_AFTER]);
         let (mut not_before, mut not_after) = (None, None);
@@ -269,7 +270,7 @@ impl Validity {
     }
 
     /// The ValidityPeriod element.
-    fn encode(self) -> Bytes {
+    pub(crate) fn encode(self) -> Bytes {
         let mut writer = Writer::default();
         writer.nested(VALIDITY_PERIOD, |period| {
             period.element(NOT_BEFORE, print_time(self.not_before).as_bytes());

@@ -29,6 +29,8 @@ pub enum ContentType {
     Nack,
     /// Names or digests of other packets.
     Manifest,
+    /// The producer answers for a prefix: see [`PrefixAnnouncement`](crate::PrefixAnnouncement).
+    PrefixAnnouncement,
     /// Any other assigned or private number.
     Other(u64),
 }
@@ -42,6 +44,7 @@ impl ContentType {
             Self::Key => 2,
             Self::Nack => 3,
             Self::Manifest => 4,
+            Self::PrefixAnnouncement => 5,
             Self::Other(number) => number,
         }
     }
@@ -55,6 +58,7 @@ impl From<u64> for ContentType {
             2 => Self::Key,
             3 => Self::Nack,
             4 => Self::Manifest,
+            5 => Self::PrefixAnnouncement,
             other => Self::Other(other),
         }
     }

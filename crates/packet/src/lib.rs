@@ -15,6 +15,7 @@ mod interest;
 pub mod lp;
 mod manifest;
 mod name;
+mod prefix_announcement;
 pub mod signature;
 pub mod tlv;
 
@@ -25,6 +26,7 @@ pub use interest::{Interest, InterestBuilder, InterestTemplate, Nonce};
 pub use lp::LpPacket;
 pub use manifest::{Digests, PacketDigest};
 pub use name::{Component, Name, NameBuilder, ParseNameError};
+pub use prefix_announcement::PrefixAnnouncement;
 pub use signature::{
     KeyLocator, PublicKey, SignatureInfo, SignatureType, Signer, Verifier, VerifyError,
 };

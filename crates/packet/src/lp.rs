@@ -7,11 +7,14 @@ use crate::tlv::{self, Element, Reader, Writer};
 
 /// LpPacket.
 pub const LP_PACKET: u32 = 100;
-const FRAGMENT: u32 = 80;
+/// A network packet, or a piece of one.
+pub const FRAGMENT: u32 = 80;
 const SEQUENCE: u32 = 81;
 const FRAGMENT_INDEX: u32 = 82;
-const FRAGMENT_COUNT: u32 = 83;
-const PIT_TOKEN: u32 = 98;
+/// FragCount.
+pub const FRAGMENT_COUNT: u32 = 83;
+/// PitToken.
+pub const PIT_TOKEN: u32 = 98;
 const NACK: u32 = 800;
 const NACK_REASON: u32 = 801;
 const INCOMING_FACE_ID: u32 = 812;
@@ -19,8 +22,10 @@ const NEXT_HOP_FACE_ID: u32 = 816;
 const CACHE_POLICY: u32 = 820;
 const CACHE_POLICY_TYPE: u32 = 821;
 const CONGESTION_MARK: u32 = 832;
-const ACK: u32 = 836;
-const TX_SEQUENCE: u32 = 840;
+/// Ack.
+pub const ACK: u32 = 836;
+/// TxSequence.
+pub const TX_SEQUENCE: u32 = 840;
 const NON_DISCOVERY: u32 = 844;
 const PREFIX_ANNOUNCEMENT: u32 = 848;
 /// Ours, from the range that others skip.
@@ -111,6 +116,18 @@ impl LpPacket {
         Self {
             fragment: Some(packet),
             ..Self::default()
+        }
+    }
+
+    /// The frame with a congestion mark, if it carries a packet that has none yet.
+    pub fn marked(frame: Bytes) -> Bytes {
+        match Self::decode(frame.clone()) {
+            Ok(packet) if packet.congestion_mark == 0 && packet.fragment.is_some() => Self {
+                congestion_mark: 1,
+                ..packet
+            }
+            .encode(),
+            _ => frame,
         }
     }
 
@@ -406,5 +423,26 @@ mod tests {
         packet.congestion_mark = 1;
         assert_eq!(packet.encode(), packet.encode_whole());
         assert_eq!(LpPacket::default().encode(), [100, 0][..]);
+    }
+
+    #[test]
+    fn a_mark_leaves_the_rest_of_a_frame_as_it_is() {
+        let bare = Bytes::from_static(&[6, 2, 7, 0]);
+        let fragment = LpPacket {
+            sequence: Some(5),
+            fragment_count: Some(3),
+            ..LpPacket::carrying(bare.clone())
+        };
+        for packet in [LpPacket::carrying(bare), fragment] {
+            let with_mark = LpPacket {
+                congestion_mark: 1,
+                ..packet.clone()
+            };
+            let once = LpPacket::marked(packet.encode());
+            assert_eq!(LpPacket::decode(once.clone()), Ok(with_mark));
+            assert_eq!(LpPacket::marked(once.clone()), once);
+        }
+        let keep_alive = Bytes::from_static(&[100, 0]);
+        assert_eq!(LpPacket::marked(keep_alive.clone()), keep_alive);
     }
 }

@@ -76,12 +76,18 @@ impl Usage {
 
 /// Resident memory of this process.
 pub(in crate::bench) fn resident_mib() -> anyhow::Result<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").context("no memory figures")?;
+    Ok(resident("self")? as f64 / f64::from(1 << 20))
+}
+
+/// Octets of resident memory of a process, by its number or `self`.
+pub(in crate::bench) fn resident(process: &str) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"));
+    let status = status.context("no memory figures")?;
     let kib = status
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:"))
-        .and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
-    Ok(kib.context("no memory figures")? / 1_024.0)
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    Ok(kib.context("no memory figures")? * 1_024)
 }
 
 /// Processes that wanted to run over the last minute; zero where the system does not tell.

@@ -66,12 +66,14 @@ fn settings(arguments: &Forwarder) -> anyhow::Result<Settings> {
     let faces: Vec<_> = upstream
         .map(|uri| StaticFace {
             uri,
+            interface: None,
             options: FaceOptions::default(),
         })
         .collect();
     let routes = faces.iter().map(|face| StaticRoute {
         prefix: Name::root(),
         face: face.uri.clone(),
+        interface: None,
         cost: UPSTREAM_COST,
         flags: CHILD_INHERIT,
     });
@@ -82,6 +84,7 @@ fn settings(arguments: &Forwarder) -> anyhow::Result<Settings> {
     Ok(Settings {
         node: NodeConfig {
             udp_reliability: arguments.udp_reliability,
+            forwarders: arguments.threads.into(),
             ..NodeConfig::caching(ByteSize::mebibytes(arguments.cache))
         },
         udp: arguments.udp.0.into_iter().collect(),

@@ -51,6 +51,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Bench(bench) => match bench.what {
             BenchWhat::Stream(arguments) => crate::bench::stream::run(&arguments).await,
             BenchWhat::Forwarder(arguments) => crate::bench::forwarder::run(&arguments),
+            BenchWhat::Memory(arguments) => crate::bench::forwarder::memory::run(&arguments),
             BenchWhat::Sim(arguments) => crate::bench::sim::run(&arguments),
         },
     }

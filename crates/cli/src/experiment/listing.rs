@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::library::Library;
 use super::output::Timing;
 use super::plan::Experiment;
-use crate::report::columns;
+use crate::report;
 use crate::source::Problems;
 
 /// One experiment.
@@ -57,7 +57,6 @@ impl Listed {
 
 /// Rows and columns for people.
 pub fn table(listed: &[Listed]) -> String {
-    let head = ["ID", "ITEM", "RUNS", "TIME", "TITLE"].map(str::to_owned);
     let rows = listed.iter().map(|one| {
         let time = one
             .cpu_seconds
@@ -66,6 +65,5 @@ pub fn table(listed: &[Listed]) -> String {
         let item = format!("{} {}", one.paper, one.item);
         [one.id.clone(), item, runs, time, one.title.clone()]
     });
-    let rows: Vec<[String; 5]> = core::iter::once(head).chain(rows).collect();
-    columns(&rows)
+    report::table(["ID", "ITEM", "RUNS", "TIME", "TITLE"], rows)
 }

@@ -12,7 +12,7 @@ use super::plan::Experiment;
 use super::statistics::Statistics;
 use super::store::{Absent, Spent, Store, StoredSeries, write_whole};
 use super::summary::{Asked, FigureEntry, Summary};
-use crate::report::columns;
+use crate::report;
 use crate::source::{Problem, Problems};
 
 /// How long an experiment took. Apart from `summary.json`, which is the same every time.
@@ -220,9 +220,5 @@ pub fn failures(summaries: &[&Summary]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    rows.insert(
-        0,
-        ["experiment", "check", "found", "allowed"].map(str::to_owned),
-    );
-    columns(&rows)
+    report::table(["experiment", "check", "found", "allowed"], rows)
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use namecast_net::management::{ADMIT, Client, ControlParameters, SERVE};
-use namecast_net::{ListenError, Listener, Node};
+use namecast_net::{EthernetPort, FaceId, FaceUri, ListenError, Listener, MacAddress, Node};
 
-use super::Settings;
+use super::{Settings, StaticRoute};
 use crate::manage::arguments::Origin;
 use crate::places;
 
@@ -17,16 +17,18 @@ use crate::places;
 pub struct Listeners {
     sockets: Vec<Listener<std::net::SocketAddr>>,
     unix: Vec<Listener<PathBuf>>,
+    ethernet: Vec<EthernetPort>,
     /// Remarks for people, such as a socket that was taken.
     pub remarks: Vec<String>,
 }
 
 impl Listeners {
-    /// All addresses, TCP and UDP first.
+    /// All addresses, TCP and UDP first, then the interfaces that carry Ethernet faces.
     pub fn uris(&self) -> Vec<String> {
         let sockets = self.sockets.iter().map(|socket| socket.uri().to_string());
         let unix = self.unix.iter().map(|unix| unix.uri().to_string());
-        sockets.chain(unix).collect()
+        let ethernet = self.ethernet.iter().map(|port| port.uri().to_string());
+        sockets.chain(unix).chain(ethernet).collect()
     }
 }
 
@@ -48,9 +50,13 @@ impl Settings {
             let set = client.command("strategy-choice/set", &parameters).await;
             set.with_context(|| format!("the strategy of {prefix}"))?;
         }
-        self.connect(&node, &mut client).await?;
+        let ethernet = self.connect(&node, &mut client).await?;
         // Applications that find the node find it as it is meant to be.
         let listeners = self.listen(&node).await?;
+        let listeners = Listeners {
+            ethernet,
+            ..listeners
+        };
         Ok((node, listeners))
     }
 
@@ -65,24 +71,62 @@ impl Settings {
         Ok(())
     }
 
-    /// Makes the faces and the routes that lead to them.
-    async fn connect(&self, node: &Node, client: &mut Client) -> anyhow::Result<()> {
-        for face in &self.faces {
-            let made = node.connect_with(face.uri.clone(), &face.options).await;
-            let number = made.with_context(|| format!("the face to {}", face.uri))?;
-            let routes = self.routes.iter().filter(|route| route.face == face.uri);
-            for route in routes {
-                let parameters = ControlParameters {
-                    name: Some(route.prefix.clone()),
-                    face: Some(number.number()),
-                    origin: Some(Origin::STATIC.0),
-                    cost: Some(route.cost),
-                    flags: Some(route.flags),
-                    ..ControlParameters::default()
-                };
-                let added = client.command("rib/register", &parameters).await;
-                added.with_context(|| format!("the route of {} to {}", route.prefix, face.uri))?;
+    /// Makes the faces and the routes that lead to them; gives the interfaces that carry Ethernet faces.
+    async fn connect(&self, node: &Node, client: &mut Client) -> anyhow::Result<Vec<EthernetPort>> {
+        for wanted in &self.multicast {
+            let face = node.join_udp_multicast(wanted).await?;
+            let uri = FaceUri::Udp(wanted.group);
+            self.route(client, face, &uri, Some(&wanted.interface))
+                .await?;
+        }
+        let mut ports = Vec::new();
+        for wanted in &self.ethernet {
+            let port = node.open_ethernet(wanted).await?;
+            if let Some(face) = port.multicast() {
+                let uri = FaceUri::Ethernet(MacAddress::NDN_MULTICAST);
+                self.route(client, face, &uri, Some(&wanted.interface))
+                    .await?;
             }
+            ports.push((&wanted.interface, port));
+        }
+        for face in &self.faces {
+            let port = ports
+                .iter()
+                .find(|(interface, _)| face.interface.as_ref() == Some(*interface));
+            let made = match (&face.uri, port) {
+                (FaceUri::Ethernet(peer), Some((_, port))) => {
+                    port.connect(*peer, &face.options).await
+                }
+                _ => node.connect_with(face.uri.clone(), &face.options).await,
+            };
+            let number = made.with_context(|| format!("the face to {}", face.uri))?;
+            self.route(client, number, &face.uri, face.interface.as_ref())
+                .await?;
+        }
+        Ok(ports.into_iter().map(|(_, port)| port).collect())
+    }
+
+    /// Makes the routes that lead to a face.
+    async fn route(
+        &self,
+        client: &mut Client,
+        face: FaceId,
+        uri: &FaceUri,
+        interface: Option<&String>,
+    ) -> anyhow::Result<()> {
+        let is_of_face =
+            |route: &&StaticRoute| route.face == *uri && route.interface.as_ref() == interface;
+        for route in self.routes.iter().filter(is_of_face) {
+            let parameters = ControlParameters {
+                name: Some(route.prefix.clone()),
+                face: Some(face.number()),
+                origin: Some(Origin::STATIC.0),
+                cost: Some(route.cost),
+                flags: Some(route.flags),
+                ..ControlParameters::default()
+            };
+            let added = client.command("rib/register", &parameters).await;
+            added.with_context(|| format!("the route of {} to {uri}", route.prefix))?;
         }
         Ok(())
     }

@@ -1,39 +1,50 @@
 //! The file as it is written, and what it comes to.
 
+mod links;
+
 use core::fmt::Display;
 use core::num::NonZeroU32;
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 use core::str::FromStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use namecast_forward::{CachePolicy, InterestRate, MIN_MTU, StrategyKind, UnsolicitedData};
 use namecast_net::management::{CAPTURE, CHILD_INHERIT};
-use namecast_net::{FaceOptions, FaceUri, ManagementConfig, NodeConfig, Persistency};
+use namecast_net::{CongestionLaw, CongestionMarking, FaceUri, ManagementConfig, NodeConfig};
 use namecast_packet::{Certificate, MAX_PACKET_SIZE, Name};
 use namecast_units::{ByteSize, Duration};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Cache, Settings, StaticFace, StaticRoute};
+use super::learning::Learning;
+use super::{Cache, Settings, StaticRoute};
 use crate::certificate_file;
 use crate::source::{Problem, Problems, Sources};
+use links::{Ethernet, Face, Known, Multicast};
 
 /// Modules of management that can be open to anybody.
 const MODULES: [&str; 5] = ["faces", "fib", "rib", "cs", "strategy-choice"];
 /// What one process can take.
 const MAX_BOUND: usize = 1 << 28;
+/// More than there are processors in a machine that people have.
+const MAX_THREADS: usize = 256;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
+    threads: Option<Spanned<usize>>,
     listen: Listen,
     udp: Udp,
+    faces: Faces,
     content_store: ContentStore,
     tables: Tables,
+    learning: Learning,
     management: Management,
+    multicast: Vec<Multicast>,
+    ethernet: Vec<Ethernet>,
     #[serde(rename = "face")]
-    faces: Vec<Face>,
+    static_faces: Vec<Face>,
     #[serde(rename = "route")]
     routes: Vec<Route>,
     #[serde(rename = "strategy")]
@@ -53,10 +64,43 @@ struct Listen {
 struct Udp {
     reliability: Option<bool>,
     mtu: Option<Spanned<usize>>,
+    loopback_mtu: Option<Spanned<usize>>,
     #[serde(with = "namecast_units::optional_duration")]
     idle_timeout: Option<Duration>,
+    #[serde(with = "namecast_units::optional_duration")]
+    keep_alive: Option<Duration>,
     max_faces: Option<Spanned<usize>>,
+    own_sockets: Option<Spanned<usize>>,
     loopback_is_local: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct Faces {
+    congestion: Option<Congestion>,
+}
+
+/// What packets are marked by.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Congestion {
+    Nfd,
+    CoDel,
+    Off,
+}
+
+impl From<Congestion> for Option<CongestionMarking> {
+    fn from(written: Congestion) -> Self {
+        let law = match written {
+            Congestion::Off => return None,
+            Congestion::Nfd => CongestionLaw::Nfd,
+            Congestion::CoDel => CongestionLaw::CoDel,
+        };
+        Some(CongestionMarking {
+            law,
+            ..CongestionMarking::default()
+        })
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -149,26 +193,10 @@ struct Management {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Face {
-    uri: Spanned<String>,
-    persistency: Option<Keeping>,
-    reliability: Option<bool>,
-    local_fields: Option<Spanned<bool>>,
-    mtu: Option<Spanned<usize>>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Keeping {
-    Persistent,
-    Permanent,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Route {
     prefix: Spanned<String>,
     face: Spanned<String>,
+    interface: Option<Spanned<String>>,
     #[serde(default)]
     cost: u64,
     #[serde(default = "yes")]
@@ -210,7 +238,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Settings, Problems> {
 }
 
 /// A file while it is read.
-struct Reading<'a> {
+pub(super) struct Reading<'a> {
     sources: Sources<'a>,
     /// Where the file is.
     directory: &'a Path,
@@ -218,7 +246,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn object(&mut self, place: Range<usize>, message: impl Into<String>) {
+    pub(super) fn object(&mut self, place: Range<usize>, message: impl Into<String>) {
         self.problems.push(self.sources.problem(place, message));
     }
 
@@ -248,23 +276,36 @@ impl Reading<'_> {
         addresses.flatten().collect()
     }
 
-    /// Sets a bound, which has to be in `range`.
-    fn set(&mut self, bound: &mut usize, written: Option<Spanned<usize>>, least: usize) {
+    /// Sets a bound, which has to be at least so much.
+    pub(super) fn set(&mut self, bound: &mut usize, written: Option<Spanned<usize>>, least: usize) {
+        self.set_within(bound, written, least..=MAX_BOUND);
+    }
+
+    fn set_within(
+        &mut self,
+        number: &mut usize,
+        written: Option<Spanned<usize>>,
+        range: RangeInclusive<usize>,
+    ) {
         let Some(written) = written else { return };
-        let number = *written.get_ref();
-        match (least..=MAX_BOUND).contains(&number) {
-            true => *bound = number,
+        let wanted = *written.get_ref();
+        match range.contains(&wanted) {
+            true => *number = wanted,
             false => self.object(
                 written.span(),
-                format!("{number}: expected {least} to {MAX_BOUND}"),
+                format!("{wanted}: expected {} to {}", range.start(), range.end()),
             ),
         }
     }
 
     fn settings(&mut self, file: File) -> Settings {
         let mut node = NodeConfig::default();
+        self.set_within(&mut node.forwarders, file.threads, 1..=MAX_THREADS);
         self.udp(&mut node, file.udp);
+        let congestion = file.faces.congestion;
+        node.congestion_marking = congestion.map_or(node.congestion_marking, Into::into);
         self.tables(&mut node, file.tables);
+        self.learning(&mut node.forwarder.learning, file.learning);
         self.management(&mut node.management, file.management);
         let store = file.content_store;
         node.forwarder.content_store_policy = store
@@ -279,17 +320,26 @@ impl Reading<'_> {
             store.versions,
             1,
         );
-        let faces: Vec<_> = file
-            .faces
-            .into_iter()
-            .filter_map(|face| self.face(&node, face))
+        let mut known = Known::default();
+        let multicast = file.multicast.into_iter();
+        let multicast: Vec<_> = multicast.filter_map(|face| self.multicast(face)).collect();
+        let ethernet = file.ethernet.into_iter();
+        let ethernet: Vec<_> = ethernet.map(|port| self.ethernet(port)).collect();
+        self.know_links(&mut known, &multicast, &ethernet);
+        let multicast = multicast.into_iter().map(|(_, face)| face).collect();
+        let ethernet: Vec<_> = ethernet.into_iter().map(|(_, port)| port).collect();
+        let mut faces = Vec::new();
+        for written in file.static_faces {
+            let place = written.uri.span();
+            if let Some(face) = self.face(&node, &ethernet, written) {
+                self.know(&mut known, place, &face);
+                faces.push(face);
+            }
+        }
+        let routes = file.routes.into_iter();
+        let routes = routes
+            .filter_map(|route| self.route(&known, route))
             .collect();
-        self.distinct(&faces);
-        let routes = file
-            .routes
-            .into_iter()
-            .filter_map(|route| self.route(&faces, route));
-        let routes = routes.collect();
         let strategies = file.strategies.into_iter();
         let strategies = strategies
             .filter_map(|strategy| self.strategy(strategy))
@@ -303,7 +353,9 @@ impl Reading<'_> {
             udp: self.addresses(file.listen.udp),
             tcp: self.addresses(file.listen.tcp),
             unix: file.listen.unix,
-            faces: faces.into_iter().map(|(_, face)| face).collect(),
+            multicast,
+            ethernet,
+            faces,
             routes,
             strategies,
         }
@@ -313,10 +365,15 @@ impl Reading<'_> {
         node.udp_reliability = udp.reliability.unwrap_or(node.udp_reliability);
         node.udp_loopback_is_local = udp.loopback_is_local.unwrap_or(node.udp_loopback_is_local);
         node.udp_idle_timeout = udp.idle_timeout.unwrap_or(node.udp_idle_timeout);
+        node.udp_keep_alive = udp.keep_alive;
         if let Some(mtu) = self.mtu(udp.mtu) {
             node.udp_mtu = mtu;
         }
+        if let Some(mtu) = self.mtu(udp.loopback_mtu) {
+            node.udp_loopback_mtu = mtu;
+        }
         self.set(&mut node.max_on_demand_faces, udp.max_faces, 0);
+        self.set(&mut node.udp_peer_sockets, udp.own_sockets, 0);
     }
 
     fn tables(&mut self, node: &mut NodeConfig, tables: Tables) {
@@ -365,7 +422,7 @@ impl Reading<'_> {
         }
     }
 
-    fn certificate(&self, path: &Path) -> Result<Certificate, String> {
+    pub(super) fn certificate(&self, path: &Path) -> Result<Certificate, String> {
         let certificate = certificate_file::read(&self.directory.join(path));
         certificate.map_err(|error| format!("{error:#}"))
     }
@@ -381,72 +438,20 @@ impl Reading<'_> {
         None
     }
 
-    fn face(&mut self, node: &NodeConfig, face: Face) -> Option<(Range<usize>, StaticFace)> {
-        let place = face.uri.span();
-        let uri = self.uri(&face.uri)?;
-        let problem = match &uri {
-            FaceUri::Udp(address) if address.ip().is_multicast() => {
-                Some("multicast faces are not supported: expected one peer's address")
-            }
-            FaceUri::Udp(_) | FaceUri::Tcp(_) | FaceUri::Unix(_) | FaceUri::WebSocket { .. } => {
-                None
-            }
-            _ => Some("expected an address to connect to: udp4://, tcp4://, unix:// or ws://"),
-        };
-        if let Some(problem) = problem {
-            self.object(place, format!("{uri}: {problem}"));
-            return None;
-        }
-        let is_udp = matches!(uri, FaceUri::Udp(_));
-        if let Some(mtu) = &face.mtu
-            && !is_udp
-        {
-            self.object(mtu.span(), "expected no mtu, as only UDP faces have one");
-        }
-        let is_local = uri.is_loopback() && (!is_udp || node.udp_loopback_is_local);
-        if let Some(local_fields) = &face.local_fields
-            && *local_fields.get_ref()
-            && !is_local
-        {
-            let message = "expected false, as the peer is not on this machine";
-            self.object(local_fields.span(), message);
-        }
-        let options = FaceOptions {
-            persistency: face.persistency.map(|keeping| match keeping {
-                Keeping::Persistent => Persistency::Persistent,
-                Keeping::Permanent => Persistency::Permanent,
-            }),
-            local_fields: face.local_fields.map(Spanned::into_inner),
-            reliability: face.reliability,
-            mtu: self.mtu(face.mtu),
-            ..FaceOptions::default()
-        };
-        Some((place, StaticFace { uri, options }))
-    }
-
-    fn distinct(&mut self, faces: &[(Range<usize>, StaticFace)]) {
-        for (at, (place, face)) in faces.iter().enumerate() {
-            if faces[..at].iter().any(|(_, other)| other.uri == face.uri) {
-                let message = format!("{}: expected one face to each address", face.uri);
-                self.object(place.clone(), message);
-            }
-        }
-    }
-
-    fn route(&mut self, faces: &[(Range<usize>, StaticFace)], route: Route) -> Option<StaticRoute> {
+    fn route(&mut self, known: &Known, route: Route) -> Option<StaticRoute> {
         let prefix = self.prefix(&route.prefix)?;
-        let place = route.face.span();
         let face = self.uri(&route.face)?;
-        if !faces.iter().any(|(_, known)| known.uri == face) {
-            let message = format!("{face}: expected the uri of a [[face]] of this file");
-            self.object(place, message);
-            return None;
-        }
+        let interface = route.interface.map(Spanned::into_inner);
+        let interface = known
+            .interface_of(&face, interface.as_ref())
+            .map_err(|expected| self.object(route.face.span(), format!("{face}: {expected}")))
+            .ok()?;
         let inherit = if route.inherit { CHILD_INHERIT } else { 0 };
         let capture = if route.capture { CAPTURE } else { 0 };
         Some(StaticRoute {
             prefix,
             face,
+            interface,
             cost: route.cost,
             flags: inherit | capture,
         })
@@ -466,7 +471,8 @@ impl Reading<'_> {
         match found {
             Ok(kind) => Some((prefix, kind)),
             Err(error) => {
-                let known = "best-route, multicast, asf, random, weighted or a whole name";
+                let known =
+                    "best-route, multicast, asf, self-learning, random, weighted or a whole name";
                 self.object(place, format!("'{text}': {error}: expected {known}"));
                 None
             }

@@ -5,12 +5,13 @@
 
 mod apply;
 mod file;
+mod learning;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use namecast_forward::StrategyKind;
-use namecast_net::{FaceOptions, FaceUri, NodeConfig};
+use namecast_net::{EthernetConfig, FaceOptions, FaceUri, NodeConfig, UdpMulticast};
 use namecast_packet::Name;
 
 use crate::source::{Problem, Problems};
@@ -33,6 +34,10 @@ pub struct Settings {
     pub tcp: Vec<SocketAddr>,
     /// Paths of Unix sockets; none: the usual one, if it is free.
     pub unix: Option<Vec<PathBuf>>,
+    /// Faces to multicast groups.
+    pub multicast: Vec<UdpMulticast>,
+    /// Interfaces that carry Ethernet faces.
+    pub ethernet: Vec<EthernetConfig>,
     /// Faces that are made at the start.
     pub faces: Vec<StaticFace>,
     /// Routes that are made at the start.
@@ -55,6 +60,8 @@ pub struct Cache {
 pub struct StaticFace {
     /// Where it leads.
     pub uri: FaceUri,
+    /// The interface, for an Ethernet address: one of those that carry Ethernet faces.
+    pub interface: Option<String>,
     /// How it is.
     pub options: FaceOptions,
 }
@@ -66,6 +73,8 @@ pub struct StaticRoute {
     pub prefix: Name,
     /// Where it leads: the address of one of the faces.
     pub face: FaceUri,
+    /// The interface of that face, if it has one.
+    pub interface: Option<String>,
     /// Which of several is taken: the lowest.
     pub cost: u64,
     /// As in NFD.

@@ -1,4 +1,6 @@
 use namecast_forward::{InterestRate, UnsolicitedData};
+use namecast_net::{CongestionLaw, CongestionMarking};
+use namecast_units::Duration;
 
 use super::*;
 
@@ -18,10 +20,10 @@ fn the_documented_defaults_are_the_programs() {
 /// Without the number signs, the examples at the end of the documented file are right too.
 #[test]
 fn the_documented_examples_are_right() {
-    let (settings, examples) = DEFAULT.split_once("# [[face]]").unwrap();
+    let (settings, examples) = DEFAULT.split_once("# [[multicast]]").unwrap();
     let lines = examples.lines().map(|line| line.trim_start_matches("# "));
     let examples: Vec<_> = lines.collect();
-    let text = format!("{settings}[[face]]{}", examples.join("\n"));
+    let text = format!("{settings}[[multicast]]{}", examples.join("\n"));
     let settings = parse(&text).unwrap();
     let uri: FaceUri = "udp4://192.0.2.1:6363".parse().unwrap();
     assert_eq!(settings.faces[0].uri, uri);
@@ -29,10 +31,27 @@ fn the_documented_examples_are_right() {
     let route = StaticRoute {
         prefix: Name::root(),
         face: uri,
+        interface: None,
         cost: 100,
         flags: 1,
     };
-    assert_eq!(settings.routes, [route]);
+    let multicast = StaticRoute {
+        prefix: "/here".parse().unwrap(),
+        face: FaceUri::Udp(UdpMulticast::GROUP_V4),
+        interface: Some("eth0".to_owned()),
+        cost: 0,
+        flags: 1,
+    };
+    assert_eq!(settings.routes, [route, multicast]);
+    assert_eq!(settings.multicast, [UdpMulticast::on("eth0")]);
+    let ethernet = EthernetConfig {
+        mtu: Some(1_500),
+        ..EthernetConfig::on("eth0")
+    };
+    assert_eq!(settings.ethernet, [ethernet]);
+    let peer = FaceUri::Ethernet("02:00:00:00:00:01".parse().unwrap());
+    assert_eq!(settings.faces[1].uri, peer);
+    assert_eq!(settings.faces[1].interface.as_deref(), Some("eth0"));
     let conference = "/conference".parse().unwrap();
     let strategies = [(conference, StrategyKind::Multicast)];
     assert_eq!(settings.strategies, strategies);
@@ -41,10 +60,13 @@ fn the_documented_examples_are_right() {
 #[test]
 fn what_is_written_takes_effect() {
     let text = r#"
+        threads = 3
         listen = { udp = [], tcp = ["[::1]:7000"], unix = ["/tmp/n"] }
-        udp = { reliability = true, mtu = 1200, idle-timeout = "1m", max-faces = 9, loopback-is-local = false }
+        udp = { reliability = true, mtu = 1200, loopback-mtu = 2000, idle-timeout = "1m", keep-alive = "25s", max-faces = 9, own-sockets = 8, loopback-is-local = false }
+        faces = { congestion = "codel" }
         content-store = { capacity = "1 MiB", policy = "s3-fifo", admit = false, unsolicited = "admit-local", versions = 2 }
         tables = { faces = 7, routes = 6, pending-interests = 5, face-pending-interests = 4, face-interest-rate = { per-second = 3, burst = 2 }, dead-nonce-lifetime = "3s", queue-memory = "1 kB" }
+        learning = { routes = 8, route-lifetime = "2m", max-timeouts = 1 }
         management = { localhop = true, open = ["cs"], time-grace = "1s", nonces = 3 }
     "#;
     let settings = parse(text).unwrap();
@@ -59,7 +81,17 @@ fn what_is_written_takes_effect() {
     let node = settings.node;
     assert!(node.udp_reliability && !node.udp_loopback_is_local);
     assert_eq!((node.udp_mtu, node.max_on_demand_faces), (1_200, 9));
+    assert_eq!(node.udp_loopback_mtu, 2_000);
+    assert_eq!((node.forwarders, node.udp_peer_sockets), (3, 8));
     assert_eq!(node.udp_idle_timeout.as_secs(), 60);
+    assert_eq!(node.udp_keep_alive, Some(Duration::from_secs(25)));
+    let marking = CongestionMarking {
+        law: CongestionLaw::CoDel,
+        ..CongestionMarking::default()
+    };
+    assert_eq!(node.congestion_marking, Some(marking));
+    let off = parse("[faces]\ncongestion = \"off\"").unwrap().node;
+    assert_eq!(off.congestion_marking, None);
     assert_eq!(node.link_queue_size.as_bytes(), 1_000);
     let plane = node.forwarder;
     assert_eq!(plane.content_store.as_bytes(), 1 << 20);
@@ -75,6 +107,9 @@ fn what_is_written_takes_effect() {
     };
     assert_eq!(plane.face_interest_rate, Some(rate));
     assert_eq!(plane.unsolicited, UnsolicitedData::AdmitLocal);
+    let learning = plane.learning;
+    assert_eq!((learning.max_routes, learning.max_timeouts), (8, 1));
+    assert_eq!(learning.route_lifetime.as_secs(), 120);
     let management = node.management;
     assert!(management.allow_localhop);
     assert_eq!((management.max_routes, management.max_nonces), (6, 3));
@@ -108,9 +143,13 @@ fn a_wrong_value_is_told_with_its_place_and_what_was_expected() {
         ("udp", "mtu = 63", 7, "expected 64 to 8800"),
         ("udp", "idle-timeout = 5", 16, "string"),
         ("udp", "idle-timeout = \"5\"", 16, "write 100ms"),
+        ("faces", "congestion = \"red\"", 14, "`codel`"),
+        ("udp", "keep-alive = 25", 14, "string"),
         ("content-store", "policy = \"fifo\"", 10, "`lru`"),
         ("content-store", "capacity = \"much\"", 12, "write 20480"),
         ("management", "open = [\"rip\"]", 9, "'rib'"),
+        ("learning", "max-timeouts = 0", 16, "nonzero"),
+        ("learning", "keys = [\"no.cert\"]", 9, "no.cert"),
         ("management", "keys = [\"no.cert\"]", 9, "no.cert"),
     ] {
         let text = format!("[{section}]\n\n{line}\n");
@@ -126,8 +165,8 @@ fn faces_and_what_leads_to_them_have_to_fit() {
         ("mtu = 1200", 1, 1, "missing field `uri`"),
         ("uri = \"here\"", 2, 7, "write udp4://"),
         ("uri = \"fd://3\"", 2, 7, "udp4://"),
-        ("uri = \"udp4://224.0.23.170:56363\"", 2, 7, "multicast"),
-        (&format!("{tcp}\nmtu = 1200"), 3, 7, "only UDP"),
+        ("uri = \"udp4://224.0.23.170:56363\"", 2, 7, "[[multicast]]"),
+        (&format!("{tcp}\nmtu = 1200"), 3, 7, "only UDP and Ethernet"),
         (
             &format!("{tcp}\nlocal-fields = true"),
             3,
@@ -145,7 +184,7 @@ fn faces_and_what_leads_to_them_have_to_fit() {
         assert_refused(&text, &format!("{line}:{column}"), words);
     }
     let unknown = "[[route]]\nprefix = \"/\"\nface = \"udp4://192.0.2.1:1\"";
-    assert_refused(unknown, "3:8", "[[face]]");
+    assert_refused(unknown, "3:8", "a face of this file");
     assert_refused("[[route]]\nprefix = 5", "2:10", "string");
     let strategy = |prefix: &str, name: &str| {
         format!("[[strategy]]\nprefix = \"{prefix}\"\nname = \"{name}\"")
@@ -153,6 +192,76 @@ fn faces_and_what_leads_to_them_have_to_fit() {
     assert_refused(&strategy("/", "fast"), "3:8", "best-route");
     let long = strategy(&"/x".repeat(33), "random");
     assert_refused(&long, "2:10", "expected at most 32");
+}
+
+/// Each mistake about an interface with its place.
+#[test]
+fn faces_on_interfaces_have_to_fit() {
+    const MULTICAST: &str = "[[multicast]]\ninterface = \"eth0\"\n";
+    const ETHERNET: &str = "[[ethernet]]\ninterface = \"eth0\"\n";
+    let face = |uri: &str| format!("{ETHERNET}[[face]]\nuri = \"{uri}\"\n");
+    let peer = "ether://[02:00:00:00:00:01]";
+    for (text, place, words) in [
+        ("[[multicast]]\n", "1:1", "missing field `interface`"),
+        ("[[multicast]]\ninterface = \"\"", "2:13", "as in eth0"),
+        (
+            &format!("{MULTICAST}group = \"192.0.2.1:56363\""),
+            "3:9",
+            "GROUP:PORT",
+        ),
+        (
+            &format!("{MULTICAST}group = \"224.0.23.170:0\""),
+            "3:9",
+            "GROUP:PORT",
+        ),
+        (
+            &format!("{MULTICAST}group = \"224.0.23.170\""),
+            "3:9",
+            "GROUP:PORT",
+        ),
+        (
+            &format!("{MULTICAST}mtu = 63"),
+            "3:7",
+            "expected 64 to 8800",
+        ),
+        (
+            &format!("{MULTICAST}{MULTICAST}"),
+            "4:13",
+            "expected one such face",
+        ),
+        (
+            &format!("{ETHERNET}{ETHERNET}"),
+            "4:13",
+            "expected one such face",
+        ),
+        (&format!("{ETHERNET}max-faces = -1"), "3:13", "integer"),
+        (&face("ether://[01:00:5e:00:17:aa]"), "4:7", "[[ethernet]]"),
+        (&face(peer), "4:7", "an interface as well"),
+        (
+            &format!("{}interface = \"eth1\"", face(peer)),
+            "5:13",
+            "[[ethernet]]",
+        ),
+        (
+            &format!("{}interface = \"eth0\"", face("tcp4://192.0.2.1:1")),
+            "5:13",
+            "only Ethernet",
+        ),
+    ] {
+        assert_refused(text, place, words);
+    }
+    let other = MULTICAST.replace("eth0", "eth1");
+    let route = "[[route]]\nprefix = \"/\"\nface = \"udp4://224.0.23.170:56363\"\n";
+    assert_refused(
+        &format!("{MULTICAST}{other}{route}"),
+        "7:8",
+        "several such faces",
+    );
+    let whole = format!("{MULTICAST}{other}{route}interface = \"eth1\"");
+    let routes = parse(&whole).unwrap().routes;
+    assert_eq!(routes[0].interface.as_deref(), Some("eth1"));
+    let routes = parse(&format!("{MULTICAST}{route}")).unwrap().routes;
+    assert_eq!(routes[0].interface.as_deref(), Some("eth0"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use bytes::Bytes;
 use namecast_units::Duration;
-use quinn_udp::{RecvMeta, UdpSocketState};
+use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// What the kernel is asked to buffer each way, in octets; it may grant less.
@@ -86,6 +86,17 @@ impl Port {
 
     /// Appends what is there to `received`, a bounded number. Nothing there, or an error of an earlier datagram, adds nothing.
     pub(crate) fn receive(&self, buffers: &mut Buffers, received: &mut Vec<Received>) {
+        self.visit(buffers, |meta, octets| {
+            received.push(Received {
+                from: meta.addr,
+                octets: Bytes::copy_from_slice(octets),
+                at: meta.timestamp,
+            });
+        });
+    }
+
+    /// Shows what is there to `take`, a bounded number, without copying it.
+    pub(crate) fn visit(&self, buffers: &mut Buffers, mut take: impl FnMut(&RecvMeta, &[u8])) {
         let mut chunks = buffers.octets.chunks_mut(RECEIVE_SIZE);
         let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFERS] = core::array::from_fn(|_| {
             IoSliceMut::new(chunks.next().expect("there is a chunk for each buffer"))
@@ -97,16 +108,28 @@ impl Port {
         let buffers = buffers.octets.chunks(RECEIVE_SIZE).zip(&buffers.meta);
         for (octets, meta) in buffers.take(filled) {
             let whole = &octets[..meta.len.min(octets.len())];
-            let datagram = |octets: &[u8]| Received {
-                from: meta.addr,
-                octets: Bytes::copy_from_slice(octets),
-                at: meta.timestamp,
-            };
             match whole.is_empty() {
-                true => received.push(datagram(&[])),
-                false => received.extend(whole.chunks(meta.stride.max(1)).map(datagram)),
+                true => take(meta, &[]),
+                false => (whole.chunks(meta.stride.max(1))).for_each(|octets| take(meta, octets)),
             }
         }
+    }
+
+    /// Sends `octets` as datagrams of `size` octets each, the last perhaps shorter: segmentation offload.
+    pub(crate) fn send_joined(&self, octets: &[u8], size: usize, to: SocketAddr) -> io::Result<()> {
+        let transmit = Transmit {
+            destination: to,
+            ecn: None,
+            contents: octets,
+            segment_size: Some(size),
+            src_ip: None,
+        };
+        self.state.try_send((&self.socket).into(), &transmit)
+    }
+
+    /// Datagrams that one such call may make.
+    pub(crate) fn most_joined(&self) -> usize {
+        self.state.max_gso_segments()
     }
 }
 

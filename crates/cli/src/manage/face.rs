@@ -9,8 +9,8 @@ use namecast_units::Duration;
 
 use super::arguments::{FaceArguments, FaceWhat, Switch, Target};
 use super::connection::Forwarder;
-use super::print_json;
-use crate::report::columns;
+use super::{flag_names, print_json};
+use crate::report;
 
 /// Does what is asked for.
 pub(super) async fn run(
@@ -153,10 +153,7 @@ pub(super) fn table(faces: &[FaceStatus]) -> String {
             face.out_octets.to_string(),
         ]
     });
-    let rows: Vec<_> = core::iter::once(head.map(str::to_owned))
-        .chain(rows)
-        .collect();
-    columns(&rows)
+    report::table(head, rows)
 }
 
 fn show(face: &FaceStatus, target: &Target) -> anyhow::Result<()> {
@@ -221,7 +218,7 @@ fn show(face: &FaceStatus, target: &Target) -> anyhow::Result<()> {
         ),
     ];
     let rows: Vec<_> = rows.map(|(what, text)| [what.to_owned(), text]).into();
-    print!("{}", columns(&rows));
+    print!("{}", report::columns(&rows));
     Ok(())
 }
 
@@ -239,12 +236,7 @@ fn options(face: &FaceStatus) -> String {
         (LP_RELIABILITY, "reliability"),
         (CONGESTION_MARKING, "congestion-marking"),
     ];
-    let set = named.iter().filter(|(flag, _)| face.flags & flag != 0);
-    let set: Vec<_> = set.map(|(_, name)| *name).collect();
-    match set[..] {
-        [] => "–".to_owned(),
-        _ => set.join(","),
-    }
+    flag_names(face.flags, &named)
 }
 
 #[cfg(test)]

@@ -67,3 +67,13 @@ fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     println!("{}", serde_json::to_string_pretty(value)?);
     Ok(())
 }
+
+/// The names of the flags that are set.
+fn flag_names(flags: u64, names: &[(u64, &str)]) -> String {
+    let set = names.iter().filter(|(flag, _)| flags & flag != 0);
+    let set: Vec<_> = set.map(|(_, name)| *name).collect();
+    match set[..] {
+        [] => "–".to_owned(),
+        _ => set.join(","),
+    }
+}

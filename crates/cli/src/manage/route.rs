@@ -8,8 +8,8 @@ use namecast_net::management::{
 
 use super::arguments::{FaceArguments, FaceChoice, Origin, RouteWhat, Target};
 use super::connection::Forwarder;
-use super::{face, print_json};
-use crate::report::columns;
+use super::{face, flag_names, print_json};
+use crate::report;
 
 const AS_MADE: FaceArguments = FaceArguments {
     persistency: None,
@@ -126,20 +126,12 @@ pub(super) fn table(entries: &[RibEntry], faces: &[FaceStatus]) -> String {
             ]
         })
     });
-    let rows: Vec<_> = core::iter::once(head.map(str::to_owned))
-        .chain(rows)
-        .collect();
-    columns(&rows)
+    report::table(head, rows)
 }
 
 fn flags(flags: u64) -> String {
     let named = [(CHILD_INHERIT, "child-inherit"), (CAPTURE, "capture")];
-    let set = named.iter().filter(|(flag, _)| flags & flag != 0);
-    let set: Vec<_> = set.map(|(_, name)| *name).collect();
-    match set[..] {
-        [] => "–".to_owned(),
-        _ => set.join(","),
-    }
+    flag_names(flags, &named)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::arguments::Top;
 use super::connection::Forwarder;
-use crate::report::columns;
+use crate::report;
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -169,8 +169,7 @@ impl View {
         ];
         let faces = self.faces.iter().take(most_faces);
         let faces = faces.map(|face| face.per_second.row(&face.face.to_string(), &face.uri));
-        let rows = [head.map(str::to_owned), self.per_second.row("all", "")];
-        let rows: Vec<_> = rows.into_iter().chain(faces).collect();
+        let rows = core::iter::once(self.per_second.row("all", "")).chain(faces);
         let hits = match self.cache_hits {
             Some(share) => format!("answered {:.1} % of Interests", share * 100.0),
             None => "was not asked".to_owned(),
@@ -187,7 +186,7 @@ impl View {
             self.seconds,
             self.pit_entries,
             self.cs_entries,
-            columns(&rows),
+            report::table(head, rows),
         )
     }
 }

@@ -85,7 +85,13 @@ impl Way {
             text += &format!("  by {strategy}, the strategy of {prefix}\n");
         }
         let Some(prefix) = &self.route_prefix else {
-            return text + "  go nowhere: no prefix has a next hop; namecast route add makes one\n";
+            let asks_all = self.strategy.as_ref();
+            return match asks_all.is_some_and(|name| name.contains("/self-learning/")) {
+                true => text + "  go to every neighbour, as no prefix has a next hop\n",
+                false => {
+                    text + "  go nowhere: no prefix has a next hop; namecast route add makes one\n"
+                }
+            };
         };
         text += &format!("  may go where {prefix} leads:\n");
         let rows = self.next_hops.iter().map(|hop| {
@@ -123,6 +129,7 @@ mod tests {
         let choice = |prefix: &str, strategy: &str| StrategyChoice {
             prefix: prefix.parse().unwrap(),
             strategy: strategy.parse().unwrap(),
+            counts: None,
         };
         let choices = [
             choice("/", "/best"),
@@ -152,5 +159,8 @@ Interests for /a/b/c
         let nowhere = Way::of(&"/a".parse().unwrap(), &choices, &[], &[]);
         assert_eq!(nowhere.route_prefix, None);
         assert!(nowhere.text().contains("go nowhere"));
+        let learning = choice("/", "/localhost/nfd/strategy/self-learning/v=1");
+        let everywhere = Way::of(&"/a".parse().unwrap(), &[learning], &[], &[]);
+        assert!(everywhere.text().contains("every neighbour"));
     }
 }

@@ -7,8 +7,11 @@ use namecast_packet::LpPacket;
 /// LpPacket and Fragment with type and length (4 each), Sequence (10), FragIndex and FragCount (4 each).
 const FRAGMENT_OVERHEAD: usize = 26;
 
-/// Cuts `packet` into frames of at most `mtu` octets, numbered from `sequence`: see [`cut`].
-pub(crate) fn fragment(
+/// Cuts `packet` into frames of at most `mtu` octets, numbered from `sequence`.
+///
+/// The packet's header fields travel with the first frame. `None` if they leave it no room, or if it takes more than
+/// `max_fragments`.
+pub fn fragment(
     packet: &LpPacket,
     sequence: u64,
     mtu: usize,

@@ -4,7 +4,8 @@ mod fragmentation;
 mod reassembly;
 mod reliability;
 
-pub(crate) use fragmentation::{cut, fragment};
+pub(crate) use fragmentation::cut;
+pub use fragmentation::fragment;
 pub(crate) use reassembly::Reassembler;
 pub use reassembly::ReassemblyConfig;
 pub(crate) use reliability::{Reliability, RttEstimator};

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Interest, LpPacket, Name, Nonce};
-use namecast_units::{ByteSize, Instant};
+use namecast_units::Instant;
 
+use super::data::Beside;
 use crate::config::Keep;
 use crate::counters::DropReason;
 use crate::extension::Hook;
@@ -24,6 +25,8 @@ struct Arrival<'a> {
     expiry: Instant,
     hashes: &'a NameHashes,
     header: &'a LpPacket,
+    /// Whether it goes on with the word that nobody may look for a route.
+    non_discovery: bool,
 }
 
 impl Forwarder {
@@ -55,6 +58,7 @@ impl Forwarder {
             interest,
             hashes: &hashes,
             header,
+            non_discovery: header.non_discovery,
         };
         let transmission = name_hash::transmission(hashes.whole(), arrival.nonce);
         let known = self.pit.find(arrival.interest, arrival.hashes);
@@ -64,6 +68,11 @@ impl Forwarder {
             let (wire, _) = self.kept(arrival.interest);
             self.record_received(id, &arrival, wire);
             self.counters.aggregated += 1;
+            let choice = self.pit.get(id).choice;
+            self.strategies.count(choice, |choice| {
+                choice.interests += 1;
+                choice.suppressed += 1;
+            });
             return Ok(());
         }
         if self.dead_nonces.contains(self.now, transmission) || self.is_loop(known, &arrival) {
@@ -110,7 +119,7 @@ impl Forwarder {
             && !self.has_used_quota(arrival.face)
             && !self
                 .pit
-                .is_full(false, ByteSize::of(arrival.interest.wire()))
+                .is_full(false, arrival.interest.wire().len(), false)
             && self.strategy_for(arrival.interest.name(), arrival.hashes)
                 == &StrategyKind::Multicast
     }
@@ -124,8 +133,16 @@ impl Forwarder {
             return false;
         };
         self.counters.content_store_hits += 1;
-        let token = arrival.header.pit_token.as_deref();
-        self.outgoing_data(FaceId::CONTENT_STORE, arrival.face, data, (token, 0));
+        let announcement = match self.learned.is_some() && !arrival.header.non_discovery {
+            true => self.announcement_for_cached(arrival.interest.name(), arrival.hashes),
+            false => None,
+        };
+        let beside = Beside {
+            token: arrival.header.pit_token.as_deref(),
+            congestion_mark: 0,
+            announcement: announcement.as_ref(),
+        };
+        self.outgoing_data(FaceId::CONTENT_STORE, arrival.face, data, beside);
         true
     }
 
@@ -135,8 +152,8 @@ impl Forwarder {
         arrival: &Arrival<'_>,
     ) -> Result<(), DropReason> {
         let interest = arrival.interest;
-        let size = ByteSize::of(interest.wire()) + ByteSize::of(interest.name().value());
-        if self.pit.is_full(known.is_none(), size) {
+        let (octets, is_local) = (interest.wire().len(), is_localhost(interest.name()));
+        if self.pit.is_full(known.is_none(), octets, is_local) {
             self.return_nack(arrival, NackReason::Congestion);
             return Err(DropReason::PitFull);
         }
@@ -183,6 +200,7 @@ impl Forwarder {
                 .pit_token
                 .as_deref()
                 .map(PitToken::from_slice),
+            non_discovery: arrival.header.non_discovery,
             wire,
         };
         if self.pit.record_received(id, record)
@@ -197,6 +215,15 @@ impl Forwarder {
     fn carry_out(&mut self, id: EntryId, arrival: &Arrival<'_>) -> Result<(), DropReason> {
         match self.decide(id, arrival) {
             Decision::Forward(faces) => {
+                for face in faces {
+                    self.outgoing_interest(id, arrival, face);
+                }
+            }
+            Decision::Follow(faces) => {
+                let arrival = &Arrival {
+                    non_discovery: true,
+                    ..*arrival
+                };
                 for face in faces {
                     self.outgoing_interest(id, arrival, face);
                 }
@@ -235,21 +262,27 @@ impl Forwarder {
             let (namespace, _) = self.measured_namespace(name, arrival.hashes)?;
             measurements.namespace(namespace)
         });
-        let kind = self.strategies.longest_match(name, arrival.hashes);
+        let (choice, kind) = self.strategies.find(name, arrival.hashes);
+        let entry = self.pit.get(id);
         let context = InterestContext {
             now: self.now,
             name,
             ingress: arrival.face,
-            entry: self.pit.get(id),
+            entry,
             next_hops: self
                 .fib
                 .next_hops_for(arrival.interest, arrival.hashes, &self.config),
             faces: &self.faces,
             avoid: avoid.map(FaceId::from_number),
+            non_discovery: arrival.header.non_discovery,
             measured,
         };
-        let kind = kind.unwrap_or(&StrategyKind::DEFAULT);
-        kind.strategy().after_interest(&context, &mut self.random)
+        let decision = kind.strategy().after_interest(&context, &mut self.random);
+        let was_sent = !entry.out_records.is_empty();
+        self.pit.get_mut(id).choice = choice;
+        self.strategies
+            .count(choice, |counters| decision.count(was_sent, counters));
+        decision
     }
 
     /// Sends an Interest to one face more, as a transmission of its own, since its ways may meet again.
@@ -267,8 +300,7 @@ impl Forwarder {
 
     /// The strategy in force for a name.
     pub(super) fn strategy_for(&self, name: &Name, hashes: &NameHashes) -> &StrategyKind {
-        let chosen = self.strategies.longest_match(name, hashes);
-        chosen.unwrap_or(&StrategyKind::DEFAULT)
+        self.strategies.find(name, hashes).1
     }
 
     /// Sends an Interest and keeps record of it, unless it must not go there.
@@ -277,7 +309,8 @@ impl Forwarder {
             self.count_drop(to, DropReason::UnknownFace);
             return false;
         };
-        if arrival.interest.hop_limit() == Some(0) && !egress.is_local() {
+        let is_local = egress.is_local();
+        if arrival.interest.hop_limit() == Some(0) && !is_local {
             self.count_drop(to, DropReason::HopLimit);
             return false;
         }
@@ -285,22 +318,27 @@ impl Forwarder {
         let record = OutRecord {
             face: to,
             nonce: arrival.nonce,
+            non_discovery: arrival.non_discovery,
             sent_at: self.now,
             expiry: arrival.expiry,
             nack: None,
             suppression: suppression.initial,
         };
         let next = |interval| suppression.next(interval);
-        self.pit.get_mut(id).record_sent(record, next);
+        self.pit.record_sent(id, record, next);
         if self.measurements.is_some() {
             self.measure_sent(to, arrival.interest.name(), arrival.hashes);
         }
         let (hook, wire) = (Hook::OutgoingInterest, arrival.interest.wire().clone());
-        match arrival.header.congestion_mark {
-            0 => self.send_bare(hook, arrival.face, to, wire),
-            congestion_mark => {
+        // Applications look for no routes.
+        let non_discovery = arrival.non_discovery && !is_local;
+        match (arrival.header.congestion_mark, non_discovery, &self.token) {
+            (0, false, None) => self.send_bare(hook, arrival.face, to, wire),
+            (congestion_mark, non_discovery, pit_token) => {
                 let packet = LpPacket {
                     congestion_mark,
+                    non_discovery,
+                    pit_token: pit_token.clone(),
                     ..LpPacket::carrying(wire)
                 };
                 self.send(hook, arrival.face, to, packet);
@@ -335,6 +373,7 @@ impl Forwarder {
                 interest: &interest,
                 hashes: &hashes,
                 header: &LpPacket::default(),
+                non_discovery: false,
             };
             self.outgoing_interest(id, &arrival, face);
         }
@@ -368,6 +407,7 @@ impl Forwarder {
                     next_hops,
                     faces: &self.faces,
                     avoid: None,
+                    non_discovery: record.non_discovery,
                     measured: None,
                 };
                 let leads_there = next_hops.iter().any(|next| next.face == hop);

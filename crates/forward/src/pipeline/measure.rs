@@ -104,7 +104,7 @@ impl Forwarder {
         name: &Name,
         hashes: &NameHashes,
     ) -> Option<(u64, AsfConfig)> {
-        let (depth, StrategyKind::Asf(asf)) = self.strategies.longest_prefix(name, hashes)? else {
+        let (depth, StrategyKind::Asf(asf)) = self.strategies.chosen(name, hashes)? else {
             return None;
         };
         let depth = depth.max(self.fib.depth(name, hashes));

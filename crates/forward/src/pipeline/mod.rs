@@ -9,12 +9,15 @@
 
 mod data;
 mod interest;
+mod learn;
 mod measure;
 mod nack;
 mod receive;
 mod send;
 
-use crate::face::FaceId;
+pub use learn::LEARNED_COST;
+
+use crate::counters::FaceCounters;
 use crate::forwarder::Forwarder;
 use crate::table::name_hash;
 use crate::table::pit::{EntryId, PendingInterest};
@@ -25,17 +28,16 @@ impl Forwarder {
         self.counters.unsatisfied += 1;
         self.counters.expired += 1;
         let entry = self.pit.remove(id);
-        for record in &entry.in_records {
-            if let Some(face) = self.faces.get_mut(record.face) {
-                face.counters.expired_in += 1;
-                face.pending -= 1;
-            }
+        self.strategies
+            .count(entry.choice, |choice| choice.timeouts += 1);
+        if self.learned.is_some() {
+            self.routes_timed_out(&entry);
         }
-        for record in &entry.out_records {
-            if let Some(face) = self.faces.get_mut(record.face) {
-                face.counters.expired_out += 1;
-            }
-        }
+        self.release(
+            &entry,
+            |face| face.expired_in += 1,
+            |face| face.expired_out += 1,
+        );
         self.remember_nonces(&entry);
     }
 
@@ -44,16 +46,28 @@ impl Forwarder {
         self.counters.unsatisfied += 1;
         self.expiries.clear(id);
         let entry = self.pit.remove(id);
-        for record in &entry.in_records {
-            self.stop_waiting(record.face);
-        }
+        self.release(&entry, |_| {}, |_| {});
         self.remember_nonces(&entry);
     }
 
-    /// A face has one pending Interest less.
-    fn stop_waiting(&mut self, face: FaceId) {
-        if let Some(face) = self.faces.get_mut(face) {
-            face.pending -= 1;
+    /// Counts the end of an entry at the faces that waited, which have one pending Interest less, and at those that were
+    /// asked.
+    fn release(
+        &mut self,
+        entry: &PendingInterest,
+        count_in: fn(&mut FaceCounters),
+        count_out: fn(&mut FaceCounters),
+    ) {
+        for record in &entry.in_records {
+            if let Some(face) = self.faces.get_mut(record.face) {
+                count_in(&mut face.counters);
+                face.pending -= 1;
+            }
+        }
+        for record in &entry.out_records {
+            if let Some(face) = self.faces.get_mut(record.face) {
+                count_out(&mut face.counters);
+            }
         }
     }
 

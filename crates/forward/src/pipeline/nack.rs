@@ -36,10 +36,16 @@ impl Forwarder {
             .find(|record| record.face == face && Some(record.nonce) == interest.nonce())
             .ok_or(DropReason::UnexpectedNack)?;
         record.nack = Some(reason);
+        let has_followed_route = record.non_discovery;
         if self.measurements.is_some() {
             self.measure_nack(face, interest.name(), &hashes);
         }
-        let kind = self.strategy_for(interest.name(), &hashes);
+        let (choice, kind) = self.strategies.find(interest.name(), &hashes);
+        let kind = *kind;
+        self.strategies.count(choice, |choice| choice.nacks += 1);
+        if kind.learns() && has_followed_route && reason == NackReason::NoRoute {
+            self.unlearn(interest.name(), &hashes, face);
+        }
         let entry = self.pit.get(id);
         match kind.strategy().after_nack(self.now, entry) {
             NackDecision::Wait => {}
@@ -67,7 +73,9 @@ impl Forwarder {
             return;
         }
         if let Some(record) = self.pit.take_in_record(id, to) {
-            self.stop_waiting(to);
+            if let Some(face) = self.faces.get_mut(to) {
+                face.pending -= 1;
+            }
             let token = record.token.map(|token| Bytes::copy_from_slice(&token));
             self.send_nack(to, record.wire, token, reason);
         }

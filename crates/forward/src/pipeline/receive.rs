@@ -13,6 +13,9 @@ use crate::forwarder::Forwarder;
 const BARE_INTEREST: u8 = tlv::INTEREST as u8;
 const BARE_DATA: u8 = tlv::DATA as u8;
 
+/// Most octets of link header fields that stay in memory with a packet. Usual ones are much shorter.
+const MAX_KEPT_HEADER: ByteSize = ByteSize::bytes(64);
+
 impl Forwarder {
     pub(crate) fn receive(&mut self, face: FaceId, frame: Bytes) {
         if let Err(reason) = self.receive_frame(face, frame) {
@@ -21,19 +24,38 @@ impl Forwarder {
     }
 
     fn receive_frame(&mut self, id: FaceId, frame: Bytes) -> Result<(), DropReason> {
-        let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
-        let size = ByteSize::of(&frame);
-        for traffic in [&mut face.counters.incoming, &mut self.counters.incoming] {
-            traffic.frames += 1;
-            traffic.octets += size;
-        }
         // Most frames are a network packet without a link header.
         if let [BARE_INTEREST | BARE_DATA, ..] = frame[..]
             && frame.len() <= MAX_PACKET_SIZE
         {
+            self.count_frame(id, &frame)?;
             return self.receive_network_packet(id, frame, &mut LpPacket::default());
         }
-        let packet = LpPacket::decode(frame).map_err(|_| DropReason::Malformed)?;
+        match self.open_frame(id, frame)? {
+            Some(packet) => self.receive_packet(id, packet),
+            None => Ok(()),
+        }
+    }
+
+    fn count_frame(&mut self, id: FaceId, frame: &Bytes) -> Result<(), DropReason> {
+        let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
+        for traffic in [&mut face.counters.incoming, &mut self.counters.incoming] {
+            traffic.frames += 1;
+            traffic.octets += ByteSize::of(frame);
+        }
+        Ok(())
+    }
+
+    /// The packet that a frame carries or completes.
+    pub(crate) fn open_frame(
+        &mut self,
+        id: FaceId,
+        frame: Bytes,
+    ) -> Result<Option<LpPacket>, DropReason> {
+        let size = ByteSize::of(&frame);
+        self.count_frame(id, &frame)?;
+        let mut packet = LpPacket::decode(frame).map_err(|_| DropReason::Malformed)?;
+        let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
         if let Some(reliability) = &mut face.reliability {
             let is_new = reliability.handle_packet(self.now, &packet);
             self.serve_reliability(id);
@@ -42,12 +64,12 @@ impl Forwarder {
                 return Err(DropReason::DuplicateFragment);
             }
         }
-        if packet.fragment_count.unwrap_or(1) == 1 {
-            return self.receive_packet(id, packet);
-        }
-        match self.reassemble(id, packet, size)? {
-            Some(packet) => self.receive_packet(id, packet),
-            None => Ok(()),
+        match packet.fragment_count.unwrap_or(1) {
+            1 => {
+                packet.fragment = packet.fragment.map(|wire| without_frame(wire, size));
+                Ok(Some(packet))
+            }
+            _ => self.reassemble(id, packet, size),
         }
     }
 
@@ -97,9 +119,18 @@ impl Forwarder {
     }
 
     /// Takes a link packet that carries a network packet whole.
-    fn receive_packet(&mut self, id: FaceId, mut header: LpPacket) -> Result<(), DropReason> {
+    pub(crate) fn receive_packet(
+        &mut self,
+        id: FaceId,
+        mut header: LpPacket,
+    ) -> Result<(), DropReason> {
         let Some(wire) = header.fragment.take() else {
-            // A keep-alive: nothing but header fields.
+            // Nothing but header fields.
+            if let Some(face) = self.faces.get_mut(id)
+                && header.acks.is_empty()
+            {
+                face.counters.keep_alives += 1;
+            }
             return Ok(());
         };
         if wire.len() > MAX_PACKET_SIZE {
@@ -172,6 +203,15 @@ impl Forwarder {
             self.run_extensions(hook, id, header)?;
         }
         Ok(())
+    }
+}
+
+/// The packet in memory of its own, if it is a part of a frame that is mostly something else: tables would keep all of it
+/// and count the packet only.
+fn without_frame(wire: Bytes, frame: ByteSize) -> Bytes {
+    match frame - ByteSize::of(&wire) > MAX_KEPT_HEADER {
+        true => Bytes::copy_from_slice(&wire),
+        false => wire,
     }
 }
 

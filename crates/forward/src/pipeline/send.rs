@@ -32,7 +32,7 @@ impl Forwarder {
         if !may_stay_bare {
             return self.send(hook, from, to, LpPacket::carrying(wire));
         }
-        if let Err(reason) = self.enqueue(hook, to, [wire]) {
+        if let Err(reason) = self.enqueue(Some(hook), to, [wire]) {
             self.count_drop(to, reason);
         }
     }
@@ -57,6 +57,17 @@ impl Forwarder {
         if face.has_local_fields() && !is_nack {
             packet.incoming_face = Some(from.number());
         }
+        self.send_through_link(Some(hook), to, packet)
+    }
+
+    /// Queues a packet on a face in as many frames as its link wants; counts it as what `hook` says, if it does.
+    pub(crate) fn send_through_link(
+        &mut self,
+        hook: Option<Hook>,
+        to: FaceId,
+        packet: LpPacket,
+    ) -> Result<(), DropReason> {
+        let face = self.faces.get_mut(to).ok_or(DropReason::UnknownFace)?;
         if face.reliability.is_some() {
             return self.send_reliably(hook, to, packet);
         }
@@ -65,13 +76,13 @@ impl Forwarder {
         if whole.len() <= mtu {
             return self.enqueue(hook, to, [whole]);
         }
-        let sequence = face.next_sequence;
+        let sequence = face.next_sequence | self.config.shard.first_sequence();
         let frames = fragment(&packet, sequence, mtu, self.config.max_fragments);
         let frames = frames.ok_or(DropReason::CannotFragment)?;
         let count = frames.len() as u64;
         self.enqueue(hook, to, frames)?;
         if let Some(face) = self.faces.get_mut(to) {
-            face.next_sequence = sequence.wrapping_add(count);
+            face.next_sequence += count;
         }
         Ok(())
     }
@@ -79,7 +90,7 @@ impl Forwarder {
     /// Queues a packet on a face with link reliability, each of whose frames is numbered.
     fn send_reliably(
         &mut self,
-        hook: Hook,
+        hook: Option<Hook>,
         to: FaceId,
         mut packet: LpPacket,
     ) -> Result<(), DropReason> {
@@ -151,7 +162,7 @@ impl Forwarder {
     /// Queues the frames of one packet: all or none, as a packet that lacks a fragment is of no use.
     fn enqueue(
         &mut self,
-        hook: Hook,
+        hook: Option<Hook>,
         to: FaceId,
         frames: impl AsRef<[Bytes]> + IntoIterator<Item = Bytes>,
     ) -> Result<(), DropReason> {
@@ -164,9 +175,13 @@ impl Forwarder {
         let octets = frames.as_ref().iter().map(|frame| ByteSize::of(frame));
         let octets: ByteSize = octets.sum();
         for traffic in [&mut face.counters.outgoing, &mut self.counters.outgoing] {
-            traffic.count(hook);
-            traffic.frames += count as u64;
-            traffic.octets += octets;
+            if let Some(hook) = hook {
+                traffic.count(hook);
+            }
+            if !face.config.is_relayed {
+                traffic.frames += count as u64;
+                traffic.octets += octets;
+            }
         }
         for frame in frames {
             self.output.push_back(Transmit { face: to, frame });

@@ -3,7 +3,7 @@
 use namecast_packet::{Component, Name, NameBuilder};
 
 use super::asf::AsfConfig;
-use super::{Strategy, best_route, multicast, random};
+use super::{Strategy, best_route, multicast, random, self_learning};
 
 /// The strategies there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -21,6 +21,9 @@ pub enum StrategyKind {
     Weighted,
     /// The next hop that answers fastest. NFD's adaptive SRTT-based forwarding, version 5.
     Asf(AsfConfig),
+    /// Every neighbour where there is no route; routes are learned from announcements in the answers. NFD's self-learning,
+    /// version 1.
+    SelfLearning,
 }
 
 /// Why a name is not that of a strategy.
@@ -56,13 +59,19 @@ impl StrategyKind {
     pub(crate) const DEFAULT: Self = Self::BestRoute;
 
     /// Each strategy with its defaults.
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::BestRoute,
         Self::Multicast,
         Self::Random,
         Self::Weighted,
         Self::Asf(AsfConfig::DEFAULT),
+        Self::SelfLearning,
     ];
+
+    /// Whether it makes routes from prefix announcements.
+    pub(crate) const fn learns(&self) -> bool {
+        matches!(self, Self::SelfLearning)
+    }
 
     pub(crate) fn strategy(&self) -> &dyn Strategy {
         match self {
@@ -71,6 +80,7 @@ impl StrategyKind {
             Self::Random => &random::UNIFORM,
             Self::Weighted => &random::WEIGHTED,
             Self::Asf(asf) => asf,
+            Self::SelfLearning => &self_learning::SelfLearning,
         }
     }
 
@@ -138,6 +148,7 @@ impl StrategyKind {
             Self::Random => ("random", 1),
             Self::Weighted => ("weighted", 1),
             Self::Asf(_) => ("asf", 5),
+            Self::SelfLearning => ("self-learning", 1),
         }
     }
 
@@ -179,6 +190,7 @@ mod tests {
             "random/v=1",
             "weighted/v=1",
             "asf/v=5",
+            "self-learning/v=1",
         ];
         assert_eq!(
             names,
@@ -213,6 +225,7 @@ mod tests {
         assert_eq!(refused("/asf/max-timeouts~3"), Version { newest: 5 });
         for (end, parameter) in [
             ("/random/v=1/x~1", "x~1"),
+            ("/self-learning/v=1/x~1", "x~1"),
             (
                 "/best-route/v=5/retx-suppression-max~9",
                 "retx-suppression-max~9",

@@ -8,12 +8,14 @@ mod best_route;
 mod kind;
 mod multicast;
 mod random;
+mod self_learning;
 
 use namecast_packet::Name;
 use namecast_packet::lp::NackReason;
 use namecast_units::{Instant, Random};
 use smallvec::SmallVec;
 
+use crate::counters::StrategyCounters;
 use crate::face::{Face, FaceId, FaceTable};
 use crate::table::pit::PendingInterest;
 use crate::table::{Namespace, NextHop};
@@ -36,6 +38,8 @@ pub(crate) enum Decision {
         /// Whose answer is measured.
         probe: FaceId,
     },
+    /// Send it to these faces along routes, and say that it must not look for others.
+    Follow(Faces),
     /// Send it again, to these faces.
     Retransmit(Faces),
     /// Hold it back: an equal one is on its way.
@@ -44,6 +48,22 @@ pub(crate) enum Decision {
     Wait,
     /// Give up, and tell the face that it came from.
     Reject(NackReason),
+}
+
+impl Decision {
+    /// Counts what was decided on an Interest, equal to one that `was_sent` before or not.
+    #[inline]
+    pub(crate) fn count(&self, was_sent: bool, counters: &mut StrategyCounters) {
+        counters.interests += 1;
+        match self {
+            Self::Forward(_) | Self::Probe { .. } | Self::Follow(_) | Self::Retransmit(_) => {
+                counters.retransmissions += u64::from(was_sent);
+            }
+            Self::Suppress => counters.suppressed += 1,
+            Self::Wait => {}
+            Self::Reject(_) => counters.rejected += 1,
+        }
+    }
 }
 
 /// What to do after an upstream sent a Nack.
@@ -85,6 +105,8 @@ pub(crate) struct InterestContext<'a> {
     pub(crate) faces: &'a FaceTable,
     /// Face that the asking application had a bad answer from: the last to try.
     pub(crate) avoid: Option<FaceId>,
+    /// Whether the downstream forbade to look for a route.
+    pub(crate) non_discovery: bool,
     /// How next hops have served names like this one, if the strategy measures that.
     pub(crate) measured: Option<&'a Namespace>,
 }
@@ -123,6 +145,20 @@ impl InterestContext<'_> {
         let record = self.entry.out_record(face);
         let mut record = record.into_iter().filter(|record| record.expiry > self.now);
         record.any(|record| self.now.since(record.sent_at) < record.suppression)
+    }
+
+    /// Does `send` with those of `faces` whose back-off is over.
+    fn all_due(
+        &self,
+        faces: impl Iterator<Item = FaceId>,
+        send: fn(Faces) -> Decision,
+    ) -> Decision {
+        let (held, due): (Faces, Faces) = faces.partition(|&face| self.is_held_back(face));
+        match (due.is_empty(), held.is_empty()) {
+            (false, _) => send(due),
+            (true, false) => Decision::Suppress,
+            (true, true) => Decision::Wait,
+        }
     }
 
     /// Not back to where it came from, unless the link is ad hoc; and not out of its scope.

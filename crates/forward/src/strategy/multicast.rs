@@ -2,20 +2,14 @@
 
 use namecast_units::{Instant, Random};
 
-use super::{Decision, Faces, InterestContext, NackDecision, Strategy};
+use super::{Decision, InterestContext, NackDecision, Strategy};
 use crate::table::pit::PendingInterest;
 
 pub(super) struct Multicast;
 
 impl Strategy for Multicast {
     fn after_interest(&self, context: &InterestContext<'_>, _random: &mut Random) -> Decision {
-        let hops = context.eligible();
-        let (held, due): (Faces, Faces) = hops.partition(|&face| context.is_held_back(face));
-        match (due.is_empty(), held.is_empty()) {
-            (false, _) => Decision::Forward(due),
-            (true, false) => Decision::Suppress,
-            (true, true) => Decision::Wait,
-        }
+        context.all_due(context.eligible(), Decision::Forward)
     }
 
     /// Multicast neither reads nor sends Nacks: other upstreams may answer at any time.

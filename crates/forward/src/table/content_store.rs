@@ -18,8 +18,8 @@ use sha2::{Digest, Sha256};
 use slab::Slab;
 use smallvec::SmallVec;
 
-use super::NameHashes;
 use super::eviction::Eviction;
+use super::{NameHashes, memory};
 use crate::config::{CachePolicy, Keep};
 
 /// How much the content store holds, and what it does.
@@ -42,14 +42,11 @@ pub struct Erased {
     pub is_more_left: bool,
 }
 
-/// Memory that a cached packet takes besides its octets: entry, indexes, allocation.
-const OVERHEAD: ByteSize = ByteSize::bytes(256);
-
 #[derive(Debug)]
 struct Entry {
     wire: Bytes,
     /// Where in `wire` the name's TLV-VALUE is.
-    name: Range<usize>,
+    name: Range<u32>,
     hash: u64,
     /// Last instant at which the packet is fresh. None: never was, as it has no FreshnessPeriod.
     fresh_until: Option<Instant>,
@@ -57,15 +54,11 @@ struct Entry {
 
 impl Entry {
     fn name(&self) -> &[u8] {
-        &self.wire[self.name.clone()]
+        &self.wire[self.name.start as usize..self.name.end as usize]
     }
 
     fn is_named(&self, name: &[u8], hash: u64) -> bool {
         self.hash == hash && self.name() == name
-    }
-
-    fn size(&self) -> ByteSize {
-        ByteSize::of(&self.wire) + OVERHEAD
     }
 
     fn is_fresh(&self, now: Instant) -> bool {
@@ -85,8 +78,12 @@ pub(crate) struct ContentStore {
     max_versions: usize,
     used: ByteSize,
     entries: Slab<Entry>,
-    /// Entries by hash of their name.
-    index: HashTable<usize>,
+    /// Entries by hash of their name. A place takes 32 bits.
+    index: HashTable<u32>,
+    /// Memory that a packet takes besides its octets.
+    overhead: ByteSize,
+    /// Packets whose names begin with `/localhost`.
+    local_packets: usize,
     /// From the first look-up of a prefix on.
     order: Option<Order>,
     eviction: Eviction,
@@ -130,9 +127,16 @@ impl ContentStore {
             used: ByteSize::ZERO,
             entries: Slab::new(),
             index: HashTable::new(),
+            overhead: overhead(policy),
+            local_packets: 0,
             order: None,
             eviction: Eviction::new(policy),
         }
+    }
+
+    /// Memory that a packet takes.
+    fn size(&self, wire: &[u8]) -> ByteSize {
+        ByteSize::of(wire) + self.overhead
     }
 
     /// Packets in the store.
@@ -177,18 +181,20 @@ impl ContentStore {
     }
 
     fn first_below(&mut self, prefix: &Name) -> Option<usize> {
-        let (first, &hash) = self.order().names.range(prefix.clone()..).next()?;
-        if !prefix.is_prefix_of(first) {
-            return None;
-        }
-        let first = first.clone();
+        let (first, hash) = self.first_name(prefix)?;
         self.versions(first.value(), hash).first().copied()
+    }
+
+    /// The first name in canonical order that begins with `prefix`, with its hash.
+    fn first_name(&mut self, prefix: &Name) -> Option<(Name, u64)> {
+        let (first, &hash) = self.order().names.range(prefix.clone()..).next()?;
+        prefix.is_prefix_of(first).then(|| (first.clone(), hash))
     }
 
     /// Keeps `data`; one that is here already becomes fresh again.
     pub(crate) fn insert(&mut self, now: Instant, data: &Data, hashes: &NameHashes) {
         let hash = hashes.whole();
-        let size = ByteSize::of(data.wire()) + OVERHEAD;
+        let size = self.size(data.wire());
         if !self.options.admits || size > self.options.capacity {
             return;
         }
@@ -240,11 +246,15 @@ impl ContentStore {
         if !self.options.serves {
             return None;
         }
+        if self.local_packets == 0 && is_local(interest.name().value()) {
+            // Management is asked by prefixes, and its answers are never cached: order is not worth while for these.
+            return None;
+        }
+        // Where prefixes are asked for at all, that begins before the store is large: then order costs least.
+        if interest.can_be_prefix() {
+            self.keep_order();
+        }
         if self.entries.is_empty() {
-            // Where prefixes are asked for at all, that begins before the store is large: then order costs least.
-            if interest.can_be_prefix() {
-                self.order();
-            }
             return None;
         }
         let fresh = interest.must_be_fresh();
@@ -272,11 +282,7 @@ impl ContentStore {
     }
 
     fn find_prefix(&mut self, now: Instant, prefix: &Name) -> Option<usize> {
-        let (first, &hash) = self.order().names.range(prefix.clone()..).next()?;
-        if !prefix.is_prefix_of(first) {
-            return None;
-        }
-        let first = first.clone();
+        let (first, hash) = self.first_name(prefix)?;
         self.first_version(first.value(), hash, now, false)
     }
 
@@ -292,6 +298,17 @@ impl ContentStore {
                 return found;
             }
             self.order().fresh_names.remove(&name);
+        }
+    }
+
+    /// Keeps names in order from now on. What that takes is taken from the packets, beforehand: memory that has
+    /// been used once stays with the process.
+    fn keep_order(&mut self) {
+        if self.order.is_none() {
+            self.overhead += ORDER;
+            self.used += ByteSize::bytes(ORDER.as_bytes() * self.entries.len() as u64);
+            self.shrink();
+            self.order();
         }
     }
 
@@ -323,14 +340,14 @@ impl ContentStore {
 
     /// Whether there is a packet of exactly this name. Mostly there is none, which takes less time to see than to list.
     fn has(&self, name: &[u8], hash: u64) -> bool {
-        let is_it = |&id: &usize| self.entries[id].is_named(name, hash);
+        let is_it = |&id: &u32| self.entries[id as usize].is_named(name, hash);
         self.index.find(hash, is_it).is_some()
     }
 
     /// All packets of exactly this name, in order of their place.
     fn versions(&self, name: &[u8], hash: u64) -> SmallVec<[usize; 8]> {
         let mut ids = SmallVec::new();
-        for &id in self.index.iter_hash(hash) {
+        for id in self.index.iter_hash(hash).map(|&id| id as usize) {
             if self.entries[id].is_named(name, hash) {
                 ids.push(id);
             }
@@ -345,18 +362,20 @@ impl ContentStore {
             Keep::Frames => data.wire().clone(),
         };
         let entry = Entry {
-            name: data.name_range(),
+            name: small(data.name_range()),
             wire,
             hash,
             fresh_until: None,
         };
-        self.used += entry.size();
+        self.used += self.size(&entry.wire);
+        self.local_packets += usize::from(is_local(entry.name()));
         if let Some(order) = &mut self.order {
             order.add(&entry);
         }
         let id = self.entries.insert(entry);
         let entries = &self.entries;
-        self.index.insert_unique(hash, id, |&id| entries[id].hash);
+        let hash_of = |&id: &u32| entries[id as usize].hash;
+        self.index.insert_unique(hash, number(id), hash_of);
         self.eviction.add(id, hash);
         id
     }
@@ -364,8 +383,10 @@ impl ContentStore {
     fn remove(&mut self, id: usize) {
         self.eviction.remove(id);
         let entry = self.entries.remove(id);
-        self.used -= entry.size();
-        if let Ok(place) = self.index.find_entry(entry.hash, |&other| other == id) {
+        self.used -= self.size(&entry.wire);
+        self.local_packets -= usize::from(is_local(entry.name()));
+        let is_it = |&other: &u32| other as usize == id;
+        if let Ok(place) = self.index.find_entry(entry.hash, is_it) {
             place.remove();
         }
         if self.order.is_some() {
@@ -382,6 +403,36 @@ impl ContentStore {
         order.fresh_names.remove(&name);
         others.iter().for_each(|&id| order.add(&self.entries[id]));
     }
+}
+
+/// An [`Entry`].
+const ENTRY: ByteSize = ByteSize::bytes(64);
+/// Memory that a packet's name takes in [`Order`]: entries of 40 octets in two trees, whose nodes have room for eleven but hold
+/// six where names come in order, 176 octets. The rest is what nodes leave unused of the room that small packets made.
+const ORDER: ByteSize = ByteSize::bytes(208);
+
+const _: () = memory::check::<Entry>(ENTRY);
+const _: () = memory::check::<(Name, u64)>(ByteSize::bytes(40));
+
+/// Memory that a cached packet takes besides its octets, without [`ORDER`].
+fn overhead(policy: CachePolicy) -> ByteSize {
+    ENTRY + memory::index(4) + memory::BUFFER + Eviction::memory_per_place(policy)
+}
+
+/// Whether a name begins with `/localhost`, by its TLV-VALUE.
+fn is_local(name: &[u8]) -> bool {
+    name.starts_with(b"\x08\x09localhost")
+}
+
+/// A place as the index keeps it.
+fn number(place: usize) -> u32 {
+    u32::try_from(place).expect("memory does not hold four thousand million packets")
+}
+
+/// Packets are short.
+fn small(range: Range<usize>) -> Range<u32> {
+    let short = |at: usize| u32::try_from(at).expect("packets have 8800 octets at most");
+    short(range.start)..short(range.end)
 }
 
 /// The name of a Data packet that was decoded before, as a slice of `wire`.

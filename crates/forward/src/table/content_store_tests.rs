@@ -25,15 +25,24 @@ impl Tester {
         self.store.insert(now, data, &hashes);
     }
 
+    /// As if nobody had asked for a prefix before.
+    fn forget_order(&mut self) {
+        let store = &mut self.store;
+        if store.order.take().is_some() {
+            store.overhead -= ORDER;
+            store.used -= ByteSize::bytes(ORDER.as_bytes() * store.entries.len() as u64);
+        }
+    }
+
     fn find(&mut self, now: Instant, interest: &Interest) -> Option<Bytes> {
         let hashes = self.hasher.hashes(interest.name(), MAX_COMPONENTS).unwrap();
         self.store.find(now, interest, &hashes)
     }
 }
 
-/// All cached packets, least recently used first, searched from end to end.
+/// All cached packets, least recently used first, searched from end to end; and whether names are in order.
 #[derive(Default)]
-struct Twin(Vec<(Data, Option<Instant>)>);
+struct Twin(Vec<(Data, Option<Instant>)>, bool);
 
 impl Twin {
     fn insert(&mut self, now: Instant, data: &Data, capacity: ByteSize) {
@@ -49,6 +58,10 @@ impl Twin {
             self.0.remove(oldest);
         }
         self.0.push((data.clone(), fresh_until));
+        self.shrink(capacity);
+    }
+
+    fn shrink(&mut self, capacity: ByteSize) {
         while self.used() > capacity {
             self.0.remove(0);
         }
@@ -71,10 +84,10 @@ impl Twin {
     }
 
     fn used(&self) -> ByteSize {
-        self.0
-            .iter()
-            .map(|(data, _)| ByteSize::of(data.wire()) + OVERHEAD)
-            .sum()
+        let order = if self.1 { ORDER } else { ByteSize::ZERO };
+        let each = overhead(CachePolicy::Lru) + order;
+        let sizes = self.0.iter().map(|(data, _)| ByteSize::of(data.wire()));
+        sizes.map(|size| size + each).sum()
     }
 }
 
@@ -121,9 +134,9 @@ fn the_store_answers_as_a_plain_list_does() {
         let (mut tester, mut twin) = (Tester::new(capacity), Twin::default());
         let (mut now, mut hits) = (Instant::ZERO, 0);
         for step in 0..8_000 {
-            // As if nobody had asked for a prefix before.
             if step % 100 == 0 {
-                tester.store.order = None;
+                tester.forget_order();
+                twin.1 = false;
             }
             now += Duration::from_micros(random.below(500));
             if random.chance(0.4) {
@@ -133,6 +146,8 @@ fn the_store_answers_as_a_plain_list_does() {
             } else {
                 let interest = random_interest(&mut random);
                 let found = tester.find(now, &interest);
+                twin.1 |= interest.can_be_prefix();
+                twin.shrink(capacity);
                 assert_eq!(found, twin.find(now, &interest), "{:?}", interest.name());
                 hits += u64::from(found.is_some());
             }
@@ -158,7 +173,8 @@ fn interest(uri: &str) -> Interest {
 /// Room for exactly three packets; the one that was asked for stays, the one before it goes.
 #[test]
 fn the_least_recently_used_goes_first_and_only_as_needed() {
-    let each = ByteSize::of(data("/1", 500).wire()) + OVERHEAD;
+    let overhead = overhead(CachePolicy::Lru);
+    let each = ByteSize::of(data("/1", 500).wire()) + overhead;
     let mut tester = Tester::new(each + each + each);
     for uri in ["/1", "/2", "/3"] {
         tester.insert(Instant::ZERO, &data(uri, 500));
@@ -170,7 +186,7 @@ fn the_least_recently_used_goes_first_and_only_as_needed() {
         ["/1", "/2", "/3", "/4"].map(|uri| tester.find(Instant::ZERO, &interest(uri)).is_some());
     assert_eq!(left, [true, false, true, true]);
     // One octet more than the whole store is not taken, and costs nobody a place.
-    let too_large = (each + each + each - OVERHEAD).as_bytes();
+    let too_large = (each + each + each - overhead).as_bytes();
     tester.insert(
         Instant::ZERO,
         &data("/large", usize::try_from(too_large).unwrap()),
@@ -259,6 +275,39 @@ fn the_first_interest_for_a_prefix_puts_names_in_order_even_if_there_are_none() 
     );
     tester.insert(Instant::ZERO, &data("/a/b", 1));
     assert_eq!(tester.store.order.map(|order| order.names.len()), Some(1));
+}
+
+/// Four packets fill the store to the last octet; with their names in order there is room for three.
+#[test]
+fn order_takes_its_memory_from_the_packets() {
+    let each = ByteSize::of(data("/1", 500).wire()) + overhead(CachePolicy::Lru);
+    let mut tester = Tester::new(each + each + each + each);
+    for uri in ["/1", "/2", "/3", "/4"] {
+        tester.insert(Instant::ZERO, &data(uri, 500));
+    }
+    assert_eq!(tester.store.len(), 4);
+    let prefix = Interest::builder("/2".parse().unwrap()).can_be_prefix();
+    let prefix = prefix.build(Nonce::from(1));
+    assert!(tester.find(Instant::ZERO, &prefix).is_some());
+    let three = each + each + each + ORDER + ORDER + ORDER;
+    assert_eq!((tester.store.len(), tester.store.used()), (3, three));
+    assert_eq!(tester.find(Instant::ZERO, &interest("/1")), None);
+}
+
+/// Questions to management come by prefix and are never answered from here: they alone must not make names be kept in order.
+#[test]
+fn local_prefixes_need_order_only_where_local_packets_are() {
+    let mut tester = Tester::new(ByteSize::mebibytes(1));
+    tester.insert(Instant::ZERO, &data("/localhostess/a", 1));
+    let local: Name = "/localhost/nfd".parse().unwrap();
+    let question = Interest::builder(local).can_be_prefix();
+    let question = question.build(Nonce::from(1));
+    assert_eq!(tester.find(Instant::ZERO, &question), None);
+    assert!(tester.store.order.is_none());
+    tester.insert(Instant::ZERO, &data("/localhost/nfd/a", 1));
+    assert!(tester.find(Instant::ZERO, &question).is_some());
+    tester.store.erase(&"/localhost".parse().unwrap(), 9);
+    assert_eq!(tester.store.local_packets, 0);
 }
 
 /// Where frames are kept, a packet that is cached and one that is handed out are the one that came in.

@@ -1,5 +1,7 @@
 //! Which cached packet gives way.
 
+use namecast_units::ByteSize;
+
 use super::recency::Recency;
 use super::s3_fifo::S3Fifo;
 use crate::config::CachePolicy;
@@ -16,6 +18,14 @@ impl Eviction {
         match policy {
             CachePolicy::Lru => Self::Lru(Recency::default()),
             CachePolicy::S3Fifo => Self::S3Fifo(S3Fifo::default()),
+        }
+    }
+
+    /// Memory that each place takes.
+    pub(super) fn memory_per_place(policy: CachePolicy) -> ByteSize {
+        match policy {
+            CachePolicy::Lru => Recency::MEMORY_PER_PLACE,
+            CachePolicy::S3Fifo => S3Fifo::memory_per_place(),
         }
     }
 

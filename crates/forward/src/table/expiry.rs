@@ -6,12 +6,18 @@
 
 use std::collections::BTreeSet;
 
-use namecast_units::Instant;
+use namecast_units::{ByteSize, Instant};
 
+use super::memory;
 use super::pit::EntryId;
 
 /// So many lifetimes may be in use at a time with a lane each.
 const LANES: usize = 4;
+
+/// Memory that an entry takes here.
+pub(super) const MEMORY_PER_PLACE: ByteSize = ByteSize::bytes(24);
+
+const _: () = memory::check::<Link>(MEMORY_PER_PLACE);
 
 /// When each pending Interest expires.
 #[derive(Debug, Default)]

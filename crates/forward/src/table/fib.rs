@@ -40,6 +40,12 @@ impl Fib {
         Ok(is_new)
     }
 
+    /// Whether there is a route.
+    pub(crate) fn contains(&mut self, prefix: &Name, face: FaceId) -> bool {
+        let hops = self.prefixes.get_mut(prefix);
+        hops.is_some_and(|hops| hops.iter().any(|hop| hop.face == face))
+    }
+
     /// Removes a route; a prefix without routes goes too.
     pub(crate) fn remove(&mut self, prefix: &Name, face: FaceId) {
         let Some(hops) = self.prefixes.get_mut(prefix) else {

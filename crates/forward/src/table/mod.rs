@@ -5,22 +5,28 @@ mod dead_nonce;
 mod eviction;
 mod expiry;
 mod fib;
+mod learned;
+mod list;
 mod measurements;
+mod memory;
 pub(crate) mod name_hash;
 pub(crate) mod pit;
 mod prefix_table;
 mod recency;
 mod s3_fifo;
+mod strategy_choices;
 
 pub(crate) use content_store::ContentStore;
 pub use content_store::{CacheOptions, Erased};
 pub(crate) use dead_nonce::DeadNonceList;
 pub(crate) use expiry::ExpiryQueue;
 pub(crate) use fib::{Fib, NextHop};
+pub(crate) use learned::{Heard, Learned};
 pub(crate) use measurements::{Exchange, Measurements, Namespace, Standing};
 pub(crate) use name_hash::{NameHasher, NameHashes};
 pub(crate) use pit::Pit;
 pub(crate) use prefix_table::PrefixTable;
+pub(crate) use strategy_choices::{ChoiceId, StrategyChoices};
 
 /// Why a route or a strategy was not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

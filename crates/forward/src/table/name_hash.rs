@@ -56,6 +56,11 @@ impl NameHasher {
         Self { root: seed }
     }
 
+    /// Hash of `/`.
+    pub(crate) const fn root(&self) -> u64 {
+        self.root
+    }
+
     /// The hashes of `name`, or `None` if it has more than `max_components`.
     pub(crate) fn hashes(&self, name: &Name, max_components: usize) -> Option<NameHashes> {
         let mut prefixes = SmallVec::new();
@@ -85,7 +90,7 @@ impl NameHasher {
 ///
 /// Chained, so that a long name is read once and not once per prefix.
 #[inline]
-fn child(parent: u64, element: &[u8]) -> u64 {
+pub(crate) fn child(parent: u64, element: &[u8]) -> u64 {
     let mut hasher = FoldHasher::with_seed(parent, &SHARED_SEED);
     hasher.write(element);
     hasher.finish()

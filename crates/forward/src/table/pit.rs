@@ -11,8 +11,9 @@ use namecast_units::{ByteSize, Instant};
 use slab::Slab;
 use smallvec::SmallVec;
 
+use super::expiry::MEMORY_PER_PLACE as EXPIRY;
 use super::name_hash::HashedKeys;
-use super::{NameHashes, name_hash};
+use super::{ChoiceId, NameHashes, memory, name_hash};
 use crate::face::FaceId;
 
 /// Place of an entry in the table, until it is removed.
@@ -43,6 +44,8 @@ pub(crate) struct InRecord {
     pub(crate) nonce: Nonce,
     pub(crate) expiry: Instant,
     pub(crate) token: Option<PitToken>,
+    /// Whether the downstream forbade to look for a route.
+    pub(crate) non_discovery: bool,
     /// The latest Interest: a Nack returns it.
     pub(crate) wire: Bytes,
 }
@@ -53,6 +56,8 @@ pub(crate) struct OutRecord {
     pub(crate) face: FaceId,
     /// Of the latest Interest.
     pub(crate) nonce: Nonce,
+    /// Whether it follows a route, and does not look for one.
+    pub(crate) non_discovery: bool,
     pub(crate) sent_at: Instant,
     pub(crate) expiry: Instant,
     /// The upstream's refusal of the latest Interest.
@@ -67,6 +72,8 @@ pub(crate) struct PendingInterest {
     pub(crate) name: Name,
     pub(crate) can_be_prefix: bool,
     pub(crate) must_be_fresh: bool,
+    /// Whose strategy decided last.
+    pub(crate) choice: ChoiceId,
     pub(crate) in_records: SmallVec<[InRecord; 1]>,
     pub(crate) out_records: SmallVec<[OutRecord; 1]>,
     /// When the last in-record expires, and the entry with it.
@@ -75,7 +82,9 @@ pub(crate) struct PendingInterest {
     pub(crate) suppression: Duration,
     /// Hash of the name.
     pub(crate) hash: u64,
-    depth: usize,
+    /// Octets of the Interest that the name is a part of, and keeps in memory.
+    name_buffer: u32,
+    depth: u32,
     /// Hash of the name without the implicit digest that it ends in, if it does.
     digest_parent: Option<u64>,
 }
@@ -104,7 +113,7 @@ impl PendingInterest {
     }
 
     /// Renews or adds the record of an Interest that was sent now.
-    pub(crate) fn record_sent(&mut self, record: OutRecord, next: impl Fn(Duration) -> Duration) {
+    fn record_sent(&mut self, record: OutRecord, next: impl Fn(Duration) -> Duration) {
         let old = self
             .out_records
             .iter_mut()
@@ -122,13 +131,27 @@ impl PendingInterest {
         }
     }
 
-    /// Octets that the entry's Interests hold.
-    fn octets(&self) -> ByteSize {
-        self.in_records
+    /// Memory that the entry takes.
+    fn memory(&self) -> ByteSize {
+        let buffers = self
+            .in_records
             .iter()
-            .map(|record| ByteSize::of(&record.wire))
-            .sum::<ByteSize>()
-            + ByteSize::of(self.name.value())
+            .filter(|record| !self.is_named_by(record))
+            .map(|record| buffer(record.wire.len()));
+        let digest_parent = self.digest_parent.map(|_| DIGEST_PARENT);
+        let vectors =
+            moved_out(&self.in_records, IN_RECORD) + moved_out(&self.out_records, OUT_RECORD);
+        ENTRY
+            + buffer(self.name_buffer as usize)
+            + vectors
+            + digest_parent.unwrap_or_default()
+            + buffers.sum()
+    }
+
+    /// Whether the name is a part of this record's Interest, so that both are in memory once.
+    fn is_named_by(&self, record: &InRecord) -> bool {
+        let wire = record.wire.as_ptr_range();
+        wire.contains(&self.name.value().as_ptr())
     }
 
     fn is_for(&self, interest: &Interest) -> bool {
@@ -138,15 +161,52 @@ impl PendingInterest {
     }
 }
 
+/// A [`PendingInterest`] with a record of either kind in it.
+const BARE_ENTRY: ByteSize = ByteSize::bytes(280);
+/// Records that do not fit into the entry.
+const IN_RECORD: ByteSize = ByteSize::bytes(88);
+const OUT_RECORD: ByteSize = ByteSize::bytes(64);
+/// A digest that is asked for.
+const DIGEST_PARENT: ByteSize = memory::index(16);
+
+const _: () = memory::check::<PendingInterest>(BARE_ENTRY);
+const _: () = memory::check::<InRecord>(IN_RECORD);
+const _: () = memory::check::<OutRecord>(OUT_RECORD);
+
+/// Memory that an entry takes besides its Interests: itself, its place in the index and in the order of expiry.
+const ENTRY: ByteSize =
+    ByteSize::bytes(BARE_ENTRY.as_bytes() + memory::index(4).as_bytes() + EXPIRY.as_bytes());
+
+/// Interests of `/localhost` may go beyond the table's bounds by one part in so many.
+const RESERVE: u64 = 64;
+
+/// What is counted in tables is less than four thousand million.
+fn short(number: usize) -> u32 {
+    u32::try_from(number).expect("memory does not hold as many")
+}
+
+/// Memory that an Interest of so many octets takes.
+fn buffer(octets: usize) -> ByteSize {
+    ByteSize::bytes(octets as u64) + memory::BUFFER
+}
+
+/// Memory of records, of so many octets `each`, which are more than fit into the entry itself.
+fn moved_out<T>(records: &SmallVec<[T; 1]>, each: ByteSize) -> ByteSize {
+    match records.spilled() {
+        true => ByteSize::bytes(records.capacity() as u64 * each.as_bytes()),
+        false => ByteSize::ZERO,
+    }
+}
+
 /// The pending Interests of a node. Bounds are the pipeline's to keep: see [`Pit::is_full`].
 #[derive(Debug)]
 pub(crate) struct Pit {
     capacity: usize,
-    max_octets: ByteSize,
-    octets: ByteSize,
+    max_memory: ByteSize,
+    memory: ByteSize,
     entries: Slab<PendingInterest>,
-    /// Entries by hash of their whole name.
-    index: HashTable<usize>,
+    /// Entries by hash of their whole name. A place takes 32 bits.
+    index: HashTable<u32>,
     /// How many entries with CanBePrefix there are of each number of components, up to the largest there was.
     prefix_depths: Vec<usize>,
     /// How many entries ask for a digest of the Data whose name has this hash, so that digests are computed only where
@@ -155,11 +215,11 @@ pub(crate) struct Pit {
 }
 
 impl Pit {
-    pub(crate) fn new(capacity: usize, max_octets: ByteSize) -> Self {
+    pub(crate) fn new(capacity: usize, max_memory: ByteSize) -> Self {
         Self {
             capacity,
-            max_octets,
-            octets: ByteSize::ZERO,
+            max_memory,
+            memory: ByteSize::ZERO,
             entries: Slab::new(),
             index: HashTable::new(),
             prefix_depths: Vec::new(),
@@ -171,9 +231,16 @@ impl Pit {
         self.entries.len()
     }
 
-    /// Whether there is no room for an Interest of `size` more octets, in a new entry or not.
-    pub(crate) fn is_full(&self, is_new: bool, size: ByteSize) -> bool {
-        is_new && self.entries.len() >= self.capacity || self.octets + size > self.max_octets
+    /// Whether there is no room for an Interest of `octets`, in a new entry or not. Local ones have some of their own, so that
+    /// a flooded node can be asked what ails it.
+    pub(crate) fn is_full(&self, is_new: bool, octets: usize, is_local: bool) -> bool {
+        let reserve = |bound: u64| if is_local { bound.div_ceil(RESERVE) } else { 0 };
+        let capacity = self.capacity as u64;
+        let capacity = capacity.saturating_add(reserve(capacity));
+        let max_memory = self.max_memory + ByteSize::bytes(reserve(self.max_memory.as_bytes()));
+        let entry = if is_new { ENTRY } else { ByteSize::ZERO };
+        is_new && self.entries.len() as u64 >= capacity
+            || self.memory + entry + buffer(octets) > max_memory
     }
 
     pub(crate) fn get(&self, id: EntryId) -> &PendingInterest {
@@ -193,14 +260,14 @@ impl Pit {
 
     /// The entry for Interests equal to `interest`, in name and selectors.
     pub(crate) fn find(&self, interest: &Interest, hashes: &NameHashes) -> Option<EntryId> {
-        let is_it = |&id: &usize| self.entries[id].is_for(interest);
+        let is_it = |&id: &u32| self.entries[id as usize].is_for(interest);
         self.index
             .find(hashes.whole(), is_it)
-            .copied()
-            .map(EntryId::from_place)
+            .map(|&id| EntryId::from_place(id as usize))
     }
 
-    /// Adds an entry without records for `interest`, which must have none. `name` is the Interest's, to be kept.
+    /// Adds an entry without records for `interest`, which must have none. `name` is the Interest's, to be kept, and
+    /// part of octets of the same length.
     pub(crate) fn insert(
         &mut self,
         interest: &Interest,
@@ -212,27 +279,30 @@ impl Pit {
             name,
             can_be_prefix: interest.can_be_prefix(),
             must_be_fresh: interest.must_be_fresh(),
+            choice: ChoiceId::NONE,
             in_records: SmallVec::new(),
             out_records: SmallVec::new(),
             expiry: Instant::ZERO,
             suppression,
             hash: hashes.whole(),
-            depth: hashes.depth(),
+            name_buffer: short(interest.wire().len()),
+            depth: short(hashes.depth()),
             digest_parent: hashes.ends_in_digest().then(|| hashes.parent()),
         };
         if entry.can_be_prefix {
-            let length = self.prefix_depths.len().max(entry.depth + 1);
+            let depth = hashes.depth();
+            let length = self.prefix_depths.len().max(depth + 1);
             self.prefix_depths.resize(length, 0);
-            self.prefix_depths[entry.depth] += 1;
+            self.prefix_depths[depth] += 1;
         }
         if let Some(parent) = entry.digest_parent {
             *self.digest_parents.entry(parent).or_default() += 1;
         }
-        self.octets += entry.octets();
+        self.memory += entry.memory();
         let id = self.entries.insert(entry);
         let entries = &self.entries;
-        self.index
-            .insert_unique(hashes.whole(), id, |&id| entries[id].hash);
+        let hash_of = |&id: &u32| entries[id as usize].hash;
+        self.index.insert_unique(hashes.whole(), short(id), hash_of);
         EntryId::from_place(id)
     }
 
@@ -240,17 +310,15 @@ impl Pit {
     /// record is new.
     pub(crate) fn record_received(&mut self, id: EntryId, record: InRecord) -> bool {
         let entry = &mut self.entries[id.place()];
-        self.octets += ByteSize::of(&record.wire);
+        self.memory -= entry.memory();
         let mut records = entry.in_records.iter_mut();
         let old = records.find(|old| old.face == record.face);
         let is_new = old.is_none();
         match old {
-            Some(old) => {
-                self.octets -= ByteSize::of(&old.wire);
-                *old = record;
-            }
+            Some(old) => *old = record,
             None => entry.in_records.push(record),
         }
+        self.memory += entry.memory();
         let expiries = entry.in_records.iter().map(|record| record.expiry);
         entry.expiry = expiries.max().expect("there is at least the new record");
         is_new
@@ -258,36 +326,58 @@ impl Pit {
 
     /// Forgets that the downstream waits; returns its record.
     pub(crate) fn take_in_record(&mut self, id: EntryId, face: FaceId) -> Option<InRecord> {
-        let records = &mut self.entries[id.place()].in_records;
-        let at = records.iter().position(|record| record.face == face)?;
-        let record = records.remove(at);
-        self.octets -= ByteSize::of(&record.wire);
+        let entry = &mut self.entries[id.place()];
+        let mut records = entry.in_records.iter();
+        let at = records.position(|record| record.face == face)?;
+        self.memory -= entry.memory();
+        let record = entry.in_records.remove(at);
+        self.memory += entry.memory();
         Some(record)
+    }
+
+    /// Lets no entry count for a choice that is no more.
+    pub(crate) fn forget_choice(&mut self, choice: ChoiceId) {
+        for (_, entry) in &mut self.entries {
+            if entry.choice == choice {
+                entry.choice = ChoiceId::NONE;
+            }
+        }
+    }
+
+    /// Renews or adds the record of an Interest that was sent now; `next` is how suppression grows.
+    pub(crate) fn record_sent(
+        &mut self,
+        id: EntryId,
+        record: OutRecord,
+        next: impl Fn(Duration) -> Duration,
+    ) {
+        let entry = &mut self.entries[id.place()];
+        self.memory -= entry.memory();
+        entry.record_sent(record, next);
+        self.memory += entry.memory();
     }
 
     /// Forgets what a face waits for and was asked for.
     pub(crate) fn remove_face(&mut self, face: FaceId) {
-        let octets = &mut self.octets;
+        let memory = &mut self.memory;
         for (_, entry) in &mut self.entries {
-            *octets -= entry.octets();
+            *memory -= entry.memory();
             entry.in_records.retain(|record| record.face != face);
             entry.out_records.retain(|record| record.face != face);
-            *octets += entry.octets();
+            *memory += entry.memory();
         }
     }
 
     /// Removes an entry.
     pub(crate) fn remove(&mut self, id: EntryId) -> PendingInterest {
         let entry = self.entries.remove(id.place());
-        self.octets -= entry.octets();
-        if let Ok(place) = self
-            .index
-            .find_entry(entry.hash, |&other| other == id.place())
-        {
+        self.memory -= entry.memory();
+        let is_it = |&other: &u32| other as usize == id.place();
+        if let Ok(place) = self.index.find_entry(entry.hash, is_it) {
             place.remove();
         }
         if entry.can_be_prefix {
-            self.prefix_depths[entry.depth] -= 1;
+            self.prefix_depths[entry.depth as usize] -= 1;
         }
         if let Some(parent) = entry.digest_parent
             && let Some(count) = self.digest_parents.get_mut(&parent)
@@ -308,14 +398,17 @@ impl Pit {
             if count == 0 {
                 continue;
             }
-            for &id in self.index.iter_hash(hashes.hash(depth)) {
+            for id in self.places(hashes.hash(depth)) {
                 let entry = &self.entries[id];
-                if entry.can_be_prefix && entry.depth == depth && entry.name.is_prefix_of(name) {
+                if entry.can_be_prefix
+                    && entry.depth as usize == depth
+                    && entry.name.is_prefix_of(name)
+                {
                     found.push(EntryId::from_place(id));
                 }
             }
         }
-        for &id in self.index.iter_hash(hashes.whole()) {
+        for id in self.places(hashes.whole()) {
             if self.entries[id].name == *name {
                 found.push(EntryId::from_place(id));
             }
@@ -334,9 +427,14 @@ impl Pit {
             value: &digest,
         });
         let hash = name_hash::full_name(hashes.whole(), &digest);
-        let entries = self.index.iter_hash(hash).copied();
+        let entries = self.places(hash);
         let is_match = |id: &usize| self.entries[*id].name == full;
         found.extend(entries.filter(is_match).map(EntryId::from_place));
+    }
+
+    /// Places of entries whose names may have this hash.
+    fn places(&self, hash: u64) -> impl Iterator<Item = usize> {
+        self.index.iter_hash(hash).map(|&id| id as usize)
     }
 }
 

@@ -21,6 +21,7 @@ fn insert(pit: &mut Pit, interest: &Interest, hashes: &NameHashes) -> EntryId {
 
 fn record(face: u64, wire: &Bytes, expiry: u64) -> InRecord {
     InRecord {
+        non_discovery: false,
         face: FaceId::from_number(face),
         nonce: Nonce::from(1),
         expiry: Instant::from_nanos(expiry),
@@ -104,43 +105,94 @@ fn the_table_finds_what_a_plain_list_finds() {
     }
     assert!(most_matches >= 5, "{most_matches}");
     list.drain(..).for_each(|(id, _)| drop(pit.remove(id)));
-    assert_eq!(pit.octets, ByteSize::ZERO);
+    assert_eq!(pit.memory, ByteSize::ZERO);
     assert!(pit.index.is_empty() && pit.digest_parents.is_empty());
     assert_eq!(pit.prefix_depths, [0; 5]);
 }
 
+/// An entry with one downstream holds one buffer, of which the name is a part; each Interest more is a buffer of its own, and
+/// from the second record on records are outside the entry.
 #[test]
-fn octets_are_counted_through_every_change_of_records() {
+fn memory_is_counted_through_every_change_of_records() {
     let (mut pit, hasher) = pit();
     let interest = Interest::builder(name("/a/b")).build(Nonce::from(1));
     let hashes = hasher.hashes(interest.name(), MAX_COMPONENTS).unwrap();
     let id = insert(&mut pit, &interest, &hashes);
-    // The name's value is two components of three octets.
-    assert_eq!(pit.octets, ByteSize::bytes(6));
-    pit.record_received(id, record(300, &Bytes::from_static(&[0; 50]), 5));
-    pit.record_received(id, record(301, &Bytes::from_static(&[0; 70]), 9));
-    pit.record_received(id, record(300, &Bytes::from_static(&[0; 40]), 7));
-    assert_eq!(pit.octets, ByteSize::bytes(116));
+    let first = ENTRY + buffer(interest.wire().len());
+    assert_eq!(pit.memory, first);
+    pit.record_received(id, record(300, interest.wire(), 5));
+    assert_eq!(pit.memory, first);
+    pit.record_received(id, record(301, &Bytes::from(vec![0; 70]), 9));
+    let records = |count: u64| ByteSize::bytes(count * IN_RECORD.as_bytes());
+    assert_eq!(pit.memory, first + buffer(70) + records(2));
     assert_eq!(pit.get(id).expiry, Instant::from_nanos(9));
+    // The name goes on holding the Interest that it came with.
+    pit.record_received(id, record(300, &Bytes::from(vec![0; 40]), 7));
+    let all = first + buffer(70) + buffer(40) + records(2);
+    assert_eq!(pit.memory, all);
     pit.remove_face(FaceId::from_number(301));
-    assert_eq!(pit.octets, ByteSize::bytes(46));
+    assert_eq!(pit.memory, all - buffer(70));
     assert!(pit.take_in_record(id, FaceId::from_number(301)).is_none());
     assert!(pit.take_in_record(id, FaceId::from_number(300)).is_some());
-    assert_eq!(pit.octets, ByteSize::bytes(6));
+    assert_eq!(pit.memory, first + records(2));
+    pit.remove(id);
+    assert_eq!(pit.memory, ByteSize::ZERO);
 }
 
 #[test]
+fn memory_is_counted_for_upstreams_and_digests() {
+    let (mut pit, hasher) = pit();
+    let digest = Component {
+        kind: Component::IMPLICIT_DIGEST,
+        value: &[7; 32],
+    };
+    let interest = Interest::builder(name("/a").child(digest)).build(Nonce::from(1));
+    let hashes = hasher.hashes(interest.name(), MAX_COMPONENTS).unwrap();
+    let id = insert(&mut pit, &interest, &hashes);
+    let first = ENTRY + buffer(interest.wire().len()) + DIGEST_PARENT;
+    assert_eq!(pit.memory, first);
+    for face in [300, 301, 302] {
+        pit.record_sent(id, sent(face, 0), |interval| interval);
+    }
+    // Room for three records is made for four.
+    let records = ByteSize::bytes(4 * OUT_RECORD.as_bytes());
+    assert_eq!(pit.memory, first + records);
+    pit.remove(id);
+    assert_eq!(pit.memory, ByteSize::ZERO);
+}
+
+/// Room for one entry with an Interest of 100 octets, but not for one octet more; and for 64 entries, whatever they take.
+/// Local Interests find room for one entry more, and for a 64th part more of memory.
+#[test]
 fn both_bounds_make_the_table_full() {
     let hasher = NameHasher::new(3);
-    let mut pit = Pit::new(2, ByteSize::bytes(100));
-    for uri in ["/a", "/b"] {
-        assert!(!pit.is_full(true, ByteSize::bytes(94)));
-        let interest = Interest::builder(name(uri)).build(Nonce::from(1));
+    let mut pit = Pit::new(64, ENTRY + buffer(100));
+    assert!(!pit.is_full(true, 100, false) && pit.is_full(true, 101, false));
+    let reserve = pit.max_memory.as_bytes().div_ceil(64) as usize;
+    assert!(!pit.is_full(true, 100 + reserve, true) && pit.is_full(true, 101 + reserve, true));
+    pit.max_memory = ByteSize::mebibytes(1);
+    for number in 0..65 {
+        assert_eq!(pit.is_full(true, 100, false), number == 64);
+        assert!(!pit.is_full(true, 100, true));
+        let interest = Interest::builder(name(&format!("/{number}"))).build(Nonce::from(1));
         let hashes = hasher.hashes(interest.name(), MAX_COMPONENTS).unwrap();
         insert(&mut pit, &interest, &hashes);
     }
-    assert!(pit.is_full(true, ByteSize::ZERO) && !pit.is_full(false, ByteSize::bytes(94)));
-    assert!(pit.is_full(false, ByteSize::bytes(95)));
+    assert!(pit.is_full(true, 0, true) && !pit.is_full(false, 100, false));
+    pit.max_memory = pit.memory + buffer(100);
+    assert!(!pit.is_full(false, 100, false) && pit.is_full(false, 101, false));
+}
+
+fn sent(face: u64, at: u64) -> OutRecord {
+    OutRecord {
+        non_discovery: false,
+        face: FaceId::from_number(face),
+        nonce: Nonce::from(1),
+        sent_at: Instant::from_nanos(at),
+        expiry: Instant::from_nanos(at + 100),
+        nack: None,
+        suppression: Duration::from_millis(10),
+    }
 }
 
 #[test]
@@ -149,20 +201,11 @@ fn a_renewed_out_record_waits_longer_and_an_expired_one_starts_anew() {
     let interest = Interest::builder(name("/a")).build(Nonce::from(1));
     let hashes = hasher.hashes(interest.name(), MAX_COMPONENTS).unwrap();
     let id = insert(&mut pit, &interest, &hashes);
-    let entry = pit.get_mut(id);
-    let sent = |at: u64| OutRecord {
-        face: FaceId::from_number(300),
-        nonce: Nonce::from(1),
-        sent_at: Instant::from_nanos(at),
-        expiry: Instant::from_nanos(at + 100),
-        nack: None,
-        suppression: Duration::from_millis(10),
-    };
     let mut intervals = Vec::new();
     for at in [0, 50, 149, 249] {
-        entry.record_sent(sent(at), |interval| interval * 2);
-        intervals.push(entry.out_records[0].suppression.as_millis());
+        pit.record_sent(id, sent(300, at), |interval| interval * 2);
+        intervals.push(pit.get(id).out_records[0].suppression.as_millis());
     }
     assert_eq!(intervals, [10, 20, 40, 10]);
-    assert_eq!(entry.out_records.len(), 1);
+    assert_eq!(pit.get(id).out_records.len(), 1);
 }

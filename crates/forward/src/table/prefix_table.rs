@@ -100,6 +100,12 @@ impl<T> PrefixTable<T> {
         }
     }
 
+    /// The value in `place`, which [`longest_place`](Self::longest_place) gave, if it is there still.
+    #[inline]
+    pub(crate) fn at_mut(&mut self, place: usize) -> Option<&mut T> {
+        self.entries.get_mut(place).map(|entry| &mut entry.value)
+    }
+
     /// Keeps the values for which `keep` says so.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
         let all = self.entries.iter_mut();
@@ -114,18 +120,36 @@ impl<T> PrefixTable<T> {
         self.longest_prefix(name, hashes).map(|(_, value)| value)
     }
 
+    /// The same, to be changed.
+    pub(crate) fn longest_match_mut(&mut self, name: &Name, hashes: &NameHashes) -> Option<&mut T> {
+        let (place, _) = self.longest_place(name, hashes)?;
+        self.at_mut(place)
+    }
+
     /// The longest prefix of `name`, whose hashes are `hashes`: its number of components, and its value.
     pub(crate) fn longest_prefix(&self, name: &Name, hashes: &NameHashes) -> Option<(usize, &T)> {
+        let (place, value) = self.longest_place(name, hashes)?;
+        Some((self.entries[place].depth, value))
+    }
+
+    /// The longest prefix of `name`, whose hashes are `hashes`: its place until it is removed, and its value.
+    #[inline]
+    pub(crate) fn longest_place(&self, name: &Name, hashes: &NameHashes) -> Option<(usize, &T)> {
         let deepest = hashes.depth().min(MAX_PREFIX_COMPONENTS);
         let mut depths = self.used_depths & ((2 << deepest) - 1);
         while let Some(depth) = depths.checked_ilog2() {
             let depth = depth as usize;
             if let Some(id) = self.find(hashes.hash(depth), depth, name) {
-                return Some((depth, &self.entries[id].value));
+                return Some((id, &self.entries[id].value));
             }
             depths ^= 1 << depth;
         }
         None
+    }
+
+    /// The place of exactly `prefix`.
+    pub(crate) fn place(&self, prefix: &Name) -> Option<usize> {
+        self.find_prefix(prefix)
     }
 
     fn find_prefix(&self, prefix: &Name) -> Option<usize> {

@@ -1,64 +1,50 @@
 //! The order in which the places of a slab were last used.
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Links {
-    older: Option<usize>,
-    newer: Option<usize>,
-    /// Grows with each use.
-    used_at: u64,
-}
+use namecast_units::ByteSize;
 
-/// A list of places, linked both ways; every operation but [`oldest_of`](Self::oldest_of) takes the same short time.
+use super::list::{Links, List};
+use super::memory;
+
+/// A list of places; every operation but [`oldest_of`](Self::oldest_of) takes the same short time.
 #[derive(Debug, Default)]
 pub(super) struct Recency {
-    oldest: Option<usize>,
-    newest: Option<usize>,
-    uses: u64,
-    /// By place.
+    order: List,
     links: Vec<Links>,
+    uses: u64,
+    /// By place; grows with each use.
+    used_at: Vec<u64>,
 }
 
+const _: () = memory::check::<(Links, u64)>(Recency::MEMORY_PER_PLACE);
+
 impl Recency {
+    /// Memory that each place takes: its links, and when it was used.
+    pub(super) const MEMORY_PER_PLACE: ByteSize = ByteSize::bytes(16);
+
     /// What was not used for longest.
     pub(super) const fn oldest(&self) -> Option<usize> {
-        self.oldest
+        self.order.oldest()
     }
 
     /// Which of `places`, all in the list, was not used for longest.
     pub(super) fn oldest_of(&self, places: &[usize]) -> Option<usize> {
-        let used_at = |place: &usize| self.links[*place].used_at;
+        let used_at = |place: &usize| self.used_at[*place];
         places.iter().copied().min_by_key(used_at)
     }
 
     /// Appends `place`, which must not be in the list, as the most recently used.
     pub(super) fn add(&mut self, place: usize) {
-        if place >= self.links.len() {
-            self.links.resize(place + 1, Links::default());
+        if place >= self.used_at.len() {
+            self.used_at.resize(place + 1, 0);
         }
         self.uses += 1;
-        self.links[place] = Links {
-            older: self.newest,
-            newer: None,
-            used_at: self.uses,
-        };
-        match self.newest {
-            Some(newest) => self.links[newest].newer = Some(place),
-            None => self.oldest = Some(place),
-        }
-        self.newest = Some(place);
+        self.used_at[place] = self.uses;
+        self.order.append(&mut self.links, place);
     }
 
     /// Takes `place`, which must be in the list, out.
     pub(super) fn remove(&mut self, place: usize) {
-        let Links { older, newer, .. } = self.links[place];
-        match older {
-            Some(older) => self.links[older].newer = newer,
-            None => self.oldest = newer,
-        }
-        match newer {
-            Some(newer) => self.links[newer].older = older,
-            None => self.newest = older,
-        }
+        self.order.remove(&mut self.links, place);
     }
 }
 

@@ -9,6 +9,10 @@ use std::collections::VecDeque;
 
 use hashbrown::HashSet;
 
+use namecast_units::ByteSize;
+
+use super::list::{Links, List};
+use super::memory;
 use super::name_hash::HashedKeys;
 
 /// The small queue gives way while it is longer than one part in so many.
@@ -27,8 +31,6 @@ enum Queue {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
-    older: Option<usize>,
-    newer: Option<usize>,
     queue: Queue,
     uses: u8,
     hash: u64,
@@ -36,27 +38,31 @@ struct Place {
     added: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Ends {
-    oldest: Option<usize>,
-    newest: Option<usize>,
-    length: usize,
-}
-
-/// Two queues, linked both ways, and ghosts; each operation takes a short time but for [`victim`](Self::victim), which takes
+/// Two queues and ghosts; each operation takes a short time but for [`victim`](Self::victim), which takes
 /// it on average.
 #[derive(Debug, Default)]
 pub(super) struct S3Fifo {
     places: Vec<Place>,
-    small: Ends,
-    main: Ends,
+    links: Vec<Links>,
+    small: List,
+    main: List,
     ghosts: HashSet<u64, HashedKeys>,
     /// The same in the order in which they left.
     ghost_order: VecDeque<u64>,
     added: u64,
 }
 
+/// A [`Place`], and its links.
+const PLACE: ByteSize = ByteSize::bytes(32);
+
+const _: () = memory::check::<(Place, Links)>(PLACE);
+
 impl S3Fifo {
+    /// Memory that each place takes, with a ghost for each: itself, its links, and the ghost in two places.
+    pub(super) fn memory_per_place() -> ByteSize {
+        PLACE + ByteSize::bytes(8) + memory::index(8)
+    }
+
     /// Adds `place`, which must not be there, for what hashes to `hash`.
     pub(super) fn add(&mut self, place: usize, hash: u64) {
         if place >= self.places.len() {
@@ -83,34 +89,21 @@ impl S3Fifo {
 
     /// Takes `place`, which must be there, out.
     pub(super) fn remove(&mut self, place: usize) {
-        let Place {
-            older,
-            newer,
-            queue,
-            ..
-        } = self.places[place];
-        match older {
-            Some(older) => self.places[older].newer = newer,
-            None => self.ends(queue).oldest = newer,
-        }
-        match newer {
-            Some(newer) => self.places[newer].older = older,
-            None => self.ends(queue).newest = older,
-        }
-        self.ends(queue).length -= 1;
+        let (list, links) = self.list(self.places[place].queue);
+        list.remove(links, place);
     }
 
     /// Which place gives way, if there is one. The caller removes it.
     pub(super) fn victim(&mut self) -> Option<usize> {
         loop {
-            let total = self.small.length + self.main.length;
-            let is_small_due = self.small.length * SMALL_PART > total || self.main.length == 0;
+            let total = self.small.len() + self.main.len();
+            let is_small_due = self.small.len() * SMALL_PART > total || self.main.len() == 0;
             let queue = if is_small_due {
                 Queue::Small
             } else {
                 Queue::Main
             };
-            let oldest = self.ends(queue).oldest?;
+            let oldest = self.list(queue).0.oldest()?;
             let uses = &mut self.places[oldest].uses;
             let is_kept = match queue {
                 Queue::Small => *uses > KEPT_ABOVE,
@@ -138,28 +131,24 @@ impl S3Fifo {
     }
 
     fn append(&mut self, place: usize, queue: Queue) {
-        let newest = self.ends(queue).newest.replace(place);
-        match newest {
-            Some(newest) => self.places[newest].newer = Some(place),
-            None => self.ends(queue).oldest = Some(place),
-        }
-        self.ends(queue).length += 1;
-        let entry = &mut self.places[place];
-        (entry.older, entry.newer, entry.queue) = (newest, None, queue);
+        self.places[place].queue = queue;
+        let (list, links) = self.list(queue);
+        list.append(links, place);
     }
 
-    const fn ends(&mut self, queue: Queue) -> &mut Ends {
-        match queue {
+    const fn list(&mut self, queue: Queue) -> (&mut List, &mut Vec<Links>) {
+        let list = match queue {
             Queue::Small => &mut self.small,
             Queue::Main => &mut self.main,
-        }
+        };
+        (list, &mut self.links)
     }
 
     /// Keeps as many ghosts as there are places in use.
     fn remember(&mut self, hash: u64) {
         self.ghosts.insert(hash);
         self.ghost_order.push_back(hash);
-        while self.ghost_order.len() > self.small.length + self.main.length {
+        while self.ghost_order.len() > self.small.len() + self.main.len() {
             if let Some(oldest) = self.ghost_order.pop_front() {
                 self.ghosts.remove(&oldest);
             }
@@ -278,7 +267,7 @@ mod tests {
                 there.remove(at.unwrap());
                 order.remove(victim);
             }
-            assert_eq!(order.small.length + order.main.length, there.len());
+            assert_eq!(order.small.len() + order.main.len(), there.len());
             assert!(order.ghosts.len() <= order.ghost_order.len());
             assert!(order.ghost_order.len() <= 51);
         }

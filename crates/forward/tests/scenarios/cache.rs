@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use namecast_forward::{CachePolicy, Config, DropReason};
+use namecast_forward::{CachePolicy, Config, DropReason, UnsolicitedData};
 use namecast_packet::{Interest, LpPacket, Nonce};
 use namecast_units::ByteSize;
 
@@ -104,6 +104,25 @@ fn unsolicited_data_is_dropped_and_not_cached() {
     assert_eq!(net.nodes[0].cached_packets(), 0);
 }
 
+/// NoCache holds whoever asked, also where the policy takes unsolicited Data in.
+#[test]
+fn unsolicited_data_that_must_not_be_cached_is_dropped_under_any_policy() {
+    let mut net = Net::with(Config {
+        unsolicited: UnsolicitedData::AdmitAll,
+        ..Config::default()
+    });
+    let producer = net.app(0);
+    for (uri, no_cache) in [("/p/1", false), ("/p/2", true)] {
+        let mut packet = LpPacket::carrying(data(uri).wire().clone());
+        packet.no_cache = no_cache;
+        net.send(producer, packet.encode());
+    }
+    let counters = *net.nodes[0].counters();
+    assert_eq!(net.nodes[0].cached_packets(), 1);
+    assert_eq!(counters.unsolicited_cached, 1);
+    assert_eq!(counters.drops.get(DropReason::Unsolicited), 1);
+}
+
 #[test]
 fn a_store_without_room_caches_nothing() {
     let mut net = Net::with(Config {
@@ -124,7 +143,7 @@ fn a_store_without_room_caches_nothing() {
 fn a_scan_sweeps_out_what_is_popular_by_lru_and_not_by_s3_fifo() {
     let hits = |policy| {
         let mut net = Net::with(Config {
-            content_store: ByteSize::bytes(100 * 310),
+            content_store: ByteSize::bytes(100 * 200),
             content_store_policy: policy,
             ..Config::default()
         });

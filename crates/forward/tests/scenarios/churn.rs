@@ -2,15 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use namecast_forward::{Config, FaceConfig, FaceId, Forwarder, LinkType, StrategyKind};
+use bytes::Bytes;
+use namecast_forward::{
+    Config, FaceConfig, FaceId, Forwarder, LearningConfig, LinkType, StrategyKind,
+};
 use namecast_packet::lp::NackReason;
-use namecast_packet::{LpPacket, Name};
+use namecast_packet::signature::NullSigner;
+use namecast_packet::{LpPacket, Name, PrefixAnnouncement};
 use namecast_units::{ByteSize, Duration, Instant, Random};
 
 use crate::topology::{data, interest, millis, name};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const MOST_FACES: usize = 12;
+const ANNOUNCED_FOR: Duration = Duration::from_secs(60);
 const PREFIXES: [&str; 4] = ["/", "/a", "/a/b", "/c"];
 
 /// A node whose faces and routes change every few seconds while traffic goes on.
@@ -32,6 +37,10 @@ impl Churn {
             face_pit_capacity: 60,
             content_store: ByteSize::bytes(40_000),
             max_measurements: 50,
+            learning: LearningConfig {
+                max_routes: 30,
+                ..LearningConfig::default()
+            },
             ..Config::default()
         };
         Self {
@@ -84,7 +93,7 @@ impl Churn {
                 }
             }
             _ => {
-                let kinds = ["best-route", "multicast", "asf", "random"];
+                let kinds = ["best-route", "multicast", "asf", "random", "self-learning"];
                 let kind = format!("/localhost/nfd/strategy/{}", kinds[self.pick(kinds.len())]);
                 let kind: Name = kind.parse().unwrap();
                 let prefix = name(self.prefix());
@@ -108,7 +117,7 @@ impl Churn {
         );
         let asks = interest(&uri, self.number).wire().clone();
         let answer = match self.random.below(10) {
-            0..6 => Some(data(&uri).wire().clone()),
+            0..6 => Some(self.announcing(&uri)),
             6 => {
                 let mut refusal = LpPacket::carrying(asks.clone());
                 refusal.nack = Some(NackReason::Congestion);
@@ -128,6 +137,15 @@ impl Churn {
         }
     }
 
+    /// Data that announce some prefix of their name.
+    fn announcing(&mut self, uri: &str) -> Bytes {
+        let prefix = name(uri).prefix(self.pick(3));
+        let announcement = PrefixAnnouncement::sign(&prefix, 1, ANNOUNCED_FOR, None, &NullSigner);
+        let mut packet = LpPacket::carrying(data(uri).wire().clone());
+        packet.prefix_announcement = Some(announcement.data().wire().clone());
+        packet.encode()
+    }
+
     fn check(&self) {
         let node = &self.node;
         assert!(
@@ -135,7 +153,10 @@ impl Churn {
                 .map(|face| face.id)
                 .eq(self.faces.iter().copied())
         );
-        let prefixes: BTreeSet<_> = self.routes.iter().map(|(prefix, _)| prefix).collect();
+        let routes = self.routes.iter().map(|(prefix, _)| name(prefix));
+        let learned = node.learned_routes().map(|route| route.prefix);
+        let prefixes: BTreeSet<_> = routes.chain(learned).collect();
+        assert!(node.learned_routes().count() <= 30);
         assert_eq!(node.routed_prefixes(), prefixes.len());
         assert!(node.pending_interests() <= 200);
         assert!(node.cached_size() <= ByteSize::bytes(40_000));
@@ -163,15 +184,16 @@ fn a_day_of_churn_leaves_nothing_behind() {
         highest = highest.max(churn.node.pending_interests());
     }
     assert!(changes > 20_000 && highest == 200, "{changes} {highest}");
-    churn.now += Duration::from_secs(60);
+    churn.now += ANNOUNCED_FOR;
     churn.node.handle_timeout(churn.now);
+    churn.check();
     assert_eq!(
         (churn.node.pending_interests(), churn.node.poll_timeout()),
         (0, None)
     );
     let counters = *churn.node.counters();
     assert!(
-        counters.satisfied > 10_000 && counters.expired > 1_000,
+        counters.satisfied > 10_000 && counters.expired > 1_000 && counters.routes_learned > 1_000,
         "{counters:?}"
     );
     at_rest_each_face_has_its_whole_quota(&mut churn);

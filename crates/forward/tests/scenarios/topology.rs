@@ -65,6 +65,13 @@ impl Net {
         (on_a, on_b)
     }
 
+    /// Lets a link carry nothing any more, of which nobody is told.
+    pub(crate) fn cut(&mut self, end: End) {
+        if let Some(other) = self.links.remove(&end) {
+            self.links.remove(&other);
+        }
+    }
+
     /// Adds a local application to a node.
     pub(crate) fn app(&mut self, node: usize) -> End {
         self.face(node, FaceConfig::application("test"))

@@ -1,15 +1,29 @@
-//! When to mark packets: NFD's rule, which is like CoDel's but goes by the octets that wait.
+//! When to mark packets: by NFD's rule, which is like CoDel's but goes by the octets that wait, or by CoDel's own.
 
-use bytes::Bytes;
-use namecast_packet::LpPacket;
+use namecast_netem::CoDel;
 use namecast_units::{ByteSize, Duration, Instant};
+
+/// How long a packet may wait in a link's queue (\[RFC8289\], section 4.3).
+const TARGET: Duration = Duration::from_millis(5);
+
+/// What a link's congestion is seen by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CongestionLaw {
+    /// The octets that wait when a packet is queued, as NFD has it.
+    #[default]
+    Nfd,
+    /// The time that a packet has waited when it leaves the queue: CoDel (RFC 8289), which marks instead of dropping.
+    CoDel,
+}
 
 /// When a link counts as congested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CongestionMarking {
+    /// What it is seen by.
+    pub law: CongestionLaw,
     /// How long more than the threshold must wait until a packet is marked, and the longest pause between two marks.
     pub interval: Duration,
-    /// Octets that may wait.
+    /// Octets that may wait; CoDel does not go by them.
     pub threshold: ByteSize,
 }
 
@@ -17,6 +31,7 @@ impl Default for CongestionMarking {
     /// NFD's.
     fn default() -> Self {
         Self {
+            law: CongestionLaw::Nfd,
             interval: Duration::from_millis(100),
             threshold: ByteSize::bytes(65_536),
         }
@@ -46,12 +61,18 @@ impl CongestionMarker {
         }
     }
 
+    /// The queue is empty.
+    pub(crate) const fn rest(&mut self) {
+        (self.next_at, self.marks) = (None, 0);
+    }
+
     /// Whether to mark a packet that is queued now behind so many octets. The time is asked for only while they are many.
     ///
     /// The first mark comes after one interval, the n-th one interval/√n after the one before it.
     pub(crate) fn marks(&mut self, now: impl FnOnce() -> Instant, queued: ByteSize) -> bool {
-        if !self.is_on || queued <= self.rule.threshold {
-            (self.next_at, self.marks) = (None, 0);
+        let is_by_octets = self.is_on && self.rule.law == CongestionLaw::Nfd;
+        if !is_by_octets || queued <= self.rule.threshold {
+            self.rest();
             return false;
         }
         let now = now();
@@ -69,15 +90,27 @@ impl CongestionMarker {
     }
 }
 
-/// A frame with a congestion mark, which it keeps if it has one.
-pub(crate) fn marked(frame: Bytes) -> Bytes {
-    match LpPacket::decode(frame.clone()) {
-        Ok(packet) if packet.congestion_mark == 0 && packet.fragment.is_some() => LpPacket {
-            congestion_mark: 1,
-            ..packet
-        }
-        .encode(),
-        _ => frame,
+impl CongestionMarker {
+    /// When a packet is queued, if the time that it waits decides about its mark.
+    pub(crate) fn stamp(&self, now: impl FnOnce() -> Instant) -> Option<Instant> {
+        let is_by_time = self.is_on && self.rule.law == CongestionLaw::CoDel;
+        is_by_time.then(now)
+    }
+}
+
+/// The far end of a link's queue, where it shows how long each packet has waited.
+#[derive(Clone, Debug)]
+pub(crate) struct SojournMarker(CoDel);
+
+impl SojournMarker {
+    /// A queue that may be long for `interval`.
+    pub(crate) const fn new(interval: Duration) -> Self {
+        Self(CoDel::marking(TARGET, interval))
+    }
+
+    /// Whether to mark a frame of so many octets that was queued at `since` and leaves now; so many stay behind it.
+    pub(crate) fn marks(&mut self, now: Instant, since: Instant, octets: usize, left: u64) -> bool {
+        self.0.marks(now, now.since(since), octets, left)
     }
 }
 
@@ -105,6 +138,34 @@ mod tests {
         assert_eq!(marked, [100, 171, 229, 279]);
     }
 
+    /// RFC 8289 with a packet each millisecond that waited for 10: above the target of 5 ms from 10 ms on, so first at 110,
+    /// then after 100/√1, 100/√2 and 100/√3 ms. However many octets wait, NFD's rule is silent.
+    #[test]
+    fn codel_goes_by_the_time_that_packets_waited() {
+        let mut sojourn = SojournMarker::new(Duration::from_millis(100));
+        let waited = |ms: u64, sojourn: &mut SojournMarker| {
+            sojourn.marks(at(ms), at(ms - 10), 1_000, 50_000)
+        };
+        let marked: Vec<_> = (10..350).filter(|&ms| waited(ms, &mut sojourn)).collect();
+        assert_eq!(marked, [110, 210, 281, 339]);
+        let mut marker = CongestionMarker::new(Some(CongestionMarking {
+            law: CongestionLaw::CoDel,
+            ..CongestionMarking::default()
+        }));
+        assert!((0..300).all(|ms| !marker.marks(|| at(ms), LONG)));
+        assert_eq!(marker.stamp(|| at(7)), Some(at(7)));
+        marker.is_on = false;
+        assert_eq!(marker.stamp(|| at(7)), None);
+    }
+
+    #[test]
+    fn nfds_rule_asks_for_no_time_of_packets() {
+        assert_eq!(
+            marker().stamp(|| unreachable!("the time is not needed")),
+            None
+        );
+    }
+
     #[test]
     fn a_queue_that_was_short_once_begins_anew() {
         let mut marker = marker();
@@ -125,26 +186,5 @@ mod tests {
         assert!(!marker.marks(|| at(101), LONG));
         assert!(!marker.marks(|| at(200), LONG));
         assert!(marker.marks(|| at(201), LONG));
-    }
-
-    #[test]
-    fn a_mark_leaves_the_rest_of_a_frame_as_it_is() {
-        let bare = Bytes::from_static(&[6, 2, 7, 0]);
-        let fragment = LpPacket {
-            sequence: Some(5),
-            fragment_count: Some(3),
-            ..LpPacket::carrying(bare.clone())
-        };
-        for packet in [LpPacket::carrying(bare), fragment] {
-            let with_mark = LpPacket {
-                congestion_mark: 1,
-                ..packet.clone()
-            };
-            let once = marked(packet.encode());
-            assert_eq!(LpPacket::decode(once.clone()), Ok(with_mark));
-            assert_eq!(marked(once.clone()), once);
-        }
-        let keep_alive = Bytes::from_static(&[100, 0]);
-        assert_eq!(marked(keep_alive.clone()), keep_alive);
     }
 }

@@ -67,8 +67,8 @@ pub(super) async fn keep_connected(
     peer: Peer,
     new: NewFace,
 ) -> Result<namecast_forward::FaceId, NodeError> {
-    let (state, observed) = watch::channel(LinkState::Connecting);
-    let link = node.add_face(new.with_state(observed)).await?;
+    let (state, _) = watch::channel(LinkState::Connecting);
+    let link = node.add_face(new.with_state(state.clone())).await?;
     let face = link.face;
     node.spawn(drive(node.clone(), peer, link, state));
     Ok(face)
@@ -117,9 +117,7 @@ async fn dial(peer: &Peer, config: &NodeConfig) -> Result<Connection, SessionEnd
         Peer::Uri(uri) => uri,
     };
     Ok(match uri {
-        FaceUri::Udp(remote) => {
-            Connection::Udp(Box::new(UdpLink::connect(*remote).await?), *remote)
-        }
+        FaceUri::Udp(remote) => Connection::Udp(Box::new(UdpLink::connect(*remote)?), *remote),
         FaceUri::Tcp(remote) => {
             Connection::Tcp(tcp::connect(*remote, config.dead_peer_timeout).await?)
         }
@@ -137,7 +135,7 @@ async fn dial(peer: &Peer, config: &NodeConfig) -> Result<Connection, SessionEnd
 
 async fn run(connection: Connection, link: &mut LinkEnd, config: &NodeConfig) -> SessionEnd {
     match connection {
-        Connection::Udp(socket, remote) => udp::run(&socket, remote, link).await,
+        Connection::Udp(socket, remote) => udp::run(*socket, remote, link).await,
         Connection::Tcp(connection) => tcp::run(connection, link).await,
         Connection::Unix(connection) => unix::run(connection, link).await,
         Connection::WebSocket(socket) => websocket::run_client(*socket, link, config).await,

@@ -1,16 +1,18 @@
 //! Links: what carries a face's frames to a peer and back.
 //!
 //! ```text
-//!              inbound (bounded; links wait)
-//!   socket ──────────────────────────────────▶ event loop ── Forwarder
-//!   socket ◀── link task ◀── LinkSender (bounded per link; frames lost when full) ──┘
+//!   socket ── link task ── Intake ──▶ Plane (the forwarder) ──▶ LinkSender ─┬─▶ socket, if it is UDP and has room
+//!                                                                            └─▶ queue (bounded) ── link task ──▶ socket
 //! ```
 
 mod accept;
 mod congestion;
 mod connect;
 mod counters;
+mod ethernet;
+mod keep_alive;
 mod queue;
+mod senders;
 mod stream;
 mod tcp;
 mod udp;
@@ -19,24 +21,28 @@ mod unix;
 pub mod websocket;
 pub mod webtransport;
 
-pub use congestion::CongestionMarking;
-pub(crate) use congestion::{CongestionMarker, marked};
+pub(crate) use congestion::CongestionMarker;
+pub use congestion::{CongestionLaw, CongestionMarking};
 pub(crate) use connect::{Backoff, connect};
 pub(crate) use counters::LinkCounters;
 pub use counters::LinkDrop;
+pub use ethernet::{EthernetConfig, EthernetPort};
+pub(crate) use keep_alive::{Counted, KeepAlive};
 pub(crate) use queue::{LinkReceiver, LinkSender, link_queue, next_number};
 pub(crate) use tcp::listen as listen_tcp;
-pub(crate) use udp::{UdpLink, kernel_drops, listen as listen_udp, spawn_on_demand_sender};
+pub use udp::UdpMulticast;
+pub(crate) use udp::{UdpLink, kernel_drops, listen as listen_udp, serve_peer};
 pub(crate) use unix::listen as listen_unix;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use namecast_forward::FaceId;
-use tokio::sync::mpsc;
 
-/// Frames a link task takes from its queue, or hands to the event loop, in one go.
+use crate::node::Plane;
+
+/// Frames a link task takes from its queue, or hands to the forwarder, in one go.
 pub(crate) const BATCH_FRAMES: usize = 64;
 /// Longest frame that any link takes: a network packet with a PIT token and other link headers around it.
 pub(crate) const MAX_FRAME_SIZE: usize = namecast_packet::MAX_PACKET_SIZE + 128;
@@ -44,27 +50,6 @@ pub(crate) const MAX_FRAME_SIZE: usize = namecast_packet::MAX_PACKET_SIZE + 128;
 /// Tells one UDP listener from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ListenerId(pub(crate) u64);
-
-/// Frames on their way to the event loop.
-#[derive(Debug)]
-pub(crate) enum Inbound {
-    /// From a face.
-    Frames {
-        /// Face they came in on.
-        face: FaceId,
-        /// The frames, each in an allocation of its own.
-        frames: Vec<Bytes>,
-    },
-    /// From an address that may have no face yet.
-    Datagrams {
-        /// Socket they came in on.
-        listener: ListenerId,
-        /// Who sent them.
-        remote: SocketAddr,
-        /// The frames, each in an allocation of its own.
-        frames: Vec<Bytes>,
-    },
-}
 
 /// What the task that drives a link's socket holds.
 #[derive(Debug)]
@@ -74,17 +59,26 @@ pub(crate) struct LinkEnd {
     /// Frames to send.
     pub(crate) queue: LinkReceiver,
     /// Where received frames go.
-    pub(crate) inbound: mpsc::Sender<Inbound>,
+    pub(crate) plane: Arc<Plane>,
+    /// The node's end, which lives as long as the face.
+    pub(crate) sender: Weak<LinkSender>,
     /// What got lost.
     pub(crate) counters: Arc<LinkCounters>,
 }
 
 impl LinkEnd {
+    /// Lets the node send over `socket` to an address past the queue, while that is empty; none: only through the queue.
+    pub(crate) fn set_socket(&self, socket: Option<(Arc<UdpLink>, SocketAddr)>) {
+        if let Some(sender) = self.sender.upgrade() {
+            sender.set_socket(socket);
+        }
+    }
+
     /// Splits off what a reader needs, so that reading and writing can go on side by side.
     pub(crate) fn split(&mut self) -> (Intake, &mut LinkReceiver) {
         let intake = Intake {
             face: self.face,
-            inbound: self.inbound.clone(),
+            plane: Arc::clone(&self.plane),
             counters: Arc::clone(&self.counters),
         };
         (intake, &mut self.queue)
@@ -95,21 +89,18 @@ impl LinkEnd {
 #[derive(Clone, Debug)]
 pub(crate) struct Intake {
     face: FaceId,
-    inbound: mpsc::Sender<Inbound>,
+    plane: Arc<Plane>,
     counters: Arc<LinkCounters>,
 }
 
 impl Intake {
-    /// Hands frames to the event loop, waiting if it is busy.
+    /// Hands frames to the forwarder, and sends what comes of it.
     ///
     /// # Errors
-    /// [`SessionEnd::Stopped`] if the node has stopped.
-    pub(crate) async fn deliver(&self, frames: Vec<Bytes>) -> Result<(), SessionEnd> {
-        let face = self.face;
-        self.inbound
-            .send(Inbound::Frames { face, frames })
-            .await
-            .map_err(|_| SessionEnd::Stopped)
+    /// [`SessionEnd::Stopped`] if the face has ended or the node has stopped.
+    pub(crate) fn deliver(&self, frames: Vec<Bytes>) -> Result<(), SessionEnd> {
+        let delivered = self.plane.deliver(self.face, frames);
+        delivered.map_err(|_| SessionEnd::Stopped)
     }
 
     /// Counts a loss.

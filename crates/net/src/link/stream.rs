@@ -44,7 +44,7 @@ async fn read(
             let split = splitter.split(&mut frames, BATCH_FRAMES);
             let full = frames.len() == BATCH_FRAMES;
             if !frames.is_empty() {
-                intake.deliver(frames).await?;
+                intake.deliver(frames)?;
             }
             split?;
             if !full {
@@ -106,7 +106,7 @@ impl FrameSplitter {
 ///
 /// # Errors
 /// If no element starts so, or one that is longer than any packet.
-fn frame_length(octets: &[u8]) -> Result<Option<usize>, &'static str> {
+pub(super) fn frame_length(octets: &[u8]) -> Result<Option<usize>, &'static str> {
     let Some((element_type, type_size)) = variable_number(octets)? else {
         return Ok(None);
     };

@@ -223,7 +223,7 @@ async fn read<M: Message, E: core::fmt::Display>(
             }
             Received::Frame(frame) => {
                 // A copy of its own: a message may be part of a larger read buffer.
-                intake.deliver(vec![Bytes::copy_from_slice(&frame)]).await?;
+                intake.deliver(vec![Bytes::copy_from_slice(&frame)])?;
             }
             Received::NoFrame => intake.dropped(LinkDrop::Framing),
             Received::Control => {}

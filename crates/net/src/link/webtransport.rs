@@ -269,7 +269,7 @@ async fn run(connection: &Connection, link: &mut LinkEnd) -> SessionEnd {
             let frame = datagram.payload();
             match frame.len() <= MAX_FRAME_SIZE {
                 // A copy of its own: a datagram shares its memory with the session's header, and maybe with others.
-                true => intake.deliver(vec![Bytes::copy_from_slice(&frame)]).await?,
+                true => intake.deliver(vec![Bytes::copy_from_slice(&frame)])?,
                 false => intake.dropped(LinkDrop::TooLarge),
             }
         }

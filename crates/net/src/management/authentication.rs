@@ -19,7 +19,7 @@ const OLD_FORM_COMPONENTS: usize = 5;
 
 /// Why a command was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// It has no signature.
     #[error("the command is not signed")]
     Unsigned,
@@ -39,7 +39,7 @@ pub(crate) enum Refusal {
 
 /// Checks commands, and remembers them.
 #[derive(Debug)]
-pub(crate) struct Authenticator {
+pub struct Authenticator {
     keys: Vec<(Certificate, PublicKey)>,
     grace: Duration,
     max_nonces: usize,
@@ -64,7 +64,7 @@ impl Freshness {
 
 impl Authenticator {
     /// As the configuration says. Keys that cannot be used are left out, and said so.
-    pub(crate) fn new(config: &ManagementConfig) -> Self {
+    pub fn new(config: &ManagementConfig) -> Self {
         let usable = |certificate: &Certificate| match certificate.public_key() {
             Ok(key) => Some((certificate.clone(), key)),
             Err(error) => {
@@ -86,7 +86,7 @@ impl Authenticator {
     ///
     /// # Errors
     /// Why it must not be carried out.
-    pub(crate) fn check(
+    pub fn check(
         &mut self,
         now: Timestamp,
         command: &Interest,

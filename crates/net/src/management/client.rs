@@ -1,6 +1,6 @@
 //! A client of a forwarder's management: of this node's own, of a neighbour's, of NFD's or ndnd's.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use namecast_forward::{FaceId, Scope};
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{
@@ -9,8 +9,7 @@ use namecast_packet::{
 use namecast_units::Duration;
 use tokio::sync::Mutex;
 
-use super::dataset::MAX_DATASET_SIZE;
-use super::{ControlParameters, ControlResponse, GeneralStatus, Item, decode_items};
+use super::{ControlParameters, ControlResponse, GeneralStatus, Item, SegmentReader, decode_items};
 use crate::application::ApplicationFace;
 use crate::node::{NewFace, Node, NodeError};
 use crate::{Clock, key_store};
@@ -167,29 +166,13 @@ impl Client {
             .can_be_prefix()
             .must_be_fresh();
         let mut data = self.exchange(question.build(random_nonce())).await?;
-        let mut content = BytesMut::new();
-        loop {
-            if data.content_type() == namecast_packet::ContentType::Nack {
-                let refused = ControlResponse::decode(&data.content().unwrap_or_default())?;
-                return Err(refused.into());
-            }
-            content.extend_from_slice(&data.content().unwrap_or_default());
-            if content.len() > MAX_DATASET_SIZE {
-                return Err(ClientError::TooLong);
-            }
-            let number = |name: &Name| name.last()?.number_of(Component::SEGMENT);
-            let last = data.final_block().and_then(number);
-            let (Some(this), Some(last)) = (number(data.name()), last) else {
-                return Ok(content.freeze());
-            };
-            if this >= last {
-                return Ok(content.freeze());
-            }
-            let next = data.name().parent().builder().segment(this + 1).finish();
+        let mut segments = SegmentReader::default();
+        while let Some(next) = segments.add(&data)? {
             data = self
                 .exchange(Interest::builder(next).build(random_nonce()))
                 .await?;
         }
+        Ok(segments.finish())
     }
 
     fn name(&self, words: &str) -> Name {

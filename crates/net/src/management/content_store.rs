@@ -33,13 +33,13 @@ impl Manager {
         parameters: &ControlParameters,
     ) -> Result<ControlParameters, Refused> {
         match verb {
-            b"config" => self.configure_content_store(parameters).await,
-            b"erase" => self.erase(parameters).await,
+            b"config" => self.configure_content_store(parameters),
+            b"erase" => self.erase(parameters),
             _ => Err(Refused::new(501, "Unsupported command")),
         }
     }
 
-    async fn configure_content_store(
+    fn configure_content_store(
         &self,
         parameters: &ControlParameters,
     ) -> Result<ControlParameters, Refused> {
@@ -52,7 +52,7 @@ impl Manager {
             admits: parameters.flag(ADMIT),
             serves: parameters.flag(SERVE),
         };
-        let options = self.node.update_cache(update).await;
+        let options = self.node.update_cache(update);
         let options = options.map_err(Refused::internal)?;
         Ok(ControlParameters {
             capacity: Some(nominal_packets(&options)),
@@ -62,14 +62,14 @@ impl Manager {
         })
     }
 
-    async fn erase(&self, parameters: &ControlParameters) -> Result<ControlParameters, Refused> {
+    fn erase(&self, parameters: &ControlParameters) -> Result<ControlParameters, Refused> {
         let prefix = parameters.name.clone().ok_or_else(Refused::invalid)?;
         let wanted = parameters.count.unwrap_or(u64::MAX);
         if wanted == 0 {
             return Err(Refused::invalid());
         }
         let limit = usize::try_from(wanted.min(ERASE_LIMIT)).expect("the limit is small");
-        let erased = self.node.erase_cached(prefix.clone(), limit).await;
+        let erased = self.node.erase_cached(&prefix, limit);
         let erased = erased.map_err(Refused::internal)?;
         let is_unfinished = wanted > ERASE_LIMIT && erased.is_more_left;
         Ok(ControlParameters {

@@ -8,17 +8,17 @@ use std::collections::VecDeque;
 use bytes::{Bytes, BytesMut};
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::tlv::{Element, Reader, Writer};
-use namecast_packet::{Component, Data, DecodeError, MAX_PACKET_SIZE, Name};
+use namecast_packet::{Component, ContentType, Data, DecodeError, MAX_PACKET_SIZE, Name, Problem};
 use namecast_units::Timestamp;
 
-use super::RESPONSE_FRESHNESS;
+use super::{ClientError, ControlResponse, RESPONSE_FRESHNESS};
 
 /// Content of a segment, in octets, as in NFD.
 const SEGMENT_SIZE: usize = 8_000;
 /// What a segment takes besides name and content: its headers, its own and the final segment number, its signature.
 const SEGMENT_OVERHEAD: usize = 150;
 /// Longest list, in octets; what would go beyond is left out. 4096 faces take about 1 MiB.
-pub(super) const MAX_DATASET_SIZE: usize = 8 << 20;
+const MAX_DATASET_SIZE: usize = 8 << 20;
 /// Versions that are kept.
 const MAX_DATASETS: usize = 16;
 /// Octets of all versions that are kept; the newest is kept in any case.
@@ -81,6 +81,48 @@ pub fn decode_items<T: Item>(content: &Bytes) -> Result<Vec<T>, DecodeError> {
         }
     }
     Ok(items)
+}
+
+/// The segments of a dataset, as a client gets them one after another.
+#[derive(Debug, Default)]
+pub struct SegmentReader {
+    content: BytesMut,
+}
+
+impl SegmentReader {
+    /// Takes the next segment, the answer to what was asked for; tells what to ask for after it, if there is more.
+    ///
+    /// # Errors
+    /// If it is a refusal, is malformed, or makes the list longer than 8 MiB. A segment that is not the last and empty is
+    /// malformed: lists have an end, even of those who lie about it.
+    pub fn add(&mut self, data: &Data) -> Result<Option<Name>, ClientError> {
+        let content = data.content().unwrap_or_default();
+        if data.content_type() == ContentType::Nack {
+            return Err(ControlResponse::decode(&content)?.into());
+        }
+        self.content.extend_from_slice(&content);
+        if self.content.len() > MAX_DATASET_SIZE {
+            return Err(ClientError::TooLong);
+        }
+        let number = |name: &Name| name.last()?.number_of(Component::SEGMENT);
+        let last = data.final_block().and_then(number);
+        let (Some(this), Some(last)) = (number(data.name()), last) else {
+            return Ok(None);
+        };
+        if this >= last {
+            return Ok(None);
+        }
+        if content.is_empty() {
+            return Err(DecodeError::new("Content", data.wire().len(), Problem::Missing).into());
+        }
+        let next = data.name().parent().builder().segment(this + 1).finish();
+        Ok(Some(next))
+    }
+
+    /// The content of all segments, one behind another.
+    pub fn finish(self) -> Bytes {
+        self.content.freeze()
+    }
 }
 
 /// The datasets that were asked for lately.
@@ -220,6 +262,42 @@ mod tests {
                 .is_none()
         );
         assert!(publisher.segment(&version).is_none());
+    }
+
+    /// What is published is read back whole, in as many steps as it has segments.
+    #[test]
+    fn a_reader_asks_for_segment_after_segment() {
+        let mut publisher = Publisher::default();
+        let first = publisher.publish(NOW, &name("/a/list"), [item(20_000)]);
+        let (mut reader, mut next, mut count) = (SegmentReader::default(), first, 0);
+        while let Some(data) = next {
+            count += 1;
+            let wanted = reader.add(&data).unwrap();
+            next = wanted.and_then(|name| publisher.segment(&name));
+        }
+        assert_eq!((count, reader.finish()), (3, item(20_000)));
+    }
+
+    /// A list without an end would keep a client asking for ever.
+    #[test]
+    fn a_reader_gives_up_where_there_is_no_end() {
+        let segment = |number: u64, length: usize| {
+            let name = name("/a").builder().segment(number).finish();
+            let last = Name::root().builder().segment(u64::MAX).finish();
+            let data = Data::builder(name).final_block(last).content(item(length));
+            data.sign(&DigestSigner)
+        };
+        let mut reader = SegmentReader::default();
+        assert_eq!(
+            reader.add(&segment(0, 1)),
+            Ok(Some(segment(1, 0).name().clone()))
+        );
+        let refused = reader.add(&segment(1, 0)).unwrap_err();
+        assert!(matches!(refused, ClientError::Malformed(_)), "{refused}");
+        let mut reader = SegmentReader::default();
+        let many = (0..).find_map(|number| reader.add(&segment(number, 8_000)).err());
+        assert_eq!(many, Some(ClientError::TooLong));
+        assert!(reader.finish().len() <= MAX_DATASET_SIZE + 8_000);
     }
 
     #[test]

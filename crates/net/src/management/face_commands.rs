@@ -71,14 +71,13 @@ impl Manager {
         };
         self.check_not_own(face)?;
         let options = options(parameters)?;
-        let known = self.node.describe(face).await;
-        known.map_err(|_| Refused::new(404, "Specified face does not exist"))?;
         let updated = self.node.update_face(face, options).await;
         updated.map_err(|error| match error {
             NodeError::ImpossibleOptions(options) => Refused {
                 instead: Some(Box::new(named(&options))),
                 ..Refused::new(409, "Invalid properties specified")
             },
+            NodeError::NoSuchFace(_) => Refused::new(404, "Specified face does not exist"),
             other => Refused::internal(other),
         })?;
         let face = self.node.describe(face).await.map_err(Refused::internal)?;
@@ -162,13 +161,19 @@ fn options(parameters: &ControlParameters) -> Result<FaceOptions, Refused> {
 
 /// Impossible options, as a command names them.
 fn named(options: &FaceOptions) -> ControlParameters {
-    let flags = options
-        .local_fields
-        .map(|is_set| if is_set { LOCAL_FIELDS } else { 0 });
+    let bits = [
+        (LOCAL_FIELDS, options.local_fields),
+        (LP_RELIABILITY, options.reliability),
+    ];
+    let sum = |wanted: fn(Option<bool>) -> bool| {
+        let chosen = bits.iter().filter(|(_, option)| wanted(*option));
+        chosen.map(|(bit, _)| bit).sum()
+    };
+    let mask: u64 = sum(|option| option.is_some());
     ControlParameters {
         persistency: options.persistency.map(Persistency::number),
-        flags,
-        mask: flags.map(|_| LOCAL_FIELDS),
+        flags: (mask != 0).then(|| sum(|option| option == Some(true))),
+        mask: (mask != 0).then_some(mask),
         mtu: options.mtu.map(|mtu| mtu as u64),
         ..ControlParameters::default()
     }

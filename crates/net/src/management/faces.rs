@@ -239,7 +239,7 @@ impl FaceQueryFilter {
     ///
     /// # Errors
     /// On a malformed element or field.
-    pub(super) fn decode(wire: &Bytes) -> Result<Self, DecodeError> {
+    pub fn decode(wire: &Bytes) -> Result<Self, DecodeError> {
         const WHAT: &str = "FaceQueryFilter";
         let whole = Reader::new(wire).only(WHAT, FACE_QUERY_FILTER)?;
         let mut reader = Reader::within(wire, whole.value);

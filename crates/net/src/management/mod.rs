@@ -10,6 +10,7 @@
 //! only the commands of `rib` are served, and those only by configuration. One file per module of NFD; this one
 //! dispatches.
 
+mod announce;
 mod authentication;
 mod client;
 mod content_store;
@@ -34,10 +35,11 @@ use namecast_packet::{Component, ContentType, Data, Interest, LpPacket, Name, Pa
 use namecast_units::Duration;
 use tokio::sync::watch;
 
+pub use authentication::{Authenticator, Refusal};
 pub use client::{Client, ClientError};
 pub use content_store::{ADMIT, CsInfo, SERVE};
 pub use control::{CAPTURE, CHILD_INHERIT, ControlParameters, ControlResponse};
-pub use dataset::{Item, decode_items};
+pub use dataset::{Item, SegmentReader, decode_items};
 pub use events::FaceEventNotification;
 pub use faces::{
     CONGESTION_MARKING, ChannelStatus, FaceQueryFilter, FaceStatus, LOCAL_FIELDS, LP_RELIABILITY,
@@ -45,12 +47,11 @@ pub use faces::{
 pub use fib::{FibEntry, NextHopRecord};
 pub use rib::{RibEntry, RibRoute};
 pub use status::GeneralStatus;
-pub use strategy_choice::StrategyChoice;
+pub use strategy_choice::{StrategyChoice, StrategyCounts};
 
 use crate::FaceUri;
 use crate::application::ApplicationFace;
 use crate::node::{Node, NodeError};
-use authentication::Authenticator;
 use dataset::Publisher;
 use events::Subscription;
 use rib::Rib;
@@ -221,11 +222,9 @@ impl Manager {
             (b"faces", b"list") => encode(faces::list(node, &FaceQueryFilter::default()).await?),
             (b"faces", b"channels") => encode(faces::channels(node).await?),
             (b"fib", b"list") => encode(fib::entries(node.routes().await.ok()?)),
-            (b"rib", b"list") => encode(self.rib.entries(node.clock().now())),
-            (b"strategy-choice", b"list") => {
-                encode(strategy_choice::choices(node.strategies().await.ok()?))
-            }
-            (b"cs", b"info") => encode([CsInfo::from(node.content_store().await.ok()?)]),
+            (b"rib", b"list") => encode(self.rib_entries()?),
+            (b"strategy-choice", b"list") => encode(node.strategies().ok()?),
+            (b"cs", b"info") => encode([CsInfo::from(node.content_store().ok()?)]),
             (b"status", b"general") => {
                 let status = node.status().await.ok()?;
                 vec![GeneralStatus::new(node.clock().wall(), &status).encode()]
@@ -237,17 +236,23 @@ impl Manager {
 
     async fn handle_command(&mut self, command: &Interest, from: FaceId) -> Option<Data> {
         let name = command.name();
-        let parameters = name.get(PREFIX_COMPONENTS)?;
-        let parameters =
-            ControlParameters::decode(&Bytes::copy_from_slice(parameters.value)).ok()?;
+        let announcement = announce::announced_by(command);
+        let parameters = match &announcement {
+            Some(announcement) => announce::parameters(announcement),
+            None => {
+                let parameters = Bytes::copy_from_slice(name.get(PREFIX_COMPONENTS)?.value);
+                ControlParameters::decode(&parameters).ok()?
+            }
+        };
         let now = self.node.clock().wall();
         let needs_key = self.needs_key(name, from).await;
         let checked = self
             .authenticator
             .check(now, command, PREFIX_COMPONENTS, needs_key);
-        let result = match checked {
-            Ok(()) => self.execute(name, &parameters, from).await,
-            Err(refusal) => Err(Refused::new(403, refusal.to_string())),
+        let result = match (checked, announcement) {
+            (Ok(()), Some(announcement)) => self.announce(announcement, from, &parameters).await,
+            (Ok(()), None) => self.execute(name, &parameters, from).await,
+            (Err(refusal), _) => Err(Refused::new(403, refusal.to_string())),
         };
         tracing::debug!(command = %name.prefix(PREFIX_COMPONENTS), %from, ?result, "management");
         let response = match result {

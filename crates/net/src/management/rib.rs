@@ -19,6 +19,9 @@ use super::numbers::{COST, EXPIRATION_PERIOD, FACE_ID, FLAGS, ORIGIN};
 use super::{MAX_PREFIX_COMPONENTS, Manager, Refused};
 use crate::node::NodeError;
 
+/// Origin of routes that were made from prefix announcements: NFD's.
+pub(super) const PREFIX_ANNOUNCEMENT: u64 = 129;
+
 /// Routes of one prefix, by face and origin.
 type Routes = BTreeMap<(FaceId, u64), Route>;
 
@@ -251,7 +254,7 @@ impl Manager {
         }
     }
 
-    async fn register(
+    pub(super) async fn register(
         &mut self,
         prefix: Name,
         face: FaceId,
@@ -320,6 +323,32 @@ impl Manager {
             result = result.and(told);
         }
         result
+    }
+
+    /// All routes: those of commands, and those that the forwarder learned from prefix announcements.
+    pub(super) fn rib_entries(&self) -> Option<Vec<RibEntry>> {
+        let now = self.node.clock().now();
+        let mut entries = self.rib.entries(now);
+        for learned in self.node.learned_routes().ok()? {
+            let route = RibRoute {
+                face: learned.face.number(),
+                origin: PREFIX_ANNOUNCEMENT,
+                cost: learned.cost,
+                flags: 0,
+                expiration_millis: Some(millis(learned.expires.since(now))),
+            };
+            match entries.binary_search_by(|entry| entry.prefix.cmp(&learned.prefix)) {
+                Ok(at) => entries[at].routes.push(route),
+                Err(at) => entries.insert(
+                    at,
+                    RibEntry {
+                        prefix: learned.prefix,
+                        routes: vec![route],
+                    },
+                ),
+            }
+        }
+        Some(entries)
     }
 
     pub(super) async fn expire(&mut self) {

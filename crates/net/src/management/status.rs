@@ -92,7 +92,7 @@ impl GeneralStatus {
     }
 
     /// The dataset: fields without an element around them.
-    pub(super) fn encode(&self) -> Bytes {
+    pub fn encode(&self) -> Bytes {
         let mut writer = Writer::default();
         writer.element(NFD_VERSION, self.version.as_bytes());
         for (element_type, number) in [

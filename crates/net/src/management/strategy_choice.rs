@@ -1,7 +1,7 @@
 //! Management of strategies: `strategy-choice/set`, `strategy-choice/unset`, `strategy-choice/list`.
 
 use bytes::Bytes;
-use namecast_forward::{StrategyKind, StrategyNameError};
+use namecast_forward::{StrategyCounters, StrategyKind, StrategyNameError};
 use namecast_packet::tlv::{self, Element, Writer};
 use namecast_packet::{DecodeError, Name};
 use serde::Serialize;
@@ -20,6 +20,69 @@ pub struct StrategyChoice {
     /// Name of the strategy.
     #[serde(serialize_with = "super::serialize_text")]
     pub strategy: Name,
+    /// What became of their Interests; other forwarders do not tell.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<StrategyCounts>,
+}
+
+/// What became of the Interests that a strategy decided on since it was chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StrategyCounts {
+    /// Interests, retransmissions included, but not those that the content store answered.
+    pub interests: u64,
+    /// Of these, sent again while the first was pending.
+    pub retransmissions: u64,
+    /// Of these, held back since an equal one was on its way.
+    pub suppressed: u64,
+    /// Of these, refused as there was no next hop.
+    pub rejected: u64,
+    /// Pending Interests that Data satisfied.
+    pub satisfied: u64,
+    /// Pending Interests whose time ran out.
+    pub timeouts: u64,
+    /// Nacks from next hops.
+    pub nacks: u64,
+}
+
+/// Ours, from the numbers for applications, and even, so that others skip them. In the order of the fields above.
+const COUNTS: [u32; 7] = [240, 242, 244, 246, 248, 250, 252];
+
+impl StrategyCounts {
+    const fn in_order(&mut self) -> [&mut u64; COUNTS.len()] {
+        [
+            &mut self.interests,
+            &mut self.retransmissions,
+            &mut self.suppressed,
+            &mut self.rejected,
+            &mut self.satisfied,
+            &mut self.timeouts,
+            &mut self.nacks,
+        ]
+    }
+}
+
+impl From<StrategyCounters> for StrategyCounts {
+    fn from(counters: StrategyCounters) -> Self {
+        Self {
+            interests: counters.interests,
+            retransmissions: counters.retransmissions,
+            suppressed: counters.suppressed,
+            rejected: counters.rejected,
+            satisfied: counters.satisfied,
+            timeouts: counters.timeouts,
+            nacks: counters.nacks,
+        }
+    }
+}
+
+impl From<namecast_forward::StrategyChoice> for StrategyChoice {
+    fn from(choice: namecast_forward::StrategyChoice) -> Self {
+        Self {
+            prefix: choice.prefix,
+            strategy: choice.kind.name(),
+            counts: Some(choice.counters.into()),
+        }
+    }
 }
 
 impl Item for StrategyChoice {
@@ -29,13 +92,23 @@ impl Item for StrategyChoice {
     fn encode_fields(&self, writer: &mut Writer) {
         self.prefix.encode(writer);
         writer.nested(STRATEGY, |inner| self.strategy.encode(inner));
+        if let Some(mut counts) = self.counts {
+            for (number, count) in COUNTS.into_iter().zip(counts.in_order()) {
+                writer.number(number, *count);
+            }
+        }
     }
 
     fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
         match field.element_type {
             tlv::NAME => self.prefix = Name::from_element(wire, field)?,
             STRATEGY => self.strategy = decode_strategy(wire, field)?,
-            _ => {}
+            other => {
+                if let Some(at) = COUNTS.iter().position(|&number| number == other) {
+                    let counts = self.counts.get_or_insert_default();
+                    *counts.in_order()[at] = field.number(Self::WHAT, wire)?;
+                }
+            }
         }
         Ok(())
     }
@@ -51,7 +124,7 @@ impl Manager {
         match verb {
             b"set" => {
                 let wanted = parameters.strategy.as_ref().ok_or_else(Refused::invalid)?;
-                let kind = self.set_strategy(&prefix, wanted).await?;
+                let kind = self.set_strategy(&prefix, wanted)?;
                 Ok(ControlParameters {
                     name: Some(prefix),
                     strategy: Some(kind.name()),
@@ -60,7 +133,7 @@ impl Manager {
             }
             b"unset" if prefix.is_empty() => Err(Refused::invalid()),
             b"unset" => {
-                let unset = self.node.unset_strategy(prefix.clone()).await;
+                let unset = self.node.unset_strategy(&prefix);
                 unset.map_err(Refused::internal)?;
                 Ok(ControlParameters {
                     name: Some(prefix),
@@ -71,29 +144,17 @@ impl Manager {
         }
     }
 
-    async fn set_strategy(&self, prefix: &Name, wanted: &Name) -> Result<StrategyKind, Refused> {
+    fn set_strategy(&self, prefix: &Name, wanted: &Name) -> Result<StrategyKind, Refused> {
         if prefix.len() > MAX_PREFIX_COMPONENTS {
             let limit = MAX_PREFIX_COMPONENTS;
             let text = format!("Prefix has too many components (limit is {limit})");
             return Err(Refused::new(414, text));
         }
         let kind = strategy_kind(wanted)?;
-        let set = self.node.set_strategy(prefix.clone(), kind).await;
+        let set = self.node.set_strategy(prefix, kind);
         set.map_err(Refused::internal)?;
         Ok(kind)
     }
-}
-
-/// All choices, and what holds where nothing was chosen.
-pub(super) fn choices(chosen: Vec<(Name, StrategyKind)>) -> Vec<StrategyChoice> {
-    let has_root = chosen.first().is_some_and(|(prefix, _)| prefix.is_empty());
-    let default = (!has_root).then(|| (Name::root(), StrategyKind::default()));
-    let all = default.into_iter().chain(chosen);
-    all.map(|(prefix, kind)| StrategyChoice {
-        prefix,
-        strategy: kind.name(),
-    })
-    .collect()
 }
 
 /// The strategy of this name, with NFD's codes for one that is not there and one that cannot be made so.

@@ -1,10 +1,9 @@
 //! What the rest of the crate asks of the event loop.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 
-use namecast_forward::{
-    CacheOptions, Erased, FaceConfig, FaceId, LinkType, Scope, StrategyKind, Traffic,
-};
+use namecast_forward::{CacheOptions, FaceConfig, FaceId, LinkType, Scope, Traffic};
 use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration};
 use tokio::sync::{oneshot, watch};
@@ -40,6 +39,15 @@ pub(crate) enum Command {
         /// Whether it can be reached now.
         is_up: bool,
     },
+    /// Asks for the face of a datagram's sender, which is made if there is room for it.
+    DatagramFace {
+        /// Socket that the datagram came in on.
+        listener: ListenerId,
+        /// Who sent it.
+        remote: SocketAddr,
+        /// Tells which face, if any.
+        reply: Reply<Option<FaceId>>,
+    },
     /// Makes a listener known; from then on its datagrams make faces.
     AddListener(ListenerEntry, Reply<()>),
     /// Ends a listener and the faces that its datagrams made.
@@ -64,28 +72,6 @@ pub(crate) enum Command {
         /// Tells that it is gone.
         reply: Reply<()>,
     },
-    /// Chooses a strategy.
-    SetStrategy {
-        /// Names it is for.
-        prefix: Name,
-        /// The strategy.
-        strategy: StrategyKind,
-        /// Tells whether it worked.
-        reply: Reply<Result<(), NodeError>>,
-    },
-    /// Takes the choice of a strategy back.
-    UnsetStrategy(Name, Reply<()>),
-    /// Changes what the content store holds and does.
-    UpdateCache(CacheUpdate, Reply<CacheOptions>),
-    /// Removes cached Data.
-    EraseCached {
-        /// Names it is for.
-        prefix: Name,
-        /// Most packets that are removed.
-        limit: usize,
-        /// Tells what became of it.
-        reply: Reply<Erased>,
-    },
     /// Asks for something, and changes nothing.
     Ask(Query),
 }
@@ -103,10 +89,6 @@ pub(crate) enum Query {
     FaceIds(Reply<BTreeSet<FaceId>>),
     /// The cost of each next hop.
     Routes(Reply<NextHops>),
-    /// The strategies that were chosen.
-    Strategies(Reply<Vec<(Name, StrategyKind)>>),
-    /// What the content store is.
-    ContentStore(Reply<ContentStoreDescription>),
     /// What became of faces, from an event's number on.
     FaceEvents(u64, Reply<Vec<FaceEvent>>),
     /// All counters.
@@ -187,7 +169,7 @@ pub(crate) struct NewFace {
     /// What was chosen of it, where that is not up to the forwarder's side.
     pub(crate) options: FaceOptions,
     /// Whether the peer can be reached; none if that is so as long as the face lives.
-    pub(crate) state: Option<watch::Receiver<LinkState>>,
+    pub(crate) state: Option<watch::Sender<LinkState>>,
 }
 
 impl NewFace {
@@ -199,6 +181,7 @@ impl NewFace {
             mtu,
             reliability: false,
             local_fields: false,
+            is_relayed: false,
             description: remote.to_string(),
         };
         Self {
@@ -244,6 +227,7 @@ impl NewFace {
             scope: self.config.scope,
             persistency: self.persistency,
             is_from_datagram: false,
+            link_type: self.config.link_type,
             link_mtu: self.config.mtu,
         };
         if let Some(impossible) = options.impossible_for(&nature) {
@@ -255,6 +239,19 @@ impl NewFace {
         Ok(self)
     }
 
+    /// Makes it a face to all peers on a link, which stays until it is removed, as NFD's do.
+    pub(crate) const fn multi_access(mut self) -> Self {
+        self.config.link_type = LinkType::MultiAccess;
+        self.persistency = Persistency::Permanent;
+        self
+    }
+
+    /// Whether it leads to one peer over UDP.
+    pub(crate) const fn is_udp_peer(&self) -> bool {
+        matches!(self.remote, FaceUri::Udp(_))
+            && matches!(self.config.link_type, LinkType::PointToPoint)
+    }
+
     /// Lets the face outlive its connection.
     pub(crate) const fn persistent(mut self) -> Self {
         self.persistency = Persistency::Persistent;
@@ -262,7 +259,7 @@ impl NewFace {
     }
 
     /// Has the connection's state be told by `state`.
-    pub(crate) fn with_state(mut self, state: watch::Receiver<LinkState>) -> Self {
+    pub(crate) fn with_state(mut self, state: watch::Sender<LinkState>) -> Self {
         self.state = Some(state);
         self
     }

@@ -1,36 +1,34 @@
-//! The one task that owns the forwarder.
+//! The one task that changes what a node has: faces, listeners, routes.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use namecast_forward::{FaceId, Forwarder, Scope, Transmit};
+use bytes::Bytes;
+use namecast_forward::{FaceId, Scope};
 use namecast_packet::Name;
 use namecast_units::{Duration, Instant};
 use tokio::sync::mpsc;
-use tokio::time::Sleep;
 
 use super::command::NextHops;
 use super::events::{FaceEventKind, FaceEvents};
 use super::face_table::{FaceEntry, FaceTable};
-use super::{Command, ListenerEntry, NewFace, NodeError, Spawner};
+use super::{Command, ListenerEntry, NewFace, NodeError, Plane, Spawner};
 use crate::link::{
-    CongestionMarker, Inbound, LinkCounters, LinkDrop, LinkEnd, ListenerId, link_queue, marked,
-    spawn_on_demand_sender,
+    CongestionMarker, KeepAlive, LinkCounters, LinkDrop, LinkEnd, ListenerId, UdpLink, link_queue,
+    serve_peer,
 };
 use crate::{Clock, FaceUri};
 
-/// Batches of frames that are handled before anything else gets its turn.
-const BATCHES_PER_TURN: usize = 16;
 /// How often faces are looked through for those that have ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The forwarder with its links.
+/// What a node has, but for its forwarder, through which frames pass without this task.
 pub(super) struct EventLoop {
     pub(super) spawner: Spawner,
     pub(super) clock: Clock,
     pub(super) started: Instant,
-    pub(super) forwarder: Forwarder,
+    pub(super) plane: Arc<Plane>,
     pub(super) faces: FaceTable,
     pub(super) listeners: BTreeMap<ListenerId, ListenerEntry>,
     /// For status only: the forwarder has its own table.
@@ -41,13 +39,13 @@ pub(super) struct EventLoop {
 }
 
 impl EventLoop {
-    pub(super) fn new(spawner: Spawner, forwarder: Forwarder) -> Self {
-        let clock = Clock::new();
+    pub(super) fn new(spawner: Spawner) -> Self {
+        let plane = Arc::clone(&spawner.plane);
         Self {
+            clock: plane.clock,
+            started: plane.clock.now(),
+            plane,
             spawner,
-            clock,
-            started: clock.now(),
-            forwarder,
             faces: FaceTable::default(),
             listeners: BTreeMap::new(),
             routes: BTreeMap::new(),
@@ -56,84 +54,24 @@ impl EventLoop {
         }
     }
 
-    /// Runs until the node is told to stop; then handles what has arrived, and lets the links send what is queued.
-    pub(super) async fn run(
-        mut self,
-        mut inbound: mpsc::Receiver<Inbound>,
-        mut commands: mpsc::Receiver<Command>,
-    ) {
+    /// Runs until the node is told to stop; then no frames are taken any more, and links send what they have queued.
+    pub(super) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         let stopping = self.spawner.stopping.clone();
-        let mut batches = Vec::with_capacity(BATCHES_PER_TURN);
+        let plane = Arc::clone(&self.plane);
+        let keep_time = plane.keep_time();
+        tokio::pin!(keep_time);
         let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
         sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let timer = tokio::time::sleep(Duration::ZERO);
-        tokio::pin!(timer);
         loop {
-            let armed = self.arm(timer.as_mut());
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => break,
                 Some(command) = commands.recv() => self.handle_command(command),
-                () = timer.as_mut(), if armed => self.forwarder.handle_timeout(self.clock.now()),
                 _ = sweep.tick() => self.sweep(),
-                _ = inbound.recv_many(&mut batches, BATCHES_PER_TURN) => {
-                    batches.drain(..).for_each(|batch| self.handle_inbound(batch));
-                }
+                () = keep_time.as_mut() => {}
             }
-            self.transmit();
         }
-        inbound.close();
-        while let Ok(batch) = inbound.try_recv() {
-            self.handle_inbound(batch);
-        }
-        self.transmit();
-    }
-
-    /// Sets the timer to the forwarder's deadline; false if it has none.
-    ///
-    /// A timer that fires early does no harm, so it is moved only if it would fire late: most deadlines are overtaken
-    /// by Data long before they come.
-    fn arm(&self, timer: core::pin::Pin<&mut Sleep>) -> bool {
-        let Some(deadline) = self.forwarder.poll_timeout() else {
-            return false;
-        };
-        let deadline = self.clock.deadline(deadline);
-        if deadline < timer.deadline() || timer.is_elapsed() {
-            timer.reset(deadline);
-        }
-        true
-    }
-
-    fn handle_inbound(&mut self, batch: Inbound) {
-        let now = self.clock.now();
-        let (face, frames) = match batch {
-            Inbound::Frames { face, frames } => (Some(face), frames),
-            Inbound::Datagrams {
-                listener,
-                remote,
-                frames,
-            } => (self.datagram_face(listener, remote, now), frames),
-        };
-        let Some(face) = face else { return };
-        for frame in frames {
-            self.forwarder.handle_frame(now, face, frame);
-        }
-        self.transmit();
-    }
-
-    /// Moves everything the forwarder has to send into the links' queues.
-    fn transmit(&mut self) {
-        while let Some(Transmit { face, frame }) = self.forwarder.poll_output() {
-            let Some(entry) = self.faces.get_mut(face) else {
-                continue;
-            };
-            let queued = entry.sender.queued();
-            let is_congested = entry.marker.marks(|| self.clock.now(), queued);
-            entry.sender.push(match is_congested {
-                true => marked(frame),
-                false => frame,
-            });
-        }
+        self.plane.stop();
     }
 
     /// Adds a face to the forwarder, and gives what the task behind its link needs.
@@ -146,43 +84,72 @@ impl EventLoop {
         new: NewFace,
         origin: Option<(ListenerId, SocketAddr)>,
     ) -> Result<LinkEnd, NodeError> {
-        let face = self.forwarder.add_face(new.config.clone())?;
+        let face = self.plane.add_face(&new.config)?;
         tracing::debug!(%face, remote = %new.remote, "face up");
         let config = &self.spawner.config;
         let counters = Arc::new(LinkCounters::default());
+        let mut marker = CongestionMarker::new(config.congestion_marking);
+        new.options.apply_to_marks(&mut marker);
         let (sender, queue) = link_queue(
             config.link_queue_frames,
             config.link_queue_size,
+            marker,
             Arc::clone(&counters),
         );
+        let sender = Arc::new(sender);
+        let link = LinkEnd {
+            face,
+            queue,
+            plane: Arc::clone(&self.plane),
+            sender: Arc::downgrade(&sender),
+            counters: Arc::clone(&counters),
+        };
+        self.plane
+            .add_exit(face, Arc::clone(&sender), new.config.reliability);
         let now = self.clock.now();
-        let mut marker = CongestionMarker::new(config.congestion_marking);
-        new.options.apply_to_marks(&mut marker);
-        let mut entry = FaceEntry::new(new, sender, Arc::clone(&counters), now);
-        entry.marker = marker;
+        let keep_alive = config.udp_keep_alive.filter(|_| new.is_udp_peer());
+        let mut entry = FaceEntry::new(new, sender, counters, now);
+        entry.keep_alive = keep_alive.map(|interval| KeepAlive::new(now, interval));
         entry.origin = origin;
         self.faces.insert(face, entry);
         self.tell(face, FaceEventKind::Created);
-        Ok(LinkEnd {
-            face,
-            queue,
-            inbound: self.spawner.inbound.clone(),
-            counters,
-        })
+        Ok(link)
     }
 
     /// Face of a datagram's sender, which is made if there is none and room for it.
-    fn datagram_face(
+    pub(super) fn datagram_face(
         &mut self,
         listener: ListenerId,
         remote: SocketAddr,
-        now: Instant,
     ) -> Option<FaceId> {
-        if let Some(face) = self.faces.heard(listener, remote, now) {
+        if let Some(face) = self.faces.datagram_face(listener, remote) {
             return Some(face);
         }
+        let (face, mut strays) = self.new_datagram_face(listener, remote)?;
+        // Each may make a face, whose socket may receive others' frames in turn.
+        while let Some((from, frame)) = strays.pop() {
+            let known = self.faces.datagram_face(listener, from);
+            let to = known.or_else(|| {
+                let (face, more) = self.new_datagram_face(listener, from)?;
+                strays.extend(more);
+                Some(face)
+            });
+            if let Some(to) = to {
+                // If the node has stopped meanwhile, nobody misses the frame.
+                let _ = self.plane.deliver(to, [frame]);
+            }
+        }
+        Some(face)
+    }
+
+    /// Makes a face, and gives what its socket received that others sent.
+    fn new_datagram_face(
+        &mut self,
+        listener: ListenerId,
+        remote: SocketAddr,
+    ) -> Option<(FaceId, Vec<(SocketAddr, Bytes)>)> {
         let entry = self.listeners.get(&listener)?;
-        let socket = Arc::clone(entry.socket.as_ref()?);
+        let shared = Arc::clone(entry.socket.as_ref()?);
         let config = &self.spawner.config;
         let uri = FaceUri::Udp(remote);
         let (scope, mtu) = match uri.is_loopback() {
@@ -204,8 +171,25 @@ impl EventLoop {
             return None;
         };
         let face = link.face;
-        spawn_on_demand_sender(&self.spawner, socket, remote, link);
-        Some(face)
+        let (own, strays) = self.own_socket(&shared, remote).unzip();
+        if let Some(entry) = self.faces.get_mut(face) {
+            entry.has_own_socket = own.is_some();
+        }
+        serve_peer(&self.spawner, shared, own, remote, link);
+        Some((face, strays.unwrap_or_default()))
+    }
+
+    /// A socket for one peer, if it may have one, and what it received before it was for that peer only.
+    fn own_socket(
+        &self,
+        shared: &UdpLink,
+        remote: SocketAddr,
+    ) -> Option<(UdpLink, Vec<(SocketAddr, Bytes)>)> {
+        // Only Linux prefers the socket that is connected to a datagram's sender.
+        let may = cfg!(target_os = "linux")
+            && self.faces.own_sockets() < self.spawner.config.udp_peer_sockets;
+        // Where there are no more sockets to be had, peers share one.
+        may.then(|| shared.beside(remote).ok()).flatten()
     }
 
     /// Takes note of what became of a face.
@@ -223,7 +207,10 @@ impl EventLoop {
         tracing::debug!(%face, remote = %entry.remote, "face down");
         self.past_drops.add(&entry.counters);
         self.routes.retain(|(_, to), _| *to != face);
-        self.forwarder.remove_face(self.clock.now(), face);
+        self.plane.remove_exit(face);
+        let now = self.clock.now();
+        self.plane
+            .change(|forwarder| forwarder.remove_face(now, face));
     }
 
     pub(super) fn remove_listener(&mut self, id: ListenerId) {
@@ -236,10 +223,12 @@ impl EventLoop {
     }
 
     fn sweep(&mut self) {
-        let ended = self
-            .faces
-            .ended(self.clock.now(), self.spawner.config.udp_idle_timeout);
+        let now = self.clock.now();
+        self.faces
+            .note_frames(now, |face| self.plane.face_counters(face).incoming.frames);
+        let ended = self.faces.ended(now, self.spawner.config.udp_idle_timeout);
         ended.into_iter().for_each(|face| self.remove_face(face));
+        self.keep_alive();
     }
 
     pub(super) fn add_route(
@@ -253,7 +242,8 @@ impl EventLoop {
         }
         // The name may be part of a received packet, whose memory the table should not hold on to.
         let prefix = prefix.detached();
-        self.forwarder.add_route(prefix.clone(), face, cost)?;
+        self.plane
+            .change(|forwarder| forwarder.add_route(prefix.clone(), face, cost))?;
         self.routes.insert((prefix, face), cost);
         Ok(())
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use namecast_forward::FaceId;
+use namecast_forward::{FaceId, Scope};
 use namecast_units::{Duration, Instant};
 use serde::Serialize;
 use tokio::sync::watch;
 
 use super::NewFace;
 use crate::FaceUri;
-use crate::link::{CongestionMarker, LinkCounters, LinkSender, ListenerId};
+use crate::link::{KeepAlive, LinkCounters, LinkSender, ListenerId};
 
 /// What ends a face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -64,23 +64,30 @@ pub(crate) struct FaceEntry {
     pub(crate) remote: FaceUri,
     pub(crate) local: Option<FaceUri>,
     pub(crate) persistency: Persistency,
+    /// Whether the peer is on this host.
+    pub(crate) scope: Scope,
     /// Longest frame that the link takes, in octets; none: any.
     pub(crate) link_mtu: Option<usize>,
-    pub(crate) state: watch::Receiver<LinkState>,
-    pub(crate) sender: LinkSender,
-    pub(crate) marker: CongestionMarker,
+    pub(crate) state: watch::Sender<LinkState>,
+    pub(crate) sender: Arc<LinkSender>,
     pub(crate) counters: Arc<LinkCounters>,
     /// Datagram socket and peer, if a datagram made this face.
     pub(crate) origin: Option<(ListenerId, SocketAddr)>,
-    /// When the peer last sent.
+    /// Whether it has a datagram socket of its own.
+    pub(crate) has_own_socket: bool,
+    /// None: nothing is sent to keep it alive.
+    pub(crate) keep_alive: Option<KeepAlive>,
+    /// When it was last noticed that the peer had sent.
     pub(crate) last_heard: Instant,
+    /// Frames that it had sent by then.
+    frames_heard: u64,
 }
 
 impl FaceEntry {
     /// A link that was made at `now`.
     pub(crate) fn new(
         new: NewFace,
-        sender: LinkSender,
+        sender: Arc<LinkSender>,
         counters: Arc<LinkCounters>,
         now: Instant,
     ) -> Self {
@@ -88,13 +95,16 @@ impl FaceEntry {
             remote: new.remote,
             local: new.local,
             persistency: new.persistency,
+            scope: new.config.scope,
             link_mtu: new.config.mtu,
-            state: new.state.unwrap_or_else(|| watch::channel(LinkState::Up).1),
+            state: new.state.unwrap_or_else(|| watch::channel(LinkState::Up).0),
             sender,
-            marker: CongestionMarker::default(),
             counters,
             origin: None,
+            has_own_socket: false,
+            keep_alive: None,
             last_heard: now,
+            frames_heard: 0,
         }
     }
 }
@@ -133,6 +143,10 @@ impl FaceTable {
         self.faces.get_mut(&id)
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (FaceId, &mut FaceEntry)> {
+        self.faces.iter_mut().map(|(&id, entry)| (id, entry))
+    }
+
     pub(crate) fn get(&self, id: FaceId) -> Option<&FaceEntry> {
         self.faces.get(&id)
     }
@@ -141,18 +155,26 @@ impl FaceTable {
         self.faces.iter().map(|(&id, entry)| (id, entry))
     }
 
-    /// Face of a datagram peer, which was heard at `now`.
-    pub(crate) fn heard(
-        &mut self,
-        listener: ListenerId,
-        remote: SocketAddr,
-        now: Instant,
-    ) -> Option<FaceId> {
-        let id = *self.datagram_peers.get(&(listener, remote))?;
-        if let Some(entry) = self.faces.get_mut(&id) {
-            entry.last_heard = now;
+    /// Face of a datagram peer.
+    pub(crate) fn datagram_face(&self, listener: ListenerId, remote: SocketAddr) -> Option<FaceId> {
+        self.datagram_peers.get(&(listener, remote)).copied()
+    }
+
+    /// Datagram faces with sockets of their own.
+    pub(crate) fn own_sockets(&self) -> usize {
+        (self.faces.values())
+            .filter(|entry| entry.has_own_socket)
+            .count()
+    }
+
+    /// Takes note of how many `frames` peers have sent by `now`, which tells whether they sent since the last time.
+    pub(crate) fn note_frames(&mut self, now: Instant, frames: impl Fn(FaceId) -> u64) {
+        for (&id, entry) in &mut self.faces {
+            let frames = frames(id);
+            if entry.frames_heard != frames {
+                (entry.frames_heard, entry.last_heard) = (frames, now);
+            }
         }
-        Some(id)
     }
 
     /// Number of faces that datagrams made.
@@ -183,17 +205,17 @@ impl FaceTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::{LinkReceiver, link_queue};
-    use namecast_forward::Scope;
+    use crate::link::{CongestionMarker, LinkReceiver, link_queue};
     use namecast_units::ByteSize;
 
     const IDLE: Duration = Duration::from_secs(600);
 
     fn entry(origin: Option<(ListenerId, SocketAddr)>) -> (FaceEntry, LinkReceiver) {
         let counters = Arc::new(LinkCounters::default());
-        let (sender, receiver) = link_queue(4, ByteSize::bytes(100), Arc::clone(&counters));
+        let marker = CongestionMarker::default();
+        let (sender, receiver) = link_queue(4, ByteSize::bytes(100), marker, Arc::clone(&counters));
         let new = NewFace::on_demand(FaceUri::Accepted(1), Scope::Local, None);
-        let mut entry = FaceEntry::new(new, sender, counters, Instant::ZERO);
+        let mut entry = FaceEntry::new(new, Arc::new(sender), counters, Instant::ZERO);
         entry.origin = origin;
         (entry, receiver)
     }
@@ -213,7 +235,8 @@ mod tests {
         table.insert(id(1), datagram);
         table.insert(id(2), connection);
         let heard = Instant::ZERO + Duration::from_secs(10);
-        assert_eq!(table.heard(origin.0, origin.1, heard), Some(id(1)));
+        table.note_frames(heard, |_| 1);
+        table.note_frames(heard + IDLE / 2, |_| 1);
         let expiry = heard + IDLE;
         let just_before = expiry.saturating_sub(Duration::from_nanos(1));
         assert_eq!(table.ended(just_before, IDLE), []);
@@ -251,7 +274,7 @@ mod tests {
         assert_eq!(table.of_listener(ListenerId(1)), [id(1)]);
         assert_eq!(table.of_listener(ListenerId(2)), []);
         assert!(table.remove(id(1)).is_some());
-        assert_eq!(table.heard(origin.0, origin.1, Instant::ZERO), None);
+        assert_eq!(table.datagram_face(origin.0, origin.1), None);
         assert_eq!(table.datagram_faces(), 0);
     }
 }

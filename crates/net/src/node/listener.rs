@@ -8,6 +8,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::FaceUri;
 use crate::link::{LinkCounters, ListenerId, UdpLink};
 
+use super::NodeError;
+
 /// A socket that peers come to. Dropping it stops taking new ones; connections that were accepted live on.
 #[derive(Debug)]
 #[must_use = "dropping a listener stops it"]
@@ -57,11 +59,21 @@ pub enum ListenError {
     /// The node has stopped.
     #[error("the node has stopped")]
     Stopped,
+    /// The node takes no face for the socket.
+    #[error(transparent)]
+    Face(#[from] NodeError),
 }
 
 impl ListenError {
     pub(crate) fn bind(address: FaceUri) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Bind { address, source }
+    }
+
+    pub(crate) fn refused(error: NodeError) -> Self {
+        match error {
+            NodeError::Stopped => Self::Stopped,
+            other => Self::Face(other),
+        }
     }
 }
 

@@ -5,8 +5,10 @@ mod event_loop;
 mod events;
 mod execute;
 mod face_table;
+mod keep_alive;
 mod listener;
 mod options;
+mod plane;
 mod status;
 
 use std::collections::BTreeSet;
@@ -14,8 +16,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use namecast_forward::{AddFaceError, CacheOptions, Erased, FaceId, Forwarder, StrategyKind};
-use namecast_packet::Name;
+use namecast_forward::{
+    AddFaceError, CacheOptions, Erased, FaceId, Forwarder, LearnedRoute, StrategyKind,
+};
+use namecast_packet::{Name, PrefixAnnouncement};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -28,10 +32,12 @@ pub use face_table::{LinkState, Persistency};
 pub(crate) use listener::ListenerEntry;
 pub use listener::{ListenError, Listener};
 pub use options::FaceOptions;
+pub(crate) use plane::Plane;
 pub use status::{FaceStatus, ListenerStatus, NodeStatus, RouteStatus, TrafficStatus};
 
 use crate::application::ApplicationFace;
-use crate::link::{self, Inbound, LinkEnd};
+use crate::link::{self, LinkEnd, ListenerId};
+use crate::management::StrategyChoice;
 use crate::registration::{self, Registration};
 use crate::{Clock, FaceUri, NodeConfig, key_store, management};
 
@@ -49,8 +55,7 @@ pub struct Node {
 #[derive(Debug)]
 struct Shared {
     config: NodeConfig,
-    clock: Clock,
-    inbound: mpsc::Sender<Inbound>,
+    plane: Arc<Plane>,
     commands: mpsc::Sender<Command>,
     tasks: TaskTracker,
     /// Set when the node stops: nothing new begins, what is queued goes out.
@@ -85,11 +90,16 @@ pub enum NodeError {
 impl Node {
     /// Starts a node. Must be called inside a tokio runtime.
     pub fn start(config: NodeConfig) -> Self {
-        let (inbound, inbound_frames) = mpsc::channel(config.inbound_batches.max(1));
         let (commands, command_queue) = mpsc::channel(COMMAND_QUEUE);
+        let forwarder = namecast_forward::Config {
+            seed: seed(config.forwarder.seed),
+            // Links and applications hand in each frame in an allocation of its own.
+            keep: namecast_forward::Keep::Frames,
+            learning: config.learning(Clock::new()),
+            ..config.forwarder.clone()
+        };
         let shared = Shared {
-            clock: Clock::new(),
-            inbound,
+            plane: Arc::new(Plane::new(Clock::new(), &forwarder, config.forwarders)),
             commands,
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
@@ -99,13 +109,7 @@ impl Node {
         let node = Self {
             shared: Arc::new(shared),
         };
-        let forwarder = Forwarder::new(namecast_forward::Config {
-            seed: seed(node.config().forwarder.seed),
-            // Links and applications hand in each frame in an allocation of its own.
-            keep: namecast_forward::Keep::Frames,
-            ..node.config().forwarder.clone()
-        });
-        let mut event_loop = EventLoop::new(node.spawner(), forwarder);
+        let mut event_loop = EventLoop::new(node.spawner());
         if node.config().management.enabled {
             let new = NewFace::application("management").with_local_fields();
             // A forwarder that may not have even one face has no management.
@@ -118,7 +122,7 @@ impl Node {
                 node.spawn(management::serve(node.clone(), face, events));
             }
         }
-        node.spawn(event_loop.run(inbound_frames, command_queue));
+        node.spawn(event_loop.run(command_queue));
         node
     }
 
@@ -272,26 +276,21 @@ impl Node {
     ///
     /// # Errors
     /// If the node has stopped, or the table is full.
-    pub async fn set_strategy(
-        &self,
-        prefix: Name,
-        strategy: StrategyKind,
-    ) -> Result<(), NodeError> {
-        self.ask(|reply| Command::SetStrategy {
-            prefix,
-            strategy,
-            reply,
-        })
-        .await?
+    pub fn set_strategy(&self, prefix: &Name, strategy: StrategyKind) -> Result<(), NodeError> {
+        // The name may be part of a received packet, whose memory the table should not hold on to.
+        let prefix = prefix.detached();
+        let plane = self.running()?;
+        Ok(plane.change(|forwarder| forwarder.set_strategy(prefix.clone(), strategy))?)
     }
 
     /// Takes a choice of strategy back; no effect if there is none.
     ///
     /// # Errors
     /// If the node has stopped.
-    pub async fn unset_strategy(&self, prefix: Name) -> Result<(), NodeError> {
-        self.ask(|reply| Command::UnsetStrategy(prefix, reply))
-            .await
+    pub fn unset_strategy(&self, prefix: &Name) -> Result<(), NodeError> {
+        let plane = self.running()?;
+        plane.change(|forwarder| forwarder.unset_strategy(prefix));
+        Ok(())
     }
 
     /// Faces, routes and counters as they are now.
@@ -326,7 +325,7 @@ impl Node {
 
     /// The clock this node goes by.
     pub fn clock(&self) -> Clock {
-        self.shared.clock
+        self.shared.plane.clock
     }
 
     /// What the node was told when it started.
@@ -339,8 +338,31 @@ impl Node {
         &self.shared.stopping
     }
 
-    pub(crate) fn inbound(&self) -> mpsc::Sender<Inbound> {
-        self.shared.inbound.clone()
+    /// The way of frames through the node, which has not stopped.
+    fn running(&self) -> Result<&Plane, NodeError> {
+        match self.shared.stopping.is_cancelled() {
+            true => Err(NodeError::Stopped),
+            false => Ok(&self.shared.plane),
+        }
+    }
+
+    /// The way of frames through the node.
+    pub(crate) fn plane(&self) -> &Arc<Plane> {
+        &self.shared.plane
+    }
+
+    /// Face of a datagram's sender, which is made if there is none; none if there is no room for it.
+    pub(crate) async fn datagram_face(
+        &self,
+        listener: ListenerId,
+        remote: SocketAddr,
+    ) -> Result<Option<FaceId>, NodeError> {
+        self.ask(|reply| Command::DatagramFace {
+            listener,
+            remote,
+            reply,
+        })
+        .await
     }
 
     pub(crate) async fn add_face(&self, new: NewFace) -> Result<LinkEnd, NodeError> {
@@ -365,32 +387,52 @@ impl Node {
         self.query(Query::Routes).await
     }
 
-    pub(crate) async fn strategies(&self) -> Result<Vec<(Name, StrategyKind)>, NodeError> {
-        self.query(Query::Strategies).await
-    }
-
-    pub(crate) async fn content_store(&self) -> Result<ContentStoreDescription, NodeError> {
-        self.query(Query::ContentStore).await
-    }
-
-    pub(crate) async fn update_cache(
+    /// Tells the forwarders what the face's peer announces; false if its signer may not.
+    pub(crate) fn announce(
         &self,
-        update: CacheUpdate,
-    ) -> Result<CacheOptions, NodeError> {
-        self.ask(|reply| Command::UpdateCache(update, reply)).await
+        face: FaceId,
+        announcement: &PrefixAnnouncement,
+    ) -> Result<bool, NodeError> {
+        let plane = self.running()?;
+        let now = plane.clock.now();
+        Ok(plane.change(|forwarder| forwarder.announce(now, face, announcement)))
     }
 
-    pub(crate) async fn erase_cached(
-        &self,
-        prefix: Name,
-        limit: usize,
-    ) -> Result<Erased, NodeError> {
-        self.ask(|reply| Command::EraseCached {
-            prefix,
-            limit,
-            reply,
+    pub(crate) fn learned_routes(&self) -> Result<Vec<LearnedRoute>, NodeError> {
+        Ok(self.running()?.learned_routes())
+    }
+
+    pub(crate) fn strategies(&self) -> Result<Vec<StrategyChoice>, NodeError> {
+        let all = self.running()?.strategies();
+        Ok(all.into_iter().map(StrategyChoice::from).collect())
+    }
+
+    pub(crate) fn content_store(&self) -> Result<ContentStoreDescription, NodeError> {
+        let plane = self.running()?;
+        let counters = plane.counters();
+        Ok(ContentStoreDescription {
+            options: plane.cache_options(),
+            packets: plane.sum(Forwarder::cached_packets),
+            hits: counters.content_store_hits,
+            misses: counters.content_store_misses,
         })
-        .await
+    }
+
+    pub(crate) fn update_cache(&self, update: CacheUpdate) -> Result<CacheOptions, NodeError> {
+        let plane = self.running()?;
+        let now = plane.cache_options();
+        let options = CacheOptions {
+            capacity: update.capacity.unwrap_or(now.capacity),
+            admits: update.admits.unwrap_or(now.admits),
+            serves: update.serves.unwrap_or(now.serves),
+        };
+        plane.set_cache_options(options);
+        Ok(options)
+    }
+
+    pub(crate) fn erase_cached(&self, prefix: &Name, limit: usize) -> Result<Erased, NodeError> {
+        let plane = self.running()?;
+        Ok(plane.erase_cached(prefix, limit))
     }
 
     /// What became of faces, from the event numbered `first` on.
@@ -425,7 +467,7 @@ impl Node {
             tasks: self.shared.tasks.clone(),
             stopping: self.shared.stopping.clone(),
             aborting: self.shared.aborting.clone(),
-            inbound: self.shared.inbound.clone(),
+            plane: Arc::clone(self.plane()),
         }
     }
 
@@ -436,7 +478,7 @@ impl Node {
         self.ask(|reply| Command::Ask(query(reply))).await
     }
 
-    async fn ask<T>(
+    pub(crate) async fn ask<T>(
         &self,
         command: impl FnOnce(oneshot::Sender<T>) -> Command,
     ) -> Result<T, NodeError> {
@@ -463,7 +505,7 @@ fn seed(configured: u64) -> u64 {
 pub(crate) struct Spawner {
     pub(crate) config: NodeConfig,
     pub(crate) stopping: CancellationToken,
-    pub(crate) inbound: mpsc::Sender<Inbound>,
+    pub(crate) plane: Arc<Plane>,
     tasks: TaskTracker,
     aborting: CancellationToken,
 }

@@ -1,6 +1,6 @@
 //! What may be chosen of a face, when it is made and later.
 
-use namecast_forward::{FaceConfig, MIN_MTU, Scope};
+use namecast_forward::{FaceConfig, LinkType, MIN_MTU, Scope};
 use namecast_units::{ByteSize, Duration};
 
 use super::Persistency;
@@ -32,6 +32,8 @@ pub(crate) struct FaceNature {
     pub(crate) persistency: Persistency,
     /// Whether it shares a socket, and so ends by silence and not with a connection.
     pub(crate) is_from_datagram: bool,
+    /// How many peers there can be: only one can acknowledge frames.
+    pub(crate) link_type: LinkType,
     /// Longest frame that the link takes.
     pub(crate) link_mtu: Option<usize>,
 }
@@ -52,6 +54,9 @@ impl FaceOptions {
             local_fields: self
                 .local_fields
                 .filter(|wanted| *wanted && face.scope != Scope::Local),
+            reliability: self
+                .reliability
+                .filter(|wanted| *wanted && face.link_type != LinkType::PointToPoint),
             mtu: self.mtu.filter(|mtu| !takes_mtu(mtu)),
             ..Self::default()
         };
@@ -84,12 +89,14 @@ mod tests {
         scope: Scope::NonLocal,
         persistency: Persistency::OnDemand,
         is_from_datagram: true,
+        link_type: LinkType::PointToPoint,
         link_mtu: Some(1_400),
     };
     const ACCEPTED: FaceNature = FaceNature {
         scope: Scope::Local,
         persistency: Persistency::OnDemand,
         is_from_datagram: false,
+        link_type: LinkType::PointToPoint,
         link_mtu: None,
     };
     const CONNECTED: FaceNature = FaceNature {
@@ -147,6 +154,21 @@ mod tests {
         };
         assert_eq!(without.impossible_for(&DATAGRAM), None);
         assert!(without.impossible_for(&ACCEPTED).is_some());
+    }
+
+    #[test]
+    fn frames_to_many_peers_cannot_be_acknowledged() {
+        let multicast = FaceNature {
+            link_type: LinkType::MultiAccess,
+            ..DATAGRAM
+        };
+        let wanted = |reliability| FaceOptions {
+            reliability: Some(reliability),
+            ..FaceOptions::default()
+        };
+        let impossible = wanted(true).impossible_for(&multicast);
+        assert_eq!(impossible, Some(wanted(true)));
+        assert_eq!(wanted(false).impossible_for(&multicast), None);
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use namecast_forward::{Drops, FaceCounters, Forwarder, Scope, Traffic};
+use namecast_forward::{Drops, FaceCounters, FaceId, Forwarder, Scope, Traffic};
 use namecast_units::Duration;
 use serde::Serialize;
 
 use super::face_table::FaceEntry;
-use super::{LinkState, ListenerEntry, Persistency};
+use super::{LinkState, ListenerEntry, Persistency, Plane};
 use crate::link::{LinkCounters, LinkDrop, kernel_drops};
+use crate::management::StrategyChoice;
 
 /// Everything a node counts, at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -19,8 +20,10 @@ pub struct NodeStatus {
     pub faces: Vec<FaceStatus>,
     /// All listeners.
     pub listeners: Vec<ListenerStatus>,
-    /// All routes that were made through the node.
+    /// All routes that were made through the node or learned from prefix announcements.
     pub routes: Vec<RouteStatus>,
+    /// The strategies that were chosen, and what became of their Interests.
+    pub strategies: Vec<StrategyChoice>,
     /// Packets from all faces, also from those that are gone.
     pub incoming: TrafficStatus,
     /// Packets to all faces, also to those that are gone.
@@ -45,6 +48,10 @@ pub struct NodeStatus {
     pub satisfied: u64,
     /// Interests that expired or were refused.
     pub unsatisfied: u64,
+    /// Routes made from prefix announcements.
+    pub routes_learned: u64,
+    /// Prefix announcements that were refused.
+    pub announcements_refused: u64,
     /// What the forwarder dropped, by reason; reasons that did not occur are left out.
     pub drops: BTreeMap<&'static str, u64>,
     /// What links and listeners lost, also those that are gone, by reason.
@@ -116,26 +123,31 @@ pub struct RouteStatus {
 }
 
 impl NodeStatus {
-    /// What the forwarder counted; the rest is for the caller to fill in.
-    pub(crate) fn new(uptime: Duration, forwarder: &Forwarder) -> Self {
-        let counters = forwarder.counters();
+    /// What the forwarders counted; the rest is for the caller to fill in.
+    pub(crate) fn new(uptime: Duration, plane: &Plane) -> Self {
+        let counters = plane.counters();
         Self {
             uptime_seconds: uptime.as_secs_f64(),
             faces: Vec::new(),
             listeners: Vec::new(),
             routes: Vec::new(),
+            strategies: (plane.strategies().into_iter())
+                .map(StrategyChoice::from)
+                .collect(),
             incoming: (&counters.incoming).into(),
             outgoing: (&counters.outgoing).into(),
-            routed_prefixes: forwarder.routed_prefixes(),
-            measured_prefixes: forwarder.measured_namespaces(),
-            pending_interests: forwarder.pending_interests(),
-            cached_packets: forwarder.cached_packets(),
+            routed_prefixes: plane.look(Forwarder::routed_prefixes),
+            measured_prefixes: plane.look(Forwarder::measured_namespaces),
+            pending_interests: plane.sum(Forwarder::pending_interests),
+            cached_packets: plane.sum(Forwarder::cached_packets),
             content_store_hits: counters.content_store_hits,
             content_store_misses: counters.content_store_misses,
             unsolicited_cached: counters.unsolicited_cached,
             aggregated: counters.aggregated,
             satisfied: counters.satisfied,
             unsatisfied: counters.unsatisfied,
+            routes_learned: counters.routes_learned,
+            announcements_refused: counters.announcements_refused,
             drops: forwarder_drops(&counters.drops),
             link_drops: BTreeMap::new(),
         }
@@ -144,12 +156,12 @@ impl NodeStatus {
 
 impl FaceStatus {
     /// A face and its link.
-    pub(crate) fn new(id: u64, scope: Scope, counters: &FaceCounters, entry: &FaceEntry) -> Self {
+    pub(crate) fn new(face: FaceId, counters: &FaceCounters, entry: &FaceEntry) -> Self {
         Self {
-            id,
+            id: face.number(),
             remote: entry.remote.to_string(),
             local: entry.local.as_ref().map(ToString::to_string),
-            is_local: scope == Scope::Local,
+            is_local: entry.scope == Scope::Local,
             persistency: entry.persistency,
             state: entry.state.borrow().clone(),
             incoming: (&counters.incoming).into(),

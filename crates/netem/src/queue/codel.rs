@@ -19,7 +19,7 @@ use super::{Departure, Verdict};
 /// Where the RFC lets the frame behind the first drop of an episode pass, the control law does: its next time lies ahead.
 /// When it marks, it takes no second frame for one that it marked, as Linux does.
 #[derive(Clone, Debug)]
-pub(crate) struct CoDel {
+pub struct CoDel {
     target: Duration,
     interval: Duration,
     marks: bool,
@@ -37,6 +37,26 @@ pub(crate) struct CoDel {
 const MEMORY: u32 = 16;
 
 impl CoDel {
+    /// Marks what was queued for longer than `target` all the time for `interval`, ever more often while that lasts. For a
+    /// queue that is not emulated; the RFC recommends 5 ms and 100 ms.
+    pub const fn marking(target: Duration, interval: Duration) -> Self {
+        Self::new(target, interval, true)
+    }
+
+    /// Whether to mark a frame of so many octets that leaves the queue now, after it waited for `sojourn`; so many octets
+    /// stay behind it.
+    pub fn marks(&mut self, now: Instant, sojourn: Duration, octets: usize, left: u64) -> bool {
+        let departure = Departure {
+            now,
+            since: now.saturating_sub(sojourn),
+            octets,
+            octets_left: left,
+            // The law goes by octets.
+            waiting: 0,
+        };
+        self.on_departure(&departure) == Verdict::Mark
+    }
+
     pub(crate) const fn new(target: Duration, interval: Duration, marks: bool) -> Self {
         Self {
             target,
@@ -164,6 +184,16 @@ mod tests {
     #[test]
     fn marks_come_when_drops_would() {
         assert_eq!(acts(&mut codel(true), 10..440, 10), FIRST);
+    }
+
+    #[test]
+    fn a_queue_that_is_not_emulated_is_marked_by_the_same_law() {
+        let mut codel = CoDel::marking(Duration::from_millis(5), Duration::from_millis(100));
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut marks =
+            |millis: u64| codel.marks(at(millis), Duration::from_millis(10), 1_000, 9_000);
+        let marked: Vec<_> = (10..440).filter(|&millis| marks(millis)).collect();
+        assert_eq!(marked, FIRST);
     }
 
     /// Six drops, of which five came after the first: with count 5, the next episode begins at 541 ms (late since 441) and goes

@@ -9,7 +9,7 @@ use namecast_units::{Duration, Instant};
 
 use crate::config::Queue;
 use crate::fate::Purpose;
-use codel::CoDel;
+pub use codel::CoDel;
 use pi2::Pi2;
 use ramp::Ramp;
 use red::Red;

@@ -2,13 +2,21 @@
 
 use bytes::Bytes;
 use namecast_packet::signature::{DigestSigner, DigestVerifier};
-use namecast_packet::{Certificate, Data, DecodeError, Interest, LpPacket, Name, Nonce, Packet};
+use namecast_packet::{
+    Certificate, Data, DecodeError, Interest, LpPacket, Name, Nonce, Packet, PrefixAnnouncement,
+};
 
 /// Takes `octets` for a network-layer packet.
 pub(crate) fn packet(octets: &[u8]) {
     match Packet::decode(Bytes::copy_from_slice(octets)) {
         Ok(Packet::Interest(interest)) => check_interest(&interest, octets),
-        Ok(Packet::Data(data)) => check_data(&data, octets),
+        Ok(Packet::Data(data)) => {
+            check_data(&data, octets);
+            if let Ok(announcement) = PrefixAnnouncement::decode(data) {
+                let name = announcement.data().name();
+                assert!(announcement.prefix().is_prefix_of(name));
+            }
+        }
         Err(error) => check_error(&error, octets),
     }
 }

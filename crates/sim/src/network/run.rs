@@ -132,7 +132,7 @@ impl Network {
                 } => {
                     self.hops += 1;
                     let frame = if congestion_marked {
-                        marked(frame)
+                        LpPacket::marked(frame)
                     } else {
                         frame
                     };
@@ -180,13 +180,4 @@ impl Network {
             });
         }
     }
-}
-
-/// The frame with a congestion mark in its link header; a fragment or anything else that cannot carry one stays as it is.
-fn marked(frame: Bytes) -> Bytes {
-    let Ok(mut packet) = LpPacket::decode(frame.clone()) else {
-        return frame;
-    };
-    packet.congestion_mark = packet.congestion_mark.max(1);
-    packet.encode()
 }

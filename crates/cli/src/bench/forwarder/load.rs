@@ -1,20 +1,28 @@
 //! Consumers and a producer in one thread that never sleeps.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Instant;
 
 use bytes::Bytes;
+use namecast_forward::fragment;
 use namecast_packet::signature::{NullSigner, Signer};
 use namecast_packet::{
     Component, Data, DataTemplate, Interest, InterestTemplate, LpPacket, Name, Nonce, Packet,
 };
 use namecast_units::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use super::port::{Port, Sending};
 
-/// Without a Data packet for so long, what is outstanding counts as lost.
+/// Without its Data packet for so long, an Interest counts as lost.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// Frames that a Data packet is cut into at most.
+const MOST_PIECES: usize = 16;
+/// Interests that a consumer sends before the others get their turn: as many as one call receives. With fewer, this thread
+/// cannot keep up with what is measured, which then falls asleep between any two packets.
+const INTERESTS_PER_TURN: u64 = 16;
 
 /// What is asked for, and how fast.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +39,10 @@ pub(super) struct Traffic {
     pub(super) catalogue: Option<u64>,
     /// Interests a second of each consumer; none: as many as the window lets pass.
     pub(super) rate: Option<f64>,
+    /// Octets of the frames into which Data are cut; none: each is one frame.
+    pub(super) mtu: Option<usize>,
+    /// Whether to sleep while there is nothing to do, and leave the processor to what is measured.
+    pub(super) sleeps: bool,
     /// How long the producer takes to answer, as one does that is asked before the Data exist.
     pub(super) hold: Duration,
 }
@@ -44,6 +56,8 @@ impl Default for Traffic {
             consumers: 1,
             catalogue: None,
             rate: None,
+            mtu: None,
+            sleeps: false,
             hold: Duration::ZERO,
         }
     }
@@ -65,7 +79,7 @@ pub(super) struct Outcome {
 /// Both ends of what is measured.
 #[derive(Debug)]
 pub(super) struct Load {
-    traffic: Traffic,
+    pub(super) traffic: Traffic,
     consumers: Vec<Consumer>,
     producer: Port,
     interests: InterestTemplate,
@@ -74,6 +88,8 @@ pub(super) struct Load {
     answers: VecDeque<(Instant, SocketAddr, Vec<Bytes>)>,
     /// What was asked of the producer.
     requests: Vec<Bytes>,
+    /// Number of the producer's next fragment.
+    sequence: u64,
 }
 
 #[derive(Debug)]
@@ -84,12 +100,13 @@ struct Consumer {
     /// Numbers that are outstanding, with the times at which they were asked for; in order.
     outstanding: VecDeque<(u64, Instant)>,
     next_at: Instant,
-    heard_at: Instant,
+    /// Pieces of Data that are not whole yet, by the number of the first.
+    pieces: BTreeMap<u64, Vec<Bytes>>,
 }
 
 impl Load {
-    /// A load whose producer is `producer`.
-    pub(super) fn new(traffic: Traffic, producer: Port) -> anyhow::Result<Self> {
+    /// A load whose producer is `producer`, and whose names begin with `/bench` and a number.
+    pub(super) fn new(traffic: Traffic, producer: Port, number: usize) -> anyhow::Result<Self> {
         let now = Instant::now();
         let consumer = || {
             Ok(Consumer {
@@ -97,11 +114,11 @@ impl Load {
                 next: 0,
                 outstanding: VecDeque::new(),
                 next_at: now,
-                heard_at: now,
+                pieces: BTreeMap::new(),
             })
         };
         let consumers: anyhow::Result<_> = (0..traffic.consumers).map(|_| consumer()).collect();
-        let prefix: Name = "/bench".parse()?;
+        let prefix: Name = format!("/bench/{number}").parse()?;
         Ok(Self {
             consumers: consumers?,
             producer,
@@ -114,6 +131,7 @@ impl Load {
                 .template(NullSigner.info(), 32),
             answers: VecDeque::new(),
             requests: Vec::new(),
+            sequence: 0,
             traffic,
         })
     }
@@ -121,22 +139,50 @@ impl Load {
     /// Sends Interests to `entry` for `span`, and answers those that come through.
     pub(super) fn run(&mut self, entry: SocketAddr, span: Duration) -> Outcome {
         let start = Instant::now();
+        for consumer in &mut self.consumers {
+            // What was due before this run is not made up for.
+            consumer.next_at = consumer.next_at.max(start);
+        }
         let mut outcome = Outcome::default();
         while start.elapsed() < span {
+            let before = outcome.delivered;
             for place in 0..self.consumers.len() {
-                self.ask(place, entry);
+                let mut left = INTERESTS_PER_TURN;
+                while left > 0 && self.ask(place, entry) {
+                    left = left.saturating_sub(self.traffic.burst);
+                }
             }
             self.answer();
             for consumer in &mut self.consumers {
                 consumer.take(&mut outcome);
+            }
+            if outcome.delivered == before {
+                self.pause();
             }
         }
         outcome.span = start.elapsed();
         outcome
     }
 
-    /// Sends what the window or the rate lets pass.
-    fn ask(&mut self, place: usize, entry: SocketAddr) {
+    /// Leaves the processor to others.
+    fn pause(&self) {
+        if !self.traffic.sleeps {
+            // The kernel may have left the delivery of packets to a thread of its own, which wants this processor.
+            return std::thread::yield_now();
+        }
+        let ports = self.consumers.iter().map(|consumer| &consumer.port);
+        let ports = ports.chain([&self.producer]);
+        let mut waiting: Vec<_> = ports.map(|port| PollFd::new(port, PollFlags::IN)).collect();
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: 1_000_000,
+        };
+        // Early or late, the next turn looks for itself.
+        let _ = poll(&mut waiting, Some(&timeout));
+    }
+
+    /// Sends a burst if the window and the rate let it pass; says whether they did.
+    fn ask(&mut self, place: usize, entry: SocketAddr) -> bool {
         let Traffic {
             window,
             burst,
@@ -147,7 +193,7 @@ impl Load {
         let consumer = &mut self.consumers[place];
         let now = Instant::now();
         if consumer.outstanding.len() as u64 + burst > window || consumer.next_at > now {
-            return;
+            return false;
         }
         if let Some(rate) = rate {
             consumer.next_at += Duration::from_secs_f64(burst as f64 / rate);
@@ -161,6 +207,7 @@ impl Load {
             consumer.next += 1;
         }
         consumer.port.send(entry, &interests, sending(burst));
+        true
     }
 
     /// Answers the Interests that came through, those of a while ago if the producer takes its time.
@@ -174,8 +221,14 @@ impl Load {
         if let Some(from) = from {
             let requests = self.requests.drain(..);
             let frames = requests.filter_map(|request| data_for(&self.data, request));
+            let frames = match self.traffic.mtu {
+                None => frames.collect(),
+                Some(mtu) => frames
+                    .flat_map(|frame| pieces_of(frame, mtu, &mut self.sequence))
+                    .collect(),
+            };
             let due = Instant::now() + self.traffic.hold;
-            self.answers.push_back((due, from, frames.collect()));
+            self.answers.push_back((due, from, frames));
         }
         let how = sending(self.traffic.burst);
         while let Some((due, _, _)) = self.answers.front()
@@ -188,7 +241,7 @@ impl Load {
 }
 
 /// The frame that answers an Interest's.
-fn data_for(template: &DataTemplate, request: Bytes) -> Option<Bytes> {
+pub(super) fn data_for(template: &DataTemplate, request: Bytes) -> Option<Bytes> {
     let LpPacket {
         fragment,
         pit_token,
@@ -220,10 +273,11 @@ impl Consumer {
     /// Takes the Data that came.
     fn take(&mut self, outcome: &mut Outcome) {
         let outstanding = &mut self.outstanding;
+        let pieces = &mut self.pieces;
         let mut now = None;
         self.port.receive(|_, datagram| {
             let now = *now.get_or_insert_with(Instant::now);
-            let Some(number) = number_of(datagram) else {
+            let Some(number) = whole(datagram, pieces).and_then(number_of) else {
                 return;
             };
             let Some(place) = outstanding.iter().position(|(asked, _)| *asked == number) else {
@@ -234,23 +288,42 @@ impl Consumer {
                 outcome.delays.push(now - asked_at);
             }
         });
-        match now {
-            Some(now) => self.heard_at = now,
-            None if self.heard_at.elapsed() > PATIENCE => {
-                outcome.lost += self.outstanding.len() as u64;
-                self.outstanding.clear();
-                self.heard_at = Instant::now();
-            }
-            None => {}
+        while let Some((_, asked_at)) = outstanding.front()
+            && asked_at.elapsed() > PATIENCE
+        {
+            outcome.lost += 1;
+            outstanding.pop_front();
+            pieces.clear();
         }
     }
 }
 
+/// A packet in frames of at most `mtu` octets.
+fn pieces_of(frame: Bytes, mtu: usize, sequence: &mut u64) -> Vec<Bytes> {
+    let packet = LpPacket::decode(frame).ok();
+    let pieces = packet.and_then(|packet| fragment(&packet, *sequence, mtu, MOST_PIECES));
+    let pieces = pieces.unwrap_or_default();
+    *sequence += pieces.len() as u64;
+    pieces
+}
+
+/// The network packet that a frame carries, or completes with those before it.
+fn whole(frame: &[u8], pieces: &mut BTreeMap<u64, Vec<Bytes>>) -> Option<Bytes> {
+    let packet = LpPacket::decode(Bytes::copy_from_slice(frame)).ok()?;
+    let fragment = packet.fragment?;
+    let count = packet.fragment_count.unwrap_or(1) as usize;
+    if count == 1 {
+        return Some(fragment);
+    }
+    let first = packet.sequence? - packet.fragment_index;
+    let there = pieces.entry(first).or_default();
+    there.push(fragment);
+    // Nothing on the way changes their order.
+    (there.len() == count).then(|| pieces.remove(&first).unwrap_or_default().concat().into())
+}
+
 /// The sequence number that ends the name of a Data packet.
-fn number_of(frame: &[u8]) -> Option<u64> {
-    let wire = LpPacket::decode(Bytes::copy_from_slice(frame))
-        .ok()?
-        .fragment?;
+fn number_of(wire: Bytes) -> Option<u64> {
     match Packet::decode(wire).ok()? {
         Packet::Data(data) => data.name().last()?.number_of(Component::SEQUENCE),
         Packet::Interest(_) => None,

@@ -1,8 +1,11 @@
 //! A program that is measured: a process of its own, on a processor of its own.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use super::super::measure::resident;
 use anyhow::Context;
 use namecast_units::Duration;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -15,6 +18,8 @@ pub(super) struct Measured {
     _input: Option<ChildStdin>,
     /// What it prints.
     output: BufReader<ChildStdout>,
+    /// The processors that the thread which started it had before, and has again afterwards.
+    all: CpuSet,
 }
 
 impl Measured {
@@ -31,6 +36,7 @@ impl Measured {
             _input: child.stdin.take(),
             child,
             output: BufReader::new(output),
+            all,
         })
     }
 
@@ -41,20 +47,29 @@ impl Measured {
         Ok(line)
     }
 
+    /// Octets of its resident memory.
+    pub(super) fn resident(&self) -> anyhow::Result<u64> {
+        resident(&self.child.id().to_string())
+    }
+
     /// Processor time of all its threads so far.
     pub(super) fn processor_time(&self) -> anyhow::Result<Duration> {
-        let tasks = format!("/proc/{}/task", self.child.id());
-        let mut nanos = 0;
-        for task in std::fs::read_dir(tasks)? {
-            let path = task?.path().join("schedstat");
+        Ok(self.thread_times()?.into_values().sum())
+    }
+
+    /// Processor time of each of its threads so far, by their numbers.
+    pub(super) fn thread_times(&self) -> anyhow::Result<BTreeMap<OsString, Duration>> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()))?;
+        let times = tasks.map(|task| {
+            let task = task?;
+            let path = task.path().join("schedstat");
             let times = std::fs::read_to_string(path).unwrap_or_default();
-            nanos += times
-                .split_whitespace()
-                .next()
-                .and_then(|first| first.parse::<u64>().ok())
-                .unwrap_or_default();
-        }
-        Ok(Duration::from_nanos(nanos))
+            let first = times.split_whitespace().next();
+            let nanos = first.and_then(|first| first.parse().ok());
+            let time = Duration::from_nanos(nanos.unwrap_or_default());
+            anyhow::Ok((task.file_name(), time))
+        });
+        times.collect()
     }
 }
 
@@ -62,7 +77,22 @@ impl Drop for Measured {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        let _ = sched_setaffinity(None, &self.all);
     }
+}
+
+/// The processors that this thread may run on.
+pub(super) fn processors() -> anyhow::Result<Vec<usize>> {
+    let all = sched_getaffinity(None)?;
+    let places = (0..CpuSet::MAX_CPU).filter(|&place| all.is_set(place));
+    Ok(places.collect())
+}
+
+/// Keeps the calling thread on one processor.
+pub(super) fn stay_on(processor: usize) -> anyhow::Result<()> {
+    let mut only = CpuSet::new();
+    only.set(processor);
+    Ok(sched_setaffinity(None, &only)?)
 }
 
 /// The first so many processors, and the others; all for both if there are no others.

@@ -10,15 +10,17 @@
 
 mod load;
 mod measured;
+pub(crate) mod memory;
 mod ndnd;
+mod ours;
 mod port;
 mod relay;
+mod threads;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context;
 use clap::{Args, ValueEnum};
 use namecast_units::{Duration, parse_duration};
 use serde::Serialize;
@@ -28,6 +30,7 @@ use super::measure::{self, Delays};
 use load::{Load, Outcome, Traffic};
 use measured::Measured;
 use port::{Port, Sending};
+use threads::ThreadsReport;
 
 /// Time that passes before each measurement.
 const WARM_UP: Duration = Duration::from_millis(300);
@@ -35,6 +38,8 @@ const WARM_UP: Duration = Duration::from_millis(300);
 const FIGURES: &str = "µs  k/s  p50/p99 µs";
 /// Segments of a frame of 8.3 KB.
 const SEGMENTS: u64 = 9;
+/// Octets of the frames of fragmented Data.
+const FRAGMENT: usize = 1_420;
 /// Names that cached Data is asked for by.
 const CATALOGUE: u64 = 1_000;
 
@@ -72,6 +77,16 @@ pub struct BenchForwarder {
     pub one_by_one: bool,
 }
 
+impl BenchForwarder {
+    /// How many turns there are, and how long each takes.
+    fn turns(&self) -> (usize, Duration) {
+        match self.quick {
+            true => (2, self.span / 4),
+            false => (self.rounds.max(1), self.span),
+        }
+    }
+}
+
 /// A kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Case {
@@ -91,20 +106,52 @@ pub enum Case {
     Shared,
     /// 10 000 Data a second: delays.
     Delay,
+    /// Half as many a second as each program can carry: nothing may get lost.
+    HalfLoad,
+    /// Each name asked for once, 8000 octets in frames of at most 1420.
+    Fragments,
+    /// The same in bursts of 7 packets.
+    FragmentsBursts,
     /// A live stream of 30 frames a second in nine segments of 1000 octets each, asked for ahead of time, to one watcher.
     Live1,
     /// The same to eight.
     Live8,
     /// The same to sixteen.
     Live16,
+    /// What a second forwarding thread is worth, each name asked for once.
+    Threads,
+    /// The same in bursts of 32.
+    ThreadsBursts,
 }
 
 impl Case {
     fn traffic(self) -> Traffic {
         let plain = Traffic::default();
         match self {
-            Self::Unique => plain,
+            Self::Unique | Self::HalfLoad => plain,
             Self::UniqueBursts => Traffic { burst: 32, ..plain },
+            Self::Threads => Traffic {
+                sleeps: true,
+                ..plain
+            },
+            Self::ThreadsBursts => Traffic {
+                burst: 32,
+                sleeps: true,
+                ..plain
+            },
+            Self::Fragments => Traffic {
+                payload: 8_000,
+                window: 64,
+                mtu: Some(FRAGMENT),
+                ..plain
+            },
+            Self::FragmentsBursts => Traffic {
+                payload: 8_000,
+                window: 63,
+                burst: 7,
+                mtu: Some(FRAGMENT),
+                ..plain
+            },
             Self::Large => Traffic {
                 payload: 8_000,
                 window: 64,
@@ -163,6 +210,7 @@ struct Report {
     load_before: f64,
     debug_build: bool,
     cases: Vec<CaseReport>,
+    threads: Vec<ThreadsReport>,
 }
 
 /// One case, with the medians over all rounds.
@@ -213,6 +261,7 @@ pub(crate) fn run(arguments: &BenchForwarder) -> anyhow::Result<()> {
         load_before: measure::load(),
         debug_build: cfg!(debug_assertions),
         cases: Vec::new(),
+        threads: Vec::new(),
     };
     if !arguments.json {
         let ndnd = arguments.ndnd.is_some();
@@ -233,6 +282,15 @@ pub(crate) fn run(arguments: &BenchForwarder) -> anyhow::Result<()> {
         );
     }
     for &case in cases {
+        if matches!(case, Case::Threads | Case::ThreadsBursts) {
+            let (rounds, span) = arguments.turns();
+            let measured = threads::measure(case.name(), case.traffic(), rounds, span)?;
+            if !arguments.json {
+                println!("{}", measured.line());
+            }
+            report.threads.push(measured);
+            continue;
+        }
         let measured = measure_case(arguments, case)?;
         if !arguments.json {
             println!("{}", line(&measured));
@@ -247,8 +305,12 @@ pub(crate) fn run(arguments: &BenchForwarder) -> anyhow::Result<()> {
 
 fn line(report: &CaseReport) -> String {
     let figures = |figures: &Figures| {
+        let lost = match figures.lost_share > 0.0 {
+            true => format!(" lost {:.2} %", figures.lost_share * 100.0),
+            false => String::new(),
+        };
         format!(
-            "{:.2} {:>4.0} {:>5.0}/{:<6.0}",
+            "{:.2} {:>4.0} {:>5.0}/{:<6.0}{lost}",
             figures.cost_us,
             figures.delivered_per_second / 1e3,
             figures.delay_p50_us,
@@ -272,10 +334,7 @@ fn line(report: &CaseReport) -> String {
 
 /// Lets relays and forwarder take turns.
 fn measure_case(arguments: &BenchForwarder, case: Case) -> anyhow::Result<CaseReport> {
-    let (rounds, span) = match arguments.quick {
-        true => (2, arguments.span / 4),
-        false => (arguments.rounds.max(1), arguments.span),
-    };
+    let (rounds, span) = arguments.turns();
     let mut all = vec![
         What::Forwarder,
         What::Relay(Sending::Joined),
@@ -285,7 +344,7 @@ fn measure_case(arguments: &BenchForwarder, case: Case) -> anyhow::Result<CaseRe
     let mut turns = vec![Vec::new(); all.len()];
     for _ in 0..rounds {
         for (figures, &what) in turns.iter_mut().zip(&all) {
-            figures.push(measure_turn(what, what.traffic(case), span)?);
+            figures.push(measure_turn(what, case, span)?);
         }
     }
     let ratio = |to: usize| {
@@ -340,39 +399,26 @@ impl What<'_> {
     fn start(
         self,
         producer: SocketAddr,
+        mtu: Option<usize>,
     ) -> anyhow::Result<(Measured, SocketAddr, Option<TempDir>)> {
-        let ourselves = |line: &str| {
-            let mut command = Command::new(std::env::current_exe()?);
-            command.args(line.split_whitespace());
-            anyhow::Ok(command)
-        };
         match self {
             Self::Relay(how) => {
-                let way = if how == Sending::OneByOne {
-                    "--one-by-one"
-                } else {
-                    ""
-                };
-                let command = ourselves(&format!("bench forwarder --relay {producer} {way}"))?;
+                let mut command = Command::new(std::env::current_exe()?);
+                command.args(["bench", "forwarder", "--relay", &producer.to_string()]);
+                if how == Sending::OneByOne {
+                    command.arg("--one-by-one");
+                }
                 let mut program = Measured::start(command, 1)?;
                 let entry = program.line()?.trim().parse()?;
                 Ok((program, entry, None))
             }
             Self::Forwarder => {
-                let directory = tempfile::tempdir()?;
-                let mut command = ourselves(&format!(
-                    "forwarder --udp 127.0.0.1:0 --tcp off --port 0 --json --upstream udp4://{producer}"
-                ))?;
-                command
-                    .arg("--unix")
-                    .arg(directory.path().join("node.sock"));
-                let mut program = Measured::start(command, 1)?;
-                let said: serde_json::Value = serde_json::from_str(&program.line()?)?;
-                let uri = said["faces"][0]
-                    .as_str()
-                    .context("the forwarder has no face")?;
-                let address = uri.split("://").last().context("no address")?;
-                Ok((program, address.parse()?, Some(directory)))
+                let options = ours::Options {
+                    mtu,
+                    ..ours::Options::default()
+                };
+                let (program, entry, directory) = ours::start(&[producer], options)?;
+                Ok((program, entry, Some(directory)))
             }
             Self::Ndnd(executable) => {
                 let (program, entry, directory) = ndnd::start(executable, producer)?;
@@ -382,11 +428,17 @@ impl What<'_> {
     }
 }
 
-fn measure_turn(what: What<'_>, traffic: Traffic, span: Duration) -> anyhow::Result<Figures> {
+fn measure_turn(what: What<'_>, case: Case, span: Duration) -> anyhow::Result<Figures> {
     let producer = Port::new()?;
-    let (program, entry, _directory) = what.start(producer.address()?)?;
-    let mut load = Load::new(traffic, producer)?;
+    let traffic = what.traffic(case);
+    let (program, entry, _directory) = what.start(producer.address()?, traffic.mtu)?;
+    let mut load = Load::new(traffic, producer, 0)?;
     load.run(entry, WARM_UP);
+    if case == Case::HalfLoad {
+        let most = load.run(entry, span);
+        load.traffic.rate = Some(most.delivered as f64 / most.span.as_secs_f64() / 2.0);
+        load.run(entry, WARM_UP);
+    }
     let before = program.processor_time()?;
     let outcome = load.run(entry, span);
     let cost = program.processor_time()? - before;

@@ -1,18 +1,11 @@
 //! Datagrams in and out without waiting, with the system calls that forwarder and relay may use alike.
 
-use std::io::{self, IoSliceMut};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
-use socket2::{Domain, Protocol, Socket, Type};
+use crate::impair::{self, Buffers};
 
-/// What the kernel is asked to buffer each way, in octets; it may grant less.
-const SOCKET_BUFFER: usize = 8 << 20;
-/// Octets of one receive buffer: the kernel may join datagrams up to the largest IP packet.
-const RECEIVE_SIZE: usize = 65_536;
-/// Buffers filled by one call.
-const RECEIVE_BUFFERS: usize = 16;
 /// Most octets that the kernel cuts into datagrams in one call.
 const MAX_JOINED: usize = 65_000;
 
@@ -25,56 +18,32 @@ pub(super) enum Sending {
     Joined,
 }
 
-/// A UDP socket on the loopback interface.
+/// A UDP socket on the loopback interface, with what it needs to receive and to join.
 #[derive(Debug)]
 pub(super) struct Port {
-    socket: UdpSocket,
-    state: UdpSocketState,
-    octets: Vec<u8>,
-    meta: [RecvMeta; RECEIVE_BUFFERS],
+    socket: impair::Port,
+    buffers: Buffers,
     joined: Vec<u8>,
 }
 
 impl Port {
     /// A socket with a port that was free.
     pub(super) fn new() -> io::Result<Self> {
-        let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
-        let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
-        let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
-        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
-        socket.set_nonblocking(true)?;
         Ok(Self {
-            state: UdpSocketState::new((&socket).into())?,
-            socket: socket.into(),
-            octets: vec![0; RECEIVE_BUFFERS * RECEIVE_SIZE],
-            meta: [RecvMeta::default(); RECEIVE_BUFFERS],
+            socket: impair::Port::bind((Ipv4Addr::LOCALHOST, 0).into())?,
+            buffers: Buffers::default(),
             joined: Vec::new(),
         })
     }
 
     pub(super) fn address(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
+        self.socket.address()
     }
 
-    /// Shows what is there to `take`, each datagram with its sender; says how many there were, zero if none wait.
-    pub(super) fn receive(&mut self, mut take: impl FnMut(SocketAddr, &[u8])) -> usize {
-        let mut chunks = self.octets.chunks_mut(RECEIVE_SIZE);
-        let mut slices: [IoSliceMut<'_>; RECEIVE_BUFFERS] = core::array::from_fn(|_| {
-            IoSliceMut::new(chunks.next().expect("there is a chunk for each buffer"))
-        });
-        let socket = (&self.socket).into();
-        let Ok(filled) = self.state.recv(socket, &mut slices, &mut self.meta) else {
-            return 0;
-        };
-        let mut count = 0;
-        let buffers = self.octets.chunks(RECEIVE_SIZE).zip(&self.meta);
-        for (octets, meta) in buffers.take(filled) {
-            for datagram in octets[..meta.len].chunks(meta.stride.max(1)) {
-                take(meta.addr, datagram);
-                count += 1;
-            }
-        }
-        count
+    /// Shows what is there to `take`, each datagram with its sender.
+    pub(super) fn receive(&mut self, mut take: impl FnMut(SocketAddr, &[u8])) {
+        let show = |meta: &quinn_udp::RecvMeta, datagram: &[u8]| take(meta.addr, datagram);
+        self.socket.visit(&mut self.buffers, show);
     }
 
     /// Sends `datagrams`; what the kernel has no room for is lost, as on a wire.
@@ -85,24 +54,17 @@ impl Port {
                 Sending::OneByOne => 1,
                 Sending::Joined => self.joinable(rest),
             };
-            let contents = match count {
-                1 => first,
+            let (run, later) = rest.split_at(count);
+            let _ = match count {
+                1 => self.socket.send_to(first, to),
                 _ => {
                     self.joined.clear();
-                    let run = rest[..count].iter();
-                    run.for_each(|datagram| self.joined.extend_from_slice(datagram.as_ref()));
-                    &self.joined
+                    run.iter()
+                        .for_each(|datagram| self.joined.extend_from_slice(datagram.as_ref()));
+                    self.socket.send_joined(&self.joined, first.len(), to)
                 }
             };
-            let transmit = Transmit {
-                destination: to,
-                ecn: None,
-                contents,
-                segment_size: (count > 1).then_some(first.len()),
-                src_ip: None,
-            };
-            let _ = self.state.try_send((&self.socket).into(), &transmit);
-            rest = &rest[count..];
+            rest = later;
         }
     }
 
@@ -110,7 +72,7 @@ impl Port {
     fn joinable(&self, datagrams: &[impl AsRef<[u8]>]) -> usize {
         let length = |place: usize| datagrams.get(place).map(|it| it.as_ref().len());
         let size = length(0).unwrap_or_default();
-        let most = (MAX_JOINED / size.max(1)).clamp(1, self.state.max_gso_segments());
+        let most = (MAX_JOINED / size.max(1)).clamp(1, self.socket.most_joined());
         let mut count = 1;
         while count < most
             && length(count - 1) == Some(size)

@@ -1,19 +1,28 @@
 //! UDP: one frame per datagram, batched both ways.
 
+mod multicast;
 mod socket;
 mod statistics;
 
+use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use namecast_forward::FaceId;
 use tokio_util::sync::CancellationToken;
 
 use crate::FaceUri;
-use crate::node::{Command, ListenError, Listener, ListenerEntry, Node, Spawner};
+use crate::node::{Command, ListenError, Listener, ListenerEntry, Node, NodeError, Spawner};
 
-use super::{BATCH_FRAMES, Inbound, LinkCounters, LinkEnd, ListenerId, SessionEnd, next_number};
+use super::{
+    BATCH_FRAMES, Intake, LinkCounters, LinkEnd, LinkReceiver, ListenerId, SessionEnd, next_number,
+};
+pub(crate) use multicast::NDN_GROUP_V4;
+pub use multicast::UdpMulticast;
+use socket::Received;
 pub(crate) use socket::UdpLink;
-use socket::{ReceiveBuffers, SendBuffer};
 pub(crate) use statistics::kernel_drops;
 
 /// Receives at `address`; faces are made as peers turn up.
@@ -38,90 +47,164 @@ pub(crate) async fn listen(
         .await
         .map_err(|_| ListenError::Stopped)?;
     let stop = node.stopping().child_token();
-    node.spawn(receive(node.clone(), id, socket, counters, stop.clone()));
+    let door = Door {
+        node: node.clone(),
+        id,
+        socket,
+        counters,
+        known: BTreeMap::new(),
+    };
+    node.spawn(door.receive(stop.clone()));
     Ok(Listener::new(address, uri, stop))
 }
 
-async fn receive(
+/// A socket that all peers send to who have none of their own yet.
+#[derive(Debug)]
+struct Door {
     node: Node,
-    listener: ListenerId,
+    id: ListenerId,
     socket: Arc<UdpLink>,
     counters: Arc<LinkCounters>,
-    stop: CancellationToken,
-) {
-    let inbound = node.inbound();
-    let receiving = async {
-        let mut buffers = ReceiveBuffers::default();
-        loop {
-            if let Err(error) = socket.receive(&mut buffers, &counters).await {
+    /// Faces by peer, some of which may have ended.
+    known: BTreeMap<SocketAddr, FaceId>,
+}
+
+impl Door {
+    /// Receives until the listener is stopped.
+    async fn receive(mut self, stop: CancellationToken) {
+        let (node, id) = (self.node.clone(), self.id);
+        let receiving = async {
+            while let Ok(batches) = receive(&self.socket, &self.counters).await {
+                for (remote, frames) in batches {
+                    if let Err(NodeError::Stopped) = self.admit(remote, frames).await {
+                        return;
+                    }
+                }
+            }
+        };
+        stop.run_until_cancelled(receiving).await;
+        node.try_command(Command::RemoveListener(id));
+    }
+
+    /// Hands the forwarder what a peer sent, for whom a face is made if there is none and room for it.
+    async fn admit(&mut self, remote: SocketAddr, frames: Vec<Bytes>) -> Result<(), NodeError> {
+        let plane = self.node.plane();
+        if let Some(&face) = self.known.get(&remote)
+            && plane.has_face(face)
+        {
+            return plane.deliver(face, frames);
+        }
+        let Some(face) = self.node.datagram_face(self.id, remote).await? else {
+            return Ok(());
+        };
+        if self.known.len() >= self.node.config().max_on_demand_faces {
+            self.known.clear();
+        }
+        self.known.insert(remote, face);
+        plane.deliver(face, frames)
+    }
+}
+
+/// Waits for datagrams, and lets other tasks have their turn while there are more.
+async fn receive(
+    socket: &UdpLink,
+    counters: &LinkCounters,
+) -> io::Result<Vec<(SocketAddr, Vec<Bytes>)>> {
+    loop {
+        socket.readable().await?;
+        match socket.try_receive(counters) {
+            Ok(Received { batches, more }) => {
+                if more {
+                    tokio::task::yield_now().await;
+                }
+                if !batches.is_empty() {
+                    return Ok(batches);
+                }
+            }
+            Err(error) if socket.is_connected() => return Err(error),
+            Err(error) => {
                 tracing::warn!(%error, "cannot receive over UDP");
                 tokio::time::sleep(socket::PAUSE_AFTER_ERROR).await;
             }
-            for (remote, frames) in buffers.received.drain(..) {
-                let batch = Inbound::Datagrams {
-                    listener,
-                    remote,
-                    frames,
-                };
-                if inbound.send(batch).await.is_err() {
-                    return;
-                }
-            }
         }
-    };
-    stop.run_until_cancelled(receiving).await;
-    node.try_command(Command::RemoveListener(listener));
+    }
 }
 
-/// Sends the frames of a face that a datagram made.
-pub(crate) fn spawn_on_demand_sender(
+/// Carries the frames of a face that a datagram made: over `own`, a socket for this peer alone, or over the one that peers
+/// share, whose listener receives for them.
+pub(crate) fn serve_peer(
     spawner: &Spawner,
-    socket: Arc<UdpLink>,
+    shared: Arc<UdpLink>,
+    own: Option<UdpLink>,
     remote: SocketAddr,
     mut link: LinkEnd,
 ) {
+    let own = own.map(Arc::new);
+    let socket = own.clone().unwrap_or(shared);
+    link.set_socket(Some((Arc::clone(&socket), remote)));
     spawner.spawn(async move {
-        let mut batch = Vec::with_capacity(BATCH_FRAMES);
-        let mut buffer = SendBuffer::default();
-        while link.queue.recv_many(&mut batch, BATCH_FRAMES).await {
-            // What a socket shared by many peers reports need not be about this one: the frame counts as lost, no more.
-            let _ = socket
-                .send(remote, &batch, &mut buffer, &link.counters)
-                .await;
-            batch.clear();
+        let counters = Arc::clone(&link.counters);
+        let (intake, queue) = link.split();
+        let receiving = async {
+            match own {
+                None => core::future::pending().await,
+                Some(own) => carry_in_whatever_happens(&own, &intake).await,
+            }
+        };
+        tokio::select! {
+            () = receiving => {}
+            // What a socket reports ends no face that lives by being heard: the frame counts as lost, no more.
+            () = async { while carry_out(&socket, remote, queue, &counters).await.is_err() {} } => {}
         }
     });
 }
 
+/// Receives until the face ends, as a peer that cannot be reached at present may come back.
+async fn carry_in_whatever_happens(socket: &UdpLink, intake: &Intake) {
+    while let Err(end) = carry_in(socket, intake).await {
+        if let SessionEnd::Stopped = end {
+            return;
+        }
+        tokio::time::sleep(socket::PAUSE_AFTER_ERROR).await;
+    }
+}
+
 /// Carries frames both ways over a socket of its own, until the face ends or the peer's machine says that nobody
 /// listens.
-pub(super) async fn run(socket: &UdpLink, remote: SocketAddr, link: &mut LinkEnd) -> SessionEnd {
+pub(super) async fn run(socket: UdpLink, remote: SocketAddr, link: &mut LinkEnd) -> SessionEnd {
+    let socket = Arc::new(socket);
+    link.set_socket(Some((Arc::clone(&socket), remote)));
+    let counters = Arc::clone(&link.counters);
     let (intake, queue) = link.split();
-    let receive = async {
-        let mut buffers = ReceiveBuffers::default();
-        loop {
-            socket.receive(&mut buffers, &intake.counters).await?;
-            for (_, frames) in buffers.received.drain(..) {
-                intake.deliver(frames).await?;
-            }
+    let end = tokio::select! {
+        end = carry_in(&socket, &intake) => end.err(),
+        end = carry_out(&socket, remote, queue, &counters) => end.err().map(SessionEnd::Io),
+        error = socket.refused() => Some(SessionEnd::Io(error)),
+    };
+    link.set_socket(None);
+    end.unwrap_or(SessionEnd::Stopped)
+}
+
+/// Hands the forwarder what a socket with one peer receives.
+async fn carry_in(socket: &UdpLink, intake: &Intake) -> Result<(), SessionEnd> {
+    loop {
+        for (_, frames) in receive(socket, &intake.counters).await? {
+            intake.deliver(frames)?;
         }
-    };
-    let send = async {
-        let mut batch = Vec::with_capacity(BATCH_FRAMES);
-        let mut buffer = SendBuffer::default();
-        while queue.recv_many(&mut batch, BATCH_FRAMES).await {
-            let sent = socket
-                .send(remote, &batch, &mut buffer, &intake.counters)
-                .await;
-            batch.clear();
-            sent?;
-        }
-        Err(SessionEnd::Stopped)
-    };
-    let end: Result<core::convert::Infallible, SessionEnd> = tokio::select! {
-        end = receive => end,
-        end = send => end,
-    };
-    let Err(end) = end;
-    end
+    }
+}
+
+/// Sends what is queued until the face ends.
+async fn carry_out(
+    socket: &UdpLink,
+    remote: SocketAddr,
+    queue: &mut LinkReceiver,
+    counters: &LinkCounters,
+) -> io::Result<()> {
+    let mut batch = Vec::with_capacity(BATCH_FRAMES);
+    while queue.recv_many(&mut batch, BATCH_FRAMES).await {
+        socket.send(remote, &batch, counters).await?;
+        batch.clear();
+    }
+    Ok(())
 }

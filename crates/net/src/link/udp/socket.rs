@@ -1,5 +1,6 @@
 //! A UDP socket with batched calls and segmentation offload where the kernel has them.
 
+use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -9,6 +10,7 @@ use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
+use tokio::sync::Notify;
 
 use crate::link::{LinkCounters, LinkDrop, MAX_FRAME_SIZE};
 
@@ -31,38 +33,62 @@ const _: () = assert!(MAX_FRAME_SIZE <= MAX_JOINED);
 pub(crate) struct UdpLink {
     socket: UdpSocket,
     state: UdpSocketState,
+    /// Whether there is one peer only.
+    is_connected: bool,
+    /// Told when the peer's machine says that nobody listens there.
+    refused: Notify,
 }
 
 impl UdpLink {
-    /// A socket bound to `address`.
+    /// A socket bound to `address`, which no other program has.
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
-        let socket = Socket::new(
-            Domain::for_address(address),
-            Type::DGRAM,
-            Some(Protocol::UDP),
-        )?;
-        if address.is_ipv6() {
-            socket.set_only_v6(true)?;
-        }
-        // More than the kernel grants is cut, so these fail only where sockets have no buffers.
-        let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
-        let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+        let socket = unbound(address)?;
         socket.bind(&address.into())?;
-        socket.set_nonblocking(true)?;
-        let socket = UdpSocket::from_std(socket.into())?;
-        let state = UdpSocketState::new((&socket).into())?;
-        Ok(Self { socket, state })
+        // From now on this program may bind further sockets to the same address, one for each peer; others may not.
+        let _ = socket.set_reuse_port(true);
+        Self::new(socket, false)
     }
 
     /// A socket that exchanges datagrams with `remote` only.
-    pub(crate) async fn connect(remote: SocketAddr) -> io::Result<Self> {
+    pub(crate) fn connect(remote: SocketAddr) -> io::Result<Self> {
         let any = match remote {
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
         };
-        let link = Self::bind(any)?;
-        link.socket.connect(remote).await?;
-        Ok(link)
+        let socket = unbound(remote)?;
+        socket.bind(&any.into())?;
+        socket.connect(&remote.into())?;
+        Self::new(socket, true)
+    }
+
+    /// A socket beside this one, with the same address, that exchanges datagrams with `remote` only and has a buffer of its
+    /// own. Until it is connected it receives what any peer sends, which is returned with it.
+    pub(crate) fn beside(
+        &self,
+        remote: SocketAddr,
+    ) -> io::Result<(Self, Vec<(SocketAddr, Bytes)>)> {
+        let socket = unbound(remote)?;
+        socket.set_reuse_port(true)?;
+        socket.bind(&self.local_address()?.into())?;
+        socket.connect(&remote.into())?;
+        let socket = std::net::UdpSocket::from(socket);
+        let mut strays = Vec::new();
+        let mut buffer = [0; MAX_FRAME_SIZE];
+        while let Ok((size, from)) = socket.recv_from(&mut buffer) {
+            strays.push((from, Bytes::copy_from_slice(&buffer[..size])));
+        }
+        Ok((Self::new(socket.into(), true)?, strays))
+    }
+
+    fn new(socket: Socket, is_connected: bool) -> io::Result<Self> {
+        let socket = UdpSocket::from_std(socket.into())?;
+        let state = UdpSocketState::new((&socket).into())?;
+        Ok(Self {
+            socket,
+            state,
+            is_connected,
+            refused: Notify::new(),
+        })
     }
 
     /// The address it is bound to.
@@ -70,64 +96,111 @@ impl UdpLink {
         self.socket.local_addr()
     }
 
-    /// Waits for datagrams and puts them into `buffers`.
-    pub(super) async fn receive(
-        &self,
-        buffers: &mut ReceiveBuffers,
-        counters: &LinkCounters,
-    ) -> io::Result<()> {
-        let filled = self
-            .socket
-            .async_io(Interest::READABLE, || buffers.fill(self))
-            .await?;
-        buffers.cut(filled, counters);
-        Ok(())
+    /// Whether there is one peer only.
+    pub(super) const fn is_connected(&self) -> bool {
+        self.is_connected
     }
 
-    /// Sends `frames` to `remote`, waiting while the kernel has no room. A frame that cannot be sent is counted, and
-    /// does not keep back those after it.
-    ///
-    /// # Errors
-    /// The last one that occurred.
-    pub(super) async fn send(
+    /// Waits until there may be datagrams.
+    pub(super) async fn readable(&self) -> io::Result<()> {
+        self.socket.readable().await
+    }
+
+    /// Waits until a frame was sent to where nobody listens.
+    pub(super) async fn refused(&self) -> io::Error {
+        self.refused.notified().await;
+        io::ErrorKind::ConnectionRefused.into()
+    }
+
+    /// Takes datagrams that are there, by sender.
+    pub(super) fn try_receive(&self, counters: &LinkCounters) -> io::Result<Received> {
+        BUFFERS.with_borrow_mut(|buffers| {
+            let mut filled = None;
+            let result = self.socket.try_io(Interest::READABLE, || {
+                let count = buffers.fill(self)?;
+                filled = Some(count);
+                // If there was room for more, none is left: the next call would find nothing, so wait before it.
+                match count < RECEIVE_BUFFERS {
+                    true => Err(io::ErrorKind::WouldBlock.into()),
+                    false => Ok(()),
+                }
+            });
+            match (filled, result) {
+                (Some(count), _) => Ok(Received {
+                    batches: buffers.cut(count, counters),
+                    more: count == RECEIVE_BUFFERS,
+                }),
+                (None, Err(error)) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+                (None, _) => Ok(Received::default()),
+            }
+        })
+    }
+
+    /// Sends frames to `remote` as long as the kernel has room, and says how many it needs not be asked about again. A frame
+    /// that cannot be sent is counted, and does not keep back those after it.
+    pub(crate) fn try_send(
         &self,
         remote: SocketAddr,
         frames: &[Bytes],
-        buffer: &mut SendBuffer,
         counters: &LinkCounters,
-    ) -> io::Result<()> {
-        let mut result = Ok(());
-        let mut rest = frames;
-        while !rest.is_empty() {
+    ) -> usize {
+        let mut done = 0;
+        while let Some(rest) = frames.get(done..)
+            && !rest.is_empty()
+        {
             let count = joinable(rest, self.state.max_gso_segments());
-            let (run, later) = rest.split_at(count);
-            let joined = count > 1 && self.send_joined(remote, run, buffer).await.is_ok();
-            if !joined {
-                for frame in run {
-                    if let Err(error) = self.send_one(remote, frame, None).await {
-                        counters.dropped(LinkDrop::SendFailed, 1);
-                        result = Err(error);
+            let sent = match count {
+                1 => self.try_send_one(remote, &rest[0]),
+                _ => self.try_send_joined(remote, &rest[..count]),
+            };
+            match sent {
+                Ok(()) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // Without offload, after all: the kernel is asked for less from now on.
+                Err(_) if count > 1 && self.state.max_gso_segments() == 1 => {}
+                Err(error) => {
+                    if error.kind() == io::ErrorKind::ConnectionRefused {
+                        self.refused.notify_one();
                     }
+                    counters.dropped(LinkDrop::SendFailed, count as u64);
+                    done += count;
                 }
             }
-            rest = later;
         }
-        result
+        done
     }
 
-    async fn send_joined(
+    /// Sends `frames` to `remote`, waiting while the kernel has no room.
+    pub(super) async fn send(
         &self,
         remote: SocketAddr,
-        run: &[Bytes],
-        buffer: &mut SendBuffer,
+        mut frames: &[Bytes],
+        counters: &LinkCounters,
     ) -> io::Result<()> {
-        buffer.0.clear();
-        run.iter()
-            .for_each(|frame| buffer.0.extend_from_slice(frame));
-        self.send_one(remote, &buffer.0, Some(run[0].len())).await
+        loop {
+            frames = &frames[self.try_send(remote, frames, counters)..];
+            if frames.is_empty() {
+                return Ok(());
+            }
+            self.socket.writable().await?;
+        }
     }
 
-    async fn send_one(
+    fn try_send_one(&self, remote: SocketAddr, frame: &[u8]) -> io::Result<()> {
+        match self.is_connected {
+            // The kernel knows the way already.
+            true => self.socket.try_send(frame).map(|_| ()),
+            false => self.try_transmit(remote, frame, None),
+        }
+    }
+
+    fn try_send_joined(&self, remote: SocketAddr, run: &[Bytes]) -> io::Result<()> {
+        let mut joined = Vec::with_capacity(run.iter().map(Bytes::len).sum());
+        run.iter().for_each(|frame| joined.extend_from_slice(frame));
+        self.try_transmit(remote, &joined, Some(run[0].len()))
+    }
+
+    fn try_transmit(
         &self,
         destination: SocketAddr,
         contents: &[u8],
@@ -140,12 +213,22 @@ impl UdpLink {
             segment_size,
             src_ip: None,
         };
-        self.socket
-            .async_io(Interest::WRITABLE, || {
-                self.state.try_send((&self.socket).into(), &transmit)
-            })
-            .await
+        let send = || self.state.try_send((&self.socket).into(), &transmit);
+        self.socket.try_io(Interest::WRITABLE, send)
     }
+}
+
+/// A socket without address that never waits, with the buffers that bursts need.
+fn unbound(like: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(like), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_nonblocking(true)?;
+    if like.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    // More than the kernel grants is cut, so these fail only where sockets have no buffers.
+    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+    let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+    Ok(socket)
 }
 
 /// How many frames at the start of `frames` the kernel can send in one call: equal ones, of which the last may be
@@ -167,17 +250,25 @@ fn joinable(frames: &[Bytes], max_segments: usize) -> usize {
     count
 }
 
-/// Where frames are put one behind another for one call.
+/// What one call received.
 #[derive(Debug, Default)]
-pub(super) struct SendBuffer(Vec<u8>);
+pub(super) struct Received {
+    /// Frames by sender, each in an allocation of its own.
+    pub(super) batches: Vec<(SocketAddr, Vec<Bytes>)>,
+    /// Whether there may be more.
+    pub(super) more: bool,
+}
+
+thread_local! {
+    /// One set for each thread, as they are large and used only between two lines of code.
+    static BUFFERS: RefCell<ReceiveBuffers> = RefCell::default();
+}
 
 /// Where the kernel puts datagrams.
 #[derive(Debug)]
-pub(super) struct ReceiveBuffers {
+struct ReceiveBuffers {
     octets: Vec<u8>,
     meta: [RecvMeta; RECEIVE_BUFFERS],
-    /// Frames by sender, for the caller to take.
-    pub(super) received: Vec<(SocketAddr, Vec<Bytes>)>,
 }
 
 impl Default for ReceiveBuffers {
@@ -185,7 +276,6 @@ impl Default for ReceiveBuffers {
         Self {
             octets: vec![0; RECEIVE_BUFFERS * RECEIVE_SIZE],
             meta: [RecvMeta::default(); RECEIVE_BUFFERS],
-            received: Vec::new(),
         }
     }
 }
@@ -201,22 +291,24 @@ impl ReceiveBuffers {
     }
 
     /// Cuts the first `filled` buffers into frames, each in an allocation of its own, so that a cached packet does not
-    /// keep 64 kB alive.
-    fn cut(&mut self, filled: usize, counters: &LinkCounters) {
+    /// keep 64 kB alive. What one sender sent in a row stays together.
+    fn cut(&self, filled: usize, counters: &LinkCounters) -> Vec<(SocketAddr, Vec<Bytes>)> {
+        let mut batches: Vec<(SocketAddr, Vec<Bytes>)> = Vec::new();
         let buffers = self.octets.chunks(RECEIVE_SIZE).zip(&self.meta);
         for (octets, meta) in buffers.take(filled) {
-            let datagrams = octets[..meta.len.min(octets.len())].chunks(meta.stride.max(1));
-            let mut frames = Vec::with_capacity(datagrams.len());
-            for datagram in datagrams {
-                match datagram.len() <= MAX_FRAME_SIZE {
-                    true => frames.push(Bytes::copy_from_slice(datagram)),
-                    false => counters.dropped(LinkDrop::TooLarge, 1),
+            for datagram in octets[..meta.len.min(octets.len())].chunks(meta.stride.max(1)) {
+                if datagram.len() > MAX_FRAME_SIZE {
+                    counters.dropped(LinkDrop::TooLarge, 1);
+                    continue;
+                }
+                let frame = Bytes::copy_from_slice(datagram);
+                match batches.last_mut() {
+                    Some((sender, frames)) if *sender == meta.addr => frames.push(frame),
+                    _ => batches.push((meta.addr, vec![frame])),
                 }
             }
-            if !frames.is_empty() {
-                self.received.push((meta.addr, frames));
-            }
         }
+        batches
     }
 }
 
@@ -256,9 +348,17 @@ mod tests {
         buffers.meta[0].stride = 4;
         buffers.meta[1].len = MAX_FRAME_SIZE + 1;
         buffers.meta[1].stride = MAX_FRAME_SIZE + 1;
-        buffers.cut(2, &counters);
-        assert_eq!(buffers.received.len(), 1);
-        assert_eq!(buffers.received[0].1, ["aaaa", "bbbb", "cc"]);
+        // One more of the first sender, and one of another.
+        for (place, port) in [(2, 0), (3, 9)] {
+            buffers.octets[place * RECEIVE_SIZE..][..2].copy_from_slice(b"dd");
+            (buffers.meta[place].len, buffers.meta[place].stride) = (2, 2);
+            buffers.meta[place].addr.set_port(port);
+        }
+        buffers.meta[0].addr.set_port(0);
+        let batches = buffers.cut(4, &counters);
+        assert_eq!(batches.len(), 2);
+        assert_eq!(batches[0].1, ["aaaa", "bbbb", "cc", "dd"]);
+        assert_eq!(batches[1].1, ["dd"]);
         assert_eq!(counters.drops(LinkDrop::TooLarge), 1);
     }
 }

@@ -9,7 +9,7 @@ use super::{about, ask, assert_done, fetch, name, verdict};
 use crate::{ApplicationFace, Node, NodeConfig, key_store};
 
 async fn capacity(node: &Node) -> u64 {
-    let store = node.content_store().await.unwrap();
+    let store = node.content_store().unwrap();
     store.options.capacity.as_bytes()
 }
 

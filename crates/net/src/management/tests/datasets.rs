@@ -6,7 +6,7 @@ use namecast_packet::{Component, ContentType, Data, DecodeError, Interest, Name,
 
 use super::super::{
     ChannelStatus, ControlParameters, ControlResponse, CsInfo, FaceStatus, FibEntry, GeneralStatus,
-    Item, NextHopRecord, RibEntry, RibRoute, StrategyChoice, decode_items,
+    Item, NextHopRecord, RibEntry, RibRoute, StrategyChoice, StrategyCounts, decode_items,
 };
 use super::{about, command, exchange, fetch, name};
 use crate::{ApplicationFace, Clock, Node, NodeConfig, StrategyKind, key_store};
@@ -94,11 +94,29 @@ fn the_other_entries_are_encoded_as_ndn_cxx_does() {
     let choice = StrategyChoice {
         prefix: name("/a"),
         strategy: name("/s/v=5"),
+        counts: None,
     };
     let octets = [
         128, 15, 7, 3, 8, 1, b'a', 107, 8, 7, 6, 8, 1, b's', 54, 1, 5,
     ];
     check(&choice, &octets);
+    let counted = StrategyChoice {
+        counts: Some(StrategyCounts {
+            interests: 300,
+            retransmissions: 1,
+            suppressed: 2,
+            rejected: 3,
+            satisfied: 4,
+            timeouts: 5,
+            nacks: 6,
+        }),
+        ..choice
+    };
+    // 15 octets as before, 4 and six times 3.
+    let counts = [
+        240, 2, 1, 44, 242, 1, 1, 244, 1, 2, 246, 1, 3, 248, 1, 4, 250, 1, 5, 252, 1, 6,
+    ];
+    check(&counted, &[&[128, 37], &octets[2..], &counts].concat());
     let store = CsInfo {
         capacity: 8_192,
         flags: 3,
@@ -312,19 +330,28 @@ async fn the_strategy_of_all_names_is_listed_even_if_nobody_chose_it() {
     let node = Node::start(NodeConfig::default());
     let mut face = node.application_face().await.unwrap();
     let uri = "/localhost/nfd/strategy-choice/list";
-    let choice = |prefix: &str, word: &str| StrategyChoice {
+    let choice = |prefix: &str, word: &str, interests, satisfied| StrategyChoice {
         prefix: name(prefix),
         strategy: name(&format!("/localhost/nfd/strategy/{word}/v=5")),
+        counts: Some(StrategyCounts {
+            interests,
+            satisfied,
+            ..StrategyCounts::default()
+        }),
     };
-    let best_route = choice("/", "best-route");
-    assert_eq!(list::<StrategyChoice>(&mut face, uri).await, [best_route]);
-    node.set_strategy(name("/"), StrategyKind::Multicast)
-        .await
+    // The question itself, and the second time the first one's answer.
+    for satisfied in [0, 1] {
+        let best_route = choice("/", "best-route", satisfied + 1, satisfied);
+        assert_eq!(list::<StrategyChoice>(&mut face, uri).await, [best_route]);
+    }
+    node.set_strategy(&name("/"), StrategyKind::Multicast)
         .unwrap();
-    node.set_strategy(name("/a"), StrategyKind::BestRoute)
-        .await
+    node.set_strategy(&name("/a"), StrategyKind::BestRoute)
         .unwrap();
-    let expected = [choice("/", "multicast"), choice("/a", "best-route")];
+    let expected = [
+        choice("/", "multicast", 1, 0),
+        choice("/a", "best-route", 0, 0),
+    ];
     assert_eq!(list::<StrategyChoice>(&mut face, uri).await, expected);
 }
 

@@ -216,6 +216,7 @@ async fn a_face_is_created_as_it_is_wanted() {
     let twenty = CongestionMarking {
         interval: Duration::from_millis(20),
         threshold: ByteSize::bytes(30_000),
+        ..CongestionMarking::default()
     };
     assert_eq!(made.congestion, twenty);
 }

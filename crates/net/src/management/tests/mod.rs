@@ -1,5 +1,6 @@
 //! Management as a client sees it: commands in, responses and routes out.
 
+mod announce;
 mod client;
 mod commands;
 mod content_store;

@@ -47,7 +47,7 @@ impl World {
                 ..NodeConfig::caching(stage.scenario.cache)
             });
             let strategy = stage.scenario.strategy.into();
-            let set = node.set_strategy(Name::root(), strategy).await;
+            let set = node.set_strategy(&Name::root(), strategy);
             set.map_err(broken)?;
             let listener = node.listen_udp(ANY_PORT).await.map_err(broken)?;
             world.nodes.push(node);

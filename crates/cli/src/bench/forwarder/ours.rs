@@ -1,0 +1,70 @@
+//! Our own forwarder: this executable again.
+
+use std::net::SocketAddr;
+use std::process::Command;
+
+use anyhow::Context;
+use tempfile::TempDir;
+
+use super::measured::Measured;
+
+/// What is different from a forwarder without a configuration file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Options {
+    /// Threads that forward, each of which gets a processor.
+    pub(super) threads: usize,
+    /// Octets of the longest frame to a consumer.
+    pub(super) mtu: Option<usize>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            threads: 1,
+            mtu: None,
+        }
+    }
+}
+
+/// Starts it with a route to each producer for the names of the load with its number.
+pub(super) fn start(
+    producers: &[SocketAddr],
+    options: Options,
+) -> anyhow::Result<(Measured, SocketAddr, TempDir)> {
+    let directory = tempfile::tempdir()?;
+    let socket = directory.path().join("node.sock");
+    let mtu = options.mtu.map(|mtu| format!("loopback-mtu = {mtu}"));
+    let mut text = format!(
+        "threads = {}\n\
+         [listen]\n\
+         udp = [\"127.0.0.1:0\"]\n\
+         tcp = []\n\
+         unix = [{socket:?}]\n\
+         [udp]\n\
+         {}\n",
+        options.threads,
+        mtu.unwrap_or_default()
+    );
+    for (number, producer) in producers.iter().enumerate() {
+        text += &format!(
+            "[[face]]\n\
+             uri = \"udp4://{producer}\"\n\
+             [[route]]\n\
+             prefix = \"/bench/{number}\"\n\
+             face = \"udp4://{producer}\"\n"
+        );
+    }
+    let file = directory.path().join("namecast.toml");
+    std::fs::write(&file, text)?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command
+        .args(["forwarder", "--port", "0", "--json", "--config"])
+        .arg(&file);
+    let mut program = Measured::start(command, options.threads)?;
+    let said: serde_json::Value = serde_json::from_str(&program.line()?)?;
+    let uri = said["faces"][0]
+        .as_str()
+        .context("the forwarder has no face")?;
+    let address = uri.split("://").last().context("no address")?;
+    Ok((program, address.parse()?, directory))
+}

@@ -1,0 +1,151 @@
+//! The machine's network interfaces.
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::net::if_::if_nametoindex;
+
+/// One network interface, as it was when it was looked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Interface {
+    pub(crate) name: String,
+    /// Its number in the system.
+    pub(crate) index: u32,
+    entries: Vec<InterfaceAddress>,
+}
+
+impl Interface {
+    /// The interface called `name`.
+    ///
+    /// # Errors
+    /// If there is none; the error names those that there are.
+    pub(crate) fn find(name: &str) -> io::Result<Self> {
+        let all: Vec<_> = getifaddrs()?.collect();
+        let Ok(index) = if_nametoindex(name) else {
+            let mut names: Vec<_> = all.into_iter().map(|entry| entry.interface_name).collect();
+            names.sort_unstable();
+            names.dedup();
+            let message = format!("there is no such interface, only {}", names.join(", "));
+            return Err(io::Error::new(io::ErrorKind::NotFound, message));
+        };
+        let of_this = |entry: &InterfaceAddress| entry.interface_name == name;
+        Ok(Self {
+            name: name.to_owned(),
+            index,
+            entries: all.into_iter().filter(of_this).collect(),
+        })
+    }
+
+    /// An address to send to `group` from, which is of the same family.
+    ///
+    /// # Errors
+    /// If the interface has none.
+    pub(crate) fn source_for(&self, group: IpAddr) -> io::Result<SocketAddr> {
+        let addresses = self.entries.iter().filter_map(|entry| entry.address);
+        let mut sources = addresses.filter_map(|address| match group {
+            IpAddr::V4(_) => {
+                let address = address.as_sockaddr_in()?.ip();
+                Some(SocketAddr::from((address, 0)))
+            }
+            IpAddr::V6(_) => {
+                let address = address.as_sockaddr_in6()?.ip();
+                let scope = if address.is_unicast_link_local() {
+                    self.index
+                } else {
+                    0
+                };
+                Some(SocketAddrV6::new(address, 0, 0, scope).into())
+            }
+        });
+        // What reaches one link only is sent from an address of that link (RFC 6724, rule 2).
+        let is_of_link = |source: &SocketAddr| match source.ip() {
+            IpAddr::V4(_) => true,
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+        };
+        let (mut first, mut of_link) = (None, None);
+        for source in &mut sources {
+            first.get_or_insert(source);
+            if is_of_link(&source) {
+                of_link.get_or_insert(source);
+            }
+        }
+        let family = if group.is_ipv4() { 4 } else { 6 };
+        of_link.or(first).ok_or_else(|| {
+            let message = format!("interface {} has no IPv{family} address", self.name);
+            io::Error::new(io::ErrorKind::AddrNotAvailable, message)
+        })
+    }
+
+    /// `group` as a socket address on this interface.
+    pub(crate) fn scoped(&self, group: SocketAddr) -> SocketAddr {
+        match group {
+            SocketAddr::V6(group) if is_link_scoped(*group.ip()) => {
+                SocketAddrV6::new(*group.ip(), group.port(), 0, self.index).into()
+            }
+            other => other,
+        }
+    }
+
+    /// The interface as the link layer knows it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn link_address(&self) -> Option<&nix::sys::socket::LinkAddr> {
+        let mut addresses = self.entries.iter();
+        addresses.find_map(|entry| entry.address.as_ref()?.as_link_addr())
+    }
+
+    /// Longest payload of a frame, in octets, if the system tells.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn mtu(&self) -> Option<usize> {
+        let read = |file: &str| {
+            let path = format!("/sys/class/net/{}/{file}", self.name);
+            let text = std::fs::read_to_string(path).ok()?;
+            text.trim().parse::<usize>().ok()
+        };
+        // Where another network namespace's files are mounted, the name may stand for another interface.
+        let is_this =
+            read("ifindex").and_then(|index| u32::try_from(index).ok()) == Some(self.index);
+        if is_this { read("mtu") } else { None }
+    }
+}
+
+/// Whether a group's number means something on one link only: interface-local and link-local scope (RFC 4291, 2.7).
+fn is_link_scoped(group: Ipv6Addr) -> bool {
+    group.is_multicast() && matches!(group.octets()[1] & 0x0F, 1 | 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_that_is_not_there_is_refused_with_those_that_are() {
+        let error = Interface::find("nowhere0").unwrap_err().to_string();
+        assert!(error.contains("no such interface, only "), "{error}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_loopback_interface_has_its_address() {
+        let interface = Interface::find("lo").unwrap();
+        let group = "224.0.23.170".parse().unwrap();
+        let source = interface.source_for(group).unwrap();
+        assert_eq!(source, "127.0.0.1:0".parse().unwrap());
+        assert_eq!(interface.mtu(), Some(65_536));
+    }
+
+    #[test]
+    fn only_groups_of_one_link_carry_the_interface() {
+        let interface = Interface {
+            name: "x".to_owned(),
+            index: 7,
+            entries: Vec::new(),
+        };
+        let scoped = |group: &str| interface.scoped(group.parse().unwrap()).to_string();
+        assert_eq!(scoped("[ff02::1234]:56363"), "[ff02::1234%7]:56363");
+        assert_eq!(scoped("[ff05::1234]:56363"), "[ff05::1234]:56363");
+        assert_eq!(scoped("224.0.23.170:56363"), "224.0.23.170:56363");
+        let error = interface.source_for("ff02::1".parse().unwrap());
+        assert!(error.unwrap_err().to_string().contains("no IPv6 address"));
+    }
+}

@@ -1,0 +1,469 @@
+//! The way of a frame: from whoever received it through a forwarder to the links it leaves by.
+//!
+//! ```text
+//!   socket ── task that received ──▶ Plane::deliver ── lock ── Forwarder ── unlock ──▶ LinkSender ──▶ socket
+//! ```
+//!
+//! Whoever received frames carries them all the way: no packet waits for another task to wake up. A lock is held only
+//! while a forwarder works, which is a small part of what the system calls on both sides of it take. Where several threads
+//! are to work at once there are several forwarders, each for its share of all names.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use bytes::Bytes;
+use namecast_forward::{
+    CacheOptions, Counters, Destination, Dispatcher, Erased, FaceConfig, FaceCounters, FaceId,
+    Forwarder, LearnedRoute, Shard, StrategyChoice, Transmit,
+};
+use namecast_packet::Name;
+use namecast_units::{ByteSize, Instant};
+use tokio::sync::Notify;
+
+use super::NodeError;
+use crate::Clock;
+use crate::link::LinkSender;
+
+/// A node's forwarders, and where each face's frames leave.
+#[derive(Debug)]
+pub(crate) struct Plane {
+    pub(crate) clock: Clock,
+    /// At least one. All have the same faces, routes and strategies.
+    workers: Vec<Worker>,
+    dispatcher: Dispatcher,
+    /// Tells the task that keeps time that a deadline came nearer.
+    earlier: Notify,
+    /// None once the node has stopped.
+    exits: RwLock<Option<BTreeMap<FaceId, Exit>>>,
+}
+
+/// One forwarder, for one thread at a time.
+#[derive(Debug)]
+struct Worker(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    forwarder: Forwarder,
+    /// When the task that keeps time looks after this forwarder by itself, if ever.
+    armed: Option<Instant>,
+}
+
+/// Where the frames of a face leave.
+#[derive(Debug)]
+struct Exit {
+    sender: Arc<LinkSender>,
+    /// Whether all frames go through the link service of one forwarder.
+    is_reliable: bool,
+}
+
+impl Plane {
+    /// A node with as many forwarders as `config` says, which share its bounds.
+    pub(crate) fn new(clock: Clock, config: &namecast_forward::Config, forwarders: usize) -> Self {
+        let most = usize::from(Shard::MOST);
+        let count = u16::try_from(forwarders.clamp(1, most)).unwrap_or(1);
+        let worker = |index| {
+            let shard = Shard { index, count };
+            let state = State {
+                forwarder: Forwarder::new(config.for_shard(shard)),
+                armed: None,
+            };
+            Worker(Mutex::new(state))
+        };
+        Self {
+            clock,
+            workers: (0..count).map(worker).collect(),
+            dispatcher: Dispatcher::new(config.seed, count),
+            earlier: Notify::new(),
+            exits: RwLock::new(Some(BTreeMap::new())),
+        }
+    }
+
+    /// Whether the face is there.
+    pub(crate) fn has_face(&self, face: FaceId) -> bool {
+        let exits = self.exits();
+        (exits.as_ref()).is_some_and(|exits| exits.contains_key(&face))
+    }
+
+    /// Hands the forwarders frames that came in on `face`, and sends what comes of it.
+    ///
+    /// # Errors
+    /// If the face has ended, or the node has stopped.
+    pub(crate) fn deliver(
+        &self,
+        face: FaceId,
+        frames: impl IntoIterator<Item = Bytes>,
+    ) -> Result<(), NodeError> {
+        match &*self.exits() {
+            None => return Err(NodeError::Stopped),
+            Some(exits) if !exits.contains_key(&face) => return Err(NodeError::NoSuchFace(face)),
+            Some(_) => {}
+        }
+        let now = self.clock.now();
+        if self.workers.len() == 1 {
+            self.send(self.handle(0, now, face, frames));
+            return Ok(());
+        }
+        let mut shares = vec![Vec::new(); self.workers.len()];
+        for frame in frames {
+            match self.dispatcher.destination(&frame) {
+                Destination::One(index) => shares[index].push(frame),
+                Destination::Waiting(otherwise) => {
+                    for index in self.waiting_for(&frame, otherwise) {
+                        shares[index].push(frame.clone());
+                    }
+                }
+                Destination::LinkService => self.deliver_through_link(now, face, frame),
+            }
+        }
+        // What leaves by one face leaves together, whichever forwarder it comes from.
+        let shares = shares.into_iter().enumerate();
+        let outputs = shares
+            .filter(|(_, share)| !share.is_empty())
+            .flat_map(|(index, share)| self.handle(index, now, face, share));
+        self.send(outputs.collect());
+        Ok(())
+    }
+
+    /// What a forwarder has to send after it got frames.
+    fn handle(
+        &self,
+        index: usize,
+        now: Instant,
+        face: FaceId,
+        frames: impl IntoIterator<Item = Bytes>,
+    ) -> Vec<Transmit> {
+        let handle = |forwarder: &mut Forwarder| {
+            for frame in frames {
+                forwarder.handle_frame(now, face, frame);
+            }
+        };
+        self.work(index, handle).1
+    }
+
+    /// The forwarders that wait for the Data in a frame; if none does, this one.
+    fn waiting_for(&self, frame: &Bytes, otherwise: usize) -> Vec<usize> {
+        let awaits = |&index: &usize| self.workers[index].lock().forwarder.awaits(frame);
+        let waiting: Vec<_> = (0..self.workers.len()).filter(awaits).collect();
+        match waiting.is_empty() {
+            true => vec![otherwise],
+            false => waiting,
+        }
+    }
+
+    /// Hands a frame to the forwarder with the face's link service, and the packet that it completes to those it is for.
+    fn deliver_through_link(&self, now: Instant, face: FaceId, frame: Bytes) {
+        let home = self.home(face);
+        let open = |forwarder: &mut Forwarder| forwarder.open(now, face, frame);
+        let (packet, outputs) = self.work(home, open);
+        self.send(outputs);
+        let Some(packet) = packet else { return };
+        let destinations = match (self.dispatcher.destination_of(&packet), &packet.fragment) {
+            (Destination::One(index), _) => vec![index],
+            (Destination::Waiting(otherwise), Some(wire)) => self.waiting_for(wire, otherwise),
+            _ => vec![home],
+        };
+        for index in destinations {
+            let handle = |forwarder: &mut Forwarder| {
+                forwarder.handle_packet(now, face, packet.clone());
+            };
+            let ((), outputs) = self.work(index, handle);
+            self.send(outputs);
+        }
+    }
+
+    /// Which forwarder has the link service of a face, where that has state.
+    fn home(&self, face: FaceId) -> usize {
+        (face.number() % self.workers.len() as u64) as usize
+    }
+
+    /// Adds a face to all forwarders.
+    ///
+    /// # Errors
+    /// If there are too many, or it cannot be so.
+    pub(crate) fn add_face(
+        &self,
+        config: &FaceConfig,
+    ) -> Result<FaceId, namecast_forward::AddFaceError> {
+        // All give the same numbers, as they are asked for the same faces in the same order; home depends on the number.
+        let add = |forwarder: &mut Forwarder| forwarder.add_face(config.clone());
+        let face = self.change(add)?;
+        if config.reliability {
+            self.reconfigure_face(face, config)?;
+        }
+        Ok(face)
+    }
+
+    /// Changes what a face is, in all forwarders.
+    ///
+    /// # Errors
+    /// If it cannot be so.
+    pub(crate) fn reconfigure_face(
+        &self,
+        face: FaceId,
+        config: &FaceConfig,
+    ) -> Result<(), namecast_forward::AddFaceError> {
+        let home = self.home(face);
+        let elsewhere = FaceConfig {
+            reliability: false,
+            mtu: None,
+            is_relayed: true,
+            ..config.clone()
+        };
+        for index in 0..self.workers.len() {
+            let config = match config.reliability && index != home {
+                true => &elsewhere,
+                false => config,
+            };
+            let change =
+                |forwarder: &mut Forwarder| forwarder.reconfigure_face(face, config.clone());
+            let (changed, outputs) = self.work(index, change);
+            self.send(outputs);
+            changed?;
+        }
+        if let Some(exits) = &mut *self.exits_mut()
+            && let Some(exit) = exits.get_mut(&face)
+        {
+            exit.is_reliable = config.reliability;
+        }
+        Ok(())
+    }
+
+    /// Does the same with each forwarder, sends what comes of it, and tells what came of it in the first.
+    pub(crate) fn change<T>(&self, mut change: impl FnMut(&mut Forwarder) -> T) -> T {
+        let (first, outputs) = self.work(0, &mut change);
+        self.send(outputs);
+        for index in 1..self.workers.len() {
+            let (_, outputs) = self.work(index, &mut change);
+            self.send(outputs);
+        }
+        first
+    }
+
+    /// Works with one forwarder, and tells what there is to send.
+    fn work<T>(&self, index: usize, work: impl FnOnce(&mut Forwarder) -> T) -> (T, Vec<Transmit>) {
+        let (result, outputs) = self.work_alone(&self.workers[index], work);
+        match self.workers.len() {
+            1 => (result, outputs),
+            _ => (result, self.through_link(index, outputs)),
+        }
+    }
+
+    fn work_alone<T>(
+        &self,
+        worker: &Worker,
+        work: impl FnOnce(&mut Forwarder) -> T,
+    ) -> (T, Vec<Transmit>) {
+        let mut state = worker.lock();
+        let result = work(&mut state.forwarder);
+        let outputs = core::iter::from_fn(|| state.forwarder.poll_output()).collect();
+        if let Some(deadline) = state.forwarder.poll_timeout()
+            && state.armed.is_none_or(|armed| deadline < armed)
+        {
+            state.armed = Some(deadline);
+            self.earlier.notify_one();
+        }
+        (result, outputs)
+    }
+
+    /// Looks at the first forwarder, for what is the same in all.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Forwarder) -> T) -> T {
+        look(&self.workers[0].lock().forwarder)
+    }
+
+    /// How much all content stores together may hold, and what they do.
+    pub(crate) fn cache_options(&self) -> CacheOptions {
+        let options = self.look(Forwarder::cache_options);
+        CacheOptions {
+            capacity: ByteSize::bytes(options.capacity.as_bytes() * self.workers.len() as u64),
+            ..options
+        }
+    }
+
+    /// Changes how much all content stores together may hold, and what they do.
+    pub(crate) fn set_cache_options(&self, options: CacheOptions) {
+        let each = CacheOptions {
+            capacity: ByteSize::bytes(options.capacity.as_bytes() / self.workers.len() as u64),
+            ..options
+        };
+        self.change(|forwarder| forwarder.set_cache_options(each));
+    }
+
+    /// Removes at most `limit` cached Data packets whose names begin with `prefix`.
+    pub(crate) fn erase_cached(&self, prefix: &Name, limit: usize) -> Erased {
+        let mut all = Erased {
+            count: 0,
+            is_more_left: false,
+        };
+        for worker in &self.workers {
+            let left = limit - all.count;
+            let erased = worker.lock().forwarder.erase_cached(prefix, left);
+            all.count += erased.count;
+            all.is_more_left |= erased.is_more_left;
+        }
+        all
+    }
+
+    /// The routes that any forwarder has learned.
+    pub(crate) fn learned_routes(&self) -> Vec<LearnedRoute> {
+        let mut all = BTreeMap::new();
+        for worker in &self.workers {
+            for route in worker.lock().forwarder.learned_routes() {
+                all.entry((route.prefix.clone(), route.face))
+                    .or_insert(route);
+            }
+        }
+        all.into_values().collect()
+    }
+
+    /// The strategy of each prefix that has one, with what all forwarders have seen of it.
+    pub(crate) fn strategies(&self) -> Vec<StrategyChoice> {
+        let mut choices = self.workers.iter().map(|worker| {
+            let state = worker.lock();
+            state.forwarder.strategies().collect::<Vec<_>>()
+        });
+        let mut sum = choices.next().unwrap_or_default();
+        for more in choices {
+            for (sum, more) in sum.iter_mut().zip(more) {
+                sum.counters.merge(&more.counters);
+            }
+        }
+        sum
+    }
+
+    /// Sum of a number over all forwarders.
+    pub(crate) fn sum(&self, number: impl Fn(&Forwarder) -> usize) -> usize {
+        let numbers = self.workers.iter().map(|it| number(&it.lock().forwarder));
+        numbers.sum()
+    }
+
+    /// What all forwarders together have seen.
+    pub(crate) fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        for worker in &self.workers {
+            sum.merge(worker.lock().forwarder.counters());
+        }
+        sum
+    }
+
+    /// What a face has seen in all forwarders together; nothing if there is no such face.
+    pub(crate) fn face_counters(&self, face: FaceId) -> FaceCounters {
+        let mut sum = FaceCounters::default();
+        for worker in &self.workers {
+            if let Some(counters) = worker.lock().forwarder.face_counters(face) {
+                sum.merge(counters);
+            }
+        }
+        sum
+    }
+
+    /// What a face is; none if there is no such face.
+    pub(crate) fn face_config(&self, face: FaceId) -> Option<FaceConfig> {
+        let home = self.workers[self.home(face)].lock();
+        home.forwarder.face(face).map(|info| info.config.clone())
+    }
+
+    /// Sends a face's frames through `sender` from now on.
+    pub(crate) fn add_exit(&self, face: FaceId, sender: Arc<LinkSender>, is_reliable: bool) {
+        if let Some(exits) = &mut *self.exits_mut() {
+            let exit = Exit {
+                sender,
+                is_reliable,
+            };
+            exits.insert(face, exit);
+        }
+    }
+
+    /// A face's link has nothing more to send than what it has queued.
+    pub(crate) fn remove_exit(&self, face: FaceId) {
+        if let Some(exits) = &mut *self.exits_mut() {
+            exits.remove(&face);
+        }
+    }
+
+    /// Takes no more frames, and lets links send what they have queued.
+    pub(crate) fn stop(&self) {
+        *self.exits_mut() = None;
+    }
+
+    /// Calls forwarders whenever one of their deadlines comes; ends only by being cancelled.
+    ///
+    /// Waking up early does no harm, so the timer is moved only if it would fire late: most deadlines are overtaken by Data
+    /// long before they come.
+    pub(crate) async fn keep_time(&self) {
+        loop {
+            let deadlines = self.workers.iter().map(|worker| {
+                let mut state = worker.lock();
+                state.armed = state.forwarder.poll_timeout();
+                state.armed
+            });
+            let deadline = deadlines.flatten().min();
+            let due = async {
+                match deadline {
+                    Some(deadline) => tokio::time::sleep_until(self.clock.deadline(deadline)).await,
+                    None => core::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = due => self.change(|forwarder| forwarder.handle_timeout(self.clock.now())),
+                () = self.earlier.notified() => {}
+            }
+        }
+    }
+
+    /// Sends frames, each face's together and in their order.
+    fn send(&self, mut outputs: Vec<Transmit>) {
+        if outputs.is_empty() {
+            return;
+        }
+        outputs.sort_by_key(|output| output.face);
+        let exits = self.exits();
+        let Some(exits) = &*exits else { return };
+        let mut outputs = outputs.into_iter().peekable();
+        while let Some(Transmit { face, frame }) = outputs.next() {
+            let others = core::iter::from_fn(|| outputs.next_if(|output| output.face == face));
+            let frames: Vec<Bytes> = core::iter::once(frame)
+                .chain(others.map(|output| output.frame))
+                .collect();
+            if let Some(exit) = exits.get(&face) {
+                exit.sender.send(self.clock, frames);
+            }
+        }
+    }
+
+    /// Lets whole packets of the forwarder `from` go through the one that has the link service of their face, where that has
+    /// state.
+    fn through_link(&self, from: usize, outputs: Vec<Transmit>) -> Vec<Transmit> {
+        let exits = self.exits();
+        let Some(exits) = &*exits else { return outputs };
+        let is_elsewhere = |output: &Transmit| {
+            let exit = exits.get(&output.face);
+            exit.is_some_and(|exit| exit.is_reliable) && self.home(output.face) != from
+        };
+        if !outputs.iter().any(is_elsewhere) {
+            return outputs;
+        }
+        let (elsewhere, mut here): (Vec<_>, Vec<_>) = outputs.into_iter().partition(is_elsewhere);
+        let now = self.clock.now();
+        for Transmit { face, frame } in elsewhere {
+            let home = &self.workers[self.home(face)];
+            let ((), frames) = self.work_alone(home, |forwarder| forwarder.relay(now, face, frame));
+            here.extend(frames);
+        }
+        here
+    }
+
+    fn exits(&self) -> RwLockReadGuard<'_, Option<BTreeMap<FaceId, Exit>>> {
+        self.exits.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn exits_mut(&self) -> RwLockWriteGuard<'_, Option<BTreeMap<FaceId, Exit>>> {
+        self.exits.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Worker {
+    /// A panic of another task, which is a defect, leaves counters at worst: the forwarder goes on.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

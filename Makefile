@@ -22,7 +22,7 @@ build: ## Build the page and the optimised binary
 	@echo "[build] the optimised binary"
 	@cargo build --locked --release --package namecast-cli
 
-test: ## Everything that decides: format, lint, unit, scenario, page, browser
+test: ## Everything that decides: format, lint, unit, scenario, page, browser, interop
 	@scripts/install.sh test
 	@scripts/test.sh
 
@@ -34,7 +34,7 @@ fix: ## Format, apply what the linter can mend by itself, bring the lock file of
 	@cargo metadata --manifest-path fuzz/Cargo.toml --format-version 1 >/dev/null
 	@cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 
-interop: ## The forwarder and its commands against python-ndn and ndnd, which are fetched
+interop: ## The forwarder and its commands against python-ndn, NDNts and ndnd, which are fetched
 	@interop/run.sh
 
 bench: ## Measure, as ratios to a raw limit taken in the same run

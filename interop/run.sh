@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The forwarder and its commands against other implementations of NDN. Each cell is asserted; the first that fails ends it.
 #
-#   interop/run.sh            all
+#   interop/run.sh            all; who cannot be had here is left out, with a line that says so
 #   interop/run.sh python     only python-ndn
+#   interop/run.sh ndnts      only NDNts
 #   interop/run.sh ndnd       only ndnd
 #
 # What it needs goes into target/interop, and nothing into the system. NAMECAST names another binary than the one that is
@@ -85,25 +86,66 @@ start_namecast() {
 # port SCHEME [NODE]: where the forwarder listens.
 port() { grep -oE "$1://127.0.0.1:[0-9]+" "$home/${2:-node}.json" | head -1 | grep -oE '[0-9]+$'; }
 
+# fetch LOG COMMAND…: runs it, and shows what it printed only if it failed.
+fetch() {
+    local log=$tools/$1.log
+    "${@:2}" >"$log" 2>&1 || { tail -n 20 "$log"; return 1; }
+}
+
+build_python() {
+    local directory=$tools/python pins=$here/python/requirements.txt
+    cmp -s "$pins" "$directory/requirements.txt" && return
+    rm -rf "$directory"
+    fetch python-venv python3 -m venv "$directory" &&
+        fetch python-pip "$directory/bin/pip" install --quiet --requirement "$pins" &&
+        cp "$pins" "$directory/"
+}
+
 python_cells() {
-    if [[ ! -x $tools/python/bin/python ]]; then
-        python3 -m venv "$tools/python"
-        "$tools/python/bin/pip" install --quiet --requirement "$here/python/requirements.txt"
-    fi
     "$tools/python/bin/python" "$here/python/management.py" "$socket" "$(port tcp4)" "$(port udp4)"
     export NDN_CLIENT_TRANSPORT=unix://$socket
     expect "pynfdc: Get-Status" "namecast-" "$tools/python/bin/pynfdc" Get-Status
     expect "pynfdc: Get-Face" "internal://management" "$tools/python/bin/pynfdc" Get-Face
 }
 
+build_ndnts() {
+    local directory=$tools/ndnts
+    mkdir -p "$directory"
+    cp "$here"/ndnts/{package.json,cells.js} "$directory/"
+    cmp -s "$here/ndnts/package-lock.json" "$directory/installed.json" && return
+    cp "$here/ndnts/package-lock.json" "$directory/"
+    (cd "$directory" && fetch ndnts-npm npm ci --ignore-scripts --no-audit --no-fund) &&
+        cp "$directory/package-lock.json" "$directory/installed.json"
+}
+
+# NDNts takes a peer over UDP or WebSocket for another machine, and registers under /localhop there.
+ndnts_cells() {
+    local at=$home/ndnts.sock
+    cat >"$home/ndnts.toml" <<TOML
+listen = { udp = ["127.0.0.1:0"], tcp = ["127.0.0.1:0"], unix = ["$at"] }
+management = { localhop = true }
+TOML
+    "$NAMECAST" forwarder --json --port 0 --config "$home/ndnts.toml" >"$home/ndnts.json" &
+    started+=($!)
+    await "$home/ndnts.json"
+    node "$tools/ndnts/cells.js" "$at" "$(port tcp4 ndnts)" "$(port udp4 ndnts)" "$(port http ndnts)"
+}
+
 build_ndnd() {
     local directory=$tools/ndnd
-    if [[ ! -x $directory/ndnd ]]; then
-        mkdir -p "$directory"
-        cp "$here/ndnd/go.mod" "$directory/"
-        (cd "$directory" && GOFLAGS=-mod=mod go build -o ndnd github.com/named-data/ndnd/cmd/ndnd)
-    fi
     ndnd=$directory/ndnd
+    mkdir -p "$directory"
+    [[ -x $ndnd ]] && cmp -s "$here/ndnd/go.mod" "$directory/built.mod" && return
+    cp "$here/ndnd/go.mod" "$directory/"
+    (cd "$directory" && GOFLAGS=-mod=mod fetch ndnd-go go build -o ndnd github.com/named-data/ndnd/cmd/ndnd) &&
+        cp "$here/ndnd/go.mod" "$directory/built.mod"
+}
+
+ndnd_cells() {
+    ndnd_tools
+    ndnd_forwarder
+    ndnd_stream
+    ndnd_routing
 }
 
 # ndnd's tools at our forwarder.
@@ -201,12 +243,39 @@ YAML
     done
 }
 
+# obtain PEER: fetches and builds what a peer takes.
+obtain() {
+    local tool
+    case $1 in
+        python) tool=python3 ;;
+        ndnts) tool=npm ;;
+        ndnd) tool=go ;;
+    esac
+    if ! command -v "$tool" >/dev/null; then
+        say "no $1, as there is no $tool here"
+        return 1
+    fi
+    "build_$1"
+}
+
+peers=(python ndnts ndnd)
+wanted=${1:-all}
+if [[ ! " all ${peers[*]} " == *" $wanted "* ]]; then
+    say "expected ${peers[*]} or nothing"
+    exit 2
+fi
 build_namecast
 start_namecast node
-case ${1:-all} in
-    python) python_cells ;;
-    ndnd) build_ndnd; ndnd_tools; ndnd_forwarder; ndnd_stream; ndnd_routing ;;
-    all) python_cells; build_ndnd; ndnd_tools; ndnd_forwarder; ndnd_stream; ndnd_routing ;;
-    *) say "expected python, ndnd or nothing"; exit 2 ;;
-esac
-say "all cells hold"
+left_out=()
+for peer in "${peers[@]}"; do
+    if [[ $wanted != all && $wanted != "$peer" ]]; then
+        continue
+    elif obtain "$peer"; then
+        "${peer}_cells"
+    elif [[ $wanted == all ]]; then
+        left_out+=("$peer")
+    else
+        exit 1
+    fi
+done
+say "all cells hold${left_out[*]:+; left out, since they cannot be had here: ${left_out[*]}}"

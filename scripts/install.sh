@@ -2,7 +2,7 @@
 # Installs what is needed and missing, in one line each; quiet when everything is there.
 #
 #   scripts/install.sh demo    ffmpeg, a C compiler, a WebAssembly toolchain, the page's npm packages
-#   scripts/install.sh test    the same, Chromium, rustfmt and clippy
+#   scripts/install.sh test    the same, Chromium, rustfmt and clippy, Python's virtual environments
 #   scripts/install.sh wasm    the WebAssembly toolchain
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -85,6 +85,11 @@ rust_components() {
     fail "could not add rustfmt and clippy: install them, then start again"
 }
 
+# For the peers of the interop step; where it cannot be had, python-ndn is left out there.
+python_environments() {
+  ! command -v python3 >/dev/null || python3 -c 'import ensurepip, venv' 2>/dev/null || (debian_packages python3-venv) || true
+}
+
 npm_packages() {
   [ -f web/package-lock.json ] || return 0
   # npm writes this file last, so an interrupted installation is taken up again.
@@ -103,6 +108,7 @@ case ${1:-} in
     ;;
   test)
     command_packages cc=build-essential ffmpeg=ffmpeg chromium=chromium
+    python_environments
     rust_components
     wasm
     npm_packages

@@ -10,7 +10,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-all_steps=(lock format tidy page lint unit doc fuzz web browser)
+all_steps=(lock format tidy page lint unit doc fuzz web browser interop)
 steps=("${@:-${all_steps[@]}}")
 
 target=${CARGO_TARGET_DIR:-target}
@@ -46,16 +46,23 @@ web_script() {
 }
 step_web() { web_script test; }
 
+# The binary chosen like the unit tests, which gives dependencies the same features, so that nothing else is built.
+binary() { cargo build --quiet --locked --workspace --exclude namecast-bindgen --tests --bins; }
 step_browser() {
-  # Chosen like the unit tests, which gives dependencies the same features, so that nothing but the binary is built.
-  cargo build --quiet --locked --workspace --exclude namecast-bindgen --tests --bins || return 1
+  binary || return 1
   NAMECAST_BIN=$(realpath "$target/debug/namecast") web_script e2e
+}
+
+# Peers that cannot be had here, for want of their language or of the network, are left out with a line that says so.
+step_interop() {
+  binary || return 1
+  NAMECAST=$(realpath "$target/debug/namecast") interop/run.sh
 }
 
 # needs STEP: the steps whose failure makes this one pointless.
 needs() {
   case $1 in
-    tidy | page | lint | unit | doc) echo lock ;;
+    tidy | page | lint | unit | doc | interop) echo lock ;;
     web) echo page ;;
     browser) echo page web ;;
   esac

@@ -34,7 +34,7 @@ fix: ## Format, apply what the linter can mend by itself, bring the lock file of
 	@cargo metadata --manifest-path fuzz/Cargo.toml --format-version 1 >/dev/null
 	@cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 
-interop: ## The forwarder and its commands against python-ndn, NDNts and ndnd, which are fetched
+interop: ## The forwarder and its commands after kill -9, and against python-ndn, NDNts and ndnd, which are fetched
 	@interop/run.sh
 
 bench: ## Measure, as ratios to a raw limit taken in the same run

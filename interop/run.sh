@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# The forwarder and its commands against other implementations of NDN. Each cell is asserted; the first that fails ends it.
+# The forwarder and its commands against other implementations of NDN, and killed and started again. Each cell is asserted;
+# the first that fails ends it.
 #
 #   interop/run.sh            all; who cannot be had here is left out, with a line that says so
+#   interop/run.sh restart    only what has to come back after kill -9, without other implementations
 #   interop/run.sh python     only python-ndn
 #   interop/run.sh ndnts      only NDNts
 #   interop/run.sh ndnd       only ndnd
@@ -91,6 +93,11 @@ fetch() {
     local log=$tools/$1.log
     "${@:2}" >"$log" 2>&1 || { tail -n 20 "$log"; return 1; }
 }
+
+# Needs nothing but Python.
+build_restart() { :; }
+
+restart_cells() { python3 "$here/restart/cells.py" "$NAMECAST" "$home"; }
 
 build_python() {
     local directory=$tools/python pins=$here/python/requirements.txt
@@ -247,7 +254,7 @@ YAML
 obtain() {
     local tool
     case $1 in
-        python) tool=python3 ;;
+        restart | python) tool=python3 ;;
         ndnts) tool=npm ;;
         ndnd) tool=go ;;
     esac
@@ -258,7 +265,7 @@ obtain() {
     "build_$1"
 }
 
-peers=(python ndnts ndnd)
+peers=(restart python ndnts ndnd)
 wanted=${1:-all}
 if [[ ! " all ${peers[*]} " == *" $wanted "* ]]; then
     say "expected ${peers[*]} or nothing"

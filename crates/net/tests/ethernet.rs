@@ -10,8 +10,10 @@ mod common;
 use std::process::Command;
 
 use common::{eventually, fetch, name, produce, start, status_with};
+use namecast_net::management::{Client, ClientError, ControlParameters, FaceStatus};
 use namecast_net::{
-    EthernetConfig, EthernetPort, FaceId, FaceOptions, Node, NodeConfig, NodeStatus, UdpMulticast,
+    EthernetConfig, EthernetPort, FaceId, FaceOptions, MacAddress, Node, NodeConfig, NodeStatus,
+    UdpMulticast,
 };
 use namecast_units::Duration;
 
@@ -113,6 +115,72 @@ async fn two_nodes_exchange_packets_through_the_group_of_ethernet() {
         "{group:?}"
     );
     assert!(!group.is_local);
+}
+
+fn ethernet(peer: MacAddress, interface: &str) -> ControlParameters {
+    ControlParameters {
+        uri: Some(format!("ether://[{peer}]")),
+        local_uri: Some(format!("dev://{interface}")),
+        ..ControlParameters::default()
+    }
+}
+
+/// The number of the face of these parameters, once the command is carried out.
+async fn created(client: &mut Client, parameters: &ControlParameters) -> Result<u64, u64> {
+    match client.command("faces/create", parameters).await {
+        Ok(made) => {
+            assert_eq!(made.uri, parameters.uri);
+            assert_eq!(made.local_uri, parameters.local_uri);
+            Ok(made.face.unwrap())
+        }
+        Err(ClientError::Refused { code, .. }) => Err(code),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// As a command makes it: one to each peer on each interface that was opened for such faces, and on no other.
+#[tokio::test]
+async fn a_face_to_a_peer_is_made_by_command() {
+    if !is_inside("a_face_to_a_peer_is_made_by_command") {
+        return;
+    }
+    let (near, far) = (start(), start());
+    let (near_port, far_port) = (port(&near, "near0").await, port(&far, "far0").await);
+    let mut client = Client::of_node(&near).await.unwrap();
+    let wanted = ControlParameters {
+        mtu: Some(500),
+        ..ethernet(far_port.address(), "near0")
+    };
+    let face = created(&mut client, &wanted).await.unwrap();
+    let status = status_after_exchange(&near, FaceId::from_number(face), &far).await;
+    let faces: Vec<FaceStatus> = client.list("faces/list").await.unwrap();
+    let made = faces.iter().find(|other| other.face == face).unwrap();
+    // What was asked for, and in NFD's numbers another host, one peer, persistent.
+    assert_eq!(made.mtu, Some(500));
+    assert_eq!((made.scope, made.link_type, made.persistency), (0, 0, 0));
+    let heard = format!("ether://[{}]", near_port.address());
+    let peer = status.faces.iter().find(|face| face.remote == heard);
+    assert_eq!(created(&mut client, &wanted).await, Err(409));
+    let elsewhere = ethernet(far_port.address(), "far0");
+    assert_eq!(created(&mut client, &elsewhere).await, Err(504));
+
+    // At the far node the peer's frames made a face, which gives way to the one that is asked for.
+    let mut client = Client::of_node(&far).await.unwrap();
+    let wanted = ethernet(near_port.address(), "far0");
+    let kept = created(&mut client, &wanted).await.unwrap();
+    assert_ne!(peer.unwrap().id, kept);
+    status_with(&far, "one face to the peer", |status| {
+        let mut all = status.faces.iter().filter(|face| face.remote == heard);
+        all.next().is_some_and(|face| face.id == kept) && all.next().is_none()
+    })
+    .await;
+    drop(near_port);
+    let again = ethernet(far_port.address(), "near0");
+    let mut client = Client::of_node(&near).await.unwrap();
+    eventually("the interface is closed", async || {
+        (created(&mut client, &again).await == Err(504)).then_some(())
+    })
+    .await;
 }
 
 /// The far node gets a face to the near one as that sends, and loses it when it is silent.

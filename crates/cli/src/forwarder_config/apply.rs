@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use namecast_net::management::{ADMIT, Client, ControlParameters, SERVE};
-use namecast_net::{EthernetPort, FaceId, FaceUri, ListenError, Listener, MacAddress, Node};
+use namecast_net::{FaceId, FaceUri, ListenError, Listener, Node};
 
+use super::interfaces::Links;
 use super::{Settings, StaticRoute};
 use crate::manage::arguments::Origin;
 use crate::places;
@@ -17,7 +18,7 @@ use crate::places;
 pub struct Listeners {
     sockets: Vec<Listener<std::net::SocketAddr>>,
     unix: Vec<Listener<PathBuf>>,
-    ethernet: Vec<EthernetPort>,
+    links: Links,
     /// Remarks for people, such as a socket that was taken.
     pub remarks: Vec<String>,
 }
@@ -27,7 +28,7 @@ impl Listeners {
     pub fn uris(&self) -> Vec<String> {
         let sockets = self.sockets.iter().map(|socket| socket.uri().to_string());
         let unix = self.unix.iter().map(|unix| unix.uri().to_string());
-        let ethernet = self.ethernet.iter().map(|port| port.uri().to_string());
+        let ethernet = self.links.uris().map(ToString::to_string);
         sockets.chain(unix).chain(ethernet).collect()
     }
 }
@@ -50,13 +51,11 @@ impl Settings {
             let set = client.command("strategy-choice/set", &parameters).await;
             set.with_context(|| format!("the strategy of {prefix}"))?;
         }
-        let ethernet = self.connect(&node, &mut client).await?;
+        let mut listeners = Listeners::default();
+        listeners.links = self.open_links(&node, &mut listeners.remarks).await?;
+        self.connect(&node, &mut client).await?;
         // Applications that find the node find it as it is meant to be.
-        let listeners = self.listen(&node).await?;
-        let listeners = Listeners {
-            ethernet,
-            ..listeners
-        };
+        self.listen(&node, &mut listeners).await?;
         Ok((node, listeners))
     }
 
@@ -71,43 +70,18 @@ impl Settings {
         Ok(())
     }
 
-    /// Makes the faces and the routes that lead to them; gives the interfaces that carry Ethernet faces.
-    async fn connect(&self, node: &Node, client: &mut Client) -> anyhow::Result<Vec<EthernetPort>> {
-        for wanted in &self.multicast {
-            let face = node.join_udp_multicast(wanted).await?;
-            let uri = FaceUri::Udp(wanted.group);
-            self.route(client, face, &uri, Some(&wanted.interface))
-                .await?;
-        }
-        let mut ports = Vec::new();
-        for wanted in &self.ethernet {
-            let port = node.open_ethernet(wanted).await?;
-            if let Some(face) = port.multicast() {
-                let uri = FaceUri::Ethernet(MacAddress::NDN_MULTICAST);
-                self.route(client, face, &uri, Some(&wanted.interface))
-                    .await?;
-            }
-            ports.push((&wanted.interface, port));
-        }
-        for face in &self.faces {
-            let port = ports
-                .iter()
-                .find(|(interface, _)| face.interface.as_ref() == Some(*interface));
-            let made = match (&face.uri, port) {
-                (FaceUri::Ethernet(peer), Some((_, port))) => {
-                    port.connect(*peer, &face.options).await
-                }
-                _ => node.connect_with(face.uri.clone(), &face.options).await,
-            };
+    /// Makes the faces that need no interface, and the routes that lead to them.
+    async fn connect(&self, node: &Node, client: &mut Client) -> anyhow::Result<()> {
+        for face in self.faces.iter().filter(|face| face.interface.is_none()) {
+            let made = node.connect_with(face.uri.clone(), &face.options).await;
             let number = made.with_context(|| format!("the face to {}", face.uri))?;
-            self.route(client, number, &face.uri, face.interface.as_ref())
-                .await?;
+            self.route(client, number, &face.uri, None).await?;
         }
-        Ok(ports.into_iter().map(|(_, port)| port).collect())
+        Ok(())
     }
 
     /// Makes the routes that lead to a face.
-    async fn route(
+    pub(super) async fn route(
         &self,
         client: &mut Client,
         face: FaceId,
@@ -131,8 +105,7 @@ impl Settings {
         Ok(())
     }
 
-    async fn listen(&self, node: &Node) -> anyhow::Result<Listeners> {
-        let mut listeners = Listeners::default();
+    async fn listen(&self, node: &Node, listeners: &mut Listeners) -> anyhow::Result<()> {
         // An address that was asked for and cannot be had is an error: others rely on it.
         for address in &self.udp {
             listeners.sockets.push(node.listen_udp(*address).await?);
@@ -151,7 +124,7 @@ impl Settings {
                 Err(error) => listeners.remarks.push(format!("no Unix socket: {error:#}")),
             },
         }
-        Ok(listeners)
+        Ok(())
     }
 }
 

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::learning::Learning;
-use super::{Cache, Settings, StaticRoute};
+use super::{Cache, INTERFACE_PATIENCE, Settings, StaticRoute};
 use crate::certificate_file;
 use crate::source::{Problem, Problems, Sources};
 use links::{Ethernet, Face, Known, Multicast};
@@ -78,6 +78,8 @@ struct Udp {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct Faces {
     congestion: Option<Congestion>,
+    #[serde(with = "namecast_units::optional_duration")]
+    interface_patience: Option<Duration>,
 }
 
 /// What packets are marked by.
@@ -355,6 +357,7 @@ impl Reading<'_> {
             unix: file.listen.unix,
             multicast,
             ethernet,
+            interface_patience: file.faces.interface_patience.unwrap_or(INTERFACE_PATIENCE),
             faces,
             routes,
             strategies,

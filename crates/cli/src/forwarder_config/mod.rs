@@ -5,6 +5,7 @@
 
 mod apply;
 mod file;
+mod interfaces;
 mod learning;
 
 use std::net::SocketAddr;
@@ -13,11 +14,14 @@ use std::path::{Path, PathBuf};
 use namecast_forward::StrategyKind;
 use namecast_net::{EthernetConfig, FaceOptions, FaceUri, NodeConfig, UdpMulticast};
 use namecast_packet::Name;
+use namecast_units::Duration;
 
 use crate::source::{Problem, Problems};
 
 /// The defaults as a file, each setting with what it means.
 pub const DEFAULT: &str = include_str!("default.toml");
+/// How long interfaces are waited for unless the file says otherwise.
+const INTERFACE_PATIENCE: Duration = Duration::from_secs(600);
 /// Octets that a file may have.
 const MAX_FILE: u64 = 1 << 20;
 
@@ -38,6 +42,8 @@ pub struct Settings {
     pub multicast: Vec<UdpMulticast>,
     /// Interfaces that carry Ethernet faces.
     pub ethernet: Vec<EthernetConfig>,
+    /// How long interfaces are waited for that are not there at the start.
+    pub interface_patience: Duration,
     /// Faces that are made at the start.
     pub faces: Vec<StaticFace>,
     /// Routes that are made at the start.

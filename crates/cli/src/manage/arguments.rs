@@ -58,6 +58,7 @@ Examples:
   namecast face show udp4://192.0.2.1:6363
   namecast face update 264 --congestion-threshold 30000 --congestion-interval 20ms
   namecast face list --forwarder unix:///run/nfd/nfd.sock --json
+  namecast face create ether://[02:00:00:00:00:01] --interface eth0
   namecast face destroy 264")]
 pub struct Face {
     /// What to do.
@@ -80,8 +81,11 @@ pub enum FaceWhat {
     },
     /// Connect the forwarder to another.
     Create {
-        /// Where it leads: udp4://ADDRESS:PORT or tcp4://ADDRESS:PORT.
+        /// Where it leads: udp4://ADDRESS:PORT, tcp4://ADDRESS:PORT, or an address on Ethernet as in ether://[02:00:00:00:00:01].
         uri: FaceUri,
+        /// Interface that an Ethernet address is on; the forwarder's file has to open it for such faces.
+        #[arg(long, value_name = "NAME", value_parser = interface)]
+        interface: Option<FaceUri>,
         /// How it shall be.
         #[command(flatten)]
         options: FaceArguments,
@@ -155,6 +159,11 @@ impl From<PersistencyArgument> for Persistency {
             PersistencyArgument::Permanent => Self::Permanent,
         }
     }
+}
+
+/// An interface as forwarders write it.
+fn interface(name: &str) -> Result<FaceUri, namecast_net::ParseFaceUriError> {
+    format!("dev://{name}").parse()
 }
 
 /// `namecast route`.

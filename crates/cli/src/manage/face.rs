@@ -30,8 +30,12 @@ pub(super) async fn run(
             let face = forwarder.known_face(&face).await?;
             show(&face, target)?;
         }
-        FaceWhat::Create { uri, options } => {
-            let number = create(forwarder, &uri, &options).await?;
+        FaceWhat::Create {
+            uri,
+            interface,
+            options,
+        } => {
+            let number = create(forwarder, (&uri, interface.as_ref()), &options).await?;
             tell(forwarder, number, target).await?;
         }
         FaceWhat::Update { face, options } => {
@@ -59,14 +63,15 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Makes a face, and gives its number.
+/// Makes a face to an address, from one of the forwarder's if that is said, and gives its number.
 pub(super) async fn create(
     forwarder: &mut Forwarder,
-    uri: &FaceUri,
+    (uri, local): (&FaceUri, Option<&FaceUri>),
     options: &FaceArguments,
 ) -> anyhow::Result<u64> {
     let parameters = ControlParameters {
         uri: Some(uri.to_string()),
+        local_uri: local.map(ToString::to_string),
         ..parameters(options)
     };
     let done = forwarder

@@ -96,7 +96,7 @@ pub(super) async fn run(
 async fn leading(forwarder: &mut Forwarder, choice: &FaceChoice) -> anyhow::Result<u64> {
     match (forwarder.face(choice).await?, choice) {
         (Some(face), _) => Ok(face.face),
-        (None, FaceChoice::Uri(uri)) => face::create(forwarder, uri, &AS_MADE).await,
+        (None, FaceChoice::Uri(uri)) => face::create(forwarder, (uri, None), &AS_MADE).await,
         (None, FaceChoice::Number(_)) => Ok(forwarder.known_face(choice).await?.face),
     }
 }

@@ -44,6 +44,7 @@ impl Door {
             uri,
             counters: Arc::clone(&counters),
             socket: None,
+            ethernet: None,
         };
         let door = Self {
             node: node.clone(),

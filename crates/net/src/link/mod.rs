@@ -26,6 +26,7 @@ pub use congestion::{CongestionLaw, CongestionMarking};
 pub(crate) use connect::{Backoff, connect};
 pub(crate) use counters::LinkCounters;
 pub use counters::LinkDrop;
+pub(crate) use ethernet::EthernetRequests;
 pub use ethernet::{EthernetConfig, EthernetPort};
 pub(crate) use keep_alive::{Counted, KeepAlive};
 pub(crate) use queue::{LinkReceiver, LinkSender, link_queue, next_number};

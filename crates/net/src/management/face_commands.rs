@@ -41,15 +41,34 @@ impl Manager {
         parameters: &ControlParameters,
     ) -> Result<ControlParameters, Refused> {
         let (remote, options) = creatable(parameters)?;
+        let interface = match remote {
+            FaceUri::Ethernet(_) => Some(interface(parameters)?),
+            _ => None,
+        };
         let faces = self.node.faces().await.map_err(Refused::internal)?;
-        if let Some(existing) = faces.iter().find(|face| face.remote == remote) {
+        let is_it = |face: &&FaceDescription| match &interface {
+            // One that the peer's frames made gives way to one that stays.
+            Some(_) => face.local == interface && face.persistency != Persistency::OnDemand,
+            None => true,
+        };
+        let mut existing = faces.iter().filter(|face| face.remote == remote);
+        if let Some(existing) = existing.find(is_it) {
             return Err(Refused {
                 instead: Some(Box::new(properties(existing))),
                 ..Refused::new(409, "Face with remote URI already exists")
             });
         }
-        let created = self.node.connect_with(remote, &options).await;
+        let created = match (&remote, &interface) {
+            (FaceUri::Ethernet(peer), Some(FaceUri::Device(name))) => {
+                self.node.connect_ethernet(name, *peer, &options).await
+            }
+            _ => self.node.connect_with(remote, &options).await,
+        };
         let id = created.map_err(|error| match error {
+            NodeError::NoEthernet(_) => {
+                let text = format!("No channels available to connect: {error}");
+                Refused::new(504, text)
+            }
             NodeError::ImpossibleOptions(impossible) if impossible.local_fields.is_some() => {
                 let text = "Local fields can only be enabled on faces with local scope";
                 Refused::new(406, text)
@@ -107,6 +126,7 @@ fn creatable(parameters: &ControlParameters) -> Result<(FaceUri, FaceOptions), R
         Some("tcp" | "tcp4" | "tcp6") => "TCP",
         Some("unix") => "Unix",
         Some("ws") => "WebSocket",
+        Some("ether") => "Ethernet",
         Some(_) => return Err(Refused::new(406, "Unsupported protocol")),
     };
     let remote: FaceUri = uri
@@ -120,7 +140,13 @@ fn creatable(parameters: &ControlParameters) -> Result<(FaceUri, FaceOptions), R
     {
         return Err(Refused::new(406, "Cannot create multicast UDP faces"));
     }
-    if parameters.local_uri.is_some() {
+    if let FaceUri::Ethernet(address) = remote
+        && address.is_group()
+    {
+        let text = "Cannot create multicast Ethernet faces";
+        return Err(Refused::new(406, text));
+    }
+    if parameters.local_uri.is_some() && transport != "Ethernet" {
         let text = format!("Unicast {transport} faces cannot be created with a LocalUri");
         return Err(Refused::new(406, text));
     }
@@ -128,7 +154,7 @@ fn creatable(parameters: &ControlParameters) -> Result<(FaceUri, FaceOptions), R
         let text = format!("Outgoing {transport} faces do not support on-demand persistency");
         return Err(Refused::new(406, text));
     }
-    if parameters.mtu.is_some() && transport != "UDP" {
+    if parameters.mtu.is_some() && !matches!(transport, "UDP" | "Ethernet") {
         let text = format!("{transport} faces do not support MTU overrides");
         return Err(Refused::new(406, text));
     }
@@ -137,6 +163,20 @@ fn creatable(parameters: &ControlParameters) -> Result<(FaceUri, FaceOptions), R
         return Err(Refused::new(406, text));
     }
     Ok((remote, options))
+}
+
+/// The interface that a face to an Ethernet address is wanted on.
+fn interface(parameters: &ControlParameters) -> Result<FaceUri, Refused> {
+    let needed = || {
+        let text = "Creation of unicast Ethernet faces requires a LocalUri with dev:// scheme";
+        Refused::new(406, text)
+    };
+    let uri = parameters.local_uri.as_ref().ok_or_else(needed)?;
+    let parsed = uri.parse();
+    match parsed.map_err(|_| Refused::new(400, "Malformed command"))? {
+        FaceUri::Device(name) => Ok(FaceUri::Device(name)),
+        _ => Err(needed()),
+    }
 }
 
 /// What a command chooses of a face.

@@ -12,7 +12,7 @@ use super::events::FaceEvent;
 use super::options::FaceNature;
 use super::{FaceOptions, LinkState, ListenerEntry, NodeError, NodeStatus, Persistency};
 use crate::FaceUri;
-use crate::link::{CongestionMarking, LinkEnd, ListenerId};
+use crate::link::{CongestionMarking, EthernetRequests, LinkEnd, ListenerId};
 
 type Reply<T> = oneshot::Sender<T>;
 
@@ -91,6 +91,8 @@ pub(crate) enum Query {
     Routes(Reply<NextHops>),
     /// What became of faces, from an event's number on.
     FaceEvents(u64, Reply<Vec<FaceEvent>>),
+    /// By which Ethernet faces on an interface are asked for.
+    Ethernet(FaceUri, Reply<Option<EthernetRequests>>),
     /// All counters.
     Status(Reply<NodeStatus>),
 }

@@ -108,6 +108,11 @@ impl EventLoop {
             Query::FaceEvents(first, reply) => {
                 let _ = reply.send(self.face_events.since(first));
             }
+            Query::Ethernet(uri, reply) => {
+                let mut all = self.listeners.values();
+                let meant = all.find(|entry| entry.uri == uri);
+                let _ = reply.send(meant.and_then(|entry| entry.ethernet.clone()));
+            }
             Query::Status(reply) => {
                 let _ = reply.send(self.status());
             }

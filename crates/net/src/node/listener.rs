@@ -1,12 +1,15 @@
 //! Sockets that peers come to.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use nix::errno::Errno;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::FaceUri;
-use crate::link::{LinkCounters, ListenerId, UdpLink};
+use crate::link::{EthernetRequests, LinkCounters, ListenerId, UdpLink};
 
 use super::NodeError;
 
@@ -65,6 +68,22 @@ pub enum ListenError {
 }
 
 impl ListenError {
+    /// Whether an interface is not there, or lacks what it gets when it comes up: then it may work later.
+    pub fn is_of_absent_interface(&self) -> bool {
+        let Self::Bind {
+            address: FaceUri::Device(_) | FaceUri::Udp(_),
+            source,
+        } = self
+        else {
+            return false;
+        };
+        let is_gone = |code| [Errno::ENODEV, Errno::ENXIO].contains(&Errno::from_raw(code));
+        matches!(
+            source.kind(),
+            ErrorKind::NotFound | ErrorKind::AddrNotAvailable | ErrorKind::NetworkDown
+        ) || source.raw_os_error().is_some_and(is_gone)
+    }
+
     pub(crate) fn bind(address: FaceUri) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Bind { address, source }
     }
@@ -85,4 +104,6 @@ pub(crate) struct ListenerEntry {
     pub(crate) counters: Arc<LinkCounters>,
     /// The socket, if its datagrams make faces.
     pub(crate) socket: Option<Arc<UdpLink>>,
+    /// By which faces to peers are asked for, if it is an interface that carries Ethernet faces.
+    pub(crate) ethernet: Option<EthernetRequests>,
 }

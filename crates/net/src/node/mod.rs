@@ -5,22 +5,21 @@ mod event_loop;
 mod events;
 mod execute;
 mod face_table;
+mod inside;
 mod keep_alive;
 mod listener;
 mod options;
 mod plane;
+mod spawner;
 mod status;
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use namecast_forward::{
-    AddFaceError, CacheOptions, Erased, FaceId, Forwarder, LearnedRoute, StrategyKind,
-};
-use namecast_packet::{Name, PrefixAnnouncement};
-use tokio::sync::{mpsc, oneshot, watch};
+use namecast_forward::{AddFaceError, FaceId, StrategyKind};
+use namecast_packet::Name;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -33,11 +32,11 @@ pub(crate) use listener::ListenerEntry;
 pub use listener::{ListenError, Listener};
 pub use options::FaceOptions;
 pub(crate) use plane::Plane;
+pub(crate) use spawner::Spawner;
 pub use status::{FaceStatus, ListenerStatus, NodeStatus, RouteStatus, TrafficStatus};
 
 use crate::application::ApplicationFace;
-use crate::link::{self, LinkEnd, ListenerId};
-use crate::management::StrategyChoice;
+use crate::link;
 use crate::registration::{self, Registration};
 use crate::{Clock, FaceUri, NodeConfig, key_store, management};
 
@@ -85,6 +84,9 @@ pub enum NodeError {
     /// Only addresses that can be connected to may be given.
     #[error("{0} is not an address that a node can connect to")]
     NotConnectable(FaceUri),
+    /// Ethernet faces are made on interfaces only that were opened for them.
+    #[error("{0} carries no Ethernet faces")]
+    NoEthernet(FaceUri),
 }
 
 impl Node {
@@ -143,11 +145,6 @@ impl Node {
     pub async fn application_face_with_local_fields(&self) -> Result<ApplicationFace, NodeError> {
         self.internal_face(NewFace::application("application").with_local_fields())
             .await
-    }
-
-    pub(crate) async fn internal_face(&self, new: NewFace) -> Result<ApplicationFace, NodeError> {
-        let link = self.add_face(new).await?;
-        Ok(ApplicationFace::new(link, self.shared.commands.clone()))
     }
 
     /// Receives UDP at `address`; each peer becomes a face when it first sends, and ends when it has long been silent.
@@ -332,164 +329,6 @@ impl Node {
     pub fn config(&self) -> &NodeConfig {
         &self.shared.config
     }
-
-    /// Resolves when the node is told to stop.
-    pub(crate) fn stopping(&self) -> &CancellationToken {
-        &self.shared.stopping
-    }
-
-    /// The way of frames through the node, which has not stopped.
-    fn running(&self) -> Result<&Plane, NodeError> {
-        match self.shared.stopping.is_cancelled() {
-            true => Err(NodeError::Stopped),
-            false => Ok(&self.shared.plane),
-        }
-    }
-
-    /// The way of frames through the node.
-    pub(crate) fn plane(&self) -> &Arc<Plane> {
-        &self.shared.plane
-    }
-
-    /// Face of a datagram's sender, which is made if there is none; none if there is no room for it.
-    pub(crate) async fn datagram_face(
-        &self,
-        listener: ListenerId,
-        remote: SocketAddr,
-    ) -> Result<Option<FaceId>, NodeError> {
-        self.ask(|reply| Command::DatagramFace {
-            listener,
-            remote,
-            reply,
-        })
-        .await
-    }
-
-    pub(crate) async fn add_face(&self, new: NewFace) -> Result<LinkEnd, NodeError> {
-        self.ask(|reply| Command::AddFace(new, reply)).await?
-    }
-
-    pub(crate) async fn add_listener(&self, entry: ListenerEntry) -> Result<(), NodeError> {
-        self.ask(|reply| Command::AddListener(entry, reply)).await
-    }
-
-    pub(crate) async fn describe(&self, face: FaceId) -> Result<FaceDescription, NodeError> {
-        self.query(|reply| Query::Face(face, reply))
-            .await?
-            .ok_or(NodeError::NoSuchFace(face))
-    }
-
-    pub(crate) async fn faces(&self) -> Result<Vec<FaceDescription>, NodeError> {
-        self.query(Query::Faces).await
-    }
-
-    pub(crate) async fn routes(&self) -> Result<NextHops, NodeError> {
-        self.query(Query::Routes).await
-    }
-
-    /// Tells the forwarders what the face's peer announces; false if its signer may not.
-    pub(crate) fn announce(
-        &self,
-        face: FaceId,
-        announcement: &PrefixAnnouncement,
-    ) -> Result<bool, NodeError> {
-        let plane = self.running()?;
-        let now = plane.clock.now();
-        Ok(plane.change(|forwarder| forwarder.announce(now, face, announcement)))
-    }
-
-    pub(crate) fn learned_routes(&self) -> Result<Vec<LearnedRoute>, NodeError> {
-        Ok(self.running()?.learned_routes())
-    }
-
-    pub(crate) fn strategies(&self) -> Result<Vec<StrategyChoice>, NodeError> {
-        let all = self.running()?.strategies();
-        Ok(all.into_iter().map(StrategyChoice::from).collect())
-    }
-
-    pub(crate) fn content_store(&self) -> Result<ContentStoreDescription, NodeError> {
-        let plane = self.running()?;
-        let counters = plane.counters();
-        Ok(ContentStoreDescription {
-            options: plane.cache_options(),
-            packets: plane.sum(Forwarder::cached_packets),
-            hits: counters.content_store_hits,
-            misses: counters.content_store_misses,
-        })
-    }
-
-    pub(crate) fn update_cache(&self, update: CacheUpdate) -> Result<CacheOptions, NodeError> {
-        let plane = self.running()?;
-        let now = plane.cache_options();
-        let options = CacheOptions {
-            capacity: update.capacity.unwrap_or(now.capacity),
-            admits: update.admits.unwrap_or(now.admits),
-            serves: update.serves.unwrap_or(now.serves),
-        };
-        plane.set_cache_options(options);
-        Ok(options)
-    }
-
-    pub(crate) fn erase_cached(&self, prefix: &Name, limit: usize) -> Result<Erased, NodeError> {
-        let plane = self.running()?;
-        Ok(plane.erase_cached(prefix, limit))
-    }
-
-    /// What became of faces, from the event numbered `first` on.
-    pub(crate) async fn face_events(&self, first: u64) -> Result<Vec<FaceEvent>, NodeError> {
-        self.query(|reply| Query::FaceEvents(first, reply)).await
-    }
-
-    /// Tells that a face's peer can be reached, or not any more.
-    pub(crate) async fn link_changed(&self, face: FaceId, is_up: bool) {
-        let command = Command::LinkChanged { face, is_up };
-        // A node that has stopped need not know.
-        let _ = self.shared.commands.send(command).await;
-    }
-
-    pub(crate) async fn face_ids(&self) -> Result<BTreeSet<FaceId>, NodeError> {
-        self.query(Query::FaceIds).await
-    }
-
-    pub(crate) fn try_command(&self, command: Command) {
-        // The event loop also notices by itself what these commands tell it.
-        let _ = self.shared.commands.try_send(command);
-    }
-
-    /// Runs `task` until it ends by itself or the node cuts everything off.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.spawner().spawn(task);
-    }
-
-    pub(crate) fn spawner(&self) -> Spawner {
-        Spawner {
-            config: self.shared.config.clone(),
-            tasks: self.shared.tasks.clone(),
-            stopping: self.shared.stopping.clone(),
-            aborting: self.shared.aborting.clone(),
-            plane: Arc::clone(self.plane()),
-        }
-    }
-
-    async fn query<T>(
-        &self,
-        query: impl FnOnce(oneshot::Sender<T>) -> Query,
-    ) -> Result<T, NodeError> {
-        self.ask(|reply| Command::Ask(query(reply))).await
-    }
-
-    pub(crate) async fn ask<T>(
-        &self,
-        command: impl FnOnce(oneshot::Sender<T>) -> Command,
-    ) -> Result<T, NodeError> {
-        let (reply, answer) = oneshot::channel();
-        self.shared
-            .commands
-            .send(command(reply))
-            .await
-            .map_err(|_| NodeError::Stopped)?;
-        answer.await.map_err(|_| NodeError::Stopped)
-    }
 }
 
 /// A seed that nobody can guess, unless the configuration gives one.
@@ -497,25 +336,5 @@ fn seed(configured: u64) -> u64 {
     match configured {
         0 => u64::from_ne_bytes(key_store::random()),
         seed => seed,
-    }
-}
-
-/// What a part of the node needs to start tasks.
-#[derive(Clone, Debug)]
-pub(crate) struct Spawner {
-    pub(crate) config: NodeConfig,
-    pub(crate) stopping: CancellationToken,
-    pub(crate) plane: Arc<Plane>,
-    tasks: TaskTracker,
-    aborting: CancellationToken,
-}
-
-impl Spawner {
-    /// Runs `task` until it ends by itself or the node cuts everything off.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let aborting = self.aborting.clone();
-        self.tasks.spawn(async move {
-            aborting.run_until_cancelled(task).await;
-        });
     }
 }

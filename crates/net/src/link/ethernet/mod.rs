@@ -25,7 +25,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::senders::Senders;
 use super::{BATCH_FRAMES, Intake, LinkCounters, LinkDrop, LinkEnd, ListenerId, next_number};
 use crate::interface::Interface;
-use crate::node::{Command, ListenError, ListenerEntry, NewFace, Node, NodeError};
+use crate::node::{Command, ListenError, ListenerEntry, NewFace, Node, NodeError, Query};
 use crate::{FaceOptions, FaceUri, MacAddress};
 use frame::Received;
 use peers::Peers;
@@ -96,15 +96,17 @@ impl Node {
             let added = self.add_face(new).await.map_err(ListenError::refused)?;
             port.multicast = Some(port.start(group, added));
         }
+        let (requests, queue) = mpsc::channel(REQUEST_QUEUE);
+        let requests = EthernetRequests(requests);
         let entry = ListenerEntry {
             id: port.id,
             uri: uri.clone(),
             counters: Arc::clone(&port.counters),
             socket: None,
+            ethernet: Some(requests.clone()),
         };
         let added = self.add_listener(entry).await;
         added.map_err(ListenError::refused)?;
-        let (requests, queue) = mpsc::channel(REQUEST_QUEUE);
         let stop = self.stopping().child_token();
         let handle = EthernetPort {
             uri,
@@ -116,6 +118,22 @@ impl Node {
         self.spawn(port.serve(queue, stop));
         Ok(handle)
     }
+
+    /// The same as [`EthernetPort::connect`], for those who know the interface by name only.
+    ///
+    /// # Errors
+    /// Also if the interface carries no Ethernet faces.
+    pub async fn connect_ethernet(
+        &self,
+        interface: &str,
+        peer: MacAddress,
+        options: &FaceOptions,
+    ) -> Result<FaceId, NodeError> {
+        let uri = FaceUri::Device(interface.to_owned());
+        let port = self.query(|reply| Query::Ethernet(uri.clone(), reply));
+        let port = port.await?.ok_or(NodeError::NoEthernet(uri))?;
+        port.connect(peer, options).await
+    }
 }
 
 /// An interface that carries Ethernet faces. Dropping it ends them.
@@ -125,7 +143,7 @@ pub struct EthernetPort {
     uri: FaceUri,
     address: MacAddress,
     multicast: Option<FaceId>,
-    requests: mpsc::Sender<Request>,
+    requests: EthernetRequests,
     _stop: DropGuard,
 }
 
@@ -154,6 +172,16 @@ impl EthernetPort {
         peer: MacAddress,
         options: &FaceOptions,
     ) -> Result<FaceId, NodeError> {
+        self.requests.connect(peer, options).await
+    }
+}
+
+/// The way to the task behind an interface.
+#[derive(Clone, Debug)]
+pub(crate) struct EthernetRequests(mpsc::Sender<Request>);
+
+impl EthernetRequests {
+    async fn connect(&self, peer: MacAddress, options: &FaceOptions) -> Result<FaceId, NodeError> {
         if peer.is_group() {
             return Err(NodeError::NotConnectable(FaceUri::Ethernet(peer)));
         }
@@ -163,7 +191,7 @@ impl EthernetPort {
             options: *options,
             reply,
         };
-        let sent = self.requests.send(request).await;
+        let sent = self.0.send(request).await;
         sent.map_err(|_| NodeError::Stopped)?;
         answer.await.map_err(|_| NodeError::Stopped)?
     }

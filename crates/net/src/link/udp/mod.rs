@@ -42,6 +42,7 @@ pub(crate) async fn listen(
         uri: uri.clone(),
         counters: Arc::clone(&counters),
         socket: Some(Arc::clone(&socket)),
+        ethernet: None,
     };
     node.add_listener(entry)
         .await

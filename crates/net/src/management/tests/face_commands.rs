@@ -62,6 +62,42 @@ async fn management_does_not_destroy_its_own_face() {
     assert_eq!(node.faces().await.unwrap().len(), 2);
 }
 
+/// As by NFD's `EthernetFactory`. That one is made where it can be, `tests/ethernet.rs` shows.
+#[tokio::test]
+async fn ethernet_faces_are_refused_without_an_interface_that_was_opened_for_them() {
+    let peer = "ether://[02:00:00:00:00:01]";
+    let on = |local: &str| ControlParameters {
+        local_uri: Some(local.to_owned()),
+        ..to(peer)
+    };
+    let lasting = |persistency| ControlParameters {
+        persistency: Some(persistency),
+        ..on("dev://lo")
+    };
+    let group = ControlParameters {
+        local_uri: Some("dev://lo".to_owned()),
+        ..to("ether://[01:00:5e:00:17:aa]")
+    };
+    let needed = "Creation of unicast Ethernet faces requires a LocalUri with dev:// scheme";
+    let absent = "No channels available to connect: dev://lo carries no Ethernet faces";
+    let fleeting = "Outgoing Ethernet faces do not support on-demand persistency";
+    assert_all_refused(&[
+        (to(peer), 406, needed),
+        (on("udp4://127.0.0.1:9"), 406, needed),
+        (on("nonsense"), 400, "Malformed command"),
+        (on("dev://lo"), 504, absent),
+        (lasting(0), 504, absent),
+        (lasting(1), 406, fleeting),
+        (group, 406, "Cannot create multicast Ethernet faces"),
+        (
+            to("ether://[02:00:00:00:00:0A]"),
+            400,
+            "Non-canonical remote URI",
+        ),
+    ])
+    .await;
+}
+
 /// Each is refused with its code and text, and nothing is made of any.
 async fn assert_all_refused(refused: &[(ControlParameters, u64, &str)]) {
     let node = Node::start(NodeConfig::default());
@@ -106,11 +142,7 @@ async fn a_command_that_makes_no_sense_is_refused_with_the_reason() {
 async fn faces_of_kinds_that_are_not_made_by_command_are_refused() {
     let multicast = "Cannot create multicast UDP faces";
     assert_all_refused(&[
-        (
-            to("ether://[00:00:00:00:00:01]"),
-            406,
-            "Unsupported protocol",
-        ),
+        (to("quic://127.0.0.1:9"), 406, "Unsupported protocol"),
         (to("udp4://224.0.23.170:56363"), 406, multicast),
         (to("udp6://[ff02::1]:56363"), 406, multicast),
     ])

@@ -1,0 +1,153 @@
+//! Faces that need a network interface, which may come later than the forwarder.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use namecast_net::management::Client;
+use namecast_net::{
+    EthernetConfig, EthernetPort, FaceUri, ListenError, MacAddress, Node, UdpMulticast,
+};
+use namecast_units::Duration;
+use tokio::task::JoinSet;
+
+use super::Settings;
+
+/// First and longest pause between looks for an interface that is not there.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+
+/// What interfaces carry, and will once they are there. Dropping it ends the Ethernet faces, and the looking.
+#[derive(Debug, Default)]
+#[must_use = "dropping it ends Ethernet faces"]
+pub(super) struct Links {
+    ethernet: Vec<EthernetPort>,
+    awaited: JoinSet<()>,
+}
+
+impl Links {
+    /// The interfaces that carry Ethernet faces from the start.
+    pub(super) fn uris(&self) -> impl Iterator<Item = &FaceUri> {
+        self.ethernet.iter().map(EthernetPort::uri)
+    }
+}
+
+/// How one interface is used.
+#[derive(Clone, Debug)]
+enum Link {
+    Group(UdpMulticast),
+    Ethernet(EthernetConfig),
+}
+
+impl Link {
+    fn interface(&self) -> &String {
+        match self {
+            Self::Group(wanted) => &wanted.interface,
+            Self::Ethernet(wanted) => &wanted.interface,
+        }
+    }
+
+    /// Where the face to everybody leads.
+    const fn group(&self) -> FaceUri {
+        match self {
+            Self::Group(wanted) => FaceUri::Udp(wanted.group),
+            Self::Ethernet(_) => FaceUri::Ethernet(MacAddress::NDN_MULTICAST),
+        }
+    }
+}
+
+impl Settings {
+    /// Makes the faces that need an interface, and the routes that lead to them. An interface that is not there is looked
+    /// for from time to time, which `remarks` tell.
+    ///
+    /// # Errors
+    /// If an interface cannot be used, or is not there and not to be waited for.
+    pub(super) async fn open_links(
+        &self,
+        node: &Node,
+        remarks: &mut Vec<String>,
+    ) -> anyhow::Result<Links> {
+        let groups = self.multicast.iter().cloned().map(Link::Group);
+        let ethernet = self.ethernet.iter().cloned().map(Link::Ethernet);
+        let mut links = Links::default();
+        for link in groups.chain(ethernet) {
+            match self.open(node, &link).await {
+                Ok(port) => links.ethernet.extend(port),
+                Err(error) if is_absent(&error) && !self.interface_patience.is_zero() => {
+                    let (group, patience) = (link.group(), self.interface_patience);
+                    let remark = format!(
+                        "{group} on {} has to wait, for {patience:?} at most: {error:#}",
+                        link.interface()
+                    );
+                    tracing::warn!("{remark}");
+                    remarks.push(remark);
+                    let settings = Arc::new(self.clone());
+                    links.awaited.spawn(settings.await_link(node.clone(), link));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(links)
+    }
+
+    /// Makes the faces of one interface with their routes.
+    async fn open(&self, node: &Node, link: &Link) -> anyhow::Result<Option<EthernetPort>> {
+        let (face, port) = match link {
+            Link::Group(wanted) => (Some(node.join_udp_multicast(wanted).await?), None),
+            Link::Ethernet(wanted) => {
+                let port = node.open_ethernet(wanted).await?;
+                (port.multicast(), Some(port))
+            }
+        };
+        let mut client = Client::of_node(node).await?;
+        let interface = Some(link.interface());
+        if let Some(face) = face {
+            self.route(&mut client, face, &link.group(), interface)
+                .await?;
+        }
+        if let Some(port) = &port {
+            for face in &self.faces {
+                let FaceUri::Ethernet(peer) = face.uri else {
+                    continue;
+                };
+                if face.interface.as_ref() == interface {
+                    let made = port.connect(peer, &face.options).await;
+                    let number = made.with_context(|| format!("the face to {}", face.uri))?;
+                    self.route(&mut client, number, &face.uri, interface)
+                        .await?;
+                }
+            }
+        }
+        Ok(port)
+    }
+
+    /// Looks for an interface until it is there or there was no hope for too long, and keeps what it carries.
+    async fn await_link(self: Arc<Self>, node: Node, link: Link) {
+        let clock = node.clock();
+        let (group, interface) = (link.group(), link.interface());
+        let until = clock.now() + self.interface_patience;
+        let (mut pause, longest) = PAUSES;
+        loop {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(longest);
+            match self.open(&node, &link).await {
+                Ok(port) => {
+                    tracing::info!(%group, interface, "the interface is there");
+                    core::future::pending::<()>().await;
+                    drop(port);
+                }
+                Err(error) if is_absent(&error) && clock.now() < until => {
+                    tracing::debug!(%group, interface, %error, "the interface is still awaited");
+                }
+                Err(error) => {
+                    tracing::error!(%group, interface, "given up: {error:#}");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Whether it fails for want of an interface, or of what the interface gets when it comes up.
+fn is_absent(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<ListenError>();
+    cause.is_some_and(ListenError::is_of_absent_interface)
+}

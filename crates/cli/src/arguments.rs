@@ -1,5 +1,7 @@
 //! What may be typed after `namecast`.
 
+mod announce;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -7,6 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use namecast_net::FaceUri;
 use namecast_packet::Name;
 use namecast_units::{Bitrate, ByteSize, Duration, ParseQuantityError, Timestamp};
+
+pub use announce::Announce;
 
 use crate::experiment::arguments::ExperimentArguments;
 use crate::impair::arguments::Impair;
@@ -118,6 +122,9 @@ pub struct Publish {
     /// What to publish.
     #[command(flatten)]
     pub media: Media,
+    /// Announce the name besides registering it, so that forwarders that learn routes find it.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Announce::Auto)]
+    pub announce: Announce,
     /// The forwarder to publish through.
     #[command(flatten)]
     pub connect: Connect,

@@ -146,6 +146,9 @@ pub struct RegistrationConfig {
     pub refresh: Duration,
     /// Pause between repetitions over UDP, where nothing tells that the neighbour forgot.
     pub datagram_refresh: Duration,
+    /// Pause between repetitions over a connection where the prefix is also announced: the neighbour may begin to learn
+    /// routes at any time.
+    pub announcement_refresh: Duration,
     /// Time an answer may take.
     pub timeout: Duration,
     /// First and longest pause after a failure.
@@ -157,6 +160,7 @@ impl Default for RegistrationConfig {
         Self {
             refresh: Duration::from_secs(300),
             datagram_refresh: Duration::from_millis(1_500),
+            announcement_refresh: Duration::from_secs(10),
             timeout: Duration::from_secs(1),
             backoff: (Duration::from_millis(250), Duration::from_millis(750)),
         }

@@ -40,6 +40,6 @@ pub use node::{
     FaceOptions, FaceStatus, LinkState, ListenError, Listener, ListenerStatus, Node, NodeError,
     NodeStatus, Persistency, RouteStatus, TrafficStatus,
 };
-pub use registration::{Registration, RegistrationState};
+pub use registration::{Announcing, Registration, RegistrationState};
 
 pub use namecast_forward::{AsfConfig, FaceId, Scope, StrategyKind, StrategyNameError};

@@ -6,11 +6,13 @@ mod common;
 
 use std::time::Duration;
 
-use common::{fetch, loopback, name, status_with};
+use common::{eventually, fetch, loopback, name, status_with};
 use namecast_net::management::{Client, FibEntry, RibEntry, StrategyChoice};
-use namecast_net::{Node, NodeConfig, StrategyKind};
+use namecast_net::{Announcing, FaceId, Node, NodeConfig, RegistrationConfig, StrategyKind};
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{LpPacket, PrefixAnnouncement};
+
+const HOUR: Duration = Duration::from_secs(3_600);
 
 /// A node that learns, and to which other processes of this machine are other hosts.
 async fn learning() -> Node {
@@ -27,8 +29,7 @@ async fn learning() -> Node {
 async fn produce(node: &Node) {
     let mut face = node.application_face().await.unwrap();
     node.add_route(name("/p"), face.id(), 0).await.unwrap();
-    let hour = Duration::from_secs(3_600);
-    let announcement = PrefixAnnouncement::sign(&name("/p"), 1, hour, None, &DigestSigner);
+    let announcement = PrefixAnnouncement::sign(&name("/p"), 1, HOUR, None, &DigestSigner);
     tokio::spawn(async move {
         while let Some(frame) = face.recv().await {
             let Some(answer) = common::answer(frame, 10) else {
@@ -83,4 +84,96 @@ async fn a_learned_route_is_told_with_its_origin_and_its_end() {
     let choices: Vec<StrategyChoice> = client.list("strategy-choice/list").await.unwrap();
     let counts = choices[0].counts.unwrap();
     assert!(counts.interests >= 2 && counts.satisfied >= 2, "{counts:?}");
+}
+
+/// An application's node that asks again every few milliseconds, and its face to `forwarder`.
+async fn application(forwarder: &Node) -> (Node, FaceId) {
+    let node = Node::start(NodeConfig {
+        registration: RegistrationConfig {
+            announcement_refresh: Duration::from_millis(5),
+            ..RegistrationConfig::default()
+        },
+        ..NodeConfig::default()
+    });
+    common::produce(&node, "/p", 10).await;
+    let listener = forwarder.listen_tcp(loopback()).await.unwrap();
+    let face = node.connect(listener.uri().clone()).await.unwrap();
+    node.connected(face).await.unwrap();
+    (node, face)
+}
+
+fn announcement() -> PrefixAnnouncement {
+    PrefixAnnouncement::sign(&name("/p"), 1, HOUR, None, &DigestSigner)
+}
+
+/// Who made the routes of /p: 65 is a client's registration, 129 an announcement.
+async fn origins(client: &mut Client) -> Vec<u64> {
+    let rib: Vec<RibEntry> = client.list("rib/list").await.unwrap();
+    let of_p = rib.iter().filter(|entry| entry.prefix == name("/p"));
+    of_p.flat_map(|entry| entry.routes.iter().map(|route| route.origin))
+        .collect()
+}
+
+/// No route is added by command anywhere: the registration brings the announcement with it.
+#[tokio::test]
+async fn what_is_announced_with_its_registration_is_found_through_a_network_that_learns() {
+    let [near, far] = [learning().await, learning().await];
+    let (application, face) = application(&far).await;
+    let registration =
+        application.register_and_announce(face, 0, announcement(), Announcing::WhereLearned);
+    let mut client = Client::of_node(&far).await.unwrap();
+    eventually("both routes", async || {
+        (origins(&mut client).await == [65, 129]).then_some(())
+    })
+    .await;
+    let listener = far.listen_udp(loopback()).await.unwrap();
+    let link = near.connect(listener.uri().clone()).await.unwrap().number();
+    let mut consumer = near.application_face().await.unwrap();
+    fetch(&mut consumer, &name("/p/1")).await;
+    let status = status_with(&near, "a learned route", |status| {
+        status.routes_learned == 1
+    })
+    .await;
+    let leads = status.routes.iter().find(|route| route.prefix == "/p");
+    assert_eq!(leads.unwrap().face, link);
+    registration.cancel();
+    eventually("no route is left", async || {
+        origins(&mut client).await.is_empty().then_some(())
+    })
+    .await;
+}
+
+/// Twenty repetitions announce nothing where the forwarder does not learn; once it does, the next ones do. Who insists
+/// announces in any case.
+#[tokio::test]
+async fn announcements_begin_when_the_forwarder_begins_to_learn() {
+    let far = common::start();
+    let (node, face) = application(&far).await;
+    let _registration =
+        node.register_and_announce(face, 0, announcement(), Announcing::WhereLearned);
+    status_with(&far, "repetitions", |status| {
+        let peer = status
+            .faces
+            .iter()
+            .find(|face| face.remote.starts_with("tcp4://"));
+        peer.is_some_and(|peer| peer.incoming.interests >= 40)
+    })
+    .await;
+    let mut client = Client::of_node(&far).await.unwrap();
+    assert_eq!(origins(&mut client).await, [65]);
+    far.set_strategy(&name("/p"), StrategyKind::SelfLearning)
+        .unwrap();
+    eventually("the announcement", async || {
+        (origins(&mut client).await == [65, 129]).then_some(())
+    })
+    .await;
+
+    let other = common::start();
+    let (node, face) = application(&other).await;
+    let _registration = node.register_and_announce(face, 0, announcement(), Announcing::Always);
+    let mut client = Client::of_node(&other).await.unwrap();
+    eventually("the announcement in any case", async || {
+        (origins(&mut client).await == [65, 129]).then_some(())
+    })
+    .await;
 }

@@ -1,22 +1,27 @@
 //! `namecast publish`: an input under a name, through a forwarder.
 
 use namecast_net::{LinkState, Node, NodeConfig, RegistrationState};
-use namecast_units::ByteSize;
-use serde_json::json;
+use namecast_packet::{Name, PrefixAnnouncement};
+use namecast_units::{ByteSize, Duration};
+use serde_json::{Value, json};
 
 use super::publishing::{Happened, Publishing};
-use super::{FIGURES_INTERVAL, Stop};
-use crate::arguments::Publish;
+use super::{FIGURES_INTERVAL, Stop, key_store};
+use crate::arguments::{Keys, Publish};
 use crate::report::{ProgressLine, StatsFile};
 
 /// What the node keeps: the publisher answers from a cache of its own.
 const CACHE: ByteSize = ByteSize::mebibytes(1);
+/// How long an announcement may be relied on after it was heard; it is repeated long before. A publisher that ends without
+/// a word is forgotten by then, where nothing tells so earlier.
+const ANNOUNCED: Duration = Duration::from_secs(600);
 
 /// Runs until interrupted, or the input or the time is over.
 pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let Publish {
         name,
         media,
+        announce,
         connect,
         run,
         keys,
@@ -29,23 +34,21 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let mut publishing = Publishing::start(&node, &name, &media, &keys).await?;
     let face = node.connect(connect.connect.clone()).await?;
     let mut link = node.link_state(face).await?;
-    let registration = node.register_prefix(face, name.clone(), 0);
+    let registration = match announce.when() {
+        None => node.register_prefix(face, name.clone(), 0),
+        Some(when) => node.register_and_announce(face, 0, announced(&node, &name, keys)?, when),
+    };
     let mut registered = registration.states();
-    let (key_name, digest) = (&publishing.key_name, &publishing.key_digest);
     if run.json && !run.quiet {
-        let object = json!({
-            "name": name.to_string(), "key_name": key_name.to_string(), "key_digest": digest,
-            "streams": publishing.streams_json(),
-        });
-        println!("{object}");
+        println!("{}", about(&publishing, &name));
     }
     progress.say(&format!(
         "Publishing {name}, from {}: {}",
         media.input,
         publishing.describe()
     ));
-    progress.say(&format!("Signed by {key_name}"));
-    progress.say(&format!("Key digest {digest}"));
+    progress.say(&format!("Signed by {}", publishing.key_name));
+    progress.say(&format!("Key digest {}", publishing.key_digest));
     let remote = &connect.connect;
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     loop {
@@ -82,6 +85,25 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     drop(publishing);
     node.shutdown().await;
     Ok(())
+}
+
+/// What is published, for programs.
+fn about(publishing: &Publishing, name: &Name) -> Value {
+    json!({
+        "name": name.to_string(),
+        "key_name": publishing.key_name.to_string(),
+        "key_digest": publishing.key_digest,
+        "streams": publishing.streams_json(),
+    })
+}
+
+/// What forwarders that learn routes pass on, signed with the stream's key.
+fn announced(node: &Node, name: &Name, keys: Keys) -> anyhow::Result<PrefixAnnouncement> {
+    let signer = key_store(keys.keys)?.identity(name)?.signer;
+    let version = node.clock().wall().as_micros();
+    Ok(PrefixAnnouncement::sign(
+        name, version, ANNOUNCED, None, &*signer,
+    ))
 }
 
 /// How the connection to the forwarder stands, for people.

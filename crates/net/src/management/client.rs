@@ -4,7 +4,8 @@ use bytes::Bytes;
 use namecast_forward::{FaceId, Scope};
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{
-    Component, Data, DecodeError, Interest, LpPacket, Name, Nonce, Packet, Signer,
+    Component, Data, DecodeError, Interest, InterestBuilder, LpPacket, Name, Nonce, Packet,
+    PrefixAnnouncement, Signer,
 };
 use namecast_units::Duration;
 use tokio::sync::Mutex;
@@ -13,6 +14,9 @@ use super::{ControlParameters, ControlResponse, GeneralStatus, Item, SegmentRead
 use crate::application::ApplicationFace;
 use crate::node::{NewFace, Node, NodeError};
 use crate::{Clock, key_store};
+
+/// Scope of the names by which a forwarder on this machine is asked.
+const LOCAL: &str = "localhost";
 
 /// Asks one forwarder, one thing after another.
 pub struct Client {
@@ -99,7 +103,7 @@ impl Client {
             application: node.internal_face(new).await?,
             next_hop,
             scope: match scope {
-                Scope::Local => "localhost",
+                Scope::Local => LOCAL,
                 Scope::NonLocal => "localhop",
             },
             signer: Box::new(DigestSigner),
@@ -123,6 +127,35 @@ impl Client {
         verb: &str,
         parameters: &ControlParameters,
     ) -> Result<ControlParameters, ClientError> {
+        let name = self.name(verb).child(Component {
+            kind: Component::GENERIC,
+            value: &parameters.encode(),
+        });
+        self.carry_out(Interest::builder(name)).await
+    }
+
+    /// Has `rib/announce` make a route of an announcement, to where the command came from.
+    ///
+    /// # Errors
+    /// If there is none, as far as this client knows.
+    pub async fn announce(
+        &mut self,
+        announcement: &PrefixAnnouncement,
+    ) -> Result<ControlParameters, ClientError> {
+        let command = Interest::builder(self.name("rib/announce"));
+        let announcement = announcement.data().wire().clone();
+        self.carry_out(command.parameters(announcement)).await
+    }
+
+    /// Whether the forwarder is on this machine, and so answers questions about everything.
+    pub(crate) fn is_local(&self) -> bool {
+        self.scope == LOCAL
+    }
+
+    async fn carry_out(
+        &mut self,
+        command: InterestBuilder,
+    ) -> Result<ControlParameters, ClientError> {
         let command = {
             // NFD wants the times of commands to grow, also between commands of different clients: so they are made
             // and sent one after another.
@@ -130,7 +163,7 @@ impl Client {
             let mut time = LAST_TIME.lock().await;
             let wall = Duration::from_micros(Clock::new().wall().as_micros());
             *time = wall.max(*time + Duration::from_millis(1));
-            let command = self.signed(verb, parameters, *time);
+            let command = self.signed(command, *time);
             self.send(&command).await?;
             command
         };
@@ -183,15 +216,11 @@ impl Client {
         name.finish()
     }
 
-    fn signed(&self, verb: &str, parameters: &ControlParameters, time: Duration) -> Interest {
-        let name = self.name(verb).child(Component {
-            kind: Component::GENERIC,
-            value: &parameters.encode(),
-        });
+    fn signed(&self, command: InterestBuilder, time: Duration) -> Interest {
         let mut info = self.signer.info();
         info.nonce = Some(Bytes::copy_from_slice(&key_store::random::<8>()));
         info.time = Some(time);
-        Interest::builder(name)
+        command
             .must_be_fresh()
             .lifetime(self.timeout)
             .sign(random_nonce(), &*self.signer, &info)

@@ -54,6 +54,7 @@ use crate::application::ApplicationFace;
 use crate::node::{Node, NodeError};
 use dataset::Publisher;
 use events::Subscription;
+pub(crate) use rib::PREFIX_ANNOUNCEMENT;
 use rib::Rib;
 
 /// Components before a command's parameters: scope, `nfd`, module, verb.

@@ -20,7 +20,7 @@ use super::{MAX_PREFIX_COMPONENTS, Manager, Refused};
 use crate::node::NodeError;
 
 /// Origin of routes that were made from prefix announcements: NFD's.
-pub(super) const PREFIX_ANNOUNCEMENT: u64 = 129;
+pub(crate) const PREFIX_ANNOUNCEMENT: u64 = 129;
 
 /// Routes of one prefix, by face and origin.
 type Routes = BTreeMap<(FaceId, u64), Route>;

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use namecast_forward::{AddFaceError, FaceId, StrategyKind};
-use namecast_packet::Name;
+use namecast_packet::{Name, PrefixAnnouncement};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -37,7 +37,7 @@ pub use status::{FaceStatus, ListenerStatus, NodeStatus, RouteStatus, TrafficSta
 
 use crate::application::ApplicationFace;
 use crate::link;
-use crate::registration::{self, Registration};
+use crate::registration::{self, Announcing, Registration, Wanted};
 use crate::{Clock, FaceUri, NodeConfig, key_store, management};
 
 use event_loop::EventLoop;
@@ -301,7 +301,28 @@ impl Node {
     /// Asks the peer of `face` to send Interests under `prefix` here, and goes on asking: after every reconnection, and
     /// from time to time in case the peer forgot. Of several that ask, those with the lowest `cost` come first.
     pub fn register_prefix(&self, face: FaceId, prefix: Name, cost: u64) -> Registration {
-        registration::start(self, face, prefix, cost)
+        let wanted = Wanted {
+            prefix,
+            cost,
+            announcement: None,
+        };
+        registration::start(self, face, wanted)
+    }
+
+    /// The same for the prefix of `announcement`, by which nodes that learn routes find the way here.
+    pub fn register_and_announce(
+        &self,
+        face: FaceId,
+        cost: u64,
+        announcement: PrefixAnnouncement,
+        when: Announcing,
+    ) -> Registration {
+        let wanted = Wanted {
+            prefix: announcement.prefix().clone(),
+            cost,
+            announcement: Some((announcement, when)),
+        };
+        registration::start(self, face, wanted)
     }
 
     /// Stops the node: listeners first, then what is queued goes out, then connections close. Takes no longer than

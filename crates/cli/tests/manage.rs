@@ -140,7 +140,8 @@ fn faces_are_managed_by_commands() {
     assert!(nothing.contains("namecast face list"), "{nothing}");
 }
 
-/// Between the two looks at the node's counters, only the looks themselves ask: for status/general, cs/info and faces/list.
+/// Between the two looks at the node's counters, only the looks themselves ask: for status/general, cs/info,
+/// faces/list and strategy-choice/list. All are for /, whose strategy they pass.
 #[test]
 fn what_happens_in_a_second_is_shown_once() {
     let directory = tempfile::tempdir().unwrap();
@@ -153,16 +154,21 @@ fn what_happens_in_a_second_is_shown_once() {
         let in_all = |what| format!("{:.0}", rates[what].as_f64().unwrap() * seconds);
         ["in_interests", "out_data"].map(in_all)
     };
-    assert_eq!(counted(&view["per_second"]), ["3", "3"], "{view}");
+    assert_eq!(counted(&view["per_second"]), ["4", "4"], "{view}");
     let mut faces = view["faces"].as_array().unwrap().iter();
-    let is_asking = |face: &Value| counted(&face["per_second"]) == ["3", "3"];
+    let is_asking = |face: &Value| counted(&face["per_second"]) == ["4", "4"];
     assert!(faces.any(is_asking), "{view}");
+    let strategy = &view["strategies"][0];
+    assert_eq!(strategy["prefix"], "/");
+    let satisfied = strategy["per_second"]["satisfied"].as_f64().unwrap();
+    assert_eq!(format!("{:.0}", satisfied * seconds), "4", "{view}");
     let text = told(home, "top --once --faces 1");
     assert!(
         text.starts_with("namecast-") && text.contains("\nFACE  INTERESTS IN"),
         "{text}"
     );
-    assert_eq!(text.lines().count(), 7, "{text}");
+    // Two of the node, an empty one, three of faces, one of those left out; an empty one, and two of the one strategy.
+    assert_eq!(text.lines().count(), 10, "{text}");
 }
 
 /// What a forwarder says with -v, line by line.

@@ -368,9 +368,10 @@ Examples:
   namecast top
   namecast top --once
   namecast top --json | jq .per_second.in_data        one object a second
+  namecast top --json | jq '.strategies[] | [.prefix, .per_second.timeouts]'
   namecast top --forwarder unix:///run/nfd/nfd.sock
 
-The figures contain what it takes to ask for them: three Interests and Data a second.")]
+The figures contain what it takes to ask for them: four Interests and Data a second.")]
 pub struct Top {
     /// Show one second, and end.
     #[arg(long)]
@@ -378,6 +379,9 @@ pub struct Top {
     /// Most faces that are shown, the busiest; JSON has all.
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     pub faces: usize,
+    /// Most strategies that are shown, the busiest; JSON has all. NFD and ndnd do not count by strategy.
+    #[arg(long, value_name = "NUMBER", default_value_t = 5)]
+    pub strategies: usize,
     /// The forwarder.
     #[command(flatten)]
     pub target: Target,

@@ -5,7 +5,7 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use namecast_net::Clock;
-use namecast_net::management::{CsInfo, FaceStatus, GeneralStatus};
+use namecast_net::management::{CsInfo, FaceStatus, GeneralStatus, StrategyChoice, StrategyCounts};
 use namecast_units::{Duration, Instant};
 use serde::Serialize;
 
@@ -24,6 +24,7 @@ struct Look {
     at: Instant,
     general: GeneralStatus,
     faces: Vec<FaceStatus>,
+    strategies: Vec<StrategyChoice>,
     cs: CsInfo,
 }
 
@@ -46,6 +47,8 @@ struct View {
     per_second: Rates,
     /// The faces that are there at the second look, the busiest first.
     faces: Vec<FaceRates>,
+    /// The strategies that are chosen at the second look, the busiest first; none where the forwarder does not count.
+    strategies: Vec<StrategyRates>,
 }
 
 /// One face.
@@ -57,6 +60,29 @@ struct FaceRates {
     uri: String,
     /// What it did.
     per_second: Rates,
+}
+
+/// One choice of a strategy.
+#[derive(Debug, Serialize)]
+struct StrategyRates {
+    /// Names it is for.
+    prefix: String,
+    /// Name of the strategy.
+    strategy: String,
+    /// What became of their Interests.
+    per_second: Decisions,
+}
+
+/// Interests that a strategy decided on in a second, and what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+struct Decisions {
+    interests: f64,
+    retransmissions: f64,
+    suppressed: f64,
+    rejected: f64,
+    satisfied: f64,
+    timeouts: f64,
+    nacks: f64,
 }
 
 /// Packets and octets a second.
@@ -96,6 +122,7 @@ async fn look(forwarder: &mut Forwarder, clock: &Clock) -> anyhow::Result<Look> 
         at,
         general,
         faces: forwarder.list("faces/list").await?,
+        strategies: forwarder.list("strategy-choice/list").await?,
         cs: cs.into_iter().next().unwrap_or_default(),
     })
 }
@@ -105,7 +132,7 @@ fn show(view: &View, top: &Top) -> anyhow::Result<bool> {
     let mut output = std::io::stdout().lock();
     let text = match top.target.json {
         true => format!("{}\n", serde_json::to_string(view)?),
-        false => view.describe(top.faces),
+        false => view.describe(top.faces, top.strategies),
     };
     let is_redrawn = !top.target.json && !top.once && output.is_terminal();
     let clear = if is_redrawn { CLEAR } else { "" };
@@ -150,11 +177,12 @@ impl View {
                 ..Rates::of_node(&before.general, general, seconds)
             },
             faces,
+            strategies: strategies(&before.strategies, &now.strategies, seconds),
         }
     }
 
-    /// The node, and at most so many of its faces.
-    fn describe(&self, most_faces: usize) -> String {
+    /// The node, and at most so many of its faces and strategies.
+    fn describe(&self, most_faces: usize, most_strategies: usize) -> String {
         let head = [
             "FACE",
             "INTERESTS IN",
@@ -174,13 +202,11 @@ impl View {
             Some(share) => format!("answered {:.1} % of Interests", share * 100.0),
             None => "was not asked".to_owned(),
         };
-        let left_out = match self.faces.len().saturating_sub(most_faces) {
-            0 => String::new(),
-            number => format!("{number} more faces, with less traffic\n"),
-        };
+        let left_out = left_out("faces", self.faces.len(), most_faces);
+        let strategies = self.describe_strategies(most_strategies);
         format!(
             "{}, up {:.0} s; a second, over the last {:.1} s:\n\
-             {} Interests pending; the cache has {} Data and {hits}\n\n{}{left_out}",
+             {} Interests pending; the cache has {} Data and {hits}\n\n{}{left_out}{strategies}",
             self.version,
             self.uptime_seconds,
             self.seconds,
@@ -188,6 +214,103 @@ impl View {
             self.cs_entries,
             report::table(head, rows),
         )
+    }
+
+    /// At most so many strategies below an empty line; nothing where none are told.
+    fn describe_strategies(&self, most: usize) -> String {
+        if self.strategies.is_empty() {
+            return String::new();
+        }
+        let head = [
+            "PREFIX",
+            "INTERESTS",
+            "AGAIN",
+            "HELD",
+            "REFUSED",
+            "SATISFIED",
+            "TIMEOUTS",
+            "NACKS",
+            "STRATEGY",
+        ];
+        let shown = self.strategies.iter().take(most);
+        let table = report::table(head, shown.map(StrategyRates::row));
+        let left_out = left_out("strategies", self.strategies.len(), most);
+        format!("\n{table}{left_out}")
+    }
+}
+
+/// A line that tells of those that are not shown.
+fn left_out(what: &str, all: usize, shown: usize) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        number => format!("{number} more {what}, with less traffic\n"),
+    }
+}
+
+/// What each strategy did that is chosen now, and whose forwarder counts, the busiest first.
+fn strategies(
+    before: &[StrategyChoice],
+    now: &[StrategyChoice],
+    seconds: f64,
+) -> Vec<StrategyRates> {
+    let rates = now.iter().filter_map(|choice| {
+        let is_same = |other: &&StrategyChoice| {
+            (&other.prefix, &other.strategy) == (&choice.prefix, &choice.strategy)
+        };
+        let earlier = before.iter().find(is_same);
+        let earlier = earlier.and_then(|earlier| earlier.counts);
+        Some(StrategyRates {
+            prefix: choice.prefix.to_string(),
+            strategy: choice.strategy.to_string(),
+            per_second: Decisions::between(&earlier.unwrap_or_default(), &choice.counts?, seconds),
+        })
+    });
+    let mut rates: Vec<_> = rates.collect();
+    rates.sort_by(|one, other| {
+        let [one, other] = [one, other].map(|choice| choice.per_second.interests);
+        other.total_cmp(&one)
+    });
+    rates
+}
+
+impl StrategyRates {
+    fn row(&self) -> [String; 9] {
+        let Decisions {
+            interests,
+            retransmissions,
+            suppressed,
+            rejected,
+            satisfied,
+            timeouts,
+            nacks,
+        } = self.per_second;
+        let number = |rate: f64| format!("{rate:.0}");
+        [
+            self.prefix.clone(),
+            number(interests),
+            number(retransmissions),
+            number(suppressed),
+            number(rejected),
+            number(satisfied),
+            number(timeouts),
+            number(nacks),
+            self.strategy.clone(),
+        ]
+    }
+}
+
+impl Decisions {
+    fn between(before: &StrategyCounts, now: &StrategyCounts, seconds: f64) -> Self {
+        let rate = |before, now| gained(before, now) as f64 / seconds;
+        Self {
+            interests: rate(before.interests, now.interests),
+            retransmissions: rate(before.retransmissions, now.retransmissions),
+            suppressed: rate(before.suppressed, now.suppressed),
+            rejected: rate(before.rejected, now.rejected),
+            satisfied: rate(before.satisfied, now.satisfied),
+            timeouts: rate(before.timeouts, now.timeouts),
+            nacks: rate(before.nacks, now.nacks),
+        }
     }
 }
 
@@ -262,6 +385,35 @@ mod tests {
         }
     }
 
+    /// Counts in the order in which they are shown.
+    fn choice(prefix: &str, strategy: &str, counts: Option<[u64; 7]>) -> StrategyChoice {
+        let counts = counts.map(|counts| {
+            let [
+                interests,
+                retransmissions,
+                suppressed,
+                rejected,
+                satisfied,
+                timeouts,
+                nacks,
+            ] = counts;
+            StrategyCounts {
+                interests,
+                retransmissions,
+                suppressed,
+                rejected,
+                satisfied,
+                timeouts,
+                nacks,
+            }
+        });
+        StrategyChoice {
+            prefix: prefix.parse().unwrap(),
+            strategy: strategy.parse().unwrap(),
+            counts,
+        }
+    }
+
     /// Two seconds, in which a face of 1 000 octets more, one that is new with 600, one that began anew with 200, and
     /// another with the number of one that is gone.
     fn looks() -> [Look; 2] {
@@ -277,6 +429,11 @@ mod tests {
                 face(1, "udp4://192.0.2.1:1", 5_000),
                 face(3, "udp4://192.0.2.3:3", 9_000),
                 face(4, "udp4://192.0.2.4:4", 10),
+            ],
+            strategies: vec![
+                choice("/", "/s/a", Some([100, 9, 8, 7, 60, 5, 4])),
+                choice("/a", "/s/b", Some([2, 0, 0, 0, 0, 0, 0])),
+                choice("/b", "/s/b", Some([50, 0, 0, 0, 0, 0, 0])),
             ],
             cs: CsInfo {
                 hits: 10,
@@ -306,6 +463,12 @@ mod tests {
                     ..face(1, "udp4://192.0.2.1:1", 6_000)
                 },
                 face(4, "udp4://192.0.2.5:5", 30),
+            ],
+            strategies: vec![
+                choice("/a", "/s/a", Some([6, 0, 0, 0, 6, 0, 0])),
+                choice("/b", "/s/b", Some([4, 0, 0, 0, 2, 0, 0])),
+                choice("/c", "/s/c", None),
+                choice("/", "/s/a", Some([120, 11, 12, 13, 68, 15, 16])),
             ],
             cs: CsInfo {
                 hits: 16,
@@ -346,6 +509,56 @@ mod tests {
         assert_eq!(view.faces[0].per_second, busiest);
     }
 
+    /// Between the looks /a got another strategy and /b the same again, so both count from zero; who does not count is left out.
+    #[test]
+    fn strategies_have_rates_as_faces_have() {
+        let [before, now] = looks();
+        let view = View::between(&before, &now);
+        let rates = view.strategies.iter();
+        let rates: Vec<_> = rates
+            .map(|one| (one.prefix.as_str(), one.per_second))
+            .collect();
+        let busiest = Decisions {
+            interests: 10.0,
+            retransmissions: 1.0,
+            suppressed: 2.0,
+            rejected: 3.0,
+            satisfied: 4.0,
+            timeouts: 5.0,
+            nacks: 6.0,
+        };
+        let of = |interests, satisfied| Decisions {
+            interests,
+            satisfied,
+            ..Decisions::default()
+        };
+        let expected = [("/", busiest), ("/a", of(3.0, 3.0)), ("/b", of(2.0, 1.0))];
+        assert_eq!(rates, expected);
+        let text = view.describe(4, 1);
+        let lines: Vec<_> = text.lines().collect();
+        let cells = |line: &str| {
+            line.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(lines[9], "");
+        let head = ["PREFIX", "INTERESTS", "AGAIN", "HELD", "REFUSED"];
+        assert_eq!(cells(lines[10])[..5], head);
+        let first = ["/", "10", "1", "2", "3", "4", "5", "6", "/s/a"];
+        assert_eq!(cells(lines[11]), first);
+        assert_eq!(lines[12..], ["2 more strategies, with less traffic"]);
+    }
+
+    /// NFD and ndnd tell the choices without counts.
+    #[test]
+    fn a_forwarder_that_counts_nothing_for_strategies_has_no_table_of_them() {
+        let [before, mut now] = looks();
+        now.strategies.retain(|choice| choice.counts.is_none());
+        let view = View::between(&before, &now);
+        assert!(view.strategies.is_empty());
+        assert!(!view.describe(9, 9).contains("STRATEGY"));
+    }
+
     #[test]
     fn a_cache_that_was_not_asked_has_no_share_of_hits() {
         let [_, now] = looks();
@@ -355,7 +568,7 @@ mod tests {
     #[test]
     fn the_busiest_faces_are_shown() {
         let [before, now] = looks();
-        let text = View::between(&before, &now).describe(2);
+        let text = View::between(&before, &now).describe(2, 0);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(
             lines[0],
@@ -377,6 +590,6 @@ mod tests {
         let first = ["1", "0", "0", "0", "500", "4", "0", "0", "20"];
         assert_eq!(cells(lines[5])[..9], first);
         assert!(lines[6].starts_with("2 ") && lines[6].ends_with("udp4://192.0.2.2:2"));
-        assert_eq!(lines[7..], ["2 more faces, with less traffic"]);
+        assert_eq!(lines[7], "2 more faces, with less traffic");
     }
 }

@@ -6,6 +6,7 @@ mod events;
 mod execute;
 mod face_table;
 mod keep_alive;
+mod lanes;
 mod listener;
 mod options;
 mod plane;
@@ -20,6 +21,7 @@ use namecast_forward::{
     AddFaceError, CacheOptions, Erased, FaceId, Forwarder, LearnedRoute, StrategyKind,
 };
 use namecast_packet::{Name, PrefixAnnouncement};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -42,6 +44,7 @@ use crate::registration::{self, Registration};
 use crate::{Clock, FaceUri, NodeConfig, key_store, management};
 
 use event_loop::EventLoop;
+use lanes::Lanes;
 
 /// Commands that wait for the event loop; those who give them wait when there are more.
 const COMMAND_QUEUE: usize = 256;
@@ -58,6 +61,7 @@ struct Shared {
     plane: Arc<Plane>,
     commands: mpsc::Sender<Command>,
     tasks: TaskTracker,
+    lanes: Arc<Lanes>,
     /// Set when the node stops: nothing new begins, what is queued goes out.
     stopping: CancellationToken,
     /// Set when stopping took too long: every task ends where it is.
@@ -102,6 +106,7 @@ impl Node {
             plane: Arc::new(Plane::new(Clock::new(), &forwarder, config.forwarders)),
             commands,
             tasks: TaskTracker::new(),
+            lanes: Arc::new(Lanes::new(config.forwarders)),
             stopping: CancellationToken::new(),
             aborting: CancellationToken::new(),
             config,
@@ -465,6 +470,7 @@ impl Node {
         Spawner {
             config: self.shared.config.clone(),
             tasks: self.shared.tasks.clone(),
+            lanes: Arc::clone(&self.shared.lanes),
             stopping: self.shared.stopping.clone(),
             aborting: self.shared.aborting.clone(),
             plane: Arc::clone(self.plane()),
@@ -507,10 +513,25 @@ pub(crate) struct Spawner {
     pub(crate) stopping: CancellationToken,
     pub(crate) plane: Arc<Plane>,
     tasks: TaskTracker,
+    lanes: Arc<Lanes>,
     aborting: CancellationToken,
 }
 
 impl Spawner {
+    /// A thread for a link, on which its socket is to be made and its tasks are to run.
+    pub(crate) fn lane(&self) -> &Handle {
+        self.lanes.next()
+    }
+
+    /// Runs `task` on a thread for links, until it ends by itself or the node cuts everything off.
+    pub(crate) fn spawn_on(&self, lane: &Handle, task: impl Future<Output = ()> + Send + 'static) {
+        let aborting = self.aborting.clone();
+        let task = async move {
+            aborting.run_until_cancelled(task).await;
+        };
+        self.tasks.spawn_on(task, lane);
+    }
+
     /// Runs `task` until it ends by itself or the node cuts everything off.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let aborting = self.aborting.clone();

@@ -70,7 +70,8 @@ pub(super) async fn keep_connected(
     let (state, _) = watch::channel(LinkState::Connecting);
     let link = node.add_face(new.with_state(state.clone())).await?;
     let face = link.face;
-    node.spawn(drive(node.clone(), peer, link, state));
+    let spawner = node.spawner();
+    spawner.spawn_on(spawner.lane(), drive(node.clone(), peer, link, state));
     Ok(face)
 }
 

@@ -3,10 +3,11 @@
 //! A link that is slow loses its own frames, the newest first, and never holds up the node: whoever has a frame for it
 //! tries to send it or to put it in the queue, and goes on.
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use namecast_packet::LpPacket;
 use namecast_units::{ByteSize, Instant};
@@ -34,7 +35,8 @@ pub(crate) fn link_queue(
         size,
         counters,
         marker: Mutex::new(marker),
-        socket: RwLock::default(),
+        is_at_rest: AtomicBool::new(true),
+        socket: ArcSwapOption::empty(),
     };
     let receiver = LinkReceiver {
         receiver,
@@ -61,8 +63,11 @@ pub(crate) struct LinkSender {
     size: usize,
     counters: Arc<LinkCounters>,
     marker: Mutex<CongestionMarker>,
-    /// Where frames go at once while none is queued.
-    socket: RwLock<Option<(Arc<UdpLink>, SocketAddr)>>,
+    /// Whether the marker has seen no queue since it last rested, so that it need not be told again.
+    is_at_rest: AtomicBool,
+    /// Where frames go at once while none is queued. Several threads look at it for each packet, which costs none of them
+    /// the memory that others use.
+    socket: ArcSwapOption<(Arc<UdpLink>, SocketAddr)>,
 }
 
 impl LinkSender {
@@ -72,11 +77,16 @@ impl LinkSender {
             0 => self.send_now(&frames),
             _ => 0,
         };
-        let mut marker = self.marker.lock().unwrap_or_else(PoisonError::into_inner);
         if sent == frames.len() {
-            marker.rest();
+            if !self.is_at_rest.load(Ordering::Relaxed) {
+                let mut marker = self.marker.lock().unwrap_or_else(PoisonError::into_inner);
+                marker.rest();
+                self.is_at_rest.store(true, Ordering::Relaxed);
+            }
             return;
         }
+        let mut marker = self.marker.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_at_rest.store(false, Ordering::Relaxed);
         for frame in frames.into_iter().skip(sent) {
             let is_congested = marker.marks(|| clock.now(), self.queued());
             let frame = match is_congested {
@@ -90,7 +100,7 @@ impl LinkSender {
 
     /// How many frames need no queue, since the socket took them or never will.
     fn send_now(&self, frames: &[Bytes]) -> usize {
-        match &*self.socket.read().unwrap_or_else(PoisonError::into_inner) {
+        match self.socket.load().as_deref() {
             Some((socket, remote)) => socket.try_send(*remote, frames, &self.counters),
             None => 0,
         }
@@ -98,7 +108,7 @@ impl LinkSender {
 
     /// Sends frames over `socket` to `remote` from now on, past the queue while that is empty; none: only through it.
     pub(crate) fn set_socket(&self, socket: Option<(Arc<UdpLink>, SocketAddr)>) {
-        *self.socket.write().unwrap_or_else(PoisonError::into_inner) = socket;
+        self.socket.store(socket.map(Arc::new));
     }
 
     /// Looks at the congestion marks, or changes them.

@@ -171,11 +171,16 @@ impl EventLoop {
             return None;
         };
         let face = link.face;
+        let lane = self.spawner.lane().clone();
+        // A socket belongs to the event loop that it is made in.
+        let entered = lane.enter();
         let (own, strays) = self.own_socket(&shared, remote).unzip();
+        drop(entered);
         if let Some(entry) = self.faces.get_mut(face) {
             entry.has_own_socket = own.is_some();
         }
-        serve_peer(&self.spawner, shared, own, remote, link);
+        let serving = serve_peer(shared, own, remote, link);
+        self.spawner.spawn_on(&lane, serving);
         Some((face, strays.unwrap_or_default()))
     }
 

@@ -155,6 +155,7 @@ impl Node {
         Spawner {
             config: self.shared.config.clone(),
             tasks: self.shared.tasks.clone(),
+            lanes: Arc::clone(&self.shared.lanes),
             stopping: self.shared.stopping.clone(),
             aborting: self.shared.aborting.clone(),
             plane: Arc::clone(self.plane()),

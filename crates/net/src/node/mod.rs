@@ -7,6 +7,7 @@ mod execute;
 mod face_table;
 mod inside;
 mod keep_alive;
+mod lanes;
 mod listener;
 mod options;
 mod plane;
@@ -41,6 +42,7 @@ use crate::registration::{self, Announcing, Registration, Wanted};
 use crate::{Clock, FaceUri, NodeConfig, key_store, management};
 
 use event_loop::EventLoop;
+use lanes::Lanes;
 
 /// Commands that wait for the event loop; those who give them wait when there are more.
 const COMMAND_QUEUE: usize = 256;
@@ -57,6 +59,7 @@ struct Shared {
     plane: Arc<Plane>,
     commands: mpsc::Sender<Command>,
     tasks: TaskTracker,
+    lanes: Arc<Lanes>,
     /// Set when the node stops: nothing new begins, what is queued goes out.
     stopping: CancellationToken,
     /// Set when stopping took too long: every task ends where it is.
@@ -104,6 +107,7 @@ impl Node {
             plane: Arc::new(Plane::new(Clock::new(), &forwarder, config.forwarders)),
             commands,
             tasks: TaskTracker::new(),
+            lanes: Arc::new(Lanes::new(config.forwarders)),
             stopping: CancellationToken::new(),
             aborting: CancellationToken::new(),
             config,

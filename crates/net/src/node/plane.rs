@@ -9,8 +9,9 @@
 //! are to work at once there are several forwarders, each for its share of all names.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use namecast_forward::{
     CacheOptions, Counters, Destination, Dispatcher, Erased, FaceConfig, FaceCounters, FaceId,
@@ -33,9 +34,13 @@ pub(crate) struct Plane {
     dispatcher: Dispatcher,
     /// Tells the task that keeps time that a deadline came nearer.
     earlier: Notify,
-    /// None once the node has stopped.
-    exits: RwLock<Option<BTreeMap<FaceId, Exit>>>,
+    /// None once the node has stopped. Looking at it changes no memory that threads share, which each frame would wait for;
+    /// a change replaces all.
+    exits: ArcSwapOption<Exits>,
 }
+
+/// Where each face's frames leave.
+type Exits = BTreeMap<FaceId, Exit>;
 
 /// One forwarder, for one thread at a time.
 #[derive(Debug)]
@@ -49,7 +54,7 @@ struct State {
 }
 
 /// Where the frames of a face leave.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Exit {
     sender: Arc<LinkSender>,
     /// Whether all frames go through the link service of one forwarder.
@@ -74,13 +79,13 @@ impl Plane {
             workers: (0..count).map(worker).collect(),
             dispatcher: Dispatcher::new(config.seed, count),
             earlier: Notify::new(),
-            exits: RwLock::new(Some(BTreeMap::new())),
+            exits: ArcSwapOption::from_pointee(Exits::new()),
         }
     }
 
     /// Whether the face is there.
     pub(crate) fn has_face(&self, face: FaceId) -> bool {
-        let exits = self.exits();
+        let exits = self.exits.load();
         (exits.as_ref()).is_some_and(|exits| exits.contains_key(&face))
     }
 
@@ -93,7 +98,7 @@ impl Plane {
         face: FaceId,
         frames: impl IntoIterator<Item = Bytes>,
     ) -> Result<(), NodeError> {
-        match &*self.exits() {
+        match &*self.exits.load() {
             None => return Err(NodeError::Stopped),
             Some(exits) if !exits.contains_key(&face) => return Err(NodeError::NoSuchFace(face)),
             Some(_) => {}
@@ -220,11 +225,11 @@ impl Plane {
             self.send(outputs);
             changed?;
         }
-        if let Some(exits) = &mut *self.exits_mut()
-            && let Some(exit) = exits.get_mut(&face)
-        {
-            exit.is_reliable = config.reliability;
-        }
+        self.change_exits(|exits| {
+            if let Some(exit) = exits.get_mut(&face) {
+                exit.is_reliable = config.reliability;
+            }
+        });
         Ok(())
     }
 
@@ -364,25 +369,25 @@ impl Plane {
 
     /// Sends a face's frames through `sender` from now on.
     pub(crate) fn add_exit(&self, face: FaceId, sender: Arc<LinkSender>, is_reliable: bool) {
-        if let Some(exits) = &mut *self.exits_mut() {
-            let exit = Exit {
-                sender,
-                is_reliable,
-            };
-            exits.insert(face, exit);
-        }
+        let exit = Exit {
+            sender,
+            is_reliable,
+        };
+        self.change_exits(|exits| {
+            exits.insert(face, exit.clone());
+        });
     }
 
     /// A face's link has nothing more to send than what it has queued.
     pub(crate) fn remove_exit(&self, face: FaceId) {
-        if let Some(exits) = &mut *self.exits_mut() {
+        self.change_exits(|exits| {
             exits.remove(&face);
-        }
+        });
     }
 
     /// Takes no more frames, and lets links send what they have queued.
     pub(crate) fn stop(&self) {
-        *self.exits_mut() = None;
+        self.exits.store(None);
     }
 
     /// Calls forwarders whenever one of their deadlines comes; ends only by being cancelled.
@@ -416,7 +421,7 @@ impl Plane {
             return;
         }
         outputs.sort_by_key(|output| output.face);
-        let exits = self.exits();
+        let exits = self.exits.load();
         let Some(exits) = &*exits else { return };
         let mut outputs = outputs.into_iter().peekable();
         while let Some(Transmit { face, frame }) = outputs.next() {
@@ -433,7 +438,7 @@ impl Plane {
     /// Lets whole packets of the forwarder `from` go through the one that has the link service of their face, where that has
     /// state.
     fn through_link(&self, from: usize, outputs: Vec<Transmit>) -> Vec<Transmit> {
-        let exits = self.exits();
+        let exits = self.exits.load();
         let Some(exits) = &*exits else { return outputs };
         let is_elsewhere = |output: &Transmit| {
             let exit = exits.get(&output.face);
@@ -452,12 +457,12 @@ impl Plane {
         here
     }
 
-    fn exits(&self) -> RwLockReadGuard<'_, Option<BTreeMap<FaceId, Exit>>> {
-        self.exits.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn exits_mut(&self) -> RwLockWriteGuard<'_, Option<BTreeMap<FaceId, Exit>>> {
-        self.exits.write().unwrap_or_else(PoisonError::into_inner)
+    fn change_exits(&self, change: impl Fn(&mut Exits)) {
+        self.exits.rcu(|exits| {
+            let mut exits = exits.as_deref()?.clone();
+            change(&mut exits);
+            Some(Arc::new(exits))
+        });
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Plane;
+use super::lanes::Lanes;
 use crate::NodeConfig;
 
 /// What a part of the node needs to start tasks.
@@ -15,10 +17,25 @@ pub(crate) struct Spawner {
     pub(crate) stopping: CancellationToken,
     pub(crate) plane: Arc<Plane>,
     pub(super) tasks: TaskTracker,
+    pub(super) lanes: Arc<Lanes>,
     pub(super) aborting: CancellationToken,
 }
 
 impl Spawner {
+    /// A thread for a link, on which its socket is to be made and its tasks are to run.
+    pub(crate) fn lane(&self) -> &Handle {
+        self.lanes.next()
+    }
+
+    /// Runs `task` on a thread for links, until it ends by itself or the node cuts everything off.
+    pub(crate) fn spawn_on(&self, lane: &Handle, task: impl Future<Output = ()> + Send + 'static) {
+        let aborting = self.aborting.clone();
+        let task = async move {
+            aborting.run_until_cancelled(task).await;
+        };
+        self.tasks.spawn_on(task, lane);
+    }
+
     /// Runs `task` until it ends by itself or the node cuts everything off.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let aborting = self.aborting.clone();

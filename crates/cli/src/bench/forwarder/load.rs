@@ -12,8 +12,6 @@ use namecast_packet::{
 };
 use namecast_units::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
 use super::port::{Port, Sending};
 
 /// Without its Data packet for so long, an Interest counts as lost.
@@ -41,8 +39,9 @@ pub(super) struct Traffic {
     pub(super) rate: Option<f64>,
     /// Octets of the frames into which Data are cut; none: each is one frame.
     pub(super) mtu: Option<usize>,
-    /// Whether to sleep while there is nothing to do, and leave the processor to what is measured.
-    pub(super) sleeps: bool,
+    /// How often to take what has come and to send what the window lets pass, and in between leave the processor to what is
+    /// measured; none: all the time.
+    pub(super) rhythm: Option<Duration>,
     /// How long the producer takes to answer, as one does that is asked before the Data exist.
     pub(super) hold: Duration,
 }
@@ -57,7 +56,7 @@ impl Default for Traffic {
             catalogue: None,
             rate: None,
             mtu: None,
-            sleeps: false,
+            rhythm: None,
             hold: Duration::ZERO,
         }
     }
@@ -144,41 +143,42 @@ impl Load {
             consumer.next_at = consumer.next_at.max(start);
         }
         let mut outcome = Outcome::default();
+        let mut asked = 0;
         while start.elapsed() < span {
             let before = outcome.delivered;
-            for place in 0..self.consumers.len() {
-                let mut left = INTERESTS_PER_TURN;
-                while left > 0 && self.ask(place, entry) {
-                    left = left.saturating_sub(self.traffic.burst);
-                }
-            }
-            self.answer();
+            let newly_asked = self.ask_all(entry);
+            let was_asked = self.answer();
             for consumer in &mut self.consumers {
                 consumer.take(&mut outcome);
             }
-            if outcome.delivered == before {
-                self.pause();
+            let is_idle = newly_asked == 0 && !was_asked && outcome.delivered == before;
+            asked += newly_asked;
+            match self.traffic.rhythm {
+                // What comes back meanwhile is for the next time: else this would go on until nothing comes back any more.
+                Some(rhythm) if is_idle || asked >= self.traffic.window => {
+                    asked = 0;
+                    std::thread::sleep(until_next(rhythm, start.elapsed()));
+                }
+                // The kernel may have left the delivery of packets to a thread of its own, which wants this processor.
+                None if outcome.delivered == before => std::thread::yield_now(),
+                _ => {}
             }
         }
         outcome.span = start.elapsed();
         outcome
     }
 
-    /// Leaves the processor to others.
-    fn pause(&self) {
-        if !self.traffic.sleeps {
-            // The kernel may have left the delivery of packets to a thread of its own, which wants this processor.
-            return std::thread::yield_now();
+    /// Lets each consumer send what it may; says how many Interests that were.
+    fn ask_all(&mut self, entry: SocketAddr) -> u64 {
+        let mut asked = 0;
+        for place in 0..self.consumers.len() {
+            let mut left = INTERESTS_PER_TURN;
+            while left > 0 && self.ask(place, entry) {
+                left = left.saturating_sub(self.traffic.burst);
+                asked += self.traffic.burst;
+            }
         }
-        let ports = self.consumers.iter().map(|consumer| &consumer.port);
-        let ports = ports.chain([&self.producer]);
-        let mut waiting: Vec<_> = ports.map(|port| PollFd::new(port, PollFlags::IN)).collect();
-        let timeout = Timespec {
-            tv_sec: 0,
-            tv_nsec: 1_000_000,
-        };
-        // Early or late, the next turn looks for itself.
-        let _ = poll(&mut waiting, Some(&timeout));
+        asked
     }
 
     /// Sends a burst if the window and the rate let it pass; says whether they did.
@@ -210,8 +210,8 @@ impl Load {
         true
     }
 
-    /// Answers the Interests that came through, those of a while ago if the producer takes its time.
-    fn answer(&mut self) {
+    /// Answers the Interests that came through, those of a while ago if the producer takes its time. Says whether any came.
+    fn answer(&mut self) -> bool {
         let mut from = None;
         let requests = &mut self.requests;
         self.producer.receive(|sender, datagram| {
@@ -237,7 +237,15 @@ impl Load {
         {
             self.producer.send(to, &frames, how);
         }
+        from.is_some()
     }
+}
+
+/// What is left until the next beat.
+fn until_next(rhythm: Duration, since_start: Duration) -> Duration {
+    let beats = since_start.as_nanos() / rhythm.as_nanos().max(1);
+    let next = rhythm.saturating_mul(beats as u32 + 1);
+    next.saturating_sub(since_start)
 }
 
 /// The frame that answers an Interest's.

@@ -1,5 +1,6 @@
 //! A program that is measured: a process of its own, on a processor of its own.
 
+use core::ops::Range;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -8,7 +9,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use super::super::measure::resident;
 use anyhow::Context;
 use namecast_units::Duration;
+use rustix::process::{Pid, setpriority_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// What `nice` calls 19.
+const LOWEST_PRIORITY: i32 = 19;
 
 /// A running program, which ends with this value.
 #[derive(Debug)]
@@ -20,16 +25,18 @@ pub(super) struct Measured {
     output: BufReader<ChildStdout>,
     /// The processors that the thread which started it had before, and has again afterwards.
     all: CpuSet,
+    /// The processors that it does not run on.
+    others: CpuSet,
 }
 
 impl Measured {
-    /// Starts `command` on the first `processors` processors, and keeps the calling thread off them if there are others.
-    pub(super) fn start(mut command: Command, processors: usize) -> anyhow::Result<Self> {
+    /// Starts `command` on the processors with these ranks.
+    pub(super) fn start(mut command: Command, ranks: Range<usize>) -> anyhow::Result<Self> {
         let all = sched_getaffinity(None)?;
-        let (theirs, ours) = divide(&all, processors);
+        let (theirs, others) = divide(&all, &ranks);
         sched_setaffinity(None, &theirs)?;
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        sched_setaffinity(None, &ours)?;
+        sched_setaffinity(None, &all)?;
         let mut child = spawned.with_context(|| format!("cannot start {command:?}"))?;
         let output = child.stdout.take().context("no output")?;
         Ok(Self {
@@ -37,7 +44,13 @@ impl Measured {
             child,
             output: BufReader::new(output),
             all,
+            others,
         })
+    }
+
+    /// Keeps the calling thread off the program's processors, if there are others, as long as the program runs.
+    pub(super) fn keep_off(&self) -> anyhow::Result<()> {
+        Ok(sched_setaffinity(None, &self.others)?)
     }
 
     /// The next line that it prints.
@@ -45,6 +58,15 @@ impl Measured {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
         Ok(line)
+    }
+
+    /// Lets others have its processors first.
+    pub(super) fn step_back(&self) -> anyhow::Result<()> {
+        for thread in self.thread_times()?.keys() {
+            let number = thread.to_str().and_then(|number| number.parse().ok());
+            setpriority_process(number.and_then(Pid::from_raw), LOWEST_PRIORITY)?;
+        }
+        Ok(())
     }
 
     /// Octets of its resident memory.
@@ -95,12 +117,12 @@ pub(super) fn stay_on(processor: usize) -> anyhow::Result<()> {
     Ok(sched_setaffinity(None, &only)?)
 }
 
-/// The first so many processors, and the others; all for both if there are no others.
-fn divide(all: &CpuSet, first: usize) -> (CpuSet, CpuSet) {
+/// The processors with these ranks, and the others; all for both if there are no others.
+fn divide(all: &CpuSet, ranks: &Range<usize>) -> (CpuSet, CpuSet) {
     let (mut theirs, mut ours) = (CpuSet::new(), CpuSet::new());
     let places = (0..CpuSet::MAX_CPU).filter(|&place| all.is_set(place));
     for (rank, place) in places.enumerate() {
-        match rank < first {
+        match ranks.contains(&rank) {
             true => theirs.set(place),
             false => ours.set(place),
         }

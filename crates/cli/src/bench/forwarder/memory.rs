@@ -148,6 +148,7 @@ fn line(figures: &Figures) -> String {
 fn measure(policy: Policy, sizes: &[u16], bound: ByteSize) -> anyhow::Result<Figures> {
     let mut ends = Ends::new(sizes)?;
     let forwarder = Forwarder::start(policy, bound, ends.producer.address()?)?;
+    forwarder.program.keep_off()?;
     let idle = forwarder.program.resident()?;
     let bound = bound.as_bytes() as f64;
     let over = |now: u64, before: u64, bound: f64| (now as f64 - before as f64) / bound;
@@ -211,7 +212,7 @@ impl Forwarder {
         command
             .args(["forwarder", "--port", "0", "--json", "--config"])
             .arg(file);
-        let mut program = Measured::start(command, 1)?;
+        let mut program = Measured::start(command, 0..1)?;
         let said: Value = serde_json::from_str(&program.line()?)?;
         let uris = said["faces"]
             .as_array()

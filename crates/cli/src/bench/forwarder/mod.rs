@@ -130,15 +130,8 @@ impl Case {
         match self {
             Self::Unique | Self::HalfLoad => plain,
             Self::UniqueBursts => Traffic { burst: 32, ..plain },
-            Self::Threads => Traffic {
-                sleeps: true,
-                ..plain
-            },
-            Self::ThreadsBursts => Traffic {
-                burst: 32,
-                sleeps: true,
-                ..plain
-            },
+            Self::Threads => threads::traffic(1),
+            Self::ThreadsBursts => threads::traffic(32),
             Self::Fragments => Traffic {
                 payload: 8_000,
                 window: 64,
@@ -408,7 +401,7 @@ impl What<'_> {
                 if how == Sending::OneByOne {
                     command.arg("--one-by-one");
                 }
-                let mut program = Measured::start(command, 1)?;
+                let mut program = Measured::start(command, 0..1)?;
                 let entry = program.line()?.trim().parse()?;
                 Ok((program, entry, None))
             }
@@ -432,6 +425,7 @@ fn measure_turn(what: What<'_>, case: Case, span: Duration) -> anyhow::Result<Fi
     let producer = Port::new()?;
     let traffic = what.traffic(case);
     let (program, entry, _directory) = what.start(producer.address()?, traffic.mtu)?;
+    program.keep_off()?;
     let mut load = Load::new(traffic, producer, 0)?;
     load.run(entry, WARM_UP);
     if case == Case::HalfLoad {

@@ -38,7 +38,7 @@ pub(super) fn start(
     std::fs::write(&file, text)?;
     let mut command = Command::new(executable);
     command.args(["fw", "run"]).arg(&file);
-    let program = Measured::start(command, 1)?;
+    let program = Measured::start(command, 0..1)?;
     let started = Instant::now();
     while !socket.exists() {
         anyhow::ensure!(started.elapsed() < PATIENCE, "ndnd does not start");

@@ -13,6 +13,8 @@ use super::measured::Measured;
 pub(super) struct Options {
     /// Threads that forward, each of which gets a processor.
     pub(super) threads: usize,
+    /// Rank of the first of these processors.
+    pub(super) processor: usize,
     /// Octets of the longest frame to a consumer.
     pub(super) mtu: Option<usize>,
 }
@@ -21,6 +23,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             threads: 1,
+            processor: 0,
             mtu: None,
         }
     }
@@ -60,7 +63,8 @@ pub(super) fn start(
     command
         .args(["forwarder", "--port", "0", "--json", "--config"])
         .arg(&file);
-    let mut program = Measured::start(command, options.threads)?;
+    let processors = options.processor..options.processor + options.threads;
+    let mut program = Measured::start(command, processors)?;
     let said: serde_json::Value = serde_json::from_str(&program.line()?)?;
     let uri = said["faces"][0]
         .as_str()

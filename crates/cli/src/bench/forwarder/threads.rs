@@ -5,24 +5,53 @@
 //!   processor 2: load 2, second thread
 //! ```
 //!
-//! Loads want processors too, so that what is delivered in a second says little. They sleep while they have nothing to do, so
-//! that the threads are busy: one that waits for packets finds them one by one, and each costs it more. What a forwarder could carry on processors of
-//! its own follows from the processor time of its busiest thread for a Data packet: with two threads, for each of which half
-//! is left, and all that they cost each other, twice as much at best.
+//! Threads want processors of their own, and there may be no others than those of the loads. So the loads take turns with what
+//! is measured: every so often they take what came, fill their windows and sleep; they go first, and then the processors are
+//! free. What a forwarder could carry follows from the processor time of its busiest thread for a Data packet: with two
+//! threads, for each of which half is left, and all that they cost each other, twice as much at best. What is best on this
+//! machine, two programs that share nothing show, with a load each.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use namecast_units::Duration;
 use serde::Serialize;
+use tempfile::TempDir;
 
 use super::load::{Load, Outcome, Traffic};
-use super::measured::{processors, stay_on};
+use super::measured::{Measured, processors, stay_on};
 use super::ours::{self, Options};
 use super::port::Port;
 use super::{WARM_UP, median};
 
 /// Loads, of which each has a processor.
 const LOADS: usize = 2;
+/// How often loads have their turn, and Interests that each has outstanding: about half of what one thread can carry.
+const RHYTHM: Duration = Duration::from_millis(16);
+const WINDOW: u64 = 1_024;
+
+/// What each load asks for, in bursts of this length.
+pub(super) fn traffic(burst: u64) -> Traffic {
+    Traffic {
+        burst,
+        window: WINDOW,
+        rhythm: Some(RHYTHM),
+        ..Traffic::default()
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug)]
+enum Forwarders {
+    /// One with so many threads, for both loads.
+    Threads(usize),
+    /// One for each load, with a thread and a processor of its own.
+    Apart,
+}
+
+impl Forwarders {
+    const ALL: [Self; 3] = [Self::Threads(1), Self::Threads(2), Self::Apart];
+}
 
 /// One kind of load.
 #[derive(Debug, Serialize)]
@@ -30,8 +59,12 @@ pub(super) struct ThreadsReport {
     case: String,
     one: Side,
     two: Side,
-    /// How many times as much two threads can carry.
+    /// Two programs with one thread each, which share nothing.
+    apart: Side,
+    /// How many times as much two threads can carry as one.
     speed_up: f64,
+    /// How many times as much two programs can carry.
+    apart_speed_up: f64,
 }
 
 /// A forwarder with so many threads, medians of all rounds.
@@ -57,32 +90,39 @@ impl ThreadsReport {
             )
         };
         format!(
-            "{:<16} one thread: {};  two: {};  two carry {:.2} times as much",
+            "{:<16} one thread: {};  two: {};  two programs: {};\n{:<16} two threads carry {:.2} times as much as one, two \
+             programs that share nothing {:.2} times",
             self.case,
             side(&self.one),
             side(&self.two),
-            self.speed_up
+            side(&self.apart),
+            "",
+            self.speed_up,
+            self.apart_speed_up
         )
     }
 }
 
-/// Lets forwarders with one and two threads take turns.
+/// Lets forwarders take turns.
 pub(super) fn measure(
     case: String,
     traffic: Traffic,
     rounds: usize,
     span: Duration,
 ) -> anyhow::Result<ThreadsReport> {
-    let mut turns = [Vec::new(), Vec::new()];
+    let mut turns = Forwarders::ALL.map(|_| Vec::new());
     for _ in 0..rounds {
-        for (place, side) in turns.iter_mut().enumerate() {
-            side.push(measure_turn(place + 1, traffic, span)?);
+        for (sides, forwarders) in turns.iter_mut().zip(Forwarders::ALL) {
+            sides.push(measure_turn(forwarders, traffic, span)?);
         }
     }
-    let speed_ups = turns[0].iter().zip(&turns[1]);
-    let speed_up = median(speed_ups.map(|(one, two)| one.busiest_us / two.busiest_us));
-    let [one, two] = turns.map(|side| {
-        let over = |figure: fn(&Side) -> f64| median(side.iter().map(figure));
+    let speed_up = |place: usize| {
+        let rounds = turns[0].iter().zip(&turns[place]);
+        median(rounds.map(|(one, more)| one.busiest_us / more.busiest_us))
+    };
+    let (two, apart) = (speed_up(1), speed_up(2));
+    let sides = turns.map(|sides| {
+        let over = |figure: fn(&Side) -> f64| median(sides.iter().map(figure));
         Side {
             cost_us: over(|it| it.cost_us),
             busiest_us: over(|it| it.busiest_us),
@@ -92,23 +132,47 @@ pub(super) fn measure(
     });
     Ok(ThreadsReport {
         case,
-        one,
-        two,
-        speed_up,
+        one: sides[0],
+        two: sides[1],
+        apart: sides[2],
+        speed_up: two,
+        apart_speed_up: apart,
     })
 }
 
-fn measure_turn(threads: usize, traffic: Traffic, span: Duration) -> anyhow::Result<Side> {
+/// Starts what is measured; tells where each load enters.
+fn start(
+    forwarders: Forwarders,
+    producers: &[SocketAddr],
+) -> anyhow::Result<Vec<(Measured, SocketAddr, TempDir)>> {
+    let plain = Options::default();
+    let all = match forwarders {
+        Forwarders::Threads(threads) => vec![Options { threads, ..plain }],
+        Forwarders::Apart => (0..LOADS)
+            .map(|processor| Options { processor, ..plain })
+            .collect(),
+    };
+    let running: anyhow::Result<Vec<_>> = all
+        .into_iter()
+        .map(|options| ours::start(producers, options))
+        .collect();
+    let running = running?;
+    running
+        .iter()
+        .try_for_each(|(program, ..)| program.step_back())?;
+    Ok(running)
+}
+
+fn measure_turn(forwarders: Forwarders, traffic: Traffic, span: Duration) -> anyhow::Result<Side> {
     let places = processors()?;
     let producers = [(); LOADS].map(|()| Port::new());
     let producers: Result<Vec<_>, _> = producers.into_iter().collect();
     let producers = producers?;
     let addresses: Result<Vec<_>, _> = producers.iter().map(Port::address).collect();
-    let options = Options {
-        threads,
-        ..Options::default()
-    };
-    let (program, entry, _directory) = ours::start(&addresses?, options)?;
+    let programs = start(forwarders, &addresses?)?;
+    let entries = programs.iter().map(|(_, entry, _)| *entry);
+    // Each load has the processor that the program it loads has not: most packets come from elsewhere.
+    let entries: Vec<_> = entries.rev().cycle().take(LOADS).collect();
     let loads = producers.into_iter().enumerate();
     let loads: anyhow::Result<Vec<_>> = loads
         .map(|(number, producer)| Load::new(traffic, producer, number))
@@ -116,8 +180,9 @@ fn measure_turn(threads: usize, traffic: Traffic, span: Duration) -> anyhow::Res
     let mut loads = loads?;
     let mut run = |span| -> anyhow::Result<Vec<Outcome>> {
         std::thread::scope(|scope| {
-            let running: Vec<_> = (loads.iter_mut().zip(places.iter().cycle()))
-                .map(|(load, &place)| {
+            let places = places.iter().cycle();
+            let running: Vec<_> = (loads.iter_mut().zip(places).zip(&entries))
+                .map(|((load, &place), &entry)| {
                     scope.spawn(move || {
                         stay_on(place)?;
                         anyhow::Ok(load.run(entry, span))
@@ -130,10 +195,15 @@ fn measure_turn(threads: usize, traffic: Traffic, span: Duration) -> anyhow::Res
                 .collect()
         })
     };
+    let times = || -> anyhow::Result<BTreeMap<_, _>> {
+        let times = programs.iter().map(|(program, ..)| program.thread_times());
+        let times: anyhow::Result<Vec<_>> = times.collect();
+        Ok(times?.into_iter().flatten().collect())
+    };
     run(WARM_UP)?;
-    let before = program.thread_times()?;
+    let before = times()?;
     let outcomes = run(span)?;
-    let after = program.thread_times()?;
+    let after = times()?;
     Ok(side(&outcomes, &before, &after))
 }
 

@@ -14,7 +14,7 @@ use namecast_forward::FaceId;
 use tokio_util::sync::CancellationToken;
 
 use crate::FaceUri;
-use crate::node::{Command, ListenError, Listener, ListenerEntry, Node, NodeError, Spawner};
+use crate::node::{Command, ListenError, Listener, ListenerEntry, Node, NodeError};
 
 use super::{
     BATCH_FRAMES, Intake, LinkCounters, LinkEnd, LinkReceiver, ListenerId, SessionEnd, next_number,
@@ -133,8 +133,7 @@ async fn receive(
 
 /// Carries the frames of a face that a datagram made: over `own`, a socket for this peer alone, or over the one that peers
 /// share, whose listener receives for them.
-pub(crate) fn serve_peer(
-    spawner: &Spawner,
+pub(crate) async fn serve_peer(
     shared: Arc<UdpLink>,
     own: Option<UdpLink>,
     remote: SocketAddr,
@@ -143,21 +142,19 @@ pub(crate) fn serve_peer(
     let own = own.map(Arc::new);
     let socket = own.clone().unwrap_or(shared);
     link.set_socket(Some((Arc::clone(&socket), remote)));
-    spawner.spawn(async move {
-        let counters = Arc::clone(&link.counters);
-        let (intake, queue) = link.split();
-        let receiving = async {
-            match own {
-                None => core::future::pending().await,
-                Some(own) => carry_in_whatever_happens(&own, &intake).await,
-            }
-        };
-        tokio::select! {
-            () = receiving => {}
-            // What a socket reports ends no face that lives by being heard: the frame counts as lost, no more.
-            () = async { while carry_out(&socket, remote, queue, &counters).await.is_err() {} } => {}
+    let counters = Arc::clone(&link.counters);
+    let (intake, queue) = link.split();
+    let receiving = async {
+        match own {
+            None => core::future::pending().await,
+            Some(own) => carry_in_whatever_happens(&own, &intake).await,
         }
-    });
+    };
+    tokio::select! {
+        () = receiving => {}
+        // What a socket reports ends no face that lives by being heard: the frame counts as lost, no more.
+        () = async { while carry_out(&socket, remote, queue, &counters).await.is_err() {} } => {}
+    }
 }
 
 /// Receives until the face ends, as a peer that cannot be reached at present may come back.

@@ -5,6 +5,7 @@ mod dead_nonce;
 mod eviction;
 mod expiry;
 mod fib;
+mod ghosts;
 mod learned;
 mod list;
 mod measurements;

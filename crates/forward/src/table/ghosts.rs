@@ -100,7 +100,8 @@ mod tests {
     impl Twin {
         fn insert(&mut self, hash: u32, number: usize, buckets: usize) {
             self.0.retain(|&(other, _)| other != hash);
-            let is_beside = |&(other, _): &(u32, usize)| (other ^ hash) as usize % buckets == 0;
+            let is_beside =
+                |&(other, _): &(u32, usize)| ((other ^ hash) as usize).is_multiple_of(buckets);
             if self.0.iter().copied().filter(is_beside).count() == WAYS {
                 let oldest = self.0.iter().position(is_beside).unwrap();
                 self.0.remove(oldest);

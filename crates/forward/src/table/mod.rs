@@ -11,6 +11,7 @@ mod list;
 mod measurements;
 mod memory;
 pub(crate) mod name_hash;
+mod order;
 pub(crate) mod pit;
 mod prefix_table;
 mod recency;

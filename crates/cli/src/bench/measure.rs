@@ -76,16 +76,21 @@ impl Usage {
 
 /// Resident memory of this process.
 pub(in crate::bench) fn resident_mib() -> anyhow::Result<f64> {
-    Ok(resident("self")? as f64 / f64::from(1 << 20))
+    Ok(memory("self", "VmRSS:")? as f64 / f64::from(1 << 20))
 }
 
-/// Octets of resident memory of a process, by its number or `self`.
-pub(in crate::bench) fn resident(process: &str) -> anyhow::Result<u64> {
+/// Octets of resident memory of a process, by its number, that are not those of files: what it allocated and used. How much of
+/// a program's own file is resident is the system's choice, and as much as many a table.
+pub(in crate::bench) fn anonymous(process: &str) -> anyhow::Result<u64> {
+    memory(process, "RssAnon:")
+}
+
+fn memory(process: &str, figure: &str) -> anyhow::Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"));
     let status = status.context("no memory figures")?;
     let kib = status
         .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .find_map(|line| line.strip_prefix(figure))
         .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
     Ok(kib.context("no memory figures")? * 1_024)
 }

@@ -3,22 +3,22 @@
 //! Every packet is copied in, unless the configuration says that frames are small. What arrives is a slice of whatever
 //! buffer the link received into, and a slice keeps its whole buffer alive; a copy makes the bound true.
 //!
-//! Names are in order only from the first Interest with CanBePrefix on, as keeping them so costs as much as all else in
+//! Names are in order only from the first Interest with CanBePrefix on, as keeping them so takes as much time as all else in
 //! the store. If that Interest comes late, putting a full store in order takes the time of some tens of thousands of packets.
 
 use core::ops::Range;
 use core::time::Duration;
-use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use hashbrown::HashTable;
-use namecast_packet::{Data, Interest, Name, tlv};
+use namecast_packet::{Data, Interest, Name};
 use namecast_units::{ByteSize, Instant};
 use sha2::{Digest, Sha256};
 use slab::Slab;
 use smallvec::SmallVec;
 
 use super::eviction::Eviction;
+use super::order::{Named, Order};
 use super::{NameHashes, memory};
 use crate::config::{CachePolicy, Keep};
 
@@ -48,8 +48,8 @@ struct Entry {
     /// Where in `wire` the name's TLV-VALUE is.
     name: Range<u32>,
     hash: u64,
-    /// Last instant at which the packet is fresh. None: never was, as it has no FreshnessPeriod.
-    fresh_until: Option<Instant>,
+    /// First instant at which the packet is not fresh any more. Zero: never was, as it has no FreshnessPeriod.
+    stale_from: Instant,
 }
 
 impl Entry {
@@ -62,7 +62,7 @@ impl Entry {
     }
 
     fn is_fresh(&self, now: Instant) -> bool {
-        self.fresh_until.is_some_and(|until| now <= until)
+        now < self.stale_from
     }
 
     fn digest(&self) -> [u8; 32] {
@@ -89,22 +89,17 @@ pub(crate) struct ContentStore {
     eviction: Eviction,
 }
 
-/// Names in canonical order, with their hashes. They share the memory of a packet so named.
-#[derive(Debug, Default)]
-struct Order {
-    names: BTreeMap<Name, u64>,
-    /// Names of which some packet may be fresh. Stale ones are taken out when a look-up meets them, so that a prefix
-    /// with thousands of stale packets is walked once, not on each look-up.
-    fresh_names: BTreeMap<Name, u64>,
-}
+impl Named for Slab<Entry> {
+    fn name(&self, place: usize) -> &[u8] {
+        self[place].name()
+    }
 
-impl Order {
-    fn add(&mut self, entry: &Entry) {
-        self.names.insert(name_within(&entry.wire), entry.hash);
-        if entry.fresh_until.is_some() {
-            let name = name_within(&entry.wire);
-            self.fresh_names.insert(name, entry.hash);
-        }
+    fn hash(&self, place: usize) -> u64 {
+        self[place].hash
+    }
+
+    fn stale_from(&self, place: usize) -> Instant {
+        self[place].stale_from
     }
 }
 
@@ -180,15 +175,11 @@ impl ContentStore {
         }
     }
 
+    /// The first packet in canonical order whose name begins with `prefix`.
     fn first_below(&mut self, prefix: &Name) -> Option<usize> {
-        let (first, hash) = self.first_name(prefix)?;
-        self.versions(first.value(), hash).first().copied()
-    }
-
-    /// The first name in canonical order that begins with `prefix`, with its hash.
-    fn first_name(&mut self, prefix: &Name) -> Option<(Name, u64)> {
-        let (first, &hash) = self.order().names.range(prefix.clone()..).next()?;
-        prefix.is_prefix_of(first).then(|| (first.clone(), hash))
+        self.put_in_order();
+        let order = self.order.as_ref()?;
+        order.first(&self.entries, prefix.value())
     }
 
     /// Keeps `data`; one that is here already becomes fresh again.
@@ -198,16 +189,14 @@ impl ContentStore {
         if !self.options.admits || size > self.options.capacity {
             return;
         }
-        let id = match self.has(data.name().value(), hash) {
-            true => self.insert_version(data, hash),
-            false => self.add(data, hash),
+        // Fresh to the nanosecond at which the period ends.
+        let stale_from = match data.freshness() {
+            Duration::ZERO => Instant::ZERO,
+            period => now + period + Duration::from_nanos(1),
         };
-        if data.freshness() > Duration::ZERO {
-            let entry = &mut self.entries[id];
-            entry.fresh_until = Some(now + data.freshness());
-            if let Some(order) = &mut self.order {
-                order.add(entry);
-            }
+        match self.has(data.name().value(), hash) {
+            true => self.insert_version(data, hash, stale_from),
+            false => self.add(data, hash, stale_from),
         }
         self.shrink();
     }
@@ -222,18 +211,24 @@ impl ContentStore {
     }
 
     /// Keeps a packet of whose name there are others, in place of the oldest of them if there are too many.
-    fn insert_version(&mut self, data: &Data, hash: u64) -> usize {
+    fn insert_version(&mut self, data: &Data, hash: u64, stale_from: Instant) {
         let versions = self.versions(data.name().value(), hash);
         let mut ids = versions.iter().copied();
         if let Some(same) = ids.find(|&id| self.entries[id].wire == data.wire()) {
             self.eviction.touch(same);
-            return same;
+            if stale_from > Instant::ZERO {
+                self.entries[same].stale_from = stale_from;
+                if let Some(order) = &mut self.order {
+                    order.update(&self.entries, same);
+                }
+            }
+            return;
         }
         if versions.len() >= self.max_versions {
             let oldest = self.eviction.oldest_of(&versions);
             oldest.into_iter().for_each(|id| self.remove(id));
         }
-        self.add(data, hash)
+        self.add(data, hash, stale_from);
     }
 
     /// The first packet in canonical order that answers `interest`; becomes the most recently used one.
@@ -263,10 +258,8 @@ impl ContentStore {
             self.find_digest(now, interest, hashes)
         } else if !interest.can_be_prefix() {
             self.first_version(name.value(), hashes.whole(), now, fresh)
-        } else if fresh {
-            self.find_fresh_prefix(now, name)
         } else {
-            self.find_prefix(now, name)
+            self.find_prefix(now, name, fresh)
         }?;
         self.eviction.touch(found);
         Some(self.entries[found].wire.clone())
@@ -281,45 +274,35 @@ impl ContentStore {
         })
     }
 
-    fn find_prefix(&mut self, now: Instant, prefix: &Name) -> Option<usize> {
-        let (first, hash) = self.first_name(prefix)?;
-        self.first_version(first.value(), hash, now, false)
-    }
-
-    fn find_fresh_prefix(&mut self, now: Instant, prefix: &Name) -> Option<usize> {
-        loop {
-            let (name, &hash) = self.order().fresh_names.range(prefix.clone()..).next()?;
-            if !prefix.is_prefix_of(name) {
-                return None;
-            }
-            let name = name.clone();
-            let found = self.first_version(name.value(), hash, now, true);
-            if found.is_some() {
-                return found;
-            }
-            self.order().fresh_names.remove(&name);
-        }
+    fn find_prefix(&self, now: Instant, prefix: &Name, fresh: bool) -> Option<usize> {
+        let (order, prefix) = (self.order.as_ref()?, prefix.value());
+        let first = match fresh {
+            true => order.first_fresh(&self.entries, prefix, now),
+            false => order.first(&self.entries, prefix),
+        }?;
+        let first = &self.entries[first];
+        self.first_version(first.name(), first.hash, now, fresh)
     }
 
     /// Keeps names in order from now on. What that takes is taken from the packets, beforehand: memory that has
     /// been used once stays with the process.
     fn keep_order(&mut self) {
         if self.order.is_none() {
-            self.overhead += ORDER;
-            self.used += ByteSize::bytes(ORDER.as_bytes() * self.entries.len() as u64);
+            self.overhead += Order::MEMORY_PER_PLACE;
+            let each = Order::MEMORY_PER_PLACE.as_bytes();
+            self.used += ByteSize::bytes(each * self.entries.len() as u64);
             self.shrink();
-            self.order();
+            self.put_in_order();
         }
     }
 
-    /// The order of names, made if this is the first look-up that needs it.
-    fn order(&mut self) -> &mut Order {
+    fn put_in_order(&mut self) {
         let entries = &self.entries;
         self.order.get_or_insert_with(|| {
             let mut order = Order::default();
-            entries.iter().for_each(|(_, entry)| order.add(entry));
+            entries.iter().for_each(|(id, _)| order.add(entries, id));
             order
-        })
+        });
     }
 
     /// The packet of exactly this name with the smallest digest, among the fresh ones if `fresh`.
@@ -356,7 +339,7 @@ impl ContentStore {
         ids
     }
 
-    fn add(&mut self, data: &Data, hash: u64) -> usize {
+    fn add(&mut self, data: &Data, hash: u64, stale_from: Instant) {
         let wire = match self.keep {
             Keep::Copies => Bytes::copy_from_slice(data.wire()),
             Keep::Frames => data.wire().clone(),
@@ -365,23 +348,25 @@ impl ContentStore {
             name: small(data.name_range()),
             wire,
             hash,
-            fresh_until: None,
+            stale_from,
         };
         self.used += self.size(&entry.wire);
         self.local_packets += usize::from(is_local(entry.name()));
-        if let Some(order) = &mut self.order {
-            order.add(&entry);
-        }
         let id = self.entries.insert(entry);
+        if let Some(order) = &mut self.order {
+            order.add(&self.entries, id);
+        }
         let entries = &self.entries;
         let hash_of = |&id: &u32| entries[id as usize].hash;
         self.index.insert_unique(hash, number(id), hash_of);
         self.eviction.add(id, hash);
-        id
     }
 
     fn remove(&mut self, id: usize) {
         self.eviction.remove(id);
+        if let Some(order) = &mut self.order {
+            order.remove(&self.entries, id);
+        }
         let entry = self.entries.remove(id);
         self.used -= self.size(&entry.wire);
         self.local_packets -= usize::from(is_local(entry.name()));
@@ -389,34 +374,20 @@ impl ContentStore {
         if let Ok(place) = self.index.find_entry(entry.hash, is_it) {
             place.remove();
         }
-        if self.order.is_some() {
-            self.remove_from_order(&entry);
-        }
-    }
-
-    /// Keys share a packet's memory, so they go with the packet that they came from or any other.
-    fn remove_from_order(&mut self, removed: &Entry) {
-        let others = self.versions(removed.name(), removed.hash);
-        let order = self.order.get_or_insert_default();
-        let name = name_within(&removed.wire);
-        order.names.remove(&name);
-        order.fresh_names.remove(&name);
-        others.iter().for_each(|&id| order.add(&self.entries[id]));
     }
 }
 
 /// An [`Entry`].
-const ENTRY: ByteSize = ByteSize::bytes(64);
-/// Memory that a packet's name takes in [`Order`]: entries of 40 octets in two trees, whose nodes have room for eleven but hold
-/// six where names come in order, 176 octets. The rest is what nodes leave unused of the room that small packets made.
-const ORDER: ByteSize = ByteSize::bytes(208);
+const ENTRY: ByteSize = ByteSize::bytes(56);
+/// A packet's entry in the index. Packets come and go, which leaves marks in a hash table: it grows once more where it is
+/// more than half full of them, and then is between 7/32 and 7/16 full. Five octets an entry, 16 in the middle.
+const INDEX: ByteSize = ByteSize::bytes(16);
 
 const _: () = memory::check::<Entry>(ENTRY);
-const _: () = memory::check::<(Name, u64)>(ByteSize::bytes(40));
 
-/// Memory that a cached packet takes besides its octets, without [`ORDER`].
+/// Memory that a cached packet takes besides its octets, without its place in [`Order`].
 fn overhead(policy: CachePolicy) -> ByteSize {
-    ENTRY + memory::index(4) + memory::BUFFER + Eviction::memory_per_place(policy)
+    ENTRY + INDEX + memory::BUFFER + Eviction::memory_per_place(policy)
 }
 
 /// Whether a name begins with `/localhost`, by its TLV-VALUE.
@@ -433,17 +404,6 @@ fn number(place: usize) -> u32 {
 fn small(range: Range<usize>) -> Range<u32> {
     let short = |at: usize| u32::try_from(at).expect("packets have 8800 octets at most");
     short(range.start)..short(range.end)
-}
-
-/// The name of a Data packet that was decoded before, as a slice of `wire`.
-fn name_within(wire: &Bytes) -> Name {
-    const DECODED: &str = "the packet was decoded before";
-    let data = tlv::Reader::new(wire)
-        .only("Data", tlv::DATA)
-        .expect(DECODED);
-    let mut fields = tlv::Reader::within(wire, data.value);
-    let name = fields.element("Name").expect(DECODED).expect(DECODED);
-    Name::from_element(wire, &name).expect(DECODED)
 }
 
 #[cfg(test)]

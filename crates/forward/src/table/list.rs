@@ -11,15 +11,15 @@ pub(super) struct Links {
 
 /// A place, counted from 1.
 #[derive(Clone, Copy, Debug)]
-struct Neighbour(NonZeroU32);
+pub(super) struct Neighbour(NonZeroU32);
 
 impl Neighbour {
-    fn at(place: usize) -> Self {
+    pub(super) fn at(place: usize) -> Self {
         let number = u32::try_from(place + 1).ok().and_then(NonZeroU32::new);
         Self(number.expect("memory does not hold four thousand million packets"))
     }
 
-    const fn place(self) -> usize {
+    pub(super) const fn place(self) -> usize {
         self.0.get() as usize - 1
     }
 }

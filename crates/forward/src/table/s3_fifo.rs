@@ -5,15 +5,11 @@
 //! else for good, but its hash is remembered as a ghost. What comes back while its ghost is there goes to the main
 //! queue at once. What is used in the main queue gets further rounds, one for each use up to three.
 
-use std::collections::VecDeque;
-
-use hashbrown::HashSet;
-
 use namecast_units::ByteSize;
 
+use super::ghosts::Ghosts;
 use super::list::{Links, List};
 use super::memory;
-use super::name_hash::HashedKeys;
 
 /// The small queue gives way while it is longer than one part in so many.
 const SMALL_PART: usize = 10;
@@ -33,9 +29,9 @@ enum Queue {
 struct Place {
     queue: Queue,
     uses: u8,
-    hash: u64,
-    /// Grows with each place that is added.
-    added: u64,
+    hash: u32,
+    /// Grows with each place that is added, and begins again after four thousand million.
+    added: u32,
 }
 
 /// Two queues and ghosts; each operation takes a short time but for [`victim`](Self::victim), which takes
@@ -46,35 +42,35 @@ pub(super) struct S3Fifo {
     links: Vec<Links>,
     small: List,
     main: List,
-    ghosts: HashSet<u64, HashedKeys>,
-    /// The same in the order in which they left.
-    ghost_order: VecDeque<u64>,
-    added: u64,
+    ghosts: Ghosts,
+    added: u32,
 }
 
 /// A [`Place`], and its links.
-const PLACE: ByteSize = ByteSize::bytes(32);
+const PLACE: ByteSize = ByteSize::bytes(20);
 
 const _: () = memory::check::<(Place, Links)>(PLACE);
 
 impl S3Fifo {
-    /// Memory that each place takes, with a ghost for each: itself, its links, and the ghost in two places.
+    /// Memory that each place takes, with a ghost for each.
     pub(super) fn memory_per_place() -> ByteSize {
-        PLACE + ByteSize::bytes(8) + memory::index(8)
+        PLACE + Ghosts::MEMORY_PER_PLACE
     }
 
     /// Adds `place`, which must not be there, for what hashes to `hash`.
     pub(super) fn add(&mut self, place: usize, hash: u64) {
         if place >= self.places.len() {
             self.places.resize(place + 1, Place::default());
+            self.ghosts.grow(self.places.len());
         }
-        self.added += 1;
+        self.added = self.added.wrapping_add(1);
+        let hash = short(hash);
         self.places[place] = Place {
             hash,
             added: self.added,
             ..Place::default()
         };
-        let queue = match self.ghosts.remove(&hash) {
+        let queue = match self.ghosts.remove(hash, self.small.len() + self.main.len()) {
             true => Queue::Main,
             false => Queue::Small,
         };
@@ -111,7 +107,7 @@ impl S3Fifo {
             };
             if !is_kept {
                 if queue == Queue::Small {
-                    self.remember(self.places[oldest].hash);
+                    self.ghosts.insert(self.places[oldest].hash);
                 }
                 return Some(oldest);
             }
@@ -126,8 +122,8 @@ impl S3Fifo {
 
     /// Which of `places`, all of them there, was added first.
     pub(super) fn oldest_of(&self, places: &[usize]) -> Option<usize> {
-        let added = |place: &usize| self.places[*place].added;
-        places.iter().copied().min_by_key(added)
+        let age = |place: &usize| self.added.wrapping_sub(self.places[*place].added);
+        places.iter().copied().max_by_key(age)
     }
 
     fn append(&mut self, place: usize, queue: Queue) {
@@ -143,17 +139,11 @@ impl S3Fifo {
         };
         (list, &mut self.links)
     }
+}
 
-    /// Keeps as many ghosts as there are places in use.
-    fn remember(&mut self, hash: u64) {
-        self.ghosts.insert(hash);
-        self.ghost_order.push_back(hash);
-        while self.ghost_order.len() > self.small.len() + self.main.len() {
-            if let Some(oldest) = self.ghost_order.pop_front() {
-                self.ghosts.remove(&oldest);
-            }
-        }
-    }
+/// The part of a hash that is kept.
+const fn short(hash: u64) -> u32 {
+    hash as u32
 }
 
 #[cfg(test)]
@@ -241,8 +231,7 @@ mod tests {
         assert_eq!(order.victim(), None);
     }
 
-    /// Places that come, are used and go in any order: the two queues hold exactly those that are there, and ghosts are
-    /// never more.
+    /// Places that come, are used and go in any order: the two queues hold exactly those that are there.
     #[test]
     fn the_queues_hold_what_is_there() {
         let mut random = Random::from_seed(3);
@@ -268,8 +257,6 @@ mod tests {
                 order.remove(victim);
             }
             assert_eq!(order.small.len() + order.main.len(), there.len());
-            assert!(order.ghosts.len() <= order.ghost_order.len());
-            assert!(order.ghost_order.len() <= 51);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use super::super::measure::resident;
+use super::super::measure::anonymous;
 use anyhow::Context;
 use namecast_units::Duration;
 use rustix::process::{Pid, setpriority_process};
@@ -69,9 +69,9 @@ impl Measured {
         Ok(())
     }
 
-    /// Octets of its resident memory.
-    pub(super) fn resident(&self) -> anyhow::Result<u64> {
-        resident(&self.child.id().to_string())
+    /// Octets of its resident memory, without those of files.
+    pub(super) fn memory(&self) -> anyhow::Result<u64> {
+        anonymous(&self.child.id().to_string())
     }
 
     /// Processor time of all its threads so far.

@@ -339,3 +339,30 @@ impl<F: Frame> Link<F> {
 fn charged<F: Frame>(frame: &F) -> u64 {
     (frame.octets() as u64).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else a driver that lends memory would lose what it did not take yet.
+    #[test]
+    fn memory_for_outputs_is_exchanged_only_while_nothing_waits_in_it() {
+        let mut link = Link::new(Config::default(), 1);
+        let mut buffer = VecDeque::with_capacity(16);
+        link.exchange_buffer(&mut buffer);
+        assert_eq!(buffer.capacity(), 0);
+
+        link.handle_frame(Instant::ZERO, Bytes::from_static(b"frame"));
+        link.handle_timeout(Instant::ZERO + Duration::from_secs(1));
+        link.exchange_buffer(&mut buffer);
+        assert_eq!(buffer.len(), 0);
+        let output = link.poll_output();
+        assert!(matches!(output, Some(Output::Delivered { .. })));
+
+        link.exchange_buffer(&mut buffer);
+        assert!(buffer.capacity() >= 16);
+        buffer.extend(output);
+        link.exchange_buffer(&mut buffer);
+        assert!(buffer.len() == 1 && link.poll_output().is_none());
+    }
+}

@@ -144,60 +144,66 @@ impl Traffic {
 }
 
 /// What one face has seen.
+///
+/// In an order in which what each packet counts lies together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct FaceCounters {
     /// Received and decoded; packets that are dropped later count.
     pub incoming: Traffic,
-    /// Handed to the output queue.
-    pub outgoing: Traffic,
-    /// Frames from the peer with neither packet nor acknowledgement, which only say that it is there.
-    pub keep_alives: u64,
-    /// Dropped on the way in or out.
-    pub drops: Drops,
-    /// Link reliability, if the face has it.
-    pub reliability: ReliabilityCounters,
     /// Interests from this face that Data satisfied while they were pending: ndnSIM's InSatisfiedInterests.
     ///
-    /// Like the next three it counts records of pending Interests: several transmissions of one Interest count once, and
-    /// what the content store answered does not count.
+    /// Like the other three of its kind it counts records of pending Interests: several transmissions of one Interest count
+    /// once, and what the content store answered does not count.
     pub satisfied_in: u64,
     /// Interests that were sent to this face and that Data satisfied, whichever face that came from:
     /// ndnSIM's OutSatisfiedInterests.
     pub satisfied_out: u64,
     /// Interests from this face whose time ran out: ndnSIM's InTimedOutInterests. What a Nack ended does not count.
     pub expired_in: u64,
+    /// Handed to the output queue.
+    pub outgoing: Traffic,
     /// Interests that were sent to this face and whose time ran out: ndnSIM's OutTimedOutInterests.
     pub expired_out: u64,
+    /// Frames from the peer with neither packet nor acknowledgement, which only say that it is there.
+    pub keep_alives: u64,
+    /// Dropped on the way in or out.
+    pub drops: Drops,
+    /// Link reliability, if the face has it.
+    pub reliability: ReliabilityCounters,
 }
 
 /// What the whole node has seen. It outlives its faces: removing one takes nothing away here.
+///
+/// In an order in which what each packet counts lies together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Counters {
     /// Received on all faces.
     pub incoming: Traffic,
     /// Sent on all faces.
     pub outgoing: Traffic,
-    /// Dropped anywhere.
-    pub drops: Drops,
     /// Interests that the content store answered.
     pub content_store_hits: u64,
     /// Interests that it was asked about in vain.
     pub content_store_misses: u64,
-    /// Data that nobody asked for and that were cached all the same.
-    pub unsolicited_cached: u64,
-    /// Interests held back because an equal one is on its way.
-    pub aggregated: u64,
     /// Pending Interests that Data satisfied.
     pub satisfied: u64,
     /// Pending Interests that expired or were refused.
     pub unsatisfied: u64,
     /// Pending Interests whose time ran out; part of the unsatisfied ones.
     pub expired: u64,
+    /// Interests held back because an equal one is on its way.
+    pub aggregated: u64,
+    /// Data that nobody asked for and that were cached all the same.
+    pub unsolicited_cached: u64,
     /// Routes made from prefix announcements; renewals do not count.
     pub routes_learned: u64,
     /// Prefix announcements that nothing was made of: malformed, expired, not signed by whom the configuration trusts, for
     /// another prefix than that of their Data, or one too many.
     pub announcements_refused: u64,
+    /// Dropped anywhere.
+    pub drops: Drops,
 }
 
 /// What became of the Interests that one choice of a strategy decided on.

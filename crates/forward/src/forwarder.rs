@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::counters::{Counters, DropReason, FaceCounters, StrategyCounters};
 use crate::extension::Extension;
 use crate::face::{AddFaceError, Face, FaceConfig, FaceId, FaceInfo, FaceTable, MIN_MTU};
-use crate::link::{Reassembler, Reliability};
+use crate::link::Reliability;
 use crate::pipeline::LEARNED_COST;
 use crate::strategy::StrategyKind;
 use crate::table::{
@@ -62,31 +62,33 @@ pub struct LearnedRoute {
 ///
 /// Frames are kept in the output queue and, while a packet is incomplete, by reassembly; the tables copy, unless
 /// [`Config::keep`] says otherwise.
+#[repr(C)]
 pub struct Forwarder {
+    // First what each packet touches: a simulation has more nodes than the processor's caches hold.
+    /// Latest time that the driver told.
+    pub(crate) now: Instant,
     pub(crate) config: Arc<Config>,
-    pub(crate) random: Random,
-    /// What Interests carry, so that Data come back to this one of the node's forwarders.
-    pub(crate) token: Option<Bytes>,
     pub(crate) hasher: NameHasher,
-    pub(crate) faces: FaceTable,
-    next_face: FaceId,
-    pub(crate) fib: Fib,
-    pub(crate) strategies: StrategyChoices,
     /// Only while some prefix has a strategy that measures.
     pub(crate) measurements: Option<Box<Measurements>>,
     /// Only while some prefix has a strategy that learns routes.
     pub(crate) learned: Option<Box<Learned>>,
-    pub(crate) pit: Pit,
-    pub(crate) content_store: ContentStore,
-    pub(crate) dead_nonces: DeadNonceList,
+    pub(crate) extensions: Vec<Box<dyn Extension>>,
     pub(crate) expiries: ExpiryQueue,
     /// When faces' link services are due.
     link_timers: BTreeSet<(Instant, FaceId)>,
     pub(crate) output: VecDeque<Transmit>,
+    pub(crate) faces: FaceTable,
+    /// What Interests carry, so that Data come back to this one of the node's forwarders.
+    pub(crate) token: Option<Bytes>,
+    pub(crate) dead_nonces: DeadNonceList,
+    pub(crate) pit: Pit,
+    pub(crate) content_store: ContentStore,
+    pub(crate) fib: Fib,
+    pub(crate) strategies: StrategyChoices,
     pub(crate) counters: Counters,
-    pub(crate) extensions: Vec<Box<dyn Extension>>,
-    /// Latest time that the driver told.
-    pub(crate) now: Instant,
+    pub(crate) random: Random,
+    next_face: FaceId,
 }
 
 // A simulation has tens of thousands of nodes, most of them idle: with three faces, 7 KiB each at most. What an idle node
@@ -146,7 +148,7 @@ impl Forwarder {
         let face = Face {
             config,
             counters: FaceCounters::default(),
-            reassembler: Reassembler::new(self.config.reassembly, self.config.max_fragments),
+            reassembler: None,
             reliability,
             link_timer: None,
             next_sequence: 0,

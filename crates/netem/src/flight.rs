@@ -64,6 +64,7 @@ impl<F> Flight<F> {
     }
 
     /// Adds a frame. One that would overtake, where none may, waits for those before it.
+    #[inline]
     pub(crate) fn push(&mut self, mut frame: Flying<F>) {
         match self {
             Self::Ordered { flying, last } => {
@@ -90,6 +91,7 @@ impl<F> Flight<F> {
     }
 
     /// The next frame if it arrives by `until`.
+    #[inline]
     pub(crate) fn pop_until(&mut self, until: Instant) -> Option<Flying<F>> {
         match self {
             Self::Ordered { flying, .. } => flying.pop_front_if(|next| next.at <= until),

@@ -43,13 +43,18 @@ pub enum Output<F = Bytes> {
     },
 }
 
-/// What a link has seen.
+/// What a link has seen. First what each frame counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Counters {
     /// Frames that arrived, copies included.
     pub delivered: u64,
     /// Bytes of these.
     pub delivered_size: ByteSize,
+    /// Sum of the times that delivered frames waited to be serialised, in nanoseconds; a copy did not wait.
+    pub queued_nanos: u64,
+    /// Frames that arrived with one bit flipped; a copy of one counts with it.
+    pub corrupted: u64,
     /// Frames marked.
     pub marked: u64,
     /// Frames dropped because the queue was full.
@@ -64,10 +69,6 @@ pub struct Counters {
     pub in_flight_full: u64,
     /// Frames that arrived twice.
     pub duplicated: u64,
-    /// Frames that arrived with one bit flipped; a copy of one counts with it.
-    pub corrupted: u64,
-    /// Sum of the times that delivered frames waited to be serialised, in nanoseconds; a copy did not wait.
-    pub queued_nanos: u64,
 }
 
 impl Counters {

@@ -10,17 +10,19 @@ const NEVER: Instant = Instant::from_nanos(u64::MAX);
 /// Rate and delay at times that never decrease. Each has its place in the schedule: a frame's rate is that of the start of
 /// its serialisation, its delay that of the end.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Profile {
-    schedule: Box<[Step]>,
-    rate: Option<Bitrate>,
-    rate_steps: usize,
     rate_until: Instant,
-    first_delay: Duration,
-    delay: Duration,
-    delay_steps: usize,
     delay_until: Instant,
+    rate: Option<Bitrate>,
+    delay: Duration,
     /// The size that was divided by the rate last, and the result: neighbours are mostly of one size, and division is slow.
     last: Option<(usize, Duration)>,
+    // What follows is for changes only.
+    schedule: Box<[Step]>,
+    rate_steps: usize,
+    first_delay: Duration,
+    delay_steps: usize,
 }
 
 impl Profile {

@@ -69,21 +69,23 @@ pub struct RequesterConfig {
 
 /// Asks for numbered Data at a steady pace and counts what comes. It never asks again for what was lost.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Requester {
-    config: RequesterConfig,
-    template: InterestTemplate,
-    random: Random,
-    /// Sums of probabilities up to each number, of a Zipf–Mandelbrot choice.
-    cumulative: Vec<f64>,
+    // First what each packet touches, as there may be thousands of requesters.
     next_at: Instant,
     next: u64,
+    template: InterestTemplate,
+    random: Random,
+    sent: u64,
+    /// Sums of probabilities up to each number, of a Zipf–Mandelbrot choice.
+    cumulative: Vec<f64>,
     output: Option<Bytes>,
     /// When the numbers that have not come were asked for, the last [`MAX_WAITING`] of them.
     waiting: VecDeque<(u64, Instant)>,
-    fetched: VecDeque<Fetched>,
-    sent: u64,
     received: u64,
     received_size: ByteSize,
+    fetched: VecDeque<Fetched>,
+    config: RequesterConfig,
     nacks: u64,
 }
 

@@ -3,6 +3,8 @@
 //! A packet-hop is one Interest or Data received over a link. The raw limit is the emulated links alone, taken in the same
 //! run: frames that hop from link to link through an event queue, with no node in between.
 
+mod growth;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::PathBuf;
@@ -40,11 +42,16 @@ const PARTS: u32 = 4;
 Examples:
   namecast bench sim                            all scenarios, about a minute
   namecast bench sim --map as3967.txt           with a real map instead of the synthetic one of its size
+  namecast bench sim --pending                  only what more pending events cost, the median of five runs
   namecast bench sim --quick --json             shorter runs, for scripts")]
 pub struct BenchSim {
     /// An annotated ndnSIM topology to use as the router map; its hosts are the nodes whose names begin with 'acc'.
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,
+    /// Only what more pending events cost, beside their logarithm: dumbbells of ever more flows at one rate in all, five times
+    /// in turn, and the median.
+    #[arg(long)]
+    pub pending: bool,
     /// A tenth of the simulated time.
     #[arg(long)]
     pub quick: bool,
@@ -64,10 +71,12 @@ struct Report {
     /// Hops per second of processor time of links without nodes.
     raw_hops_per_second: f64,
     scenarios: Vec<Figures>,
+    /// What more pending events cost, in the last of them.
+    growth: Vec<growth::Growth>,
 }
 
 /// One scenario.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Figures {
     name: String,
     nodes: usize,
@@ -107,6 +116,9 @@ pub(crate) fn run(arguments: &BenchSim) -> anyhow::Result<()> {
         println!("{}", serde_json::to_string(&figures)?);
         return Ok(());
     }
+    if arguments.pending {
+        return growth::run(arguments);
+    }
     let load_before = measure::load();
     let raw = raw_hops_per_second()?;
     let mut report = Report {
@@ -114,6 +126,7 @@ pub(crate) fn run(arguments: &BenchSim) -> anyhow::Result<()> {
         debug_build: cfg!(debug_assertions),
         raw_hops_per_second: raw,
         scenarios: Vec::new(),
+        growth: Vec::new(),
     };
     if !arguments.json {
         println!(
@@ -133,8 +146,12 @@ pub(crate) fn run(arguments: &BenchSim) -> anyhow::Result<()> {
         }
         report.scenarios.push(figures);
     }
+    let dumbbells = report.scenarios.len() - growth::FLOWS.len();
+    report.growth = growth::growth(&report.scenarios[dumbbells..]);
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        growth::print(&report.growth);
     }
     Ok(())
 }
@@ -227,7 +244,7 @@ fn scenarios(arguments: &BenchSim) -> anyhow::Result<Vec<Scenario>> {
         (8, 100),
         span(10),
     )?);
-    for flows in [8, 128, 2_048] {
+    for flows in growth::FLOWS {
         list.push(dumbbell(flows, Bitrate::mbps(100), 11_000, span(20))?);
     }
     Ok(list)

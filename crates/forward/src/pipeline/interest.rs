@@ -178,7 +178,7 @@ impl Forwarder {
     /// Whether a face has as many pending Interests as one may have.
     fn has_used_quota(&self, face: FaceId) -> bool {
         let face = self.faces.get(face);
-        face.is_some_and(|face| face.pending >= self.config.face_pit_capacity)
+        face.is_some_and(|face| face.pending as usize >= self.config.face_pit_capacity)
     }
 
     /// Wire and name of an Interest as tables keep them.

@@ -8,6 +8,7 @@ use crate::counters::DropReason;
 use crate::extension::Hook;
 use crate::face::{Face, FaceId};
 use crate::forwarder::Forwarder;
+use crate::link::Reassembler;
 
 /// First octets of network packets: their types, which are below 253 and so stand as they are.
 const BARE_INTEREST: u8 = tlv::INTEREST as u8;
@@ -81,8 +82,10 @@ impl Forwarder {
     ) -> Result<Option<LpPacket>, DropReason> {
         let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
         let mut evicted = 0;
+        let (bounds, max_fragments) = (self.config.reassembly, self.config.max_fragments);
         let result = face
             .reassembler
+            .get_or_insert_with(|| Box::new(Reassembler::new(bounds, max_fragments)))
             .handle_fragment(self.now, packet, frame, &mut evicted);
         for _ in 0..evicted {
             self.count_drop(id, DropReason::ReassemblyFull);
@@ -100,7 +103,8 @@ impl Forwarder {
         if let Some(reliability) = &mut face.reliability {
             reliability.handle_timeout(self.now);
         }
-        for _ in 0..face.reassembler.handle_timeout(self.now) {
+        let reassembler = face.reassembler.as_mut();
+        for _ in 0..reassembler.map_or(0, |it| it.handle_timeout(self.now)) {
             self.count_drop(id, DropReason::ReassemblyTimeout);
         }
         self.serve_reliability(id);
@@ -111,7 +115,7 @@ impl Forwarder {
     pub(crate) fn reset_link_timer(&mut self, id: FaceId) {
         if let Some(face) = self.faces.get_mut(id) {
             let reliability = face.reliability.as_ref().and_then(|r| r.poll_timeout());
-            let reassembly = face.reassembler.poll_timeout();
+            let reassembly = face.reassembler.as_ref().and_then(|r| r.poll_timeout());
             let to = reassembly.into_iter().chain(reliability).min();
             let from = core::mem::replace(&mut face.link_timer, to);
             self.set_link_timer(id, from, to);

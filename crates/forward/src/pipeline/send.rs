@@ -113,7 +113,7 @@ impl Forwarder {
             let pieces = cut(&packet, first, mtu, self.config.max_fragments);
             pieces.ok_or(DropReason::CannotFragment)?
         };
-        if face.queued + pieces.len() > max_queued {
+        if face.queued as usize + pieces.len() > max_queued {
             return Err(DropReason::OutputQueueFull);
         }
         face.next_sequence = first.wrapping_add(pieces.len() as u64);
@@ -138,7 +138,7 @@ impl Forwarder {
         };
         let mut unsent = 0;
         while let Some(frame) = reliability.poll_output(self.now) {
-            if face.queued >= max_queued {
+            if face.queued as usize >= max_queued {
                 unsent += 1;
                 continue;
             }
@@ -168,10 +168,10 @@ impl Forwarder {
     ) -> Result<(), DropReason> {
         let face = self.faces.get_mut(to).ok_or(DropReason::UnknownFace)?;
         let count = frames.as_ref().len();
-        if face.queued + count > self.config.max_output_queue {
+        if face.queued as usize + count > self.config.max_output_queue {
             return Err(DropReason::OutputQueueFull);
         }
-        face.queued += count;
+        face.queued += count as u32;
         let octets = frames.as_ref().iter().map(|frame| ByteSize::of(frame));
         let octets: ByteSize = octets.sum();
         for traffic in [&mut face.counters.outgoing, &mut self.counters.outgoing] {

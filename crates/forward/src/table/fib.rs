@@ -1,6 +1,7 @@
 //! Forwarding information base: which faces lead to which names.
 
 use namecast_packet::{Interest, Name};
+use smallvec::SmallVec;
 
 use super::prefix_table::PrefixTable;
 use super::{AddRouteError, NameHasher, NameHashes};
@@ -14,11 +15,15 @@ pub(crate) struct NextHop {
     pub(crate) cost: u64,
 }
 
+/// Next hops of a prefix, mostly one, which needs no memory of its own to be fetched from.
+type NextHops = SmallVec<[NextHop; 1]>;
+
 /// Next hops by prefix; each prefix's list is sorted by cost, then by face.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Fib {
+    prefixes: PrefixTable<NextHops>,
     hasher: NameHasher,
-    prefixes: PrefixTable<Vec<NextHop>>,
 }
 
 impl Fib {
@@ -31,7 +36,7 @@ impl Fib {
 
     /// Adds a route, or changes its cost; tells whether the next hop is new.
     pub(crate) fn add(&mut self, prefix: &Name, hop: NextHop) -> Result<bool, AddRouteError> {
-        let hops = self.prefixes.get_or_insert(prefix, Vec::new)?;
+        let hops = self.prefixes.get_or_insert(prefix, NextHops::new)?;
         let before = hops.len();
         hops.retain(|other| other.face != hop.face);
         let is_new = hops.len() == before;
@@ -69,7 +74,7 @@ impl Fib {
     pub(crate) fn next_hops(&self, name: &Name, hashes: &NameHashes) -> &[NextHop] {
         self.prefixes
             .longest_match(name, hashes)
-            .map_or(&[], Vec::as_slice)
+            .map_or(&[], SmallVec::as_slice)
     }
 
     /// Components of the longest prefix of `name` that has next hops; 0 if there is none.

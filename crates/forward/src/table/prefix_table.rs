@@ -19,16 +19,18 @@ struct Entry<T> {
 
 /// Values by name prefix.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct PrefixTable<T> {
-    hasher: NameHasher,
-    capacity: usize,
-    entries: Slab<Entry<T>>,
-    /// Entries by hash of their prefix.
-    index: HashTable<usize>,
-    /// How many prefixes there are of each length, up to the largest there was.
-    depths: Vec<usize>,
+    // First what look-ups touch.
     /// Bit by bit the lengths of which there are any, so that look-ups skip the others.
     used_depths: u64,
+    /// Entries by hash of their prefix.
+    index: HashTable<usize>,
+    entries: Slab<Entry<T>>,
+    /// How many prefixes there are of each length, up to the largest there was.
+    depths: Vec<usize>,
+    hasher: NameHasher,
+    capacity: usize,
 }
 
 const _: () = assert!(MAX_PREFIX_COMPONENTS < u64::BITS as usize);

@@ -30,10 +30,11 @@ struct Choice {
 
 /// Strategies by name prefix.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct StrategyChoices {
-    prefixes: PrefixTable<Choice>,
     /// Of Interests for which nothing was chosen.
     default: StrategyCounters,
+    prefixes: PrefixTable<Choice>,
 }
 
 impl StrategyChoices {

@@ -1,5 +1,6 @@
 //! Putting a network together, and taking parts of it down.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use namecast_forward as forward;
@@ -10,7 +11,8 @@ use namecast_units::{Instant, Random};
 
 use super::queue::EventQueue;
 use super::{
-    Action, ApplicationId, Attachment, Direction, LinkIndex, Network, Node, Part, Running,
+    Action, ApplicationId, Attachment, Direction, LinkIndex, Network, Node, Part, Running, Setup,
+    short,
 };
 use crate::application::Application;
 use crate::clock::HostClock;
@@ -39,10 +41,10 @@ impl Network {
             nodes: Vec::with_capacity(topology.nodes.len()),
             directions: Vec::with_capacity(2 * topology.links.len()),
             applications: Vec::new(),
-            events: EventQueue::default(),
-            parts: Vec::new(),
+            events: EventQueue::new(),
             actions: Vec::new(),
-            work: std::collections::VecDeque::new(),
+            work: VecDeque::new(),
+            outputs: VecDeque::new(),
             sink: None,
             hops: 0,
         };
@@ -61,7 +63,7 @@ impl Network {
 
     fn add_node(&mut self, name: String, config: NodeConfig) {
         let index = self.nodes.len();
-        let part = self.add_part(Part::Node(index));
+        let part = self.add_part(Part::Node(short(index)));
         let NodeConfig {
             forwarder: config,
             strategy,
@@ -69,15 +71,18 @@ impl Network {
         } = config;
         let config = self.shared(config);
         self.nodes.push(Node {
-            forwarder: empty_forwarder(&config, strategy, index),
+            attachments: Vec::new(),
             clock,
-            is_up: true,
             part,
-            faces: Vec::new(),
-            routes: Vec::new(),
-            name,
-            config,
-            strategy,
+            is_up: true,
+            forwarder: empty_forwarder(&config, strategy, index),
+            setup: Setup {
+                name,
+                config,
+                strategy,
+                faces: Vec::new(),
+                routes: Vec::new(),
+            },
         });
     }
 
@@ -89,7 +94,7 @@ impl Network {
             ..config
         };
         match self.nodes.last() {
-            Some(before) if *before.config == config => Arc::clone(&before.config),
+            Some(before) if *before.setup.config == config => Arc::clone(&before.setup.config),
             _ => Arc::new(config),
         }
     }
@@ -99,40 +104,35 @@ impl Network {
         let first = self.directions.len();
         let mut end = |from: NodeIndex, to: NodeIndex, direction: usize| {
             let config = FaceConfig {
-                description: self.nodes[to].name.clone(),
+                description: self.nodes[to].setup.name.clone(),
                 mtu: link.service.mtu,
                 reliability: link.service.reliability,
                 ..FaceConfig::default()
             };
             (
                 from,
-                self.add_face(from, Attachment::Direction(direction), config),
+                self.add_face(from, Attachment::Direction(short(direction)), config),
             )
         };
         let near = end(link.ends.0, link.ends.1, first);
         let far = end(link.ends.1, link.ends.0, first + 1);
-        for (from, to) in [(near, far), (far, near)] {
-            let part = self.add_part(Part::Direction(self.directions.len()));
+        for to in [far, near] {
+            let part = self.add_part(Part::Direction(short(self.directions.len())));
             let link = netem::Link::new(link.forward.clone(), seed);
-            self.directions.push(Direction {
-                link,
-                part,
-                from,
-                to,
-            });
+            self.directions.push(Direction { link, part, to });
         }
     }
 
     fn add_face(&mut self, node: NodeIndex, attachment: Attachment, config: FaceConfig) -> FaceId {
         let node = &mut self.nodes[node];
         let face = add_forwarder_face(&mut node.forwarder, config.clone());
-        node.faces.push((attachment, config));
+        node.attachments.push(attachment);
+        node.setup.faces.push(config);
         face
     }
 
     pub(super) fn add_part(&mut self, part: Part) -> u32 {
-        self.parts.push(part);
-        self.events.add_part()
+        self.events.add_part(part)
     }
 
     /// Starts an application on a node. Its first deadline counts from now.
@@ -143,8 +143,8 @@ impl Network {
     ) -> ApplicationId {
         let index = self.applications.len();
         let config = FaceConfig::application("application");
-        let face = self.add_face(node, Attachment::Application(index), config);
-        let part = self.add_part(Part::Application(index));
+        let face = self.add_face(node, Attachment::Application(short(index)), config);
+        let part = self.add_part(Part::Application(short(index)));
         self.applications.push(Running {
             application: Box::new(application),
             part,
@@ -174,7 +174,7 @@ impl Network {
     ) -> Result<(), AddRouteError> {
         let node = &mut self.nodes[node];
         node.forwarder.add_route(prefix.clone(), face, cost)?;
-        node.routes.push((prefix, face, cost));
+        node.setup.routes.push((prefix, face, cost));
         Ok(())
     }
 
@@ -206,15 +206,14 @@ impl Network {
         let index = self.actions.len();
         let action: Action = Box::new(action);
         self.actions.push(Some(action));
-        let part = self.add_part(Part::Action(index));
+        let part = self.add_part(Part::Action(short(index)));
         self.events.wake(part, at);
     }
 
     /// Takes both directions of a link down, which loses what is under way, or up again.
     pub fn set_link_up(&mut self, link: LinkIndex, is_up: bool) {
         for index in [2 * link, 2 * link + 1] {
-            self.directions[index].link.set_up(self.now, is_up);
-            self.drain_direction(index);
+            self.at_direction(index, |link, now| link.set_up(now, is_up));
         }
         self.work_off();
     }
@@ -232,11 +231,12 @@ impl Network {
         if !is_up {
             return;
         }
-        node.forwarder = empty_forwarder(&node.config, node.strategy, index);
-        for (_, config) in &node.faces {
+        let setup = &node.setup;
+        node.forwarder = empty_forwarder(&setup.config, setup.strategy, index);
+        for config in &setup.faces {
             add_forwarder_face(&mut node.forwarder, config.clone());
         }
-        for (prefix, face, cost) in &node.routes {
+        for (prefix, face, cost) in &setup.routes {
             node.forwarder
                 .add_route(prefix.clone(), *face, *cost)
                 .expect("it was accepted before");

@@ -45,50 +45,68 @@ pub struct Network {
     /// Two for each link: 2·link from its first end, 2·link + 1 from its second.
     directions: Vec<Direction>,
     applications: Vec<Running>,
-    events: EventQueue,
-    parts: Vec<Part>,
+    events: EventQueue<Part>,
     /// Each until it has happened.
     actions: Vec<Option<Action>>,
     work: VecDeque<Work>,
+    /// Memory that each link has for what comes out of it while it is its turn.
+    outputs: VecDeque<netem::Output>,
     sink: Option<Box<dyn Sink>>,
     hops: u64,
 }
 
-/// Who has a deadline in the event queue.
+/// Who has a deadline in the event queue, by place in its list. Places are short, as there are many parts.
 #[derive(Clone, Copy, Debug)]
 enum Part {
-    Node(usize),
-    Direction(usize),
-    Application(usize),
-    Action(usize),
+    Node(u32),
+    Direction(u32),
+    Application(u32),
+    Action(u32),
 }
 
+/// A place in a list, as parts have it.
+fn short(place: usize) -> u32 {
+    u32::try_from(place).expect("memory ends before four thousand million parts")
+}
+
+/// In lines of the processor's caches, which do not hold many nodes: what frames touch comes first.
+#[repr(C, align(64))]
 struct Node {
-    forwarder: Forwarder,
+    /// What is behind each face, from the first on.
+    attachments: Vec<Attachment>,
     clock: HostClock,
-    is_up: bool,
     part: u32,
-    /// What is behind each face, from the first on, and what the forwarder was told of it.
-    faces: Vec<(Attachment, FaceConfig)>,
-    /// What was set up, in order, to set it up again after a failure.
-    routes: Vec<(Name, FaceId, u64)>,
+    is_up: bool,
+    forwarder: Forwarder,
+    setup: Setup,
+}
+
+/// What a node is started with, and started again with after a failure.
+struct Setup {
     name: String,
     config: Arc<forward::Config>,
     strategy: Option<StrategyKind>,
+    /// What the forwarder was told of each face.
+    faces: Vec<FaceConfig>,
+    /// In the order in which they were added.
+    routes: Vec<(Name, FaceId, u64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Attachment {
-    Direction(usize),
-    Application(usize),
+    Direction(u32),
+    Application(u32),
 }
 
+/// As [`Node`], and of an odd number of lines, so that the first ones of many do not contend for a few places of the caches.
+#[repr(C, align(64))]
 struct Direction {
-    link: netem::Link,
     part: u32,
-    from: (NodeIndex, FaceId),
     to: (NodeIndex, FaceId),
+    link: netem::Link,
 }
+
+const _: () = assert!(cfg!(not(target_pointer_width = "64")) || size_of::<Direction>() == 7 * 64);
 
 struct Running {
     application: Box<dyn Application>,
@@ -121,7 +139,7 @@ impl Network {
 
     /// A node's name.
     pub fn node_name(&self, node: NodeIndex) -> &str {
-        &self.nodes[node].name
+        &self.nodes[node].setup.name
     }
 
     /// A node's forwarding plane, to look at.
@@ -136,10 +154,15 @@ impl Network {
 
     /// The face at which `node` meets `link`, if it does.
     pub fn face_of(&self, node: NodeIndex, link: LinkIndex) -> Option<FaceId> {
-        let ends = [self.directions[2 * link].from, self.directions[2 * link].to];
+        let ends = [self.near_end(2 * link), self.directions[2 * link].to];
         ends.iter()
             .find(|(end, _)| *end == node)
             .map(|&(_, face)| face)
+    }
+
+    /// Where a direction starts: the end of the opposite one.
+    fn near_end(&self, direction: usize) -> (NodeIndex, FaceId) {
+        self.directions[direction ^ 1].to
     }
 
     /// An application, if it is of that type.

@@ -18,7 +18,7 @@ impl Network {
     pub fn run_until(&mut self, end: Instant) {
         while let Some((part, at)) = self.events.pop(end) {
             self.now = self.now.max(at);
-            self.handle(self.parts[part as usize]);
+            self.handle(part);
             self.work_off();
         }
         self.now = self.now.max(end);
@@ -42,10 +42,10 @@ impl Network {
     fn handle(&mut self, part: Part) {
         match part {
             Part::Direction(index) => {
-                self.directions[index].link.handle_timeout(self.now);
-                self.drain_direction(index);
+                self.at_direction(index as usize, netem::Link::handle_timeout);
             }
             Part::Node(index) => {
+                let index = index as usize;
                 let node = &mut self.nodes[index];
                 if node.is_up {
                     let now = node.clock.monotonic(self.now);
@@ -54,6 +54,7 @@ impl Network {
                 }
             }
             Part::Application(index) => {
+                let index = index as usize;
                 let running = &mut self.applications[index];
                 let node = &self.nodes[running.node];
                 if node.is_up {
@@ -63,7 +64,7 @@ impl Network {
                 }
             }
             Part::Action(index) => {
-                if let Some(action) = self.actions[index].take() {
+                if let Some(action) = self.actions[index as usize].take() {
                     action(self);
                 }
             }
@@ -101,14 +102,13 @@ impl Network {
         while let Some(Transmit { face, frame }) = self.nodes[index].forwarder.poll_output() {
             self.record(index, face, EventKind::Sent(&frame));
             let place = usize::try_from(face.number() - FIRST_FACE).expect("a face of ours");
-            match self.nodes[index].faces[place].0 {
+            match self.nodes[index].attachments[place] {
                 Attachment::Direction(direction) => {
-                    self.directions[direction]
-                        .link
-                        .handle_frame(self.now, frame);
-                    self.drain_direction(direction);
+                    let direction = direction as usize;
+                    self.at_direction(direction, |link, now| link.handle_frame(now, frame));
                 }
                 Attachment::Application(application) => {
+                    let application = application as usize;
                     self.work.push_back(Work::ToApplication(application, frame));
                 }
             }
@@ -120,9 +120,23 @@ impl Network {
         }
     }
 
+    /// Calls a direction, takes what arrived at its far end, and sets its deadline.
+    pub(super) fn at_direction(
+        &mut self,
+        index: usize,
+        call: impl FnOnce(&mut netem::Link, Instant),
+    ) {
+        let link = &mut self.directions[index].link;
+        link.exchange_buffer(&mut self.outputs);
+        call(link, self.now);
+        self.drain_direction(index);
+        let link = &mut self.directions[index].link;
+        link.exchange_buffer(&mut self.outputs);
+    }
+
     /// Takes what arrived at the far end of a direction, and sets its deadline.
-    pub(super) fn drain_direction(&mut self, index: usize) {
-        let (from, to) = (self.directions[index].from, self.directions[index].to);
+    fn drain_direction(&mut self, index: usize) {
+        let to = self.directions[index].to;
         while let Some(output) = self.directions[index].link.poll_output() {
             match output {
                 netem::Output::Delivered {
@@ -139,6 +153,7 @@ impl Network {
                     self.work.push_back(Work::ToNode(to.0, to.1, frame));
                 }
                 netem::Output::Dropped { frame, reason, .. } => {
+                    let from = self.near_end(index);
                     self.record(from.0, from.1, EventKind::Dropped(&frame, reason));
                 }
             }

@@ -81,7 +81,7 @@ pub enum FaceWhat {
     },
     /// Connect the forwarder to another.
     Create {
-        /// Where it leads: udp4://ADDRESS:PORT, tcp4://ADDRESS:PORT, or an address on Ethernet as in ether://[02:00:00:00:00:01].
+        /// Where it leads: udp4://ADDRESS:PORT, tcp4://ADDRESS:PORT, or an Ethernet address in brackets, see the examples.
         uri: FaceUri,
         /// Interface that an Ethernet address is on; the forwarder's file has to open it for such faces.
         #[arg(long, value_name = "NAME", value_parser = interface)]

@@ -70,19 +70,7 @@ struct StrategyRates {
     /// Name of the strategy.
     strategy: String,
     /// What became of their Interests.
-    per_second: Decisions,
-}
-
-/// Interests that a strategy decided on in a second, and what became of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-struct Decisions {
-    interests: f64,
-    retransmissions: f64,
-    suppressed: f64,
-    rejected: f64,
-    satisfied: f64,
-    timeouts: f64,
-    nacks: f64,
+    per_second: StrategyCounts<f64>,
 }
 
 /// Packets and octets a second.
@@ -262,7 +250,7 @@ fn strategies(
         Some(StrategyRates {
             prefix: choice.prefix.to_string(),
             strategy: choice.strategy.to_string(),
-            per_second: Decisions::between(&earlier.unwrap_or_default(), &choice.counts?, seconds),
+            per_second: decided(earlier.unwrap_or_default(), choice.counts?, seconds),
         })
     });
     let mut rates: Vec<_> = rates.collect();
@@ -275,43 +263,30 @@ fn strategies(
 
 impl StrategyRates {
     fn row(&self) -> [String; 9] {
-        let Decisions {
-            interests,
-            retransmissions,
-            suppressed,
-            rejected,
-            satisfied,
-            timeouts,
-            nacks,
-        } = self.per_second;
+        let rates = self.per_second;
         let number = |rate: f64| format!("{rate:.0}");
         [
             self.prefix.clone(),
-            number(interests),
-            number(retransmissions),
-            number(suppressed),
-            number(rejected),
-            number(satisfied),
-            number(timeouts),
-            number(nacks),
+            number(rates.interests),
+            number(rates.retransmissions),
+            number(rates.suppressed),
+            number(rates.rejected),
+            number(rates.satisfied),
+            number(rates.timeouts),
+            number(rates.nacks),
             self.strategy.clone(),
         ]
     }
 }
 
-impl Decisions {
-    fn between(before: &StrategyCounts, now: &StrategyCounts, seconds: f64) -> Self {
-        let rate = |before, now| gained(before, now) as f64 / seconds;
-        Self {
-            interests: rate(before.interests, now.interests),
-            retransmissions: rate(before.retransmissions, now.retransmissions),
-            suppressed: rate(before.suppressed, now.suppressed),
-            rejected: rate(before.rejected, now.rejected),
-            satisfied: rate(before.satisfied, now.satisfied),
-            timeouts: rate(before.timeouts, now.timeouts),
-            nacks: rate(before.nacks, now.nacks),
-        }
+/// What a strategy decided in a second.
+fn decided(before: StrategyCounts, now: StrategyCounts, seconds: f64) -> StrategyCounts<f64> {
+    let mut rates = StrategyCounts::default();
+    let counts = before.in_order().into_iter().zip(now.in_order());
+    for (rate, (before, now)) in rates.in_order_mut().into_iter().zip(counts) {
+        *rate = gained(before, now) as f64 / seconds;
     }
+    rates
 }
 
 impl Rates {
@@ -388,24 +363,11 @@ mod tests {
     /// Counts in the order in which they are shown.
     fn choice(prefix: &str, strategy: &str, counts: Option<[u64; 7]>) -> StrategyChoice {
         let counts = counts.map(|counts| {
-            let [
-                interests,
-                retransmissions,
-                suppressed,
-                rejected,
-                satisfied,
-                timeouts,
-                nacks,
-            ] = counts;
-            StrategyCounts {
-                interests,
-                retransmissions,
-                suppressed,
-                rejected,
-                satisfied,
-                timeouts,
-                nacks,
+            let mut made = StrategyCounts::default();
+            for (count, number) in made.in_order_mut().into_iter().zip(counts) {
+                *count = number;
             }
+            made
         });
         StrategyChoice {
             prefix: prefix.parse().unwrap(),
@@ -518,7 +480,7 @@ mod tests {
         let rates: Vec<_> = rates
             .map(|one| (one.prefix.as_str(), one.per_second))
             .collect();
-        let busiest = Decisions {
+        let busiest = StrategyCounts {
             interests: 10.0,
             retransmissions: 1.0,
             suppressed: 2.0,
@@ -527,10 +489,10 @@ mod tests {
             timeouts: 5.0,
             nacks: 6.0,
         };
-        let of = |interests, satisfied| Decisions {
+        let of = |interests, satisfied| StrategyCounts {
             interests,
             satisfied,
-            ..Decisions::default()
+            ..StrategyCounts::default()
         };
         let expected = [("/", busiest), ("/a", of(3.0, 3.0)), ("/b", of(2.0, 1.0))];
         assert_eq!(rates, expected);

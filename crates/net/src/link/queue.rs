@@ -79,9 +79,10 @@ impl LinkSender {
         };
         if sent == frames.len() {
             if !self.is_at_rest.load(Ordering::Relaxed) {
-                let mut marker = self.marker.lock().unwrap_or_else(PoisonError::into_inner);
-                marker.rest();
-                self.is_at_rest.store(true, Ordering::Relaxed);
+                self.marker(|marker| {
+                    marker.rest();
+                    self.is_at_rest.store(true, Ordering::Relaxed);
+                });
             }
             return;
         }
@@ -268,6 +269,31 @@ mod tests {
         assert!(sender.is_closed());
         assert_eq!(counters.drops(LinkDrop::LinkDown), 1);
         assert_eq!(sender.queued.load(Ordering::Relaxed), 0);
+    }
+
+    /// The second frame waits behind more than the threshold, from when on an interval is counted. It is forgotten once nothing
+    /// of a batch needs the queue, as of one without frames.
+    #[test]
+    fn a_queue_that_was_long_before_counts_for_no_mark() {
+        use crate::link::CongestionMarking;
+        let rule = CongestionMarking {
+            threshold: ByteSize::bytes(10),
+            ..CongestionMarking::default()
+        };
+        for (is_idle_between, is_marked) in [(false, true), (true, false)] {
+            let counters = Arc::new(LinkCounters::default());
+            let marker = CongestionMarker::new(Some(rule));
+            let (sender, _receiver) = link_queue(4, ByteSize::bytes(1_000), marker, counters);
+            let clock = Clock::new();
+            sender.send(clock, vec![frame(100)]);
+            sender.send(clock, vec![frame(100)]);
+            if is_idle_between {
+                sender.send(clock, Vec::new());
+            }
+            let later = clock.now() + rule.interval * 2;
+            let marks = |marker: &mut CongestionMarker| marker.marks(|| later, sender.queued());
+            assert_eq!(sender.marker(marks), is_marked);
+        }
     }
 
     /// A packet leaves each millisecond after it has waited for ten, with others behind it: CoDel's first mark comes 100 ms

@@ -25,30 +25,44 @@ pub struct StrategyChoice {
     pub counts: Option<StrategyCounts>,
 }
 
-/// What became of the Interests that a strategy decided on since it was chosen.
+/// What became of the Interests that a strategy decided on, since it was chosen if these are numbers as forwarders tell them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct StrategyCounts {
+pub struct StrategyCounts<N = u64> {
     /// Interests, retransmissions included, but not those that the content store answered.
-    pub interests: u64,
+    pub interests: N,
     /// Of these, sent again while the first was pending.
-    pub retransmissions: u64,
+    pub retransmissions: N,
     /// Of these, held back since an equal one was on its way.
-    pub suppressed: u64,
+    pub suppressed: N,
     /// Of these, refused as there was no next hop.
-    pub rejected: u64,
+    pub rejected: N,
     /// Pending Interests that Data satisfied.
-    pub satisfied: u64,
+    pub satisfied: N,
     /// Pending Interests whose time ran out.
-    pub timeouts: u64,
+    pub timeouts: N,
     /// Nacks from next hops.
-    pub nacks: u64,
+    pub nacks: N,
 }
 
 /// Ours, from the numbers for applications, and even, so that others skip them. In the order of the fields above.
 const COUNTS: [u32; 7] = [240, 242, 244, 246, 248, 250, 252];
 
-impl StrategyCounts {
-    const fn in_order(&mut self) -> [&mut u64; COUNTS.len()] {
+impl<N: Copy> StrategyCounts<N> {
+    /// All of them, in the order of the fields.
+    pub const fn in_order(self) -> [N; COUNTS.len()] {
+        [
+            self.interests,
+            self.retransmissions,
+            self.suppressed,
+            self.rejected,
+            self.satisfied,
+            self.timeouts,
+            self.nacks,
+        ]
+    }
+
+    /// All of them in that order, to be changed.
+    pub const fn in_order_mut(&mut self) -> [&mut N; COUNTS.len()] {
         [
             &mut self.interests,
             &mut self.retransmissions,
@@ -92,9 +106,9 @@ impl Item for StrategyChoice {
     fn encode_fields(&self, writer: &mut Writer) {
         self.prefix.encode(writer);
         writer.nested(STRATEGY, |inner| self.strategy.encode(inner));
-        if let Some(mut counts) = self.counts {
+        if let Some(counts) = self.counts {
             for (number, count) in COUNTS.into_iter().zip(counts.in_order()) {
-                writer.number(number, *count);
+                writer.number(number, count);
             }
         }
     }
@@ -106,7 +120,7 @@ impl Item for StrategyChoice {
             other => {
                 if let Some(at) = COUNTS.iter().position(|&number| number == other) {
                     let counts = self.counts.get_or_insert_default();
-                    *counts.in_order()[at] = field.number(Self::WHAT, wire)?;
+                    *counts.in_order_mut()[at] = field.number(Self::WHAT, wire)?;
                 }
             }
         }

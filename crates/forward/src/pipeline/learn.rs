@@ -153,7 +153,7 @@ impl Forwarder {
         let Some(learned) = &mut self.learned else {
             return false;
         };
-        let prefix = announcement.prefix();
+        let prefix = &announcement.prefix().detached();
         let until = self.now + announcement.expiration();
         let expiry = match makes_route {
             true => until.min(self.now + self.config.learning.route_lifetime),

@@ -9,7 +9,7 @@
 //! are to work at once there are several forwarders, each for its share of all names.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
@@ -42,8 +42,9 @@ pub(crate) struct Plane {
 /// Where each face's frames leave.
 type Exits = BTreeMap<FaceId, Exit>;
 
-/// One forwarder, for one thread at a time.
+/// One forwarder, for one thread at a time, in lines of the processors' caches that it shares with no other.
 #[derive(Debug)]
+#[repr(align(128))]
 struct Worker(Mutex<State>);
 
 #[derive(Debug)]
@@ -105,7 +106,8 @@ impl Plane {
         }
         let now = self.clock.now();
         if self.workers.len() == 1 {
-            self.send(self.handle(0, now, face, frames));
+            let handle = |forwarder: &mut Forwarder| receive(forwarder, now, face, frames);
+            self.send(self.work(0, handle).1);
             return Ok(());
         }
         let mut shares = vec![Vec::new(); self.workers.len()];
@@ -121,28 +123,30 @@ impl Plane {
             }
         }
         // What leaves by one face leaves together, whichever forwarder it comes from.
-        let shares = shares.into_iter().enumerate();
-        let outputs = shares
-            .filter(|(_, share)| !share.is_empty())
-            .flat_map(|(index, share)| self.handle(index, now, face, share));
-        self.send(outputs.collect());
+        self.send(self.handle_shares(now, face, shares));
         Ok(())
     }
 
-    /// What a forwarder has to send after it got frames.
-    fn handle(
-        &self,
-        index: usize,
-        now: Instant,
-        face: FaceId,
-        frames: impl IntoIterator<Item = Bytes>,
-    ) -> Vec<Transmit> {
-        let handle = |forwarder: &mut Forwarder| {
-            for frame in frames {
-                forwarder.handle_frame(now, face, frame);
-            }
+    /// What forwarders have to send after each got its share of frames. Those that no other thread works with come first, so
+    /// that threads with shares for the same ones seldom wait for each other.
+    fn handle_shares(&self, now: Instant, face: FaceId, shares: Vec<Vec<Bytes>>) -> Vec<Transmit> {
+        let mut outputs = Vec::new();
+        let mut handle = |index, state, share: Vec<Bytes>| {
+            let handle = |forwarder: &mut Forwarder| receive(forwarder, now, face, share);
+            outputs.extend(self.work_with(index, state, handle).1);
         };
-        self.work(index, handle).1
+        let mut busy = Vec::new();
+        let shares = shares.into_iter().enumerate();
+        for (index, share) in shares.filter(|(_, share)| !share.is_empty()) {
+            match self.workers[index].lock_if_free() {
+                Some(state) => handle(index, state, share),
+                None => busy.push((index, share)),
+            }
+        }
+        for (index, share) in busy {
+            handle(index, self.workers[index].lock(), share);
+        }
+        outputs
     }
 
     /// The forwarders that wait for the Data in a frame; if none does, this one.
@@ -246,7 +250,17 @@ impl Plane {
 
     /// Works with one forwarder, and tells what there is to send.
     fn work<T>(&self, index: usize, work: impl FnOnce(&mut Forwarder) -> T) -> (T, Vec<Transmit>) {
-        let (result, outputs) = self.work_alone(&self.workers[index], work);
+        self.work_with(index, self.workers[index].lock(), work)
+    }
+
+    /// The same with that forwarder's lock taken.
+    fn work_with<T>(
+        &self,
+        index: usize,
+        state: MutexGuard<'_, State>,
+        work: impl FnOnce(&mut Forwarder) -> T,
+    ) -> (T, Vec<Transmit>) {
+        let (result, outputs) = self.work_alone(state, work);
         match self.workers.len() {
             1 => (result, outputs),
             _ => (result, self.through_link(index, outputs)),
@@ -255,10 +269,9 @@ impl Plane {
 
     fn work_alone<T>(
         &self,
-        worker: &Worker,
+        mut state: MutexGuard<'_, State>,
         work: impl FnOnce(&mut Forwarder) -> T,
     ) -> (T, Vec<Transmit>) {
-        let mut state = worker.lock();
         let result = work(&mut state.forwarder);
         let outputs = core::iter::from_fn(|| state.forwarder.poll_output()).collect();
         if let Some(deadline) = state.forwarder.poll_timeout()
@@ -451,7 +464,8 @@ impl Plane {
         let now = self.clock.now();
         for Transmit { face, frame } in elsewhere {
             let home = &self.workers[self.home(face)];
-            let ((), frames) = self.work_alone(home, |forwarder| forwarder.relay(now, face, frame));
+            let ((), frames) =
+                self.work_alone(home.lock(), |forwarder| forwarder.relay(now, face, frame));
             here.extend(frames);
         }
         here
@@ -470,5 +484,26 @@ impl Worker {
     /// A panic of another task, which is a defect, leaves counters at worst: the forwarder goes on.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lock, unless another thread has it.
+    fn lock_if_free(&self) -> Option<MutexGuard<'_, State>> {
+        match self.0.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// Hands a forwarder frames that came in on a face.
+fn receive(
+    forwarder: &mut Forwarder,
+    now: Instant,
+    face: FaceId,
+    frames: impl IntoIterator<Item = Bytes>,
+) {
+    for frame in frames {
+        forwarder.handle_frame(now, face, frame);
     }
 }

@@ -28,7 +28,7 @@ mod registration;
 
 pub use application::{ApplicationFace, ApplicationReceiver, ApplicationSender};
 pub use clock::Clock;
-pub use config::{ManagementConfig, NodeConfig, RegistrationConfig};
+pub use config::{ManagementConfig, NodeConfig, ReadvertiseConfig, RegistrationConfig};
 pub use face_uri::{DEFAULT_PORT, DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriError};
 pub use key_store::{Identity, KeyStore, KeyStoreError};
 pub use link::{

@@ -1,5 +1,5 @@
 use namecast_forward::{InterestRate, UnsolicitedData};
-use namecast_net::{CongestionLaw, CongestionMarking};
+use namecast_net::{CongestionLaw, CongestionMarking, ReadvertiseConfig};
 use namecast_units::Duration;
 
 use super::*;
@@ -68,6 +68,7 @@ fn what_is_written_takes_effect() {
         tables = { faces = 7, routes = 6, pending-interests = 5, face-pending-interests = 4, face-interest-rate = { per-second = 3, burst = 2 }, dead-nonce-lifetime = "3s", queue-memory = "1 kB" }
         learning = { routes = 8, route-lifetime = "2m", max-timeouts = 1 }
         management = { localhop = true, open = ["cs"], time-grace = "1s", nonces = 3 }
+        rib = { readvertise-nlsr = true }
     "#;
     let settings = parse(text).unwrap();
     assert_eq!((settings.udp.len(), settings.tcp.len()), (0, 1));
@@ -115,6 +116,7 @@ fn what_is_written_takes_effect() {
     assert_eq!((management.max_routes, management.max_nonces), (6, 3));
     assert_eq!(management.open_modules, ["cs"]);
     assert_eq!(management.time_grace.as_secs(), 1);
+    assert_eq!(management.readvertise, Some(ReadvertiseConfig::default()));
 }
 
 #[track_caller]

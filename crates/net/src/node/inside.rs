@@ -15,7 +15,7 @@ use super::{
 };
 use crate::application::ApplicationFace;
 use crate::link::{LinkEnd, ListenerId};
-use crate::management::StrategyChoice;
+use crate::management::{Readvertising, StrategyChoice};
 
 impl Node {
     pub(crate) async fn internal_face(&self, new: NewFace) -> Result<ApplicationFace, NodeError> {
@@ -39,6 +39,11 @@ impl Node {
     /// The way of frames through the node.
     pub(crate) fn plane(&self) -> &Arc<Plane> {
         &self.shared.plane
+    }
+
+    /// What a routing daemon is told, if it is.
+    pub(crate) fn readvertising(&self) -> Option<&Arc<Readvertising>> {
+        self.shared.readvertising.as_ref()
     }
 
     /// Face of a datagram's sender, which is made if there is none; none if there is no room for it.

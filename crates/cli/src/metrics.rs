@@ -366,21 +366,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn figures_are_in_the_text_format_with_escaped_labels() {
-        let face = FaceStatus {
-            id: 257,
-            remote: "unix:///a\"b".to_owned(),
-            local: None,
-            is_local: true,
-            persistency: Persistency::OnDemand,
-            state: LinkState::Up,
-            incoming: traffic(3),
-            outgoing: traffic(0),
-            drops: BTreeMap::from([("loop", 2)]),
-            link_drops: BTreeMap::new(),
-        };
-        let status = NodeStatus {
+    fn status(face: FaceStatus) -> NodeStatus {
+        NodeStatus {
             uptime_seconds: 1.5,
             faces: vec![face],
             listeners: Vec::new(),
@@ -410,8 +397,24 @@ mod tests {
             }),
             drops: BTreeMap::from([("no_route", 14)]),
             link_drops: BTreeMap::from([("queue_full", 15)]),
+        }
+    }
+
+    #[test]
+    fn figures_are_in_the_text_format_with_escaped_labels() {
+        let face = FaceStatus {
+            id: 257,
+            remote: "unix:///a\"b".to_owned(),
+            local: None,
+            is_local: true,
+            persistency: Persistency::OnDemand,
+            state: LinkState::Up,
+            incoming: traffic(3),
+            outgoing: traffic(0),
+            drops: BTreeMap::from([("loop", 2)]),
+            link_drops: BTreeMap::new(),
         };
-        let text = openmetrics(status).unwrap();
+        let text = openmetrics(status(face)).unwrap();
         for line in [
             "# TYPE namecast_packets counter",
             "namecast_uptime_seconds 1.5",

@@ -119,6 +119,11 @@ impl Snapshot {
                 "Prefix announcements that nothing was made of",
                 node.announcements_refused,
             ),
+            (
+                "announcements_out_of_period",
+                "Of these, those outside of their period of validity",
+                node.announcements_out_of_period,
+            ),
         ];
         for (name, help, value) in counters {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
@@ -387,6 +392,7 @@ mod tests {
             unsatisfied: 13,
             routes_learned: 17,
             announcements_refused: 18,
+            announcements_out_of_period: 16,
             readvertising: Some(ReadvertisingStatus {
                 daemons: 1,
                 prefixes: 32,
@@ -424,6 +430,7 @@ mod tests {
             "namecast_octets_total{direction=\"out\"} 100",
             "namecast_routes_learned_total 17",
             "namecast_announcements_refused_total 18",
+            "namecast_announcements_out_of_period_total 16",
             "namecast_readvertise_daemons 1",
             "namecast_readvertise_prefixes 32",
             "namecast_readvertise_told 31",

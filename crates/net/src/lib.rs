@@ -14,6 +14,7 @@
 //!
 //! The forwarder is a plain value, of which a node may have several; this crate gives it sockets, time and randomness.
 
+mod announcer;
 mod application;
 mod clock;
 mod config;
@@ -26,6 +27,7 @@ pub mod management;
 mod node;
 mod registration;
 
+pub use announcer::Announcer;
 pub use application::{ApplicationFace, ApplicationReceiver, ApplicationSender};
 pub use clock::Clock;
 pub use config::{ManagementConfig, NodeConfig, ReadvertiseConfig, RegistrationConfig};

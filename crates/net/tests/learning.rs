@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use common::{eventually, fetch, loopback, name, status_with};
 use namecast_net::management::{Client, FibEntry, RibEntry, StrategyChoice};
-use namecast_net::{Announcing, FaceId, Node, NodeConfig, RegistrationConfig, StrategyKind};
+use namecast_net::{
+    Announcer, Announcing, FaceId, Node, NodeConfig, RegistrationConfig, StrategyKind,
+};
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{LpPacket, PrefixAnnouncement};
 
@@ -102,8 +104,8 @@ async fn application(forwarder: &Node) -> (Node, FaceId) {
     (node, face)
 }
 
-fn announcement() -> PrefixAnnouncement {
-    PrefixAnnouncement::sign(&name("/p"), 1, HOUR, None, &DigestSigner)
+fn announcer() -> Announcer {
+    Announcer::new(name("/p"), Box::new(DigestSigner))
 }
 
 /// Who made the routes of /p: 65 is a client's registration, 129 an announcement.
@@ -120,7 +122,7 @@ async fn what_is_announced_with_its_registration_is_found_through_a_network_that
     let [near, far] = [learning().await, learning().await];
     let (application, face) = application(&far).await;
     let registration =
-        application.register_and_announce(face, 0, announcement(), Announcing::WhereLearned);
+        application.register_and_announce(face, 0, announcer(), Announcing::WhereLearned);
     let mut client = Client::of_node(&far).await.unwrap();
     eventually("both routes", async || {
         (origins(&mut client).await == [65, 129]).then_some(())
@@ -149,8 +151,7 @@ async fn what_is_announced_with_its_registration_is_found_through_a_network_that
 async fn announcements_begin_when_the_forwarder_begins_to_learn() {
     let far = common::start();
     let (node, face) = application(&far).await;
-    let _registration =
-        node.register_and_announce(face, 0, announcement(), Announcing::WhereLearned);
+    let _registration = node.register_and_announce(face, 0, announcer(), Announcing::WhereLearned);
     status_with(&far, "repetitions", |status| {
         let peer = status
             .faces
@@ -170,7 +171,7 @@ async fn announcements_begin_when_the_forwarder_begins_to_learn() {
 
     let other = common::start();
     let (node, face) = application(&other).await;
-    let _registration = node.register_and_announce(face, 0, announcement(), Announcing::Always);
+    let _registration = node.register_and_announce(face, 0, announcer(), Announcing::Always);
     let mut client = Client::of_node(&other).await.unwrap();
     eventually("the announcement in any case", async || {
         (origins(&mut client).await == [65, 129]).then_some(())

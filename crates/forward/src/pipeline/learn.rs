@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use namecast_packet::{Data, Name, PrefixAnnouncement};
-use namecast_units::Instant;
+use namecast_units::{Duration, Instant, Timestamp};
 
 use crate::face::{Face, FaceId};
 use crate::forwarder::Forwarder;
@@ -127,13 +127,11 @@ impl Forwarder {
 
     /// Whether the configuration lets its signer announce this now. What is there already was checked when it came.
     fn is_trusted(&mut self, face: FaceId, announcement: &PrefixAnnouncement) -> bool {
-        let config = &self.config.learning;
-        let time = config
-            .epoch
-            .map(|epoch| epoch + self.now.since(Instant::ZERO));
-        if time.is_some_and(|time| !announcement.is_valid_at(time)) {
+        if (self.wall()).is_some_and(|time| !announcement.is_valid_at(time)) {
+            self.counters.announcements_out_of_period += 1;
             return false;
         }
+        let config = &self.config.learning;
         let data = announcement.data();
         let known = self.learned.as_mut();
         let known = known.and_then(|known| known.get_mut(announcement.prefix(), face));
@@ -143,6 +141,19 @@ impl Forwarder {
             || keys.any(|key| data.verify(key).is_ok())
     }
 
+    /// Wall-clock time, if the driver told what it was at the start.
+    fn wall(&self) -> Option<Timestamp> {
+        let epoch = self.config.learning.epoch;
+        epoch.map(|epoch| epoch + self.now.since(Instant::ZERO))
+    }
+
+    /// How long an announcement may be relied on from now on: as it says, and within its period, as with NFD.
+    pub fn announced_for(&self, announcement: &PrefixAnnouncement) -> Duration {
+        let left = self.wall().and_then(|time| announcement.left_at(time));
+        let expiration = announcement.expiration();
+        left.map_or(expiration, |left| left.min(expiration))
+    }
+
     /// Remembers an announcement, if it has not ended and there is room.
     fn remember(
         &mut self,
@@ -150,11 +161,11 @@ impl Forwarder {
         announcement: &PrefixAnnouncement,
         makes_route: bool,
     ) -> bool {
+        let until = self.now + self.announced_for(announcement);
         let Some(learned) = &mut self.learned else {
             return false;
         };
         let prefix = announcement.prefix();
-        let until = self.now + announcement.expiration();
         let expiry = match makes_route {
             true => until.min(self.now + self.config.learning.route_lifetime),
             false => until,

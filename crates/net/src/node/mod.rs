@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use namecast_forward::{AddFaceError, FaceId, StrategyKind};
-use namecast_packet::{Name, PrefixAnnouncement};
+use namecast_packet::Name;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -40,7 +40,7 @@ use crate::application::ApplicationFace;
 use crate::link;
 use crate::management::Readvertising;
 use crate::registration::{self, Announcing, Registration, Wanted};
-use crate::{Clock, FaceUri, NodeConfig, key_store, management};
+use crate::{Announcer, Clock, FaceUri, NodeConfig, key_store, management};
 
 use event_loop::EventLoop;
 use lanes::Lanes;
@@ -324,18 +324,18 @@ impl Node {
         registration::start(self, face, wanted)
     }
 
-    /// The same for the prefix of `announcement`, by which nodes that learn routes find the way here.
+    /// The same for the prefix that `announcer` announces, by which nodes that learn routes find the way here.
     pub fn register_and_announce(
         &self,
         face: FaceId,
         cost: u64,
-        announcement: PrefixAnnouncement,
+        announcer: Announcer,
         when: Announcing,
     ) -> Registration {
         let wanted = Wanted {
-            prefix: announcement.prefix().clone(),
+            prefix: announcer.prefix().clone(),
             cost,
-            announcement: Some((announcement, when)),
+            announcement: Some((announcer, when)),
         };
         registration::start(self, face, wanted)
     }

@@ -52,6 +52,8 @@ pub struct NodeStatus {
     pub routes_learned: u64,
     /// Prefix announcements that were refused.
     pub announcements_refused: u64,
+    /// Of these, those that came outside of their period of validity.
+    pub announcements_out_of_period: u64,
     /// What a routing daemon is told; nothing if it is told nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readvertising: Option<ReadvertisingStatus>,
@@ -151,6 +153,7 @@ impl NodeStatus {
             unsatisfied: counters.unsatisfied,
             routes_learned: counters.routes_learned,
             announcements_refused: counters.announcements_refused,
+            announcements_out_of_period: counters.announcements_out_of_period,
             readvertising: None,
             drops: forwarder_drops(&counters.drops),
             link_drops: BTreeMap::new(),

@@ -88,6 +88,45 @@ async fn a_learned_route_is_told_with_its_origin_and_its_end() {
     assert!(counts.interests >= 2 && counts.satisfied >= 2, "{counts:?}");
 }
 
+/// Forty names in nodes with one and with eight forwarders: either way the neighbour who has nothing is asked once, by who
+/// looks for the route, and never again.
+#[tokio::test]
+async fn several_forwarders_learn_as_one_does() {
+    for forwarders in [1, 8] {
+        let near = Node::start(NodeConfig {
+            udp_loopback_is_local: false,
+            forwarders,
+            ..NodeConfig::default()
+        });
+        near.set_strategy(&name("/"), StrategyKind::SelfLearning)
+            .unwrap();
+        let [far, other] = [learning().await, learning().await];
+        produce(&far).await;
+        let mut listeners = Vec::new();
+        let mut links = Vec::new();
+        for neighbour in [&far, &other] {
+            let listener = neighbour.listen_udp(loopback()).await.unwrap();
+            let link = near.connect(listener.uri().clone()).await.unwrap();
+            near.connected(link).await.unwrap();
+            links.push(link.number());
+            listeners.push(listener);
+        }
+        let mut consumer = near.application_face().await.unwrap();
+        for number in 0..40 {
+            fetch(&mut consumer, &name(&format!("/p/{number}"))).await;
+        }
+        let status = near.status().await.unwrap();
+        let sent = |link| {
+            let face = status.faces.iter().find(|face| face.id == link);
+            face.unwrap().outgoing.interests
+        };
+        // On a busy machine some may be sent twice.
+        assert!((40..45).contains(&sent(links[0])), "{forwarders}");
+        assert!((1..4).contains(&sent(links[1])), "{forwarders}");
+        assert_eq!(status.routes_learned, 1, "{forwarders}");
+    }
+}
+
 /// An application's node that asks again every few milliseconds, and its face to `forwarder`.
 async fn application(forwarder: &Node) -> (Node, FaceId) {
     let node = Node::start(NodeConfig {

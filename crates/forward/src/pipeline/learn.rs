@@ -39,10 +39,7 @@ impl Forwarder {
             let followed_route = sent.non_discovery;
             let learns = self.learns_for(entry, (data.name(), hashes));
             if learns && followed_route {
-                let lifetime = self.config.learning.route_lifetime;
-                if let Some(learned) = &mut self.learned {
-                    learned.on_used((data.name(), hashes), face, self.now, lifetime);
-                }
+                self.route_was_used((data.name(), hashes), face);
             }
             let is_local = self.faces.get(face).is_some_and(Face::is_local);
             let own = match learns {
@@ -162,20 +159,30 @@ impl Forwarder {
         makes_route: bool,
     ) -> bool {
         let until = self.now + self.announced_for(announcement);
-        let Some(learned) = &mut self.learned else {
-            return false;
-        };
         let prefix = announcement.prefix();
         let expiry = match makes_route {
             true => until.min(self.now + self.config.learning.route_lifetime),
             false => until,
         };
         let heard = Heard::new(face, announcement.data().wire().clone(), until, expiry);
-        if expiry <= self.now || learned.insert(prefix, heard).is_err() {
+        if expiry <= self.now {
             return false;
         }
+        let Some(is_new_route) = self.keep(prefix, heard, makes_route) else {
+            return false;
+        };
+        self.counters.routes_learned += u64::from(is_new_route);
+        self.tell_others(prefix, face);
+        true
+    }
+
+    /// Keeps an announcement, as a route if `makes_route`, and tells whether that is a new one; none if there is no room.
+    pub(super) fn keep(&mut self, prefix: &Name, heard: Heard, makes_route: bool) -> Option<bool> {
+        let face = heard.face;
+        let learned = self.learned.as_mut()?;
+        learned.insert(prefix, heard).ok()?;
         if !makes_route || self.fib.contains(prefix, face) {
-            return true;
+            return Some(false);
         }
         let hop = NextHop {
             face,
@@ -183,13 +190,12 @@ impl Forwarder {
         };
         if self.fib.add(prefix, hop).is_err() {
             learned.remove(prefix, face);
-            return false;
+            return None;
         }
         if let Some(heard) = learned.get_mut(prefix, face) {
             heard.is_route = true;
         }
-        self.counters.routes_learned += 1;
-        true
+        Some(true)
     }
 
     /// A next hop said that it knows no route: neither does this node by it.
@@ -198,6 +204,7 @@ impl Forwarder {
         let learned = self.learned.as_mut();
         if let Some(prefix) = learned.and_then(|learned| learned.remove_route(name, hashes, face)) {
             self.fib.remove(&prefix, face);
+            self.tell_others(&prefix, face);
         }
     }
 

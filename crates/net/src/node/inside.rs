@@ -92,7 +92,7 @@ impl Node {
     ) -> Result<Option<Duration>, NodeError> {
         let plane = self.running()?;
         let now = plane.clock.now();
-        Ok(plane.change(|forwarder| {
+        Ok(plane.change_first(|forwarder| {
             let is_taken = forwarder.announce(now, face, announcement);
             is_taken.then(|| forwarder.announced_for(announcement))
         }))

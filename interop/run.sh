@@ -152,7 +152,18 @@ ndnd_cells() {
     ndnd_tools
     ndnd_forwarder
     ndnd_stream
+    ndnd_multicast
     ndnd_routing
+}
+
+# One link with our forwarder at one end and ndnd's at the other, in namespaces; not where none may be made.
+ndnd_multicast() {
+    local apart=(unshare --user --map-root-user --net --mount) reason
+    if ! reason=$("${apart[@]}" sh -c 'ip link add near0 type veth peer name far0 && command -v nsenter' 2>&1); then
+        say "no multicast between ours and ndnd, as no namespace with a link can be made: $reason"
+        return
+    fi
+    "${apart[@]}" "$here/ndnd/multicast.sh" "$NAMECAST" "$ndnd" "$home"
 }
 
 # ndnd's tools at our forwarder.

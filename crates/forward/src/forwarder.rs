@@ -227,6 +227,7 @@ impl Forwarder {
     }
 
     /// Sends Interests under `prefix` to `face`, or changes the cost of doing so; lower costs are preferred.
+    /// The table keeps `prefix` as it is, so that nodes can share one: detach it first if it is part of a packet.
     ///
     /// # Errors
     /// If there is no such face, the prefix has more than 32 components, or the table is full.
@@ -259,7 +260,7 @@ impl Forwarder {
     }
 
     /// Chooses the strategy for Interests under `prefix`, unless a longer prefix has one of its own. If it is another than
-    /// before, its counters begin at zero.
+    /// before, its counters begin at zero. `prefix` is kept as it is, like that of a route.
     ///
     /// # Errors
     /// If the prefix has more than 32 components, or the table is full.

@@ -19,7 +19,7 @@ const ANNOUNCEMENT_OVERHEAD: usize = 120;
 /// Who gets a Data packet, and with which PIT token.
 struct Downstream {
     face: FaceId,
-    token: Option<PitToken>,
+    token: PitToken,
     /// Whether it has a use for a prefix announcement.
     looks_for_route: bool,
 }
@@ -82,7 +82,7 @@ impl Forwarder {
         } in downstreams
         {
             let beside = Beside {
-                token: token.as_deref(),
+                token: (!token.is_empty()).then_some(&token),
                 congestion_mark: header.congestion_mark,
                 announcement: announcement.as_ref().filter(|_| looks_for_route),
             };

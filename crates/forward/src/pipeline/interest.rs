@@ -199,7 +199,8 @@ impl Forwarder {
                 .header
                 .pit_token
                 .as_deref()
-                .map(PitToken::from_slice),
+                .map(PitToken::from_slice)
+                .unwrap_or_default(),
             non_discovery: arrival.header.non_discovery,
             wire,
         };

@@ -159,7 +159,7 @@ impl Forwarder {
         makes_route: bool,
     ) -> bool {
         let until = self.now + self.announced_for(announcement);
-        let prefix = announcement.prefix();
+        let prefix = &announcement.prefix().detached();
         let expiry = match makes_route {
             true => until.min(self.now + self.config.learning.route_lifetime),
             false => until,

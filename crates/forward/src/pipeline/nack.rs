@@ -76,7 +76,8 @@ impl Forwarder {
             if let Some(face) = self.faces.get_mut(to) {
                 face.pending -= 1;
             }
-            let token = record.token.map(|token| Bytes::copy_from_slice(&token));
+            let token = record.token.as_slice();
+            let token = (!token.is_empty()).then(|| Bytes::copy_from_slice(token));
             self.send_nack(to, record.wire, token, reason);
         }
     }

@@ -28,11 +28,12 @@ pub(crate) struct ExpiryQueue {
     others: BTreeSet<(Instant, EntryId)>,
 }
 
-/// A run of entries in order of time; never empty.
+/// A run of entries in order of time; never empty. When its ends expire stands here too, as each packet asks for it.
 #[derive(Clone, Copy, Debug)]
 struct Lane {
     first: EntryId,
     last: EntryId,
+    first_at: Instant,
     last_at: Instant,
 }
 
@@ -59,7 +60,7 @@ impl ExpiryQueue {
     #[inline]
     pub(crate) fn first(&self) -> Option<(Instant, EntryId)> {
         let lanes = self.lanes.iter().flatten();
-        let firsts = lanes.map(|lane| (self.links[lane.first.place()].at, lane.first));
+        let firsts = lanes.map(|lane| (lane.first_at, lane.first));
         firsts.chain(self.others.first().copied()).min()
     }
 
@@ -89,6 +90,7 @@ impl ExpiryQueue {
                 let before = lane.map(|lane| lane.last);
                 *lane = Some(Lane {
                     first: lane.map_or(entry, |lane| lane.first),
+                    first_at: lane.map_or(at, |lane| lane.first_at),
                     last: entry,
                     last_at: at,
                 });
@@ -140,7 +142,10 @@ impl ExpiryQueue {
         }
         let lane = &mut self.lanes[number];
         match (lane.as_mut(), earlier, later) {
-            (Some(lane), None, Some(later)) => lane.first = later,
+            (Some(lane), None, Some(later)) => {
+                lane.first = later;
+                lane.first_at = self.links[later.place()].at;
+            }
             (Some(lane), Some(earlier), None) => {
                 lane.last = earlier;
                 lane.last_at = self.links[earlier.place()].at;

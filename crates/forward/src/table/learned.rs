@@ -82,7 +82,7 @@ impl Learned {
         let is_route = old.is_some_and(|old| old.is_route);
         let all = self.prefixes.get_or_insert(prefix, Vec::new)?;
         self.timers
-            .insert((heard.timer, heard.face, prefix.detached()));
+            .insert((heard.timer, heard.face, prefix.clone()));
         all.push(Heard { is_route, ..heard });
         self.len += 1;
         Ok(())

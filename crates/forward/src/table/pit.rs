@@ -2,6 +2,7 @@
 
 use core::num::NonZeroU32;
 use core::time::Duration;
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use hashbrown::{HashMap, HashTable};
@@ -33,8 +34,8 @@ impl EntryId {
     }
 }
 
-/// Octets that a downstream wants back with the answer; kept apart from the frame that they came in.
-pub(crate) type PitToken = SmallVec<[u8; 8]>;
+/// Octets that a downstream wants back with the answer, if there are any; kept apart from the frame that they came in.
+pub(crate) type PitToken = SmallVec<[u8; 16]>;
 
 /// A downstream that waits.
 #[derive(Clone, Debug)]
@@ -43,7 +44,7 @@ pub(crate) struct InRecord {
     /// Of the latest Interest.
     pub(crate) nonce: Nonce,
     pub(crate) expiry: Instant,
-    pub(crate) token: Option<PitToken>,
+    pub(crate) token: PitToken,
     /// Whether the downstream forbade to look for a route.
     pub(crate) non_discovery: bool,
     /// The latest Interest: a Nack returns it.
@@ -85,8 +86,8 @@ pub(crate) struct PendingInterest {
     /// Octets of the Interest that the name is a part of, and keeps in memory.
     name_buffer: u32,
     depth: u32,
-    /// Hash of the name without the implicit digest that it ends in, if it does.
-    digest_parent: Option<u64>,
+    /// Whether the name ends in an implicit digest.
+    asks_for_digest: bool,
 }
 
 impl PendingInterest {
@@ -138,7 +139,7 @@ impl PendingInterest {
             .iter()
             .filter(|record| !self.is_named_by(record))
             .map(|record| buffer(record.wire.len()));
-        let digest_parent = self.digest_parent.map(|_| DIGEST_PARENT);
+        let digest_parent = self.asks_for_digest.then_some(DIGEST_PARENT);
         let vectors =
             moved_out(&self.in_records, IN_RECORD) + moved_out(&self.out_records, OUT_RECORD);
         ENTRY
@@ -162,12 +163,12 @@ impl PendingInterest {
 }
 
 /// A [`PendingInterest`] with a record of either kind in it.
-const BARE_ENTRY: ByteSize = ByteSize::bytes(280);
+const BARE_ENTRY: ByteSize = ByteSize::bytes(240);
 /// Records that do not fit into the entry.
-const IN_RECORD: ByteSize = ByteSize::bytes(88);
+const IN_RECORD: ByteSize = ByteSize::bytes(80);
 const OUT_RECORD: ByteSize = ByteSize::bytes(64);
 /// A digest that is asked for.
-const DIGEST_PARENT: ByteSize = memory::index(16);
+const DIGEST_PARENT: ByteSize = ByteSize::bytes(2 * memory::index(16).as_bytes());
 
 const _: () = memory::check::<PendingInterest>(BARE_ENTRY);
 const _: () = memory::check::<InRecord>(IN_RECORD);
@@ -212,6 +213,8 @@ pub(crate) struct Pit {
     /// How many entries ask for a digest of the Data whose name has this hash, so that digests are computed only where
     /// somebody asks for one.
     digest_parents: HashMap<u64, usize, HashedKeys>,
+    /// That hash, of each entry that does.
+    digests: BTreeMap<EntryId, u64>,
 }
 
 impl Pit {
@@ -224,6 +227,7 @@ impl Pit {
             index: HashTable::new(),
             prefix_depths: Vec::new(),
             digest_parents: HashMap::default(),
+            digests: BTreeMap::new(),
         }
     }
 
@@ -287,7 +291,7 @@ impl Pit {
             hash: hashes.whole(),
             name_buffer: short(interest.wire().len()),
             depth: short(hashes.depth()),
-            digest_parent: hashes.ends_in_digest().then(|| hashes.parent()),
+            asks_for_digest: hashes.ends_in_digest(),
         };
         if entry.can_be_prefix {
             let depth = hashes.depth();
@@ -295,11 +299,13 @@ impl Pit {
             self.prefix_depths.resize(length, 0);
             self.prefix_depths[depth] += 1;
         }
-        if let Some(parent) = entry.digest_parent {
-            *self.digest_parents.entry(parent).or_default() += 1;
-        }
         self.memory += entry.memory();
         let id = self.entries.insert(entry);
+        if hashes.ends_in_digest() {
+            *self.digest_parents.entry(hashes.parent()).or_default() += 1;
+            self.digests
+                .insert(EntryId::from_place(id), hashes.parent());
+        }
         let entries = &self.entries;
         let hash_of = |&id: &u32| entries[id as usize].hash;
         self.index.insert_unique(hashes.whole(), short(id), hash_of);
@@ -379,7 +385,8 @@ impl Pit {
         if entry.can_be_prefix {
             self.prefix_depths[entry.depth as usize] -= 1;
         }
-        if let Some(parent) = entry.digest_parent
+        if entry.asks_for_digest
+            && let Some(parent) = self.digests.remove(&id)
             && let Some(count) = self.digest_parents.get_mut(&parent)
         {
             *count -= 1;

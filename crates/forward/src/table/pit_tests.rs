@@ -25,7 +25,7 @@ fn record(face: u64, wire: &Bytes, expiry: u64) -> InRecord {
         face: FaceId::from_number(face),
         nonce: Nonce::from(1),
         expiry: Instant::from_nanos(expiry),
-        token: None,
+        token: PitToken::new(),
         wire: wire.clone(),
     }
 }

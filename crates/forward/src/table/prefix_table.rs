@@ -24,8 +24,8 @@ pub(crate) struct PrefixTable<T> {
     // First what look-ups touch.
     /// Bit by bit the lengths of which there are any, so that look-ups skip the others.
     used_depths: u64,
-    /// Entries by hash of their prefix.
-    index: HashTable<usize>,
+    /// Entries by hash of their prefix. A place takes 32 bits.
+    index: HashTable<u32>,
     entries: Slab<Entry<T>>,
     /// How many prefixes there are of each length, up to the largest there was.
     depths: Vec<usize>,
@@ -67,13 +67,15 @@ impl<T> PrefixTable<T> {
             None if self.entries.len() >= self.capacity => return Err(AddRouteError::TableFull),
             None => {
                 let id = self.entries.insert(Entry {
-                    prefix: prefix.detached(),
+                    prefix: prefix.clone(),
                     hash,
                     depth,
                     value: make(),
                 });
                 let entries = &self.entries;
-                self.index.insert_unique(hash, id, |&id| entries[id].hash);
+                let place = u32::try_from(id).expect("memory does not hold as many");
+                let hash_of = |&place: &u32| entries[place as usize].hash;
+                self.index.insert_unique(hash, place, hash_of);
                 if depth >= self.depths.len() {
                     self.depths.resize(depth + 1, 0);
                 }
@@ -161,11 +163,11 @@ impl<T> PrefixTable<T> {
 
     /// The entry of the first `depth` components of `name`, which hash to `hash`.
     fn find(&self, hash: u64, depth: usize, name: &Name) -> Option<usize> {
-        let is_it = |&id: &usize| {
-            let entry = &self.entries[id];
+        let is_it = |&id: &u32| {
+            let entry = &self.entries[id as usize];
             entry.depth == depth && entry.prefix.is_prefix_of(name)
         };
-        self.index.find(hash, is_it).copied()
+        self.index.find(hash, is_it).map(|&id| id as usize)
     }
 
     fn remove_entry(&mut self, id: usize) {
@@ -174,7 +176,10 @@ impl<T> PrefixTable<T> {
         if self.depths[entry.depth] == 0 {
             self.used_depths ^= 1 << entry.depth;
         }
-        if let Ok(place) = self.index.find_entry(entry.hash, |&other| other == id) {
+        if let Ok(place) = self
+            .index
+            .find_entry(entry.hash, |&other| other as usize == id)
+        {
             place.remove();
         }
     }

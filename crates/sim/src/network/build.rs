@@ -8,6 +8,7 @@ use namecast_forward::{AddRouteError, FaceConfig, FaceId, Forwarder, StrategyKin
 use namecast_netem as netem;
 use namecast_packet::Name;
 use namecast_units::{Instant, Random};
+use smallvec::SmallVec;
 
 use super::queue::EventQueue;
 use super::{
@@ -71,7 +72,7 @@ impl Network {
         } = config;
         let config = self.shared(config);
         self.nodes.push(Node {
-            attachments: Vec::new(),
+            attachments: SmallVec::new(),
             clock,
             part,
             is_up: true,

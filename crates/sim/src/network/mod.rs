@@ -13,6 +13,7 @@ use namecast_forward::{FaceConfig, FaceId, Forwarder, StrategyKind};
 use namecast_netem as netem;
 use namecast_packet::Name;
 use namecast_units::Instant;
+use smallvec::SmallVec;
 
 use crate::application::Application;
 use crate::clock::{HostClock, Now};
@@ -72,8 +73,8 @@ fn short(place: usize) -> u32 {
 /// In lines of the processor's caches, which do not hold many nodes: what frames touch comes first.
 #[repr(C, align(64))]
 struct Node {
-    /// What is behind each face, from the first on.
-    attachments: Vec<Attachment>,
+    /// What is behind each face, from the first on. Few have more than fit here.
+    attachments: SmallVec<[Attachment; 4]>,
     clock: HostClock,
     part: u32,
     is_up: bool,

@@ -28,6 +28,9 @@ fn the_documented_examples_are_right() {
     let uri: FaceUri = "udp4://192.0.2.1:6363".parse().unwrap();
     assert_eq!(settings.faces[0].uri, uri);
     assert_eq!(settings.faces[0].options.mtu, Some(1_200));
+    let keep_alive = Some(Duration::from_secs(10));
+    assert_eq!(settings.faces[0].options.keep_alive, keep_alive);
+    assert_eq!(settings.faces[1].options.keep_alive, None);
     let route = StaticRoute {
         prefix: Name::root(),
         face: uri,
@@ -169,6 +172,18 @@ fn faces_and_what_leads_to_them_have_to_fit() {
         ("uri = \"fd://3\"", 2, 7, "udp4://"),
         ("uri = \"udp4://224.0.23.170:56363\"", 2, 7, "[[multicast]]"),
         (&format!("{tcp}\nmtu = 1200"), 3, 7, "only UDP and Ethernet"),
+        (
+            &format!("{tcp}\nkeep-alive = \"10s\""),
+            2,
+            7,
+            "only UDP faces",
+        ),
+        (
+            "uri = \"udp4://192.0.2.1:1\"\nkeep-alive = 10",
+            3,
+            14,
+            "string",
+        ),
         (
             &format!("{tcp}\nlocal-fields = true"),
             3,

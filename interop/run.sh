@@ -152,7 +152,18 @@ ndnd_cells() {
     ndnd_tools
     ndnd_forwarder
     ndnd_stream
+    ndnd_multicast
     ndnd_routing
+}
+
+# One link with our forwarder at one end and ndnd's at the other, in namespaces; not where none may be made.
+ndnd_multicast() {
+    local apart=(unshare --user --map-root-user --net --mount) reason
+    if ! reason=$("${apart[@]}" sh -c 'ip link add near0 type veth peer name far0 && command -v nsenter' 2>&1); then
+        say "no multicast between ours and ndnd, as no namespace with a link can be made: $reason"
+        return
+    fi
+    "${apart[@]}" "$here/ndnd/multicast.sh" "$NAMECAST" "$ndnd" "$home"
 }
 
 # ndnd's tools at our forwarder.
@@ -221,11 +232,29 @@ ndnd_stream() {
     expect "a stream over ours, ndnd and ours: all verified" '"verification_failures":0,"video"' tail -n 1 "$home/watch.json"
 }
 
+# start_router ROUTER: a forwarder that tells a routing daemon what applications register.
+start_router() {
+    cat >"$home/r$1.toml" <<TOML
+listen = { udp = ["127.0.0.1:0"], tcp = [], unix = ["$home/r$1.sock"] }
+rib = { readvertise-nlsr = true }
+TOML
+    "$NAMECAST" forwarder --json --port 0 --config "$home/r$1.toml" >"$home/r$1.json" &
+    started+=($!)
+    await "$home/r$1.json"
+}
+
+# start_daemon ROUTER: its routing daemon; its process is $daemon.
+start_daemon() {
+    NDN_CLIENT_TRANSPORT=unix://$home/r$1.sock "$ndnd" dv run "$home/dv$1.yml" >"$home/dv$1.log" 2>&1 &
+    daemon=$!
+    started+=("$daemon")
+}
+
 # ndnd's routing daemon at two of our forwarders, which it makes neighbours.
 ndnd_routing() {
-    local router other
-    start_namecast r1
-    start_namecast r2
+    local router other daemon
+    start_router 1
+    start_router 2
     for router in 1 2; do
         other=$((3 - router))
         cat >"$home/dv$router.yml" <<YAML
@@ -237,8 +266,7 @@ dv:
   router_dead_interval: 5000
   neighbors: [{ uri: "udp4://127.0.0.1:$(port udp4 r$other)" }]
 YAML
-        NDN_CLIENT_TRANSPORT=unix://$home/r$router.sock "$ndnd" dv run "$home/dv$router.yml" >"$home/dv$router.log" 2>&1 &
-        started+=($!)
+        start_daemon "$router"
     done
     for router in 1 2; do
         other=$((3 - router))
@@ -248,6 +276,33 @@ YAML
         expect "ndnd: dv at router $router chooses multicast" "32=svs +/localhost/nfd/strategy/multicast" \
             "$NAMECAST" strategy list --forwarder "unix://$home/r$router.sock"
     done
+    ndnd_readvertised
+}
+
+# An application registers at router 2 and nowhere else; the daemons tell router 1, also after one of them was killed.
+ndnd_readvertised() {
+    local application routes=("$NAMECAST" route list --forwarder "unix://$home/r1.sock")
+    local status=("$NAMECAST" status --json --forwarder "unix://$home/r2.sock")
+    "$NAMECAST" publish /interop/app --ladder 200k --quiet --announce never --connect "unix://$home/r2.sock" &
+    application=$!
+    started+=("$application")
+    eventually "an application registers at router 2: the daemon there is told" '"told": [1-9]' "${status[@]}"
+    eventually "an application registers at router 2: router 1 has a route" "/interop/app .* nlsr" "${routes[@]}"
+    "$NAMECAST" watch /interop/app --quiet --connect "unix://$home/r1.sock" --duration 4s --stats "$home/routed.json" --output "$home/routed.mkv"
+    expect "an application registers at router 2: a consumer at router 1 reaches it" \
+        '"video":\{[^}]*"rendered":[1-9][0-9]' tail -n 1 "$home/routed.json"
+    kill -9 "$daemon"
+    { wait "$daemon"; } 2>/dev/null || true
+    eventually "the daemon at router 2 is killed: its forwarder notices" '"daemons": 0' "${status[@]}"
+    start_daemon 2
+    eventually "the daemon at router 2 comes back: it is told again" '"told": [1-9]' "${status[@]}"
+    eventually "the daemon at router 2 comes back: it has announced the prefix again" \
+        "Local announce.*/interop/app" cat "$home/dv2.log"
+    eventually "the daemon at router 2 comes back: router 1 has a route" "/interop/app .* nlsr" "${routes[@]}"
+    kill "$application"
+    eventually "the application ends: the daemon takes its prefix back" "Local withdraw.*/interop/app" cat "$home/dv2.log"
+    eventually "the application ends: router 1 has no route any more" "^gone$" \
+        bash -c '"$@" | grep -q "/interop/app .* nlsr" || echo gone' bash "${routes[@]}"
 }
 
 # obtain PEER: fetches and builds what a peer takes.

@@ -36,6 +36,7 @@ impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.encode_tables(&mut encoder)?;
         self.encode_counters(&mut encoder)?;
+        self.encode_readvertising(&mut encoder)?;
         self.encode_traffic(&mut encoder)?;
         self.encode_strategies(&mut encoder)?;
         self.encode_faces(&mut encoder)
@@ -118,12 +119,54 @@ impl Snapshot {
                 "Prefix announcements that nothing was made of",
                 node.announcements_refused,
             ),
+            (
+                "announcements_out_of_period",
+                "Of these, those outside of their period of validity",
+                node.announcements_out_of_period,
+            ),
         ];
         for (name, help, value) in counters {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             ConstCounter::new(value).encode(metric)?;
         }
         Ok(())
+    }
+
+    /// Nothing if a routing daemon is told nothing.
+    fn encode_readvertising(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(status) = self.0.readvertising else {
+            return Ok(());
+        };
+        let gauges = [
+            (
+                "readvertise_daemons",
+                "Whether a routing daemon is there",
+                status.daemons,
+            ),
+            (
+                "readvertise_prefixes",
+                "Prefixes that a routing daemon is to spread",
+                status.prefixes,
+            ),
+            (
+                "readvertise_told",
+                "Of these, those that it has agreed to",
+                status.told,
+            ),
+        ];
+        for (name, help, value) in gauges {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value).encode(metric)?;
+        }
+        let commands = [
+            ("registered", status.registered),
+            ("unregistered", status.unregistered),
+            ("failed", status.failed),
+        ];
+        let samples =
+            commands.map(|(outcome, count)| (vec![("outcome", outcome.to_owned())], count));
+        let help = "Commands to the routing daemon";
+        counter(encoder, "readvertise_commands", help, samples)
     }
 
     fn encode_traffic(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -299,7 +342,7 @@ fn counter(
 mod tests {
     use std::collections::BTreeMap;
 
-    use namecast_net::management::StrategyChoice;
+    use namecast_net::management::{ReadvertisingStatus, StrategyChoice};
     use namecast_net::{LinkState, Persistency};
 
     use super::*;
@@ -328,21 +371,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn figures_are_in_the_text_format_with_escaped_labels() {
-        let face = FaceStatus {
-            id: 257,
-            remote: "unix:///a\"b".to_owned(),
-            local: None,
-            is_local: true,
-            persistency: Persistency::OnDemand,
-            state: LinkState::Up,
-            incoming: traffic(3),
-            outgoing: traffic(0),
-            drops: BTreeMap::from([("loop", 2)]),
-            link_drops: BTreeMap::new(),
-        };
-        let status = NodeStatus {
+    fn status(face: FaceStatus) -> NodeStatus {
+        NodeStatus {
             uptime_seconds: 1.5,
             faces: vec![face],
             listeners: Vec::new(),
@@ -362,10 +392,35 @@ mod tests {
             unsatisfied: 13,
             routes_learned: 17,
             announcements_refused: 18,
+            announcements_out_of_period: 16,
+            readvertising: Some(ReadvertisingStatus {
+                daemons: 1,
+                prefixes: 32,
+                told: 31,
+                registered: 33,
+                unregistered: 34,
+                failed: 35,
+            }),
             drops: BTreeMap::from([("no_route", 14)]),
             link_drops: BTreeMap::from([("queue_full", 15)]),
+        }
+    }
+
+    #[test]
+    fn figures_are_in_the_text_format_with_escaped_labels() {
+        let face = FaceStatus {
+            id: 257,
+            remote: "unix:///a\"b".to_owned(),
+            local: None,
+            is_local: true,
+            persistency: Persistency::OnDemand,
+            state: LinkState::Up,
+            incoming: traffic(3),
+            outgoing: traffic(0),
+            drops: BTreeMap::from([("loop", 2)]),
+            link_drops: BTreeMap::new(),
         };
-        let text = openmetrics(status).unwrap();
+        let text = openmetrics(status(face)).unwrap();
         for line in [
             "# TYPE namecast_packets counter",
             "namecast_uptime_seconds 1.5",
@@ -375,6 +430,13 @@ mod tests {
             "namecast_octets_total{direction=\"out\"} 100",
             "namecast_routes_learned_total 17",
             "namecast_announcements_refused_total 18",
+            "namecast_announcements_out_of_period_total 16",
+            "namecast_readvertise_daemons 1",
+            "namecast_readvertise_prefixes 32",
+            "namecast_readvertise_told 31",
+            "namecast_readvertise_commands_total{outcome=\"registered\"} 33",
+            "namecast_readvertise_commands_total{outcome=\"unregistered\"} 34",
+            "namecast_readvertise_commands_total{outcome=\"failed\"} 35",
             "namecast_strategy_interests_total{prefix=\"/a\",strategy=\"/s/v=1\"} 21",
             "namecast_strategy_retransmissions_total{prefix=\"/a\",strategy=\"/s/v=1\"} 22",
             "namecast_strategy_suppressed_total{prefix=\"/a\",strategy=\"/s/v=1\"} 23",

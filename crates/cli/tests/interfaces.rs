@@ -1,9 +1,10 @@
-//! Interfaces that come after the forwarder, in a network namespace of the test's own.
-//!
-//! The test runs itself again inside the namespace, and is skipped where none may be made.
+//! Interfaces that come after the forwarder, and go and come back, in a network namespace of the test's own.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
+#[path = "../../net/tests/common/namespace.rs"]
+mod namespace;
 
 use std::path::Path;
 use std::process::Command;
@@ -15,55 +16,17 @@ use namecast_packet::{Interest, Nonce};
 
 /// Longer than anything takes on a machine that works at all.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Set where the test runs inside its namespace.
-const INSIDE: &str = "NAMECAST_TEST_NAMESPACE";
-/// Makes a user namespace, in which this user is root, and a network namespace in it.
-const UNSHARE: [&str; 5] = ["unshare", "--user", "--map-root-user", "--net", "--mount"];
-/// This namespace's view of its interfaces, of which there is none but `lo`.
-const SET_UP: &str = "mount -t sysfs none /sys && ip link show lo";
-
-fn system(command: &[&str]) -> std::process::Output {
-    let output = Command::new(command[0]).args(&command[1..]).output();
-    output.unwrap()
-}
-
 fn ip(arguments: &str) {
-    let words: Vec<_> = arguments.split(' ').collect();
-    let output = system(&[&["ip"], &words[..]].concat());
+    let output = Command::new("ip")
+        .args(arguments.split(' '))
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{arguments}: {output:?}");
 }
 
-/// True inside a namespace. Outside, runs `test` there, or says why not.
+/// True inside a namespace without interfaces. Outside, runs `test` there, or says why not.
 fn is_inside(test: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        return true;
-    }
-    let has_unshare = Path::new("/usr/bin/unshare").exists();
-    let can = has_unshare && {
-        let possible = system(&[&UNSHARE[..], &["sh", "-c", SET_UP]].concat());
-        possible.status.success()
-    };
-    if !can {
-        eprintln!("skipped, as no namespace can be made");
-        return false;
-    }
-    let run = format!("{SET_UP} >/dev/null && exec \"$0\" \"$@\"");
-    let this = std::env::current_exe().unwrap();
-    let output = Command::new(UNSHARE[0])
-        .args(&UNSHARE[1..])
-        .args(["sh", "-c", &run])
-        .arg(this)
-        .args([test, "--exact", "--nocapture"])
-        .env(INSIDE, "1")
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned()
-        + &String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success() && printed.contains("1 passed"),
-        "{printed}"
-    );
-    false
+    namespace::is_inside(test, "true")
 }
 
 fn settings(text: &str) -> Settings {
@@ -96,6 +59,18 @@ fn faces(status: &NodeStatus) -> Vec<(String, String, Vec<String>)> {
     let mut all: Vec<_> = on_interface.collect();
     all.sort();
     all
+}
+
+/// Asks at one node, and waits until the other hears it over Ethernet, where it had heard nothing before.
+async fn ask(node: &Node, name: &str, far: &Node) {
+    let consumer = node.application_face().await.unwrap();
+    let interest = Interest::builder(name.parse().unwrap()).build(Nonce([1, 2, 3, 4]));
+    consumer.send(interest.wire().clone()).await.unwrap();
+    status_with(far, "the Interest", |status| {
+        let mut faces = status.faces.iter();
+        faces.any(|face| face.remote.starts_with("ether://") && face.incoming.interests == 1)
+    })
+    .await;
 }
 
 const BOTH: &str = r#"
@@ -152,14 +127,7 @@ async fn faces_are_made_once_their_interface_is_there() {
     ip("link set far0 up");
     let text = "[[ethernet]]\ninterface = \"far0\"\n";
     let (far, _far_listeners) = settings(text).start().await.unwrap();
-    let consumer = node.application_face().await.unwrap();
-    let interest = Interest::builder("/all/1".parse().unwrap()).build(Nonce([1, 2, 3, 4]));
-    consumer.send(interest.wire().clone()).await.unwrap();
-    status_with(&far, "the Interest", |status| {
-        let mut faces = status.faces.iter();
-        faces.any(|face| face.remote.starts_with("ether://") && face.incoming.interests == 1)
-    })
-    .await;
+    ask(&node, "/all/1", &far).await;
 
     drop(listeners);
     let group = &all[2..];
@@ -167,6 +135,62 @@ async fn faces_are_made_once_their_interface_is_there() {
         faces(status) == group
     })
     .await;
+}
+
+/// Both interfaces of a pair, up, the near one with an address.
+fn make_pair() {
+    ip("link add late0 type veth peer name far0");
+    ip("address add 192.0.2.1/24 dev late0");
+    ip("link set late0 up");
+    ip("link set far0 up");
+}
+
+/// Numbers of the faces on interfaces, if there are all three, each with its route.
+fn numbers(status: &NodeStatus) -> Option<Vec<u64>> {
+    let found = faces(status);
+    let has_routes = found.iter().all(|(_, _, prefixes)| prefixes.len() == 1);
+    let on_interface = status.faces.iter().filter(|face| face.local.is_some());
+    (found.len() == 3 && has_routes).then(|| on_interface.map(|face| face.id).collect())
+}
+
+/// The interface is removed, which ends its faces, and comes back later; then it is replaced faster than anybody looks,
+/// and loses its address for a while, which only the group over IP needs.
+#[tokio::test]
+async fn faces_end_with_their_interface_and_come_back_with_it() {
+    if !is_inside("faces_end_with_their_interface_and_come_back_with_it") {
+        return;
+    }
+    make_pair();
+    let (node, listeners) = settings(BOTH).start().await.unwrap();
+    assert_eq!((listeners.remarks.len(), listeners.uris().len()), (0, 1));
+    let first = numbers(&node.status().await.unwrap()).unwrap();
+
+    ip("link delete late0");
+    status_with(&node, "no faces", |status| faces(status).is_empty()).await;
+    assert_eq!(node.status().await.unwrap().listeners.len(), 0);
+    make_pair();
+    let status = status_with(&node, "all faces", |status| numbers(status).is_some()).await;
+    let second = numbers(&status).unwrap();
+    assert!(second.iter().all(|face| !first.contains(face)));
+
+    ip("link delete late0");
+    make_pair();
+    let is_new = |status: &NodeStatus| {
+        numbers(status).is_some_and(|third| third.iter().all(|face| !second.contains(face)))
+    };
+    let status = status_with(&node, "all faces again", is_new).await;
+    let third = numbers(&status).unwrap();
+    let text = "[[ethernet]]\ninterface = \"far0\"\n";
+    let (far, _far_listeners) = settings(text).start().await.unwrap();
+    ask(&node, "/all/1", &far).await;
+
+    ip("address delete 192.0.2.1/24 dev late0");
+    status_with(&node, "no group", |status| faces(status).len() == 2).await;
+    ip("address add 192.0.2.2/24 dev late0");
+    let status = status_with(&node, "the group", |status| numbers(status).is_some()).await;
+    let kept = numbers(&status).unwrap();
+    let kept = kept.iter().filter(|face| third.contains(face));
+    assert_eq!(kept.count(), 2, "the Ethernet faces");
 }
 
 #[tokio::test]

@@ -202,6 +202,8 @@ pub struct Counters {
     /// Prefix announcements that nothing was made of: malformed, expired, not signed by whom the configuration trusts, for
     /// another prefix than that of their Data, or one too many.
     pub announcements_refused: u64,
+    /// Of these, those that came outside of the period in which they say that they are valid.
+    pub announcements_out_of_period: u64,
     /// Dropped anywhere.
     pub drops: Drops,
 }
@@ -244,6 +246,7 @@ impl Counters {
             expired,
             routes_learned,
             announcements_refused,
+            announcements_out_of_period,
         } = other;
         self.incoming.merge(incoming);
         self.outgoing.merge(outgoing);
@@ -258,6 +261,10 @@ impl Counters {
             (&mut self.expired, expired),
             (&mut self.routes_learned, routes_learned),
             (&mut self.announcements_refused, announcements_refused),
+            (
+                &mut self.announcements_out_of_period,
+                announcements_out_of_period,
+            ),
         ] {
             *sum += more;
         }

@@ -13,7 +13,7 @@ use crate::counters::{Counters, DropReason, FaceCounters, StrategyCounters};
 use crate::extension::Extension;
 use crate::face::{AddFaceError, Face, FaceConfig, FaceId, FaceInfo, FaceTable, MIN_MTU};
 use crate::link::Reliability;
-use crate::pipeline::LEARNED_COST;
+use crate::pipeline::{LEARNED_COST, LearnedNews};
 use crate::strategy::StrategyKind;
 use crate::table::{
     AddRouteError, CacheOptions, ContentStore, DeadNonceList, Erased, ExpiryQueue, Fib, Learned,
@@ -73,6 +73,8 @@ pub struct Forwarder {
     pub(crate) measurements: Option<Box<Measurements>>,
     /// Only while some prefix has a strategy that learns routes.
     pub(crate) learned: Option<Box<Learned>>,
+    /// What the node's other forwarders are to know.
+    pub(crate) news: Vec<LearnedNews>,
     pub(crate) extensions: Vec<Box<dyn Extension>>,
     pub(crate) expiries: ExpiryQueue,
     /// When faces' link services are due.
@@ -114,6 +116,7 @@ impl Forwarder {
             strategies: StrategyChoices::new(hasher.clone(), config.max_prefixes),
             measurements: None,
             learned: None,
+            news: Vec::new(),
             pit: Pit::new(config.pit_capacity, config.pit_octets),
             content_store: ContentStore::new(
                 config.keep,

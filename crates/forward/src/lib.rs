@@ -29,7 +29,7 @@ pub use extension::{Extension, Hook, Verdict};
 pub use face::{AddFaceError, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Scope};
 pub use forwarder::{Forwarder, LearnedRoute, StrategyChoice, Transmit};
 pub use link::{ReassemblyConfig, ReliabilityConfig, ReliabilityCounters, fragment};
-pub use pipeline::LEARNED_COST;
+pub use pipeline::{LEARNED_COST, LearnedNews};
 pub use shard::{Destination, Dispatcher, Shard};
 pub use strategy::{AsfConfig, StrategyKind, StrategyNameError};
 pub use table::{AddRouteError, CacheOptions, Erased};

@@ -123,6 +123,8 @@ pub struct ManagementConfig {
     pub time_grace: Duration,
     /// Signature nonces that are remembered to refuse replays (NFD: 1000).
     pub max_nonces: usize,
+    /// How a routing daemon on this machine is told what applications register; none: it is not, as with NFD.
+    pub readvertise: Option<ReadvertiseConfig>,
 }
 
 impl Default for ManagementConfig {
@@ -135,6 +137,26 @@ impl Default for ManagementConfig {
             max_routes: 4_096,
             time_grace: Duration::from_secs(120),
             max_nonces: 1_000,
+            readvertise: None,
+        }
+    }
+}
+
+/// How a routing daemon is told of prefixes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadvertiseConfig {
+    /// Pause after which it is told again what it has agreed to (NFD: an hour).
+    pub refresh: Duration,
+    /// First and longest pause after a command that it did not carry out; each is twice as long as the one before (NFD: 50 s
+    /// and an hour).
+    pub backoff: (Duration, Duration),
+}
+
+impl Default for ReadvertiseConfig {
+    fn default() -> Self {
+        Self {
+            refresh: Duration::from_secs(300),
+            backoff: (Duration::from_secs(1), Duration::from_secs(64)),
         }
     }
 }

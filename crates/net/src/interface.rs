@@ -2,9 +2,61 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::time::Duration;
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::if_nametoindex;
+
+/// How often an interface is looked at that others rely on.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What the faces of an interface rely on: that it is there, the same as before, with the address that they send from.
+///
+/// To be made before the faces are, so that nothing is missed.
+#[derive(Clone, Debug)]
+pub struct InterfaceWatch {
+    name: String,
+    index: u32,
+    source: Option<IpAddr>,
+}
+
+impl InterfaceWatch {
+    /// Of the interface `name`; if a `group` is given, also of the address that is sent to it from.
+    ///
+    /// # Errors
+    /// If there is no such interface, or no such address of it.
+    pub fn new(name: &str, group: Option<IpAddr>) -> io::Result<Self> {
+        let interface = Interface::find(name)?;
+        let source = group.map(|group| interface.source_for(group)).transpose()?;
+        Ok(Self {
+            name: interface.name,
+            index: interface.index,
+            source: source.map(|source| source.ip()),
+        })
+    }
+
+    /// Waits until what faces rely on is no more, and tells why. An interface that is down is still there.
+    pub async fn lost(&self) -> String {
+        loop {
+            tokio::time::sleep(WATCH_INTERVAL).await;
+            if let Some(reason) = self.reason() {
+                return reason;
+            }
+        }
+    }
+
+    fn reason(&self) -> Option<String> {
+        let interface = match Interface::find(&self.name) {
+            Ok(interface) => interface,
+            Err(error) => return Some(error.to_string()),
+        };
+        if interface.index != self.index {
+            return Some("another interface has its name now".to_owned());
+        }
+        let source = self.source.filter(|source| !interface.has(*source))?;
+        Some(format!("it has lost its address {source}"))
+    }
+}
 
 /// One network interface, as it was when it was looked for.
 #[derive(Clone, Debug)]
@@ -77,6 +129,16 @@ impl Interface {
         })
     }
 
+    /// Whether this is one of its addresses.
+    fn has(&self, address: IpAddr) -> bool {
+        let addresses = self.entries.iter().filter_map(|entry| entry.address);
+        let mut ips = addresses.filter_map(|address| {
+            let v4 = address.as_sockaddr_in().map(|it| IpAddr::V4(it.ip()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|it| IpAddr::V6(it.ip())))
+        });
+        ips.any(|ip| ip == address)
+    }
+
     /// `group` as a socket address on this interface.
     pub(crate) fn scoped(&self, group: SocketAddr) -> SocketAddr {
         match group {
@@ -132,6 +194,32 @@ mod tests {
         let source = interface.source_for(group).unwrap();
         assert_eq!(source, "127.0.0.1:0".parse().unwrap());
         assert_eq!(interface.mtu(), Some(65_536));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_faces_rely_on_is_the_same_interface_with_the_same_address() {
+        let group = "224.0.23.170".parse().unwrap();
+        let watch = InterfaceWatch::new("lo", Some(group)).unwrap();
+        assert_eq!(watch.reason(), None);
+        let replaced = InterfaceWatch {
+            index: watch.index + 1,
+            ..watch.clone()
+        };
+        let reason = replaced.reason().unwrap();
+        assert_eq!(reason, "another interface has its name now");
+        let moved = InterfaceWatch {
+            source: Some("192.0.2.1".parse().unwrap()),
+            ..watch.clone()
+        };
+        let reason = moved.reason().unwrap();
+        assert_eq!(reason, "it has lost its address 192.0.2.1");
+        let removed = InterfaceWatch {
+            name: "nowhere0".to_owned(),
+            ..watch
+        };
+        assert!(removed.reason().unwrap().contains("no such interface"));
+        assert!(InterfaceWatch::new("nowhere0", None).is_err());
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //!
 //! The forwarder is a plain value, of which a node may have several; this crate gives it sockets, time and randomness.
 
+mod announcer;
 mod application;
 mod clock;
 mod config;
@@ -26,10 +27,12 @@ pub mod management;
 mod node;
 mod registration;
 
+pub use announcer::Announcer;
 pub use application::{ApplicationFace, ApplicationReceiver, ApplicationSender};
 pub use clock::Clock;
-pub use config::{ManagementConfig, NodeConfig, RegistrationConfig};
+pub use config::{ManagementConfig, NodeConfig, ReadvertiseConfig, RegistrationConfig};
 pub use face_uri::{DEFAULT_PORT, DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriError};
+pub use interface::InterfaceWatch;
 pub use key_store::{Identity, KeyStore, KeyStoreError};
 pub use link::{
     CongestionLaw, CongestionMarking, EthernetConfig, EthernetPort, LinkDrop, UdpMulticast,

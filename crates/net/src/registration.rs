@@ -5,18 +5,18 @@
 //! neighbour's neighbours learn them too.
 
 use namecast_forward::FaceId;
-use namecast_packet::{Component, Name, PrefixAnnouncement};
+use namecast_packet::{Component, Name};
 use namecast_units::Duration;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::FaceUri;
 use crate::link::Backoff;
 use crate::management::{
     CHILD_INHERIT, Client, ClientError, ControlParameters, PREFIX_ANNOUNCEMENT, StrategyChoice,
 };
 use crate::node::{LinkState, Node};
+use crate::{Announcer, FaceUri};
 
 /// Route origin of a client's registration, in NFD's list.
 const ORIGIN_CLIENT: u64 = 65;
@@ -88,12 +88,12 @@ impl Registration {
 }
 
 /// What is asked of a neighbour.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) prefix: Name,
     pub(crate) cost: u64,
     /// What to announce, and when.
-    pub(crate) announcement: Option<(PrefixAnnouncement, Announcing)>,
+    pub(crate) announcement: Option<(Announcer, Announcing)>,
 }
 
 /// Registers a prefix with the peer of `face`, for as long as both live.
@@ -198,7 +198,7 @@ impl Registrar {
 
     /// Announces the prefix if that is wanted. A neighbour that does not take it is no worse off than without.
     async fn announce(&mut self) {
-        let Some((announcement, when)) = &self.wanted.announcement else {
+        let Some((announcer, when)) = &mut self.wanted.announcement else {
             return;
         };
         let prefix = &self.wanted.prefix;
@@ -206,6 +206,7 @@ impl Registrar {
             self.announced = None;
             return;
         }
+        let announcement = announcer.announcement(self.node.clock().wall());
         let outcome = self.client.announce(announcement).await.map(|_| ());
         if self.announced.as_ref() != Some(&outcome) {
             tracing::info!(%prefix, face = %self.face, ?outcome, "announcement");

@@ -6,8 +6,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 mod common;
-
-use std::process::Command;
+#[path = "common/namespace.rs"]
+mod namespace;
 
 use common::{eventually, fetch, name, produce, start, status_with};
 use namecast_net::management::{Client, ClientError, ControlParameters, FaceStatus};
@@ -17,54 +17,14 @@ use namecast_net::{
 };
 use namecast_units::Duration;
 
-/// Set where a test runs inside its namespace.
-const INSIDE: &str = "NAMECAST_TEST_NAMESPACE";
-/// Makes a user namespace, in which this user is root, and a network namespace in it.
-const UNSHARE: [&str; 4] = ["--user", "--map-root-user", "--net", "--mount"];
-/// A pair of interfaces, each the other end of the other, and this namespace's view of them.
-const SET_UP: &str = "mount -t sysfs none /sys && \
-    { sysctl -q -w net.ipv6.conf.default.accept_dad=0 || true; } && \
+/// A pair of interfaces, each the other end of the other.
+const SET_UP: &str = "{ sysctl -q -w net.ipv6.conf.default.accept_dad=0 || true; } && \
     ip link add near0 mtu 1500 type veth peer name far0 mtu 1500 && \
     ip link set near0 up && ip link set far0 up";
 
 /// True inside a namespace with interfaces `near0` and `far0`. Outside, runs `test` there, or says why not.
 fn is_inside(test: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        return true;
-    }
-    let possible = Command::new("unshare")
-        .args(UNSHARE)
-        .args(["sh", "-c", SET_UP])
-        .output();
-    match possible {
-        Ok(output) if output.status.success() => {}
-        Ok(output) => {
-            eprintln!(
-                "skipped, as no namespace can be made: {}",
-                String::from_utf8_lossy(&output.stderr)
-            );
-            return false;
-        }
-        Err(error) => {
-            eprintln!("skipped, as there is no `unshare`: {error}");
-            return false;
-        }
-    }
-    let run = format!("{SET_UP} && exec \"$0\" \"$@\"");
-    let this = std::env::current_exe().unwrap();
-    let output = Command::new("unshare")
-        .args(UNSHARE)
-        .args(["sh", "-c", &run])
-        .arg(this)
-        .args([test, "--exact", "--nocapture"])
-        .env(INSIDE, "1")
-        .output()
-        .unwrap();
-    let printed = [output.stdout, output.stderr].concat();
-    let printed = String::from_utf8_lossy(&printed);
-    assert!(output.status.success(), "{printed}");
-    assert!(printed.contains("1 passed"), "{printed}");
-    false
+    namespace::is_inside(test, SET_UP)
 }
 
 async fn port(node: &Node, interface: &str) -> EthernetPort {

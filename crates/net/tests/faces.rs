@@ -13,8 +13,8 @@ use common::{
 };
 use futures_util::{SinkExt, StreamExt};
 use namecast_net::{
-    CongestionMarking, FaceUri, LinkState, Listener, Node, NodeConfig, NodeError, NodeStatus,
-    StrategyKind, webtransport,
+    CongestionMarking, FaceOptions, FaceUri, LinkState, Listener, Node, NodeConfig, NodeError,
+    NodeStatus, StrategyKind, webtransport,
 };
 use namecast_packet::LpPacket;
 use namecast_packet::tlv::Writer;
@@ -525,4 +525,38 @@ async fn a_peer_over_udp_is_kept_alive_and_its_silence_is_noticed() {
     soon("up", state.wait_for(|state| *state == LinkState::Up))
         .await
         .unwrap();
+}
+
+/// Of two faces of one node each is kept alive as it was made, whatever the node does with others; and as it is changed.
+#[tokio::test]
+async fn each_face_is_kept_alive_as_it_was_told() {
+    let often = Duration::from_millis(10);
+    for of_node in [None, Some(often)] {
+        let node = Node::start(NodeConfig {
+            udp_keep_alive: of_node,
+            ..NodeConfig::default()
+        });
+        let with = |keep_alive| FaceOptions {
+            keep_alive: Some(keep_alive),
+            ..FaceOptions::default()
+        };
+        let mut faces = Vec::new();
+        for keep_alive in [often, Duration::ZERO] {
+            let peer = tokio::net::UdpSocket::bind(loopback()).await.unwrap();
+            let uri = FaceUri::Udp(peer.local_addr().unwrap());
+            let face = node.connect_with(uri, &with(keep_alive)).await.unwrap();
+            faces.push((face, peer));
+        }
+        let [(_, kept), (silent, other)] = &faces[..] else {
+            panic!("two");
+        };
+        let mut buffer = [0; 100];
+        // All faces are looked at together, so what is due twice at one was not due at the other.
+        for _ in 0..2 {
+            soon("a frame", kept.recv_from(&mut buffer)).await.unwrap();
+        }
+        assert!(other.try_recv_from(&mut buffer).is_err());
+        node.update_face(*silent, with(often)).await.unwrap();
+        soon("a frame", other.recv_from(&mut buffer)).await.unwrap();
+    }
 }

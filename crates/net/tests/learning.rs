@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use common::{eventually, fetch, loopback, name, status_with};
 use namecast_net::management::{Client, FibEntry, RibEntry, StrategyChoice};
-use namecast_net::{Announcing, FaceId, Node, NodeConfig, RegistrationConfig, StrategyKind};
+use namecast_net::{
+    Announcer, Announcing, FaceId, Node, NodeConfig, RegistrationConfig, StrategyKind,
+};
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{LpPacket, PrefixAnnouncement};
 
@@ -86,6 +88,45 @@ async fn a_learned_route_is_told_with_its_origin_and_its_end() {
     assert!(counts.interests >= 2 && counts.satisfied >= 2, "{counts:?}");
 }
 
+/// Forty names in nodes with one and with eight forwarders: either way the neighbour who has nothing is asked once, by who
+/// looks for the route, and never again.
+#[tokio::test]
+async fn several_forwarders_learn_as_one_does() {
+    for forwarders in [1, 8] {
+        let near = Node::start(NodeConfig {
+            udp_loopback_is_local: false,
+            forwarders,
+            ..NodeConfig::default()
+        });
+        near.set_strategy(&name("/"), StrategyKind::SelfLearning)
+            .unwrap();
+        let [far, other] = [learning().await, learning().await];
+        produce(&far).await;
+        let mut listeners = Vec::new();
+        let mut links = Vec::new();
+        for neighbour in [&far, &other] {
+            let listener = neighbour.listen_udp(loopback()).await.unwrap();
+            let link = near.connect(listener.uri().clone()).await.unwrap();
+            near.connected(link).await.unwrap();
+            links.push(link.number());
+            listeners.push(listener);
+        }
+        let mut consumer = near.application_face().await.unwrap();
+        for number in 0..40 {
+            fetch(&mut consumer, &name(&format!("/p/{number}"))).await;
+        }
+        let status = near.status().await.unwrap();
+        let sent = |link| {
+            let face = status.faces.iter().find(|face| face.id == link);
+            face.unwrap().outgoing.interests
+        };
+        // On a busy machine some may be sent twice.
+        assert!((40..45).contains(&sent(links[0])), "{forwarders}");
+        assert!((1..4).contains(&sent(links[1])), "{forwarders}");
+        assert_eq!(status.routes_learned, 1, "{forwarders}");
+    }
+}
+
 /// An application's node that asks again every few milliseconds, and its face to `forwarder`.
 async fn application(forwarder: &Node) -> (Node, FaceId) {
     let node = Node::start(NodeConfig {
@@ -102,8 +143,8 @@ async fn application(forwarder: &Node) -> (Node, FaceId) {
     (node, face)
 }
 
-fn announcement() -> PrefixAnnouncement {
-    PrefixAnnouncement::sign(&name("/p"), 1, HOUR, None, &DigestSigner)
+fn announcer() -> Announcer {
+    Announcer::new(name("/p"), Box::new(DigestSigner))
 }
 
 /// Who made the routes of /p: 65 is a client's registration, 129 an announcement.
@@ -120,7 +161,7 @@ async fn what_is_announced_with_its_registration_is_found_through_a_network_that
     let [near, far] = [learning().await, learning().await];
     let (application, face) = application(&far).await;
     let registration =
-        application.register_and_announce(face, 0, announcement(), Announcing::WhereLearned);
+        application.register_and_announce(face, 0, announcer(), Announcing::WhereLearned);
     let mut client = Client::of_node(&far).await.unwrap();
     eventually("both routes", async || {
         (origins(&mut client).await == [65, 129]).then_some(())
@@ -149,8 +190,7 @@ async fn what_is_announced_with_its_registration_is_found_through_a_network_that
 async fn announcements_begin_when_the_forwarder_begins_to_learn() {
     let far = common::start();
     let (node, face) = application(&far).await;
-    let _registration =
-        node.register_and_announce(face, 0, announcement(), Announcing::WhereLearned);
+    let _registration = node.register_and_announce(face, 0, announcer(), Announcing::WhereLearned);
     status_with(&far, "repetitions", |status| {
         let peer = status
             .faces
@@ -170,7 +210,7 @@ async fn announcements_begin_when_the_forwarder_begins_to_learn() {
 
     let other = common::start();
     let (node, face) = application(&other).await;
-    let _registration = node.register_and_announce(face, 0, announcement(), Announcing::Always);
+    let _registration = node.register_and_announce(face, 0, announcer(), Announcing::Always);
     let mut client = Client::of_node(&other).await.unwrap();
     eventually("the announcement in any case", async || {
         (origins(&mut client).await == [65, 129]).then_some(())

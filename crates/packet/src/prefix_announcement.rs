@@ -113,6 +113,13 @@ impl PrefixAnnouncement {
         self.validity
     }
 
+    /// How long after `time` it stays valid; none: for ever, as it names no period. Its last moment belongs to it.
+    pub fn left_at(&self, time: Timestamp) -> Option<Duration> {
+        const MOMENT: Duration = Duration::from_micros(1);
+        let end = self.validity?.not_after + MOMENT;
+        Some(end.since(time))
+    }
+
     /// Whether it may be relied on at `time`.
     pub fn is_valid_at(&self, time: Timestamp) -> bool {
         let is_within = |validity: Validity| {
@@ -200,6 +207,14 @@ mod tests {
         assert_eq!(
             [0, 946_684_800, 946_684_801].map(valid),
             [true, true, false]
+        );
+        let left = |micros: u64| {
+            announcement.left_at(Timestamp::from_micros(946_684_800_000_000 + micros))
+        };
+        let micros = |micros: u64| Some(Duration::from_micros(micros));
+        assert_eq!(
+            [left(0), left(1), left(2)],
+            [micros(1), micros(0), micros(0)]
         );
         let (prefix, validity) = (announcement.prefix(), announcement.validity());
         let again =

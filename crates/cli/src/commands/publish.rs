@@ -1,8 +1,8 @@
 //! `namecast publish`: an input under a name, through a forwarder.
 
-use namecast_net::{LinkState, Node, NodeConfig, RegistrationState};
-use namecast_packet::{Name, PrefixAnnouncement};
-use namecast_units::{ByteSize, Duration};
+use namecast_net::{Announcer, LinkState, Node, NodeConfig, RegistrationState};
+use namecast_packet::Name;
+use namecast_units::ByteSize;
 use serde_json::{Value, json};
 
 use super::publishing::{Happened, Publishing};
@@ -12,10 +12,6 @@ use crate::report::{ProgressLine, StatsFile};
 
 /// What the node keeps: the publisher answers from a cache of its own.
 const CACHE: ByteSize = ByteSize::mebibytes(1);
-/// How long an announcement may be relied on after it was heard; it is repeated long before. A publisher that ends without
-/// a word is forgotten by then, where nothing tells so earlier.
-const ANNOUNCED: Duration = Duration::from_secs(600);
-
 /// Runs until interrupted, or the input or the time is over.
 pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let Publish {
@@ -36,7 +32,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let mut link = node.link_state(face).await?;
     let registration = match announce.when() {
         None => node.register_prefix(face, name.clone(), 0),
-        Some(when) => node.register_and_announce(face, 0, announced(&node, &name, keys)?, when),
+        Some(when) => node.register_and_announce(face, 0, announcer(&name, keys)?, when),
     };
     let mut registered = registration.states();
     if run.json && !run.quiet {
@@ -98,12 +94,9 @@ fn about(publishing: &Publishing, name: &Name) -> Value {
 }
 
 /// What forwarders that learn routes pass on, signed with the stream's key.
-fn announced(node: &Node, name: &Name, keys: Keys) -> anyhow::Result<PrefixAnnouncement> {
+fn announcer(name: &Name, keys: Keys) -> anyhow::Result<Announcer> {
     let signer = key_store(keys.keys)?.identity(name)?.signer;
-    let version = node.clock().wall().as_micros();
-    Ok(PrefixAnnouncement::sign(
-        name, version, ANNOUNCED, None, &*signer,
-    ))
+    Ok(Announcer::new(name.clone(), signer))
 }
 
 /// How the connection to the forwarder stands, for people.

@@ -11,20 +11,19 @@ use std::path::{Path, PathBuf};
 
 use namecast_forward::{CachePolicy, InterestRate, MIN_MTU, StrategyKind, UnsolicitedData};
 use namecast_net::management::{CAPTURE, CHILD_INHERIT};
-use namecast_net::{CongestionLaw, CongestionMarking, FaceUri, ManagementConfig, NodeConfig};
+use namecast_net::{CongestionLaw, CongestionMarking, FaceUri, NodeConfig};
 use namecast_packet::{Certificate, MAX_PACKET_SIZE, Name};
 use namecast_units::{ByteSize, Duration};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::learning::Learning;
+use super::management::{Management, Rib};
 use super::{Cache, INTERFACE_PATIENCE, Settings, StaticRoute};
 use crate::certificate_file;
 use crate::source::{Problem, Problems, Sources};
 use links::{Ethernet, Face, Known, Multicast};
 
-/// Modules of management that can be open to anybody.
-const MODULES: [&str; 5] = ["faces", "fib", "rib", "cs", "strategy-choice"];
 /// What one process can take.
 const MAX_BOUND: usize = 1 << 28;
 /// More than there are processors in a machine that people have.
@@ -41,6 +40,7 @@ struct File {
     tables: Tables,
     learning: Learning,
     management: Management,
+    rib: Rib,
     multicast: Vec<Multicast>,
     ethernet: Vec<Ethernet>,
     #[serde(rename = "face")]
@@ -182,17 +182,6 @@ struct Tables {
     queue_memory: Option<ByteSize>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-struct Management {
-    localhop: Option<bool>,
-    keys: Vec<Spanned<PathBuf>>,
-    open: Option<Vec<Spanned<String>>>,
-    #[serde(with = "namecast_units::optional_duration")]
-    time_grace: Option<Duration>,
-    nonces: Option<Spanned<usize>>,
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Route {
@@ -309,6 +298,7 @@ impl Reading<'_> {
         self.tables(&mut node, file.tables);
         self.learning(&mut node.forwarder.learning, file.learning);
         self.management(&mut node.management, file.management);
+        file.rib.apply(&mut node.management);
         let store = file.content_store;
         node.forwarder.content_store_policy = store
             .policy
@@ -401,28 +391,6 @@ impl Reading<'_> {
         self.set(&mut node.management.max_routes, tables.routes, 0);
         self.set(&mut node.link_queue_frames, tables.queue_frames, 1);
         node.link_queue_size = tables.queue_memory.unwrap_or(node.link_queue_size);
-    }
-
-    fn management(&mut self, config: &mut ManagementConfig, management: Management) {
-        config.allow_localhop = management.localhop.unwrap_or(config.allow_localhop);
-        config.time_grace = management.time_grace.unwrap_or(config.time_grace);
-        self.set(&mut config.max_nonces, management.nonces, 1);
-        for path in management.keys {
-            match self.certificate(path.get_ref()) {
-                Ok(certificate) => config.keys.push(certificate),
-                Err(message) => self.object(path.span(), message),
-            }
-        }
-        if let Some(open) = management.open {
-            for module in &open {
-                if !MODULES.contains(&module.get_ref().as_str()) {
-                    let known = MODULES.join("', '");
-                    let message = format!("'{}': expected '{known}'", module.get_ref());
-                    self.object(module.span(), message);
-                }
-            }
-            config.open_modules = open.into_iter().map(Spanned::into_inner).collect();
-        }
     }
 
     pub(super) fn certificate(&self, path: &Path) -> Result<Certificate, String> {

@@ -1,11 +1,12 @@
-//! Faces that need a network interface, which may come later than the forwarder.
+//! Faces that need a network interface, which may come later than the forwarder, and go and come back.
 
 use std::sync::Arc;
 
 use anyhow::Context;
 use namecast_net::management::Client;
 use namecast_net::{
-    EthernetConfig, EthernetPort, FaceUri, ListenError, MacAddress, Node, UdpMulticast,
+    EthernetConfig, EthernetPort, FaceId, FaceUri, InterfaceWatch, ListenError, MacAddress, Node,
+    UdpMulticast,
 };
 use namecast_units::Duration;
 use tokio::task::JoinSet;
@@ -19,14 +20,14 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from
 #[derive(Debug, Default)]
 #[must_use = "dropping it ends Ethernet faces"]
 pub(super) struct Links {
-    ethernet: Vec<EthernetPort>,
-    awaited: JoinSet<()>,
+    ethernet: Vec<FaceUri>,
+    kept: JoinSet<()>,
 }
 
 impl Links {
     /// The interfaces that carry Ethernet faces from the start.
     pub(super) fn uris(&self) -> impl Iterator<Item = &FaceUri> {
-        self.ethernet.iter().map(EthernetPort::uri)
+        self.ethernet.iter()
     }
 }
 
@@ -45,12 +46,50 @@ impl Link {
         }
     }
 
+    /// What its faces rely on.
+    fn watch(&self) -> std::io::Result<InterfaceWatch> {
+        let group = match self {
+            Self::Group(wanted) => Some(wanted.group.ip()),
+            Self::Ethernet(_) => None,
+        };
+        InterfaceWatch::new(self.interface(), group)
+    }
+
     /// Where the face to everybody leads.
     const fn group(&self) -> FaceUri {
         match self {
             Self::Group(wanted) => FaceUri::Udp(wanted.group),
             Self::Ethernet(_) => FaceUri::Ethernet(MacAddress::NDN_MULTICAST),
         }
+    }
+}
+
+/// The faces of one interface.
+#[derive(Debug)]
+struct Opened {
+    /// None if it went while they were made.
+    watch: Option<InterfaceWatch>,
+    /// The face to a UDP group, which does not end by itself.
+    group: Option<FaceId>,
+    /// Ends its faces when it is dropped.
+    port: Option<EthernetPort>,
+}
+
+impl Opened {
+    /// Waits until the interface is gone, and tells why it counts as gone.
+    async fn lost(&self) -> String {
+        match &self.watch {
+            Some(watch) => watch.lost().await,
+            None => "it went while its faces were made".to_owned(),
+        }
+    }
+
+    async fn close(self, node: &Node) {
+        if let Some(face) = self.group {
+            // If the node has stopped, or an operator was faster, the face is gone.
+            let _ = node.remove_face(face).await;
+        }
+        drop(self.port);
     }
 }
 
@@ -69,8 +108,12 @@ impl Settings {
         let ethernet = self.ethernet.iter().cloned().map(Link::Ethernet);
         let mut links = Links::default();
         for link in groups.chain(ethernet) {
-            match self.open(node, &link).await {
-                Ok(port) => links.ethernet.extend(port),
+            let opened = match self.open(node, &link).await {
+                Ok(opened) => {
+                    let uri = opened.port.as_ref().map(|port| port.uri().clone());
+                    links.ethernet.extend(uri);
+                    Some(opened)
+                }
                 Err(error) if is_absent(&error) && !self.interface_patience.is_zero() => {
                     let (group, patience) = (link.group(), self.interface_patience);
                     let remark = format!(
@@ -79,17 +122,19 @@ impl Settings {
                     );
                     tracing::warn!("{remark}");
                     remarks.push(remark);
-                    let settings = Arc::new(self.clone());
-                    links.awaited.spawn(settings.await_link(node.clone(), link));
+                    None
                 }
                 Err(error) => return Err(error),
-            }
+            };
+            let settings = Arc::new(self.clone());
+            links.kept.spawn(settings.keep(node.clone(), link, opened));
         }
         Ok(links)
     }
 
     /// Makes the faces of one interface with their routes.
-    async fn open(&self, node: &Node, link: &Link) -> anyhow::Result<Option<EthernetPort>> {
+    async fn open(&self, node: &Node, link: &Link) -> anyhow::Result<Opened> {
+        let watch = link.watch().ok();
         let (face, port) = match link {
             Link::Group(wanted) => (Some(node.join_udp_multicast(wanted).await?), None),
             Link::Ethernet(wanted) => {
@@ -116,11 +161,32 @@ impl Settings {
                 }
             }
         }
-        Ok(port)
+        Ok(Opened {
+            watch,
+            group: face.filter(|_| port.is_none()),
+            port,
+        })
     }
 
-    /// Looks for an interface until it is there or there was no hope for too long, and keeps what it carries.
-    async fn await_link(self: Arc<Self>, node: Node, link: Link) {
+    /// Keeps what one interface carries, however often that goes and comes back.
+    async fn keep(self: Arc<Self>, node: Node, link: Link, mut opened: Option<Opened>) {
+        let (group, interface) = (link.group(), link.interface());
+        loop {
+            let present = match opened.take() {
+                Some(present) => present,
+                None => match self.await_link(&node, &link).await {
+                    Some(present) => present,
+                    None => return,
+                },
+            };
+            let reason = present.lost().await;
+            tracing::warn!(%group, interface, reason, "the interface is gone: its faces end, and are made anew once it is back");
+            present.close(&node).await;
+        }
+    }
+
+    /// Looks for an interface until it is there; nothing if there was no hope for too long.
+    async fn await_link(&self, node: &Node, link: &Link) -> Option<Opened> {
         let clock = node.clock();
         let (group, interface) = (link.group(), link.interface());
         let until = clock.now() + self.interface_patience;
@@ -128,18 +194,17 @@ impl Settings {
         loop {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(longest);
-            match self.open(&node, &link).await {
-                Ok(port) => {
+            match self.open(node, link).await {
+                Ok(opened) => {
                     tracing::info!(%group, interface, "the interface is there");
-                    core::future::pending::<()>().await;
-                    drop(port);
+                    return Some(opened);
                 }
                 Err(error) if is_absent(&error) && clock.now() < until => {
                     tracing::debug!(%group, interface, %error, "the interface is still awaited");
                 }
                 Err(error) => {
                     tracing::error!(%group, interface, "given up: {error:#}");
-                    return;
+                    return None;
                 }
             }
         }

@@ -7,6 +7,7 @@ mod apply;
 mod file;
 mod interfaces;
 mod learning;
+mod management;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

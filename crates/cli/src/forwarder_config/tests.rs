@@ -1,5 +1,5 @@
 use namecast_forward::{InterestRate, UnsolicitedData};
-use namecast_net::{CongestionLaw, CongestionMarking};
+use namecast_net::{CongestionLaw, CongestionMarking, ReadvertiseConfig};
 use namecast_units::Duration;
 
 use super::*;
@@ -28,6 +28,9 @@ fn the_documented_examples_are_right() {
     let uri: FaceUri = "udp4://192.0.2.1:6363".parse().unwrap();
     assert_eq!(settings.faces[0].uri, uri);
     assert_eq!(settings.faces[0].options.mtu, Some(1_200));
+    let keep_alive = Some(Duration::from_secs(10));
+    assert_eq!(settings.faces[0].options.keep_alive, keep_alive);
+    assert_eq!(settings.faces[1].options.keep_alive, None);
     let route = StaticRoute {
         prefix: Name::root(),
         face: uri,
@@ -68,6 +71,7 @@ fn what_is_written_takes_effect() {
         tables = { faces = 7, routes = 6, pending-interests = 5, face-pending-interests = 4, face-interest-rate = { per-second = 3, burst = 2 }, dead-nonce-lifetime = "3s", queue-memory = "1 kB" }
         learning = { routes = 8, route-lifetime = "2m", max-timeouts = 1 }
         management = { localhop = true, open = ["cs"], time-grace = "1s", nonces = 3 }
+        rib = { readvertise-nlsr = true }
     "#;
     let settings = parse(text).unwrap();
     assert_eq!((settings.udp.len(), settings.tcp.len()), (0, 1));
@@ -115,6 +119,7 @@ fn what_is_written_takes_effect() {
     assert_eq!((management.max_routes, management.max_nonces), (6, 3));
     assert_eq!(management.open_modules, ["cs"]);
     assert_eq!(management.time_grace.as_secs(), 1);
+    assert_eq!(management.readvertise, Some(ReadvertiseConfig::default()));
 }
 
 #[track_caller]
@@ -167,6 +172,18 @@ fn faces_and_what_leads_to_them_have_to_fit() {
         ("uri = \"fd://3\"", 2, 7, "udp4://"),
         ("uri = \"udp4://224.0.23.170:56363\"", 2, 7, "[[multicast]]"),
         (&format!("{tcp}\nmtu = 1200"), 3, 7, "only UDP and Ethernet"),
+        (
+            &format!("{tcp}\nkeep-alive = \"10s\""),
+            2,
+            7,
+            "only UDP faces",
+        ),
+        (
+            "uri = \"udp4://192.0.2.1:1\"\nkeep-alive = 10",
+            3,
+            14,
+            "string",
+        ),
         (
             &format!("{tcp}\nlocal-fields = true"),
             3,

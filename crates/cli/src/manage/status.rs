@@ -78,6 +78,19 @@ fn describe(status: &Status) -> String {
         general.fib_entries,
         general.measurements_entries,
     );
+    if let Some(told) = &general.readvertising {
+        text.push_str(&format!(
+            "routing daemon {}: told {} of {} prefixes; {} commands failed\n",
+            if told.daemons == 0 {
+                "not there"
+            } else {
+                "there"
+            },
+            told.told,
+            told.prefixes,
+            told.failed,
+        ));
+    }
     let mut section = |title: &str, body: &str| {
         text.push_str(&format!("\n{title}\n{body}"));
     };
@@ -115,6 +128,8 @@ fn next_hops(fib: &[FibEntry]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use namecast_net::management::ReadvertisingStatus;
+
     use super::*;
 
     #[test]
@@ -125,6 +140,13 @@ mod tests {
                 start_millis: 1_000,
                 current_millis: 63_500,
                 in_interests: 5,
+                readvertising: Some(ReadvertisingStatus {
+                    daemons: 1,
+                    prefixes: 3,
+                    told: 2,
+                    failed: 7,
+                    ..ReadvertisingStatus::default()
+                }),
                 ..GeneralStatus::default()
             },
             channels: Some(vec![ChannelStatus {
@@ -138,6 +160,8 @@ mod tests {
             text.starts_with("namecast-0, up 62s\nin   5 Interests"),
             "{text}"
         );
+        let daemon = "routing daemon there: told 2 of 3 prefixes; 7 commands failed\n";
+        assert!(text.contains(daemon), "{text}");
         for title in [
             "Listening on\ntcp4://",
             "\nFaces",

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use namecast_packet::{Data, Name, PrefixAnnouncement};
-use namecast_units::Instant;
+use namecast_units::{Duration, Instant, Timestamp};
 
 use crate::face::{Face, FaceId};
 use crate::forwarder::Forwarder;
@@ -39,10 +39,7 @@ impl Forwarder {
             let followed_route = sent.non_discovery;
             let learns = self.learns_for(entry, (data.name(), hashes));
             if learns && followed_route {
-                let lifetime = self.config.learning.route_lifetime;
-                if let Some(learned) = &mut self.learned {
-                    learned.on_used((data.name(), hashes), face, self.now, lifetime);
-                }
+                self.route_was_used((data.name(), hashes), face);
             }
             let is_local = self.faces.get(face).is_some_and(Face::is_local);
             let own = match learns {
@@ -127,13 +124,11 @@ impl Forwarder {
 
     /// Whether the configuration lets its signer announce this now. What is there already was checked when it came.
     fn is_trusted(&mut self, face: FaceId, announcement: &PrefixAnnouncement) -> bool {
-        let config = &self.config.learning;
-        let time = config
-            .epoch
-            .map(|epoch| epoch + self.now.since(Instant::ZERO));
-        if time.is_some_and(|time| !announcement.is_valid_at(time)) {
+        if (self.wall()).is_some_and(|time| !announcement.is_valid_at(time)) {
+            self.counters.announcements_out_of_period += 1;
             return false;
         }
+        let config = &self.config.learning;
         let data = announcement.data();
         let known = self.learned.as_mut();
         let known = known.and_then(|known| known.get_mut(announcement.prefix(), face));
@@ -143,6 +138,19 @@ impl Forwarder {
             || keys.any(|key| data.verify(key).is_ok())
     }
 
+    /// Wall-clock time, if the driver told what it was at the start.
+    fn wall(&self) -> Option<Timestamp> {
+        let epoch = self.config.learning.epoch;
+        epoch.map(|epoch| epoch + self.now.since(Instant::ZERO))
+    }
+
+    /// How long an announcement may be relied on from now on: as it says, and within its period, as with NFD.
+    pub fn announced_for(&self, announcement: &PrefixAnnouncement) -> Duration {
+        let left = self.wall().and_then(|time| announcement.left_at(time));
+        let expiration = announcement.expiration();
+        left.map_or(expiration, |left| left.min(expiration))
+    }
+
     /// Remembers an announcement, if it has not ended and there is room.
     fn remember(
         &mut self,
@@ -150,21 +158,31 @@ impl Forwarder {
         announcement: &PrefixAnnouncement,
         makes_route: bool,
     ) -> bool {
-        let Some(learned) = &mut self.learned else {
-            return false;
-        };
+        let until = self.now + self.announced_for(announcement);
         let prefix = &announcement.prefix().detached();
-        let until = self.now + announcement.expiration();
         let expiry = match makes_route {
             true => until.min(self.now + self.config.learning.route_lifetime),
             false => until,
         };
         let heard = Heard::new(face, announcement.data().wire().clone(), until, expiry);
-        if expiry <= self.now || learned.insert(prefix, heard).is_err() {
+        if expiry <= self.now {
             return false;
         }
+        let Some(is_new_route) = self.keep(prefix, heard, makes_route) else {
+            return false;
+        };
+        self.counters.routes_learned += u64::from(is_new_route);
+        self.tell_others(prefix, face);
+        true
+    }
+
+    /// Keeps an announcement, as a route if `makes_route`, and tells whether that is a new one; none if there is no room.
+    pub(super) fn keep(&mut self, prefix: &Name, heard: Heard, makes_route: bool) -> Option<bool> {
+        let face = heard.face;
+        let learned = self.learned.as_mut()?;
+        learned.insert(prefix, heard).ok()?;
         if !makes_route || self.fib.contains(prefix, face) {
-            return true;
+            return Some(false);
         }
         let hop = NextHop {
             face,
@@ -172,13 +190,12 @@ impl Forwarder {
         };
         if self.fib.add(prefix, hop).is_err() {
             learned.remove(prefix, face);
-            return false;
+            return None;
         }
         if let Some(heard) = learned.get_mut(prefix, face) {
             heard.is_route = true;
         }
-        self.counters.routes_learned += 1;
-        true
+        Some(true)
     }
 
     /// A next hop said that it knows no route: neither does this node by it.
@@ -187,6 +204,7 @@ impl Forwarder {
         let learned = self.learned.as_mut();
         if let Some(prefix) = learned.and_then(|learned| learned.remove_route(name, hashes, face)) {
             self.fib.remove(&prefix, face);
+            self.tell_others(&prefix, face);
         }
     }
 

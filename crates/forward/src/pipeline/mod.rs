@@ -14,8 +14,10 @@ mod measure;
 mod nack;
 mod receive;
 mod send;
+mod share;
 
 pub use learn::LEARNED_COST;
+pub use share::LearnedNews;
 
 use crate::counters::FaceCounters;
 use crate::forwarder::Forwarder;

@@ -603,6 +603,48 @@ fn announcements_hold_within_their_validity() {
     }
 }
 
+/// At 2000-01-01 an announcement says that it holds for an hour, and also that it is valid for a minute more only: the
+/// minute counts, for the route's end and for whoever announces by command. After it, the same is refused by its period.
+#[test]
+fn a_route_ends_with_the_period_of_its_announcement() {
+    let start = Timestamp::from_micros(946_684_800_000_000);
+    let (mut net, consumer, neighbours) = with_neighbours(LearningConfig {
+        epoch: Some(start),
+        ..LearningConfig::default()
+    });
+    let validity = Validity {
+        not_before: start,
+        not_after: start + MINUTE,
+    };
+    let signed = PrefixAnnouncement::sign(&name("/p"), 1, HOUR, Some(validity), &NullSigner);
+    net.ask(consumer, &interest("/p/1", 1));
+    net.send(neighbours[0], with("/p/1", signed.data().wire()));
+    let end = Instant::ZERO + MINUTE + Duration::from_micros(1);
+    let ends = |net: &Net| {
+        let route = net.nodes[0].learned_routes().next();
+        route.map(|route| route.expires)
+    };
+    assert_eq!(ends(&net), Some(end));
+    net.run_for(Duration::from_secs(30));
+    net.ask(consumer, &interest("/p/2", 2));
+    net.answer(neighbours[0], &data("/p/2"));
+    assert_eq!(ends(&net), Some(end), "however much it is used");
+    let left = net.nodes[0].announced_for(&signed);
+    assert_eq!(left, MINUTE / 2 + Duration::from_micros(1));
+    net.run_for(Duration::from_secs(31));
+    assert_eq!(ends(&net), None);
+    let now = net.now;
+    assert!(!net.nodes[0].announce(now, neighbours[0].1, &signed));
+    let counters = net.nodes[0].counters();
+    assert_eq!(
+        (
+            counters.announcements_out_of_period,
+            counters.announcements_refused
+        ),
+        (1, 1)
+    );
+}
+
 /// What an operator adds stays, whatever was learned; what he removes, or a face that ends, takes the learned route along.
 #[test]
 fn an_operators_word_counts_more() {

@@ -45,11 +45,21 @@ impl Manager {
             return Err(Refused::new(414, text));
         }
         match self.node.announce(from, &announcement) {
-            Ok(true) => self.register(prefix, from, parameters).await,
-            Ok(false) => Err(Refused::new(
-                403,
-                "the announcement's signer may not announce",
-            )),
+            Ok(Some(left)) => {
+                let parameters = ControlParameters {
+                    expiration: Some(left),
+                    ..parameters.clone()
+                };
+                self.register(prefix, from, &parameters).await
+            }
+            Ok(None) => {
+                let is_valid = announcement.is_valid_at(self.node.clock().wall());
+                let text = match is_valid {
+                    true => "the announcement's signer may not announce",
+                    false => "the announcement is not valid now",
+                };
+                Err(Refused::new(403, text))
+            }
             Err(error) => Err(Refused::internal(error)),
         }
     }

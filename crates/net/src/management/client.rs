@@ -23,8 +23,9 @@ pub struct Client {
     application: ApplicationFace,
     /// The face that leads to the forwarder; none for the node itself.
     next_hop: Option<FaceId>,
-    /// First component of all names.
+    /// First components of all names.
     scope: &'static str,
+    service: &'static str,
     signer: Box<dyn Signer + Send>,
     /// Time an answer may take.
     timeout: Duration,
@@ -80,6 +81,15 @@ impl core::fmt::Debug for Client {
 }
 
 impl Client {
+    /// A client of the routing daemon that applications of this machine find by `node`: commands of `rib`, as NLSR takes them.
+    pub(crate) async fn of_routing_daemon(node: &Node) -> Result<Self, NodeError> {
+        let client = Self::new(node, None, Scope::Local).await?;
+        Ok(Self {
+            service: "nlsr",
+            ..client
+        })
+    }
+
     /// A client of `node` itself.
     ///
     /// # Errors
@@ -106,6 +116,7 @@ impl Client {
                 Scope::Local => LOCAL,
                 Scope::NonLocal => "localhop",
             },
+            service: "nfd",
             signer: Box::new(DigestSigner),
             timeout: node.config().registration.timeout,
         })
@@ -209,7 +220,10 @@ impl Client {
     }
 
     fn name(&self, words: &str) -> Name {
-        let start = Name::root().builder().generic(self.scope).generic("nfd");
+        let start = Name::root()
+            .builder()
+            .generic(self.scope)
+            .generic(self.service);
         let name = words
             .split('/')
             .fold(start, |name, word| name.generic(word));

@@ -196,6 +196,8 @@ fn options(parameters: &ControlParameters) -> Result<FaceOptions, Refused> {
         congestion_interval: parameters
             .base_congestion_marking_interval
             .map(Duration::from_nanos),
+        // NFD's commands have nothing for it.
+        keep_alive: None,
     })
 }
 

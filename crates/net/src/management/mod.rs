@@ -21,6 +21,7 @@ mod face_commands;
 mod faces;
 mod fib;
 mod numbers;
+mod readvertise;
 mod rib;
 mod status;
 mod strategy_choice;
@@ -45,6 +46,8 @@ pub use faces::{
     CONGESTION_MARKING, ChannelStatus, FaceQueryFilter, FaceStatus, LOCAL_FIELDS, LP_RELIABILITY,
 };
 pub use fib::{FibEntry, NextHopRecord};
+pub(crate) use readvertise::Readvertising;
+pub use readvertise::ReadvertisingStatus;
 pub use rib::{RibEntry, RibRoute};
 pub use status::GeneralStatus;
 pub use strategy_choice::{StrategyChoice, StrategyCounts};
@@ -112,6 +115,7 @@ pub(crate) async fn serve(node: Node, mut face: ApplicationFace, events: watch::
             }
             () = timer => manager.expire().await,
         }
+        manager.readvertise();
     }
 }
 

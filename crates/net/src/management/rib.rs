@@ -4,7 +4,7 @@
 //! that has routes also gets the next hops of shorter prefixes whose routes say so (child inheritance), unless one of its
 //! own says that it captures, as in NFD.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use namecast_forward::FaceId;
@@ -33,6 +33,8 @@ pub(crate) struct Rib {
     max_routes: usize,
     /// Cost of each next hop that the forwarder was told of, inherited ones included.
     installed: BTreeMap<(Name, FaceId), u64>,
+    /// Prefixes whose own routes may have changed since somebody asked.
+    touched: BTreeSet<Name>,
 }
 
 /// One route.
@@ -69,6 +71,7 @@ impl Rib {
             count: 0,
             max_routes,
             installed: BTreeMap::new(),
+            touched: BTreeSet::new(),
         }
     }
 
@@ -93,6 +96,7 @@ impl Rib {
         // The name may be part of a received packet, whose memory the table should not hold on to.
         let routes = self.routes.entry(prefix.detached()).or_default();
         routes.insert(key, route);
+        self.touched.insert(prefix.detached());
         Ok(self.changes_below(prefix))
     }
 
@@ -103,6 +107,7 @@ impl Rib {
             if routes.is_empty() {
                 self.routes.remove(prefix);
             }
+            self.touched.insert(prefix.detached());
         }
         self.changes_below(prefix)
     }
@@ -131,8 +136,13 @@ impl Rib {
     /// of it where a route captured.
     pub(crate) fn retain_faces(&mut self, lives: impl Fn(FaceId) -> bool) -> Vec<Change> {
         self.installed.retain(|(_, face), _| lives(*face));
-        self.routes.retain(|_, routes| {
+        let touched = &mut self.touched;
+        self.routes.retain(|prefix, routes| {
+            let before = routes.len();
             routes.retain(|(face, _), _| lives(*face));
+            if routes.len() != before {
+                touched.insert(prefix.clone());
+            }
             !routes.is_empty()
         });
         let count = self.routes.values().map(BTreeMap::len).sum();
@@ -145,6 +155,30 @@ impl Rib {
     /// Whether there are no routes.
     pub(crate) fn is_empty(&self) -> bool {
         self.routes.is_empty()
+    }
+
+    /// The prefixes whose own routes may have changed since this was last asked.
+    pub(crate) fn take_touched(&mut self) -> BTreeSet<Name> {
+        core::mem::take(&mut self.touched)
+    }
+
+    /// The prefixes that have routes.
+    pub(crate) fn prefixes(&self) -> impl Iterator<Item = &Name> {
+        self.routes.keys()
+    }
+
+    /// The routes of exactly this prefix, by face and origin.
+    pub(crate) fn routes_of(
+        &self,
+        prefix: &Name,
+    ) -> impl Iterator<Item = (&(FaceId, u64), &Route)> {
+        self.routes.get(prefix).into_iter().flatten()
+    }
+
+    /// The faces to which routes of exactly these prefixes lead.
+    pub(crate) fn faces_of(&self, prefixes: &[Name]) -> BTreeSet<FaceId> {
+        let routes = prefixes.iter().flat_map(|prefix| self.routes_of(prefix));
+        routes.map(|(&(face, _), _)| face).collect()
     }
 
     /// All routes at the time `now`, by prefix.

@@ -6,6 +6,7 @@ use namecast_packet::tlv::{Reader, Writer};
 use namecast_units::{Duration, Timestamp};
 use serde::Serialize;
 
+use super::ReadvertisingStatus;
 use super::control::text;
 use crate::node::NodeStatus;
 
@@ -25,6 +26,10 @@ const IN_NACKS: u32 = 151;
 const OUT_NACKS: u32 = 152;
 const SATISFIED_INTERESTS: u32 = 153;
 const UNSATISFIED_INTERESTS: u32 = 154;
+
+/// Ours, from the numbers for applications, and even, so that others skip them: what a routing daemon is told, in the order of
+/// [`ReadvertisingStatus`].
+const READVERTISING: [u32; 6] = [240, 242, 244, 246, 248, 250];
 
 const WHAT: &str = "GeneralStatus";
 
@@ -63,6 +68,9 @@ pub struct GeneralStatus {
     pub satisfied_interests: u64,
     /// Interests that nothing satisfied.
     pub unsatisfied_interests: u64,
+    /// What a routing daemon is told; none if nothing, and other forwarders do not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readvertising: Option<ReadvertisingStatus>,
 }
 
 impl GeneralStatus {
@@ -88,6 +96,7 @@ impl GeneralStatus {
             out_nacks: node.outgoing.nacks,
             satisfied_interests: node.satisfied,
             unsatisfied_interests: node.unsatisfied,
+            readvertising: node.readvertising,
         }
     }
 
@@ -112,6 +121,13 @@ impl GeneralStatus {
             (SATISFIED_INTERESTS, self.satisfied_interests),
             (UNSATISFIED_INTERESTS, self.unsatisfied_interests),
         ] {
+            writer.number(element_type, number);
+        }
+        let readvertising = self.readvertising.map(ReadvertisingStatus::in_order);
+        for (element_type, number) in READVERTISING
+            .into_iter()
+            .zip(readvertising.into_iter().flatten())
+        {
             writer.number(element_type, number);
         }
         writer.finish()
@@ -143,7 +159,12 @@ impl GeneralStatus {
                 OUT_NACKS => status.out_nacks = number()?,
                 SATISFIED_INTERESTS => status.satisfied_interests = number()?,
                 UNSATISFIED_INTERESTS => status.unsatisfied_interests = number()?,
-                _ => {}
+                other => {
+                    if let Some(at) = READVERTISING.iter().position(|&number| number == other) {
+                        let readvertising = status.readvertising.get_or_insert_default();
+                        *readvertising.in_order_mut()[at] = number()?;
+                    }
+                }
             }
         }
         Ok(status)

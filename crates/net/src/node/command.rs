@@ -230,6 +230,7 @@ impl NewFace {
             persistency: self.persistency,
             is_from_datagram: false,
             link_type: self.config.link_type,
+            is_udp_peer: self.is_udp_peer(),
             link_mtu: self.config.mtu,
         };
         if let Some(impossible) = options.impossible_for(&nature) {

@@ -107,7 +107,8 @@ impl EventLoop {
         self.plane
             .add_exit(face, Arc::clone(&sender), new.config.reliability);
         let now = self.clock.now();
-        let keep_alive = config.udp_keep_alive.filter(|_| new.is_udp_peer());
+        let keep_alive = new.options.keep_alive.or(config.udp_keep_alive);
+        let keep_alive = keep_alive.filter(|interval| new.is_udp_peer() && !interval.is_zero());
         let mut entry = FaceEntry::new(new, sender, counters, now);
         entry.keep_alive = keep_alive.map(|interval| KeepAlive::new(now, interval));
         entry.origin = origin;

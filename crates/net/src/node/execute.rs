@@ -1,6 +1,6 @@
 //! How the event loop carries out commands and answers questions.
 
-use namecast_forward::FaceId;
+use namecast_forward::{FaceId, LinkType};
 
 use super::command::{Command, FaceDescription, NextHops, Query};
 use super::event_loop::EventLoop;
@@ -8,7 +8,8 @@ use super::events::FaceEventKind;
 use super::options::FaceNature;
 use super::status::link_drops;
 use super::{FaceOptions, FaceStatus, ListenerStatus, NodeError, NodeStatus, RouteStatus};
-use crate::link::LinkCounters;
+use crate::FaceUri;
+use crate::link::{KeepAlive, LinkCounters};
 
 impl EventLoop {
     pub(super) fn handle_command(&mut self, command: Command) {
@@ -74,12 +75,18 @@ impl EventLoop {
             persistency: entry.persistency,
             is_from_datagram: entry.origin.is_some(),
             link_type: config.link_type,
+            is_udp_peer: matches!(entry.remote, FaceUri::Udp(_))
+                && config.link_type == LinkType::PointToPoint,
             link_mtu: entry.link_mtu,
         };
         if let Some(impossible) = options.impossible_for(&nature) {
             return Err(NodeError::ImpossibleOptions(impossible));
         }
         options.apply(&mut config, nature.link_mtu);
+        if let Some(interval) = options.keep_alive {
+            let now = self.clock.now();
+            entry.keep_alive = (!interval.is_zero()).then(|| KeepAlive::new(now, interval));
+        }
         entry.persistency = options.persistency.unwrap_or(entry.persistency);
         entry.sender.marker(|marker| options.apply_to_marks(marker));
         self.plane.reconfigure_face(face, &config)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use namecast_forward::{CacheOptions, Erased, FaceId, Forwarder, LearnedRoute};
 use namecast_packet::{Name, PrefixAnnouncement};
+use namecast_units::Duration;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::application::ApplicationFace;
 use crate::link::{LinkEnd, ListenerId};
-use crate::management::StrategyChoice;
+use crate::management::{Readvertising, StrategyChoice};
 
 impl Node {
     pub(crate) async fn internal_face(&self, new: NewFace) -> Result<ApplicationFace, NodeError> {
@@ -39,6 +40,11 @@ impl Node {
     /// The way of frames through the node.
     pub(crate) fn plane(&self) -> &Arc<Plane> {
         &self.shared.plane
+    }
+
+    /// What a routing daemon is told, if it is.
+    pub(crate) fn readvertising(&self) -> Option<&Arc<Readvertising>> {
+        self.shared.readvertising.as_ref()
     }
 
     /// Face of a datagram's sender, which is made if there is none; none if there is no room for it.
@@ -77,15 +83,19 @@ impl Node {
         self.query(Query::Routes).await
     }
 
-    /// Tells the forwarders what the face's peer announces; false if its signer may not.
+    /// Tells the forwarders what the face's peer announces, and for how long that holds; none if its signer may not, or not
+    /// now.
     pub(crate) fn announce(
         &self,
         face: FaceId,
         announcement: &PrefixAnnouncement,
-    ) -> Result<bool, NodeError> {
+    ) -> Result<Option<Duration>, NodeError> {
         let plane = self.running()?;
         let now = plane.clock.now();
-        Ok(plane.change(|forwarder| forwarder.announce(now, face, announcement)))
+        Ok(plane.change_first(|forwarder| {
+            let is_taken = forwarder.announce(now, face, announcement);
+            is_taken.then(|| forwarder.announced_for(announcement))
+        }))
     }
 
     pub(crate) fn learned_routes(&self) -> Result<Vec<LearnedRoute>, NodeError> {

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use namecast_forward::{AddFaceError, FaceId, StrategyKind};
-use namecast_packet::{Name, PrefixAnnouncement};
+use namecast_packet::Name;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -38,8 +38,9 @@ pub use status::{FaceStatus, ListenerStatus, NodeStatus, RouteStatus, TrafficSta
 
 use crate::application::ApplicationFace;
 use crate::link;
+use crate::management::Readvertising;
 use crate::registration::{self, Announcing, Registration, Wanted};
-use crate::{Clock, FaceUri, NodeConfig, key_store, management};
+use crate::{Announcer, Clock, FaceUri, NodeConfig, key_store, management};
 
 use event_loop::EventLoop;
 use lanes::Lanes;
@@ -60,6 +61,8 @@ struct Shared {
     commands: mpsc::Sender<Command>,
     tasks: TaskTracker,
     lanes: Arc<Lanes>,
+    /// What a routing daemon is told, if it is.
+    readvertising: Option<Arc<Readvertising>>,
     /// Set when the node stops: nothing new begins, what is queued goes out.
     stopping: CancellationToken,
     /// Set when stopping took too long: every task ends where it is.
@@ -108,6 +111,7 @@ impl Node {
             commands,
             tasks: TaskTracker::new(),
             lanes: Arc::new(Lanes::new(config.forwarders)),
+            readvertising: Readvertising::new(&config.management),
             stopping: CancellationToken::new(),
             aborting: CancellationToken::new(),
             config,
@@ -126,6 +130,9 @@ impl Node {
                 let face = ApplicationFace::new(link, node.shared.commands.clone());
                 let events = event_loop.face_events.subscribe();
                 node.spawn(management::serve(node.clone(), face, events));
+                if let Some(readvertising) = node.readvertising().cloned() {
+                    node.spawn(readvertising.run(node.clone()));
+                }
             }
         }
         node.spawn(event_loop.run(command_queue));
@@ -299,7 +306,11 @@ impl Node {
     /// # Errors
     /// If the node has stopped.
     pub async fn status(&self) -> Result<NodeStatus, NodeError> {
-        self.query(Query::Status).await
+        let status = self.query(Query::Status).await?;
+        Ok(NodeStatus {
+            readvertising: self.readvertising().map(|it| it.status()),
+            ..status
+        })
     }
 
     /// Asks the peer of `face` to send Interests under `prefix` here, and goes on asking: after every reconnection, and
@@ -313,18 +324,18 @@ impl Node {
         registration::start(self, face, wanted)
     }
 
-    /// The same for the prefix of `announcement`, by which nodes that learn routes find the way here.
+    /// The same for the prefix that `announcer` announces, by which nodes that learn routes find the way here.
     pub fn register_and_announce(
         &self,
         face: FaceId,
         cost: u64,
-        announcement: PrefixAnnouncement,
+        announcer: Announcer,
         when: Announcing,
     ) -> Registration {
         let wanted = Wanted {
-            prefix: announcement.prefix().clone(),
+            prefix: announcer.prefix().clone(),
             cost,
-            announcement: Some((announcement, when)),
+            announcement: Some((announcer, when)),
         };
         registration::start(self, face, wanted)
     }

@@ -23,6 +23,9 @@ pub struct FaceOptions {
     pub congestion_threshold: Option<ByteSize>,
     /// How long more than these must wait until a packet is marked.
     pub congestion_interval: Option<Duration>,
+    /// Time without a packet after which the peer is sent an empty link packet, as
+    /// [`NodeConfig::udp_keep_alive`](crate::NodeConfig::udp_keep_alive) has it for all; zero: never. Only one peer over UDP.
+    pub keep_alive: Option<Duration>,
 }
 
 /// What decides which options a face can have.
@@ -34,6 +37,8 @@ pub(crate) struct FaceNature {
     pub(crate) is_from_datagram: bool,
     /// How many peers there can be: only one can acknowledge frames.
     pub(crate) link_type: LinkType,
+    /// Whether it leads to one peer over UDP.
+    pub(crate) is_udp_peer: bool,
     /// Longest frame that the link takes.
     pub(crate) link_mtu: Option<usize>,
 }
@@ -58,6 +63,9 @@ impl FaceOptions {
                 .reliability
                 .filter(|wanted| *wanted && face.link_type != LinkType::PointToPoint),
             mtu: self.mtu.filter(|mtu| !takes_mtu(mtu)),
+            keep_alive: self
+                .keep_alive
+                .filter(|interval| !interval.is_zero() && !face.is_udp_peer),
             ..Self::default()
         };
         (impossible != Self::default()).then_some(impossible)
@@ -90,6 +98,7 @@ mod tests {
         persistency: Persistency::OnDemand,
         is_from_datagram: true,
         link_type: LinkType::PointToPoint,
+        is_udp_peer: true,
         link_mtu: Some(1_400),
     };
     const ACCEPTED: FaceNature = FaceNature {
@@ -97,6 +106,7 @@ mod tests {
         persistency: Persistency::OnDemand,
         is_from_datagram: false,
         link_type: LinkType::PointToPoint,
+        is_udp_peer: false,
         link_mtu: None,
     };
     const CONNECTED: FaceNature = FaceNature {
@@ -140,6 +150,7 @@ mod tests {
             congestion_marking: Some(true),
             congestion_threshold: Some(ByteSize::ZERO),
             congestion_interval: Some(Duration::ZERO),
+            keep_alive: Some(Duration::from_secs(1)),
         };
         let impossible = FaceOptions {
             local_fields: Some(true),
@@ -154,6 +165,18 @@ mod tests {
         };
         assert_eq!(without.impossible_for(&DATAGRAM), None);
         assert!(without.impossible_for(&ACCEPTED).is_some());
+    }
+
+    /// A connection shows by itself that its peer is gone; that nothing keeps it alive may be said of it.
+    #[test]
+    fn only_peers_over_udp_are_kept_alive() {
+        let wanted = |seconds| FaceOptions {
+            keep_alive: Some(Duration::from_secs(seconds)),
+            ..FaceOptions::default()
+        };
+        assert_eq!(wanted(5).impossible_for(&DATAGRAM), None);
+        assert_eq!(wanted(5).impossible_for(&CONNECTED), Some(wanted(5)));
+        assert_eq!(wanted(0).impossible_for(&CONNECTED), None);
     }
 
     #[test]

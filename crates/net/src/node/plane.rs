@@ -8,6 +8,8 @@
 //! while a forwarder works, which is a small part of what the system calls on both sides of it take. Where several threads
 //! are to work at once there are several forwarders, each for its share of all names.
 
+mod news;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -24,6 +26,7 @@ use tokio::sync::Notify;
 use super::NodeError;
 use crate::Clock;
 use crate::link::LinkSender;
+use news::News;
 
 /// A node's forwarders, and where each face's frames leave.
 #[derive(Debug)]
@@ -37,6 +40,7 @@ pub(crate) struct Plane {
     /// None once the node has stopped. Looking at it changes no memory that threads share, which each frame would wait for;
     /// a change replaces all.
     exits: ArcSwapOption<Exits>,
+    news: News,
 }
 
 /// Where each face's frames leave.
@@ -81,6 +85,7 @@ impl Plane {
             dispatcher: Dispatcher::new(config.seed, count),
             earlier: Notify::new(),
             exits: ArcSwapOption::from_pointee(Exits::new()),
+            news: News::default(),
         }
     }
 
@@ -280,6 +285,7 @@ impl Plane {
             state.armed = Some(deadline);
             self.earlier.notify_one();
         }
+        self.news.add(state.forwarder.take_news());
         (result, outputs)
     }
 
@@ -451,6 +457,7 @@ impl Plane {
     /// Lets whole packets of the forwarder `from` go through the one that has the link service of their face, where that has
     /// state.
     fn through_link(&self, from: usize, outputs: Vec<Transmit>) -> Vec<Transmit> {
+        self.share_news();
         let exits = self.exits.load();
         let Some(exits) = &*exits else { return outputs };
         let is_elsewhere = |output: &Transmit| {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::face_table::FaceEntry;
 use super::{LinkState, ListenerEntry, Persistency, Plane};
 use crate::link::{LinkCounters, LinkDrop, kernel_drops};
-use crate::management::StrategyChoice;
+use crate::management::{ReadvertisingStatus, StrategyChoice};
 
 /// Everything a node counts, at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -52,6 +52,11 @@ pub struct NodeStatus {
     pub routes_learned: u64,
     /// Prefix announcements that were refused.
     pub announcements_refused: u64,
+    /// Of these, those that came outside of their period of validity.
+    pub announcements_out_of_period: u64,
+    /// What a routing daemon is told; nothing if it is told nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readvertising: Option<ReadvertisingStatus>,
     /// What the forwarder dropped, by reason; reasons that did not occur are left out.
     pub drops: BTreeMap<&'static str, u64>,
     /// What links and listeners lost, also those that are gone, by reason.
@@ -148,6 +153,8 @@ impl NodeStatus {
             unsatisfied: counters.unsatisfied,
             routes_learned: counters.routes_learned,
             announcements_refused: counters.announcements_refused,
+            announcements_out_of_period: counters.announcements_out_of_period,
+            readvertising: None,
             drops: forwarder_drops(&counters.drops),
             link_drops: BTreeMap::new(),
         }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use namecast_net::{
     EthernetConfig, FaceOptions, FaceUri, MacAddress, NodeConfig, Persistency, UdpMulticast,
 };
+use namecast_units::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -41,6 +42,8 @@ pub(super) struct Face {
     reliability: Option<bool>,
     local_fields: Option<Spanned<bool>>,
     mtu: Option<Spanned<usize>>,
+    #[serde(default, with = "namecast_units::optional_duration")]
+    keep_alive: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -122,6 +125,10 @@ impl Reading<'_> {
             let message = "expected no mtu, as only UDP and Ethernet faces have one";
             self.object(mtu.span(), message);
         }
+        if face.keep_alive.is_some() && !is_udp {
+            let message = format!("{uri}: expected no keep-alive, as only UDP faces have one");
+            self.object(place, message);
+        }
         let is_local = uri.is_loopback() && (!is_udp || node.udp_loopback_is_local);
         if let Some(local_fields) = &face.local_fields
             && *local_fields.get_ref()
@@ -138,6 +145,7 @@ impl Reading<'_> {
             local_fields: face.local_fields.map(Spanned::into_inner),
             reliability: face.reliability,
             mtu: self.mtu(face.mtu),
+            keep_alive: face.keep_alive,
             ..FaceOptions::default()
         };
         Some(StaticFace {

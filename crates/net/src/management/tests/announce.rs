@@ -5,7 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use namecast_forward::{Config, LearningConfig};
 use namecast_packet::signature::{DigestSigner, Ed25519Signer, KeyPair, Signer};
-use namecast_packet::{Interest, KeyLocator, Nonce, PrefixAnnouncement};
+use namecast_packet::{Interest, KeyLocator, Nonce, PrefixAnnouncement, Validity};
+use namecast_units::Timestamp;
 
 use super::super::{ControlParameters, ControlResponse};
 use super::{about, assert_done, exchange, name, routes, verdict};
@@ -20,6 +21,13 @@ async fn announce(
     signer: &dyn Signer,
 ) -> ControlResponse {
     let announcement = PrefixAnnouncement::sign(&name(prefix), 1, HOUR, None, signer);
+    announce_signed(face, &announcement).await
+}
+
+async fn announce_signed(
+    face: &mut ApplicationFace,
+    announcement: &PrefixAnnouncement,
+) -> ControlResponse {
     let mut info = DigestSigner.info();
     info.nonce = Some(Bytes::copy_from_slice(&key_store::random::<8>()));
     info.time = Some(Duration::from_micros(Clock::new().wall().as_micros()));
@@ -52,6 +60,40 @@ async fn an_announcement_makes_a_route_that_ends_with_it() {
     assert_eq!(routes(&node).await, [route]);
     let long = announce(&mut face, &"/a".repeat(33), &DigestSigner).await;
     assert_eq!(long.code, 414);
+}
+
+/// Of an announcement that holds for an hour but is valid for a minute or two more, the latter counts; one that is not
+/// valid any more makes no route.
+#[tokio::test]
+async fn a_period_of_validity_is_respected() {
+    let node = Node::start(NodeConfig::default());
+    let mut face = node.application_face().await.unwrap();
+    let now = node.clock().wall();
+    let hour_ago = Timestamp::from_micros(now.as_micros() - 3_600_000_000);
+    let within = |not_after| {
+        let validity = Validity {
+            not_before: hour_ago,
+            not_after,
+        };
+        PrefixAnnouncement::sign(&name("/a"), 1, HOUR, Some(validity), &DigestSigner)
+    };
+    let past = within(hour_ago + Duration::from_secs(60));
+    let response = announce_signed(&mut face, &past).await;
+    assert_eq!(
+        verdict(&response),
+        (403, "the announcement is not valid now")
+    );
+    assert_eq!(routes(&node).await, []);
+    let status = node.status().await.unwrap();
+    assert_eq!(status.announcements_out_of_period, 1);
+    let short = within(now + Duration::from_secs(120));
+    let response = announce_signed(&mut face, &short).await;
+    let left = response.parameters.expiration.unwrap();
+    assert!(
+        left > Duration::ZERO && left <= Duration::from_secs(121),
+        "{left:?}"
+    );
+    assert_eq!(routes(&node).await.len(), 1);
 }
 
 #[tokio::test]

@@ -6,7 +6,8 @@ use namecast_packet::{Component, ContentType, Data, DecodeError, Interest, Name,
 
 use super::super::{
     ChannelStatus, ControlParameters, ControlResponse, CsInfo, FaceStatus, FibEntry, GeneralStatus,
-    Item, NextHopRecord, RibEntry, RibRoute, StrategyChoice, StrategyCounts, decode_items,
+    Item, NextHopRecord, ReadvertisingStatus, RibEntry, RibRoute, StrategyChoice, StrategyCounts,
+    decode_items,
 };
 use super::{about, command, exchange, fetch, name};
 use crate::{ApplicationFace, Clock, Node, NodeConfig, StrategyKind, key_store};
@@ -152,12 +153,20 @@ fn the_general_status_has_no_element_around_it() {
         out_nacks: 10,
         satisfied_interests: 11,
         unsatisfied_interests: 12,
+        readvertising: Some(ReadvertisingStatus {
+            daemons: 1,
+            prefixes: 13,
+            told: 14,
+            registered: 15,
+            unregistered: 16,
+            failed: 17,
+        }),
         ..GeneralStatus::default()
     };
     let octets = [
         128, 1, b'n', 129, 2, 3, 232, 130, 2, 4, 232, 131, 1, 0, 132, 1, 2, 133, 1, 3, 134, 1, 0,
         135, 1, 4, 144, 1, 5, 145, 1, 6, 151, 1, 7, 146, 1, 8, 147, 1, 9, 152, 1, 10, 153, 1, 11,
-        154, 1, 12,
+        154, 1, 12, 240, 1, 1, 242, 1, 13, 244, 1, 14, 246, 1, 15, 248, 1, 16, 250, 1, 17,
     ];
     assert_eq!(status.encode(), octets[..]);
     assert_eq!(GeneralStatus::decode(&status.encode()), Ok(status));

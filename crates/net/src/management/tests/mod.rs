@@ -8,6 +8,7 @@ mod datasets;
 mod events;
 mod face_commands;
 mod hostile;
+mod readvertise;
 mod rib;
 
 use std::time::Duration;

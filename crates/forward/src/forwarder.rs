@@ -73,8 +73,6 @@ pub struct Forwarder {
     pub(crate) measurements: Option<Box<Measurements>>,
     /// Only while some prefix has a strategy that learns routes.
     pub(crate) learned: Option<Box<Learned>>,
-    /// What the node's other forwarders are to know.
-    pub(crate) news: Vec<LearnedNews>,
     pub(crate) extensions: Vec<Box<dyn Extension>>,
     pub(crate) expiries: ExpiryQueue,
     /// When faces' link services are due.
@@ -90,6 +88,8 @@ pub struct Forwarder {
     pub(crate) strategies: StrategyChoices,
     pub(crate) counters: Counters,
     pub(crate) random: Random,
+    /// What the node's other forwarders are to know.
+    pub(crate) news: Vec<LearnedNews>,
     next_face: FaceId,
 }
 

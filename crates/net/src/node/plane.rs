@@ -9,18 +9,15 @@
 //! are to work at once there are several forwarders, each for its share of all names.
 
 mod news;
+mod totals;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use namecast_forward::{
-    CacheOptions, Counters, Destination, Dispatcher, Erased, FaceConfig, FaceCounters, FaceId,
-    Forwarder, LearnedRoute, Shard, StrategyChoice, Transmit,
-};
-use namecast_packet::Name;
-use namecast_units::{ByteSize, Instant};
+use namecast_forward::{Destination, Dispatcher, FaceConfig, FaceId, Forwarder, Shard, Transmit};
+use namecast_units::Instant;
 use tokio::sync::Notify;
 
 use super::NodeError;
@@ -292,98 +289,6 @@ impl Plane {
     /// Looks at the first forwarder, for what is the same in all.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Forwarder) -> T) -> T {
         look(&self.workers[0].lock().forwarder)
-    }
-
-    /// How much all content stores together may hold, and what they do.
-    pub(crate) fn cache_options(&self) -> CacheOptions {
-        let options = self.look(Forwarder::cache_options);
-        CacheOptions {
-            capacity: ByteSize::bytes(options.capacity.as_bytes() * self.workers.len() as u64),
-            ..options
-        }
-    }
-
-    /// Changes how much all content stores together may hold, and what they do.
-    pub(crate) fn set_cache_options(&self, options: CacheOptions) {
-        let each = CacheOptions {
-            capacity: ByteSize::bytes(options.capacity.as_bytes() / self.workers.len() as u64),
-            ..options
-        };
-        self.change(|forwarder| forwarder.set_cache_options(each));
-    }
-
-    /// Removes at most `limit` cached Data packets whose names begin with `prefix`.
-    pub(crate) fn erase_cached(&self, prefix: &Name, limit: usize) -> Erased {
-        let mut all = Erased {
-            count: 0,
-            is_more_left: false,
-        };
-        for worker in &self.workers {
-            let left = limit - all.count;
-            let erased = worker.lock().forwarder.erase_cached(prefix, left);
-            all.count += erased.count;
-            all.is_more_left |= erased.is_more_left;
-        }
-        all
-    }
-
-    /// The routes that any forwarder has learned.
-    pub(crate) fn learned_routes(&self) -> Vec<LearnedRoute> {
-        let mut all = BTreeMap::new();
-        for worker in &self.workers {
-            for route in worker.lock().forwarder.learned_routes() {
-                all.entry((route.prefix.clone(), route.face))
-                    .or_insert(route);
-            }
-        }
-        all.into_values().collect()
-    }
-
-    /// The strategy of each prefix that has one, with what all forwarders have seen of it.
-    pub(crate) fn strategies(&self) -> Vec<StrategyChoice> {
-        let mut choices = self.workers.iter().map(|worker| {
-            let state = worker.lock();
-            state.forwarder.strategies().collect::<Vec<_>>()
-        });
-        let mut sum = choices.next().unwrap_or_default();
-        for more in choices {
-            for (sum, more) in sum.iter_mut().zip(more) {
-                sum.counters.merge(&more.counters);
-            }
-        }
-        sum
-    }
-
-    /// Sum of a number over all forwarders.
-    pub(crate) fn sum(&self, number: impl Fn(&Forwarder) -> usize) -> usize {
-        let numbers = self.workers.iter().map(|it| number(&it.lock().forwarder));
-        numbers.sum()
-    }
-
-    /// What all forwarders together have seen.
-    pub(crate) fn counters(&self) -> Counters {
-        let mut sum = Counters::default();
-        for worker in &self.workers {
-            sum.merge(worker.lock().forwarder.counters());
-        }
-        sum
-    }
-
-    /// What a face has seen in all forwarders together; nothing if there is no such face.
-    pub(crate) fn face_counters(&self, face: FaceId) -> FaceCounters {
-        let mut sum = FaceCounters::default();
-        for worker in &self.workers {
-            if let Some(counters) = worker.lock().forwarder.face_counters(face) {
-                sum.merge(counters);
-            }
-        }
-        sum
-    }
-
-    /// What a face is; none if there is no such face.
-    pub(crate) fn face_config(&self, face: FaceId) -> Option<FaceConfig> {
-        let home = self.workers[self.home(face)].lock();
-        home.forwarder.face(face).map(|info| info.config.clone())
     }
 
     /// Sends a face's frames through `sender` from now on.

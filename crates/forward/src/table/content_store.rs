@@ -72,21 +72,23 @@ impl Entry {
 
 /// Cached Data.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct ContentStore {
-    keep: Keep,
-    options: CacheOptions,
-    max_versions: usize,
-    used: ByteSize,
-    entries: Slab<Entry>,
+    // First what look-ups touch, then what insertions do.
     /// Entries by hash of their name. A place takes 32 bits.
     index: HashTable<u32>,
+    options: CacheOptions,
+    used: ByteSize,
     /// Memory that a packet takes besides its octets.
     overhead: ByteSize,
+    entries: Slab<Entry>,
     /// Packets whose names begin with `/localhost`.
     local_packets: usize,
+    keep: Keep,
+    eviction: Eviction,
     /// From the first look-up of a prefix on.
     order: Option<Order>,
-    eviction: Eviction,
+    max_versions: usize,
 }
 
 impl Named for Slab<Entry> {

@@ -10,14 +10,15 @@ use crate::config::CachePolicy;
 #[derive(Debug)]
 pub(super) enum Eviction {
     Lru(Recency),
-    S3Fifo(S3Fifo),
+    /// Boxed, as it is larger, and a simulation has many stores of the other kind.
+    S3Fifo(Box<S3Fifo>),
 }
 
 impl Eviction {
     pub(super) fn new(policy: CachePolicy) -> Self {
         match policy {
             CachePolicy::Lru => Self::Lru(Recency::default()),
-            CachePolicy::S3Fifo => Self::S3Fifo(S3Fifo::default()),
+            CachePolicy::S3Fifo => Self::S3Fifo(Box::default()),
         }
     }
 

@@ -5,7 +5,7 @@ use core::fmt;
 use namecast_net::management::StrategyCounts;
 use namecast_net::{FaceStatus, NodeStatus, TrafficStatus};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -46,7 +46,7 @@ impl Collector for Snapshot {
 impl Snapshot {
     fn encode_tables(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let node = &self.0;
-        let gauges = [
+        let figures = [
             (
                 "uptime_seconds",
                 "Time since the node started",
@@ -69,11 +69,7 @@ impl Snapshot {
                 node.cached_packets as f64,
             ),
         ];
-        for (name, help, value) in gauges {
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            ConstGauge::new(value).encode(metric)?;
-        }
-        Ok(())
+        gauges(encoder, figures)
     }
 
     fn encode_counters(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -137,7 +133,7 @@ impl Snapshot {
         let Some(status) = self.0.readvertising else {
             return Ok(());
         };
-        let gauges = [
+        let figures = [
             (
                 "readvertise_daemons",
                 "Whether a routing daemon is there",
@@ -154,10 +150,7 @@ impl Snapshot {
                 status.told,
             ),
         ];
-        for (name, help, value) in gauges {
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            ConstGauge::new(value).encode(metric)?;
-        }
+        gauges(encoder, figures)?;
         let commands = [
             ("registered", status.registered),
             ("unregistered", status.unregistered),
@@ -323,6 +316,17 @@ fn by_reason(
     let labelled =
         |(&reason, &count): (&&'static str, &u64)| (with(labels, [("reason", reason)]), count);
     drops.iter().map(labelled).collect()
+}
+
+fn gauges<N: EncodeGaugeValue>(
+    encoder: &mut DescriptorEncoder<'_>,
+    figures: impl IntoIterator<Item = (&'static str, &'static str, N)>,
+) -> fmt::Result {
+    for (name, help, value) in figures {
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(value).encode(metric)?;
+    }
+    Ok(())
 }
 
 fn counter(

@@ -16,6 +16,7 @@ use namecast_packet::{Interest, Nonce};
 
 /// Longer than anything takes on a machine that works at all.
 const PATIENCE: Duration = Duration::from_secs(60);
+
 fn ip(arguments: &str) {
     let output = Command::new("ip")
         .args(arguments.split(' '))

@@ -12,6 +12,7 @@ use crate::report::{ProgressLine, StatsFile};
 
 /// What the node keeps: the publisher answers from a cache of its own.
 const CACHE: ByteSize = ByteSize::mebibytes(1);
+
 /// Runs until interrupted, or the input or the time is over.
 pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let Publish {

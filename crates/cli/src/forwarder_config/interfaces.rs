@@ -172,13 +172,10 @@ impl Settings {
     async fn keep(self: Arc<Self>, node: Node, link: Link, mut opened: Option<Opened>) {
         let (group, interface) = (link.group(), link.interface());
         loop {
-            let present = match opened.take() {
-                Some(present) => present,
-                None => match self.await_link(&node, &link).await {
-                    Some(present) => present,
-                    None => return,
-                },
-            };
+            if opened.is_none() {
+                opened = self.await_link(&node, &link).await;
+            }
+            let Some(present) = opened.take() else { return };
             let reason = present.lost().await;
             tracing::warn!(%group, interface, reason, "the interface is gone: its faces end, and are made anew once it is back");
             present.close(&node).await;

@@ -101,23 +101,15 @@ impl Forwarder {
         let Some(learned) = &mut self.learned else {
             return;
         };
-        if self.config.shard.count <= 1 {
-            learned.on_used((name, hashes), face, self.now, lifetime);
+        let Some((before, after)) = learned.on_used((name, hashes), face, self.now, lifetime)
+        else {
             return;
-        }
-        let part = |at: Instant| part_of(at, lifetime);
-        let before = learned.route_mut(name, hashes, face).map(|it| it.expiry);
-        learned.on_used((name, hashes), face, self.now, lifetime);
-        let after = learned.route_mut(name, hashes, face).map(|it| it.expiry);
-        if before.map(part) == after.map(part) {
-            return;
-        }
-        let mut prefixes = (0..=name.len()).rev().map(|depth| name.prefix(depth));
-        let is_it = |prefix: &Name| {
-            let heard = learned.get_mut(prefix, face);
-            heard.is_some_and(|heard| heard.is_route)
         };
-        if let Some(prefix) = prefixes.find(is_it) {
+        let is_alone = self.config.shard.count <= 1;
+        if is_alone || part_of(before, lifetime) == part_of(after, lifetime) {
+            return;
+        }
+        if let Some(prefix) = learned.longest_prefix(name, hashes) {
             self.tell_others(&prefix, face);
         }
     }

@@ -360,7 +360,7 @@ impl ContentStore {
         }
         let entries = &self.entries;
         let hash_of = |&id: &u32| entries[id as usize].hash;
-        self.index.insert_unique(hash, number(id), hash_of);
+        self.index.insert_unique(hash, memory::short(id), hash_of);
         self.eviction.add(id, hash);
     }
 
@@ -395,11 +395,6 @@ fn overhead(policy: CachePolicy) -> ByteSize {
 /// Whether a name begins with `/localhost`, by its TLV-VALUE.
 fn is_local(name: &[u8]) -> bool {
     name.starts_with(b"\x08\x09localhost")
-}
-
-/// A place as the index keeps it.
-fn number(place: usize) -> u32 {
-    u32::try_from(place).expect("memory does not hold four thousand million packets")
 }
 
 /// Packets are short.

@@ -130,23 +130,29 @@ impl Learned {
         face: FaceId,
     ) -> Option<Name> {
         self.route_mut(name, hashes, face)?;
-        let (depth, _) = self.prefixes.longest_prefix(name, hashes)?;
-        let prefix = name.prefix(depth);
+        let prefix = self.longest_prefix(name, hashes)?;
         self.remove(&prefix, face).map(|_| prefix)
     }
 
-    /// Data came by the route: it works, and stays for `lifetime` from `now` if its announcement does.
+    /// The longest prefix of `name`, with these hashes, that is announced.
+    pub(crate) fn longest_prefix(&self, name: &Name, hashes: &NameHashes) -> Option<Name> {
+        let (depth, _) = self.prefixes.longest_prefix(name, hashes)?;
+        Some(name.prefix(depth))
+    }
+
+    /// Data came by the route: it works, and stays for `lifetime` from `now` if its announcement does. Tells when it would have
+    /// ended, and when it does now; nothing if there is none.
     pub(crate) fn on_used(
         &mut self,
         (name, hashes): (&Name, &NameHashes),
         face: FaceId,
         now: Instant,
         lifetime: Duration,
-    ) {
-        if let Some(route) = self.route_mut(name, hashes, face) {
-            route.timeouts = 0;
-            route.expiry = route.until.min(now + lifetime);
-        }
+    ) -> Option<(Instant, Instant)> {
+        let route = self.route_mut(name, hashes, face)?;
+        route.timeouts = 0;
+        let expiry = route.until.min(now + lifetime);
+        Some((core::mem::replace(&mut route.expiry, expiry), expiry))
     }
 
     /// An announcement of the longest announced prefix of `name`, to be passed on.

@@ -20,3 +20,8 @@ pub(super) const fn check<T>(stated: ByteSize) {
     let difference = stated.as_bytes().abs_diff(size_of::<T>() as u64);
     assert!(cfg!(not(target_pointer_width = "64")) || difference <= 16);
 }
+
+/// A place in a table, or a number of its entries, as many entries keep it: there are less than four thousand million.
+pub(super) fn short(number: usize) -> u32 {
+    u32::try_from(number).expect("memory does not hold as many")
+}

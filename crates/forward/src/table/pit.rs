@@ -181,11 +181,6 @@ const ENTRY: ByteSize =
 /// Interests of `/localhost` may go beyond the table's bounds by one part in so many.
 const RESERVE: u64 = 64;
 
-/// What is counted in tables is less than four thousand million.
-fn short(number: usize) -> u32 {
-    u32::try_from(number).expect("memory does not hold as many")
-}
-
 /// Memory that an Interest of so many octets takes.
 fn buffer(octets: usize) -> ByteSize {
     ByteSize::bytes(octets as u64) + memory::BUFFER
@@ -289,8 +284,8 @@ impl Pit {
             expiry: Instant::ZERO,
             suppression,
             hash: hashes.whole(),
-            name_buffer: short(interest.wire().len()),
-            depth: short(hashes.depth()),
+            name_buffer: memory::short(interest.wire().len()),
+            depth: memory::short(hashes.depth()),
             asks_for_digest: hashes.ends_in_digest(),
         };
         if entry.can_be_prefix {
@@ -308,7 +303,8 @@ impl Pit {
         }
         let entries = &self.entries;
         let hash_of = |&id: &u32| entries[id as usize].hash;
-        self.index.insert_unique(hashes.whole(), short(id), hash_of);
+        self.index
+            .insert_unique(hashes.whole(), memory::short(id), hash_of);
         EntryId::from_place(id)
     }
 

@@ -4,7 +4,7 @@ use hashbrown::HashTable;
 use namecast_packet::Name;
 use slab::Slab;
 
-use super::{AddRouteError, NameHasher, NameHashes};
+use super::{AddRouteError, NameHasher, NameHashes, memory};
 
 /// Most components of a prefix in a table, as in NFD.
 pub(crate) const MAX_PREFIX_COMPONENTS: usize = 32;
@@ -73,9 +73,8 @@ impl<T> PrefixTable<T> {
                     value: make(),
                 });
                 let entries = &self.entries;
-                let place = u32::try_from(id).expect("memory does not hold as many");
-                let hash_of = |&place: &u32| entries[place as usize].hash;
-                self.index.insert_unique(hash, place, hash_of);
+                let hash_of = |&id: &u32| entries[id as usize].hash;
+                self.index.insert_unique(hash, memory::short(id), hash_of);
                 if depth >= self.depths.len() {
                     self.depths.resize(depth + 1, 0);
                 }

@@ -15,11 +15,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use namecast_forward::FaceId;
 use namecast_packet::{Component, Name};
-use namecast_units::{Duration, Instant};
+use namecast_units::Instant;
 use serde::Serialize;
 use tokio::sync::Notify;
 
 use super::{Client, ControlParameters, Manager};
+use crate::link::Backoff;
 use crate::node::Node;
 use crate::{ManagementConfig, ReadvertiseConfig};
 
@@ -91,8 +92,8 @@ struct Told {
     may_know: bool,
     /// When the next command is due; none while one is under way, or there is no daemon.
     due: Option<Instant>,
-    /// Pause after the next failure.
-    pause: Duration,
+    /// Pauses after failures.
+    backoff: Backoff,
 }
 
 /// What is to be said to the daemon, what was, and when the next command is due. No clock, no sockets.
@@ -128,7 +129,6 @@ impl Readvertise {
 
     /// Takes note of the cost at which applications registered `prefix`, or that none does any more.
     fn want(&mut self, now: Instant, prefix: &Name, cost: Option<u64>) {
-        let first = self.config.backoff.0;
         let has_room = self.prefixes.len() < self.max_prefixes;
         let Some(entry) = self.prefixes.get_mut(prefix) else {
             // There are no more than routes, unless a daemon does not take back what ended.
@@ -138,7 +138,7 @@ impl Readvertise {
                     agreed: None,
                     may_know: false,
                     due: None,
-                    pause: first,
+                    backoff: Backoff::new(self.config.backoff),
                 };
                 self.prefixes.insert(prefix.clone(), entry);
                 self.schedule(prefix, now);
@@ -152,7 +152,7 @@ impl Readvertise {
             return;
         }
         entry.wanted = cost;
-        entry.pause = first;
+        entry.backoff.reset();
         if cost.is_none() && !entry.may_know {
             self.forget(prefix);
         } else if !self.is_under_way(prefix) {
@@ -175,7 +175,7 @@ impl Readvertise {
         for (prefix, entry) in &mut self.prefixes {
             entry.agreed = None;
             entry.may_know = false;
-            entry.pause = self.config.backoff.0;
+            entry.backoff.reset();
             entry.due = is_new.then_some(now);
             self.due.extend(entry.due.map(|due| (due, prefix.clone())));
         }
@@ -215,19 +215,17 @@ impl Readvertise {
             (true, None) => self.unregistered += 1,
             (false, _) => self.failed += 1,
         }
-        let longest = self.config.backoff.1;
         let entry = self.prefixes.get_mut(prefix).expect("one under way stays");
         if is_done {
             entry.agreed = *cost;
-            entry.pause = self.config.backoff.0;
+            entry.backoff.reset();
             match (entry.wanted == *cost, cost) {
                 (true, None) => self.forget(prefix),
                 (true, Some(_)) => self.schedule(prefix, now + self.config.refresh),
                 (false, _) => self.schedule(prefix, now),
             }
         } else {
-            let pause = entry.pause;
-            entry.pause = (pause * 2).min(longest);
+            let pause = entry.backoff.next();
             self.schedule(prefix, now + pause);
         }
     }
@@ -261,11 +259,10 @@ impl Readvertise {
             return;
         }
         if let Some(entry) = self.prefixes.get_mut(prefix) {
-            let before = entry.due.replace(at);
-            self.due.extend([(at, prefix.clone())]);
-            if let Some(before) = before.filter(|before| *before != at) {
+            if let Some(before) = entry.due.replace(at) {
                 self.due.remove(&(before, prefix.clone()));
             }
+            self.due.insert((at, prefix.clone()));
         }
     }
 
@@ -362,13 +359,12 @@ impl Manager {
         let Some(readvertising) = self.node.readvertising() else {
             return;
         };
+        if touched.is_empty() {
+            return;
+        }
         let now = self.node.clock().now();
         let mut state = readvertising.lock();
-        let is_of_daemon = |prefix: &Name| daemon_prefixes().contains(prefix);
-        let daemon = match touched.iter().any(is_of_daemon) {
-            true => self.rib.faces_of(&daemon_prefixes()),
-            false => state.daemon.clone(),
-        };
+        let daemon = self.rib.faces_of(&daemon_prefixes());
         if daemon != state.daemon {
             let is_there = !daemon.is_empty();
             tracing::info!(is_there, faces = ?daemon, "routing daemon");

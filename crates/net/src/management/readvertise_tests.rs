@@ -1,5 +1,5 @@
 use super::*;
-use namecast_units::Random;
+use namecast_units::{Duration, Random};
 
 const CONFIG: ReadvertiseConfig = ReadvertiseConfig {
     refresh: Duration::from_secs(300),

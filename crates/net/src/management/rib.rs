@@ -94,9 +94,9 @@ impl Rib {
         }
         self.count += usize::from(is_new);
         // The name may be part of a received packet, whose memory the table should not hold on to.
-        let routes = self.routes.entry(prefix.detached()).or_default();
-        routes.insert(key, route);
-        self.touched.insert(prefix.detached());
+        let kept = prefix.detached();
+        self.touched.insert(kept.clone());
+        self.routes.entry(kept).or_default().insert(key, route);
         Ok(self.changes_below(prefix))
     }
 

@@ -251,8 +251,7 @@ impl NewFace {
 
     /// Whether it leads to one peer over UDP.
     pub(crate) const fn is_udp_peer(&self) -> bool {
-        matches!(self.remote, FaceUri::Udp(_))
-            && matches!(self.config.link_type, LinkType::PointToPoint)
+        FaceNature::is_udp_peer(&self.remote, self.config.link_type)
     }
 
     /// Lets the face outlive its connection.

@@ -1,6 +1,6 @@
 //! How the event loop carries out commands and answers questions.
 
-use namecast_forward::{FaceId, LinkType};
+use namecast_forward::FaceId;
 
 use super::command::{Command, FaceDescription, NextHops, Query};
 use super::event_loop::EventLoop;
@@ -8,7 +8,6 @@ use super::events::FaceEventKind;
 use super::options::FaceNature;
 use super::status::link_drops;
 use super::{FaceOptions, FaceStatus, ListenerStatus, NodeError, NodeStatus, RouteStatus};
-use crate::FaceUri;
 use crate::link::{KeepAlive, LinkCounters};
 
 impl EventLoop {
@@ -75,8 +74,7 @@ impl EventLoop {
             persistency: entry.persistency,
             is_from_datagram: entry.origin.is_some(),
             link_type: config.link_type,
-            is_udp_peer: matches!(entry.remote, FaceUri::Udp(_))
-                && config.link_type == LinkType::PointToPoint,
+            is_udp_peer: FaceNature::is_udp_peer(&entry.remote, config.link_type),
             link_mtu: entry.link_mtu,
         };
         if let Some(impossible) = options.impossible_for(&nature) {

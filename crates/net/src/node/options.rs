@@ -4,6 +4,7 @@ use namecast_forward::{FaceConfig, LinkType, MIN_MTU, Scope};
 use namecast_units::{ByteSize, Duration};
 
 use super::Persistency;
+use crate::FaceUri;
 use crate::link::CongestionMarker;
 
 /// What is chosen of a face; none: it stays as it is, or as the node makes faces.
@@ -41,6 +42,13 @@ pub(crate) struct FaceNature {
     pub(crate) is_udp_peer: bool,
     /// Longest frame that the link takes.
     pub(crate) link_mtu: Option<usize>,
+}
+
+impl FaceNature {
+    /// Whether a face that leads to `remote` over a link of this type has one peer over UDP.
+    pub(crate) const fn is_udp_peer(remote: &FaceUri, link_type: LinkType) -> bool {
+        matches!(remote, FaceUri::Udp(_)) && matches!(link_type, LinkType::PointToPoint)
+    }
 }
 
 impl FaceOptions {

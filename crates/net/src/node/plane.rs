@@ -265,7 +265,10 @@ impl Plane {
         let (result, outputs) = self.work_alone(state, work);
         match self.workers.len() {
             1 => (result, outputs),
-            _ => (result, self.through_link(index, outputs)),
+            _ => {
+                self.share_news();
+                (result, self.through_link(index, outputs))
+            }
         }
     }
 
@@ -362,7 +365,6 @@ impl Plane {
     /// Lets whole packets of the forwarder `from` go through the one that has the link service of their face, where that has
     /// state.
     fn through_link(&self, from: usize, outputs: Vec<Transmit>) -> Vec<Transmit> {
-        self.share_news();
         let exits = self.exits.load();
         let Some(exits) = &*exits else { return outputs };
         let is_elsewhere = |output: &Transmit| {

@@ -72,7 +72,8 @@ pub struct Data {
     meta: MetaInfo,
     content: Option<Range<usize>>,
     signed: Range<usize>,
-    signature_info: SignatureInfo,
+    /// The element SignatureInfo, which is valid; decoded where somebody asks, as forwarders do not.
+    signature_info: Range<usize>,
     signature_value: Range<usize>,
 }
 
@@ -117,7 +118,10 @@ impl Data {
             match field.element_type {
                 tlv::META_INFO => meta = decode_meta_info(&wire, &field)?,
                 tlv::CONTENT => content = Some(field.value),
-                tlv::SIGNATURE_INFO => info = Some(SignatureInfo::decode(&wire, &field)?),
+                tlv::SIGNATURE_INFO => {
+                    SignatureInfo::check(&wire, &field)?;
+                    info = Some(field.whole());
+                }
                 _ => value = Some(field),
             }
         }
@@ -172,8 +176,11 @@ impl Data {
     }
 
     /// How the packet is signed, and by which key.
-    pub const fn signature_info(&self) -> &SignatureInfo {
-        &self.signature_info
+    pub fn signature_info(&self) -> SignatureInfo {
+        let element = Reader::within(&self.wire, self.signature_info.clone()).element("Data");
+        let element = element.ok().flatten();
+        let info = element.and_then(|it| SignatureInfo::decode(&self.wire, &it).ok());
+        info.expect("checked when the packet was made")
     }
 
     /// The signature's octets.
@@ -197,7 +204,7 @@ impl Data {
     /// If the verifier cannot judge this signature, or it is wrong.
     pub fn verify(&self, verifier: &dyn Verifier) -> Result<(), VerifyError> {
         verifier.verify(
-            &self.signature_info,
+            &self.signature_info(),
             self.signed_portion(),
             self.signature_value(),
         )
@@ -293,15 +300,19 @@ impl DataBuilder {
         DataTemplate::new(self, info, signature_length)
     }
 
-    /// Appends what stands between Name and SignatureValue; tells where the Content went.
-    fn encode_body(&self, info: &SignatureInfo, writer: &mut Writer) -> Option<Range<usize>> {
+    /// Appends what stands between Name and SignatureValue; tells where Content and SignatureInfo went.
+    fn encode_body(&self, info: &SignatureInfo, writer: &mut Writer) -> Places {
         self.meta.encode(writer);
         let content = self.content.as_ref().map(|content| {
             writer.element(tlv::CONTENT, content);
             writer.len() - content.len()..writer.len()
         });
+        let start = writer.len();
         info.encode(tlv::SIGNATURE_INFO, writer);
-        content
+        Places {
+            content,
+            signature_info: start..writer.len(),
+        }
     }
 
     /// Signs the packet and encodes it.
@@ -310,7 +321,7 @@ impl DataBuilder {
         let content_length = self.content.as_ref().map_or(0, Bytes::len);
         let mut signed = Writer::with_capacity(content_length + self.name.value().len() + 160);
         self.name.encode(&mut signed);
-        let content = self.encode_body(&info, &mut signed);
+        let places = self.encode_body(&info, &mut signed);
         let signature = signer.sign(signed.as_slice());
 
         let length = signed.len() + tlv::element_size(tlv::SIGNATURE_VALUE, signature.len());
@@ -323,13 +334,27 @@ impl DataBuilder {
         Data {
             name: self.name,
             meta: self.meta,
-            content: content.map(|range| range.start + start..range.end + start),
+            content: places.content.as_ref().map(|it| shifted(it, start)),
             signed,
-            signature_info: info,
+            signature_info: shifted(&places.signature_info, start),
             signature_value: wire.len() - signature.len()..wire.len(),
             wire: wire.finish(),
         }
     }
+}
+
+/// Where parts of a packet are.
+#[derive(Clone, Debug)]
+struct Places {
+    /// Octets of the Content, without its type and length.
+    content: Option<Range<usize>>,
+    /// SignatureInfo whole.
+    signature_info: Range<usize>,
+}
+
+/// `range`, in octets that begin `by` octets into others, as a range of those.
+const fn shifted(range: &Range<usize>, by: usize) -> Range<usize> {
+    range.start + by..range.end + by
 }
 
 impl MetaInfo {

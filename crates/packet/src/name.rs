@@ -6,6 +6,7 @@ pub use uri::ParseNameError;
 
 use core::cmp::Ordering;
 use core::fmt;
+use core::ops::Range;
 
 use bytes::Bytes;
 
@@ -194,8 +195,30 @@ impl Name {
         wire: &Bytes,
         element: &Element,
     ) -> Result<(Self, usize), DecodeError> {
+        let digests = Self::check(wire, element)?;
+        let value = wire.slice(element.value.clone());
+        Ok((Self { value }, digests))
+    }
+
+    /// Checks the name in `element` of the packet `octets`; tells how many of its components are parameters digests.
+    #[inline]
+    pub(crate) fn check(octets: &[u8], element: &Element) -> Result<usize, DecodeError> {
+        let mut rest = &octets[element.value.clone()];
+        while let Some((component, after)) = tlv::split_short(rest)
+            && !is_digest(component[0].into())
+        {
+            rest = after;
+        }
+        match rest.len() {
+            0 => Ok(0),
+            left => Self::check_rest(octets, element.value.end - left..element.value.end),
+        }
+    }
+
+    /// As [`check`](Self::check), from the first component on that is not as most are.
+    fn check_rest(octets: &[u8], range: Range<usize>) -> Result<usize, DecodeError> {
         let mut digests = 0;
-        let mut reader = Reader::within(wire, element.value.clone());
+        let mut reader = Reader::within(octets, range);
         while let Some(component) = reader.element("Name component")? {
             let error = |problem| component.error("Name component", problem);
             let Ok(kind) = u16::try_from(component.element_type) else {
@@ -208,8 +231,7 @@ impl Name {
             }
             digests += usize::from(kind == Component::PARAMETERS_DIGEST);
         }
-        let value = wire.slice(element.value.clone());
-        Ok((Self { value }, digests))
+        Ok(digests)
     }
 
     /// The name whose TLV-VALUE octets are `value`, which was checked before.
@@ -227,6 +249,21 @@ impl Name {
         Components {
             octets: &self.value,
         }
+    }
+
+    /// The name's components, each as the element it is on the wire.
+    #[inline]
+    pub fn elements(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &self.value[..];
+        core::iter::from_fn(move || {
+            let element;
+            (element, rest) = match tlv::split_short(rest) {
+                Some(split) => split,
+                None if rest.is_empty() => return None,
+                None => split_long(rest),
+            };
+            Some(element)
+        })
     }
 
     /// Number of components.
@@ -343,6 +380,14 @@ impl<'a> Iterator for Components<'a> {
         self.octets = &self.octets[element.value.end..];
         Some(component)
     }
+}
+
+/// The first of a name's components, whatever its size, and those after it.
+#[cold]
+fn split_long(components: &[u8]) -> (&[u8], &[u8]) {
+    let element = Reader::new(components).element("Name component");
+    let element = element.ok().flatten();
+    components.split_at(element.expect("a Name holds whole components").value.end)
 }
 
 /// Puts a [`Name`] together.
@@ -476,6 +521,26 @@ mod tests {
         for pair in ordered.windows(2) {
             assert!(name(pair[0]) < name(pair[1]), "{pair:?}");
         }
+    }
+
+    /// Lengths and types of one octet and of three, beside each other.
+    #[test]
+    fn components_stand_as_elements_whatever_their_size() {
+        let (long, word) = ("b".repeat(252), "c".repeat(253));
+        let name = name(&format!("/a/300=x/{long}/{word}/32={word}/seq=9/"));
+        let elements: Vec<_> = name.elements().collect();
+        let headers: Vec<_> = elements.iter().map(|it| &it[..it.len().min(4)]).collect();
+        let expected: [&[u8]; 6] = [
+            &[8, 1, b'a'],
+            &[253, 1, 44, 1],
+            &[8, 252, b'b', b'b'],
+            &[8, 253, 0, 253],
+            &[32, 253, 0, 253],
+            &[58, 1, 9],
+        ];
+        assert_eq!(headers, expected);
+        assert_eq!(elements.concat(), name.value()[..]);
+        assert_eq!(Name::root().elements().count(), 0);
     }
 
     #[test]

@@ -135,6 +135,16 @@ pub fn read_number(octets: &[u8]) -> Option<u64> {
     }
 }
 
+/// The first element of `octets`, whole, and what follows it, if its type and its length take an octet each: nearly all
+/// components of names do.
+#[inline(always)]
+pub fn split_short(octets: &[u8]) -> Option<(&[u8], &[u8])> {
+    match *octets {
+        [1..=252, length @ 0..=252, ..] => octets.split_at_checked(2 + usize::from(length)),
+        _ => None,
+    }
+}
+
 /// Walks over elements that stand one behind another.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {

@@ -4,7 +4,7 @@ use core::hash::{BuildHasherDefault, Hasher};
 
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
-use namecast_packet::{Component, Name, Nonce, tlv};
+use namecast_packet::{Component, Name, Nonce};
 use smallvec::SmallVec;
 
 /// Hashes names. Two with the same seed agree; without the seed nobody can aim at a bucket.
@@ -16,6 +16,9 @@ pub(crate) struct NameHasher {
 
 /// Derives the folding constants; the per-node seed is mixed in beside it.
 static SHARED_SEED: SharedSeed = SharedSeed::from_u64(0x6E61_6D65_6361_7374);
+
+/// Type of implicit digests, as it stands on the wire.
+const IMPLICIT_DIGEST: u8 = Component::IMPLICIT_DIGEST as u8;
 
 /// Most names have fewer components, so that their hashes need no allocation.
 const USUAL_COMPONENTS: usize = 12;
@@ -67,16 +70,14 @@ impl NameHasher {
         let mut digest_at = None;
         let mut hash = self.root;
         prefixes.push(hash);
-        let octets = name.value();
-        let mut reader = tlv::Reader::new(octets);
-        while let Ok(Some(component)) = reader.element("Name component") {
+        for element in name.elements() {
             if prefixes.len() > max_components {
                 return None;
             }
-            if component.element_type == u32::from(Component::IMPLICIT_DIGEST) {
+            if element[0] == IMPLICIT_DIGEST {
                 digest_at.get_or_insert(prefixes.len());
             }
-            hash = child(hash, &octets[component.whole()]);
+            hash = child(hash, element);
             prefixes.push(hash);
         }
         Some(NameHashes {
@@ -100,7 +101,7 @@ pub(crate) fn child(parent: u64, element: &[u8]) -> u64 {
 pub(crate) fn full_name(name: u64, digest: &[u8; 32]) -> u64 {
     let mut element = [0; 34];
     // The digest component's type and length take an octet each.
-    element[0] = Component::IMPLICIT_DIGEST as u8;
+    element[0] = IMPLICIT_DIGEST;
     element[1] = 32;
     element[2..].copy_from_slice(digest);
     child(name, &element)

@@ -134,19 +134,26 @@ impl PendingInterest {
 
     /// Memory that the entry takes.
     fn memory(&self) -> ByteSize {
-        let buffers = self
-            .in_records
-            .iter()
-            .filter(|record| !self.is_named_by(record))
-            .map(|record| buffer(record.wire.len()));
         let digest_parent = self.asks_for_digest.then_some(DIGEST_PARENT);
-        let vectors =
-            moved_out(&self.in_records, IN_RECORD) + moved_out(&self.out_records, OUT_RECORD);
         ENTRY
             + buffer(self.name_buffer as usize)
-            + vectors
             + digest_parent.unwrap_or_default()
-            + buffers.sum()
+            + self.memory_received()
+            + self.memory_sent()
+    }
+
+    /// Memory that those who wait take, beside what the entry takes in any case.
+    fn memory_received(&self) -> ByteSize {
+        let records = self.in_records.iter();
+        let others = records.filter(|record| !self.is_named_by(record));
+        others.fold(moved_out(&self.in_records, IN_RECORD), |sum, record| {
+            sum + buffer(record.wire.len())
+        })
+    }
+
+    /// Memory that those who were asked take.
+    fn memory_sent(&self) -> ByteSize {
+        moved_out(&self.out_records, OUT_RECORD)
     }
 
     /// Whether the name is a part of this record's Interest, so that both are in memory once.
@@ -312,7 +319,7 @@ impl Pit {
     /// record is new.
     pub(crate) fn record_received(&mut self, id: EntryId, record: InRecord) -> bool {
         let entry = &mut self.entries[id.place()];
-        self.memory -= entry.memory();
+        self.memory -= entry.memory_received();
         let mut records = entry.in_records.iter_mut();
         let old = records.find(|old| old.face == record.face);
         let is_new = old.is_none();
@@ -320,7 +327,7 @@ impl Pit {
             Some(old) => *old = record,
             None => entry.in_records.push(record),
         }
-        self.memory += entry.memory();
+        self.memory += entry.memory_received();
         let expiries = entry.in_records.iter().map(|record| record.expiry);
         entry.expiry = expiries.max().expect("there is at least the new record");
         is_new
@@ -331,9 +338,9 @@ impl Pit {
         let entry = &mut self.entries[id.place()];
         let mut records = entry.in_records.iter();
         let at = records.position(|record| record.face == face)?;
-        self.memory -= entry.memory();
+        self.memory -= entry.memory_received();
         let record = entry.in_records.remove(at);
-        self.memory += entry.memory();
+        self.memory += entry.memory_received();
         Some(record)
     }
 
@@ -354,9 +361,9 @@ impl Pit {
         next: impl Fn(Duration) -> Duration,
     ) {
         let entry = &mut self.entries[id.place()];
-        self.memory -= entry.memory();
+        self.memory -= entry.memory_sent();
         entry.record_sent(record, next);
-        self.memory += entry.memory();
+        self.memory += entry.memory_sent();
     }
 
     /// Forgets what a face waits for and was asked for.

@@ -1,8 +1,6 @@
 //! Data packets that differ in their names only, for simulations.
 
-use core::ops::Range;
-
-use super::{Data, DataBuilder, MetaInfo};
+use super::{Data, DataBuilder, MetaInfo, Places, shifted};
 use crate::name::Name;
 use crate::signature::SignatureInfo;
 use crate::tlv::{self, Writer};
@@ -14,31 +12,25 @@ use crate::tlv::{self, Writer};
 #[derive(Clone, Debug)]
 pub struct DataTemplate {
     meta: MetaInfo,
-    signature_info: SignatureInfo,
     /// Everything behind the Name.
     tail: Vec<u8>,
-    /// Where in `tail` the Content is.
-    content: Option<Range<usize>>,
+    /// Where in `tail` parts of it are.
+    places: Places,
     /// Where in `tail` the element SignatureValue begins.
     value_at: usize,
     signature_length: usize,
 }
 
 impl DataTemplate {
-    pub(super) fn new(
-        builder: DataBuilder,
-        signature_info: SignatureInfo,
-        signature_length: usize,
-    ) -> Self {
+    pub(super) fn new(builder: DataBuilder, info: SignatureInfo, signature_length: usize) -> Self {
         let mut tail = Writer::default();
-        let content = builder.encode_body(&signature_info, &mut tail);
+        let places = builder.encode_body(&info, &mut tail);
         let value_at = tail.len();
         tail.element(tlv::SIGNATURE_VALUE, &vec![0; signature_length]);
         Self {
             meta: builder.meta,
-            signature_info,
             tail: tail.as_slice().to_vec(),
-            content,
+            places,
             value_at,
             signature_length,
         }
@@ -54,13 +46,12 @@ impl DataTemplate {
         let tail_at = wire.len();
         wire.raw(&self.tail);
         let end = wire.len();
-        let shifted = |range: &Range<usize>| range.start + tail_at..range.end + tail_at;
         Data {
             name,
             meta: self.meta.clone(),
-            content: self.content.as_ref().map(shifted),
+            content: (self.places.content.as_ref()).map(|it| shifted(it, tail_at)),
             signed: start..tail_at + self.value_at,
-            signature_info: self.signature_info.clone(),
+            signature_info: shifted(&self.places.signature_info, tail_at),
             signature_value: end - self.signature_length..end,
             wire: wire.finish(),
         }

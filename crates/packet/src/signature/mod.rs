@@ -10,6 +10,7 @@ pub use public_key::{KeyError, PublicKey};
 pub use signers::{DigestSigner, EcdsaSigner, Ed25519Signer, HmacSigner, KeyPair, NullSigner};
 pub use verifiers::{DigestVerifier, HmacVerifier};
 
+use core::ops::Range;
 use core::time::Duration;
 
 use bytes::Bytes;
@@ -109,41 +110,24 @@ impl SignatureInfo {
     }
 
     pub(crate) fn decode(wire: &Bytes, element: &Element) -> Result<Self, DecodeError> {
-        const ORDER: [u32; 6] = [
-            tlv::SIGNATURE_TYPE,
-            tlv::KEY_LOCATOR,
-            tlv::SIGNATURE_NONCE,
-            tlv::SIGNATURE_TIME,
-            tlv::SIGNATURE_SEQ_NUM,
-            VALIDITY_PERIOD,
-        ];
-        let mut signature_type = None;
-        let mut info = Self::new(SignatureType::Null, None);
-        let reader = Reader::within(wire, element.value.clone());
-        let mut fields = Fields::new(reader, "SignatureInfo", &ORDER);
-        while let Some(field) = fields.field()? {
-            match field.element_type {
-                tlv::SIGNATURE_TYPE => {
-                    signature_type = Some(field.number("SignatureType", wire)?.into());
-                }
-                tlv::KEY_LOCATOR => info.key_locator = Some(decode_key_locator(wire, &field)?),
-                tlv::SIGNATURE_NONCE if field.value.is_empty() => {
-                    return Err(field.error("SignatureNonce", Problem::BadLength(0)));
-                }
-                tlv::SIGNATURE_NONCE => info.nonce = Some(wire.slice(field.value)),
-                tlv::SIGNATURE_TIME => {
-                    let millis = field.number("SignatureTime", wire)?;
-                    info.time = Some(Duration::from_millis(millis));
-                }
-                tlv::SIGNATURE_SEQ_NUM => {
-                    info.sequence = Some(field.number("SignatureSeqNum", wire)?);
-                }
-                _ => info.extensions = wire.slice(field.start..element.value.end),
-            }
-        }
-        info.signature_type =
-            signature_type.ok_or(element.error("SignatureType", Problem::Missing))?;
-        Ok(info)
+        let parts = Parts::read(wire, element)?;
+        let key_locator = parts.key_locator.map(|locator| match locator.element_type {
+            tlv::NAME => KeyLocator::Name(Name::from_checked(wire.slice(locator.value))),
+            _ => KeyLocator::Digest(wire.slice(locator.value)),
+        });
+        Ok(Self {
+            signature_type: parts.signature_type,
+            key_locator,
+            nonce: parts.nonce.map(|range| wire.slice(range)),
+            time: parts.time,
+            sequence: parts.sequence,
+            extensions: wire.slice(parts.extensions),
+        })
+    }
+
+    /// Whether [`decode`](Self::decode) would take this element, without making anything of it.
+    pub(crate) fn check(octets: &[u8], element: &Element) -> Result<(), DecodeError> {
+        Parts::read(octets, element).map(drop)
     }
 
     /// Appends this info as an element of type `element_type`.
@@ -176,17 +160,75 @@ impl SignatureInfo {
     }
 }
 
-fn decode_key_locator(wire: &Bytes, element: &Element) -> Result<KeyLocator, DecodeError> {
-    let reader = Reader::within(wire, element.value.clone());
+/// What a SignatureInfo says, and where in its packet.
+struct Parts {
+    signature_type: SignatureType,
+    /// A Name or a KeyDigest.
+    key_locator: Option<Element>,
+    nonce: Option<Range<usize>>,
+    time: Option<Duration>,
+    sequence: Option<u64>,
+    extensions: Range<usize>,
+}
+
+impl Parts {
+    fn read(octets: &[u8], element: &Element) -> Result<Self, DecodeError> {
+        const ORDER: [u32; 6] = [
+            tlv::SIGNATURE_TYPE,
+            tlv::KEY_LOCATOR,
+            tlv::SIGNATURE_NONCE,
+            tlv::SIGNATURE_TIME,
+            tlv::SIGNATURE_SEQ_NUM,
+            VALIDITY_PERIOD,
+        ];
+        let mut signature_type = None;
+        let mut parts = Self {
+            signature_type: SignatureType::Null,
+            key_locator: None,
+            nonce: None,
+            time: None,
+            sequence: None,
+            extensions: 0..0,
+        };
+        let reader = Reader::within(octets, element.value.clone());
+        let mut fields = Fields::new(reader, "SignatureInfo", &ORDER);
+        while let Some(field) = fields.field()? {
+            match field.element_type {
+                tlv::SIGNATURE_TYPE => {
+                    signature_type = Some(field.number("SignatureType", octets)?.into());
+                }
+                tlv::KEY_LOCATOR => parts.key_locator = Some(read_key_locator(octets, &field)?),
+                tlv::SIGNATURE_NONCE if field.value.is_empty() => {
+                    return Err(field.error("SignatureNonce", Problem::BadLength(0)));
+                }
+                tlv::SIGNATURE_NONCE => parts.nonce = Some(field.value),
+                tlv::SIGNATURE_TIME => {
+                    let millis = field.number("SignatureTime", octets)?;
+                    parts.time = Some(Duration::from_millis(millis));
+                }
+                tlv::SIGNATURE_SEQ_NUM => {
+                    parts.sequence = Some(field.number("SignatureSeqNum", octets)?);
+                }
+                _ => parts.extensions = field.start..element.value.end,
+            }
+        }
+        parts.signature_type =
+            signature_type.ok_or(element.error("SignatureType", Problem::Missing))?;
+        Ok(parts)
+    }
+}
+
+/// The Name or KeyDigest in the KeyLocator `element`.
+fn read_key_locator(octets: &[u8], element: &Element) -> Result<Element, DecodeError> {
+    let reader = Reader::within(octets, element.value.clone());
     let mut fields = Fields::new(reader, "KeyLocator", &[tlv::NAME, tlv::KEY_DIGEST]);
-    let Some(field) = fields.field()? else {
+    let Some(locator) = fields.field()? else {
         return Err(element.error("KeyLocator", Problem::Missing));
     };
-    let locator = match field.element_type {
-        tlv::NAME => KeyLocator::Name(Name::from_element(wire, &field)?),
-        // Of any length, as one that is no SHA-256 digest harms nobody: it fits no key.
-        _ => KeyLocator::Digest(wire.slice(field.value)),
-    };
+    // A digest may have any length, as one that is no SHA-256 digest harms nobody: it fits no key.
+    if locator.element_type == tlv::NAME {
+        Name::check(octets, &locator)?;
+    }
     match fields.field()? {
         None => Ok(locator),
         Some(second) => Err(second.error("KeyLocator", Problem::Critical(second.element_type))),

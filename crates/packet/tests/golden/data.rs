@@ -71,7 +71,7 @@ fn data_decodes_to_the_stated_fields() {
         assert_eq!(data.content(), stated.octets("content"), "{id}");
         let extensions = data.signature_info().extensions.clone();
         let info = signature_info(&stated.get("sigInfo"), extensions);
-        assert_eq!(*data.signature_info(), info, "{id}");
+        assert_eq!(data.signature_info(), info, "{id}");
         assert_eq!(
             data.signature_value(),
             stated.octets("sigValue").unwrap(),
@@ -139,7 +139,7 @@ fn data_verifies_and_damaged_data_does_not() {
         verified += 1;
 
         for portion in [flip_first(data.signed_portion()), Vec::new()] {
-            let wrong = verifier.verify(data.signature_info(), &portion, data.signature_value());
+            let wrong = verifier.verify(&data.signature_info(), &portion, data.signature_value());
             assert_eq!(wrong, Err(VerifyError::Wrong), "{id}");
         }
         let mut octets = vector.wire().to_vec();
@@ -269,7 +269,7 @@ fn data_that_lacks_what_a_certificate_needs_is_none() {
 
     let vector = &vectors("certificates")[2];
     let good = Data::decode(vector.wire()).unwrap();
-    let signer = signer(vector, good.signature_info());
+    let signer = signer(vector, &good.signature_info());
     let refused = |name: &str, content_type, freshness, content: Option<Bytes>| {
         let mut builder = Data::builder(name.parse().unwrap())
             .content_type(content_type)

@@ -2,16 +2,21 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 use namecast_units::Instant;
 
-/// Deadlines by time; those of one instant come in the order in which they were set.
+/// Deadlines by time; those of one instant come in the order in which they were set, where a part that asked for the instant
+/// before may keep its place.
 ///
 /// A part has at most one deadline that counts. Setting an earlier one overrides; setting a later one is ignored, since a
 /// part that is called early asks again. So a part whose deadline keeps moving costs one entry, not one for each move.
 #[derive(Debug)]
 pub(super) struct EventQueue<P> {
     heap: BinaryHeap<Reverse<Entry>>,
+    /// Whether the first entry of the heap was taken. The next deadline to be set takes its place, which is one way through
+    /// the heap and not two; hardly anything happens that sets none.
+    first_is_taken: bool,
     parts: Vec<Waking<P>>,
     order: u64,
 }
@@ -38,6 +43,7 @@ impl<P: Copy> EventQueue<P> {
     pub(super) const fn new() -> Self {
         Self {
             heap: BinaryHeap::new(),
+            first_is_taken: false,
             parts: Vec::new(),
             order: 0,
         }
@@ -56,17 +62,27 @@ impl<P: Copy> EventQueue<P> {
             *due = at;
             self.order += 1;
             let order = self.order;
-            self.heap.push(Reverse(Entry { at, order, part }));
+            let entry = Reverse(Entry { at, order, part });
+            if self.first_is_taken
+                && let Some(mut first) = self.heap.peek_mut()
+            {
+                *first = entry;
+                self.first_is_taken = false;
+            } else {
+                self.heap.push(entry);
+            }
         }
     }
 
     /// When the next part is due.
     pub(super) fn next(&mut self) -> Option<Instant> {
-        while let Some(Reverse(entry)) = self.heap.peek() {
-            if self.parts[entry.part as usize].due == entry.at {
-                return Some(entry.at);
+        while let Some(first) = self.heap.peek_mut() {
+            let Reverse(Entry { at, part, .. }) = *first;
+            if !self.first_is_taken && self.parts[part as usize].due == at {
+                return Some(at);
             }
-            self.heap.pop();
+            self.first_is_taken = false;
+            PeekMut::pop(first);
         }
         None
     }
@@ -74,7 +90,8 @@ impl<P: Copy> EventQueue<P> {
     /// Takes the part that is due by `now`, if any, with its deadline.
     pub(super) fn pop(&mut self, now: Instant) -> Option<(P, Instant)> {
         let at = self.next().filter(|&at| at <= now)?;
-        let Reverse(entry) = self.heap.pop().expect("just seen");
+        let Reverse(entry) = self.heap.peek().expect("just seen");
+        self.first_is_taken = true;
         let waking = &mut self.parts[entry.part as usize];
         waking.due = NEVER;
         Some((waking.part, at))
@@ -82,12 +99,14 @@ impl<P: Copy> EventQueue<P> {
 
     /// Entries held, overridden ones included.
     pub(super) fn len(&self) -> usize {
-        self.heap.len()
+        self.heap.len() - usize::from(self.first_is_taken)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use namecast_units::Random;
+
     use super::*;
 
     const fn at(nanos: u64) -> Instant {
@@ -123,5 +142,39 @@ mod tests {
         let part = queue.add_part(());
         (1..10_000).for_each(|time| queue.wake(part, at(time)));
         assert_eq!(queue.len(), 1);
+    }
+
+    /// Whether the taken entry is still in the heap must show in nothing: a naive twin searches all that is set.
+    #[test]
+    fn any_order_of_setting_and_taking_gives_what_a_search_gives() {
+        let mut random = Random::from_seed(4);
+        let mut queue = EventQueue::new();
+        let parts: Vec<_> = (0..9).map(|part| queue.add_part(part)).collect();
+        let (mut due, mut now) = ([u64::MAX; 9], 0);
+        for step in 0..20_000 {
+            let first = (0..9).filter(|&part| due[part] < u64::MAX);
+            let first = first.min_by_key(|&part| due[part]);
+            let first = first.map(|part| (part, at(due[part])));
+            match random.below(3) {
+                0 => {
+                    let first = first.filter(|(_, time)| *time <= at(now));
+                    assert_eq!(queue.pop(at(now)), first, "step {step}");
+                    if let Some((part, _)) = first {
+                        due[part] = u64::MAX;
+                    }
+                }
+                1 => {
+                    assert_eq!(queue.next(), first.map(|(_, time)| time), "step {step}");
+                    now += random.below(4 << 16);
+                }
+                _ => {
+                    // No two are for one instant.
+                    let time = (((now >> 16) + random.below(20)) << 16) + step;
+                    let part = random.below(9) as usize;
+                    queue.wake(parts[part], at(time));
+                    due[part] = due[part].min(time);
+                }
+            }
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Flows over a network.
 
+use core::num::NonZeroU32;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -22,6 +23,11 @@ pub enum Medium {
     Simulator,
     /// Nodes on UDP sockets of this machine with emulated links between them, in real time. Not all can be had so.
     Sockets,
+}
+
+/// [`NetworkScenario::trials`], where nothing is said.
+pub(super) const fn usual_trials() -> NonZeroU32 {
+    NonZeroU32::new(3).expect("three is not zero")
 }
 
 /// Size of Data packets, in octets.
@@ -64,6 +70,9 @@ pub struct NetworkScenario {
     /// What it runs on.
     #[serde(default)]
     pub medium: Medium,
+    /// Over sockets: how often it is run at most, until one run is not disturbed by other programs. The last one counts.
+    #[serde(default = "usual_trials")]
+    pub trials: NonZeroU32,
     /// Nodes and links.
     pub topology: Spec,
     /// Size of Data packets.

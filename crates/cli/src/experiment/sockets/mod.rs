@@ -17,7 +17,7 @@
 //! [`stream`] has live streams, on nodes with their event loops.
 //!
 //! Other programs disturb such a run. Relay and ends measure how late they were; a run in which more than one frame in a
-//! hundred was over [`DISTURBED_ABOVE`] late is repeated, at most [`TRIALS`] times in all, and marked if it never went well.
+//! hundred was over [`DISTURBED_ABOVE`] late is repeated, as often as the scenario's `trials` say, and marked if it never went well.
 //!
 //! | metric | meaning |
 //! |---|---|
@@ -47,8 +47,6 @@ use host::Host;
 use measure::Edge;
 use stage::Stage;
 
-/// Most runs of which a disturbed one is the result.
-const TRIALS: u32 = 3;
 /// Lateness that at most one frame in a hundred may have. Stricter than the relay's own verdict: the shortest queue that is
 /// compared is 2 ms, within a tenth.
 const DISTURBED_ABOVE: Duration = Duration::from_micros(200);
@@ -72,7 +70,7 @@ pub(super) fn run(scenario: &NetworkScenario, seed: u64) -> Result<Outcome, Refu
     let mut trials = 1;
     loop {
         let trial = Trial::run(&stage, seed)?;
-        if !trial.is_disturbed() || trials == TRIALS {
+        if !trial.is_disturbed() || trials == scenario.trials.get() {
             let mut metrics = measure::metrics(&stage, &trial.edges);
             metrics.insert("relay-error-p99".to_owned(), trial.report.error_ms.p99);
             metrics.insert("ends-error-p99".to_owned(), trial.told.error_ms.p99);

@@ -7,6 +7,7 @@ mod observed;
 mod run;
 mod spec;
 
+use core::num::NonZeroU32;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ScenarioError;
 use super::measure::Window;
-use super::network::{Medium, validate_window};
+use super::network::{Medium, usual_trials, validate_window};
 use super::place::{Direction, directions, find};
 use crate::topology::{Spec, Topology};
 
@@ -82,6 +83,9 @@ pub struct StreamScenario {
     /// What it runs on.
     #[serde(default)]
     pub medium: Medium,
+    /// As [`NetworkScenario::trials`](super::NetworkScenario::trials).
+    #[serde(default = "usual_trials")]
+    pub trials: NonZeroU32,
     /// Nodes and links.
     pub topology: Spec,
     /// Content store of every node.

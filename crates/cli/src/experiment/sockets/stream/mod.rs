@@ -10,7 +10,7 @@
 //! when it is published, as in the simulator. Nobody decodes.
 //!
 //! Other programs disturb such a run. Relays measure how late their frames were, and a task that only sleeps how late it was
-//! woken. A run is repeated, at most [`TRIALS`] times in all, and marked if it never went well, if more than one frame in a
+//! woken. A run is repeated, as often as the scenario's `trials` say, and marked if it never went well, if more than one frame in a
 //! hundred was over [`RELAY_DISTURBED_ABOVE`] late, that task ever over [`ENDS_DISTURBED_ABOVE`], or the publisher refused a frame.
 //!
 //! | metric | meaning |
@@ -37,7 +37,6 @@ use namecast_units::{Duration, Instant, Random};
 use tokio::runtime::{Builder, Runtime};
 
 use super::super::laboratory::{DISTURBED, Outcome, Refusal};
-use super::TRIALS;
 use crate::impair::{DISTURBED_ABOVE as RELAY_DISTURBED_ABOVE, Quantiles, rise};
 use crate::ingest::{MediaFrame, clip};
 use play::{Heard, Publishing, Watching};
@@ -73,7 +72,7 @@ pub(in super::super) fn run(
     let mut trials = 1;
     loop {
         let trial = Trial::run(&stage, &frames, seed)?;
-        if !trial.is_disturbed() || trials == TRIALS {
+        if !trial.is_disturbed() || trials == scenario.trials.get() {
             let mut metrics = trial.metrics(&stage);
             metrics.insert("trials".to_owned(), f64::from(trials));
             let series = Vec::new();

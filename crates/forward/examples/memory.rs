@@ -47,7 +47,7 @@ fn name() -> Name {
 
 fn pending() {
     let mut node = Forwarder::new(Config {
-        keep: Keep::Frames,
+        keep: Keep::LargeFrames,
         pit_capacity: COUNT as usize,
         face_pit_capacity: COUNT as usize,
         pit_octets: ByteSize::mebibytes(1_024),
@@ -75,7 +75,7 @@ fn pending() {
 
 fn cached() {
     let mut node = Forwarder::new(Config {
-        keep: Keep::Frames,
+        keep: Keep::LargeFrames,
         content_store: ByteSize::mebibytes(2_048),
         ..Config::default()
     });

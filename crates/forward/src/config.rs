@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use bytes::Bytes;
 use namecast_packet::{Name, PublicKey};
 use namecast_units::{ByteSize, Instant, Timestamp};
 
@@ -220,9 +221,34 @@ pub enum Keep {
     /// Copies. What a socket received may be a small piece of a large buffer, which a table must not keep alive.
     #[default]
     Copies,
+    /// Copies of packets up to [`SMALL`](Self::SMALL), and the frames of larger ones, which take longer to copy: for drivers that
+    /// cut small frames from one buffer and give large ones memory of their own.
+    LargeFrames,
     /// The frames themselves, which costs no time: for drivers whose every frame has memory of its own, as in a simulator.
     /// With others, bounds in octets do not hold.
     Frames,
+}
+
+impl Keep {
+    /// Octets of the largest small packet: nearly all that fit a datagram of an ordinary link.
+    pub const SMALL: usize = 1_500;
+
+    /// Whether packets of so many octets are copied.
+    pub(crate) const fn copies(self, octets: usize) -> bool {
+        match self {
+            Self::Copies => true,
+            Self::LargeFrames => octets <= Self::SMALL,
+            Self::Frames => false,
+        }
+    }
+
+    /// A packet, or a piece of one, as it is kept where it waits for something.
+    pub fn own(self, octets: Bytes) -> Bytes {
+        match self.copies(octets.len()) {
+            true => Bytes::copy_from_slice(&octets),
+            false => octets,
+        }
+    }
 }
 
 /// Exponential back-off between transmissions of one pending Interest.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use namecast_forward::FaceId;
+use namecast_forward::{FaceId, Keep};
 use tokio::sync::mpsc;
 
 use crate::link::{LinkEnd, LinkReceiver};
@@ -103,10 +103,13 @@ impl ApplicationSender {
     }
 }
 
-/// A copy in an allocation of its own: what an application sends may be a small piece of a large buffer, which the node's
-/// tables must not keep alive.
+/// A large frame in memory of its own: what an application sends may be a piece of a buffer, which the node's tables must not
+/// keep alive. They copy small ones themselves.
 fn owned(frame: &Bytes) -> Bytes {
-    Bytes::copy_from_slice(frame)
+    match frame.len() > Keep::SMALL {
+        true => Bytes::copy_from_slice(frame),
+        false => frame.clone(),
+    }
 }
 
 impl ApplicationReceiver {

@@ -149,6 +149,7 @@ impl Forwarder {
         if entry.must_be_fresh && data.freshness() < self.dead_nonces.lifetime() {
             self.remember_nonces(&entry);
         }
+        self.forget(entry);
     }
 
     /// Whether an announcement goes with Data to a face: to other hosts, if both fit the largest frame that peers read, and

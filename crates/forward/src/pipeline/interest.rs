@@ -6,7 +6,6 @@ use namecast_packet::{Interest, LpPacket, Name, Nonce};
 use namecast_units::Instant;
 
 use super::data::Beside;
-use crate::config::Keep;
 use crate::counters::DropReason;
 use crate::extension::Hook;
 use crate::face::{Face, FaceId};
@@ -182,10 +181,10 @@ impl Forwarder {
     }
 
     /// Wire and name of an Interest as tables keep them.
-    fn kept(&self, interest: &Interest) -> (Bytes, Name) {
-        match self.config.keep {
-            Keep::Copies => interest.detached(),
-            Keep::Frames => (interest.wire().clone(), interest.name().clone()),
+    fn kept(&mut self, interest: &Interest) -> (Bytes, Name) {
+        match self.config.keep.copies(interest.wire().len()) {
+            true => interest.detached(|octets| self.pit.copy(octets)),
+            false => (interest.wire().clone(), interest.name().clone()),
         }
     }
 

@@ -77,11 +77,12 @@ impl Forwarder {
     fn reassemble(
         &mut self,
         id: FaceId,
-        packet: LpPacket,
+        mut packet: LpPacket,
         frame: ByteSize,
     ) -> Result<Option<LpPacket>, DropReason> {
         let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
         let mut evicted = 0;
+        packet.fragment = packet.fragment.map(|piece| self.config.keep.own(piece));
         let (bounds, max_fragments) = (self.config.reassembly, self.config.max_fragments);
         let result = face
             .reassembler

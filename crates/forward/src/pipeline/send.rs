@@ -95,6 +95,7 @@ impl Forwarder {
         mut packet: LpPacket,
     ) -> Result<(), DropReason> {
         let max_queued = self.config.max_output_queue;
+        packet.fragment = packet.fragment.map(|wire| self.config.keep.own(wire));
         let face = self.faces.get_mut(to).ok_or(DropReason::UnknownFace)?;
         let Some(reliability) = &mut face.reliability else {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Content store: Data that passed, bounded in bytes.
 //!
-//! Every packet is copied in, unless the configuration says that frames are small. What arrives is a slice of whatever
-//! buffer the link received into, and a slice keeps its whole buffer alive; a copy makes the bound true.
+//! Packets are copied in, unless the configuration says that their frames have memory of their own. What arrives is a slice of
+//! whatever buffer the link received into, and a slice keeps its whole buffer alive; a copy makes the bound true.
 //!
 //! Names are in order only from the first Interest with CanBePrefix on, as keeping them so takes as much time as all else in
 //! the store. If that Interest comes late, putting a full store in order takes the time of some tens of thousands of packets.
@@ -19,6 +19,7 @@ use smallvec::SmallVec;
 
 use super::eviction::Eviction;
 use super::order::{Named, Order};
+use super::spares::Spares;
 use super::{NameHashes, memory};
 use crate::config::{CachePolicy, Keep};
 
@@ -85,6 +86,7 @@ pub(crate) struct ContentStore {
     /// Packets whose names begin with `/localhost`.
     local_packets: usize,
     keep: Keep,
+    spares: Spares,
     eviction: Eviction,
     /// From the first look-up of a prefix on.
     order: Option<Order>,
@@ -115,6 +117,7 @@ impl ContentStore {
     ) -> Self {
         Self {
             keep,
+            spares: Spares::default(),
             options: CacheOptions {
                 capacity,
                 admits: true,
@@ -124,7 +127,7 @@ impl ContentStore {
             used: ByteSize::ZERO,
             entries: Slab::new(),
             index: HashTable::new(),
-            overhead: overhead(policy),
+            overhead: overhead(policy, keep),
             local_packets: 0,
             order: None,
             eviction: Eviction::new(policy),
@@ -342,9 +345,9 @@ impl ContentStore {
     }
 
     fn add(&mut self, data: &Data, hash: u64, stale_from: Instant) {
-        let wire = match self.keep {
-            Keep::Copies => Bytes::copy_from_slice(data.wire()),
-            Keep::Frames => data.wire().clone(),
+        let wire = match self.keep.copies(data.wire().len()) {
+            true => self.spares.copy(data.wire()),
+            false => data.wire().clone(),
         };
         let entry = Entry {
             name: small(data.name_range()),
@@ -376,6 +379,9 @@ impl ContentStore {
         if let Ok(place) = self.index.find_entry(entry.hash, is_it) {
             place.remove();
         }
+        if self.keep.copies(entry.wire.len()) {
+            self.spares.take_back(entry.wire);
+        }
     }
 }
 
@@ -388,8 +394,12 @@ const INDEX: ByteSize = ByteSize::bytes(16);
 const _: () = memory::check::<Entry>(ENTRY);
 
 /// Memory that a cached packet takes besides its octets, without its place in [`Order`].
-fn overhead(policy: CachePolicy) -> ByteSize {
-    ENTRY + INDEX + memory::BUFFER + Eviction::memory_per_place(policy)
+fn overhead(policy: CachePolicy, keep: Keep) -> ByteSize {
+    let buffer = match keep {
+        Keep::Frames => memory::FRAME,
+        Keep::Copies | Keep::LargeFrames => memory::COPY,
+    };
+    ENTRY + INDEX + buffer + Eviction::memory_per_place(policy)
 }
 
 /// Whether a name begins with `/localhost`, by its TLV-VALUE.

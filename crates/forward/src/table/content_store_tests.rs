@@ -89,7 +89,7 @@ impl Twin {
             true => Order::MEMORY_PER_PLACE,
             false => ByteSize::ZERO,
         };
-        let each = overhead(CachePolicy::Lru) + order;
+        let each = overhead(CachePolicy::Lru, Keep::Copies) + order;
         let sizes = self.0.iter().map(|(data, _)| ByteSize::of(data.wire()));
         sizes.map(|size| size + each).sum()
     }
@@ -177,7 +177,7 @@ fn interest(uri: &str) -> Interest {
 /// Room for exactly three packets; the one that was asked for stays, the one before it goes.
 #[test]
 fn the_least_recently_used_goes_first_and_only_as_needed() {
-    let overhead = overhead(CachePolicy::Lru);
+    let overhead = overhead(CachePolicy::Lru, Keep::Copies);
     let each = ByteSize::of(data("/1", 500).wire()) + overhead;
     let mut tester = Tester::new(each + each + each);
     for uri in ["/1", "/2", "/3"] {
@@ -260,7 +260,7 @@ fn the_first_interest_for_a_prefix_puts_names_in_order_even_if_there_are_none() 
 /// Ten packets fill the store to the last octet; with their names in order there is room for nine.
 #[test]
 fn order_takes_its_memory_from_the_packets() {
-    let each = ByteSize::of(data("/1", 50).wire()) + overhead(CachePolicy::Lru);
+    let each = ByteSize::of(data("/1", 50).wire()) + overhead(CachePolicy::Lru, Keep::Copies);
     let times = |count: u64, size: ByteSize| ByteSize::bytes(count * size.as_bytes());
     let mut tester = Tester::new(times(10, each));
     for digit in 0..10 {

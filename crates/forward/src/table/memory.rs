@@ -6,9 +6,11 @@
 
 use namecast_units::ByteSize;
 
-/// A packet's buffer besides its octets: the allocator's header and rounding, 16 octets in the middle, and the
+/// A frame's buffer besides its octets: the allocator's header and rounding, 16 octets in the middle, and the
 /// count of those who share it, an allocation of 32.
-pub(super) const BUFFER: ByteSize = ByteSize::bytes(48);
+pub(super) const FRAME: ByteSize = ByteSize::bytes(48);
+/// The same of a copy whose memory is to come back: the count takes 48.
+pub(super) const COPY: ByteSize = ByteSize::bytes(64);
 
 /// A hash table's entry of so many octets: itself and an octet of control, in a table that is between 7/16 and 7/8 full.
 pub(super) const fn index(octets: u64) -> ByteSize {

@@ -16,6 +16,7 @@ pub(crate) mod pit;
 mod prefix_table;
 mod recency;
 mod s3_fifo;
+mod spares;
 mod strategy_choices;
 
 pub(crate) use content_store::ContentStore;

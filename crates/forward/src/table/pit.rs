@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 
 use super::expiry::MEMORY_PER_PLACE as EXPIRY;
 use super::name_hash::HashedKeys;
+use super::spares::Spares;
 use super::{ChoiceId, NameHashes, memory, name_hash};
 use crate::face::FaceId;
 
@@ -190,7 +191,7 @@ const RESERVE: u64 = 64;
 
 /// Memory that an Interest of so many octets takes.
 fn buffer(octets: usize) -> ByteSize {
-    ByteSize::bytes(octets as u64) + memory::BUFFER
+    ByteSize::bytes(octets as u64) + memory::COPY
 }
 
 /// Memory of records, of so many octets `each`, which are more than fit into the entry itself.
@@ -217,6 +218,7 @@ pub(crate) struct Pit {
     digest_parents: HashMap<u64, usize, HashedKeys>,
     /// That hash, of each entry that does.
     digests: BTreeMap<EntryId, u64>,
+    spares: Spares,
 }
 
 impl Pit {
@@ -230,6 +232,7 @@ impl Pit {
             prefix_depths: Vec::new(),
             digest_parents: HashMap::default(),
             digests: BTreeMap::new(),
+            spares: Spares::default(),
         }
     }
 
@@ -374,6 +377,19 @@ impl Pit {
             entry.in_records.retain(|record| record.face != face);
             entry.out_records.retain(|record| record.face != face);
             *memory += entry.memory();
+        }
+    }
+
+    /// A copy of an Interest, for an entry or a record.
+    pub(crate) fn copy(&mut self, octets: &[u8]) -> Bytes {
+        self.spares.copy(octets)
+    }
+
+    /// Takes back the memory of an entry's Interests, which were [copies](Self::copy).
+    pub(crate) fn take_back(&mut self, entry: PendingInterest) {
+        drop(entry.name);
+        for record in entry.in_records {
+            self.spares.take_back(record.wire);
         }
     }
 

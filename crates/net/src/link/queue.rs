@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
+use namecast_forward::Keep;
 use namecast_packet::LpPacket;
 use namecast_units::{ByteSize, Instant};
 use tokio::sync::mpsc;
@@ -92,7 +93,8 @@ impl LinkSender {
             let is_congested = marker.marks(|| clock.now(), self.queued());
             let frame = match is_congested {
                 true => LpPacket::marked(frame),
-                false => frame,
+                // What waits must not keep the buffer that a small frame was cut from.
+                false => Keep::LargeFrames.own(frame),
             };
             let since = marker.stamp(|| clock.now());
             self.push(Waiting { frame, since });

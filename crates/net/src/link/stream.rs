@@ -1,6 +1,7 @@
 //! Frames on a byte stream: elements one behind another, as on TCP and Unix sockets.
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
+use namecast_forward::Keep;
 use namecast_packet::tlv;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -82,8 +83,8 @@ struct FrameSplitter {
 }
 
 impl FrameSplitter {
-    /// Appends at most `limit` whole frames to `frames`, each in an allocation of its own, so that a cached packet does
-    /// not keep the read buffer alive.
+    /// Appends at most `limit` whole frames to `frames`: small ones as pieces of the read buffer, large ones in memory of their
+    /// own, as [`Keep::LargeFrames`] asks for.
     ///
     /// # Errors
     /// If what follows cannot be the start of a frame. The frames before it are in `frames`.
@@ -92,11 +93,14 @@ impl FrameSplitter {
             let Some(length) = frame_length(&self.buffer).map_err(SessionEnd::Framing)? else {
                 break;
             };
-            let Some(frame) = self.buffer.get(..length) else {
+            if self.buffer.len() < length {
                 break;
-            };
-            frames.push(Bytes::copy_from_slice(frame));
-            self.buffer.advance(length);
+            }
+            let frame = self.buffer.split_to(length);
+            frames.push(match length > Keep::SMALL {
+                true => Bytes::copy_from_slice(&frame),
+                false => frame.freeze(),
+            });
         }
         Ok(())
     }

@@ -102,7 +102,7 @@ impl Node {
         let forwarder = namecast_forward::Config {
             seed: seed(config.forwarder.seed),
             // Links and applications hand in each frame in an allocation of its own.
-            keep: namecast_forward::Keep::Frames,
+            keep: namecast_forward::Keep::LargeFrames,
             learning: config.learning(Clock::new()),
             ..config.forwarder.clone()
         };

@@ -126,10 +126,10 @@ impl Interest {
         &self.wire
     }
 
-    /// Octets and name in memory of their own, for tables that outlive the frame.
-    pub fn detached(&self) -> (Bytes, Name) {
+    /// Octets and name in memory that `copy` makes, for tables that outlive the frame.
+    pub fn detached(&self, copy: impl FnOnce(&[u8]) -> Bytes) -> (Bytes, Name) {
         const DECODED: &str = "decoded before";
-        let wire = patched(&self.wire, |_| {});
+        let wire = copy(&self.wire);
         let whole = Reader::new(&wire).only("Interest", tlv::INTEREST);
         let name = Reader::within(&wire, whole.expect(DECODED).value).element("Name");
         let name = name
@@ -493,14 +493,14 @@ mod tests {
         assert_eq!(unchanged, unlimited);
     }
 
-    /// Around the 104 octets up to which a copy takes one allocation, and with a HopLimit that was counted down.
+    /// Also with a HopLimit that was counted down: that has changed the octets, and not the name's.
     #[test]
     fn detached_octets_are_the_same_in_other_memory() {
-        for length in [1, 80, 81, 82, 83, 84, 85, 86, 87, 88, 300] {
+        for length in [1, 88, 300] {
             let interest = Interest::builder(name(&format!("/{}", "a".repeat(length))));
             let mut interest = interest.hop_limit(5).build(Nonce([9; 4]));
             interest.set_hop_limit(4);
-            let (wire, copied) = interest.detached();
+            let (wire, copied) = interest.detached(Bytes::copy_from_slice);
             assert_eq!((&wire, &copied), (interest.wire(), interest.name()));
             assert_ne!(wire.as_ptr(), interest.wire().as_ptr());
             assert!(wire.as_ptr_range().contains(&copied.value().as_ptr()));

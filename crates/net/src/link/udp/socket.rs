@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use namecast_forward::Keep;
 use namecast_units::Duration;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -253,7 +254,7 @@ fn joinable(frames: &[Bytes], max_segments: usize) -> usize {
 /// What one call received.
 #[derive(Debug, Default)]
 pub(super) struct Received {
-    /// Frames by sender, each in an allocation of its own.
+    /// Frames by sender.
     pub(super) batches: Vec<(SocketAddr, Vec<Bytes>)>,
     /// Whether there may be more.
     pub(super) more: bool,
@@ -269,6 +270,8 @@ thread_local! {
 struct ReceiveBuffers {
     octets: Vec<u8>,
     meta: [RecvMeta; RECEIVE_BUFFERS],
+    /// Where small frames go. Once none of them is left, their memory is used again.
+    small: BytesMut,
 }
 
 impl Default for ReceiveBuffers {
@@ -276,6 +279,7 @@ impl Default for ReceiveBuffers {
         Self {
             octets: vec![0; RECEIVE_BUFFERS * RECEIVE_SIZE],
             meta: [RecvMeta::default(); RECEIVE_BUFFERS],
+            small: BytesMut::with_capacity(RECEIVE_SIZE),
         }
     }
 }
@@ -290,9 +294,9 @@ impl ReceiveBuffers {
             .recv((&link.socket).into(), &mut slices, &mut self.meta)
     }
 
-    /// Cuts the first `filled` buffers into frames, each in an allocation of its own, so that a cached packet does not
-    /// keep 64 kB alive. What one sender sent in a row stays together.
-    fn cut(&self, filled: usize, counters: &LinkCounters) -> Vec<(SocketAddr, Vec<Bytes>)> {
+    /// Cuts the first `filled` buffers into frames: small ones in common memory, large ones in memory of their own, as
+    /// [`Keep::LargeFrames`] asks for. What one sender sent in a row stays together.
+    fn cut(&mut self, filled: usize, counters: &LinkCounters) -> Vec<(SocketAddr, Vec<Bytes>)> {
         let mut batches: Vec<(SocketAddr, Vec<Bytes>)> = Vec::new();
         let buffers = self.octets.chunks(RECEIVE_SIZE).zip(&self.meta);
         for (octets, meta) in buffers.take(filled) {
@@ -301,7 +305,13 @@ impl ReceiveBuffers {
                     counters.dropped(LinkDrop::TooLarge, 1);
                     continue;
                 }
-                let frame = Bytes::copy_from_slice(datagram);
+                let frame = match datagram.len() > Keep::SMALL {
+                    true => Bytes::copy_from_slice(datagram),
+                    false => {
+                        self.small.extend_from_slice(datagram);
+                        self.small.split().freeze()
+                    }
+                };
                 match batches.last_mut() {
                     Some((sender, frames)) if *sender == meta.addr => frames.push(frame),
                     _ => batches.push((meta.addr, vec![frame])),

@@ -1,0 +1,114 @@
+//! What a node asks the allocator for: nothing, once as much leaves as comes.
+
+use allocation_counter::measure;
+use bytes::{Bytes, BytesMut};
+use namecast_forward::{Config, FaceConfig, FaceId, Forwarder, Keep};
+use namecast_packet::signature::{NullSigner, Signer};
+use namecast_packet::{Component, Data, Interest, Name, Nonce};
+use namecast_units::{ByteSize, Duration, Instant};
+
+/// An Interest and its Data, as a socket's buffer is cut into frames.
+type Exchange = (Bytes, Bytes);
+
+struct Node {
+    forwarder: Forwarder,
+    now: Instant,
+    consumer: FaceId,
+    producer: FaceId,
+}
+
+impl Node {
+    /// A node with room for some fifty packets, many times over in use.
+    fn in_its_stride() -> Self {
+        let mut forwarder = Forwarder::new(Config {
+            keep: Keep::LargeFrames,
+            content_store: ByteSize::bytes(64 << 10),
+            ..Config::default()
+        });
+        let mut add = || forwarder.add_face(FaceConfig::default()).unwrap();
+        let (consumer, producer) = (add(), add());
+        forwarder.add_route(Name::root(), producer, 0).unwrap();
+        let mut node = Self {
+            forwarder,
+            now: Instant::ZERO,
+            consumer,
+            producer,
+        };
+        node.exchange(exchanges(0..5_000));
+        node
+    }
+
+    /// Hands in frames; tells how many came out.
+    fn handle(&mut self, face: FaceId, frame: Bytes) -> usize {
+        self.now += Duration::from_millis(1);
+        self.forwarder.handle_timeout(self.now);
+        self.forwarder.handle_frame(self.now, face, frame);
+        core::iter::from_fn(|| self.forwarder.poll_output()).count()
+    }
+
+    fn exchange(&mut self, exchanges: Vec<Exchange>) {
+        for (interest, data) in exchanges {
+            assert_eq!(self.handle(self.consumer, interest), 1);
+            assert_eq!(self.handle(self.producer, data), 1);
+        }
+    }
+}
+
+fn exchanges(numbers: core::ops::Range<u64>) -> Vec<Exchange> {
+    let name: Name = "/demo/video/1M/delta".parse().unwrap();
+    let interests = Interest::builder(name).template(Component::SEQUENCE);
+    let data = Data::builder(Name::root()).content(vec![7; 1_000]);
+    let data = data.template(NullSigner.info(), 32);
+    let mut buffer = BytesMut::with_capacity(8 << 20);
+    let mut cut = |octets: &[u8]| {
+        buffer.extend_from_slice(octets);
+        buffer.split().freeze()
+    };
+    numbers
+        .map(|number| {
+            let interest = interests.build(number, Nonce::from(number as u32));
+            let data = data.build(interest.name().clone());
+            (cut(interest.wire()), cut(data.wire()))
+        })
+        .collect()
+}
+
+#[test]
+fn new_names_take_no_allocation() {
+    let mut node = Node::in_its_stride();
+    let exchanges = exchanges(5_000..6_000);
+    let allocations = measure(|| node.exchange(exchanges));
+    assert_eq!(allocations.count_total, 0);
+    assert_eq!(node.forwarder.counters().satisfied, 6_000);
+}
+
+#[test]
+fn cached_data_takes_no_allocation() {
+    let mut node = Node::in_its_stride();
+    let again = exchanges(4_970..5_000);
+    let allocations = measure(|| {
+        for (interest, _) in again {
+            assert_eq!(node.handle(node.consumer, interest), 1);
+        }
+    });
+    assert_eq!(allocations.count_total, 0);
+    assert_eq!(node.forwarder.counters().content_store_hits, 30);
+}
+
+/// Their entries end by time.
+#[test]
+fn interests_that_nobody_answers_take_no_allocation() {
+    let mut node = Node::in_its_stride();
+    let mut ask = |numbers| {
+        let exchanges = exchanges(numbers);
+        measure(|| {
+            for (interest, _) in exchanges {
+                assert_eq!(node.handle(node.consumer, interest), 1);
+            }
+        })
+    };
+    // Four seconds of a thousand Interests a second are pending from then on, and six of their Nonces remembered.
+    ask(10_000..22_000);
+    assert_eq!(ask(30_000..31_000).count_total, 0);
+    assert!(node.forwarder.counters().expired > 8_000);
+}

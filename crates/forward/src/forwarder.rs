@@ -60,7 +60,7 @@ pub struct LearnedRoute {
 /// there are none, and call `handle_timeout` when [`poll_timeout`](Self::poll_timeout) says so. Early or repeated calls
 /// are harmless, and a late one is made up for by the next frame. The same calls with the same seed give the same frames.
 ///
-/// Frames are kept in the output queue and, while a packet is incomplete, by reassembly; the tables copy, unless
+/// Frames are kept in the output queue until they are polled; whatever keeps packets longer copies them, unless
 /// [`Config::keep`] says otherwise.
 #[repr(C)]
 pub struct Forwarder {

@@ -1,4 +1,5 @@
 //! What a node asks the allocator for: nothing, once as much leaves as comes.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 use allocation_counter::measure;
 use bytes::{Bytes, BytesMut};

@@ -323,11 +323,12 @@ fn nodes_that_keep_frames_and_nodes_that_copy_behave_the_same() {
             node.handle_frame(now, face, random_frame(&mut random).into());
             sent.extend(core::iter::from_fn(|| node.poll_output()));
         }
-        (sent, *node.counters(), node.cached_size())
+        (sent, *node.counters(), node.cached_packets())
     };
     for seed in 0..5 {
-        let (copies, frames) = (run(seed, Keep::Copies), run(seed, Keep::Frames));
-        assert_eq!(copies, frames);
+        let copies = run(seed, Keep::Copies);
+        assert_eq!(copies, run(seed, Keep::Frames));
+        assert_eq!(copies, run(seed, Keep::LargeFrames));
         assert!(copies.1.satisfied > 10 && copies.1.expired > 10 && copies.0.len() > 100);
     }
 }

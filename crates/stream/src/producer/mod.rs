@@ -458,10 +458,6 @@ impl Producer {
 }
 
 /// What to do with an Interest.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "lives for one call, never in a table"
-)]
 enum Verdict {
     Answer(Data),
     Hold(Key),

@@ -1,11 +1,11 @@
-//! What a node asks the allocator for: nothing, once as much leaves as comes.
+//! What a node asks the allocator for: nothing, once as much leaves as comes. And what it keeps is its own.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 use allocation_counter::measure;
 use bytes::{Bytes, BytesMut};
 use namecast_forward::{Config, FaceConfig, FaceId, Forwarder, Keep};
 use namecast_packet::signature::{NullSigner, Signer};
-use namecast_packet::{Component, Data, Interest, Name, Nonce};
+use namecast_packet::{Component, Data, Interest, LpPacket, Name, Nonce};
 use namecast_units::{ByteSize, Duration, Instant};
 
 /// An Interest and its Data, as a socket's buffer is cut into frames.
@@ -94,6 +94,37 @@ fn cached_data_takes_no_allocation() {
     });
     assert_eq!(allocations.count_total, 0);
     assert_eq!(node.forwarder.counters().content_store_hits, 30);
+}
+
+/// A pending Interest, cached Data, a fragment that waits for others, and what waits to be acknowledged.
+#[test]
+fn what_is_kept_does_not_keep_the_buffer_it_was_cut_from() {
+    let mut node = Node::in_its_stride();
+    let reliable = FaceConfig {
+        reliability: true,
+        mtu: Some(1_400),
+        ..FaceConfig::default()
+    };
+    let reliable = node.forwarder.add_face(reliable).unwrap();
+    let (interest, data) = exchanges(9_000..9_001).remove(0);
+    let fragment = LpPacket {
+        sequence: Some(7),
+        fragment_count: Some(2),
+        ..LpPacket::carrying(data.slice(..500))
+    };
+    let arrivals = [
+        (reliable, interest),
+        (node.producer, data),
+        (node.consumer, exchanges(9_001..9_002).remove(0).0),
+        (node.consumer, fragment.encode()),
+    ];
+    for (place, (face, frame)) in arrivals.into_iter().enumerate() {
+        let buffer = Bytes::from([&frame[..], &[0; 60_000]].concat());
+        node.handle(face, buffer.slice(..frame.len()));
+        assert!(buffer.is_unique(), "arrival {place}");
+    }
+    assert_eq!(node.forwarder.pending_interests(), 1);
+    assert_eq!(node.forwarder.counters().satisfied, 5_001);
 }
 
 /// Their entries end by time.

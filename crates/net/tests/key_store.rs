@@ -48,7 +48,7 @@ fn a_key_outlives_the_process_and_its_certificate_vouches_for_it() {
     assert!(certificate.is_valid_at(Clock::new().wall()));
     let data = signed_by(&again);
     assert_eq!(data.verify(&certificate.public_key().unwrap()), Ok(()));
-    let locator = data.signature_info().key_locator.clone();
+    let locator = data.signature_info().key_locator;
     assert_eq!(locator, Some(KeyLocator::Name(first.key_name())));
 }
 

@@ -149,7 +149,7 @@ impl Forwarder {
         if entry.must_be_fresh && data.freshness() < self.dead_nonces.lifetime() {
             self.remember_nonces(&entry);
         }
-        self.forget(entry);
+        self.pit.take_back(entry, self.config.keep);
     }
 
     /// Whether an announcement goes with Data to a face: to other hosts, if both fit the largest frame that peers read, and

@@ -19,7 +19,6 @@ mod share;
 pub use learn::LEARNED_COST;
 pub use share::LearnedNews;
 
-use crate::config::Keep;
 use crate::counters::FaceCounters;
 use crate::forwarder::Forwarder;
 use crate::table::name_hash;
@@ -42,7 +41,7 @@ impl Forwarder {
             |face| face.expired_out += 1,
         );
         self.remember_nonces(&entry);
-        self.forget(entry);
+        self.pit.take_back(entry, self.config.keep);
     }
 
     /// Ends a pending Interest before its time, unsatisfied.
@@ -52,14 +51,7 @@ impl Forwarder {
         let entry = self.pit.remove(id);
         self.release(&entry, |_| {}, |_| {});
         self.remember_nonces(&entry);
-        self.forget(entry);
-    }
-
-    /// Lets the memory of a former entry's Interests be used again, where it is not that of frames.
-    fn forget(&mut self, entry: PendingInterest) {
-        if self.config.keep != Keep::Frames {
-            self.pit.take_back(entry);
-        }
+        self.pit.take_back(entry, self.config.keep);
     }
 
     /// Counts the end of an entry at the faces that waited, which have one pending Interest less, and at those that were

@@ -16,6 +16,7 @@ use super::expiry::MEMORY_PER_PLACE as EXPIRY;
 use super::name_hash::HashedKeys;
 use super::spares::Spares;
 use super::{ChoiceId, NameHashes, memory, name_hash};
+use crate::config::Keep;
 use crate::face::FaceId;
 
 /// Place of an entry in the table, until it is removed.
@@ -385,11 +386,13 @@ impl Pit {
         self.spares.copy(octets)
     }
 
-    /// Takes back the memory of an entry's Interests, which were [copies](Self::copy).
-    pub(crate) fn take_back(&mut self, entry: PendingInterest) {
+    /// Takes back the memory of a former entry's Interests, of those that were [copies](Self::copy).
+    pub(crate) fn take_back(&mut self, entry: PendingInterest, keep: Keep) {
         drop(entry.name);
         for record in entry.in_records {
-            self.spares.take_back(record.wire);
+            if keep.copies(record.wire.len()) {
+                self.spares.take_back(record.wire);
+            }
         }
     }
 

@@ -252,6 +252,16 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_that_waits_does_not_keep_the_buffer_it_was_cut_from() {
+        let (sender, mut receiver) = queue(4, 9_000, &Arc::new(LinkCounters::default()));
+        let buffer = frame(60_000);
+        sender.send(Clock::new(), vec![buffer.slice(..40), buffer.slice(40..90)]);
+        assert!(buffer.is_unique());
+        let waiting = core::iter::from_fn(|| receiver.try_recv());
+        assert_eq!(waiting.collect::<Vec<_>>(), [frame(40), frame(50)]);
+    }
+
+    #[test]
     fn frames_are_bounded_and_the_newest_is_lost() {
         let counters = Arc::new(LinkCounters::default());
         let (sender, mut receiver) = queue(2, 100, &counters);

@@ -69,7 +69,7 @@ fn data_decodes_to_the_stated_fields() {
         assert_eq!(data.freshness(), Duration::from_millis(freshness), "{id}");
         assert_eq!(data.final_block(), final_block(&stated).as_ref(), "{id}");
         assert_eq!(data.content(), stated.octets("content"), "{id}");
-        let extensions = data.signature_info().extensions.clone();
+        let extensions = data.signature_info().extensions;
         let info = signature_info(&stated.get("sigInfo"), extensions);
         assert_eq!(data.signature_info(), info, "{id}");
         assert_eq!(
@@ -97,7 +97,7 @@ fn data_encodes_to_the_same_octets() {
     for vector in packets() {
         let stated = vector.get("decoded");
         let decoded = Data::decode(vector.wire()).unwrap();
-        let extensions = decoded.signature_info().extensions.clone();
+        let extensions = decoded.signature_info().extensions;
         let mut builder = Data::builder(stated.name("name"))
             .content_type(stated.number("contentType").unwrap().into());
         if let Some(freshness) = stated.number("freshnessPeriod") {

@@ -5,8 +5,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
 
 use namecast_cli::experiment::{
     Experiment, Laboratory, Library, Outcome, Progress, Refusal, RunConfig, Simulator, StoreLimits,
@@ -40,11 +41,11 @@ fn a_flow_over_sockets_delivers_and_is_measured_as_in_the_simulator() {
     let here = Path::new(".");
     let sockets = scenario("sockets");
     Simulator.validate(&sockets, here).unwrap();
-    assert!(Simulator.needs_quiet(&sockets));
+    assert!(Simulator.takes_real_time(&sockets));
     let real = Simulator.run(&sockets, here, 7).unwrap().metrics;
 
     let simulated = scenario("simulator");
-    assert!(!Simulator.needs_quiet(&simulated));
+    assert!(!Simulator.takes_real_time(&simulated));
     let simulated = Simulator.run(&simulated, here, 7).unwrap().metrics;
     let own = ["relay-error-p99", "ends-error-p99", "trials", "disturbed"];
     let expected: BTreeSet<&str> = simulated.keys().map(String::as_str).chain(own).collect();
@@ -98,7 +99,7 @@ fn a_stream_over_sockets_arrives_and_is_measured_as_in_the_simulator() {
     let here = Path::new(".");
     let sockets = stream("sockets");
     Simulator.validate(&sockets, here).unwrap();
-    assert!(Simulator.needs_quiet(&sockets));
+    assert!(Simulator.takes_real_time(&sockets));
     let real = Simulator.run(&sockets, here, 7).unwrap().metrics;
     let simulated = Simulator
         .run(&stream("simulator"), here, 7)
@@ -148,19 +149,25 @@ fn a_stream_over_sockets_arrives_and_is_measured_as_in_the_simulator() {
     assert!((1.0..=3.0).contains(&real["trials"]) && real["disturbed"] <= 1.0);
 }
 
-/// Remembers in which order runs began, and finds that some had company, or were disturbed.
+/// Longest wait for what comes at once if the code is right.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Remembers in which order runs began, and finds that some in real time were beside each other.
+///
+/// Simulated runs go on until each of the disturbed ones was tried once, so that those have company.
 #[derive(Debug, Default)]
 struct Watchful {
-    running: AtomicUsize,
     order: Mutex<Vec<String>>,
-    company: AtomicBool,
+    has_begun: Condvar,
+    in_real_time: AtomicUsize,
+    side_by_side: AtomicBool,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Job {
     name: String,
-    quiet: bool,
+    real: bool,
     disturbed: f64,
 }
 
@@ -171,18 +178,27 @@ impl Laboratory for Watchful {
         Ok(())
     }
 
-    fn needs_quiet(&self, job: &Job) -> bool {
-        job.quiet
+    fn takes_real_time(&self, job: &Job) -> bool {
+        job.real
     }
 
     fn run(&self, job: &Job, _: &Path, _: u64) -> Result<Outcome, Refusal> {
-        let others = self.running.fetch_add(1, Ordering::SeqCst);
-        self.order.lock().unwrap().push(job.name.clone());
-        // Whoever runs beside this has time to begin.
-        (0..100).for_each(|_| std::thread::yield_now());
-        let later = self.running.fetch_sub(1, Ordering::SeqCst) - 1;
-        if job.quiet && others + later > 0 {
-            self.company.store(true, Ordering::SeqCst);
+        let mut order = self.order.lock().unwrap();
+        order.push(job.name.clone());
+        self.has_begun.notify_all();
+        if job.real {
+            drop(order);
+            let others = self.in_real_time.fetch_add(1, Ordering::SeqCst);
+            self.side_by_side.fetch_or(others > 0, Ordering::SeqCst);
+            // Whoever would run beside this has time to begin.
+            (0..100).for_each(|_| std::thread::yield_now());
+            self.in_real_time.fetch_sub(1, Ordering::SeqCst);
+        } else {
+            let is_early = |order: &mut Vec<String>| {
+                order.iter().filter(|name| *name == "disturbed").count() < 4
+            };
+            let waited = self.has_begun.wait_timeout_while(order, PATIENCE, is_early);
+            assert!(!waited.unwrap().1.timed_out(), "real time never began");
         }
         let metrics = [
             ("x".to_owned(), 1.0),
@@ -202,19 +218,19 @@ about = "Jobs."
 seeds = 4
 [scenario]
 name = "real"
-quiet = true
+real = true
 disturbed = 0.0
 [[sweep]]
 name = "job"
 [sweep.values]
 "real" = { name = "real" }
 "disturbed" = { name = "disturbed", disturbed = 1.0 }
-"first" = { name = "simulated", quiet = false }
-"second" = { name = "simulated", quiet = false }
+"first" = { name = "simulated", real = false }
+"second" = { name = "simulated", real = false }
 "#;
 
 #[test]
-fn real_time_comes_last_and_alone_and_is_run_again_if_disturbed() {
+fn real_time_goes_one_by_one_beside_the_rest_and_again_alone_if_disturbed() {
     let folder = tempfile::tempdir().unwrap();
     let experiments = folder.path().join("experiments");
     fs::create_dir_all(experiments.join("a")).unwrap();
@@ -246,11 +262,19 @@ fn real_time_comes_last_and_alone_and_is_run_again_if_disturbed() {
     let laboratory = Watchful::default();
     let summary = go(&laboratory);
     assert_eq!(summary.metrics["disturbed/disturbed"], Some(1.0));
-    assert!(!laboratory.company.into_inner(), "a quiet run had company");
+    assert!(!laboratory.side_by_side.into_inner());
     let order = laboratory.order.into_inner().unwrap();
+    let (simulated, real): (Vec<&str>, Vec<&str>) = order
+        .iter()
+        .map(String::as_str)
+        .partition(|name| *name == "simulated");
     // 'first' and 'second' are the same runs.
-    let expected = [["simulated"; 4], ["real"; 4], ["disturbed"; 4]].concat();
-    assert_eq!(order, expected);
+    assert_eq!(simulated.len(), 4);
+    assert_eq!(
+        real,
+        [["real"; 4], ["disturbed"; 4], ["disturbed"; 4]].concat()
+    );
+    assert_eq!(order[12..], ["disturbed"; 4].map(str::to_owned));
 
     let again = Watchful::default();
     assert_eq!(go(&again), summary);

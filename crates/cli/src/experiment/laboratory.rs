@@ -20,12 +20,13 @@ pub trait Laboratory: Sync {
     /// What is wrong, and what was expected.
     fn validate(&self, scenario: &Self::Scenario, base: &Path) -> Result<(), Refusal>;
 
-    /// Whether nothing else may run beside `scenario`, because it takes real time. Such runs come last, one at a time.
-    fn needs_quiet(&self, _scenario: &Self::Scenario) -> bool {
+    /// Whether `scenario` takes real time. Such runs go one at a time; one that says that it was disturbed has a second chance when
+    /// nothing else runs.
+    fn takes_real_time(&self, _scenario: &Self::Scenario) -> bool {
         false
     }
 
-    /// Runs `scenario`. A pure function, unless the scenario [needs quiet](Self::needs_quiet): the same scenario and seed give
+    /// Runs `scenario`. A pure function, unless the scenario [takes real time](Self::takes_real_time): the same scenario and seed give
     /// the same outcome, on every machine.
     ///
     /// # Errors

@@ -40,8 +40,8 @@ pub(super) struct Point<S> {
     pub(super) scenario: S,
     /// The same as canonical JSON.
     pub(super) canonical: Value,
-    /// Whether nothing else may run beside it.
-    pub(super) needs_quiet: bool,
+    /// Whether it takes real time.
+    pub(super) takes_real_time: bool,
 }
 
 impl<'l> Experiment<'l> {
@@ -185,7 +185,7 @@ impl<'l> Experiment<'l> {
             match self.point(laboratory, &changes) {
                 Ok((scenario, canonical)) => points.push(Point {
                     labels,
-                    needs_quiet: laboratory.needs_quiet(&scenario),
+                    takes_real_time: laboratory.takes_real_time(&scenario),
                     scenario,
                     canonical,
                 }),

@@ -6,6 +6,7 @@
 //! ```
 //!
 //! What comes out depends on files and seed only: workers take runs in any order, but results are put together by place.
+//! Runs in real time go one by one beside them, with workers that give way; one that was disturbed all the same is run again alone.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -19,6 +20,10 @@ use std::time::Instant;
 use rayon::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 use thiserror::Error;
+use thread_priority::{
+    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+    set_thread_priority_and_policy, thread_native_id,
+};
 
 use super::laboratory::{Laboratory, Refusal};
 use super::measured::Measured;
@@ -132,8 +137,12 @@ pub fn run<L: Laboratory>(
         session.finish_if_complete(index, 0);
     }
     let next = AtomicUsize::new(0);
-    pool.broadcast(|_| session.work(&next));
-    session.work_in_quiet();
+    pool.in_place_scope(|scope| {
+        scope.spawn_broadcast(|_, _| session.work(&next));
+        session.work_in_real_time();
+    });
+    // What was disturbed beside the others has the machine for itself now.
+    session.work_in_real_time();
     session.progress.end();
     session.into_finished()
 }
@@ -163,7 +172,7 @@ struct Job {
     owner: (usize, usize),
     /// Experiments that wait for it, each once.
     wanted_by: Vec<usize>,
-    needs_quiet: bool,
+    takes_real_time: bool,
     result: OnceLock<Result<Record, String>>,
 }
 
@@ -228,7 +237,7 @@ impl<'a, 'l, S: Send> Plan<'a, 'l, S> {
                         seed,
                         owner: (own, index),
                         wanted_by: Vec::new(),
-                        needs_quiet: point.needs_quiet,
+                        takes_real_time: point.takes_real_time,
                         result: OnceLock::new(),
                     });
                 }
@@ -292,33 +301,46 @@ impl<L: Laboratory> Session<'_, '_, L> {
 
     /// Does jobs until there are none left, in the order of the plan, so that experiments are finished one after another.
     fn work(&self, next: &AtomicUsize) {
+        if self.waits_for(|job| job.takes_real_time) {
+            give_way();
+        }
         while !self.stop.load(Ordering::Relaxed) {
             let Some(job) = self.plan.jobs.get(next.fetch_add(1, Ordering::Relaxed)) else {
                 return;
             };
             // Only whoever took its number gets here.
-            if !job.needs_quiet {
-                self.do_job(job);
+            if !job.takes_real_time && job.result.get().is_none() {
+                self.conclude(job, self.carry_out(job));
             }
         }
     }
 
-    /// Does the jobs beside which nothing else may run.
-    fn work_in_quiet(&self) {
-        for job in self.plan.jobs.iter().filter(|job| job.needs_quiet) {
+    /// Does the jobs that take real time, one after the other. One that was disturbed beside others is left for later.
+    fn work_in_real_time(&self) {
+        for job in self.plan.jobs.iter().filter(|job| job.takes_real_time) {
             if self.stop.load(Ordering::Relaxed) {
                 return;
             }
-            self.do_job(job);
+            if job.result.get().is_some() {
+                continue;
+            }
+            let has_company = self.waits_for(|job| !job.takes_real_time);
+            let result = self.carry_out(job);
+            let is_disturbed = result.as_ref().is_ok_and(Record::is_disturbed);
+            if !(is_disturbed && has_company) {
+                self.conclude(job, result);
+            }
         }
     }
 
-    /// Does a job that nobody else does, unless it was done before.
-    fn do_job(&self, job: &Job) {
-        if job.result.get().is_some() {
-            return;
-        }
-        let result = self.carry_out(job);
+    /// Whether a job of this kind is not done yet.
+    fn waits_for(&self, kind: impl Fn(&Job) -> bool) -> bool {
+        let mut jobs = self.plan.jobs.iter();
+        jobs.any(|job| kind(job) && job.result.get().is_none())
+    }
+
+    /// Takes note of what came of a job.
+    fn conclude(&self, job: &Job, result: Result<Record, String>) {
         let (owner, _) = job.owner;
         let id = &self.plan.experiments[owner].experiment.id;
         if result.as_ref().is_ok_and(Record::is_disturbed) {
@@ -437,6 +459,13 @@ impl<L: Laboratory> Session<'_, '_, L> {
         }
         Ok(finished)
     }
+}
+
+/// Lets this thread run only while nothing else wants its processor, where the system permits it.
+fn give_way() {
+    let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+    // Without it, runs in real time are more likely to be disturbed, and known to be.
+    let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy);
 }
 
 /// Processor time of this thread, in seconds.

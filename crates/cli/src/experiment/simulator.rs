@@ -23,7 +23,7 @@ impl Laboratory for Simulator {
         }
     }
 
-    fn needs_quiet(&self, scenario: &Scenario) -> bool {
+    fn takes_real_time(&self, scenario: &Scenario) -> bool {
         over_sockets(scenario).is_some()
     }
 

@@ -7,6 +7,7 @@
 #   interop/run.sh python     only python-ndn
 #   interop/run.sh ndnts      only NDNts
 #   interop/run.sh ndnd       only ndnd
+#   interop/run.sh nfd        only NFD, whose `nfd` and `nfdc` have to be on the path: no registry has them
 #
 # What it needs goes into target/interop, and nothing into the system. NAMECAST names another binary than the one that is
 # built here.
@@ -156,14 +157,16 @@ ndnd_cells() {
     ndnd_routing
 }
 
-# One link with our forwarder at one end and ndnd's at the other, in namespaces; not where none may be made.
-ndnd_multicast() {
+ndnd_multicast() { in_namespaces "multicast between ours and ndnd" "$here/ndnd/multicast.sh" "$NAMECAST" "$ndnd" "$home"; }
+
+# in_namespaces WHAT COMMAND…: a command as root of a network of its own, in which it may make links; left out where none may be.
+in_namespaces() {
     local apart=(unshare --user --map-root-user --net --mount) reason
     if ! reason=$("${apart[@]}" sh -c 'ip link add near0 type veth peer name far0 && command -v nsenter' 2>&1); then
-        say "no multicast between ours and ndnd, as no namespace with a link can be made: $reason"
+        say "no $1, as no namespace with a link can be made: $reason"
         return
     fi
-    "${apart[@]}" "$here/ndnd/multicast.sh" "$NAMECAST" "$ndnd" "$home"
+    "${apart[@]}" "${@:2}"
 }
 
 # ndnd's tools at our forwarder.
@@ -305,6 +308,11 @@ ndnd_readvertised() {
         bash -c '"$@" | grep -q "/interop/app .* nlsr" || echo gone' bash "${routes[@]}"
 }
 
+# Whoever has NFD has built it.
+build_nfd() { command -v nfdc >/dev/null || { say "no nfd, as there is no nfdc here"; return 1; }; }
+
+nfd_cells() { in_namespaces "NFD" "$here/nfd/cells.sh" "$NAMECAST" "$home"; }
+
 # obtain PEER: fetches and builds what a peer takes.
 obtain() {
     local tool
@@ -312,6 +320,7 @@ obtain() {
         restart | python) tool=python3 ;;
         ndnts) tool=npm ;;
         ndnd) tool=go ;;
+        nfd) tool=nfd ;;
     esac
     if ! command -v "$tool" >/dev/null; then
         say "no $1, as there is no $tool here"
@@ -320,7 +329,7 @@ obtain() {
     "build_$1"
 }
 
-peers=(restart python ndnts ndnd)
+peers=(restart python ndnts ndnd nfd)
 wanted=${1:-all}
 if [[ ! " all ${peers[*]} " == *" $wanted "* ]]; then
     say "expected ${peers[*]} or nothing"

@@ -1,5 +1,7 @@
 //! A client of a forwarder's management: of this node's own, of a neighbour's, of NFD's or ndnd's.
 
+use core::ops::Range;
+
 use bytes::Bytes;
 use namecast_forward::{FaceId, Scope};
 use namecast_packet::signature::DigestSigner;
@@ -7,7 +9,7 @@ use namecast_packet::{
     Component, Data, DecodeError, Interest, InterestBuilder, LpPacket, Name, Nonce, Packet,
     PrefixAnnouncement, Signer,
 };
-use namecast_units::Duration;
+use namecast_units::{Duration, Timestamp};
 use tokio::sync::Mutex;
 
 use super::{ControlParameters, ControlResponse, GeneralStatus, Item, SegmentReader, decode_items};
@@ -17,6 +19,10 @@ use crate::{Clock, key_store};
 
 /// Scope of the names by which a forwarder on this machine is asked.
 const LOCAL: &str = "localhost";
+/// How often a dataset from before is refused before it is taken all the same, and the pause after each time. NFD's content store
+/// keeps one for a second.
+const MAX_STALE_ANSWERS: usize = 15;
+const STALE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Asks one forwarder, one thing after another.
 pub struct Client {
@@ -29,6 +35,8 @@ pub struct Client {
     signer: Box<dyn Signer + Send>,
     /// Time an answer may take.
     timeout: Duration,
+    /// Since when nothing was changed by this client: what datasets tell is not to be older.
+    unchanged_since: Timestamp,
 }
 
 /// Why a forwarder did not do what it was asked to.
@@ -119,6 +127,7 @@ impl Client {
             service: "nfd",
             signer: Box::new(DigestSigner),
             timeout: node.config().registration.timeout,
+            unchanged_since: Clock::new().wall(),
         })
     }
 
@@ -179,6 +188,7 @@ impl Client {
             command
         };
         let data = self.answer(&command).await?;
+        self.unchanged_since = Clock::new().wall();
         let response = ControlResponse::decode(&data.content().unwrap_or_default())?;
         match response.code {
             200 => Ok(response.parameters),
@@ -206,10 +216,17 @@ impl Client {
 
     /// The content of a dataset's segments, one behind another.
     async fn dataset(&mut self, dataset: &str) -> Result<Bytes, ClientError> {
-        let question = Interest::builder(self.name(dataset))
-            .can_be_prefix()
-            .must_be_fresh();
-        let mut data = self.exchange(question.build(random_nonce())).await?;
+        // The clock may have been set back.
+        self.unchanged_since = self.unchanged_since.min(Clock::new().wall());
+        let mut data = self.first_segment(dataset).await?;
+        // A forwarder's content store may have it from before the last command, or from before this client.
+        for _ in 0..MAX_STALE_ANSWERS {
+            if !self.is_local() || !is_from_before(self.unchanged_since, data.name()) {
+                break;
+            }
+            tokio::time::sleep(STALE_PAUSE).await;
+            data = self.first_segment(dataset).await?;
+        }
         let mut segments = SegmentReader::default();
         while let Some(next) = segments.add(&data)? {
             data = self
@@ -217,6 +234,13 @@ impl Client {
                 .await?;
         }
         Ok(segments.finish())
+    }
+
+    async fn first_segment(&mut self, dataset: &str) -> Result<Data, ClientError> {
+        let question = Interest::builder(self.name(dataset))
+            .can_be_prefix()
+            .must_be_fresh();
+        self.exchange(question.build(random_nonce())).await
     }
 
     fn name(&self, words: &str) -> Name {
@@ -284,6 +308,51 @@ impl Client {
     }
 }
 
+/// Whether the version in the name of a dataset's segment is a time before this one, both by the clock of this machine.
+///
+/// Versions are Unix time, in milliseconds (NFD) or microseconds (ndnd); of others nothing is known.
+fn is_from_before(time: Timestamp, segment: &Name) -> bool {
+    /// From 2001 to 2286.
+    const MILLIS: Range<u64> = 1_000_000_000_000..10_000_000_000_000;
+    let version = segment
+        .parent()
+        .last()
+        .and_then(|component| component.number_of(Component::VERSION));
+    let micros = time.as_micros();
+    match version {
+        Some(version) if MILLIS.contains(&version) => version < micros / 1_000,
+        Some(version) if MILLIS.contains(&(version / 1_000)) => version < micros,
+        _ => false,
+    }
+}
+
 fn random_nonce() -> Nonce {
     Nonce(key_store::random())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A command ended at 1.7 thousand million seconds and 123 456 µs.
+    #[test]
+    fn lists_from_before_are_known_by_their_versions() {
+        let time = Timestamp::from_micros(1_700_000_000_123_456);
+        let list = |version| {
+            let list = "/localhost/nfd/faces/list".parse::<Name>().unwrap();
+            list.builder().version(version).segment(0).finish()
+        };
+        for (version, is_before) in [
+            (1_700_000_000_122, true),
+            // The same millisecond.
+            (1_700_000_000_123, false),
+            (1_700_000_000_123_455, true),
+            (1_700_000_000_123_456, false),
+            // A count, not a time.
+            (7, false),
+        ] {
+            assert_eq!(is_from_before(time, &list(version)), is_before, "{version}");
+        }
+        assert!(!is_from_before(time, &Name::root()));
+    }
 }

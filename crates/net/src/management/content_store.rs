@@ -57,7 +57,6 @@ impl Manager {
         Ok(ControlParameters {
             capacity: Some(nominal_packets(&options)),
             flags: Some(flags(&options)),
-            mask: Some(ADMIT | SERVE),
             ..ControlParameters::default()
         })
     }

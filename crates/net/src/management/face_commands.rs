@@ -9,9 +9,6 @@ use super::{ControlParameters, Manager, Refused};
 use crate::node::{FaceDescription, NodeError};
 use crate::{FaceOptions, FaceUri, Persistency};
 
-/// All flags that a face may have.
-const ALL_FLAGS: u64 = LOCAL_FIELDS | LP_RELIABILITY | CONGESTION_MARKING;
-
 impl Manager {
     pub(super) async fn execute_faces(
         &self,
@@ -222,14 +219,13 @@ fn named(options: &FaceOptions) -> ControlParameters {
 }
 
 /// A face, as the response to a command tells it. The MTU and when packets are marked, which are optional, are left to
-/// `faces/list`: python-ndn takes them for errors where ndn-cxx puts them, behind the flags.
+/// `faces/list`: python-ndn takes them for errors where ndn-cxx puts them, behind the flags. ndn-cxx refuses a response with a mask.
 fn properties(face: &FaceDescription) -> ControlParameters {
     ControlParameters {
         face: Some(face.id.number()),
         uri: Some(face.remote.to_string()),
         local_uri: Some(local_uri(face)),
         flags: Some(flags(face)),
-        mask: Some(ALL_FLAGS),
         persistency: Some(face.persistency.number()),
         ..ControlParameters::default()
     }

@@ -7,6 +7,8 @@ use crate::link::{MAX_FRAME_SIZE, stream};
 
 /// Octets of destination, source and EtherType.
 pub(super) const HEADER_SIZE: usize = 14;
+/// Least payload (IEEE 802.3); network cards fill it up, virtual links do not, and NFD drops what is shorter.
+const LEAST_PAYLOAD: usize = 46;
 /// EtherType of NDN.
 pub(super) const ETHERTYPE: u16 = 0x8624;
 
@@ -28,7 +30,7 @@ pub(super) enum Unusable {
     Malformed,
 }
 
-/// Takes a frame apart. Short frames are padded on Ethernet, so the link packet is as long as its TLV-LENGTH says.
+/// Takes a frame apart. Short frames are padded, so the link packet is as long as its TLV-LENGTH says.
 pub(super) fn parse(frame: &[u8]) -> Result<Received, Unusable> {
     let (header, payload) = frame
         .split_at_checked(HEADER_SIZE)
@@ -61,6 +63,7 @@ pub(super) fn build(
     buffer.extend_from_slice(&source.0);
     buffer.extend_from_slice(&ETHERTYPE.to_be_bytes());
     buffer.extend_from_slice(packet);
+    buffer.resize(buffer.len().max(HEADER_SIZE + LEAST_PAYLOAD), 0);
 }
 
 /// Longest payload that is any use.
@@ -73,23 +76,29 @@ mod tests {
     const HERE: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
     const THERE: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 
-    fn frame(payload: &[u8]) -> Vec<u8> {
-        let mut buffer = vec![9; 3];
-        build(&mut buffer, THERE, HERE, payload);
+    fn frame(packet: &[u8]) -> Vec<u8> {
+        let mut buffer = vec![9; 300];
+        build(&mut buffer, THERE, HERE, packet);
         buffer
     }
 
+    const HEADER: [u8; HEADER_SIZE] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0x24];
+
+    /// The least frame has 60 octets, 46 after the header.
     #[test]
-    fn a_frame_is_laid_out_as_ethernet_has_it() {
-        let expected = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0x24, 0x64, 0];
+    fn a_frame_is_laid_out_and_padded_as_ethernet_has_it() {
+        let expected = [&HEADER[..], &[0x64, 0], &[0; 44]].concat();
         assert_eq!(frame(&[0x64, 0]), expected);
+        for (length, padded) in [(45, 60), (46, 60), (47, 61)] {
+            assert_eq!(frame(&vec![1; length]).len(), padded);
+        }
     }
 
-    /// The least frame has 60 octets, 46 after the header: of an element of 5 octets, 41 are padding.
+    /// Of an element of 5 octets, 41 are padding.
     #[test]
     fn padding_is_cut_off() {
-        let mut padded = frame(&[6, 3, 1, 2, 3]);
-        padded.resize(60, 0);
+        let padded = frame(&[6, 3, 1, 2, 3]);
+        assert_eq!(padded.len(), 60);
         let received = parse(&padded).unwrap();
         assert_eq!(received.packet, &[6, 3, 1, 2, 3][..]);
         assert_eq!((received.destination, received.source), (THERE, HERE));
@@ -105,7 +114,8 @@ mod tests {
             &[6, 253, 0, 1, 0],
             &[6, 254, 0, 1, 0, 0],
         ] {
-            assert_eq!(parse(&frame(payload)), Err(Unusable::Malformed));
+            let frame = [&HEADER[..], payload].concat();
+            assert_eq!(parse(&frame), Err(Unusable::Malformed));
         }
     }
 

@@ -1,11 +1,14 @@
 //! The client, and what a node with keys lets which client do.
 
-use namecast_packet::Certificate;
-use namecast_units::Duration;
+use namecast_packet::signature::DigestSigner;
+use namecast_packet::{Certificate, Data, Name};
+use namecast_units::{ByteSize, Duration};
 
-use super::super::{Client, ClientError, ControlParameters, FaceStatus, FibEntry, StrategyChoice};
+use super::super::{
+    Client, ClientError, ControlParameters, FaceStatus, FibEntry, Item, StrategyChoice,
+};
 use super::{about, name, to};
-use crate::{FaceUri, KeyStore, ManagementConfig, Node, NodeConfig, RegistrationConfig};
+use crate::{Clock, FaceUri, KeyStore, ManagementConfig, Node, NodeConfig, RegistrationConfig};
 
 /// A node and a client on a Unix socket.
 async fn connected(config: NodeConfig, directory: &std::path::Path) -> (Node, Client) {
@@ -49,6 +52,52 @@ async fn a_client_commands_and_reads_lists_of_any_length() {
     let status = client.status().await.unwrap();
     assert_eq!(status.fib_entries, 1);
     assert_eq!(client.list::<FibEntry>("fib/list").await.unwrap().len(), 1);
+}
+
+/// A forwarder whose content store answers twice with a list from before the question, as NFD's does for a second.
+#[tokio::test]
+async fn a_list_from_before_is_asked_for_again() {
+    let node = Node::start(NodeConfig {
+        management: ManagementConfig {
+            enabled: false,
+            ..ManagementConfig::default()
+        },
+        ..NodeConfig::caching(ByteSize::ZERO)
+    });
+    let mut store = node.application_face().await.unwrap();
+    let prefix = name("/localhost/nfd/strategy-choice/list");
+    node.add_route(prefix.clone(), store.id(), 0).await.unwrap();
+    let mut client = Client::of_node(&node).await.unwrap();
+    let millis = || Clock::new().wall().as_micros() / 1_000;
+    let before = millis() - 500;
+    let list = |version, uri| {
+        let choice = StrategyChoice {
+            prefix: name(uri),
+            ..StrategyChoice::default()
+        };
+        let segment = prefix.builder().version(version).segment(0).finish();
+        let last = Name::root().builder().segment(0).finish();
+        let data = Data::builder(segment).freshness(Duration::from_secs(1));
+        data.final_block(last)
+            .content(choice.encode())
+            .sign(&DigestSigner)
+    };
+    let answering = async {
+        for (version, uri) in [
+            (Some(before), "/old"),
+            (Some(before), "/old"),
+            (None, "/new"),
+        ] {
+            store.recv().await.unwrap();
+            let data = list(version.unwrap_or_else(millis), uri);
+            store.send(data.wire().clone()).await.unwrap();
+        }
+    };
+    let (choices, ()) = tokio::join!(
+        client.list::<StrategyChoice>("strategy-choice/list"),
+        answering
+    );
+    assert_eq!(choices.unwrap()[0].prefix, name("/new"));
 }
 
 #[tokio::test]

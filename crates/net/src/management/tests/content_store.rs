@@ -21,7 +21,6 @@ async fn the_content_store_is_configured_as_far_as_the_command_says() {
     let state = |capacity, flags| ControlParameters {
         capacity: Some(capacity),
         flags: Some(flags),
-        mask: Some(3),
         ..ControlParameters::default()
     };
     let flags = |flags, mask| ControlParameters {

@@ -19,7 +19,6 @@ async fn a_face_is_created_once_and_destroyed() {
         face: Some(id),
         local_uri: Some("null://".to_owned()),
         flags: Some(4),
-        mask: Some(7),
         persistency: Some(0),
         ..to(uri)
     };
@@ -214,7 +213,6 @@ fn chosen(face: u64) -> ControlParameters {
 fn state(face: u64, flags: u64, persistency: u64) -> ControlParameters {
     ControlParameters {
         flags: Some(flags),
-        mask: Some(7),
         persistency: Some(persistency),
         ..chosen(face)
     }

@@ -1,0 +1,55 @@
+# One link between two network namespaces, for scripts that put our forwarder at its near end and another at the far end. To be
+# sourced where this user is root and the network is the script's own, with $namecast, $home, and in $name what logs begin with.
+
+started=()
+trap 'kill "${started[@]}" 2>/dev/null || true; wait' EXIT
+
+fail() {
+    printf 'FAILED  %s\n' "$*"
+    tail -n 5 "$home/$name"-*.log
+    exit 1
+}
+
+# await WHAT COMMAND…: until it succeeds, for a minute at most.
+await() {
+    for _ in $(seq 300); do
+        "${@:2}" >/dev/null 2>&1 && return
+        sleep 0.2
+    done
+    fail "$1"
+}
+
+# there COMMAND…: in the namespace of the far end, which lives as long as its first process.
+there() { nsenter --target "$far" --net "$@"; }
+
+make_link() {
+    unshare --net sleep 600 &
+    far=$!
+    started+=("$far")
+    await "a second namespace" is_apart
+    # The forwarder serves its page on this machine.
+    ip link set lo up
+    ip link add near0 type veth peer name far0
+    ip link set far0 netns "$far"
+    ip address add 192.0.2.1/24 dev near0
+    ip link set near0 up
+    there ip address add 192.0.2.2/24 dev far0
+    there ip link set far0 up
+}
+
+is_apart() { [[ $(readlink "/proc/$far/ns/net") != $(readlink /proc/self/ns/net) ]]; }
+
+# stream CELL NAME PRODUCER CONSUMER: from one forwarder's application to the other's, across the link.
+stream() {
+    local stats=$home/$name.json publisher
+    "$namecast" publish "$2" --ladder 200k --quiet --connect "$3" >"$home/$name-publish.log" 2>&1 &
+    publisher=$!
+    started+=("$publisher")
+    "$namecast" watch "$2" --quiet --connect "$4" --duration 10s --stats "$stats" --output "$home/$name.mkv" \
+        >"$home/$name-watch.log" 2>&1 || fail "$1"
+    grep -qE '"rendered":[1-9][0-9]' <<<"$(tail -n 1 "$stats")" || fail "$1: frames"
+    grep -q '"verification_failures":0,"video"' <<<"$(tail -n 1 "$stats")" || fail "$1: all verified"
+    printf 'ok  %s\n' "$1"
+    kill "$publisher"
+    { wait "$publisher"; } 2>/dev/null || true
+}

@@ -7,7 +7,8 @@
 #   interop/run.sh python     only python-ndn
 #   interop/run.sh ndnts      only NDNts
 #   interop/run.sh ndnd       only ndnd
-#   interop/run.sh nfd        only NFD, whose `nfd` and `nfdc` have to be on the path: no registry has them
+#   interop/run.sh nfd        only NFD with ndn-tools, where `nfd`, `nfdc`, `ndnping` and so on are on the path: no registry has them
+#   interop/run.sh nlsr       only NLSR, likewise
 #
 # What it needs goes into target/interop, and nothing into the system. NAMECAST names another binary than the one that is
 # built here.
@@ -308,10 +309,85 @@ ndnd_readvertised() {
         bash -c '"$@" | grep -q "/interop/app .* nlsr" || echo gone' bash "${routes[@]}"
 }
 
-# Whoever has NFD has built it.
-build_nfd() { command -v nfdc >/dev/null || { say "no nfd, as there is no nfdc here"; return 1; }; }
+# Whoever has these has built them.
+build_nfd() { are_here nfdc ndnping ndnpingserver ndnputchunks ndncatchunks; }
+build_nlsr() { :; }
 
-nfd_cells() { in_namespaces "NFD" "$here/nfd/cells.sh" "$NAMECAST" "$home"; }
+# are_here COMMAND…
+are_here() {
+    local command
+    for command in "$@"; do
+        command -v "$command" >/dev/null || { say "there is no $command here"; return 1; }
+    done
+}
+
+nfd_cells() {
+    ndn_tools
+    in_namespaces "NFD" "$here/nfd/cells.sh" "$NAMECAST" "$home"
+}
+
+# tool COMMAND…: an application of ndn-cxx at our forwarder, with keys of its own: they do not wait for each other's.
+tool() {
+    mkdir -p "$home/keys-$1"
+    HOME=$home/keys-$1 NDN_CLIENT_TRANSPORT=unix://$socket "$@"
+}
+
+ndn_tools() {
+    tool ndnpingserver /interop/ping >"$home/ping.log" 2>&1 &
+    started+=($!)
+    eventually "ndn-tools: ndnping, ndnpingserver" "3 received, 0 nacked" tool ndnping -c 3 -i 100 /interop/ping
+    head -c 3000000 /dev/urandom >"$home/file"
+    tool ndnputchunks /interop/file <"$home/file" >"$home/chunks.log" 2>&1 &
+    started+=($!)
+    eventually "ndn-tools: ndnputchunks, ndncatchunks: 3 MB come whole" "^same$" catch_chunks
+}
+
+catch_chunks() { tool ndncatchunks -q /interop/file 2>/dev/null | cmp - "$home/file" && say same; }
+
+# Two routers of NLSR at two of our forwarders, which are told of each other's prefixes and of applications' by no command.
+nlsr_cells() {
+    local router
+    start_router 3
+    start_router 4
+    for router in 3 4; do
+        start_nlsr "$router" "$((7 - router))"
+    done
+    for router in 3 4; do
+        eventually "NLSR at router $router makes routes to what router $((7 - router)) advertises" "/net/site/of-r$((7 - router)) .* nlsr" \
+            "$NAMECAST" route list --forwarder "unix://$home/r$router.sock"
+    done
+    expect "NLSR: routes without end have none" "/localhop/net/nlsr/LSA .* nlsr .* never" \
+        "$NAMECAST" route list --forwarder "unix://$home/r3.sock"
+    nlsr_readvertised
+}
+
+# start_nlsr ROUTER NEIGHBOUR: NLSR takes faces that are there.
+start_nlsr() {
+    local port
+    port=$(port udp4 "r$2")
+    "$NAMECAST" face create "udp4://127.0.0.1:$port" --forwarder "unix://$home/r$1.sock" >"$home/nlsr-face.log"
+    mkdir "$home/nlsr$1"
+    sed "s|ROUTER|r$1|; s|NEIGHBOUR|r$2|; s|PORT|$port|; s|STATE|$home/nlsr$1|" "$here/nlsr/nlsr.conf" >"$home/nlsr$1.conf"
+    HOME=$home/nlsr$1 NDN_CLIENT_TRANSPORT=unix://$home/r$1.sock nlsr -f "$home/nlsr$1.conf" >"$home/nlsr$1.log" 2>&1 &
+    started+=($!)
+}
+
+# An application registers at router 4 and nowhere else.
+nlsr_readvertised() {
+    local application routes=("$NAMECAST" route list --forwarder "unix://$home/r3.sock")
+    "$NAMECAST" publish /interop/app --ladder 200k --quiet --announce never --connect "unix://$home/r4.sock" &
+    application=$!
+    started+=("$application")
+    eventually "an application registers at router 4: NLSR there is told" '"told": [1-9]' \
+        "$NAMECAST" status --json --forwarder "unix://$home/r4.sock"
+    eventually "an application registers at router 4: router 3 has a route by NLSR" "/interop/app .* nlsr" "${routes[@]}"
+    "$NAMECAST" watch /interop/app --quiet --connect "unix://$home/r3.sock" --duration 4s --stats "$home/nlsr.json" --output "$home/nlsr.mkv"
+    expect "an application registers at router 4: a consumer at router 3 reaches it by NLSR" \
+        '"video":\{[^}]*"rendered":[1-9][0-9]' tail -n 1 "$home/nlsr.json"
+    kill "$application"
+    eventually "the application ends: router 3 has no route by NLSR any more" "^gone$" \
+        bash -c '"$@" | grep -q "/interop/app .* nlsr" || echo gone' bash "${routes[@]}"
+}
 
 # obtain PEER: fetches and builds what a peer takes.
 obtain() {
@@ -320,7 +396,7 @@ obtain() {
         restart | python) tool=python3 ;;
         ndnts) tool=npm ;;
         ndnd) tool=go ;;
-        nfd) tool=nfd ;;
+        nfd | nlsr) tool=$1 ;;
     esac
     if ! command -v "$tool" >/dev/null; then
         say "no $1, as there is no $tool here"
@@ -329,7 +405,7 @@ obtain() {
     "build_$1"
 }
 
-peers=(restart python ndnts ndnd nfd)
+peers=(restart python ndnts ndnd nfd nlsr)
 wanted=${1:-all}
 if [[ ! " all ${peers[*]} " == *" $wanted "* ]]; then
     say "expected ${peers[*]} or nothing"

@@ -191,7 +191,8 @@ impl Client {
         self.unchanged_since = Clock::new().wall();
         let response = ControlResponse::decode(&data.content().unwrap_or_default())?;
         match response.code {
-            200 => Ok(response.parameters),
+            // NLSR has several ways to agree.
+            ..400 => Ok(response.parameters),
             _ => Err(response.into()),
         }
     }

@@ -343,6 +343,8 @@ impl Readvertising {
             let parameters = ControlParameters {
                 name: Some(command.prefix.clone()),
                 cost: command.cost,
+                // Without flags, NLSR keeps the prefix in a file, for longer than the application lives.
+                flags: command.cost.map(|_| 0),
                 ..ControlParameters::default()
             };
             let outcome = client.command(verb, &parameters).await.map(|_| ());

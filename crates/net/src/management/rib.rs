@@ -10,7 +10,7 @@ use bytes::Bytes;
 use namecast_forward::FaceId;
 use namecast_packet::tlv::{self, Element, Reader, Writer};
 use namecast_packet::{DecodeError, Name};
-use namecast_units::Instant;
+use namecast_units::{Duration, Instant};
 use serde::Serialize;
 
 use super::control::{CAPTURE, CHILD_INHERIT, ControlParameters, encode_numbers, millis};
@@ -21,6 +21,8 @@ use crate::node::NodeError;
 
 /// Origin of routes that were made from prefix announcements: NFD's.
 pub(crate) const PREFIX_ANNOUNCEMENT: u64 = 129;
+/// The longest time of ndn-cxx, which NLSR asks for where it means no end.
+const FOREVER: Duration = Duration::from_millis(i64::MAX as u64);
 
 /// Routes of one prefix, by face and origin.
 type Routes = BTreeMap<(FaceId, u64), Route>;
@@ -307,7 +309,9 @@ impl Manager {
         let route = Route {
             cost: parameters.cost.unwrap_or(0),
             flags: parameters.flags.unwrap_or(CHILD_INHERIT),
-            expires: parameters.expiration.map(|period| now + period),
+            expires: (parameters.expiration)
+                .filter(|period| *period < FOREVER)
+                .map(|period| now + period),
         };
         let origin = parameters.origin.unwrap_or(0);
         let changes = self

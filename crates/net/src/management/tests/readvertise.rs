@@ -68,9 +68,10 @@ async fn hear(daemon: &mut ApplicationFace) -> (Interest, String, ControlParamet
     (command, verb, parameters)
 }
 
+/// As NLSR does where it keeps the prefix in a file, too.
 async fn agree(daemon: &ApplicationFace, command: &Interest) {
     let response = ControlResponse {
-        code: 200,
+        code: 205,
         text: "OK".to_owned(),
         parameters: ControlParameters::default(),
     };
@@ -93,6 +94,7 @@ async fn hear_next(daemon: &mut ApplicationFace, expected: (&str, &ControlParame
 fn at_cost(prefix: &str, cost: u64) -> ControlParameters {
     ControlParameters {
         cost: Some(cost),
+        flags: Some(0),
         ..about(prefix)
     }
 }

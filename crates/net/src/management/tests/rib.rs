@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use namecast_packet::{Interest, Nonce};
 
-use super::super::{ControlParameters, ControlResponse};
+use super::super::{Client, ControlParameters, ControlResponse, RibEntry};
 use super::{about, command, exchange, name, routes};
 use crate::{ApplicationFace, FaceId, ManagementConfig, Node, NodeConfig, RouteStatus, key_store};
 
@@ -120,6 +120,23 @@ async fn a_route_ends_when_its_time_has_come() {
     tokio::time::timeout(Duration::from_secs(60), waiting)
         .await
         .unwrap();
+}
+
+/// A millisecond less than forever is some time.
+#[tokio::test]
+async fn a_route_for_ever_has_no_end() {
+    let node = Node::start(NodeConfig::default());
+    let mut face = node.application_face().await.unwrap();
+    let mut client = Client::of_node(&node).await.unwrap();
+    for (millis, ends) in [(i64::MAX as u64, false), (i64::MAX as u64 - 1, true)] {
+        let wanted = ControlParameters {
+            expiration: Some(Duration::from_millis(millis)),
+            ..about("/a")
+        };
+        assert_eq!(ask(&mut face, "register", &wanted).await.code, 200);
+        let entries: Vec<RibEntry> = client.list("rib/list").await.unwrap();
+        assert_eq!(entries[0].routes[0].expiration_millis.is_some(), ends);
+    }
 }
 
 /// Routes to a face end with it, and what they kept out comes in: `/a/b` captured, and now has the next hop of `/a`.

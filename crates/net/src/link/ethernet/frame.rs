@@ -75,14 +75,13 @@ mod tests {
 
     const HERE: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
     const THERE: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
+    const HEADER: [u8; HEADER_SIZE] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0x24];
 
     fn frame(packet: &[u8]) -> Vec<u8> {
         let mut buffer = vec![9; 300];
         build(&mut buffer, THERE, HERE, packet);
         buffer
     }
-
-    const HEADER: [u8; HEADER_SIZE] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0x24];
 
     /// The least frame has 60 octets, 46 after the header.
     #[test]

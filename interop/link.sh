@@ -1,11 +1,13 @@
 # One link between two network namespaces, for scripts that put our forwarder at its near end and another at the far end. To be
 # sourced where this user is root and the network is the script's own, with $namecast, $home, and in $name what logs begin with.
 
+source "${BASH_SOURCE%/*}/expect.sh"
 started=()
 trap 'kill "${started[@]}" 2>/dev/null || true; wait' EXIT
 
+# Shows what the logs say, too.
 fail() {
-    printf 'FAILED  %s\n' "$*"
+    say "FAILED  $*"
     tail -n 5 "$home/$name"-*.log
     exit 1
 }
@@ -49,7 +51,7 @@ stream() {
         >"$home/$name-watch.log" 2>&1 || fail "$1"
     grep -qE '"rendered":[1-9][0-9]' <<<"$(tail -n 1 "$stats")" || fail "$1: frames"
     grep -q '"verification_failures":0,"video"' <<<"$(tail -n 1 "$stats")" || fail "$1: all verified"
-    printf 'ok  %s\n' "$1"
+    say "ok  $1"
     kill "$publisher"
     { wait "$publisher"; } 2>/dev/null || true
 }

@@ -32,22 +32,7 @@ stop() {
 }
 trap stop EXIT
 
-say() { printf '%s\n' "$*"; }
-
-# expect CELL PATTERN COMMAND…: what the command prints has to match.
-expect() {
-    local cell=$1 pattern=$2 printed
-    shift 2
-    if ! printed=$("$@" 2>&1); then
-        say "FAILED  $cell: $*" "$printed"
-        exit 1
-    fi
-    if ! grep -qE -- "$pattern" <<<"$printed"; then
-        say "FAILED  $cell: nothing like '$pattern' in" "$printed"
-        exit 1
-    fi
-    say "ok  $cell"
-}
+source "$here/expect.sh"
 
 # eventually CELL PATTERN COMMAND…: the same, within a minute.
 eventually() {
@@ -69,8 +54,7 @@ await() {
         fi
         sleep 0.1
     done
-    say "FAILED  nothing came of $1"
-    exit 1
+    fail "nothing came of $1"
 }
 
 build_namecast() {
@@ -283,43 +267,42 @@ YAML
     ndnd_readvertised
 }
 
-# An application registers at router 2 and nowhere else; the daemons tell router 1, also after one of them was killed.
+# An application registers at router 2 and nowhere else; also after one of the daemons was killed.
 ndnd_readvertised() {
-    local application routes=("$NAMECAST" route list --forwarder "unix://$home/r1.sock")
-    local status=("$NAMECAST" status --json --forwarder "unix://$home/r2.sock")
-    "$NAMECAST" publish /interop/app --ladder 200k --quiet --announce never --connect "unix://$home/r2.sock" &
-    application=$!
-    started+=("$application")
-    eventually "an application registers at router 2: the daemon there is told" '"told": [1-9]' "${status[@]}"
-    eventually "an application registers at router 2: router 1 has a route" "/interop/app .* nlsr" "${routes[@]}"
-    "$NAMECAST" watch /interop/app --quiet --connect "unix://$home/r1.sock" --duration 4s --stats "$home/routed.json" --output "$home/routed.mkv"
-    expect "an application registers at router 2: a consumer at router 1 reaches it" \
-        '"video":\{[^}]*"rendered":[1-9][0-9]' tail -n 1 "$home/routed.json"
+    local application
+    register_at 2 1
     kill -9 "$daemon"
     { wait "$daemon"; } 2>/dev/null || true
-    eventually "the daemon at router 2 is killed: its forwarder notices" '"daemons": 0' "${status[@]}"
+    eventually "the daemon at router 2 is killed: its forwarder notices" '"daemons": 0' status_of 2
     start_daemon 2
-    eventually "the daemon at router 2 comes back: it is told again" '"told": [1-9]' "${status[@]}"
+    eventually "the daemon at router 2 comes back: it is told again" '"told": [1-9]' status_of 2
     eventually "the daemon at router 2 comes back: it has announced the prefix again" \
         "Local announce.*/interop/app" cat "$home/dv2.log"
-    eventually "the daemon at router 2 comes back: router 1 has a route" "/interop/app .* nlsr" "${routes[@]}"
+    eventually "the daemon at router 2 comes back: router 1 has a route" "/interop/app .* nlsr" routes_of 1
     kill "$application"
     eventually "the application ends: the daemon takes its prefix back" "Local withdraw.*/interop/app" cat "$home/dv2.log"
-    eventually "the application ends: router 1 has no route any more" "^gone$" \
-        bash -c '"$@" | grep -q "/interop/app .* nlsr" || echo gone' bash "${routes[@]}"
+    eventually "the application ends: router 1 has no route any more" "^gone$" lost_by 1
+}
+
+routes_of() { "$NAMECAST" route list --forwarder "unix://$home/r$1.sock"; }
+status_of() { "$NAMECAST" status --json --forwarder "unix://$home/r$1.sock"; }
+lost_by() { routes_of "$1" | grep -q "/interop/app .* nlsr" || say gone; }
+
+# register_at FAR NEAR: an application registers at router FAR; the daemons tell router NEAR. Its process is $application.
+register_at() {
+    local cell="an application registers at router $1"
+    "$NAMECAST" publish /interop/app --ladder 200k --quiet --announce never --connect "unix://$home/r$1.sock" &
+    application=$!
+    started+=("$application")
+    eventually "$cell: the daemon there is told" '"told": [1-9]' status_of "$1"
+    eventually "$cell: router $2 has a route" "/interop/app .* nlsr" routes_of "$2"
+    "$NAMECAST" watch /interop/app --quiet --connect "unix://$home/r$2.sock" --duration 4s --stats "$home/routed.json" --output "$home/routed.mkv"
+    expect "$cell: a consumer at router $2 reaches it" '"video":\{[^}]*"rendered":[1-9][0-9]' tail -n 1 "$home/routed.json"
 }
 
 # Whoever has these has built them.
-build_nfd() { are_here nfdc ndnping ndnpingserver ndnputchunks ndncatchunks; }
+build_nfd() { :; }
 build_nlsr() { :; }
-
-# are_here COMMAND…
-are_here() {
-    local command
-    for command in "$@"; do
-        command -v "$command" >/dev/null || { say "there is no $command here"; return 1; }
-    done
-}
 
 nfd_cells() {
     ndn_tools
@@ -346,19 +329,19 @@ catch_chunks() { tool ndncatchunks -q /interop/file 2>/dev/null | cmp - "$home/f
 
 # Two routers of NLSR at two of our forwarders, which are told of each other's prefixes and of applications' by no command.
 nlsr_cells() {
-    local router
+    local router other application
     start_router 3
     start_router 4
+    start_nlsr 3 4
+    start_nlsr 4 3
     for router in 3 4; do
-        start_nlsr "$router" "$((7 - router))"
+        other=$((7 - router))
+        eventually "NLSR at router $router makes routes to what router $other advertises" "/net/site/of-r$other .* nlsr" routes_of "$router"
     done
-    for router in 3 4; do
-        eventually "NLSR at router $router makes routes to what router $((7 - router)) advertises" "/net/site/of-r$((7 - router)) .* nlsr" \
-            "$NAMECAST" route list --forwarder "unix://$home/r$router.sock"
-    done
-    expect "NLSR: routes without end have none" "/localhop/net/nlsr/LSA .* nlsr .* never" \
-        "$NAMECAST" route list --forwarder "unix://$home/r3.sock"
-    nlsr_readvertised
+    expect "NLSR: routes without end have none" "/localhop/net/nlsr/LSA .* nlsr .* never" routes_of 3
+    register_at 4 3
+    kill "$application"
+    eventually "the application ends: router 3 has no route any more" "^gone$" lost_by 3
 }
 
 # start_nlsr ROUTER NEIGHBOUR: NLSR takes faces that are there.
@@ -372,36 +355,22 @@ start_nlsr() {
     started+=($!)
 }
 
-# An application registers at router 4 and nowhere else.
-nlsr_readvertised() {
-    local application routes=("$NAMECAST" route list --forwarder "unix://$home/r3.sock")
-    "$NAMECAST" publish /interop/app --ladder 200k --quiet --announce never --connect "unix://$home/r4.sock" &
-    application=$!
-    started+=("$application")
-    eventually "an application registers at router 4: NLSR there is told" '"told": [1-9]' \
-        "$NAMECAST" status --json --forwarder "unix://$home/r4.sock"
-    eventually "an application registers at router 4: router 3 has a route by NLSR" "/interop/app .* nlsr" "${routes[@]}"
-    "$NAMECAST" watch /interop/app --quiet --connect "unix://$home/r3.sock" --duration 4s --stats "$home/nlsr.json" --output "$home/nlsr.mkv"
-    expect "an application registers at router 4: a consumer at router 3 reaches it by NLSR" \
-        '"video":\{[^}]*"rendered":[1-9][0-9]' tail -n 1 "$home/nlsr.json"
-    kill "$application"
-    eventually "the application ends: router 3 has no route by NLSR any more" "^gone$" \
-        bash -c '"$@" | grep -q "/interop/app .* nlsr" || echo gone' bash "${routes[@]}"
-}
-
 # obtain PEER: fetches and builds what a peer takes.
 obtain() {
-    local tool
+    local tool wants
     case $1 in
-        restart | python) tool=python3 ;;
-        ndnts) tool=npm ;;
-        ndnd) tool=go ;;
-        nfd | nlsr) tool=$1 ;;
+        restart | python) wants=(python3) ;;
+        ndnts) wants=(npm) ;;
+        ndnd) wants=(go) ;;
+        nfd) wants=(nfd nfdc ndnping ndnpingserver ndnputchunks ndncatchunks) ;;
+        nlsr) wants=(nlsr) ;;
     esac
-    if ! command -v "$tool" >/dev/null; then
-        say "no $1, as there is no $tool here"
-        return 1
-    fi
+    for tool in "${wants[@]}"; do
+        if ! command -v "$tool" >/dev/null; then
+            say "no $1, as there is no $tool here"
+            return 1
+        fi
+    done
     "build_$1"
 }
 

@@ -13,15 +13,6 @@ source "$here/../link.sh"
 ours=unix://$home/ours.sock theirs=unix://$home/nfd.sock
 udp=udp4://224.0.23.170:56363 ethernet=ether://[01:00:5e:00:17:aa]
 
-# expect CELL PATTERN COMMAND…: what the command prints has to match.
-expect() {
-    local cell=$1 pattern=$2 printed
-    shift 2
-    printed=$("$@" 2>&1) || fail "$cell: $*: $printed"
-    grep -qE -- "$pattern" <<<"$printed" || fail "$cell: nothing like '$pattern' in $printed"
-    printf 'ok  %s\n' "$cell"
-}
-
 # address_of INTERFACE [there]: its Ethernet address.
 address_of() { "${@:2}" ip -brief link show "$1" | awk '{ print $3 }'; }
 
@@ -127,7 +118,7 @@ on_the_link() {
     streams ethernet "ether://[$far_address]" "ether://[$near]"
     # Short frames, such as acknowledgements and Nacks, are padded.
     grep "too short" "$home/nfd-theirs.log" && fail "ethernet: NFD takes all frames"
-    printf 'ok  ethernet: NFD takes all frames\n'
+    say "ok  ethernet: NFD takes all frames"
 }
 
 # No route but what announcements make.

@@ -19,6 +19,7 @@ pub mod manage;
 mod metrics;
 pub mod page_server;
 mod places;
+mod priority;
 pub mod pump;
 pub mod record;
 mod report;

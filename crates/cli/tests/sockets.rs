@@ -161,6 +161,25 @@ struct Watchful {
     has_begun: Condvar,
     in_real_time: AtomicUsize,
     side_by_side: AtomicBool,
+    /// Simulated runs that give way to what takes real time.
+    giving_way: AtomicUsize,
+}
+
+#[cfg(target_os = "linux")]
+fn gives_way() -> bool {
+    use thread_priority::{
+        NormalThreadSchedulePolicy, ThreadSchedulePolicy, thread_schedule_policy,
+    };
+    thread_schedule_policy()
+        == Ok(ThreadSchedulePolicy::Normal(
+            NormalThreadSchedulePolicy::Idle,
+        ))
+}
+
+/// Elsewhere there is no way to.
+#[cfg(not(target_os = "linux"))]
+fn gives_way() -> bool {
+    true
 }
 
 #[derive(Debug, Deserialize)]
@@ -194,6 +213,7 @@ impl Laboratory for Watchful {
             (0..100).for_each(|_| std::thread::yield_now());
             self.in_real_time.fetch_sub(1, Ordering::SeqCst);
         } else {
+            (self.giving_way).fetch_add(usize::from(gives_way()), Ordering::SeqCst);
             let is_early = |order: &mut Vec<String>| {
                 order.iter().filter(|name| *name == "disturbed").count() < 4
             };
@@ -263,6 +283,7 @@ fn real_time_goes_one_by_one_beside_the_rest_and_again_alone_if_disturbed() {
     let summary = go(&laboratory);
     assert_eq!(summary.metrics["disturbed/disturbed"], Some(1.0));
     assert!(!laboratory.side_by_side.into_inner());
+    assert_eq!(laboratory.giving_way.into_inner(), 4);
     let order = laboratory.order.into_inner().unwrap();
     let (simulated, real): (Vec<&str>, Vec<&str>) = order
         .iter()

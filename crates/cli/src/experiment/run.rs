@@ -20,10 +20,6 @@ use std::time::Instant;
 use rayon::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 use thiserror::Error;
-use thread_priority::{
-    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
-    set_thread_priority_and_policy, thread_native_id,
-};
 
 use super::laboratory::{Laboratory, Refusal};
 use super::measured::Measured;
@@ -32,6 +28,7 @@ use super::plan::{Experiment, Point};
 use super::progress::Progress;
 use super::store::{Absent, Identity, Record, Spent, Store, StoreLimits};
 use super::summary::{Asked, Summary, usual_runs};
+use crate::priority::give_way;
 use crate::source::Problems;
 
 /// How to run.
@@ -302,7 +299,8 @@ impl<L: Laboratory> Session<'_, '_, L> {
     /// Does jobs until there are none left, in the order of the plan, so that experiments are finished one after another.
     fn work(&self, next: &AtomicUsize) {
         if self.waits_for(|job| job.takes_real_time) {
-            give_way();
+            // Without it, runs in real time are more likely to be disturbed, and known to be.
+            let _ = give_way();
         }
         while !self.stop.load(Ordering::Relaxed) {
             let Some(job) = self.plan.jobs.get(next.fetch_add(1, Ordering::Relaxed)) else {
@@ -459,13 +457,6 @@ impl<L: Laboratory> Session<'_, '_, L> {
         }
         Ok(finished)
     }
-}
-
-/// Lets this thread run only while nothing else wants its processor, where the system permits it.
-fn give_way() {
-    let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-    // Without it, runs in real time are more likely to be disturbed, and known to be.
-    let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy);
 }
 
 /// Processor time of this thread, in seconds.

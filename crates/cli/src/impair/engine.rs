@@ -11,21 +11,16 @@ use namecast_netem::{Frame, Link, Output};
 use namecast_packet::LpPacket;
 use namecast_units::{Duration, Instant, Random};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use thread_priority::{
-    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
-    set_thread_priority_and_policy, thread_native_id,
-};
 
 use super::RelayConfig;
 use super::report::{Drops, Errors, Flow, Report};
 use super::socket::{Buffers, Port, Received};
+use crate::priority::rise;
 
 /// Longest wait: how soon a request is answered.
 const TICK: Duration = Duration::from_millis(20);
 /// How often idle clients are looked for.
 const SWEEP: Duration = Duration::from_secs(1);
-/// Real-time priority: above all ordinary programs, below the kernel's own threads.
-const PRIORITY: u8 = 10;
 
 /// What the relay's thread is asked.
 #[derive(Debug)]
@@ -360,14 +355,4 @@ fn marked(octets: &Bytes) -> Option<Bytes> {
     let mut packet = LpPacket::decode(octets.clone()).ok()?;
     packet.congestion_mark = packet.congestion_mark.max(1);
     Some(packet.encode())
-}
-
-/// Gives this thread real-time priority; false where the system does not permit it.
-pub(crate) fn rise() -> bool {
-    let Ok(priority) = ThreadPriorityValue::try_from(PRIORITY) else {
-        return false;
-    };
-    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
-    let priority = ThreadPriority::Crossplatform(priority);
-    set_thread_priority_and_policy(thread_native_id(), priority, policy).is_ok()
 }

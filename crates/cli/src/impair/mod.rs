@@ -26,7 +26,6 @@ use engine::{Engine, Request};
 pub use file::{FileError, read as read_file};
 pub use report::{Drops, Flow, Quantiles, Report};
 
-pub(crate) use engine::rise;
 pub(crate) use report::Errors;
 pub(crate) use socket::{Buffers, Port, Received};
 

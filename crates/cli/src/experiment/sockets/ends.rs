@@ -9,7 +9,8 @@ use namecast_units::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::host::{Host, Watch};
-use crate::impair::{Quantiles, rise};
+use crate::impair::Quantiles;
+use crate::priority::rise;
 
 /// Longest wait, if nothing is due.
 const TICK: Duration = Duration::from_millis(100);

@@ -54,14 +54,19 @@ async fn a_client_commands_and_reads_lists_of_any_length() {
     assert_eq!(client.list::<FibEntry>("fib/list").await.unwrap().len(), 1);
 }
 
+/// Nobody answers.
+fn silent() -> ManagementConfig {
+    ManagementConfig {
+        enabled: false,
+        ..ManagementConfig::default()
+    }
+}
+
 /// A forwarder whose content store answers twice with a list from before the question, as NFD's does for a second.
 #[tokio::test]
 async fn a_list_from_before_is_asked_for_again() {
     let node = Node::start(NodeConfig {
-        management: ManagementConfig {
-            enabled: false,
-            ..ManagementConfig::default()
-        },
+        management: silent(),
         ..NodeConfig::caching(ByteSize::ZERO)
     });
     let mut store = node.application_face().await.unwrap();
@@ -103,10 +108,7 @@ async fn a_list_from_before_is_asked_for_again() {
 #[tokio::test]
 async fn what_is_not_answered_is_said_so() {
     let node = Node::start(NodeConfig {
-        management: ManagementConfig {
-            enabled: false,
-            ..ManagementConfig::default()
-        },
+        management: silent(),
         registration: RegistrationConfig {
             timeout: Duration::from_millis(10),
             ..RegistrationConfig::default()
@@ -115,9 +117,9 @@ async fn what_is_not_answered_is_said_so() {
     });
     let mut client = Client::of_node(&node).await.unwrap();
     let listed = client.list::<FaceStatus>("faces/list").await;
-    let silent = ClientError::Unanswered(Duration::from_millis(10));
+    let unanswered = ClientError::Unanswered(Duration::from_millis(10));
     let nacked = matches!(&listed, Err(ClientError::Nacked(reason)) if reason.contains("NoRoute"));
-    assert!(nacked || listed == Err(silent), "{listed:?}");
+    assert!(nacked || listed == Err(unanswered), "{listed:?}");
 }
 
 #[tokio::test]

@@ -37,8 +37,9 @@ use namecast_units::{Duration, Instant, Random};
 use tokio::runtime::{Builder, Runtime};
 
 use super::super::laboratory::{DISTURBED, Outcome, Refusal};
-use crate::impair::{DISTURBED_ABOVE as RELAY_DISTURBED_ABOVE, Quantiles, rise};
+use crate::impair::{DISTURBED_ABOVE as RELAY_DISTURBED_ABOVE, Quantiles};
 use crate::ingest::{MediaFrame, clip};
+use crate::priority::rise;
 use play::{Heard, Publishing, Watching};
 use stage::Stage;
 use world::{World, broken};

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use namecast_netem::standard_normal;
 use namecast_stream::{Across, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, Random};
+use serde::{Deserialize, Serialize};
 
 /// Sizes stay within so many deviations of their mean.
 const MOST_DEVIATIONS: f64 = 3.0;
@@ -27,6 +28,8 @@ pub struct Media {
     pub key_factor: f64,
     /// Standard deviation of sizes, as a share of the mean of their class. All rungs vary alike.
     pub deviation: f64,
+    /// How sizes are distributed.
+    pub sizes: SizeShape,
     /// Bitrates, in the order of the catalogue.
     pub rungs: Vec<MediaRung>,
     /// Octets of Content that segments aim at.
@@ -37,6 +40,17 @@ pub struct Media {
     pub across: Option<Across>,
     /// Fixes sizes and payloads.
     pub seed: u64,
+}
+
+/// How the sizes of frames are distributed about the mean of their class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SizeShape {
+    /// A bell curve, cut off at three deviations.
+    #[default]
+    Normal,
+    /// Delta frames uniformly, up to √3 deviations from their mean; key frames have all the same size.
+    UniformDeltas,
 }
 
 /// One bitrate of a stream.
@@ -59,6 +73,7 @@ impl Media {
             key_interval: 30,
             key_factor: 4.0,
             deviation: 0.2,
+            sizes: SizeShape::Normal,
             rungs: vec![MediaRung::new("1M", Bitrate::mbps(1))],
             segment_size: 1_000,
             parity_percent: 20,
@@ -76,6 +91,7 @@ impl Media {
             key_interval: 1,
             key_factor: 1.0,
             deviation: 0.0,
+            sizes: SizeShape::Normal,
             rungs: vec![MediaRung::new("100k", Bitrate::kbps(100))],
             segment_size: 1_000,
             parity_percent: 20,
@@ -120,7 +136,12 @@ impl Media {
         } else {
             1.0
         };
-        let varied = 1.0 + self.deviation * normal(self.seed, position);
+        let draw = match self.sizes {
+            SizeShape::Normal => normal(self.seed, position),
+            SizeShape::UniformDeltas if self.is_key(position) => 0.0,
+            SizeShape::UniformDeltas => uniform(self.seed, position),
+        };
+        let varied = 1.0 + self.deviation * draw;
         let size = libm::round(delta * factor * varied);
         size.max(1.0) as usize
     }
@@ -176,6 +197,12 @@ fn mixed(seed: u64, position: u64) -> u64 {
 fn normal(seed: u64, position: u64) -> f64 {
     let draw = standard_normal(&mut Random::from_seed(mixed(seed, position)));
     draw.clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
+}
+
+/// A draw from the uniform distribution of mean 0 and deviation 1.
+fn uniform(seed: u64, position: u64) -> f64 {
+    let unit = Random::from_seed(mixed(seed, position)).unit();
+    (2.0 * unit - 1.0) * libm::sqrt(3.0)
 }
 
 #[cfg(test)]

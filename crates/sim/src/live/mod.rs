@@ -9,11 +9,13 @@
 mod identity;
 mod media;
 mod publisher;
+mod requests;
 mod traffic;
 mod watcher;
 
 pub use identity::Signing;
-pub use media::{Media, MediaRung};
+pub use media::{Media, MediaRung, SizeShape};
 pub use publisher::{LivePublisher, LivePublisherConfig};
+pub use requests::Requests;
 pub use traffic::Traffic;
 pub use watcher::{FrameRecord, LiveWatcher, LiveWatcherConfig};

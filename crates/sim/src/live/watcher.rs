@@ -11,6 +11,7 @@ use namecast_stream::consumer::synchroniser::Observation;
 use namecast_units::{ByteSize, Duration, Instant, Timestamp};
 
 use super::identity::Signing;
+use super::requests::Requests;
 use super::traffic::Traffic;
 use crate::application::Application;
 use crate::clock::Now;
@@ -91,6 +92,7 @@ pub struct LiveWatcher {
     observations: VecDeque<Observation>,
     outputs: VecDeque<Bytes>,
     traffic: Traffic,
+    requests: Requests,
     final_stats: Option<Stats>,
 }
 
@@ -109,6 +111,7 @@ impl LiveWatcher {
             observations: VecDeque::new(),
             outputs: VecDeque::new(),
             traffic: Traffic::NONE,
+            requests: Requests::new(),
             final_stats: None,
         }
     }
@@ -163,6 +166,11 @@ impl LiveWatcher {
         &self.traffic
     }
 
+    /// Interests that it has sent.
+    pub const fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
     /// Octets of all frames that it ever got.
     pub const fn payload(&self) -> ByteSize {
         self.payload
@@ -203,6 +211,7 @@ impl LiveWatcher {
             match output {
                 Output::Interest(wire) => {
                     self.traffic.count(&wire);
+                    self.requests.record(now.monotonic, &wire);
                     self.outputs.push_back(wire);
                 }
                 Output::Frame(frame) => self.on_frame(now, &frame),

@@ -47,6 +47,7 @@ impl Network {
             work: VecDeque::new(),
             outputs: VecDeque::new(),
             sink: None,
+            link_sink: None,
             hops: 0,
         };
         for (index, node) in topology.nodes.iter().enumerate() {

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use crate::application::Application;
 use crate::clock::{HostClock, Now};
 use crate::topology::NodeIndex;
-use crate::trace::Sink;
+use crate::trace::{LinkSink, Sink};
 
 pub use build::NodeConfig;
 use queue::EventQueue;
@@ -53,6 +53,7 @@ pub struct Network {
     /// Memory that each link has for what comes out of it while it is its turn.
     outputs: VecDeque<netem::Output>,
     sink: Option<Box<dyn Sink>>,
+    link_sink: Option<Box<dyn LinkSink>>,
     hops: u64,
 }
 
@@ -190,6 +191,11 @@ impl Network {
     /// Hands every event to `sink` from now on.
     pub fn set_sink(&mut self, sink: Box<dyn Sink>) {
         self.sink = Some(sink);
+    }
+
+    /// Reports every frame that leaves a link to `sink` from now on.
+    pub fn set_link_sink(&mut self, sink: Box<dyn LinkSink>) {
+        self.link_sink = Some(sink);
     }
 
     /// Takes the sink back, to read or finish it.

@@ -138,6 +138,9 @@ impl Network {
     fn drain_direction(&mut self, index: usize) {
         let to = self.directions[index].to;
         while let Some(output) = self.directions[index].link.poll_output() {
+            if let Some(sink) = &mut self.link_sink {
+                sink.record(index / 2, index % 2 == 1, &output);
+            }
             match output {
                 netem::Output::Delivered {
                     frame,

@@ -3,6 +3,7 @@
 //! A scenario and a seed fix the outcome: no clock, no thread, no file that was not named.
 
 mod evolution;
+mod fetching;
 mod flows;
 mod measure;
 mod network;
@@ -23,8 +24,8 @@ pub use measure::{Convergence, Window};
 pub use network::{Medium, NetworkScenario, PacketSize, Probe};
 use run::Run;
 pub use stream::{
-    LadderSpec, Observed, PublisherSpec, RecoverySpec, Routes, Signature, Snapshot, Strategy,
-    StreamChange, StreamScenario, StreamSpec, SynchroniserSpec, Viewing, WatcherSnapshot,
+    BaseDelay, LadderSpec, Observed, PublisherSpec, RecoverySpec, Routes, Signature, Snapshot,
+    Strategy, StreamChange, StreamScenario, StreamSpec, SynchroniserSpec, Viewing, WatcherSnapshot,
     WatcherSpec,
 };
 pub use table::{ParameterTable, TopologyTable};

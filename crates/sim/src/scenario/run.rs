@@ -1,18 +1,17 @@
 //! One run of a network scenario.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
-use namecast_apps::sequence::{Fetcher, FetcherConfig, Figures, Server, ServerConfig};
+use namecast_apps::sequence::{Fetcher, Figures};
 use namecast_forward as forward;
 use namecast_netem as netem;
-use namecast_packet::Name;
 use namecast_units::{Bitrate, ByteSize, Duration, Instant, Random};
 
+use super::fetching::Fetching;
 use super::flows::Flow;
 use super::measure::{Window, crossing, jain};
 use super::network::{Medium, NetworkScenario};
-use super::place::{Direction, directions, find};
+use super::place::{Direction, directions};
 use super::{Outcome, ScenarioError, Series};
 use crate::network::{ApplicationId, Network, NodeConfig};
 use crate::topology::{NodeIndex, Topology, routes};
@@ -28,8 +27,7 @@ pub(super) struct Run<'a> {
     traced: bool,
     network: Network,
     flows: Vec<Running>,
-    /// Who answers for which prefix.
-    served: BTreeSet<(NodeIndex, Name)>,
+    fetching: Fetching,
     bottleneck: Direction,
     /// The bottleneck's rate from each time on.
     capacity: Vec<(Duration, Bitrate)>,
@@ -101,7 +99,7 @@ impl<'a> Run<'a> {
             traced,
             network,
             flows: Vec::new(),
-            served: BTreeSet::new(),
+            fetching: Fetching::new(scenario.packet),
             bottleneck,
             capacity,
             changed_at,
@@ -135,78 +133,23 @@ impl<'a> Run<'a> {
         number: u32,
         random: &mut Random,
     ) -> Result<(), ScenarioError> {
-        let wrong = |problem: String| ScenarioError::new("flows", problem);
-        let named = |text: &str| Flow::named(text, number);
-        let consumer = find(topology, &named(&flow.consumer)).map_err(wrong)?;
-        let producer = find(topology, &named(&flow.producer)).map_err(wrong)?;
-        let prefix: Name = named(&flow.prefix)
-            .parse()
-            .map_err(|error| wrong(format!("'{}' is no name: {error}", flow.prefix)))?;
-        self.serve(topology, producer, &prefix)?;
-        let fetcher = Fetcher::new(self.fetcher_config(flow, prefix, random.next_u64()));
-        let application = self.network.add_application(consumer, fetcher);
-        let start = Instant::ZERO + flow.start + flow.start_spread.mul_f64(random.unit());
-        self.network.schedule(start, move |network| {
-            network.with_application(application, |fetcher: &mut Fetcher, now| {
-                fetcher.start(now.monotonic);
-            });
-        });
-        if let Some(stop) = flow.stop {
-            self.network.schedule(Instant::ZERO + stop, move |network| {
-                network.with_application(application, |fetcher: &mut Fetcher, now| {
-                    fetcher.stop(now.monotonic);
-                });
-            });
-        }
-        let base_rtt = self.base_rtt(topology, consumer, producer);
+        let wants_samples = self.scenario.series || self.scenario.convergence.is_some();
+        let traced = self.traced;
+        let fetched = self.fetching.add(
+            &mut self.network,
+            topology,
+            (flow, number),
+            random,
+            |config| {
+                config.sample_interval = config.sample_interval.filter(|_| wants_samples);
+                config.most_fetched = if traced { MAX_FETCHED } else { 0 };
+            },
+        )?;
+        let base_rtt = self.base_rtt(topology, fetched.consumer, fetched.producer);
         self.flows.push(Running {
-            application,
+            application: fetched.application,
             base_rtt: base_rtt.as_secs_f64() * 1e3,
         });
-        Ok(())
-    }
-
-    fn fetcher_config(&self, flow: &Flow, prefix: Name, seed: u64) -> FetcherConfig {
-        let wants_samples = self.scenario.series || self.scenario.convergence.is_some();
-        let defaults = FetcherConfig::default();
-        FetcherConfig {
-            prefix,
-            sample_interval: defaults.sample_interval.filter(|_| wants_samples),
-            expected_size: ByteSize::bytes(u64::from(self.scenario.packet.payload)),
-            control: flow.controller,
-            lifetime: flow.lifetime,
-            retransmit: flow.retransmit,
-            reordering_tolerance: flow.reordering_tolerance,
-            seed,
-            most_fetched: if self.traced { MAX_FETCHED } else { 0 },
-            ..defaults
-        }
-    }
-
-    /// Lets a node answer for a prefix, unless it does already, with routes from everywhere.
-    fn serve(
-        &mut self,
-        topology: &Topology,
-        producer: NodeIndex,
-        prefix: &Name,
-    ) -> Result<(), ScenarioError> {
-        let served = (producer, prefix.clone());
-        if self.served.contains(&served) {
-            return Ok(());
-        }
-        let size = self.scenario.packet;
-        let server = Server::new(ServerConfig {
-            prefix: prefix.clone(),
-            content_size: size.payload as usize,
-            wire_size: Some(size.wire as usize),
-            ..ServerConfig::default()
-        })
-        .map_err(|error| ScenarioError::new("packet", error))?;
-        let towards = routes::towards(topology, producer);
-        self.network
-            .add_producer(producer, prefix, server, &towards)
-            .map_err(|error| ScenarioError::new("flows", error))?;
-        self.served.insert(served);
         Ok(())
     }
 

@@ -19,10 +19,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use namecast_netem::DropReason;
+use namecast_netem::{self as netem, DropReason};
 use namecast_units::Instant;
 
 use crate::application::Fetched;
+use crate::network::LinkIndex;
 use crate::topology::NodeIndex;
 
 pub use csv::CsvTrace;
@@ -61,6 +62,18 @@ pub enum EventKind<'a> {
 pub trait Sink {
     /// One event; times never decrease.
     fn record(&mut self, event: &Event<'_>);
+}
+
+/// Takes what leaves links.
+pub trait LinkSink {
+    /// One frame that was delivered or dropped by `link`, in the direction from its second end if `from_second`.
+    fn record(&mut self, link: LinkIndex, from_second: bool, output: &netem::Output);
+}
+
+impl<S: LinkSink + ?Sized> LinkSink for Rc<RefCell<S>> {
+    fn record(&mut self, link: LinkIndex, from_second: bool, output: &netem::Output) {
+        self.borrow_mut().record(link, from_second, output);
+    }
 }
 
 /// Nothing is written down.

@@ -1,11 +1,15 @@
 //! What only the simulator measures: sizes of tables, and curves.
 
 use core::time::Duration;
+use std::collections::BTreeMap;
+
+use namecast_units::{Bitrate, Instant};
 
 use super::super::{Outcome, Series};
 use super::MAX_TOLD;
 use super::edge;
 use super::observed::Observed;
+use super::requests;
 use super::run::Run;
 
 /// Sizes of tables at one instant, and points of curves.
@@ -25,6 +29,10 @@ pub(super) struct Sample {
     pub(super) watchers: Vec<WatcherSample>,
     /// Bits that each link has delivered so far.
     pub(super) links: Vec<u64>,
+    /// What a frame would wait at each link, ms.
+    pub(super) queues: Vec<f64>,
+    /// What each watcher takes the path to carry.
+    pub(super) capacities: Vec<Option<Bitrate>>,
 }
 
 /// A watcher's point of curves.
@@ -34,6 +42,8 @@ pub(super) struct WatcherSample {
     pub(super) drd: Option<f64>,
     /// What the choice of the rung takes the way to carry, Mbit/s.
     pub(super) bandwidth: Option<f64>,
+    /// Bitrate of what it pulls, Mbit/s.
+    pub(super) rung: Option<f64>,
 }
 
 /// Names of the tables' sizes, and where they are.
@@ -58,6 +68,8 @@ pub(super) fn outcome(run: &Run<'_>, observed: &Observed<'_>, samples: &[Sample]
             metrics.insert(format!("{name}{suffix}"), most);
         }
     }
+    add_requests(run, observed, samples, &mut metrics);
+    add_passage(run, &mut metrics);
     let mut outcome = Outcome {
         metrics,
         series: Vec::new(),
@@ -66,6 +78,46 @@ pub(super) fn outcome(run: &Run<'_>, observed: &Observed<'_>, samples: &[Sample]
         keep_series(run, samples, &mut outcome);
     }
     outcome
+}
+
+/// Metrics of Interests.
+fn add_requests(
+    run: &Run<'_>,
+    observed: &Observed<'_>,
+    samples: &[Sample],
+    metrics: &mut BTreeMap<String, f64>,
+) {
+    for (suffix, from, until) in run.scenario.all_windows() {
+        let mut of_all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for (index, viewing) in observed.watchers.iter().enumerate() {
+            let capacity = samples.iter();
+            let capacity = capacity.map(|sample| (sample.at, sample.capacities[index]));
+            let from = from.max(viewing.joined_at.since(Instant::ZERO));
+            let values = requests::values(viewing, &capacity.collect(), (from, until));
+            for (name, value) in values {
+                of_all.entry(name).or_default().push(value);
+                if observed.watchers.len() <= MAX_TOLD {
+                    metrics.insert(format!("{name}-{}{suffix}", index + 1), value);
+                }
+            }
+        }
+        for (name, values) in of_all {
+            let most = values.into_iter().fold(f64::NAN, f64::max);
+            metrics.insert(format!("{name}{suffix}"), most);
+        }
+    }
+}
+
+/// Metrics of Data of streams at links.
+fn add_passage(run: &Run<'_>, metrics: &mut BTreeMap<String, f64>) {
+    let passage = run.passage.borrow();
+    for (window, (suffix, _, _)) in run.scenario.all_windows().iter().enumerate() {
+        for link in 0..run.scenario.links.len() {
+            for (name, value) in passage.passed(link, window).values() {
+                metrics.insert(format!("link-{}-{name}{suffix}", link + 1), value);
+            }
+        }
+    }
 }
 
 fn keep_series(run: &Run<'_>, samples: &[Sample], outcome: &mut Outcome) {
@@ -88,6 +140,9 @@ fn keep_series(run: &Run<'_>, samples: &[Sample], outcome: &mut Outcome) {
     for place in 0..run.scenario.links.len() {
         let points = rates(samples, &|s| s.links[place]);
         keep(format!("link-{}", place + 1), "Mbit/s", points);
+        let points = samples.iter();
+        let points = points.map(|s| (s.at.as_secs_f64(), s.queues[place]));
+        keep(format!("queue-{}", place + 1), "ms", points.collect());
     }
     for index in 0..run.watchers.len().min(MAX_TOLD) {
         let number = index + 1;
@@ -110,6 +165,7 @@ fn keep_series(run: &Run<'_>, samples: &[Sample], outcome: &mut Outcome) {
             "Mbit/s",
             curve(|w| w.bandwidth),
         );
+        keep(format!("rung-{number}"), "Mbit/s", curve(|w| w.rung));
         for series in edge::series(run.watcher(&run.watchers[index]), number) {
             keep(series.name, &series.unit, series.points);
         }

@@ -2,8 +2,13 @@
 
 mod edge;
 mod frames;
+mod in_time;
 mod measure;
 mod observed;
+mod passage;
+mod path;
+mod publishing;
+mod requests;
 mod run;
 mod spec;
 
@@ -16,12 +21,14 @@ use namecast_units::{ByteSize, Duration};
 use serde::{Deserialize, Serialize};
 
 use super::ScenarioError;
+use super::flows::Flow;
 use super::measure::Window;
-use super::network::{Medium, usual_trials, validate_window};
+use super::network::{Medium, PacketSize, usual_trials, validate_window};
 use super::place::{Direction, directions, find};
 use crate::topology::{Spec, Topology};
 
 pub use observed::{Observed, Snapshot, Viewing, WatcherSnapshot};
+pub use path::BaseDelay;
 pub(super) use run::Run;
 pub use spec::{
     LadderSpec, PublisherSpec, RecoverySpec, Routes, Signature, Strategy, StreamChange, StreamSpec,
@@ -57,7 +64,23 @@ pub use spec::{
 /// | `goal-reached` | from joining to the first frame shown of the rung `goal`, s |
 /// | `goal-share` | frames of the window that were shown at that rung, as a share of `frames` |
 ///
-/// They are means over all watchers; `rendered-share-min` is the least. With up to ten watchers, `-N` after the name is that of watcher N.
+/// | `in-time-share`, `complete-share` | frames that could be decoded by capture + delay of the path at that moment + target; that were complete by then; as shares of all frames captured in the window (see below) |
+/// | `shown-rate` | payload of frames in time, Mbit/s |
+/// | `freeze` | longest time without a frame in time, less the time of a frame, ms |
+/// | `switches` | changes of the rung from one frame in time to the next, per minute |
+/// | `rung-back` | from the window's start, where frames of some rung are in time, to the first that is of at least this rung after the first that is not, s; 0 if all are |
+/// | `goal-in-time` | from joining to the first frame in time of at least the rung `goal`, s |
+/// | `sound-in-time-share`, `sound-gap`, `sound-back` | as `in-time-share`, `freeze` and `rung-back`, of the sound beside the video |
+/// | `interest-ratio`, `interest-load` | most Interests in any ten seconds of the window: per segment needed; as a share of 1.5 per segment needed and 50 a second |
+/// | `interests-peak`, `interest-peak-load` | most Interests in any second of the window; as a share of 1.25 per segment that the watcher took the path to carry, and 50 |
+/// | `interests-per-segment` | most Interests for one segment, since the start |
+///
+/// A frame can be decoded as soon as it and all frames of its rung before it, from its key frame on, are complete, however late they
+/// are. What the watcher itself holds to be in time (`rendered`) has no part in that. Frames in time are counted from when the watcher
+/// joined, until 1.5 s before the run or the watcher ends.
+///
+/// They are means over all watchers; `rendered-share-min`, `in-time-share-min` and `shown-rate-min` are the least, `shown-rate-sum`
+/// is the sum, `jain` is Jain's index of `shown-rate`. With up to ten watchers, `-N` after the name is that of watcher N.
 ///
 /// | metric | meaning |
 /// |---|---|
@@ -67,6 +90,9 @@ pub use spec::{
 /// | `link-K-utilisation` | the same as a share of its rate, as long as that does not change |
 /// | `link-K-queue-delay` | mean wait of frames it delivered, ms |
 /// | `link-K-dropped` | frames it did not deliver |
+/// | `link-K-own-frames`, `link-K-own-dropped`, `link-K-own-rate-share` | Data of streams that it delivered, and did not; the share of all octets it delivered |
+/// | `link-K-own-queue-delay`, `link-K-own-queue-delay-p95` | wait of Data of streams: the mean, and the 95th percentile, ms |
+/// | `link-K-own-queue-long` | seconds in which Data of streams waited more than 100 ms on average |
 /// | `pit`, `cached` | most Interests pending, and most octets of Data cached, in all nodes together, at any sample |
 /// | `producer-held`, `producer-cached` | most Interests held, and most octets kept, by all publishers, at any sample |
 /// | `watcher-samples`, `watcher-outstanding`, `watcher-buffered` | most samples, Interests and octets in tables of all watchers, at any sample |
@@ -74,8 +100,8 @@ pub use spec::{
 ///
 /// Averages are over `measure`; for each of `windows`, the same metrics exist with its name after a hyphen. With `series`, every
 /// `sample` gives a point of `data-N` (Mbit/s), `lead-N` (frames), `drd-N` (ms) and `bandwidth-N` (what the choice of the rung takes
-/// the way to carry, Mbit/s) of each of the first ten watchers, of `producer`
-/// and `link-K` (Mbit/s), and of the table sizes above; and every frame one of `gap-N` (D_arr) and `response-N` (DRD′, ms) and
+/// the way to carry, Mbit/s) and `rung-N` (bitrate of what it pulls, Mbit/s) of each of the first ten watchers, of `producer`
+/// and `link-K` (Mbit/s), of `queue-K` (what a frame would wait there, ms), and of the table sizes above; and every frame one of `gap-N` (D_arr) and `response-N` (DRD′, ms) and
 /// `pipeline-N` (λ).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -91,6 +117,9 @@ pub struct StreamScenario {
     /// Content store of every node.
     #[serde(default)]
     pub cache: ByteSize,
+    /// Content store of single nodes, by name.
+    #[serde(default)]
+    pub caches: BTreeMap<String, ByteSize>,
     /// Strategy of every node.
     #[serde(default)]
     pub strategy: Strategy,
@@ -115,6 +144,12 @@ pub struct StreamScenario {
     /// Who watches what.
     #[serde(default = "one_watcher")]
     pub watchers: Vec<WatcherSpec>,
+    /// Who fetches numbered Data beside them.
+    #[serde(default)]
+    pub flows: Vec<Flow>,
+    /// Size of the flows' Data.
+    #[serde(default)]
+    pub packet: PacketSize,
     /// What changes meanwhile.
     #[serde(default)]
     pub changes: Vec<StreamChange>,
@@ -153,6 +188,14 @@ impl StreamScenario {
         let topology = self.topology(base)?;
         self.validate_publishers(&topology)?;
         self.validate_watchers(&topology)?;
+        for (index, flow) in self.flows.iter().enumerate() {
+            flow.check(&topology).map_err(|(field, problem)| {
+                ScenarioError::new(format!("flows.{index}.{field}"), problem)
+            })?;
+        }
+        for name in self.caches.keys() {
+            find(&topology, name).map_err(|error| ScenarioError::new("caches", error))?;
+        }
         for (index, change) in self.changes.iter().enumerate() {
             self.validate_change(change, &topology)
                 .map_err(|(field, problem)| {
@@ -180,9 +223,15 @@ impl StreamScenario {
             let wrong = |field: &str, problem: String| {
                 ScenarioError::new(format!("publishers.{index}.{field}"), problem)
             };
-            find(topology, &publisher.node).map_err(|problem| wrong("node", problem))?;
-            let name = publisher.prefix.parse::<Name>();
-            name.map_err(|error| wrong("prefix", error.to_string()))?;
+            if !(1..=MAX_WATCHERS).contains(&publisher.count) {
+                return Err(wrong("count", format!("expected 1 to {MAX_WATCHERS}")));
+            }
+            for number in [1, publisher.count] {
+                let publisher = publisher.copy(number);
+                find(topology, &publisher.node).map_err(|problem| wrong("node", problem))?;
+                let name = publisher.prefix.parse::<Name>();
+                name.map_err(|error| wrong("prefix", error.to_string()))?;
+            }
             if publisher.streams.is_empty() {
                 return Err(wrong("streams", "expected at least one".to_owned()));
             }
@@ -210,10 +259,14 @@ impl StreamScenario {
             for number in [watcher.count.min(1), watcher.count] {
                 find(topology, &watcher.node(number)).map_err(|problem| wrong("node", problem))?;
             }
-            let publisher = self.publisher_of(watcher).ok_or_else(|| {
-                let problem = format!("nobody publishes '{}'", watcher.prefix);
-                wrong("prefix", problem)
-            })?;
+            let publishers = [watcher.count.min(1), watcher.count].map(|number| {
+                let prefix = watcher.prefix(number);
+                let published = self.publisher_of(&prefix);
+                published.ok_or_else(|| wrong("prefix", format!("nobody publishes '{prefix}'")))
+            });
+            let [publisher, last] = publishers;
+            last?;
+            let publisher = publisher?;
             let kind = watcher.main_kind();
             if !(watcher.video || watcher.audio) {
                 return Err(wrong("video", "expected video or audio".to_owned()));
@@ -313,10 +366,20 @@ impl StreamScenario {
         bounds.collect()
     }
 
-    /// The first publisher of what a watcher watches.
-    fn publisher_of(&self, watcher: &WatcherSpec) -> Option<&PublisherSpec> {
-        let mut publishers = self.publishers.iter();
-        publishers.find(|publisher| publisher.prefix == watcher.prefix)
+    /// All publishers, copies included, each with its number among the copies.
+    fn all_publishers(&self) -> Vec<(PublisherSpec, u32)> {
+        let publishers = self.publishers.iter();
+        let copies = publishers.flat_map(|publisher| {
+            (1..=publisher.count).map(|number| (publisher.copy(number), number))
+        });
+        copies.collect()
+    }
+
+    /// The first publisher of that name.
+    fn publisher_of(&self, prefix: &str) -> Option<PublisherSpec> {
+        let mut publishers = self.all_publishers().into_iter();
+        let found = publishers.find(|(publisher, _)| publisher.prefix == prefix);
+        found.map(|(publisher, _)| publisher)
     }
 
     /// The topology; files are looked for in `base`.

@@ -9,8 +9,11 @@ use namecast_netem as netem;
 use namecast_stream::StreamKind;
 use namecast_units::{ByteSize, Instant};
 
+use super::super::measure::jain;
 use super::edge;
 use super::frames::{FrameFigures, Frames};
+use super::in_time::{InTime, Watched};
+use super::path::BaseDelay;
 use super::spec::WatcherSpec;
 use super::{MAX_TOLD, StreamScenario};
 use crate::live::{FrameRecord, LiveWatcher, Media, Traffic};
@@ -53,6 +56,10 @@ pub struct Viewing<'a> {
     pub media: Media,
     /// When the frame at position 0 of that was captured.
     pub origin: Instant,
+    /// The sound that it pulls beside its video.
+    pub sound: Option<Media>,
+    /// Delay of the path from the publisher, if that is known.
+    pub base: Option<BaseDelay>,
     /// What became of frames.
     pub records: &'a VecDeque<FrameRecord>,
     /// The watcher, for what only a simulated one writes down.
@@ -83,14 +90,20 @@ impl Observed<'_> {
             let found = found.find(|snapshot| snapshot.at == time);
             found.expect("every window's edge was an edge")
         };
-        let frames: Vec<Frames<'_>> = self.watchers.iter().map(Viewing::frames).collect();
+        let duration = self.scenario.duration;
+        let judged = self.watchers.iter().map(|viewing| Judged {
+            frames: viewing.frames(),
+            in_time: viewing.in_time(&viewing.media, duration),
+            sound: (viewing.sound.as_ref()).and_then(|sound| viewing.in_time(sound, duration)),
+        });
+        let judged: Vec<Judged<'_>> = judged.collect();
         let mut metrics = BTreeMap::new();
         for (suffix, from, until) in self.scenario.all_windows() {
             let (from, until) = (at(from), at(until));
             let mut metric = |name: &str, value: f64| {
                 metrics.insert(format!("{name}{suffix}"), value);
             };
-            self.add_watchers(&frames, from, until, &mut metric);
+            self.add_watchers(&judged, from, until, &mut metric);
             self.add_network(from, until, &mut metric);
         }
         metrics
@@ -99,14 +112,15 @@ impl Observed<'_> {
     /// Metrics of all watchers, and of each.
     fn add_watchers(
         &self,
-        frames: &[Frames<'_>],
+        judged: &[Judged<'_>],
         from: &Snapshot,
         until: &Snapshot,
         metric: &mut dyn FnMut(&str, f64),
     ) {
-        let all = self.watchers.iter().zip(frames).enumerate();
+        let all = self.watchers.iter().zip(judged).enumerate();
         let values: Vec<Vec<(&'static str, f64)>> = all
-            .map(|(index, (viewing, frames))| {
+            .map(|(index, (viewing, judged))| {
+                let frames = &judged.frames;
                 let (before, after) = (&from.watchers[index], &until.watchers[index]);
                 let margin = viewing.spec.target + SETTLES;
                 let end = viewing.spec.stop.unwrap_or(self.scenario.duration);
@@ -124,6 +138,8 @@ impl Observed<'_> {
                 let millis =
                     |time: Option<Duration>| time.map_or(f64::NAN, |time| time.as_secs_f64() * 1e3);
                 values.push(("first-shown", millis(frames.first_shown(None))));
+                let window = (start, Instant::ZERO + until.at);
+                values.extend(judged.values(window, goal));
                 if goal.is_some() {
                     values.push(("goal-reached", millis(frames.first_shown(goal)) / 1e3));
                     values.push(("goal-share", ratio(figures.goal, figures.frames)));
@@ -143,9 +159,13 @@ impl Observed<'_> {
             let of_all = values.iter().flatten().filter(|(other, _)| other == name);
             let of_all: Vec<f64> = of_all.map(|(_, value)| *value).collect();
             metric(name, of_all.iter().sum::<f64>() / of_all.len() as f64);
-            if *name == "rendered-share" {
+            if ["rendered-share", "in-time-share", "shown-rate"].contains(name) {
                 let least = of_all.iter().copied().fold(f64::INFINITY, f64::min);
-                metric("rendered-share-min", least);
+                metric(&format!("{name}-min"), least);
+            }
+            if *name == "shown-rate" {
+                metric("jain", jain(&of_all));
+                metric("shown-rate-sum", of_all.iter().sum());
             }
         }
     }
@@ -180,6 +200,67 @@ impl Viewing<'_> {
     fn frames(&self) -> Frames<'_> {
         let (origin, joined_at) = (self.origin, self.joined_at);
         Frames::new(&self.media, origin, joined_at, self.records.iter())
+    }
+
+    fn in_time<'s>(&'s self, media: &'s Media, duration: Duration) -> Option<InTime<'s>> {
+        let stop = self.spec.stop.unwrap_or(duration);
+        let watched = Watched {
+            media,
+            origin: self.origin,
+            base: self.base.as_ref()?,
+            target: self.spec.target,
+            joined_at: self.joined_at,
+            ends_at: Instant::ZERO + stop.min(duration),
+        };
+        Some(InTime::new(&watched, self.records.iter()))
+    }
+}
+
+/// What became of the frames of one watcher.
+struct Judged<'a> {
+    frames: Frames<'a>,
+    /// Video, and sound beside it, if the path is known.
+    in_time: Option<InTime<'a>>,
+    sound: Option<InTime<'a>>,
+}
+
+impl Judged<'_> {
+    /// Metrics of the frames that were captured in a window and are in time.
+    fn values(
+        &self,
+        (from, until): (Instant, Instant),
+        goal: Option<&str>,
+    ) -> Vec<(&'static str, f64)> {
+        let millis = |time: Duration| time.as_secs_f64() * 1e3;
+        let seconds = |time: Option<Duration>| time.map_or(f64::NAN, |time| time.as_secs_f64());
+        let mut values = Vec::new();
+        if let Some(frames) = &self.in_time {
+            let figures = frames.within(from, until, goal);
+            let span = figures.span.as_secs_f64();
+            values.extend([
+                ("in-time-share", ratio(figures.in_time, figures.frames)),
+                ("complete-share", ratio(figures.complete, figures.frames)),
+                ("shown-rate", figures.bits as f64 / span / 1e6),
+                ("freeze", millis(figures.freeze)),
+                ("switches", figures.switches as f64 / span * 60.0),
+                ("rung-back", seconds(figures.back)),
+            ]);
+            if goal.is_some() {
+                values.push(("goal-in-time", seconds(figures.goal)));
+            }
+        }
+        if let Some(frames) = &self.sound {
+            let figures = frames.within(from, until, None);
+            values.extend([
+                (
+                    "sound-in-time-share",
+                    ratio(figures.in_time, figures.frames),
+                ),
+                ("sound-gap", millis(figures.freeze)),
+                ("sound-back", seconds(figures.back)),
+            ]);
+        }
+        values
     }
 }
 

@@ -1,20 +1,26 @@
 //! One run of a stream scenario.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
 use std::path::Path;
+use std::rc::Rc;
 
-use namecast_forward::{self as forward, FaceId};
+use namecast_forward as forward;
 use namecast_netem as netem;
 use namecast_packet::Name;
+use namecast_stream::StreamKind;
 use namecast_units::{Duration, Instant, Random};
 
+use super::super::fetching::Fetching;
 use super::super::network::Medium;
 use super::super::place::{Direction, directions, find};
 use super::super::{Outcome, ScenarioError};
 use super::StreamScenario;
 use super::measure::{self, Sample};
 use super::observed::{Observed, Snapshot, Viewing, WatcherSnapshot, main_stats};
-use super::spec::{PublisherSpec, Routes, Signature, WatcherSpec};
+use super::passage::{Passage, Shared};
+use super::path::BaseDelay;
+use super::publishing::{NextHops, Published};
+use super::spec::{Routes, Signature, WatcherSpec};
 use crate::clock::EPOCH;
 use crate::live::{
     LivePublisher, LivePublisherConfig, LiveWatcher, LiveWatcherConfig, Media, Signing,
@@ -26,12 +32,13 @@ use crate::topology::{NodeIndex, Topology};
 pub(in super::super) struct Run<'a> {
     pub(super) scenario: &'a StreamScenario,
     network: Network,
-    /// Fixes the frames of all publishers.
-    media_seed: u64,
+    published: Vec<Published>,
     publishers: Vec<ApplicationId>,
     pub(super) watchers: Vec<Watching<'a>>,
     /// Directions of links to tell about, with their rates at the start in bits per second; infinite if they have none.
     links: Vec<(Direction, f64)>,
+    /// What passed these links.
+    pub(super) passage: Shared,
 }
 
 /// One watcher.
@@ -42,10 +49,9 @@ pub(super) struct Watching<'a> {
     /// The stream that metrics are of, and when its frame at position 0 is captured.
     pub(super) media: Media,
     pub(super) origin: Instant,
+    sound: Option<Media>,
+    base: BaseDelay,
 }
-
-/// Next hops for one name, each with its least cost.
-type NextHops = BTreeMap<(Name, NodeIndex, FaceId), u64>;
 
 impl<'a> Run<'a> {
     /// A run at its beginning. Files are looked for in `base`.
@@ -65,9 +71,11 @@ impl<'a> Run<'a> {
         let mut topology = scenario.topology(base)?;
         let mut random = Random::from_seed(seed);
         let changed_at = schedule_links(scenario, &mut topology, &mut random)?;
-        let config = NodeConfig {
+        let config = |node: NodeIndex| NodeConfig {
             forwarder: forward::Config {
-                content_store: scenario.cache,
+                content_store: *(scenario.caches)
+                    .get(&topology.nodes[node].name)
+                    .unwrap_or(&scenario.cache),
                 ..forward::Config::default()
             },
             strategy: Some(scenario.strategy.into()),
@@ -80,11 +88,15 @@ impl<'a> Run<'a> {
             let rate = rate.map_or(f64::INFINITY, |rate| rate.as_bps() as f64);
             Ok((direction, rate))
         });
+        let links = links.collect::<Result<Vec<_>, _>>()?;
+        let network = Network::new(&topology, random.next_u64(), config);
+        let published = Published::all(scenario, random.next_u64());
         let mut run = Self {
             scenario,
-            links: links.collect::<Result<_, _>>()?,
-            network: Network::new(&topology, random.next_u64(), |_| config.clone()),
-            media_seed: random.next_u64(),
+            passage: passage(scenario, &links, &published)?,
+            links,
+            network,
+            published,
             publishers: Vec::new(),
             watchers: Vec::new(),
         };
@@ -95,6 +107,18 @@ impl<'a> Run<'a> {
             }
         }
         run.schedule_failures(&topology, &changed_at)?;
+        let mut fetching = Fetching::new(scenario.packet);
+        for flow in &scenario.flows {
+            for number in 1..=flow.count {
+                let network = &mut run.network;
+                fetching.add(network, &topology, (flow, number), &mut random, |config| {
+                    config.sample_interval = None;
+                })?;
+            }
+        }
+        if !run.links.is_empty() {
+            run.network.set_link_sink(Box::new(Rc::clone(&run.passage)));
+        }
         Ok(run)
     }
 
@@ -109,15 +133,16 @@ impl<'a> Run<'a> {
         let wrong = |problem: String| ScenarioError::new("publishers", problem);
         let graph = Graph::new(topology);
         let mut next_hops = NextHops::new();
-        for publisher in &self.scenario.publishers {
+        for published in &self.published {
+            let publisher = &published.spec;
             let node = find(topology, &publisher.node).map_err(wrong)?;
             let root = name(&publisher.prefix)?;
             let application = LivePublisher::new(LivePublisherConfig {
                 signing: self.signing(),
-                start: publisher.start,
+                start: published.start,
                 stop: publisher.stop,
                 shared_since: publisher.shared.then_some(EPOCH),
-                ..LivePublisherConfig::new(root.clone(), media(publisher, self.media_seed))
+                ..LivePublisherConfig::new(root.clone(), published.media())
             });
             let id = self.network.add_application(node, application);
             self.publishers.push(id);
@@ -154,8 +179,10 @@ impl<'a> Run<'a> {
     ) -> Result<(), ScenarioError> {
         let wrong = |problem: String| ScenarioError::new("watchers", problem);
         let node = find(topology, &spec.node(number)).map_err(wrong)?;
-        let root = name(&spec.prefix)?;
-        let start = spec.start + spec.start_spread.mul_f64(random.unit());
+        let prefix = spec.prefix(number);
+        let root = name(&prefix)?;
+        let stagger = spec.stagger * (number - 1);
+        let start = spec.start + stagger + spec.start_spread.mul_f64(random.unit());
         let watcher = LiveWatcher::new(LiveWatcherConfig {
             watcher: spec.config(root.clone(), random.next_u64()),
             signing: self.signing(),
@@ -163,19 +190,28 @@ impl<'a> Run<'a> {
             stop: spec.stop,
             ..LiveWatcherConfig::new(root)
         });
-        let publisher = self.scenario.publisher_of(spec).expect("it was validated");
-        let streams = media(publisher, self.media_seed);
-        let kind = spec.main_kind();
-        let media = streams.into_iter().find(|media| media.kind == kind);
+        let mut published = self.published.iter();
+        let published = published.find(|published| published.spec.prefix == prefix);
+        let published = published.expect("it was validated");
+        let find_stream = |kind: StreamKind| {
+            let mut streams = published.media().into_iter();
+            streams.find(|media| media.kind == kind)
+        };
+        let media = find_stream(spec.main_kind());
+        let sound = find_stream(StreamKind::Audio).filter(|_| spec.audio && spec.video);
+        let producer = find(topology, &published.spec.node).map_err(wrong)?;
+        let origin = match published.spec.shared {
+            true => Instant::ZERO,
+            false => Instant::ZERO + published.start,
+        };
         self.watchers.push(Watching {
             spec,
             application: self.network.add_application(node, watcher),
             joined_at: Instant::ZERO + start,
             media: media.expect("it was validated"),
-            origin: match publisher.shared {
-                true => Instant::ZERO,
-                false => Instant::ZERO + publisher.start,
-            },
+            origin,
+            sound,
+            base: BaseDelay::new(topology, producer, node),
         });
         Ok(())
     }
@@ -253,6 +289,8 @@ impl<'a> Run<'a> {
             joined_at: watching.joined_at,
             media: watching.media.clone(),
             origin: watching.origin,
+            sound: watching.sound.clone(),
+            base: Some(watching.base.clone()),
             records: watcher.records(),
             simulated: Some(watcher),
         }
@@ -322,6 +360,10 @@ impl<'a> Run<'a> {
             sample.watcher_samples += sizes.consumers.samples as u64;
             sample.watcher_outstanding += sizes.consumers.outstanding as u64;
             sample.watcher_buffered += sizes.consumers.buffered as u64;
+            let live = self.watcher(watching).watcher();
+            let now = Instant::ZERO + at;
+            let capacity = live.and_then(|live| live.bandwidth(now, watching.spec.main_kind()));
+            sample.capacities.push(capacity);
         }
         if self.scenario.series {
             self.sample_curves(&mut sample);
@@ -342,11 +384,21 @@ impl<'a> Run<'a> {
                 lead: main.map(|main| main.interest_lead),
                 drd: stats.rtt_ms,
                 bandwidth: bandwidth.map(|rate| rate.as_bps() as f64 / 1e6),
+                rung: stats.video.as_ref().and_then(|_| {
+                    let mut rungs = watching.media.rungs.iter();
+                    let rung = rungs.find(|rung| Some(&rung.name) == stats.rung.as_ref())?;
+                    Some(rung.bitrate.as_bps() as f64 / 1e6)
+                }),
             });
         }
         let links = self.links.iter();
         let delivered = links.map(|(link, _)| self.counters(*link).delivered_size.as_bits());
         sample.links = delivered.collect();
+        let queues = self.links.iter().map(|(direction, _)| {
+            let link = (self.network).direction(direction.link, direction.from_second);
+            link.queue_delay().as_secs_f64() * 1e3
+        });
+        sample.queues = queues.collect();
     }
 }
 
@@ -375,10 +427,21 @@ fn schedule_links(
     Ok(changed_at)
 }
 
-/// The streams of a publisher: the same for all of one seed.
-fn media(publisher: &PublisherSpec, seed: u64) -> Vec<Media> {
-    let streams = publisher.streams.iter();
-    streams.map(|stream| stream.media(seed)).collect()
+/// What will see the frames that pass `links`.
+fn passage(
+    scenario: &StreamScenario,
+    links: &[(Direction, f64)],
+    published: &[Published],
+) -> Result<Shared, ScenarioError> {
+    let prefixes = published.iter();
+    let prefixes = prefixes.map(|published| name(&published.spec.prefix));
+    let prefixes = prefixes.collect::<Result<Vec<_>, _>>()?;
+    // Without flows, all Data is of streams.
+    let prefixes = Some(prefixes).filter(|_| !scenario.flows.is_empty());
+    let links = links.iter();
+    let links = links.map(|(direction, _)| (direction.link, direction.from_second));
+    let passage = Passage::new(links.collect(), &scenario.all_windows(), prefixes);
+    Ok(Rc::new(RefCell::new(passage)))
 }
 
 fn name(text: &str) -> Result<Name, ScenarioError> {

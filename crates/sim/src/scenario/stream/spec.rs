@@ -14,7 +14,7 @@ use namecast_units::{Bitrate, Duration};
 use serde::{Deserialize, Serialize};
 
 use super::super::flows::Flow;
-use crate::live::{Media, MediaRung};
+use crate::live::{Media, MediaRung, SizeShape};
 
 /// How packets are signed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,10 +67,13 @@ pub enum Routes {
     All,
 }
 
-/// One publisher. Those with one prefix and `shared` give one and the same stream.
+/// One publisher, or `count` of them: `{}` in a prefix or a node's name stands for their number, from 1 on. Those with one prefix
+/// and `shared` give one and the same stream; copies have frames of other sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PublisherSpec {
+    /// How many.
+    pub count: u32,
     /// Node it runs on.
     pub node: String,
     /// Name that it publishes under.
@@ -78,6 +81,9 @@ pub struct PublisherSpec {
     /// When the first frame is captured.
     #[serde(with = "namecast_units::duration")]
     pub start: Duration,
+    /// Up to how much later that is, drawn for each.
+    #[serde(with = "namecast_units::duration")]
+    pub start_spread: Duration,
     /// When it dies, if it does.
     #[serde(with = "namecast_units::optional_duration")]
     pub stop: Option<Duration>,
@@ -90,12 +96,26 @@ pub struct PublisherSpec {
 impl Default for PublisherSpec {
     fn default() -> Self {
         Self {
+            count: 1,
             node: "P".to_owned(),
             prefix: "/stream".to_owned(),
             start: Duration::ZERO,
+            start_spread: Duration::ZERO,
             stop: None,
             shared: false,
             streams: vec![StreamSpec::default()],
+        }
+    }
+}
+
+impl PublisherSpec {
+    /// Copy `number`, from 1 on.
+    pub(super) fn copy(&self, number: u32) -> Self {
+        Self {
+            count: 1,
+            node: Flow::named(&self.node, number),
+            prefix: Flow::named(&self.prefix, number),
+            ..self.clone()
         }
     }
 }
@@ -114,6 +134,8 @@ pub struct StreamSpec {
     pub key_factor: Option<f64>,
     /// Standard deviation of sizes, as a share of their mean.
     pub deviation: Option<f64>,
+    /// How sizes are distributed: `normal` or `uniform-deltas`.
+    pub sizes: SizeShape,
     /// Bitrates.
     pub rungs: Option<Vec<Bitrate>>,
     /// Octets of Content that segments aim at.
@@ -132,6 +154,7 @@ impl Default for StreamSpec {
             key_interval: None,
             key_factor: None,
             deviation: None,
+            sizes: SizeShape::default(),
             rungs: None,
             segment_size: None,
             parity: None,
@@ -158,6 +181,7 @@ impl StreamSpec {
             key_interval: self.key_interval.unwrap_or(defaults.key_interval),
             key_factor: self.key_factor.unwrap_or(defaults.key_factor),
             deviation: self.deviation.unwrap_or(defaults.deviation),
+            sizes: self.sizes,
             rungs: rungs.unwrap_or(defaults.rungs),
             segment_size: self.segment_size.unwrap_or(defaults.segment_size),
             parity_percent: self.parity.unwrap_or(defaults.parity_percent),
@@ -214,7 +238,7 @@ fn label(rate: Bitrate) -> String {
     }
 }
 
-/// One watcher, or `count` of them: `{}` in a node's name stands for their number, from 1 on.
+/// One watcher, or `count` of them: `{}` in a prefix or a node's name stands for their number, from 1 on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WatcherSpec {
@@ -230,6 +254,9 @@ pub struct WatcherSpec {
     /// Up to how much later it joins, drawn for each.
     #[serde(with = "namecast_units::duration")]
     pub start_spread: Duration,
+    /// How much later each copy joins than the one before.
+    #[serde(with = "namecast_units::duration")]
+    pub stagger: Duration,
     /// When it leaves, if before the end.
     #[serde(with = "namecast_units::optional_duration")]
     pub stop: Option<Duration>,
@@ -348,6 +375,7 @@ impl Default for WatcherSpec {
             prefix: "/stream".to_owned(),
             start: Duration::ZERO,
             start_spread: Duration::ZERO,
+            stagger: Duration::ZERO,
             stop: None,
             audio: false,
             video: true,
@@ -367,6 +395,11 @@ impl WatcherSpec {
     /// Name of the node of copy `number`.
     pub fn node(&self, number: u32) -> String {
         Flow::named(&self.node, number)
+    }
+
+    /// Name that copy `number` watches.
+    pub fn prefix(&self, number: u32) -> String {
+        Flow::named(&self.prefix, number)
     }
 
     /// The stream that metrics are of.

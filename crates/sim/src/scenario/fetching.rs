@@ -1,0 +1,122 @@
+//! Fetchers and servers of flows.
+
+use std::collections::BTreeSet;
+
+use namecast_apps::sequence::{Fetcher, FetcherConfig, Server, ServerConfig};
+use namecast_packet::Name;
+use namecast_units::{ByteSize, Instant, Random};
+
+use super::ScenarioError;
+use super::flows::Flow;
+use super::network::PacketSize;
+use super::place::find;
+use crate::network::{ApplicationId, Network};
+use crate::topology::{NodeIndex, Topology, routes};
+
+/// Adds flows to a network.
+pub(super) struct Fetching {
+    packet: PacketSize,
+    /// Who answers for which prefix.
+    served: BTreeSet<(NodeIndex, Name)>,
+}
+
+/// A flow in the network.
+pub(super) struct Fetched {
+    pub(super) application: ApplicationId,
+    pub(super) consumer: NodeIndex,
+    pub(super) producer: NodeIndex,
+}
+
+impl Fetching {
+    /// Flows of packets of that size.
+    pub(super) const fn new(packet: PacketSize) -> Self {
+        Self {
+            packet,
+            served: BTreeSet::new(),
+        }
+    }
+
+    /// Adds copy `number` of a flow; `adjust` changes what its fetcher is told.
+    ///
+    /// # Errors
+    /// If a name or a node is wrong.
+    pub(super) fn add(
+        &mut self,
+        network: &mut Network,
+        topology: &Topology,
+        (flow, number): (&Flow, u32),
+        random: &mut Random,
+        adjust: impl FnOnce(&mut FetcherConfig),
+    ) -> Result<Fetched, ScenarioError> {
+        let wrong = |problem: String| ScenarioError::new("flows", problem);
+        let named = |text: &str| Flow::named(text, number);
+        let consumer = find(topology, &named(&flow.consumer)).map_err(wrong)?;
+        let producer = find(topology, &named(&flow.producer)).map_err(wrong)?;
+        let prefix: Name = named(&flow.prefix)
+            .parse()
+            .map_err(|error| wrong(format!("'{}' is no name: {error}", flow.prefix)))?;
+        self.serve(network, topology, producer, &prefix)?;
+        let mut config = self.config(flow, prefix, random.next_u64());
+        adjust(&mut config);
+        let application = network.add_application(consumer, Fetcher::new(config));
+        let start = Instant::ZERO + flow.start + flow.start_spread.mul_f64(random.unit());
+        network.schedule(start, move |network| {
+            network.with_application(application, |fetcher: &mut Fetcher, now| {
+                fetcher.start(now.monotonic);
+            });
+        });
+        if let Some(stop) = flow.stop {
+            network.schedule(Instant::ZERO + stop, move |network| {
+                network.with_application(application, |fetcher: &mut Fetcher, now| {
+                    fetcher.stop(now.monotonic);
+                });
+            });
+        }
+        Ok(Fetched {
+            application,
+            consumer,
+            producer,
+        })
+    }
+
+    fn config(&self, flow: &Flow, prefix: Name, seed: u64) -> FetcherConfig {
+        FetcherConfig {
+            prefix,
+            expected_size: ByteSize::bytes(u64::from(self.packet.payload)),
+            control: flow.controller,
+            lifetime: flow.lifetime,
+            retransmit: flow.retransmit,
+            reordering_tolerance: flow.reordering_tolerance,
+            seed,
+            most_fetched: 0,
+            ..FetcherConfig::default()
+        }
+    }
+
+    /// Lets a node answer for a prefix, unless it does already, with routes from everywhere.
+    fn serve(
+        &mut self,
+        network: &mut Network,
+        topology: &Topology,
+        producer: NodeIndex,
+        prefix: &Name,
+    ) -> Result<(), ScenarioError> {
+        let served = (producer, prefix.clone());
+        if self.served.contains(&served) {
+            return Ok(());
+        }
+        let server = Server::new(ServerConfig {
+            prefix: prefix.clone(),
+            content_size: self.packet.payload as usize,
+            wire_size: Some(self.packet.wire as usize),
+            ..ServerConfig::default()
+        })
+        .map_err(|error| ScenarioError::new("packet", error))?;
+        let towards = routes::towards(topology, producer);
+        network
+            .add_producer(producer, prefix, server, &towards)
+            .map_err(|error| ScenarioError::new("flows", error))?;
+        self.served.insert(served);
+        Ok(())
+    }
+}

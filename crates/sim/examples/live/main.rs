@@ -22,8 +22,8 @@ use namecast_sim::scenario::{Outcome, Scenario, Series};
 use report::Finished;
 use setups::Setup;
 
-/// Memory of a run, beyond which it is ended.
-const MAX_RESIDENT: u64 = 1 << 30;
+/// Memory of a run, beyond which it is ended. Sixteen publishers of all bitrates keep more than one gigabyte.
+const MAX_RESIDENT: u64 = 4 << 30;
 /// How often a run is looked after.
 const LOOK: Duration = Duration::from_millis(20);
 

@@ -124,7 +124,8 @@ impl Base {
         link
     }
 
-    fn toml(&self) -> String {
+    /// What is not about streams.
+    fn head(&self) -> String {
         let count = self.watchers;
         let hosts: String = (1..=count)
             .map(|n| format!(", {{ name = \"C{n}\" }}"))
@@ -132,21 +133,10 @@ impl Base {
         let access: String = (1..=count)
             .map(|n| format!("  {{ ends = [\"E\", \"C{n}\"] }},\n"))
             .collect();
-        let (publishers, prefix) = match self.same {
-            true => (1, "/s"),
-            false => (count, "/s{}"),
-        };
-        let goal = match self.goal {
-            "" => String::new(),
-            goal => format!("goal = \"{goal}\"\n"),
-        };
-        let last = 1.0 + f64::from(count - 1) * self.stagger;
-        let from = if count > 1 {
-            last + 2.0 + 7.0
-        } else {
-            self.from
-        };
-        let mut text = format!(
+        // Of several watchers, from 7 s after the last one has joined.
+        let last = 2.0 + f64::from(count - 1) * self.stagger;
+        let from = if count > 1 { last + 8.0 } else { self.from };
+        format!(
             r#"kind = "stream"
 duration = "{duration} s"
 measure = {{ from = "{from} s" }}
@@ -161,7 +151,27 @@ link = [
   {{ ends = ["P", "R"] }},
   {{ ends = ["R", "E"], config = {{ {link} }}, back = {{ delay = "{delay} us" }} }},
 {access}]
-[[publishers]]
+"#,
+            duration = self.duration,
+            cache = self.cache,
+            edge = self.edge_cache,
+            link = self.link(),
+            delay = (self.delay * 1e3).round(),
+        )
+    }
+
+    fn streams(&self) -> String {
+        let count = self.watchers;
+        let (publishers, prefix) = match self.same {
+            true => (1, "/s"),
+            false => (count, "/s{}"),
+        };
+        let goal = match self.goal {
+            "" => String::new(),
+            goal => format!("goal = \"{goal}\"\n"),
+        };
+        format!(
+            r#"[[publishers]]
 count = {publishers}
 node = "P"
 prefix = "{prefix}"
@@ -180,15 +190,14 @@ stagger = "{stagger} s"
 audio = true
 target = "{target} ms"
 {goal}"#,
-            duration = self.duration,
-            cache = self.cache,
-            edge = self.edge_cache,
-            link = self.link(),
-            delay = (self.delay * 1e3).round(),
             ladder = self.ladder,
             stagger = self.stagger,
             target = self.target,
-        );
+        )
+    }
+
+    fn toml(&self) -> String {
+        let mut text = self.head() + &self.streams();
         for (name, from, until) in &self.windows {
             let _ = write!(
                 text,
@@ -298,12 +307,12 @@ fn bulk(setups: &mut Vec<Setup>) {
 fn constant(setups: &mut Vec<Setup>) {
     // The highest rung whose wire rate, with the sound's, is at most 0.93 of the link.
     let rungs = [
-        (0.5, "150k"),
+        (0.5, "300k"),
         (1.0, "600k"),
         (2.0, "1200k"),
         (3.0, "1200k"),
         (4.0, "2500k"),
-        (6.0, "2500k"),
+        (6.0, "5M"),
         (8.0, "5M"),
         (10.0, "8M"),
         (15.0, "8M"),

@@ -13,8 +13,9 @@ use super::place::find;
 use crate::network::{ApplicationId, Network};
 use crate::topology::{NodeIndex, Topology, routes};
 
-/// Adds flows to a network.
-pub(super) struct Fetching {
+/// Adds flows to networks of one topology.
+pub(super) struct Fetching<'t> {
+    topology: &'t Topology,
     packet: PacketSize,
     /// Who answers for which prefix.
     served: BTreeSet<(NodeIndex, Name)>,
@@ -27,13 +28,19 @@ pub(super) struct Fetched {
     pub(super) producer: NodeIndex,
 }
 
-impl Fetching {
+impl<'t> Fetching<'t> {
     /// Flows of packets of that size.
-    pub(super) const fn new(packet: PacketSize) -> Self {
+    pub(super) const fn new(topology: &'t Topology, packet: PacketSize) -> Self {
         Self {
+            topology,
             packet,
             served: BTreeSet::new(),
         }
+    }
+
+    /// The topology.
+    pub(super) const fn topology(&self) -> &'t Topology {
+        self.topology
     }
 
     /// Adds copy `number` of a flow; `adjust` changes what its fetcher is told.
@@ -43,19 +50,18 @@ impl Fetching {
     pub(super) fn add(
         &mut self,
         network: &mut Network,
-        topology: &Topology,
         (flow, number): (&Flow, u32),
         random: &mut Random,
         adjust: impl FnOnce(&mut FetcherConfig),
     ) -> Result<Fetched, ScenarioError> {
         let wrong = |problem: String| ScenarioError::new("flows", problem);
         let named = |text: &str| Flow::named(text, number);
-        let consumer = find(topology, &named(&flow.consumer)).map_err(wrong)?;
-        let producer = find(topology, &named(&flow.producer)).map_err(wrong)?;
+        let consumer = find(self.topology, &named(&flow.consumer)).map_err(wrong)?;
+        let producer = find(self.topology, &named(&flow.producer)).map_err(wrong)?;
         let prefix: Name = named(&flow.prefix)
             .parse()
             .map_err(|error| wrong(format!("'{}' is no name: {error}", flow.prefix)))?;
-        self.serve(network, topology, producer, &prefix)?;
+        self.serve(network, producer, &prefix)?;
         let mut config = self.config(flow, prefix, random.next_u64());
         adjust(&mut config);
         let application = network.add_application(consumer, Fetcher::new(config));
@@ -97,7 +103,6 @@ impl Fetching {
     fn serve(
         &mut self,
         network: &mut Network,
-        topology: &Topology,
         producer: NodeIndex,
         prefix: &Name,
     ) -> Result<(), ScenarioError> {
@@ -112,7 +117,7 @@ impl Fetching {
             ..ServerConfig::default()
         })
         .map_err(|error| ScenarioError::new("packet", error))?;
-        let towards = routes::towards(topology, producer);
+        let towards = routes::towards(self.topology, producer);
         network
             .add_producer(producer, prefix, server, &towards)
             .map_err(|error| ScenarioError::new("flows", error))?;

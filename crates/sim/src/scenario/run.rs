@@ -27,7 +27,6 @@ pub(super) struct Run<'a> {
     traced: bool,
     network: Network,
     flows: Vec<Running>,
-    fetching: Fetching,
     bottleneck: Direction,
     /// The bottleneck's rate from each time on.
     capacity: Vec<(Duration, Bitrate)>,
@@ -99,15 +98,15 @@ impl<'a> Run<'a> {
             traced,
             network,
             flows: Vec::new(),
-            fetching: Fetching::new(scenario.packet),
             bottleneck,
             capacity,
             changed_at,
         };
         run.schedule_failures(&topology)?;
+        let mut fetching = Fetching::new(&topology, scenario.packet);
         for flow in &scenario.flows {
             for number in 1..=flow.count {
-                run.add_flow(&topology, flow, number, &mut random)?;
+                run.add_flow(&mut fetching, (flow, number), &mut random)?;
             }
         }
         Ok(run)
@@ -128,24 +127,17 @@ impl<'a> Run<'a> {
 
     fn add_flow(
         &mut self,
-        topology: &Topology,
-        flow: &Flow,
-        number: u32,
+        fetching: &mut Fetching<'_>,
+        flow: (&Flow, u32),
         random: &mut Random,
     ) -> Result<(), ScenarioError> {
         let wants_samples = self.scenario.series || self.scenario.convergence.is_some();
         let traced = self.traced;
-        let fetched = self.fetching.add(
-            &mut self.network,
-            topology,
-            (flow, number),
-            random,
-            |config| {
-                config.sample_interval = config.sample_interval.filter(|_| wants_samples);
-                config.most_fetched = if traced { MAX_FETCHED } else { 0 };
-            },
-        )?;
-        let base_rtt = self.base_rtt(topology, fetched.consumer, fetched.producer);
+        let fetched = fetching.add(&mut self.network, flow, random, |config| {
+            config.sample_interval = config.sample_interval.filter(|_| wants_samples);
+            config.most_fetched = if traced { MAX_FETCHED } else { 0 };
+        })?;
+        let base_rtt = self.base_rtt(fetching.topology(), fetched.consumer, fetched.producer);
         self.flows.push(Running {
             application: fetched.application,
             base_rtt: base_rtt.as_secs_f64() * 1e3,

@@ -107,11 +107,11 @@ impl<'a> Run<'a> {
             }
         }
         run.schedule_failures(&topology, &changed_at)?;
-        let mut fetching = Fetching::new(scenario.packet);
+        let mut fetching = Fetching::new(&topology, scenario.packet);
         for flow in &scenario.flows {
             for number in 1..=flow.count {
                 let network = &mut run.network;
-                fetching.add(network, &topology, (flow, number), &mut random, |config| {
+                fetching.add(network, (flow, number), &mut random, |config| {
                     config.sample_interval = None;
                 })?;
             }

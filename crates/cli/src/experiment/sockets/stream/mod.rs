@@ -183,6 +183,8 @@ impl Trial {
             joined_at: *joined_at,
             media: stage.media(spec.main_kind()),
             origin: Instant::ZERO,
+            sound: None,
+            base: None,
             records: &heard.records,
             simulated: None,
         });

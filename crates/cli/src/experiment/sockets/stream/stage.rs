@@ -97,6 +97,15 @@ impl<'a> Stage<'a> {
         if scenario.series {
             return refuse("series", "none: only the simulator keeps curves");
         }
+        let extras = [
+            ("flows", !scenario.flows.is_empty(), "none"),
+            (
+                "caches",
+                !scenario.caches.is_empty(),
+                "none: 'cache' is of all nodes",
+            ),
+        ];
+        refuse_any("", extras)?;
         let publisher = the_publisher(scenario)?;
         let hops = hops(&topology, node(&publisher.node)?, scenario.routes)?;
         let (video, audio) = encoders(publisher)?;
@@ -141,7 +150,9 @@ fn the_publisher(scenario: &StreamScenario) -> Result<&PublisherSpec, Refusal> {
         return refuse("publishers", "one");
     };
     let extras = [
+        ("count", publisher.count != 1, "1"),
         ("start", !publisher.start.is_zero(), "the beginning"),
+        ("start-spread", !publisher.start_spread.is_zero(), "none"),
         ("stop", publisher.stop.is_some(), "none"),
         ("shared", publisher.shared, "'false'"),
     ];

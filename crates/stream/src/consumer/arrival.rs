@@ -8,7 +8,7 @@ use core::time::Duration;
 use namecast_packet::Data;
 use namecast_units::{ByteSize, Instant};
 
-use crate::ladder::Sign;
+use crate::ladder::PathEvent;
 use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::rate::Arrival;
 use crate::sample::{Lead, SampleHeader};
@@ -17,8 +17,7 @@ use super::assembly::{Accepted, Asked, Assembly, Complete};
 use super::order::SampleKey;
 use super::pipeline::Advance;
 use super::segments::SegmentCounts;
-use super::trains::AwaitedLead;
-use super::{BaseDelay, Consumer, Delivery};
+use super::{BaseDelay, Consumer, Delivery, Output};
 
 /// A lead that verified, and the Interest that brought it.
 struct Arrived {
@@ -53,9 +52,6 @@ impl Consumer {
         }
         self.learn_lag(now, id, &asked);
         self.note_progress(now, id, &asked);
-        if is_of_sample && !id.is_lead_or_copy() {
-            self.trains.on_follower(now, id, &asked, size);
-        }
         let has_lead = |sample: &Assembly| sample.lead().is_some();
         let rtt = if !is_of_sample {
             self.on_across(now, id, data);
@@ -72,17 +68,13 @@ impl Consumer {
         let arrival = Arrival {
             asked_at: asked.last_at,
             rtt,
-            size,
+            size: ByteSize::of(&data.content().unwrap_or_default()),
             was_lost: (asked.attempts > 1 && !asked.is_insured) || asked.is_lost,
-            is_limiting: self.is_limited(now),
+            is_limiting: false,
             congestion_marked: delivery.congestion_marked,
             offered_rate: None,
         };
-        self.controller.on_data(now, &arrival);
-        self.trains.on_packet(Sign::Data(Arrival {
-            size: ByteSize::of(&data.content().unwrap_or_default()),
-            ..arrival
-        }));
+        self.note_event(PathEvent::Data(arrival));
         self.finish_if_whole(now, key);
     }
 
@@ -254,7 +246,6 @@ impl Consumer {
         self.last_arrival = Some(now);
         self.newest_published_at = self.newest_published_at.max(header.published_at());
         let counts = SegmentCounts::of(&lead);
-        self.correct_plan(key.0, lead.data_count());
         let is_doubtful = counts.data > self.segments.estimate(key.0).data && !self.follows_paper();
         if !is_doubtful {
             self.segments.observe(key.0, counts);
@@ -274,7 +265,10 @@ impl Consumer {
         }
         let sample = self.samples.get_mut(&key)?;
         let (strays, out) = (sample.strays(), sample.outstanding());
+        let (waiting, awaited) = (sample.waiting(), sample.awaited());
         let bad = sample.accept_lead(now, lead);
+        let gone = awaited.into_iter().filter(|(kind, index)| sample.slot(*kind, *index).is_none());
+        let gone: Vec<_> = gone.collect();
         // A segment that came before it was proof enough.
         sample.is_doubtful = is_doubtful && sample.here() < 2;
         if is_doubtful && !sample.is_doubtful {
@@ -282,7 +276,13 @@ impl Consumer {
         }
         self.strays -= strays - sample.strays();
         self.outstanding -= out - sample.outstanding();
+        self.waiting = self.waiting.saturating_sub(waiting - sample.waiting());
         self.buffered += header.payload_size;
+        for (kind, index) in gone {
+            let (class, sequence) = key;
+            let id = SegmentId { class, sequence, kind, index };
+            self.outputs.push_back(Output::WithdrawOne(id));
+        }
         for (kind, index) in bad {
             self.on_bad(key, kind, index);
         }
@@ -339,7 +339,9 @@ impl Consumer {
         match waited {
             Some((rtt, waited)) if once => {
                 self.delay.on_own(now, rtt, waited);
-                measured = Some(rtt.saturating_sub(waited));
+                let round_trip = rtt.saturating_sub(waited);
+                measured = Some(round_trip);
+                self.outputs.push_back(Output::RoundTrip(round_trip));
                 self.synchroniser.on_delay(rtt.saturating_sub(waited));
             }
             Some((rtt, waited)) => self.delay.on_ambiguous(now, rtt, waited),
@@ -360,17 +362,9 @@ impl Consumer {
         if self.follows_own_base {
             self.playout.base = self.base.estimate(now);
         }
-        if asked_ahead && (once || is_first_nonce) {
-            let late = self.lateness_of(now, header.published_at());
-            let asked_at = asked.first_at;
-            let lead = AwaitedLead {
-                key,
-                late,
-                asked_at,
-                waited,
-            };
-            self.note_train_lead(now, &lead);
-        }
+        let available_at = self.earliest(now, header.published_at());
+        let group = self.group(key);
+        self.outputs.push_back(Output::Revise(group, available_at));
         if asked_ahead {
             let waited = waited.filter(|_| once || is_first_nonce);
             self.learn_ahead(now, key, header, waited.map(|(_, waited)| waited));
@@ -506,7 +500,6 @@ impl Consumer {
         let asked_again = sample.was_asked_again();
         self.note_whole(now, key);
         self.note_losses(key);
-        self.trains.end_of(key);
         let Some(sample) = self.samples.get_mut(&key) else {
             return;
         };
@@ -515,13 +508,17 @@ impl Consumer {
         self.counters.recovered_parity += u64::from(used_parity);
         self.counters.recovered_retransmission += u64::from(asked_again && !used_parity);
         self.counters.late += u64::from(late && !self.catching_up);
-        let out = sample.outstanding();
+        let (out, waiting, awaited) = (sample.outstanding(), sample.waiting(), sample.awaited());
         sample.finish(Complete {
             at: now,
             late,
             payload,
         });
         self.outstanding -= out - sample.outstanding();
+        self.waiting = self.waiting.saturating_sub(waiting - sample.waiting());
+        let (class, sequence) = key;
+        let gone = awaited.into_iter().map(|(kind, index)| SegmentId { class, sequence, kind, index });
+        self.outputs.extend(gone.map(Output::WithdrawOne));
     }
 
     /// Drops a sample and whatever is out for it.
@@ -529,7 +526,11 @@ impl Consumer {
         let sample = self.samples.remove(&key)?;
         self.synchroniser.on_gone(key);
         self.outstanding -= sample.outstanding();
+        self.waiting = self.waiting.saturating_sub(sample.waiting());
         self.strays -= sample.strays();
+        if sample.outstanding() + sample.waiting() > 0 {
+            self.outputs.push_back(Output::Withdraw(self.group(key)));
+        }
         self.buffered -= sample.size();
         Some(sample)
     }

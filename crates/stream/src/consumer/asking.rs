@@ -2,21 +2,30 @@
 
 use core::time::Duration;
 
-use namecast_packet::{Interest, Nonce, lp::NackReason};
+use namecast_packet::{Nonce, lp::NackReason};
 use namecast_units::{ByteSize, Instant};
 
+use crate::catalogue::StreamKind;
 use crate::names::{SampleClass, SegmentId, SegmentKind};
+use crate::path::{Group, Kind, Token, Want};
 use crate::rate::Loss;
 use crate::sample::MAX_LEAD_COPIES;
 
-use super::Consumer;
 use super::assembly::{Asked, Assembly};
+use super::{Consumer, Output, PathOutlook};
 use super::order::SampleKey;
 
 /// Wait after a Nack that says that the Nonce was seen before.
 const DUPLICATE_WAIT: Duration = Duration::from_millis(2);
 /// Wait after a Nack that says that there is no way to the producer; routes need time to come back.
 const NO_ROUTE_WAIT: Duration = Duration::from_millis(100);
+
+/// Wait after an Interest that was not sent.
+const DROPPED_WAIT: Duration = Duration::from_millis(50);
+/// Segments of a sample that leave the producer together; others are spaced.
+const AT_ONCE: u64 = 6;
+/// What names, headers, digests and signatures add to a segment.
+const HEADERS: u64 = 84;
 
 impl Consumer {
     /// Whether the tables have room for another sample of `class`.
@@ -34,7 +43,7 @@ impl Consumer {
 
     /// Whether so many more segments may be asked for at a time.
     pub(super) fn can_ask(&self, segments: usize) -> bool {
-        let queued = self.repairs.len() + self.wanted.len() + self.pacing.len();
+        let queued = self.repairs.len() + self.wanted.len() + self.waiting;
         let asked = self.outstanding + queued;
         asked + segments <= self.config.most_outstanding
     }
@@ -88,10 +97,6 @@ impl Consumer {
             }
         }
         self.samples.insert(key, sample);
-        let ids = match asked_ahead {
-            true => self.pace_sample(now, key, ids),
-            false => ids,
-        };
         self.wanted.extend(ids.into_iter().chain(across));
         self.wake_for_check(now, key);
     }
@@ -151,48 +156,92 @@ impl Consumer {
         });
     }
 
-    pub(super) fn has_queued(&self) -> bool {
-        !(self.repairs.is_empty() && self.wanted.is_empty()) && self.window_is_open()
-    }
-
-    fn window_is_open(&self) -> bool {
-        let window = self.controller.target().window;
-        window.is_none_or(|window| self.outstanding < window as usize)
-    }
-
-    /// Sends queued Interests as fast as the controller allows.
-    pub(super) fn send_queued(&mut self, now: Instant) {
-        loop {
-            let target = self.target();
-            if !self.has_queued() || self.pacer.next_send(target.rate) > now {
-                return;
-            }
-            let next = self.repairs.pop_front();
-            let Some(id) = next.or_else(|| self.wanted.pop_front()) else {
-                return;
-            };
-            if self.send(now, id) {
-                let segment = ByteSize::bytes(u64::from(self.source.segment_size));
-                let size = target.packet_size.unwrap_or(segment);
-                self.pacer.on_sent(now, size, target.rate);
-                self.usage.on_sent(now, size);
+    /// Passes on what is to be requested, repairs first.
+    pub(super) fn express_queued(&mut self, now: Instant) {
+        while let Some(id) = self.repairs.pop_front().or_else(|| self.wanted.pop_front()) {
+            if let Some(want) = self.want(now, id) {
+                self.waiting += 1;
+                self.outputs.push_back(Output::Want(want));
             }
         }
     }
 
-    /// Whether the controller is what keeps more from being asked for.
-    pub(super) fn is_limited(&mut self, now: Instant) -> bool {
-        let target = self.controller.target();
-        match (target.rate, target.window) {
-            (Some(rate), _) => self.usage.is_limited_by(now, rate),
-            (None, Some(window)) => self.outstanding * 2 >= window as usize,
-            (None, None) => false,
-        }
-    }
-
-    /// Sends the Interest for `id`, unless it is no longer needed.
-    fn send(&mut self, now: Instant, id: SegmentId) -> bool {
+    /// The want for `id`, unless it is no longer needed.
+    fn want(&mut self, now: Instant, id: SegmentId) -> Option<Want> {
         let key = (id.class, id.sequence);
+        let lifetime = self.lifetime(id.class, now);
+        let available_at = self.available_at(now, key);
+        let is_paper = self.follows_paper() || self.synchroniser.lead().is_some();
+        let kind = self.kind_of(id);
+        let is_fresh = self.fresh_until.is_some_and(|until| now < until);
+        let is_full = self.outstanding >= self.config.most_outstanding;
+        let deadline = match self.source.is_standalone() {
+            true => available_at.map(|at| at + self.playout.target),
+            false => None,
+        };
+        let token = self.token(id);
+        let slot = self.samples.get_mut(&key)?.slot_mut(id.kind, id.index)?;
+        if !slot.queued || !slot.is_missing() || is_full && slot.asked.is_none() {
+            slot.queued = false;
+            return None;
+        }
+        let is_paced = id.kind == SegmentKind::Data && id.index >= AT_ONCE && slot.attempts == 0;
+        Some(Want {
+            token,
+            name: self.source.names.segment(id),
+            lifetime,
+            must_be_fresh: slot.must_be_fresh || is_fresh,
+            can_be_prefix: false,
+            // The face that gave a bad packet is the wrong one to use again.
+            avoid_face: slot.from_face.filter(|_| slot.must_be_fresh),
+            kind,
+            size: ByteSize::bytes(u64::from(self.source.segment_size) + HEADERS),
+            available_at,
+            not_before: available_at.filter(|_| is_paced && !is_paper),
+            deadline: deadline.filter(|_| slot.attempts == 0),
+        })
+    }
+
+    const fn token(&self, segment: SegmentId) -> Token {
+        Token {
+            client: self.client,
+            segment,
+        }
+    }
+
+    pub(super) const fn group(&self, (class, sequence): SampleKey) -> Group {
+        Group {
+            client: self.client,
+            class,
+            sequence,
+        }
+    }
+
+    fn kind_of(&self, id: SegmentId) -> Kind {
+        let slot = self.samples.get(&(id.class, id.sequence));
+        let slot = slot.and_then(|sample| sample.slot(id.kind, id.index));
+        match id.kind {
+            _ if self.source.kind == StreamKind::Audio => Kind::Sound,
+            _ if slot.is_some_and(|slot| slot.is_repair || slot.attempts > 0) => Kind::Repair,
+            SegmentKind::Data if id.class == SampleClass::Key => Kind::Key,
+            SegmentKind::Data => Kind::Delta,
+            SegmentKind::Parity | SegmentKind::LeadCopy | SegmentKind::Across => Kind::Parity,
+        }
+    }
+
+    /// When a sample could be here at the earliest, by what is known of its publication.
+    fn available_at(&self, now: Instant, key: SampleKey) -> Option<Instant> {
+        match self.published_at(key) {
+            Some(published_at) => Some(self.earliest(now, published_at)),
+            None if self.is_published(key) => None,
+            None => Some(self.pipeline.expected_at(key.0, key.1)),
+        }
+    }
+
+    /// Records that the Interest for `id` has left.
+    pub fn on_sent(&mut self, now: Instant, id: SegmentId, nonce: Nonce, order: u64) {
+        let key = (id.class, id.sequence);
+        self.waiting = self.waiting.saturating_sub(1);
         let published = self.is_published(key);
         let lifetime = self.lifetime(id.class, now);
         let expected_at = match published {
@@ -202,22 +251,14 @@ impl Consumer {
         let insure_at = self.insure_at(now, id).filter(|_| !published);
         let round_trip = self.delay.timeout(now, 0);
         let follows_paper = self.follows_paper();
-        let is_full = self.outstanding >= self.config.most_outstanding;
         let Some(sample) = self.samples.get_mut(&key) else {
-            return false;
+            return;
         };
         let is_early = sample.asked_ahead && !published;
         let Some(slot) = sample.slot_mut(id.kind, id.index) else {
-            return false;
+            return;
         };
-        if !core::mem::take(&mut slot.queued) || !slot.is_missing() {
-            return false;
-        }
-        if is_full && slot.asked.is_none() {
-            // The next look at the sample plans anew.
-            return false;
-        }
-        let nonce = Nonce::from(self.random.next_u64() as u32);
+        slot.queued = false;
         let timer = self.delay.timeout(now, slot.attempts);
         let retry_at = (now + lifetime).min(now.max(expected_at) + timer);
         let again = slot.attempts > 0;
@@ -235,18 +276,16 @@ impl Consumer {
             .replace(Asked {
                 first_at,
                 last_at: now,
-                order: self.counters.interests_sent,
+                order,
                 nonces: [first, nonce],
                 attempts: slot.attempts,
                 retry_at,
                 is_lost: false,
+                is_gone: false,
                 is_insured: insures,
                 is_nacked: false,
             })
             .is_none();
-        // The face that gave a bad packet is the wrong one to ask again.
-        let avoid_face = slot.from_face.filter(|_| slot.must_be_fresh);
-        let must_be_fresh = slot.must_be_fresh || self.fresh_until.is_some_and(|until| now < until);
         let look_at = match slot.insure_at {
             _ if follows_paper => retry_at,
             Some(insure_at) => insure_at,
@@ -257,20 +296,43 @@ impl Consumer {
         self.counters.interests_insured += u64::from(insures);
         self.counters.interests_sent += 1;
         self.counters.interests_retransmitted += u64::from(again && !insures);
-        let interest = Interest::builder(self.source.names.segment(id)).lifetime(lifetime);
-        let interest = match must_be_fresh {
-            true => interest.must_be_fresh(),
-            false => interest,
-        };
-        self.put_out(interest.build(nonce), avoid_face);
-        true
     }
 
-    fn put_out(&mut self, interest: Interest, avoid_face: Option<u64>) {
-        self.outputs.push_back(super::Output::Interest {
-            interest,
-            avoid_face,
-        });
+    /// Records that the Interest for `id` will not leave: its time is over.
+    pub fn on_dropped(&mut self, now: Instant, id: SegmentId) {
+        let key = (id.class, id.sequence);
+        self.waiting = self.waiting.saturating_sub(1);
+        if let Some(sample) = self.samples.get_mut(&key) {
+            if let Some(slot) = sample.slot_mut(id.kind, id.index) {
+                slot.queued = false;
+            }
+            sample.wake_by(now + DROPPED_WAIT);
+        }
+        if self.source.is_standalone() {
+            self.give_up(key);
+        }
+    }
+
+    /// Records that the answer for `id` is lost, and not in any queue.
+    pub fn on_lost(&mut self, now: Instant, id: SegmentId) {
+        if let Some(sample) = self.samples.get_mut(&(id.class, id.sequence)) {
+            let slot = sample.slot_mut(id.kind, id.index);
+            if let Some(asked) = slot.and_then(|slot| slot.asked.as_mut()) {
+                asked.is_gone = true;
+                sample.wake_by(now);
+            }
+        }
+    }
+
+    /// Sets what the path is like.
+    pub const fn set_outlook(&mut self, outlook: PathOutlook) {
+        self.outlook = outlook;
+    }
+
+    /// Every delay is longer by `shift` from now on.
+    pub fn on_path_grew(&mut self, shift: Duration) {
+        self.base.raise(shift);
+        self.delay.raise(shift);
     }
 
     /// Long enough for the sample to appear, twice over, within what producers keep.

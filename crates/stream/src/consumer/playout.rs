@@ -50,17 +50,21 @@ impl Playout {
 }
 
 /// Every sample later than the target for so long means that the way has become longer, not that packets are late.
-const LONGER_WAY: Duration = Duration::from_millis(500);
+const LONGER_WAY: Duration = Duration::from_millis(3_000);
 /// Fewer late samples than this prove nothing.
 const LONGER_WAY_SAMPLES: u32 = 3;
 const BUCKET: Duration = Duration::from_millis(250);
 /// Window of the minimum: 10 s of buckets. Clocks that drift apart by 100 ppm move by 1 ms in it.
 const BUCKETS: u64 = 40;
+/// The same over a minute.
+const LONG_BUCKET: Duration = Duration::from_millis(1_500);
 
 /// Estimates the base of one stream.
 #[derive(Clone, Debug)]
 pub struct BaseDelay {
     least: WindowedMinimum<i64>,
+    /// The least of a minute.
+    long: WindowedMinimum<i64>,
     /// Since when every live sample came later than its time, and how many did.
     late: Option<(Instant, u32)>,
 }
@@ -69,6 +73,7 @@ impl Default for BaseDelay {
     fn default() -> Self {
         Self {
             least: WindowedMinimum::new(BUCKET, BUCKETS),
+            long: WindowedMinimum::new(LONG_BUCKET, BUCKETS),
             late: None,
         }
     }
@@ -78,6 +83,7 @@ impl BaseDelay {
     /// Takes the delay of any packet that states when it was published or served: an upper bound of the base.
     pub fn on_packet(&mut self, now: Instant, delay: i64) {
         self.least.push(now, delay);
+        self.long.push(now, delay);
     }
 
     /// Takes the delay of a sample whose Interest was waiting for it, so that nothing but the way delayed it.
@@ -100,6 +106,18 @@ impl BaseDelay {
             self.least.forget_all_but(2);
             self.late = None;
         }
+    }
+
+    /// By how much the base exceeds what it was within the last minute.
+    pub fn growth(&self, now: Instant) -> Duration {
+        let now_and_before = self.least.minimum(now).zip(self.long.minimum(now));
+        let growth = now_and_before.map_or(0, |(now, before)| now.saturating_sub(before));
+        Duration::from_micros(u64::try_from(growth).unwrap_or(0))
+    }
+
+    /// Every delay is longer by `shift` from now on.
+    pub fn raise(&mut self, shift: Duration) {
+        self.least.raise(i64::try_from(shift.as_micros()).unwrap_or(i64::MAX));
     }
 
     /// The base, in microseconds; `None` before the first packet.

@@ -2,7 +2,7 @@
 
 use namecast_stream::StreamKind;
 use namecast_stream::consumer::Sizes;
-use namecast_units::{Instant, Timestamp};
+use namecast_units::{Bitrate, Instant, Timestamp};
 
 use super::super::stats::{SignerStats, Stats, StreamStats};
 use super::measure::millis;
@@ -52,7 +52,7 @@ impl Watcher {
         let leads = sum(|c| c.leads);
         let main = self.main_stream();
         let delay = main.map(|pulled| pulled.consumer.delay());
-        let controller = main.map(|pulled| pulled.consumer.controller());
+        let budget = self.requester.budget();
         let video = self.stream(StreamKind::Video);
         let pending = self.sizes().consumers.outstanding;
         Stats {
@@ -78,10 +78,8 @@ impl Watcher {
             cache_hit_share: sum(|c| c.leads_for_others) as f64 / leads.max(1) as f64,
             goodput_bps: self.payload.bits_per_second(now),
             throughput_bps: self.wire.bits_per_second(now),
-            controller: controller.map_or("", |controller| controller.name()),
-            controller_rate_bps: controller
-                .and_then(|controller| controller.target().rate)
-                .map(|rate| rate.as_bps()),
+            controller: budget.name(),
+            controller_rate_bps: budget.rate().map(Bitrate::as_bps),
             rung: video.map(|pulled| pulled.rung.clone()),
             target_ms: millis(self.config.target),
             signer: self.signer.as_ref().map(signer_stats),

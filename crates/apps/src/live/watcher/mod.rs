@@ -1,6 +1,5 @@
 //! Watches one published root: finds out what there is, who signs it, and pulls video and audio in step.
 
-mod auto_rung;
 mod config;
 mod fetch;
 mod figures;
@@ -8,9 +7,12 @@ mod join;
 mod measure;
 mod output;
 mod past;
+mod probing;
 mod pull;
+mod rungs;
 mod seek;
 mod sessions;
+mod steer;
 mod trust;
 
 use std::collections::VecDeque;
@@ -19,9 +21,12 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_packet::{Data, Interest, LpPacket, Name, Packet, lp::NackReason};
-use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Sample, SharedVerifier, Shown};
+use namecast_stream::consumer::{
+    self, Consumer, Delivery, PathOutlook, Playout, Sample, SharedVerifier, Shown,
+};
+use namecast_stream::path::{self, Client, Requester, RequesterConfig, Token};
 use namecast_stream::{Catalogue, Rung, StreamKind, StreamNames};
-use namecast_units::{Bitrate, Instant, Random, Timestamp};
+use namecast_units::{Bitrate, ByteSize, Instant, Random, Timestamp};
 
 pub use config::{Pin, RungChoice, Trust, WatcherConfig};
 pub(crate) use fetch::{Fetch, Progress};
@@ -33,11 +38,24 @@ pub(crate) use trust::{Judge, certificate_of, certificates};
 use super::stats::Stats;
 use crate::face;
 use measure::{ClockOffset, Frames, RateMeter};
-use pull::{Pulled, Workshop};
+use pull::{ConsumerFactory, Pulled};
 use trust::TrustedKey;
 
+/// Ladders decide this often at most.
+const STEERING: Duration = Duration::from_millis(5);
+/// Queueing of so long decides whether what is late may be in a queue.
+const QUEUEING_WINDOW: Duration = Duration::from_millis(100);
 /// Longest playout target: beyond it, buffers would be too small.
 const MOST_TARGET: Duration = Duration::from_secs(10);
+
+fn requester(config: &WatcherConfig) -> Requester {
+    let bounds = RequesterConfig {
+        seed: config.seed,
+        target: config.target,
+        ..RequesterConfig::default()
+    };
+    Requester::new(bounds, config.control.build(Instant::ZERO, Bitrate::default()))
+}
 
 /// Watches one published root.
 ///
@@ -66,6 +84,10 @@ pub struct Watcher {
     /// Whether the catalogue was verified and handed out.
     is_announced: bool,
     streams: Vec<Pulled>,
+    /// Everything that is requested over the path.
+    requester: Requester,
+    next_client: Client,
+    steered_at: Instant,
     travel: seek::Travel,
     is_starved: bool,
     rejoins: u64,
@@ -105,6 +127,9 @@ impl Watcher {
             catalogue: None,
             is_announced: false,
             streams: Vec::new(),
+            requester: requester(&config),
+            next_client: 0,
+            steered_at: Instant::ZERO,
             travel: seek::Travel::new(config.from),
             is_starved: false,
             rejoins: 0,
@@ -153,25 +178,44 @@ impl Watcher {
         if self.on_past_data(now, data) {
             return;
         }
-        let taken = self
-            .streams
-            .iter_mut()
-            .flat_map(Pulled::consumers)
-            .any(|consumer| consumer.handle_data(now, data, delivery));
+        let taken = self.on_segment(now, data, delivery);
         if !taken && !self.on_object(now, data) {
             self.counters.unexpected += 1;
         }
+    }
+
+    /// Takes Data that may be a segment. Returns whether it is.
+    fn on_segment(&mut self, now: Instant, data: &Data, delivery: Delivery) -> bool {
+        let size = ByteSize::of(data.wire());
+        for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
+            let Some(token) = consumer.token_of(data.name()) else {
+                continue;
+            };
+            let is_marked = delivery.congestion_marked;
+            self.requester.handle_data(now, token, size, is_marked);
+            return consumer.handle_data(now, data, delivery);
+        }
+        let mut probing = self.streams.iter().filter_map(|pulled| pulled.probing.as_ref());
+        let token = probing.find_map(|probing| probing.parse(data.name()));
+        if let Some(token) = token {
+            self.requester.handle_data(now, token, size, delivery.congestion_marked);
+        }
+        token.is_some()
     }
 
     fn handle_nack(&mut self, now: Instant, interest: &Interest, reason: NackReason) {
         if self.on_past_nack(now, interest) {
             return;
         }
-        let taken = self
-            .streams
-            .iter_mut()
-            .flat_map(Pulled::consumers)
-            .any(|consumer| consumer.handle_nack(now, interest, reason));
+        let mut taken = false;
+        for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
+            if let Some(token) = consumer.token_of(interest.name()) {
+                let is_congestion = reason == NackReason::Congestion;
+                self.requester.handle_nack(now, token, is_congestion);
+                taken = consumer.handle_nack(now, interest, reason);
+                break;
+            }
+        }
         // Metadata, certificate and catalogue are asked for again by their own timers.
         if !taken && self.names.root().is_prefix_of(interest.name()) {
             self.counters.nacked += 1;
@@ -200,6 +244,7 @@ impl Watcher {
             self.fetch.as_ref().map(|fetch| fetch.retry_at),
             self.starves_at(),
             self.past_timeout(),
+            self.requester.poll_timeout(),
         ];
         let streams = self.streams.iter().flat_map(Pulled::poll_timeouts);
         own.into_iter().flatten().chain(streams).min()
@@ -234,12 +279,10 @@ impl Watcher {
         };
         let pulled = &mut self.streams[at];
         if self.config.rung == RungChoice::Auto {
-            pulled.choose_by_itself(now, &self.config.ladder);
-        } else if let Some(rung) =
-            pull::choose(&pulled.info, &self.config.rung, &self.config.ladder).cloned()
-        {
+            let sound = self.sound_need();
+            self.streams[at].choose_by_itself(now, &self.config.ladder, sound);
+        } else if let Some(rung) = pull::choose(&pulled.info, &self.config.rung).cloned() {
             pulled.auto = None;
-            pulled.consumer.set_pace(None);
             self.prepare_rung(now, at, &rung);
         }
         self.settle(now);
@@ -247,9 +290,9 @@ impl Watcher {
 
     /// Begins to pull `rung` of the stream at place `at` beside the one that is shown, if it is another.
     fn prepare_rung(&mut self, now: Instant, at: usize, rung: &Rung) {
-        let seed = self.random.next_u64();
+        let client = self.client();
         let mut pulled = self.streams.remove(at);
-        self.workshop(now).prepare(now, &mut pulled, rung, seed);
+        self.factory(now).prepare(now, &mut pulled, rung, client);
         let needs_metadata = pulled.upcoming.is_some();
         self.streams.insert(at, pulled);
         if needs_metadata {
@@ -303,6 +346,7 @@ impl Watcher {
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             consumer.handle_link_change(now);
         }
+        self.requester.handle_link_change();
         self.travel.handle_link_change(now);
         self.settle(now);
     }
@@ -319,13 +363,15 @@ impl Watcher {
 
     /// The consumer of the rung that is pulled beside it, to change over to or to try it, if there is one.
     pub fn upcoming(&self, stream: StreamKind) -> Option<&Consumer> {
-        let (_, consumer) = self.stream(stream)?.upcoming.as_ref()?;
-        Some(consumer)
+        Some(&self.stream(stream)?.upcoming.as_ref()?.consumer)
     }
 
     /// What the way carries, as far as the choice of the rung of this stream has found out.
     pub fn bandwidth(&self, now: Instant, stream: StreamKind) -> Option<Bitrate> {
-        self.stream(stream)?.auto.as_ref()?.bandwidth(now)
+        let auto = self.stream(stream)?.auto.as_ref()?;
+        let capacity = self.requester.path().carried() as u64;
+        let _ = now;
+        Some(auto.estimate().unwrap_or(Bitrate::bps(capacity)))
     }
 
     /// Sizes of all tables, to see that they are bounded.
@@ -351,8 +397,32 @@ impl Watcher {
         )
     }
 
-    fn workshop(&self, now: Instant) -> Workshop<'_> {
-        Workshop {
+    /// Everything that is requested over the path, and what is known of it.
+    pub const fn requester(&self) -> &Requester {
+        &self.requester
+    }
+
+    fn client(&mut self) -> Client {
+        self.next_client = self.next_client.wrapping_add(1);
+        self.next_client
+    }
+
+    /// Withdraws all that `pulled` has requested.
+    fn withdraw(&mut self, pulled: &Pulled) {
+        for client in pulled.clients() {
+            self.requester.withdraw_client(client);
+        }
+    }
+
+    /// What sound takes on the wire.
+    fn sound_need(&self) -> Bitrate {
+        let sound = self.stream(StreamKind::Audio);
+        sound.map_or(Bitrate::default(), Pulled::need)
+    }
+
+    fn factory(&self, now: Instant) -> ConsumerFactory<'_> {
+        ConsumerFactory {
+            sound: self.sound_need(),
             config: &self.config,
             names: &self.names,
             verifier: self.verifier.as_ref(),
@@ -374,8 +444,8 @@ impl Watcher {
     /// Whether there is nothing to find out at the moment.
     fn is_steady(&self) -> bool {
         let started = |pulled: &Pulled| {
-            let upcoming = pulled.upcoming.as_ref();
-            pulled.has_started && upcoming.is_none_or(|(_, c)| c.last_arrival().is_some())
+            let upcoming = pulled.upcoming.as_ref().filter(|_| !pulled.is_steered());
+            pulled.has_started && upcoming.is_none_or(|it| it.consumer.last_arrival().is_some())
         };
         let is_playing = self.travel.is_away() || self.streams.iter().all(started);
         self.is_announced && !self.is_starved && is_playing
@@ -410,6 +480,8 @@ impl Watcher {
         }
         self.watch_rungs(now);
         self.drain(now);
+        self.run_requester(now);
+        self.steer(now);
         let starved = self
             .last_arrival()
             .is_some_and(|last| now.since(last) >= self.config.starvation);
@@ -428,9 +500,11 @@ impl Watcher {
 
     /// Prepares the change to rungs that suit the way better.
     fn watch_rungs(&mut self, now: Instant) {
-        let target = self.config.target;
         for at in 0..self.streams.len() {
-            let Some(rung) = self.streams[at].watch_rung(now, target) else {
+            if self.streams[at].is_steered() {
+                continue;
+            }
+            let Some(rung) = self.streams[at].watch_rung(now) else {
                 continue;
             };
             self.prepare_rung(now, at, &rung);
@@ -439,23 +513,131 @@ impl Watcher {
 
     fn drain(&mut self, now: Instant) {
         for at in 0..self.streams.len() {
-            while let Some(output) = self.streams[at].poll_output() {
+            while let Some((client, output)) = self.streams[at].poll_output() {
                 let stream = self.streams[at].kind;
-                match output {
-                    consumer::Output::Interest {
-                        interest,
-                        avoid_face,
-                    } => {
-                        let packet = LpPacket {
-                            avoid_face,
-                            ..LpPacket::carrying(interest.wire().clone())
-                        };
-                        self.push(Output::Interest(packet.encode()));
-                    }
-                    consumer::Output::Discontinuity => self.push(Output::gap(stream)),
-                    consumer::Output::Sample(sample) => self.hand_out(now, at, sample, false),
+                match (client, output) {
+                    (_, consumer::Output::Discontinuity) => self.push(Output::gap(stream)),
+                    (_, consumer::Output::Sample(sample)) => self.hand_out(now, at, sample, false),
+                    (client, request) => self.on_request(now, client, request),
                 }
             }
+            for client in core::mem::take(&mut self.streams[at].retired) {
+                self.requester.withdraw_client(client);
+            }
+        }
+    }
+
+    fn on_request(&mut self, now: Instant, client: Client, request: consumer::Output) {
+        use consumer::Output as Request;
+        let requester = &mut self.requester;
+        match request {
+            Request::Want(want) => requester.want(now, want),
+            Request::WithdrawOne(segment) => requester.withdraw_one(Token { client, segment }),
+            Request::Withdraw(group) => requester.withdraw(group),
+            Request::WithdrawAll => requester.withdraw_client(client),
+            Request::Revise(group, available_at) => requester.revise(now, group, available_at),
+            Request::RoundTrip(rtt) => requester.on_round_trip(now, rtt),
+            Request::Limit(limit) => requester.set_limit(client, limit),
+            Request::Discontinuity | Request::Sample(_) => {}
+        }
+    }
+
+    /// Sends what may be sent, and tells consumers what became of their requests.
+    fn run_requester(&mut self, now: Instant) {
+        self.requester.set_target(self.config.target);
+        let need: u64 = self.streams.iter().map(|pulled| pulled.need().as_bps()).sum();
+        self.requester.set_need(Bitrate::bps(need));
+        self.requester.handle_timeout(now);
+        let mut changed = false;
+        while let Some(event) = self.requester.poll_event() {
+            match event {
+                path::Event::Interest {
+                    interest,
+                    avoid_face,
+                } => {
+                    let packet = LpPacket {
+                        avoid_face,
+                        ..LpPacket::carrying(interest.wire().clone())
+                    };
+                    self.push(Output::Interest(packet.encode()));
+                }
+                path::Event::Sent {
+                    token,
+                    nonce,
+                    order,
+                } => {
+                    if let Some(consumer) = self.consumer_of(token.client) {
+                        consumer.on_sent(now, token.segment, nonce, order);
+                    }
+                }
+                path::Event::Dropped(token) => {
+                    if let Some(consumer) = self.consumer_of(token.client) {
+                        consumer.on_dropped(now, token.segment);
+                    }
+                }
+                path::Event::Lost(token) => {
+                    if let Some(consumer) = self.consumer_of(token.client) {
+                        consumer.on_lost(now, token.segment);
+                    }
+                }
+                path::Event::PathGrew(shift) => {
+                    for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
+                        consumer.on_path_grew(shift);
+                    }
+                    changed = true;
+                }
+            }
+        }
+        if changed {
+            self.share_playout(now);
+        }
+        let queueing = self.requester.path().queue_max(now, QUEUEING_WINDOW);
+        let queueing = queueing.max(self.requester.path().queue_now());
+        let outlook = PathOutlook {
+            queueing: Duration::from_secs_f64(queueing),
+        };
+        for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
+            consumer.set_outlook(outlook);
+        }
+    }
+
+    fn consumer_of(&mut self, client: Client) -> Option<&mut Consumer> {
+        let mut consumers = self.streams.iter_mut().flat_map(Pulled::consumers);
+        consumers.find(|consumer| consumer.client() == client)
+    }
+
+    /// Lets ladders decide, a few hundred times a second at most.
+    fn steer(&mut self, now: Instant) {
+        if now.since(self.steered_at) < STEERING {
+            return;
+        }
+        self.steered_at = now;
+        let mut steered = false;
+        for at in 0..self.streams.len() {
+            if !self.streams[at].is_steered() || self.travel.is_away() {
+                continue;
+            }
+            let client = self.client();
+            let mut pulled = self.streams.remove(at);
+            let sound = self.sound_need();
+            let wheel = steer::Wheel {
+                factory: ConsumerFactory {
+                    sound,
+                    ..self.factory(now)
+                },
+                requester: &self.requester,
+                client,
+            };
+            let wants = pulled.steer(now, &wheel);
+            self.streams.insert(at, pulled);
+            steered = true;
+            for want in wants {
+                self.requester.want(now, want);
+            }
+        }
+        if steered {
+            self.drain(now);
+            self.run_requester(now);
         }
     }
 
@@ -470,10 +652,14 @@ impl Watcher {
         let pulled = &mut self.streams[at];
         let stream = pulled.kind;
         let is_first = !core::mem::replace(&mut pulled.had_frame, true);
-        pulled.shown = Some(Shown {
+        let shown = Shown {
             position: Some(sample.header.position),
             captured_at: sample.header.captured_at,
-        });
+        };
+        // What was shown at another rung is only decoded.
+        let again = pulled.shown.filter(|before| pulled.is_steered() && before.covers(&sample.header));
+        let decode_only = decode_only || again.is_some();
+        pulled.shown = Some(again.unwrap_or(shown));
         let rung = pulled.rung.clone();
         self.frames.on_handed_out(stream, &sample, stages);
         if is_first {

@@ -199,7 +199,7 @@ impl Consumer {
     /// Reckons with the loss of what was asked for now that a lead told of it.
     pub(super) fn hedge_missing(&mut self, now: Instant, key: SampleKey) {
         // Where segments are asked for one by one, all of them in one burst of losses are few; where links repeat them, none.
-        let is_clean = self.is_paced() && self.recovery.losses.share() < CLEAN;
+        let is_clean = self.recovery.losses.share() < CLEAN;
         if is_clean || self.recovery.patience.is_trusted() {
             return;
         }
@@ -227,7 +227,7 @@ impl Consumer {
             wait,
             repeats: self.recovery.patience.is_trusted(),
             prefers_copies: self.prefers_copies(key),
-            is_paced: self.is_paced(),
+            queueing: self.outlook.queueing,
             progress: self.progress(),
             delay: self.delay.estimate(now),
             least_delay: self.least_delay(now),
@@ -305,7 +305,7 @@ impl Consumer {
     /// Tells the controller of a loss, once per transmission.
     pub(super) fn report_loss(
         &mut self,
-        now: Instant,
+        _now: Instant,
         key: SampleKey,
         name: (SegmentKind, u64),
         loss: Loss,
@@ -316,7 +316,7 @@ impl Consumer {
         if let Some(asked) = asked.filter(|asked| !asked.is_lost) {
             asked.is_lost = true;
             let asked_at = asked.last_at;
-            self.on_loss(now, asked_at, loss);
+            self.on_loss(asked_at, loss);
         }
     }
 
@@ -475,6 +475,7 @@ impl Consumer {
             self.recovery.unpunctual.push(now, Reverse(late.min(most)));
         }
         self.recovery.clock.on_lead(class, sequence, header);
+        self.note_group((class, sequence), header);
     }
 
     /// Takes note whether the first of two Interests for a lead was lost.

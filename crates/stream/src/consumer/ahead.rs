@@ -115,12 +115,17 @@ impl Consumer {
     }
 
     /// Takes note that the Interests for a sample are about to leave.
-    pub(super) fn on_asked_ahead(&mut self, now: Instant, key: SampleKey, is_ahead: bool) {
+    pub(super) fn on_asked_ahead(&mut self, key: SampleKey, is_ahead: bool) {
         if is_ahead || self.synchroniser.lead().is_some() {
             self.synchroniser.on_asked(key);
         }
+    }
+
+    /// Records that the Interest for the lead of a sample has left.
+    pub(super) fn on_lead_sent(&mut self, now: Instant, key: SampleKey) {
         // One that left later than planned, or before there was a clock to plan by, tells nothing of the path.
         let has_clock = self.published_at(key).is_some();
+        let is_ahead = self.samples.get(&key).is_some_and(|sample| sample.asked_ahead);
         if is_ahead && has_clock && key.0 == self.clocked_class() {
             let latest = self
                 .soonest(now, key)

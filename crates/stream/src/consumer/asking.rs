@@ -56,7 +56,8 @@ impl Consumer {
         let mut counts = self.segments.estimate(class);
         let newest = self.pipeline.newest(class);
         let asked_ahead = newest.is_none_or(|newest| sequence > newest);
-        if asked_ahead && !self.follows_paper() && !self.has_time_to_repair(now, class) {
+        let may_vary = asked_ahead && !self.source.is_standalone();
+        if may_vary && !self.follows_paper() && !self.has_time_to_repair(now, class) {
             // One that turns out larger could not be asked for the rest in time; what it does not have costs no Data.
             counts.data = (counts.data + counts.parity.max(1)).min(self.config.most_segments);
         }
@@ -78,7 +79,7 @@ impl Consumer {
                 self.groups.expect(key);
             }
         }
-        self.on_asked_ahead(now, key, asked_ahead);
+        self.on_asked_ahead(key, asked_ahead);
         let id = |(kind, index, _)| SegmentId {
             class,
             sequence,
@@ -221,8 +222,8 @@ impl Consumer {
         let slot = self.samples.get(&(id.class, id.sequence));
         let slot = slot.and_then(|sample| sample.slot(id.kind, id.index));
         match id.kind {
-            _ if self.source.kind == StreamKind::Audio => Kind::Sound,
             _ if slot.is_some_and(|slot| slot.is_repair || slot.attempts > 0) => Kind::Repair,
+            _ if self.source.kind == StreamKind::Audio => Kind::Sound,
             SegmentKind::Data if id.class == SampleClass::Key => Kind::Key,
             SegmentKind::Data => Kind::Delta,
             SegmentKind::Parity | SegmentKind::LeadCopy | SegmentKind::Across => Kind::Parity,
@@ -292,6 +293,9 @@ impl Consumer {
             None => now + round_trip,
         };
         sample.wake_by(look_at);
+        if id.is_lead() && !again {
+            self.on_lead_sent(now, key);
+        }
         self.outstanding += usize::from(is_new);
         self.counters.interests_insured += u64::from(insures);
         self.counters.interests_sent += 1;

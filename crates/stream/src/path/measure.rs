@@ -177,7 +177,8 @@ impl Path {
         let ideal = self.ideal(now, arrived.sent_at, arrived.available_at);
         let queue = now.since(ideal).as_secs_f64();
         let bits = arrived.size.as_bits() as f64;
-        self.newest_ideal = self.newest_ideal.max(ideal);
+        // What comes before its time was published early.
+        self.newest_ideal = self.newest_ideal.max(ideal.min(now));
         if let Some(last) = self.last {
             let gap = now.since(last.at);
             if gap > STALL {

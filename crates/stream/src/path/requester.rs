@@ -184,9 +184,9 @@ impl Requester {
         self.queue.insert(now, want);
     }
 
-    /// Whether a want of `token` waits, or is out and not lost.
-    pub fn is_pending(&self, token: Token) -> bool {
-        self.in_flight.get(token).is_some_and(|entry| !entry.is_lost)
+    /// Whether an Interest for `token` is out.
+    pub fn is_out(&self, token: Token) -> bool {
+        self.in_flight.get(token).is_some()
     }
 
     /// Forgets one want.

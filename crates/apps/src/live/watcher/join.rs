@@ -335,6 +335,7 @@ impl Watcher {
             self.travel.on_heard(now, served_at);
         }
         if let Some(rtt) = own {
+            self.requester.on_round_trip(now, rtt);
             let wall = self.wall(now);
             self.clock.on_answer(now, rtt, wall, served_at);
         }

@@ -187,10 +187,21 @@ impl Watcher {
     /// Takes Data that may be a segment. Returns whether it is.
     fn on_segment(&mut self, now: Instant, data: &Data, delivery: Delivery) -> bool {
         let size = ByteSize::of(data.wire());
+        let mut found = None;
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             let Some(token) = consumer.token_of(data.name()) else {
                 continue;
             };
+            // Of two that pull one rung, the one that requested it.
+            let is_out = self.requester.is_out(token);
+            if is_out || found.is_none() {
+                found = Some((consumer, token));
+            }
+            if is_out {
+                break;
+            }
+        }
+        if let Some((consumer, token)) = found {
             let is_marked = delivery.congestion_marked;
             self.requester.handle_data(now, token, size, is_marked);
             return consumer.handle_data(now, data, delivery);

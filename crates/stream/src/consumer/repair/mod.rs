@@ -28,7 +28,7 @@ use super::window::WindowedMinimum;
 
 use loss::LossEstimator;
 use patience::{Patience, Room};
-use plan::Outlook;
+use plan::{LONG_QUEUE, Outlook};
 
 pub(super) use across::Groups;
 
@@ -415,6 +415,10 @@ impl Consumer {
     /// may come from a cache nearby, so that its time says nothing. The margin still grows to whatever jitter there is,
     /// since it lies above the greatest lag seen, by a quarter.
     pub(super) fn learn_lag(&mut self, now: Instant, id: SegmentId, asked: &Asked) {
+        if self.outlook.queueing > LONG_QUEUE {
+            // What comes late was queued; that is no jitter, nor does a link repeat it.
+            return;
+        }
         let key = (id.class, id.sequence);
         let delay = self.delay.estimate(now);
         let least = self.delay.least(now).unwrap_or_default();

@@ -28,7 +28,7 @@ const FAILS_BEFORE_LAST: f64 = 0.3;
 /// Longest time between two rounds for a sample whose time is over, or of a stream that stands still.
 const MOST_WAIT: Duration = Duration::from_secs(2);
 /// A queue that is longer is one: what is in it is not lost.
-const LONG_QUEUE: Duration = Duration::from_millis(15);
+pub(super) const LONG_QUEUE: Duration = Duration::from_millis(15);
 /// Nothing waits longer in any queue.
 const GONE: Duration = Duration::from_millis(1_600);
 /// Shorter after the last Interest for a name, forwarders hold another one back (NFD: 10 ms, then twice that).
@@ -180,8 +180,12 @@ impl Outlook<'_> {
                         if !asked.is_lost {
                             round.lost.push(name);
                         }
-                        names.pending += usize::from(self.repeats && slot.is_first());
-                        self.rank_of_lost(name, slot)
+                        let repeats = self.repeats && slot.is_first() && !asked.is_gone;
+                        names.pending += usize::from(repeats);
+                        match asked.is_gone {
+                            true => Rank::Lost,
+                            false => self.rank_of_lost(name, slot),
+                        }
                     } else {
                         names.pending += 1;
                         round.look_at(due);

@@ -120,19 +120,14 @@ fn line(setup: &Setup, runs: &[(u64, Finished)]) -> String {
             least(&share),
             mean(&shown)
         );
-        for (metric, word) in [
-            ("rung-back", "back"),
-            ("sound-back", "sound"),
-            ("link-1-own-rate-share", "link"),
-        ] {
-            let value = mean(&named(metric));
-            if value.is_finite()
-                && (word == "link") != (*window == "after" && setup.name.starts_with('g'))
-            {
-                let is_wanted = (word == "link") == setup.name.starts_with('c');
-                if is_wanted {
-                    let _ = write!(line, " {word}:{value:.2}");
-                }
+        if *window == "after" {
+            let after = [
+                ("rung-back", "back"),
+                ("sound-back", "sound"),
+                ("link-1-own-rate-share", "link"),
+            ];
+            for (metric, word) in after {
+                let _ = write!(line, " {word}:{:.2}", mean(&named(metric)));
             }
         }
     }
@@ -153,6 +148,7 @@ pub(crate) fn csv(series: &[Series]) -> String {
     let wanted = |series: &&Series| {
         let prefixes = [
             "rung",
+            "shown",
             "queue",
             "data",
             "bandwidth",

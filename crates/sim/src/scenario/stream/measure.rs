@@ -76,6 +76,7 @@ pub(super) fn outcome(run: &Run<'_>, observed: &Observed<'_>, samples: &[Sample]
     };
     if run.scenario.series {
         keep_series(run, samples, &mut outcome);
+        keep_shown(observed, &mut outcome);
     }
     outcome
 }
@@ -168,6 +169,20 @@ fn keep_series(run: &Run<'_>, samples: &[Sample], outcome: &mut Outcome) {
         keep(format!("rung-{number}"), "Mbit/s", curve(|w| w.rung));
         for series in edge::series(run.watcher(&run.watchers[index]), number) {
             keep(series.name, &series.unit, series.points);
+        }
+    }
+}
+
+/// Curves of what could be shown in time.
+fn keep_shown(observed: &Observed<'_>, outcome: &mut Outcome) {
+    let watchers = observed.watchers.iter().enumerate().take(MAX_TOLD);
+    for (index, viewing) in watchers {
+        if let Some(frames) = viewing.in_time(&viewing.media, observed.scenario.duration) {
+            outcome.series.push(Series {
+                name: format!("shown-{}", index + 1),
+                unit: "Mbit/s".to_owned(),
+                points: frames.curve(),
+            });
         }
     }
 }

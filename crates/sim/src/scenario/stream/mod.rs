@@ -90,7 +90,7 @@ pub use spec::{
 /// | `link-K-utilisation` | the same as a share of its rate, as long as that does not change |
 /// | `link-K-queue-delay` | mean wait of frames it delivered, ms |
 /// | `link-K-dropped` | frames it did not deliver |
-/// | `link-K-own-frames`, `link-K-own-dropped`, `link-K-own-rate-share` | Data of streams that it delivered, and did not; the share of all octets it delivered |
+/// | `link-K-own-frames`, `link-K-own-dropped`, `link-K-own-rate-share` | Data of streams that it delivered; that its queue dropped; the share of all octets it delivered |
 /// | `link-K-own-queue-delay`, `link-K-own-queue-delay-p95` | wait of Data of streams: the mean, and the 95th percentile, ms |
 /// | `link-K-own-queue-long` | seconds in which Data of streams waited more than 100 ms on average |
 /// | `pit`, `cached` | most Interests pending, and most octets of Data cached, in all nodes together, at any sample |
@@ -100,8 +100,8 @@ pub use spec::{
 ///
 /// Averages are over `measure`; for each of `windows`, the same metrics exist with its name after a hyphen. With `series`, every
 /// `sample` gives a point of `data-N` (Mbit/s), `lead-N` (frames), `drd-N` (ms) and `bandwidth-N` (what the choice of the rung takes
-/// the way to carry, Mbit/s) and `rung-N` (bitrate of what it pulls, Mbit/s) of each of the first ten watchers, of `producer`
-/// and `link-K` (Mbit/s), of `queue-K` (what a frame would wait there, ms), and of the table sizes above; and every frame one of `gap-N` (D_arr) and `response-N` (DRD′, ms) and
+/// the way to carry, Mbit/s) `rung-N` (bitrate of what it pulls, Mbit/s) of each of the first ten watchers, of `producer`
+/// and `link-K` (Mbit/s), of `queue-K` (what a frame would wait there, ms), and of the table sizes above; and every frame one of `shown-N` (bitrate of the rung in time, at its capture, Mbit/s; 0 if in none), of `gap-N` (D_arr) and `response-N` (DRD′, ms) and
 /// `pipeline-N` (λ).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use namecast_netem as netem;
+use namecast_netem::{self as netem, DropReason};
 use namecast_packet::Name;
 use namecast_units::{Duration, Instant};
 
@@ -27,6 +27,7 @@ pub(super) struct Passed {
     octets: u64,
     /// Octets of all frames, of streams or not.
     octets_of_all: u64,
+    /// By the queue.
     dropped: u64,
     /// The last part with a packet, its packets, and the sum of their waits.
     part: (u64, u32, Duration),
@@ -104,7 +105,11 @@ impl LinkSink for Passage {
                         passed.deliver(*at, *queued_for);
                     }
                 }
-                netem::Output::Dropped { .. } => passed.dropped += u64::from(is_own),
+                netem::Output::Dropped { reason, .. } => {
+                    let by_queue =
+                        matches!(reason, DropReason::QueueFull | DropReason::ActiveQueue);
+                    passed.dropped += u64::from(is_own && by_queue);
+                }
             }
         }
     }

@@ -276,6 +276,7 @@ fn shared(setups: &mut Vec<Setup>) {
         for cache in ["64 MiB", "0 B"] {
             let many = Base {
                 stagger: 2.0,
+                duration: 90,
                 cache,
                 ..base(10.0, 16, queue)
             };

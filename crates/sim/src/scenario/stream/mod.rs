@@ -71,7 +71,7 @@ pub use spec::{
 /// | `rung-back` | from the window's start, where frames of some rung are in time, to the first that is of at least this rung after the first that is not, s; 0 if all are |
 /// | `goal-in-time` | from joining to the first frame in time of at least the rung `goal`, s |
 /// | `sound-in-time-share`, `sound-gap`, `sound-back` | as `in-time-share`, `freeze` and `rung-back`, of the sound beside the video |
-/// | `interest-ratio`, `interest-load` | most Interests in any ten seconds of the window: per segment needed; as a share of 1.5 per segment needed and 50 a second |
+/// | `interest-ratio`, `interest-load` | most Interests in any ten seconds of the window, or in all of it: per segment needed; as a share of 1.5 per segment needed and 50 a second |
 /// | `interests-peak`, `interest-peak-load` | most Interests in any second of the window; as a share of 1.25 per segment that the watcher took the path to carry, and 50 |
 /// | `interests-per-segment` | most Interests for one segment, since the start |
 ///

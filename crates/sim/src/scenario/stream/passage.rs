@@ -140,7 +140,7 @@ impl Passed {
 
     /// Metrics, by name.
     pub(super) fn values(&self) -> [(&'static str, f64); 6] {
-        let count = self.packets as f64;
+        let count = self.packets.max(1) as f64;
         let long = self.long_parts + u64::from(self.is_long());
         [
             ("own-queue-delay", millis(self.wait_sum) / count),
@@ -148,10 +148,10 @@ impl Passed {
             ("own-queue-long", long as f64 * PART.as_secs_f64()),
             (
                 "own-rate-share",
-                self.octets as f64 / self.octets_of_all as f64,
+                self.octets as f64 / self.octets_of_all.max(1) as f64,
             ),
             ("own-dropped", self.dropped as f64),
-            ("own-frames", count),
+            ("own-frames", self.packets as f64),
         ]
     }
 

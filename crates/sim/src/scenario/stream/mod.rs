@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::ScenarioError;
 use super::measure::Window;
 use super::network::{Medium, usual_trials, validate_window};
-use super::place::{Direction, directions, find};
+use super::place::{Direction, check_constant, directions, find};
 use crate::topology::{Spec, Topology};
 
 pub use observed::{Observed, Snapshot, Viewing, WatcherSnapshot};
@@ -261,7 +261,10 @@ impl StreamScenario {
         let is_of_link = change.rate.is_some() || change.delay.is_some();
         match (&change.link, &change.node, change.publisher) {
             (Some(link), None, None) => {
-                directions(link, topology).map_err(|problem| (".link", problem))?;
+                let affected = directions(link, topology).map_err(|problem| (".link", problem))?;
+                if change.rate.is_some() {
+                    check_constant(&affected, topology).map_err(|problem| (".rate", problem))?;
+                }
                 if !is_of_link && change.up.is_none() {
                     return wrong("", "expected 'rate', 'delay' or 'up'");
                 }

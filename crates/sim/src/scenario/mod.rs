@@ -6,6 +6,7 @@ mod evolution;
 mod flows;
 mod measure;
 mod network;
+mod oracle;
 mod place;
 mod run;
 mod stream;
@@ -21,6 +22,7 @@ pub use evolution::{Evolution, Path as PathModel};
 pub use flows::{Change, Flow};
 pub use measure::{Convergence, Window};
 pub use network::{Medium, NetworkScenario, PacketSize, Probe};
+pub use oracle::{Oracle, OracleConfig, oracle};
 use run::Run;
 pub use stream::{
     LadderSpec, Observed, PublisherSpec, RecoverySpec, Routes, Signature, Snapshot, Strategy,

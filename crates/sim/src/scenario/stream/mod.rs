@@ -24,7 +24,7 @@ use super::ScenarioError;
 use super::flows::Flow;
 use super::measure::Window;
 use super::network::{Medium, PacketSize, usual_trials, validate_window};
-use super::place::{Direction, directions, find};
+use super::place::{Direction, check_constant, directions, find};
 use crate::topology::{Spec, Topology};
 
 pub use observed::{Observed, Snapshot, Viewing, WatcherSnapshot};
@@ -314,7 +314,10 @@ impl StreamScenario {
         let is_of_link = change.rate.is_some() || change.delay.is_some();
         match (&change.link, &change.node, change.publisher) {
             (Some(link), None, None) => {
-                directions(link, topology).map_err(|problem| (".link", problem))?;
+                let affected = directions(link, topology).map_err(|problem| (".link", problem))?;
+                if change.rate.is_some() {
+                    check_constant(&affected, topology).map_err(|problem| (".rate", problem))?;
+                }
                 if !is_of_link && change.up.is_none() {
                     return wrong("", "expected 'rate', 'delay' or 'up'");
                 }

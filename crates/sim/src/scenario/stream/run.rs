@@ -84,7 +84,8 @@ impl<'a> Run<'a> {
         let links = scenario.links.iter().map(|link| {
             let direction = Direction::parse(link, &topology)
                 .map_err(|problem| ScenarioError::new("links", problem))?;
-            let rate = direction.config(&topology).rate;
+            let rate = direction.config(&topology).rate.as_ref();
+            let rate = rate.and_then(netem::Rate::mean);
             let rate = rate.map_or(f64::INFINITY, |rate| rate.as_bps() as f64);
             Ok((direction, rate))
         });

@@ -263,7 +263,10 @@ fn watch(mut child: Child, limit: Duration) -> Result<BTreeMap<String, f64>, Str
         if let Some(mut pipe) = child.stderr.take() {
             let _ = pipe.read_to_string(&mut error);
         }
-        return Err(error.lines().take(2).collect::<Vec<_>>().join(" "));
+        // A panic's first line says where, and the second why.
+        let lines = error.lines().map(str::trim);
+        let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with("thread '"));
+        return Err(lines.next().unwrap_or("ended without a word").to_owned());
     }
     let lines = text.lines().filter_map(|line| {
         let (name, value) = line.split_once(' ')?;

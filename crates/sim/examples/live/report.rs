@@ -131,6 +131,10 @@ fn line(setup: &Setup, runs: &[(u64, Finished)]) -> String {
             }
         }
     }
+    let ideal = mean("ideal-in-time-share");
+    if ideal.is_finite() {
+        let _ = write!(line, " ideal={ideal:.3}/{:.2}", mean("ideal-shown-rate"));
+    }
     let mut failed: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for (seed, run) in runs {
         if let Err(why) = &run.end {

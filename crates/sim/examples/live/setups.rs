@@ -235,6 +235,7 @@ pub(crate) fn all(traces: Option<&Path>) -> Vec<Setup> {
     constant(&mut setups);
     trouble(&mut setups);
     delays(&mut setups);
+    models(&mut setups);
     if let Some(traces) = traces {
         cellular(&mut setups, traces);
     }
@@ -397,6 +398,21 @@ fn delays(setups: &mut Vec<Setup>) {
             ..base
         };
         setups.push(held.named(format!("g outage {length}s held")));
+    }
+}
+
+fn models(setups: &mut Vec<Setup>) {
+    for model in ["lte", "umts", "evdo", "wifi", "satellite"] {
+        for (target, queue) in [(250, 1000), (250, 100), (500, 1000), (800, 1000)] {
+            let base = Base {
+                rate: format!("{{ model = \"{model}\", seed = 1 }}"),
+                queue,
+                target,
+                duration: 126,
+                ..Base::default()
+            };
+            setups.push(base.named(format!("i {model} model {target}ms q{queue}")));
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use namecast_units::{Bitrate, Instant};
 
-use super::super::{Outcome, Series};
+use super::super::{OracleConfig, Outcome, Series, oracle};
 use super::MAX_TOLD;
 use super::edge;
 use super::observed::Observed;
@@ -70,6 +70,7 @@ pub(super) fn outcome(run: &Run<'_>, observed: &Observed<'_>, samples: &[Sample]
     }
     add_requests(run, observed, samples, &mut metrics);
     add_passage(run, &mut metrics);
+    add_ideal(run, observed, &mut metrics);
     let mut outcome = Outcome {
         metrics,
         series: Vec::new(),
@@ -119,6 +120,36 @@ fn add_passage(run: &Run<'_>, metrics: &mut BTreeMap<String, f64>) {
             }
         }
     }
+}
+
+/// What could be reached over the first link's schedule if it were known in advance.
+fn add_ideal(run: &Run<'_>, observed: &Observed<'_>, metrics: &mut BTreeMap<String, f64>) {
+    let (Some(schedule), [viewing]) = (&run.schedule, &*observed.watchers) else {
+        return;
+    };
+    let media = &viewing.media;
+    let mut rungs: Vec<Bitrate> = media.rungs.iter().map(|rung| rung.bitrate).collect();
+    rungs.sort_unstable();
+    let defaults = OracleConfig::default();
+    let ideal = oracle(
+        schedule,
+        &OracleConfig {
+            rungs,
+            sound: viewing
+                .sound
+                .as_ref()
+                .map_or(Bitrate::ZERO, |_| defaults.sound),
+            frame_rate: media.rate.num / media.rate.den.max(1),
+            key_interval: media.key_interval,
+            key_size: media.key_factor,
+            target: viewing.spec.target,
+            duration: run.scenario.duration,
+            ..defaults
+        },
+    );
+    let rate = ideal.bitrate.as_bps() as f64 / 1e6;
+    metrics.insert("ideal-in-time-share".to_owned(), ideal.in_time_share);
+    metrics.insert("ideal-shown-rate".to_owned(), rate);
 }
 
 fn keep_series(run: &Run<'_>, samples: &[Sample], outcome: &mut Outcome) {

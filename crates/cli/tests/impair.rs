@@ -63,7 +63,7 @@ fn report_when(relay: &Relay, holds: impl Fn(&Report) -> bool) -> Report {
 fn datagrams_pass_unchanged_both_ways() {
     let (relay, server) = relay(|config| {
         config.forward.delay = Duration::from_millis(5);
-        config.backward.rate = Some(Bitrate::mbps(100));
+        config.backward.rate = Some(Bitrate::mbps(100).into());
     });
     let client = client(&relay);
     let sent: Vec<Vec<u8>> = [1, 100, 1_200, 0, 8_800, 65_507]
@@ -128,7 +128,7 @@ fn what_is_lost_does_not_arrive() {
 #[test]
 fn a_full_queue_drops_and_counts() {
     let (relay, _server) = relay(|config| {
-        config.forward.rate = Some(Bitrate::bps(100));
+        config.forward.rate = Some(Bitrate::bps(100).into());
         config.forward.queue = netem::Queue::DropTail { packets: 2 };
     });
     let client = client(&relay);
@@ -196,7 +196,7 @@ fn a_client_too_many_is_refused() {
 #[test]
 fn marks_are_written_into_link_headers() {
     let (relay, server) = relay(|config| {
-        config.forward.rate = Some(Bitrate::kbps(100));
+        config.forward.rate = Some(Bitrate::kbps(100).into());
         config.forward.queue = netem::Queue::ramp(100);
     });
     let client = client(&relay);

@@ -2,7 +2,7 @@
 //!
 //! Processor time of this thread for each frame end to end: handed in, its timer, taken out.
 
-use namecast_netem::{Bytes, Config, Jitter, Link, Loss, Output, Queue};
+use namecast_netem::{Bytes, Config, Jitter, Link, Loss, Output, Queue, Schedule};
 use namecast_units::{Bitrate, Duration, Instant};
 
 const FRAMES: u32 = 2_000_000;
@@ -10,7 +10,7 @@ const OCTETS: usize = 1_074;
 
 fn main() {
     let plain = Config {
-        rate: Some(Bitrate::mbps(10)),
+        rate: Some(Bitrate::mbps(10).into()),
         delay: Duration::from_millis(8),
         queue: Queue::DropTail { packets: 50 },
         ..Config::default()
@@ -23,6 +23,14 @@ fn main() {
     let cases = [
         ("rate, delay, drop-tail", plain.clone()),
         ("without a rate", with(|config| config.rate = None)),
+        (
+            "a trace of 60 000 lines",
+            with(|config| {
+                let times = (1..=60_000).map(|line| line * 6 / 5).collect();
+                let schedule = Schedule::from_deliveries(times);
+                config.rate = Some(schedule.expect("the times are in order").into());
+            }),
+        ),
         (
             "random loss",
             with(|config| config.loss = Loss::Random { share: 0.01 }),

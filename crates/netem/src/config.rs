@@ -1,7 +1,12 @@
 //! What a link is like.
 
+use std::sync::Arc;
+
 use namecast_units::{Bitrate, ByteSize, Duration};
 use serde::{Deserialize, Serialize};
+
+use crate::rate::{Rate, TraceFile};
+use crate::schedule::Schedule;
 
 /// One direction of a link. The default is a perfect one: any rate, no delay, no loss.
 ///
@@ -12,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// Rate at which frames are serialised; none: at once.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Bitrate>,
+    pub rate: Option<Rate>,
     /// Propagation delay, after serialisation.
     #[serde(with = "namecast_units::duration")]
     pub delay: Duration,
@@ -22,7 +27,7 @@ pub struct Config {
     pub loss: Loss,
     /// Times at which the link is down.
     pub outages: Vec<Outage>,
-    /// Changes of rate and delay, in order of time.
+    /// Changes of rate and delay, in order of time; where the rate is a trace or a model, of the delay only.
     pub schedule: Vec<Step>,
     /// What happens to frames that wait to be serialised.
     pub queue: Queue,
@@ -49,6 +54,28 @@ impl Default for Config {
             corrupt: 0.0,
             max_in_flight: 1 << 20,
         }
+    }
+}
+
+impl Config {
+    /// Replaces a trace by what `read` makes of its file, and a model by what it draws, unless [`validate`](Self::validate)
+    /// refuses the model. Links that are to share a schedule get the same one from `read`.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn resolve_rate<E>(
+        &mut self,
+        read: impl FnOnce(&TraceFile) -> Result<Arc<Schedule>, E>,
+    ) -> Result<(), E> {
+        let schedule = match &self.rate {
+            Some(Rate::Trace(file)) => Some(read(file)?),
+            Some(rate @ Rate::Model(model)) if model.is_sound() => rate.schedule(),
+            _ => None,
+        };
+        if let Some(schedule) = schedule {
+            self.rate = Some(Rate::Schedule(schedule));
+        }
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@
 //! use namecast_netem::{Bytes, Config, Link, Output};
 //! use namecast_units::{Bitrate, Duration, Instant};
 //!
-//! let config = Config { rate: Some(Bitrate::mbps(1)), delay: Duration::from_millis(5), ..Config::default() };
+//! let config = Config { rate: Some(Bitrate::mbps(1).into()), delay: Duration::from_millis(5), ..Config::default() };
 //! let mut link = Link::new(config, 1);
 //! // 1250 octets take 10 ms at 1 Mbit/s, and another 5 ms to the far end.
 //! link.handle_frame(Instant::ZERO, Bytes::from(vec![0; 1250]));
@@ -29,9 +29,12 @@ mod frame;
 mod jitter;
 mod link;
 mod loss;
+mod model;
 mod output;
 mod profile;
 mod queue;
+mod rate;
+mod schedule;
 #[cfg(test)]
 mod twin;
 mod validate;
@@ -41,6 +44,12 @@ pub use config::{Config, Jitter, JitterShape, Loss, Outage, Queue, Step};
 pub use frame::Frame;
 pub use jitter::standard_normal;
 pub use link::Link;
+pub use model::{Model, ModelKind};
 pub use output::{Counters, DropReason, Output};
 pub use queue::CoDel;
+pub use rate::{Rate, TraceFile};
+pub use schedule::{
+    MAX_ENTRIES, MAX_PERIOD, MAX_RATE, OPPORTUNITY, Schedule, ScheduleError, TraceError,
+    TraceFormat,
+};
 pub use validate::ConfigError;

@@ -64,7 +64,8 @@ impl Link {
 impl<F: Frame> Link<F> {
     /// A link for frames of any kind like `config` says; `seed` fixes its randomness.
     ///
-    /// A configuration that [`Config::validate`] refuses gives a link that behaves in some way, and never panics.
+    /// A configuration that [`Config::validate`] refuses gives a link that behaves in some way, and never panics: one whose
+    /// trace was not read has no rate.
     pub fn carrying(config: Config, seed: u64) -> Self {
         let discipline = Discipline::new(&config.queue, seed);
         let drops = (discipline.as_ref()).is_some_and(|it| it.drops_at_departure());
@@ -106,7 +107,7 @@ impl<F: Frame> Link<F> {
                     fate,
                     is_marked,
                 };
-                if self.waiting.is_empty() && self.free_at <= self.now {
+                if self.is_idle() {
                     // It leaves the queue as it enters it, so nobody need write it there.
                     self.serialise(self.now, frame);
                     self.deliver(self.now);
@@ -136,11 +137,15 @@ impl<F: Frame> Link<F> {
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        // While a frame waits, another is being serialised, and so is in flight.
-        let mut next = self.flight.next_at()?;
-        if self.departures_matter && !self.waiting.is_empty() {
-            next = next.min(self.free_at);
-        }
+        let arrival = self.flight.next_at();
+        let mut next = match self.waiting.front() {
+            // While a frame waits, another is being serialised, and so is in flight; or all wait for an opportunity.
+            Some(head) if self.departures_matter || arrival.is_none() => {
+                let start = self.start(head.since);
+                arrival.map_or(start, |arrival| arrival.min(start))
+            }
+            _ => arrival?,
+        };
         if let Some(outage) = self.next_outage() {
             next = next.min(Instant::ZERO + outage.from);
         }
@@ -188,10 +193,23 @@ impl<F: Frame> Link<F> {
         ByteSize::bytes(self.waiting_octets)
     }
 
-    /// How long a frame would wait that was handed in at the last call that brought the time, if the rate stays.
+    /// How long a frame would wait that was handed in at the last call that brought the time, if the rate stays, or for a
+    /// schedule until all before it are served.
     pub fn queue_delay(&self) -> Duration {
-        let before = self.profile.rate().map(|rate| self.queue_size() / rate);
-        self.free_at.since(self.now) + before.unwrap_or_default()
+        let from = self.free_at.max(self.now);
+        self.profile.end(from, self.queue_size()).since(self.now)
+    }
+
+    /// When a frame that came at `since` leaves the queue, if it is its head.
+    #[inline]
+    fn start(&self, since: Instant) -> Instant {
+        self.profile.start(self.free_at.max(since))
+    }
+
+    /// Whether a frame that comes now leaves the queue as it enters it.
+    #[inline]
+    fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.start(self.now) <= self.now
     }
 
     fn next_outage(&self) -> Option<Outage> {
@@ -214,13 +232,12 @@ impl<F: Frame> Link<F> {
             Some(discipline) => discipline.on_arrival(&Arrival {
                 now: self.now,
                 waiting,
-                serialisation: self.profile.serialisation(self.now, frame.octets()),
+                serialisation: (self.profile).usual_serialisation(self.now, frame.octets()),
             }),
             None => false,
         };
-        let is_idle = waiting == 0 && self.free_at <= self.now;
         let fits = self.room.fits(waiting, self.waiting_octets, charged(frame));
-        match is_idle || fits {
+        match fits || self.is_idle() {
             true => Ok(is_marked),
             false => Err(DropReason::QueueFull),
         }
@@ -229,7 +246,7 @@ impl<F: Frame> Link<F> {
     /// Lets everything happen that happens until `until`.
     fn work_off(&mut self, until: Instant) {
         while let Some(head) = self.waiting.front() {
-            let start = self.free_at.max(head.since);
+            let start = self.start(head.since);
             if start > until {
                 break;
             }
@@ -272,7 +289,7 @@ impl<F: Frame> Link<F> {
                 }
             }
         }
-        self.free_at = start + self.profile.serialisation(start, octets);
+        self.free_at = self.profile.serialise(start, octets);
         if let Some(bit) = fate.flipped {
             frame.flip_bit(bit as usize);
         }
@@ -329,7 +346,7 @@ impl<F: Frame> Link<F> {
         self.waiting_octets = 0;
         self.free_at = self.free_at.min(at);
         self.flight.forget_order();
-        self.profile.rewind_delay();
+        self.profile.rewind();
         if let Some(discipline) = &mut self.discipline {
             discipline.on_loss_of_all(at);
         }

@@ -3,6 +3,8 @@
 use namecast_units::{Bitrate, ByteSize, Duration, Instant};
 
 use crate::config::{Config, Step};
+use crate::rate::Rate;
+use crate::schedule::Walk;
 
 /// A time that never comes.
 const NEVER: Instant = Instant::from_nanos(u64::MAX);
@@ -18,6 +20,8 @@ pub(crate) struct Profile {
     delay: Duration,
     /// The size that was divided by the rate last, and the result: neighbours are mostly of one size, and division is slow.
     last: Option<(usize, Duration)>,
+    /// Instead of the rate.
+    walk: Option<Box<Walk>>,
     // What follows is for changes only.
     schedule: Box<[Step]>,
     rate_steps: usize,
@@ -30,7 +34,9 @@ impl Profile {
         let first = starts(&config.schedule, 0);
         Self {
             schedule: config.schedule.clone().into_boxed_slice(),
-            rate: config.rate,
+            rate: config.rate.as_ref().and_then(Rate::constant),
+            walk: (config.rate.as_ref().and_then(Rate::schedule))
+                .map(|schedule| Box::new(Walk::new(schedule))),
             rate_steps: 0,
             rate_until: first,
             first_delay: config.delay,
@@ -41,9 +47,46 @@ impl Profile {
         }
     }
 
+    /// When a frame that is the first one from `at` on can leave the queue: at once, or at an opportunity.
+    #[inline]
+    pub(crate) fn start(&self, at: Instant) -> Instant {
+        match &self.walk {
+            None => at,
+            Some(walk) => walk.start(at),
+        }
+    }
+
+    /// When the last octet of a frame of `octets` is sent that leaves the queue at `start`.
+    #[inline]
+    pub(crate) fn serialise(&mut self, start: Instant, octets: usize) -> Instant {
+        match &mut self.walk {
+            None => start + self.serialisation(start, octets),
+            Some(walk) => walk.serve(start, octets as u64),
+        }
+    }
+
+    /// Time that a frame of `octets` takes that comes at `now`; at the mean rate of a schedule.
+    pub(crate) fn usual_serialisation(&mut self, now: Instant, octets: usize) -> Duration {
+        match &self.walk {
+            None => self.serialisation(now, octets),
+            Some(walk) => walk.mean_time(octets as u64),
+        }
+    }
+
+    /// When the last one of `octets` that wait is sent, if the first can be from `at` on and the rate stays, or is as
+    /// scheduled.
+    pub(crate) fn end(&self, at: Instant, octets: ByteSize) -> Instant {
+        match (&self.walk, self.rate) {
+            (Some(_), _) if octets == ByteSize::ZERO => at,
+            (Some(walk), _) => walk.end(at, octets.as_bytes()),
+            (None, Some(rate)) => at + octets / rate,
+            (None, None) => at,
+        }
+    }
+
     /// Time that serialising `octets` takes if it starts at `start`.
     #[inline]
-    pub(crate) fn serialisation(&mut self, start: Instant, octets: usize) -> Duration {
+    fn serialisation(&mut self, start: Instant, octets: usize) -> Duration {
         if start >= self.rate_until {
             self.step_rate(start);
         }
@@ -69,17 +112,15 @@ impl Profile {
         self.delay
     }
 
-    /// Lets the times at which delays are asked for begin again: the end of a serialisation that was asked for lay in the
-    /// future, and will not come.
-    pub(crate) fn rewind_delay(&mut self) {
+    /// Lets the times at which delays are asked for begin again, and those of opportunities: the end of a serialisation that
+    /// was asked for lay in the future, and will not come.
+    pub(crate) fn rewind(&mut self) {
+        if let Some(walk) = &mut self.walk {
+            walk.rewind();
+        }
         self.delay = self.first_delay;
         self.delay_steps = 0;
         self.delay_until = starts(&self.schedule, 0);
-    }
-
-    /// The rate after the last step that was reached.
-    pub(crate) const fn rate(&self) -> Option<Bitrate> {
-        self.rate
     }
 
     #[cold]

@@ -1,12 +1,16 @@
 //! The link against a twin that takes one event after another, none of them lazily.
 
-use bytes::Bytes;
-use namecast_units::{Bitrate, ByteSize, Duration, Instant, Random};
+mod scene;
 
-use crate::config::{Config, Jitter, JitterShape, Loss, Outage, Queue, Step};
+use bytes::Bytes;
+use namecast_units::{Bitrate, Duration, Instant, Random};
+
+use crate::config::{Config, Queue};
 use crate::fate::{Chance, Fate};
 use crate::link::Link;
 use crate::output::{DropReason, Output};
+use crate::rate::Rate;
+use scene::{Traffic, some_config, some_traffic};
 
 /// What became of a frame: its number, when, and the wait and mark, or why it did not arrive.
 type Event = (u32, u64, Result<(u64, bool), DropReason>);
@@ -41,12 +45,15 @@ struct Twin {
     sent: usize,
     last_arrival: u64,
     codel: CoDel,
+    /// Of a schedule: each opportunity, with the octets that it has left.
+    opportunities: Vec<(u64, usize)>,
     events: Vec<Event>,
 }
 
 impl Twin {
     fn new(config: &Config) -> Self {
         Self {
+            opportunities: opportunities(config),
             config: config.clone(),
             now: 0,
             queue: Vec::new(),
@@ -62,7 +69,44 @@ impl Twin {
     fn rate(&self, at: u64) -> Option<Bitrate> {
         let steps = self.config.schedule.iter();
         let passed = steps.filter(|step| nanos(step.at) <= at);
-        passed.fold(self.config.rate, |rate, step| step.rate.or(rate))
+        let first = self.config.rate.as_ref().and_then(Rate::constant);
+        passed.fold(first, |rate, step| step.rate.or(rate))
+    }
+
+    /// When the head can leave the queue.
+    fn departure(&self) -> u64 {
+        let at = self.busy_until.max(self.now);
+        let mut later = self.opportunities.iter().filter(|next| next.0 >= at);
+        match self.opportunities.is_empty() {
+            true => at,
+            false => later
+                .find(|next| next.1 > 0)
+                .map_or(u64::MAX, |next| next.0),
+        }
+    }
+
+    /// Sends octet by octet, as long as there is one; when the last one is sent.
+    fn transmit(&mut self, octets: usize) -> u64 {
+        if self.opportunities.is_empty() {
+            let bits = octets as u64 * 8;
+            return self.now
+                + self
+                    .rate(self.now)
+                    .map_or(0, |rate| bits * 1_000_000_000 / rate.as_bps());
+        }
+        let now = self.now;
+        let mut later = self
+            .opportunities
+            .iter_mut()
+            .filter(|next| next.0 >= now && next.1 > 0);
+        let mut place = later.next().expect("the twin has enough of them");
+        for _ in 0..octets {
+            if place.1 == 0 {
+                place = later.next().expect("the twin has enough of them");
+            }
+            place.1 -= 1;
+        }
+        place.0
     }
 
     fn delay(&self, at: u64) -> u64 {
@@ -84,7 +128,7 @@ impl Twin {
     /// The next time at which something happens, up to `until`.
     fn next(&self, until: u64) -> u64 {
         let arrivals = self.flying.iter().map(|flying| flying.0);
-        let departure = (!self.queue.is_empty()).then_some(self.busy_until);
+        let departure = (!self.queue.is_empty()).then(|| self.departure());
         let outages = self.config.outages.iter().map(|outage| nanos(outage.from));
         let all = arrivals.chain(departure).chain(outages);
         all.filter(|&at| at > self.now)
@@ -112,7 +156,7 @@ impl Twin {
                 for _ in 0..=u32::from(frame.fate.has_copy) {
                     self.events.push((frame.number, at, Ok((waited, mark))));
                 }
-            } else if !self.queue.is_empty() && self.busy_until <= self.now {
+            } else if !self.queue.is_empty() && self.departure() <= self.now {
                 self.depart();
             } else {
                 break;
@@ -128,6 +172,9 @@ impl Twin {
             }
             self.busy_until = self.busy_until.min(self.now);
             self.last_arrival = 0;
+            let now = self.now;
+            let later = self.opportunities.iter_mut().filter(|next| next.0 >= now);
+            later.for_each(|next| next.1 = OPPORTUNITY);
         }
     }
 
@@ -146,10 +193,7 @@ impl Twin {
             }
             _ => (self.queue.remove(0), false),
         };
-        let takes = self.rate(self.now).map_or(0, |rate| {
-            frame.octets as u64 * 8 * 1_000_000_000 / rate.as_bps()
-        });
-        self.busy_until = self.now + takes;
+        self.busy_until = self.transmit(frame.octets);
         let mut at = self.busy_until + self.delay(self.busy_until) + nanos(frame.fate.addition);
         if !self.config.jitter.reorder {
             at = at.max(self.last_arrival);
@@ -234,7 +278,7 @@ impl Twin {
             | Queue::Ramp { packets, .. } => self.queue.len() < packets,
             _ => true,
         };
-        let is_idle = self.queue.is_empty() && self.busy_until <= self.now;
+        let is_idle = self.queue.is_empty() && self.departure() <= self.now;
         if !fits && !is_idle {
             return self.lose(number, DropReason::QueueFull);
         }
@@ -253,6 +297,28 @@ fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap()
 }
 
+/// Octets that one serves.
+const OPPORTUNITY: usize = 1_500;
+
+/// The opportunities of the schedule, if that is what the rate is, for longer than any traffic takes.
+fn opportunities(config: &Config) -> Vec<(u64, usize)> {
+    let schedule = config.rate.as_ref().and_then(Rate::schedule);
+    let Some(times) = schedule.as_ref().and_then(|it| it.deliveries()) else {
+        return Vec::new();
+    };
+    let period = u64::from(times[times.len() - 1]) * 1_000_000;
+    let cycles = (0..20_000_000_000).step_by(usize::try_from(period).unwrap());
+    let of_cycle = |start| {
+        times
+            .iter()
+            .map(move |&time| start + u64::from(time) * 1_000_000)
+    };
+    cycles
+        .flat_map(of_cycle)
+        .map(|at| (at, OPPORTUNITY))
+        .collect()
+}
+
 /// How the link under test is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Driver {
@@ -263,9 +329,6 @@ enum Driver {
     /// Only when a frame comes.
     Lazy,
 }
-
-/// Frames to hand in: when, and how large.
-type Traffic = Vec<(u64, usize)>;
 
 fn drive(config: &Config, seed: u64, traffic: &Traffic, driver: Driver) -> Vec<Event> {
     let mut link = Link::new(config.clone(), seed);
@@ -332,95 +395,6 @@ fn expected(config: &Config, seed: u64, traffic: &Traffic) -> Vec<Event> {
     }
     twin.run(traffic.last().expect("there is some").0 + 10_000_000_000);
     twin.events
-}
-
-/// One of several, each equally likely.
-fn pick<T: Copy>(random: &mut Random, of: &[T]) -> T {
-    of[usize::try_from(random.below(of.len() as u64)).unwrap()]
-}
-
-fn some_queue(random: &mut Random) -> Queue {
-    let packets = pick(random, &[0, 1, 3, 10, 50]);
-    match random.below(5) {
-        0 => Queue::DropTail { packets },
-        1 => Queue::DropTailBytes {
-            size: ByteSize::bytes(random.below(20_000)),
-        },
-        2 => Queue::Ramp {
-            packets,
-            min: Duration::from_micros(1_200) - Duration::from_nanos(1),
-            max: Duration::from_micros(1_200),
-        },
-        _ => Queue::CoDel {
-            packets: 200,
-            target: pick(random, &[1, 5].map(Duration::from_millis)),
-            interval: pick(random, &[2, 10, 30].map(Duration::from_millis)),
-            mark: random.chance(0.5),
-        },
-    }
-}
-
-fn some_config(random: &mut Random) -> Config {
-    let micros = |random: &mut Random, below| Duration::from_micros(random.below(below));
-    let rates = [
-        None,
-        Some(Bitrate::mbps(7)),
-        Some(Bitrate::mbps(10)),
-        Some(Bitrate::kbps(900)),
-    ];
-    let mut start = Duration::ZERO;
-    let mut later = |random: &mut Random| {
-        start += micros(random, 60_000);
-        start
-    };
-    let mut schedule = Vec::new();
-    for _ in 0..random.below(4) {
-        schedule.push(Step {
-            at: later(random),
-            rate: pick(random, &rates),
-            delay: random.chance(0.5).then(|| micros(random, 20_000)),
-        });
-    }
-    start = Duration::ZERO;
-    let mut outages = Vec::new();
-    for _ in 0..random.below(3) {
-        start += micros(random, 60_000);
-        let from = start;
-        start += Duration::from_micros(1) + micros(random, 10_000);
-        outages.push(Outage { from, until: start });
-    }
-    Config {
-        rate: pick(random, &rates),
-        delay: pick(random, &[0, 1, 8, 30].map(Duration::from_millis)),
-        jitter: Jitter {
-            spread: pick(random, &[0, 0, 300, 5_000].map(Duration::from_micros)),
-            shape: pick(random, &[JitterShape::Uniform, JitterShape::Normal]),
-            reorder: random.chance(0.5),
-        },
-        loss: pick(random, &[Loss::None, Loss::Random { share: 0.1 }]),
-        outages,
-        schedule,
-        queue: some_queue(random),
-        duplicate: pick(random, &[0.0, 0.2]),
-        ..Config::default()
-    }
-}
-
-/// Bursts and pauses around the link's rate; some frames come at one instant, some exactly when another leaves.
-fn some_traffic(random: &mut Random) -> Traffic {
-    let mut at = 0;
-    let gap = pick(random, &[300_000, 900_000, 2_000_000]);
-    (0..pick(random, &[20, 150]))
-        .map(|_| {
-            at += match random.below(8) {
-                0 | 1 => 0,
-                2 => 1_000_000,
-                3 => random.below(gap * 6),
-                _ => random.below(gap),
-            };
-            (at, pick(random, &[4, 125, 1_250, 1_250, 1_250]))
-        })
-        .collect()
 }
 
 #[test]

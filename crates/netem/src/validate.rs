@@ -3,6 +3,7 @@
 use namecast_units::{Bitrate, Duration};
 
 use crate::config::{Config, Loss, Queue};
+use crate::rate::Rate;
 
 /// Shortest time between two updates of a controller: each of them is worked off.
 const SHORTEST_UPDATE: Duration = Duration::from_millis(1);
@@ -24,7 +25,7 @@ impl Config {
     /// The value's place, and what was expected.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let positive = |rate: Option<Bitrate>| rate.is_none_or(|rate| rate > Bitrate::ZERO);
-        check("rate", positive(self.rate), "a rate above zero")?;
+        self.check_rate()?;
         share("duplicate", self.duplicate)?;
         share("corrupt", self.corrupt)?;
         check(
@@ -42,15 +43,29 @@ impl Config {
             check(&field("until"), is_later, "a time after 'from'")?;
             last = outage.until;
         }
+        let is_constant = (self.rate.as_ref()).is_none_or(|rate| rate.constant().is_some());
         let mut last = Duration::ZERO;
         for (index, step) in self.schedule.iter().enumerate() {
             let field = |name: &str| format!("schedule.{index}.{name}");
             let expected = "a time not before that of the step above";
             check(&field("at"), step.at >= last, expected)?;
             check(&field("rate"), positive(step.rate), "a rate above zero")?;
+            let expected = "no rate: the link's is a trace or model, and changes by itself";
+            check(&field("rate"), step.rate.is_none() || is_constant, expected)?;
             last = step.at;
         }
         self.check_queue()
+    }
+
+    fn check_rate(&self) -> Result<(), ConfigError> {
+        match &self.rate {
+            Some(Rate::Constant(rate)) => check("rate", *rate > Bitrate::ZERO, "a rate above zero"),
+            Some(Rate::Trace(_)) => check("rate.trace", false, "a trace that has been read"),
+            Some(Rate::Model(model)) => {
+                check("rate.mean", model.is_sound(), "10 kbit/s to 100 Mbit/s")
+            }
+            Some(Rate::Schedule(_)) | None => Ok(()),
+        }
     }
 
     fn check_loss(&self) -> Result<(), ConfigError> {

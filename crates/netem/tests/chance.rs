@@ -258,7 +258,7 @@ fn damage_is_done_to_a_copy_and_counted() {
 
 fn everything() -> Config {
     Config {
-        rate: Some(Bitrate::mbps(95)),
+        rate: Some(Bitrate::mbps(95).into()),
         delay: Duration::from_millis(3),
         jitter: Jitter {
             spread: Duration::from_micros(300),
@@ -342,7 +342,7 @@ fn purposes_do_not_share_their_numbers() {
 fn frames_are_conserved() {
     let mut link = Link::new(
         Config {
-            rate: Some(Bitrate::mbps(80)),
+            rate: Some(Bitrate::mbps(80).into()),
             duplicate: 0.0,
             ..everything()
         },

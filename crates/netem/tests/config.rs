@@ -1,6 +1,11 @@
 //! Configurations as they are written, and what is refused.
 
-use namecast_netem::{Config, Jitter, JitterShape, Loss, Outage, Queue, Step};
+use std::sync::Arc;
+
+use namecast_netem::{
+    Config, Jitter, JitterShape, Loss, Model, ModelKind, Outage, Queue, Rate, Schedule, Step,
+    TraceFile, TraceFormat,
+};
 use namecast_units::{Bitrate, ByteSize, Duration};
 
 fn read(text: &str) -> Result<Config, String> {
@@ -25,7 +30,7 @@ fn everything_can_be_written() {
     let ms = Duration::from_millis;
     let s = Duration::from_secs;
     let expected = Config {
-        rate: Some(Bitrate::mbps(10)),
+        rate: Some(Bitrate::mbps(10).into()),
         delay: ms(8),
         jitter: Jitter {
             spread: Duration::from_micros(500),
@@ -70,6 +75,90 @@ fn everything_can_be_written() {
 }
 
 #[test]
+fn a_rate_may_be_a_trace_or_a_model() {
+    let rate = |text: &str| read(&format!("rate = {text}")).map(|it| it.rate.unwrap());
+    let trace = |format| {
+        let trace = "some/lte.trace".into();
+        Ok(Rate::Trace(TraceFile { trace, format }))
+    };
+    assert_eq!(rate("{ trace = \"some/lte.trace\" }"), trace(None));
+    assert_eq!(
+        rate("{ trace = \"some/lte.trace\", format = \"csv\" }"),
+        trace(Some(TraceFormat::Csv))
+    );
+    let model = |kind, seed, mean| Ok(Rate::Model(Model { kind, seed, mean }));
+    assert_eq!(
+        rate("{ model = \"wifi\" }"),
+        model(ModelKind::Wifi, 1, None)
+    );
+    let mean = Some(Bitrate::mbps(3));
+    assert_eq!(
+        rate("{ mean = \"3M\", seed = 7, model = \"lte\" }"),
+        model(ModelKind::Lte, 7, mean)
+    );
+    for kind in ModelKind::ALL {
+        assert_eq!(
+            rate(&format!("{{ model = {:?} }}", kind.name())),
+            model(kind, 1, None)
+        );
+    }
+}
+
+/// A trace is read by whoever can, and until then the link is refused; a model needs nobody.
+#[test]
+fn traces_and_models_become_schedules() {
+    let schedule = Arc::new(Schedule::from_deliveries(vec![1, 5]).unwrap());
+    let mut config = read("rate = { trace = \"x\" }").unwrap();
+    assert_eq!(config.validate().unwrap_err().field, "rate.trace");
+    let missing = config.resolve_rate(|file| Err(file.trace.clone()));
+    assert_eq!(missing, Err("x".into()));
+    let resolved = config.resolve_rate(|_| Ok::<_, ()>(Arc::clone(&schedule)));
+    assert_eq!((resolved, config.validate()), (Ok(()), Ok(())));
+    assert_eq!(config.rate, Some(Rate::Schedule(schedule)));
+
+    let mut config = read("rate = { model = \"evdo\", seed = 3 }").unwrap();
+    assert_eq!(config.validate(), Ok(()));
+    let drawn = config.rate.as_ref().and_then(Rate::schedule).unwrap();
+    config.resolve_rate(|_| Err("no file")).unwrap();
+    assert_eq!(config.rate, Some(Rate::Schedule(drawn)));
+
+    let mut config = read("rate = \"1M\"").unwrap();
+    config.resolve_rate(|_| Err("no file")).unwrap();
+    assert_eq!(config.rate, Some(Bitrate::mbps(1).into()));
+}
+
+#[test]
+fn a_model_has_a_mean_within_bounds_and_no_steps_of_rate() {
+    let model = |mean| Model {
+        kind: ModelKind::Lte,
+        seed: 1,
+        mean: Some(mean),
+    };
+    for mean in [Bitrate::bps(9_999), Bitrate::bps(100_000_001)] {
+        assert_eq!(
+            refused(|it| it.rate = Some(model(mean).into())),
+            "rate.mean"
+        );
+    }
+    let step = |rate, delay| Step {
+        at: Duration::ZERO,
+        rate,
+        delay,
+    };
+    let change = |step| {
+        move |it: &mut Config| {
+            it.rate = Some(model(Bitrate::mbps(1)).into());
+            it.schedule = vec![step];
+        }
+    };
+    let faster = step(Some(Bitrate::mbps(2)), None);
+    assert_eq!(refused(change(faster)), "schedule.0.rate");
+    let mut config = Config::default();
+    change(step(None, Some(Duration::ZERO)))(&mut config);
+    assert_eq!(config.validate(), Ok(()));
+}
+
+#[test]
 fn every_queue_has_the_defaults_of_its_source() {
     let queue = |text: &str| read(&format!("queue = {{ kind = \"{text} }}")).map(|it| it.queue);
     assert_eq!(queue("codel\""), Ok(Queue::codel(1_000, false)));
@@ -106,6 +195,20 @@ fn what_is_not_known_is_refused() {
             "unknown field `burst`",
         ),
         ("queue = { kind = \"fq\" }", "unknown variant `fq`"),
+        ("rate = 5", "expected \"6 Mbit/s\", { trace = \"file\" } or"),
+        ("rate = {}", "expected 'trace' or 'model'"),
+        ("rate = { file = \"x\" }", "unknown field `file`"),
+        ("rate = { model = \"5g\" }", "expected one of `lte`"),
+        ("rate = { model = \"lte\", trace = \"x\" }", "not both"),
+        ("rate = { trace = \"x\", seed = 1 }", "belong to 'model'"),
+        (
+            "rate = { model = \"lte\", format = \"csv\" }",
+            "belongs to 'trace'",
+        ),
+        (
+            "rate = { trace = \"x\", format = \"pcap\" }",
+            "unknown variant `pcap`",
+        ),
     ] {
         let error = read(text).unwrap_err();
         assert!(error.contains(expected), "{text}: {error}");
@@ -122,7 +225,7 @@ fn refused(change: impl FnOnce(&mut Config)) -> String {
 
 #[test]
 fn shares_and_rates_that_make_no_sense_are_named() {
-    assert_eq!(refused(|it| it.rate = Some(Bitrate::ZERO)), "rate");
+    assert_eq!(refused(|it| it.rate = Some(Bitrate::ZERO.into())), "rate");
     assert_eq!(refused(|it| it.duplicate = 1.1), "duplicate");
     assert_eq!(refused(|it| it.corrupt = f64::NAN), "corrupt");
     assert_eq!(refused(|it| it.max_in_flight = 0), "max-in-flight");
@@ -199,4 +302,12 @@ fn a_configuration_survives_being_written() {
     let config = read(ALL).unwrap();
     let json = serde_json::to_string(&config).unwrap();
     assert_eq!(serde_json::from_str::<Config>(&json).unwrap(), config);
+    for rate in [
+        "{ trace = \"x\", format = \"mahimahi\" }",
+        "{ model = \"lte\", seed = 4, mean = \"2M\" }",
+    ] {
+        let config = read(&format!("rate = {rate}")).unwrap();
+        let json = serde_json::to_string(&config).unwrap();
+        assert_eq!(serde_json::from_str::<Config>(&json).unwrap(), config);
+    }
 }

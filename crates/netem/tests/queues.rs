@@ -12,7 +12,7 @@ fn frame() -> Bytes {
 
 fn link(queue: Queue) -> Link {
     let config = Config {
-        rate: Some(Bitrate::mbps(10)),
+        rate: Some(Bitrate::mbps(10).into()),
         // Not a multiple of a frame's time: nothing arrives when another leaves.
         delay: Duration::from_micros(20_300),
         queue,
@@ -30,7 +30,7 @@ fn at(micros: u64) -> Instant {
 fn marked_after(waited: u64) -> usize {
     let is_marked = |seed: &u64| {
         let config = Config {
-            rate: Some(Bitrate::mbps(10)),
+            rate: Some(Bitrate::mbps(10).into()),
             queue: Queue::ramp(50),
             ..Config::default()
         };

@@ -20,7 +20,7 @@ fn frame(mark: u8) -> Bytes {
 
 fn megabit() -> Config {
     Config {
-        rate: Some(Bitrate::mbps(1)),
+        rate: Some(Bitrate::mbps(1).into()),
         delay: span(5),
         ..Config::default()
     }
@@ -90,7 +90,7 @@ fn frames_are_serialised_one_after_another() {
 #[test]
 fn rounding_is_down_to_nanoseconds_frame_by_frame() {
     let config = Config {
-        rate: Some(Bitrate::mbps(7)),
+        rate: Some(Bitrate::mbps(7).into()),
         ..Config::default()
     };
     let mut link = Link::new(config, 1);
@@ -468,7 +468,7 @@ fn absurd_times_saturate() {
         until: Duration::MAX,
     };
     let config = Config {
-        rate: Some(Bitrate::ZERO),
+        rate: Some(Bitrate::ZERO.into()),
         delay: Duration::MAX,
         schedule: vec![step; 2],
         outages: vec![outage],

@@ -19,4 +19,4 @@ pub mod workload;
 
 pub use application::{Application, Fetched};
 pub use clock::{HostClock, Now};
-pub use network::{ApplicationId, LinkIndex, Network, NodeConfig};
+pub use network::{ApplicationId, LinkIndex, MAX_CALLS_AT_INSTANT, Network, NodeConfig};

@@ -117,7 +117,7 @@ struct World {
 impl World {
     fn new(loss: netem::Loss, packets: u64, service: LinkService) -> Self {
         let config = netem::Config {
-            rate: Some(Bitrate::mbps(100)),
+            rate: Some(Bitrate::mbps(100).into()),
             delay: Duration::from_millis(25),
             loss,
             ..netem::Config::default()
@@ -223,7 +223,7 @@ fn on_a_good_link_it_costs_acks_alone() {
 #[test]
 fn copies_and_overtaking_stay_on_the_link() {
     let config = netem::Config {
-        rate: Some(Bitrate::mbps(100)),
+        rate: Some(Bitrate::mbps(100).into()),
         delay: Duration::from_millis(25),
         jitter: netem::Jitter {
             spread: Duration::from_millis(10),
@@ -246,7 +246,7 @@ fn copies_and_overtaking_stay_on_the_link() {
 #[test]
 fn congestion_marks_survive_fragments_and_retransmissions() {
     let config = netem::Config {
-        rate: Some(Bitrate::mbps(6)),
+        rate: Some(Bitrate::mbps(6).into()),
         delay: Duration::from_millis(25),
         loss: netem::Loss::Random { share: 0.02 },
         queue: netem::Queue::codel(1_000, true),

@@ -259,7 +259,7 @@ fn marks_travel_in_the_link_header() {
 /// Everything that is random at once: a drawn graph, loss, jitter, damage, copies, a failure, clocks, caches.
 fn mixed(seed: u64) -> String {
     let link = netem::Config {
-        rate: Some(Bitrate::mbps(20)),
+        rate: Some(Bitrate::mbps(20).into()),
         delay: Duration::from_millis(3),
         jitter: netem::Jitter {
             spread: Duration::from_millis(2),

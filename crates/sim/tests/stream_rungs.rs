@@ -40,7 +40,7 @@ impl Scene {
         let nodes = ["P", "R", "C"].map(|name| topology.add_node(name));
         topology.connect(nodes[0], nodes[1], &link(ms(0)));
         let bottleneck = netem::Config {
-            rate: Some(rate),
+            rate: Some(rate.into()),
             schedule,
             ..link(delay / 2)
         };

@@ -98,6 +98,43 @@ fn a_link_that_is_down_for_a_second_costs_a_second() {
     assert_within(&outcome, "gaps", 1.0..=2.0);
 }
 
+/// An opportunity every 3⅓ ms on average, 3.6 Mbit/s: enough for all frames, a third of them after a wait.
+#[test]
+fn a_link_may_have_a_trace() {
+    let mut scenario = line();
+    scenario["links"] = json!(["R>C"]);
+    let trace = json!({ "trace": "tests/fixtures/three-deliveries.trace" });
+    scenario["topology"]["link"][1]["config"]["rate"] = trace;
+    scenario["topology"]["link"][1]["back"] = json!({ "delay": "25 ms" });
+    let outcome = run(&scenario, 1);
+    assert_within(&outcome, "rendered-share", 1.0..=1.0);
+    let [rate, utilisation] = ["link-1-rate", "link-1-utilisation"].map(|m| outcome.metrics[m]);
+    assert!(
+        (utilisation - rate / 3.6).abs() < 1e-9,
+        "{rate} {utilisation}"
+    );
+    // A key frame of some 15 kB takes 33 ms instead of the 12 that it takes on the link before, all others less.
+    assert_within(&outcome, "link-1-queue-delay", 2.0..=15.0);
+}
+
+/// What a trace or model gives cannot be set on top of it; the delay can.
+#[test]
+fn changes_of_rate_are_refused_where_it_is_a_trace_or_model() {
+    let change = |rate: Value, what: &str, value: &str| {
+        let mut scenario = line();
+        scenario["topology"]["link"][1]["config"]["rate"] = rate;
+        scenario["changes"] = json!([{ "at": "5s", "link": "R>C", what: value }]);
+        let scenario: Scenario = serde_json::from_value(scenario).unwrap();
+        scenario.validate(Path::new("."))
+    };
+    let model = || json!({ "model": "lte" });
+    let error = change(model(), "rate", "1 Mbit/s").unwrap_err();
+    assert_eq!(error.field, "changes.0.rate");
+    assert!(error.to_string().contains("trace or model"), "{error}");
+    change(model(), "delay", "40 ms").unwrap();
+    change(json!("5 Mbit/s"), "rate", "1 Mbit/s").unwrap();
+}
+
 /// The field that is refused once `key` has this value.
 fn refused(key: &str, value: &Value) -> String {
     let mut scenario = line();

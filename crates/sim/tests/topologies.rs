@@ -114,7 +114,7 @@ fn links_are_what_the_file_says() {
     assert_eq!((first.ends, first.cost), ((1, 0), 7));
     assert_eq!(first.forward.delay, Duration::from_millis(5));
     assert_eq!(first.forward.queue, Queue::DropTail { packets: 50 });
-    assert_eq!(first.backward.rate, Some(Bitrate::mbps(1)));
+    assert_eq!(first.backward.rate, Some(Bitrate::mbps(1).into()));
     assert_eq!(first.backward.delay, Duration::ZERO);
     let second = &topology.links[1];
     assert_eq!((second.ends, second.cost), ((1, 2), 1));
@@ -137,11 +137,20 @@ fn weights_and_latencies_are_two_files() {
     let links: Vec<_> = topology
         .links
         .iter()
-        .map(|link| (link.cost, link.forward.delay.as_millis(), link.forward.rate))
+        .map(|link| {
+            (
+                link.cost,
+                link.forward.delay.as_millis(),
+                link.forward.rate.clone(),
+            )
+        })
         .collect();
-    let core = Some(Bitrate::mbps(1_000));
-    assert_eq!(links[..3], [(3, 7, core), (4, 2, core), (8, 30, core)]);
-    assert_eq!(links[3..], [(1, 1, None); 3]);
+    let core = || Some(Bitrate::mbps(1_000).into());
+    assert_eq!(
+        links[..3],
+        [(3, 7, core()), (4, 2, core()), (8, 30, core())]
+    );
+    assert_eq!(links[3..], [const { (1, 1, None) }; 3]);
     assert_eq!(topology.nodes[5].name, "acc2");
 }
 
@@ -271,7 +280,7 @@ fn a_map_of_real_size_survives_every_format() {
     for seed in 0..20 {
         let (weights, latencies) = look_alike(seed);
         let core = netem::Config {
-            rate: Some(Bitrate::mbps(1_000)),
+            rate: Some(Bitrate::mbps(1_000).into()),
             queue: Queue::DropTail { packets: 1_000 },
             ..netem::Config::default()
         };

@@ -82,7 +82,7 @@ impl Application for Fetcher {
 fn overloaded() -> Network {
     let shape = Dumbbell {
         bottleneck: netem::Config {
-            rate: Some(Bitrate::mbps(4)),
+            rate: Some(Bitrate::mbps(4).into()),
             delay: Duration::from_millis(8),
             queue: Queue::DropTail { packets: 10 },
             ..netem::Config::default()

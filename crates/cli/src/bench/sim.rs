@@ -252,7 +252,7 @@ fn scenarios(arguments: &BenchSim) -> anyhow::Result<Vec<Scenario>> {
 
 fn link(megabits: u64, millis: u64) -> netem::Config {
     netem::Config {
-        rate: Some(Bitrate::mbps(megabits)),
+        rate: Some(Bitrate::mbps(megabits).into()),
         delay: Duration::from_millis(millis),
         queue: netem::Queue::DropTail { packets: 1_000 },
         ..netem::Config::default()
@@ -278,7 +278,7 @@ fn dumbbell(
         flows,
         ..Dumbbell::default()
     };
-    shape.bottleneck.rate = Some(rate);
+    shape.bottleneck.rate = Some(rate.into());
     let topology = shape.build(&Limits::default())?;
     let name = |letter: char, flow: usize| topology.node(&format!("{letter}{flow}"));
     // More producers than the published measurements have would fill every node with routes, and measure those.

@@ -1,7 +1,7 @@
 //! What may be typed after `namecast impair`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
@@ -25,13 +25,15 @@ Examples:
   namecast impair --to 127.0.0.1:6363 --delay 20ms --jitter 5ms --reorder --loss 2% --burst 4
   namecast impair --to 127.0.0.1:6363 --rate 10M --codel --mark --rate-at 30s=5M --outage 50s..55s
   namecast impair --to 127.0.0.1:6363 --delay 10ms --backward rate=5M,queue-bytes=64KiB
+  namecast impair --to 127.0.0.1:6363 --delay 20ms --backward model=lte --forward rate=5M
+  namecast impair --to 127.0.0.1:6363 --delay 20ms --queue 1000 --trace drive.trace
   namecast impair --to 127.0.0.1:6363 --config links.toml --duration 60s --stats impair.json
 
 A configuration has two tables, of which a missing one is a perfect link:
   [forward]
   delay = \"10ms\"
   [backward]
-  rate = \"10M\"
+  rate = \"10M\"            # or { trace = \"drive.trace\" }, or { model = \"lte\", seed = 1, mean = \"4M\" }
   delay = \"10ms\"
   loss = { kind = \"gilbert-elliott\", good-to-bad = 0.01, bad-to-good = 0.25 }
   queue = { kind = \"codel\", packets = 200, mark = true }
@@ -73,6 +75,19 @@ pub struct Shape {
     /// Rate, such as 10M.
     #[arg(long, value_name = "RATE")]
     rate: Option<Bitrate>,
+    /// The rate from a file, repeated without end: lines of milliseconds, each an opportunity to deliver 1500 bytes (mahimahi's
+    /// format), or lines of seconds,bits-per-second.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "rate_at"])]
+    trace: Option<PathBuf>,
+    /// The rate as of a phone (lte, umts, evdo), a shared wifi or a low satellite.
+    #[arg(long, value_name = "NAME", value_parser = parse_model, conflicts_with_all = ["rate", "rate_at", "trace"])]
+    model: Option<netem::ModelKind>,
+    /// Another seed of the model is another place and time.
+    #[arg(long, value_name = "SEED", requires = "model")]
+    model_seed: Option<u64>,
+    /// Mean rate of the model instead of its usual one.
+    #[arg(long, value_name = "RATE", requires = "model")]
+    model_mean: Option<Bitrate>,
     /// Propagation delay.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     delay: Option<Duration>,
@@ -162,15 +177,21 @@ impl Impair {
 }
 
 impl Shape {
-    /// This, and what it does not say, from `base`. The queue and its discipline count as one.
+    /// This, and what it does not say, from `base`. The queue and its discipline count as one, and so does the rate, be it
+    /// constant, a trace or a model.
     fn over(&self, base: &Self) -> Self {
         let queue = if self.has_queue() { self } else { base };
+        let rate = if self.has_rate() { self } else { base };
         let list = |own: &Vec<Range>, base: &Vec<Range>| match own.is_empty() {
             true => base.clone(),
             false => own.clone(),
         };
         Self {
-            rate: self.rate.or(base.rate),
+            rate: rate.rate,
+            trace: rate.trace.clone(),
+            model: rate.model,
+            model_seed: rate.model_seed,
+            model_mean: rate.model_mean,
             delay: self.delay.or(base.delay),
             jitter: self.jitter.or(base.jitter),
             normal: self.normal || base.normal,
@@ -184,10 +205,18 @@ impl Shape {
             duplicate: self.duplicate.or(base.duplicate),
             corrupt: self.corrupt.or(base.corrupt),
             outage: list(&self.outage, &base.outage),
-            rate_at: either(&self.rate_at, &base.rate_at),
+            // A trace or a model leaves no room for those of the other options.
+            rate_at: match self.trace.is_some() || self.model.is_some() {
+                true => Vec::new(),
+                false => either(&self.rate_at, &base.rate_at),
+            },
             delay_at: either(&self.delay_at, &base.delay_at),
             ..queue.clone()
         }
+    }
+
+    const fn has_rate(&self) -> bool {
+        self.rate.is_some() || self.trace.is_some() || self.model.is_some()
     }
 
     const fn has_queue(&self) -> bool {
@@ -202,7 +231,7 @@ impl Shape {
     /// The link that this says.
     fn link(&self) -> anyhow::Result<netem::Config> {
         let link = netem::Config {
-            rate: self.rate,
+            rate: self.rate()?,
             delay: self.delay.unwrap_or_default(),
             jitter: netem::Jitter {
                 spread: self.jitter.unwrap_or_default(),
@@ -222,6 +251,25 @@ impl Shape {
         };
         link.validate()?;
         Ok(link)
+    }
+
+    fn rate(&self) -> anyhow::Result<Option<netem::Rate>> {
+        if let Some(trace) = &self.trace {
+            let file = netem::TraceFile {
+                trace: trace.clone(),
+                format: None,
+            };
+            let schedule = super::read_trace(&file, Path::new(""))?;
+            return Ok(Some(netem::Rate::Schedule(schedule)));
+        }
+        let model = self.model.map(|kind| {
+            netem::Rate::Model(netem::Model {
+                kind,
+                seed: self.model_seed.unwrap_or(netem::Model::SEED),
+                mean: self.model_mean,
+            })
+        });
+        Ok(model.or(self.rate.map(netem::Rate::Constant)))
     }
 
     fn loss_process(&self) -> anyhow::Result<netem::Loss> {
@@ -346,6 +394,15 @@ impl FromStr for Span {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         parse_duration(text).map(Self)
     }
+}
+
+/// Reads the name of a model.
+fn parse_model(text: &str) -> Result<netem::ModelKind, String> {
+    let mut models = netem::ModelKind::ALL.into_iter();
+    models.find(|model| model.name() == text).ok_or_else(|| {
+        let names = netem::ModelKind::ALL.map(netem::ModelKind::name);
+        format!("'{text}' is no model: write one of {}", names.join(", "))
+    })
 }
 
 /// Reads `1%`, or `0.01`.

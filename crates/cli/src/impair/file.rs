@@ -1,9 +1,15 @@
 //! Both links from a TOML file.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use namecast_netem::{Config, ConfigError};
+use namecast_netem::{Config, Schedule, TraceFile};
 use serde::Deserialize;
+
+/// Largest file of a trace, in octets: as many lines as a schedule may have, with room for comments.
+const MAX_TRACE: u64 = 128 << 20;
 
 /// The file; a direction that is not there is a perfect link.
 #[derive(Debug, Default, Deserialize)]
@@ -22,7 +28,7 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
         /// Why.
-        error: std::io::Error,
+        error: io::Error,
     },
     /// Something in it is wrong.
     #[error("{}:{line}: {problem}", path.display())]
@@ -36,43 +42,71 @@ pub enum FileError {
     },
 }
 
-/// Reads the links `forward` and `backward`.
+/// Reads a trace of a link's rate; a relative path is looked for in `base_dir`.
+///
+/// # Errors
+/// If there is no such file or it is too large, or with file, line and what was expected.
+pub fn read_trace(file: &TraceFile, base_dir: &Path) -> Result<Arc<Schedule>, FileError> {
+    let path = base_dir.join(&file.trace);
+    let unreadable = |error| FileError::Unreadable {
+        path: path.clone(),
+        error,
+    };
+    if fs::metadata(&path).map_err(unreadable)?.len() > MAX_TRACE {
+        let error = io::Error::new(io::ErrorKind::FileTooLarge, "expected at most 128 MiB");
+        return Err(unreadable(error));
+    }
+    let text = fs::read_to_string(&path).map_err(unreadable)?;
+    let schedule = Schedule::parse(&text, file.format);
+    schedule.map(Arc::new).map_err(|error| FileError::Wrong {
+        line: error.line,
+        problem: error.problem,
+        path,
+    })
+}
+
+/// Reads the links `forward` and `backward`. Their traces are looked for beside the file.
 ///
 /// # Errors
 /// If there is no such file, or with file, line and what was expected.
 pub fn read(path: &Path) -> Result<(Config, Config), FileError> {
-    let text = std::fs::read_to_string(path).map_err(|error| FileError::Unreadable {
+    let text = fs::read_to_string(path).map_err(|error| FileError::Unreadable {
         path: path.to_owned(),
         error,
     })?;
-    parse(&text).map_err(|(line, problem)| FileError::Wrong {
+    let base_dir = path.parent().unwrap_or(Path::new(""));
+    parse(&text, base_dir).map_err(|(line, problem)| FileError::Wrong {
         path: path.to_owned(),
         line,
         problem,
     })
 }
 
-fn parse(text: &str) -> Result<(Config, Config), (usize, String)> {
+fn parse(text: &str, base_dir: &Path) -> Result<(Config, Config), (usize, String)> {
     let line_at = |offset: usize| 1 + text[..offset].bytes().filter(|&byte| byte == b'\n').count();
-    let links: Links = toml::from_str(text).map_err(|error| {
+    let mut links: Links = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start.min(text.len()));
         (line_at(offset), error.message().to_owned())
     })?;
-    for (name, config) in [("forward", &links.forward), ("backward", &links.backward)] {
-        config.validate().map_err(|error| {
-            let offset = place(text, name, &error).unwrap_or(0);
-            (line_at(offset), format!("{name}.{error}"))
-        })?;
+    for (name, config) in [
+        ("forward", &mut links.forward),
+        ("backward", &mut links.backward),
+    ] {
+        let line_of = |field: &str| line_at(place(text, name, field).unwrap_or(0));
+        let resolved = config.resolve_rate(|file| read_trace(file, base_dir));
+        resolved.map_err(|error| (line_of("rate.trace"), format!("{name}.rate: {error}")))?;
+        let sound = config.validate();
+        sound.map_err(|error| (line_of(&error.field), format!("{name}.{error}")))?;
     }
     Ok((links.forward, links.backward))
 }
 
 /// Where the value is that makes no sense; if it is not written down, the table that it belongs to.
-fn place(text: &str, direction: &str, error: &ConfigError) -> Option<usize> {
+fn place(text: &str, direction: &str, field: &str) -> Option<usize> {
     use toml::de::{DeTable, DeValue};
     let document = DeTable::parse(text).ok()?;
     let mut value = document.get_ref().get(direction)?;
-    for part in error.field.split('.') {
+    for part in field.split('.') {
         let inner = match value.get_ref() {
             DeValue::Table(table) => table.get(part),
             DeValue::Array(array) => part.parse().ok().and_then(|index: usize| array.get(index)),
@@ -93,14 +127,14 @@ mod tests {
 
     #[test]
     fn both_directions_are_read_and_a_missing_one_is_perfect() {
-        let (forward, backward) = parse("[forward]\nrate = \"1M\"\n").unwrap();
-        assert_eq!(forward.rate, Some(Bitrate::mbps(1)));
+        let (forward, backward) = parse("[forward]\nrate = \"1M\"\n", Path::new("")).unwrap();
+        assert_eq!(forward.rate, Some(Bitrate::mbps(1).into()));
         assert_eq!(backward, Config::default());
     }
 
     #[test]
     fn what_is_wrong_is_named_with_its_line() {
-        let refused = |text: &str| parse(text).unwrap_err();
+        let refused = |text: &str| parse(text, Path::new("")).unwrap_err();
         let (line, problem) = refused("[forward]\nrate = \"1M\"\ndelay = \"soon\"\n");
         assert_eq!(line, 3);
         assert!(problem.contains("write 100ms"), "{problem}");
@@ -113,8 +147,49 @@ mod tests {
     }
 
     #[test]
+    fn traces_are_read_from_beside_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        write("drive.trace", "3\n8\n");
+        write("broken.csv", "0,5\n\n1,fast\n");
+        let read_with = |rate: &str| {
+            write(
+                "links.toml",
+                &format!("[forward]\n[backward]\nrate = {rate}\n"),
+            );
+            read(&folder.path().join("links.toml")).map_err(|error| error.to_string())
+        };
+        let (_, backward) = read_with("{ trace = \"drive.trace\" }").unwrap();
+        let schedule = Schedule::from_deliveries(vec![3, 8]).unwrap();
+        assert_eq!(backward.rate, Some(schedule.into()));
+        for (rate, expected) in [
+            (
+                "{ trace = \"broken.csv\" }",
+                "links.toml:3: backward.rate: ",
+            ),
+            (
+                "{ trace = \"broken.csv\" }",
+                "broken.csv:3: found '1,fast', expected",
+            ),
+            ("{ trace = \"none.trace\" }", "none.trace: No such file"),
+            (
+                "{ trace = \"drive.trace\", format = \"csv\" }",
+                "drive.trace:1: found '3'",
+            ),
+            (
+                "{ model = \"lte\", mean = \"1G\" }",
+                "links.toml:3: backward.rate.mean: expected",
+            ),
+        ] {
+            let error = read_with(rate).unwrap_err();
+            assert!(error.contains(expected), "{rate}: {error}");
+        }
+        assert!(read_with("{ model = \"lte\" }").unwrap().1.rate.is_some());
+    }
+
+    #[test]
     fn what_makes_no_sense_is_named_with_its_line() {
-        let refused = |text: &str| parse(text).unwrap_err();
+        let refused = |text: &str| parse(text, Path::new("")).unwrap_err();
         let (line, problem) = refused("[forward]\nrate = \"1M\"\n\n[backward]\nduplicate = 1.5\n");
         assert_eq!(line, 5);
         assert_eq!(

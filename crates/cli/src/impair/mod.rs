@@ -23,7 +23,7 @@ use namecast_netem as netem;
 use namecast_units::Duration;
 
 use engine::{Engine, Request};
-pub use file::{FileError, read as read_file};
+pub use file::{FileError, read as read_file, read_trace};
 pub use report::{Drops, Flow, Quantiles, Report};
 
 pub(crate) use report::Errors;

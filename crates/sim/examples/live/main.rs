@@ -1,11 +1,16 @@
 //! Judges live watchers on a table of set-ups, and prints a line for each.
 //!
 //! `cargo run --release -p namecast-sim --example live -- [--seeds N] [--first N] [--filter TEXT] [--threads N] [--limit SECONDS]
-//! [--series FILE] [--toml] [--traces DIRECTORY]`
+//! [--series FILE] [--toml] [--file SCENARIO] [--traces DIRECTORY]`
 //!
 //! Each run is a process of its own, which is ended if it takes too long or too much memory: a watcher under construction may do
 //! either. `--series` writes the curves of the first seed of the first set-up that the filter leaves, a line for each 100 ms;
-//! `--toml` prints the scenarios instead of running them.
+//! `--toml` prints the scenarios instead of running them; `--file` runs such a one and prints its metrics.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a program that looks after other processes"
+)]
 
 mod report;
 mod setups;
@@ -22,6 +27,11 @@ use namecast_sim::scenario::{Outcome, Scenario, Series};
 use report::Finished;
 use setups::Setup;
 
+const USAGE: &str = "[--seeds N] [--first N] [--filter TEXT] [--threads N] [--limit SECONDS] [--series FILE] [--toml] \
+[--file SCENARIO] [--traces DIRECTORY]
+filter: part of a set-up's name; first: the first seed; limit: of a run, in time of the processor; series: curves of one run as CSV;
+toml: print scenarios; file: run one, and print its metrics; traces: with lte-a.trace and umts-a.trace";
+
 /// Memory of a run, beyond which it is ended. Sixteen publishers of all bitrates keep more than one gigabyte.
 const MAX_RESIDENT: u64 = 4 << 30;
 /// How often a run is looked after.
@@ -37,6 +47,8 @@ struct Arguments {
     series: Option<PathBuf>,
     traces: Option<PathBuf>,
     toml: bool,
+    /// A scenario to run instead of the set-ups.
+    file: Option<PathBuf>,
     /// Name and seed of the run that this process is for.
     one: Option<(String, u64)>,
 }
@@ -52,10 +64,14 @@ impl Arguments {
             series: None,
             traces: None,
             toml: false,
+            file: None,
             one: None,
         };
         let mut given = std::env::args().skip(1);
         while let Some(option) = given.next() {
+            if option == "--help" {
+                return Err(USAGE.to_owned());
+            }
             if option == "--toml" {
                 arguments.toml = true;
                 continue;
@@ -74,6 +90,7 @@ impl Arguments {
                 "--filter" => arguments.filter = value,
                 "--threads" => arguments.threads = number()? as usize,
                 "--limit" => arguments.limit = Duration::from_secs(number()?),
+                "--file" => arguments.file = Some(value.into()),
                 "--series" => arguments.series = Some(value.into()),
                 "--traces" => arguments.traces = Some(value.into()),
                 "--one" => {
@@ -89,9 +106,10 @@ impl Arguments {
 }
 
 fn main() -> ExitCode {
-    let done = Arguments::read().and_then(|arguments| match &arguments.one {
-        Some((name, seed)) => run_one(&arguments, name, *seed),
-        None => run_all(&arguments),
+    let done = Arguments::read().and_then(|arguments| match (&arguments.one, &arguments.file) {
+        (Some((name, seed)), _) => run_named(&arguments, name, *seed),
+        (None, Some(file)) => run_file(&arguments, file),
+        (None, None) => run_all(&arguments),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -103,11 +121,22 @@ fn main() -> ExitCode {
 }
 
 /// Runs one set-up and prints its metrics, for the process that started this one.
-fn run_one(arguments: &Arguments, name: &str, seed: u64) -> Result<(), String> {
+fn run_named(arguments: &Arguments, name: &str, seed: u64) -> Result<(), String> {
     let setups = setups::all(arguments.traces.as_deref());
     let setup = setups.iter().find(|setup| setup.name == name);
     let setup = setup.ok_or_else(|| format!("there is no set-up '{name}'"))?;
-    let mut scenario: Scenario = toml::from_str(&setup.toml).map_err(|error| error.to_string())?;
+    run(arguments, &setup.toml, seed)
+}
+
+/// Runs the scenario of a file, such as one that `--toml` printed, and prints its metrics.
+fn run_file(arguments: &Arguments, file: &Path) -> Result<(), String> {
+    let text = std::fs::read_to_string(file);
+    let text = text.map_err(|error| format!("{}: {error}", file.display()))?;
+    run(arguments, &text, arguments.first)
+}
+
+fn run(arguments: &Arguments, text: &str, seed: u64) -> Result<(), String> {
+    let mut scenario: Scenario = toml::from_str(text).map_err(|error| error.to_string())?;
     if let Scenario::Stream(stream) = &mut scenario {
         stream.series = arguments.series.is_some();
     }
@@ -218,7 +247,7 @@ fn watch(mut child: Child, limit: Duration) -> Result<BTreeMap<String, f64>, Str
             let _ = child.wait();
             Err(why.to_owned())
         };
-        if started.elapsed() > limit {
+        if worked(child.id()).unwrap_or(started.elapsed()) > limit {
             return end(&mut child, "does not end");
         }
         if resident(child.id()) > MAX_RESIDENT {
@@ -234,13 +263,26 @@ fn watch(mut child: Child, limit: Duration) -> Result<BTreeMap<String, f64>, Str
         if let Some(mut pipe) = child.stderr.take() {
             let _ = pipe.read_to_string(&mut error);
         }
-        return Err(error.lines().take(2).collect::<Vec<_>>().join(" "));
+        // A panic's first line says where, and the second why.
+        let lines = error.lines().map(str::trim);
+        let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with("thread '"));
+        return Err(lines.next().unwrap_or("ended without a word").to_owned());
     }
     let lines = text.lines().filter_map(|line| {
         let (name, value) = line.split_once(' ')?;
         Some((name.to_owned(), value.parse().ok()?))
     });
     Ok(lines.collect())
+}
+
+/// Time that a process has had a processor for, as far as the system says.
+fn worked(process: u32) -> Option<Duration> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // After the name, which is in brackets, the 12th and the 13th: in its own code and in the system's, in hundredths of a second.
+    let (_, rest) = status.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace().skip(11);
+    let mut next = || fields.next()?.parse::<u64>().ok();
+    Some(Duration::from_millis(10 * (next()? + next()?)))
 }
 
 /// Octets of memory that a process has, as far as the system says.

@@ -120,21 +120,20 @@ fn line(setup: &Setup, runs: &[(u64, Finished)]) -> String {
             least(&share),
             mean(&shown)
         );
-        for (metric, word) in [
-            ("rung-back", "back"),
-            ("sound-back", "sound"),
-            ("link-1-own-rate-share", "link"),
-        ] {
-            let value = mean(&named(metric));
-            if value.is_finite()
-                && (word == "link") != (*window == "after" && setup.name.starts_with('g'))
-            {
-                let is_wanted = (word == "link") == setup.name.starts_with('c');
-                if is_wanted {
-                    let _ = write!(line, " {word}:{value:.2}");
-                }
+        if *window == "after" {
+            let after = [
+                ("rung-back", "back"),
+                ("sound-back", "sound"),
+                ("link-1-own-rate-share", "link"),
+            ];
+            for (metric, word) in after {
+                let _ = write!(line, " {word}:{:.2}", mean(&named(metric)));
             }
         }
+    }
+    let ideal = mean("ideal-in-time-share");
+    if ideal.is_finite() {
+        let _ = write!(line, " ideal={ideal:.3}/{:.2}", mean("ideal-shown-rate"));
     }
     let mut failed: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for (seed, run) in runs {
@@ -153,6 +152,7 @@ pub(crate) fn csv(series: &[Series]) -> String {
     let wanted = |series: &&Series| {
         let prefixes = [
             "rung",
+            "shown",
             "queue",
             "data",
             "bandwidth",

@@ -235,6 +235,7 @@ pub(crate) fn all(traces: Option<&Path>) -> Vec<Setup> {
     constant(&mut setups);
     trouble(&mut setups);
     delays(&mut setups);
+    models(&mut setups);
     if let Some(traces) = traces {
         cellular(&mut setups, traces);
     }
@@ -276,6 +277,7 @@ fn shared(setups: &mut Vec<Setup>) {
         for cache in ["64 MiB", "0 B"] {
             let many = Base {
                 stagger: 2.0,
+                duration: 90,
                 cache,
                 ..base(10.0, 16, queue)
             };
@@ -396,6 +398,21 @@ fn delays(setups: &mut Vec<Setup>) {
             ..base
         };
         setups.push(held.named(format!("g outage {length}s held")));
+    }
+}
+
+fn models(setups: &mut Vec<Setup>) {
+    for model in ["lte", "umts", "evdo", "wifi", "satellite"] {
+        for (target, queue) in [(250, 1000), (250, 100), (500, 1000), (800, 1000)] {
+            let base = Base {
+                rate: format!("{{ model = \"{model}\", seed = 1 }}"),
+                queue,
+                target,
+                duration: 126,
+                ..Base::default()
+            };
+            setups.push(base.named(format!("i {model} model {target}ms q{queue}")));
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use namecast_packet::Name;
 use namecast_units::{Instant, Random};
 use smallvec::SmallVec;
 
+use super::livelock::Tally;
 use super::queue::EventQueue;
 use super::{
     Action, ApplicationId, Attachment, Direction, LinkIndex, Network, Node, Part, Running, Setup,
@@ -45,6 +46,7 @@ impl Network {
             events: EventQueue::new(),
             actions: Vec::new(),
             work: VecDeque::new(),
+            tally: Tally::default(),
             outputs: VecDeque::new(),
             sink: None,
             link_sink: None,

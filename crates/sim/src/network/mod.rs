@@ -1,6 +1,7 @@
 //! Nodes, links and applications, and the loop that runs them.
 
 mod build;
+mod livelock;
 mod queue;
 mod run;
 
@@ -21,6 +22,7 @@ use crate::topology::NodeIndex;
 use crate::trace::{LinkSink, Sink};
 
 pub use build::NodeConfig;
+pub use livelock::MAX_CALLS_AT_INSTANT;
 use queue::EventQueue;
 
 /// Place of a link in the network: the same as in the topology that it was made from.
@@ -39,7 +41,8 @@ type Action = Box<dyn FnOnce(&mut Network)>;
 /// lets time pass. Frames are shared between nodes, not copied; memory is that of tables and of what is under way.
 ///
 /// # Panics
-/// Methods panic on indices that the network does not have: those are the caller's own.
+/// Methods panic on indices that the network does not have: those are the caller's own. Those that let time pass panic if a
+/// node or application never lets it, which is a bug: see [`MAX_CALLS_AT_INSTANT`].
 pub struct Network {
     now: Instant,
     nodes: Vec<Node>,
@@ -50,6 +53,7 @@ pub struct Network {
     /// Each until it has happened.
     actions: Vec<Option<Action>>,
     work: VecDeque<Work>,
+    tally: livelock::Tally,
     /// Memory that each link has for what comes out of it while it is its turn.
     outputs: VecDeque<netem::Output>,
     sink: Option<Box<dyn Sink>>,

@@ -6,6 +6,7 @@ use namecast_netem::{self as netem, DropReason};
 use namecast_packet::LpPacket;
 use namecast_units::{Duration, Instant};
 
+use super::livelock::{Called, Calls, MAX_CALLS_AT_INSTANT};
 use super::{Attachment, Network, Part, Work};
 use crate::topology::NodeIndex;
 use crate::trace::{Event, EventKind};
@@ -42,10 +43,12 @@ impl Network {
     fn handle(&mut self, part: Part) {
         match part {
             Part::Direction(index) => {
+                self.count(Called::Direction(index as usize), Calls::TIMEOUT);
                 self.at_direction(index as usize, netem::Link::handle_timeout);
             }
             Part::Node(index) => {
                 let index = index as usize;
+                self.count(Called::Node(index), Calls::TIMEOUT);
                 let node = &mut self.nodes[index];
                 if node.is_up {
                     let now = node.clock.monotonic(self.now);
@@ -55,6 +58,7 @@ impl Network {
             }
             Part::Application(index) => {
                 let index = index as usize;
+                self.count(Called::Application(index), Calls::TIMEOUT);
                 let running = &mut self.applications[index];
                 let node = &self.nodes[running.node];
                 if node.is_up {
@@ -77,6 +81,7 @@ impl Network {
             match work {
                 Work::ToNode(index, face, frame) => self.deliver(index, face, frame),
                 Work::ToApplication(index, frame) => {
+                    self.count(Called::Application(index), Calls::FRAME);
                     let running = &mut self.applications[index];
                     let now = self.nodes[running.node].clock.read(self.now);
                     running.application.handle_frame(now, frame);
@@ -86,7 +91,45 @@ impl Network {
         }
     }
 
+    /// Counts a call at this instant.
+    ///
+    /// # Panics
+    /// If there have been so many that time would never pass.
+    #[inline]
+    fn count(&mut self, called: Called, call: Calls) {
+        if let Some(calls) = self.tally.count(self.now, called, call) {
+            self.check_calls(called, calls);
+        }
+    }
+
+    #[cold]
+    fn check_calls(&self, called: Called, calls: Calls) {
+        let (who, faces) = match called {
+            Called::Node(index) => {
+                let faces = self.nodes[index].attachments.len();
+                (format!("node '{}'", self.node_name(index)), faces)
+            }
+            Called::Application(index) => {
+                let node = self.node_name(self.applications[index].node);
+                (format!("application {index} of node '{node}'"), 1)
+            }
+            Called::Direction(index) => {
+                let from = self.node_name(self.near_end(index).0);
+                let to = self.node_name(self.directions[index].to.0);
+                (format!("the link from '{from}' to '{to}'"), 1)
+            }
+        };
+        let most = faces.max(1) as u64 * u64::from(MAX_CALLS_AT_INSTANT);
+        let Calls { timeouts, frames } = calls;
+        assert!(
+            u64::from(calls.total()) <= most,
+            "time stands still at {}: {who} had {timeouts} timeouts and {frames} frames at this instant at least, expected at most {most} together",
+            self.now
+        );
+    }
+
     fn deliver(&mut self, index: NodeIndex, face: FaceId, frame: Bytes) {
+        self.count(Called::Node(index), Calls::FRAME);
         if !self.nodes[index].is_up {
             return self.record(index, face, EventKind::Dropped(&frame, DropReason::Down));
         }

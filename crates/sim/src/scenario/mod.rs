@@ -7,6 +7,7 @@ mod fetching;
 mod flows;
 mod measure;
 mod network;
+mod oracle;
 mod place;
 mod run;
 mod stream;
@@ -22,6 +23,7 @@ pub use evolution::{Evolution, Path as PathModel};
 pub use flows::{Change, Flow};
 pub use measure::{Convergence, Window};
 pub use network::{Medium, NetworkScenario, PacketSize, Probe};
+pub use oracle::{Oracle, OracleConfig, oracle};
 use run::Run;
 pub use stream::{
     BaseDelay, LadderSpec, Observed, PublisherSpec, RecoverySpec, Routes, Signature, Snapshot,

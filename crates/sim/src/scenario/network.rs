@@ -4,6 +4,7 @@ use core::num::NonZeroU32;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use namecast_netem as netem;
 use namecast_packet::MAX_PACKET_SIZE;
 use namecast_units::{ByteSize, Duration};
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::ScenarioError;
 use super::flows::{Change, Flow};
 use super::measure::{Convergence, Window};
-use super::place::{Direction, directions};
+use super::place::{Direction, check_constant, directions};
 use crate::topology::{Spec, Topology};
 
 /// What a scenario runs on.
@@ -121,8 +122,9 @@ impl NetworkScenario {
         let topology = self.topology(base)?;
         let direction = Direction::parse(&self.bottleneck, &topology);
         let direction = direction.map_err(|error| ScenarioError::new("bottleneck", error))?;
-        if direction.config(&topology).rate.is_none() {
-            let problem = format!("'{}' has no rate to compare with", self.bottleneck);
+        let rate = &direction.config(&topology).rate;
+        if rate.as_ref().and_then(netem::Rate::constant).is_none() {
+            let problem = format!("'{}' has no constant rate to compare with", self.bottleneck);
             return Err(ScenarioError::new("bottleneck", problem));
         }
         for (index, flow) in self.flows.iter().enumerate() {
@@ -140,8 +142,13 @@ impl NetworkScenario {
         }
         for (index, change) in self.changes.iter().enumerate() {
             let field = format!("changes.{index}.link");
-            directions(&change.link, &topology)
+            let affected = directions(&change.link, &topology)
                 .map_err(|error| ScenarioError::new(field, error))?;
+            if change.rate.is_some() {
+                check_constant(&affected, &topology).map_err(|problem| {
+                    ScenarioError::new(format!("changes.{index}.rate"), problem)
+                })?;
+            }
         }
         if let Some(convergence) = self.convergence {
             let count = self.changes.len();

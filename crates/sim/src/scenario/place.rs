@@ -71,6 +71,18 @@ pub(super) fn directions(text: &str, topology: &Topology) -> Result<Vec<Directio
     Ok(vec![first, second])
 }
 
+/// Checks that the rate of these can be changed.
+pub(super) fn check_constant(directions: &[Direction], topology: &Topology) -> Result<(), String> {
+    let mut rates = directions.iter().map(|it| &it.config(topology).rate);
+    match rates.all(|rate| rate.as_ref().is_none_or(|rate| rate.constant().is_some())) {
+        true => Ok(()),
+        false => Err(
+            "the link's rate is a trace or model, and changes by itself: expected no 'rate'"
+                .to_owned(),
+        ),
+    }
+}
+
 /// The node of that name.
 pub(super) fn find(topology: &Topology, name: &str) -> Result<NodeIndex, String> {
     topology.node(name).ok_or_else(|| {

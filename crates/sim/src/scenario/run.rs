@@ -150,7 +150,8 @@ impl<'a> Run<'a> {
         let towards = routes::towards(topology, producer);
         let data = ByteSize::bytes(u64::from(self.scenario.packet.wire));
         let takes = |config: &netem::Config, size: ByteSize| {
-            config.delay + config.rate.map_or(Duration::ZERO, |rate| size / rate)
+            let rate = config.rate.as_ref().and_then(netem::Rate::mean);
+            config.delay + rate.map_or(Duration::ZERO, |rate| size / rate)
         };
         let mut at = consumer;
         let mut total = Duration::ZERO;
@@ -385,7 +386,8 @@ fn seconds(at: Instant) -> f64 {
 
 /// A link's rate from each time on.
 fn capacity(config: &netem::Config) -> Vec<(Duration, Bitrate)> {
-    let first = config.rate.map(|rate| (Duration::ZERO, rate));
+    let first = config.rate.as_ref().and_then(netem::Rate::constant);
+    let first = first.map(|rate| (Duration::ZERO, rate));
     let steps = config
         .schedule
         .iter()

@@ -83,7 +83,6 @@ impl TopologyTable {
 }
 
 fn rate(config: &netem::Config) -> f64 {
-    config
-        .rate
-        .map_or(f64::INFINITY, |rate| rate.as_bps() as f64 / 1e6)
+    let rate = config.rate.as_ref().and_then(netem::Rate::mean);
+    rate.map_or(f64::INFINITY, |rate| rate.as_bps() as f64 / 1e6)
 }

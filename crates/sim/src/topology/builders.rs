@@ -31,8 +31,8 @@ pub struct Dumbbell {
 
 impl Default for Dumbbell {
     fn default() -> Self {
-        let link = |rate, delay| netem::Config {
-            rate: Some(rate),
+        let link = |rate: Bitrate, delay| netem::Config {
+            rate: Some(rate.into()),
             delay: Duration::from_millis(delay),
             queue: Queue::DropTail { packets: 50 },
             ..netem::Config::default()
@@ -370,7 +370,7 @@ mod tests {
         ];
         assert_eq!(ends(&topology), expected);
         let bottleneck = &topology.links[0];
-        assert_eq!(bottleneck.forward.rate, Some(Bitrate::mbps(10)));
+        assert_eq!(bottleneck.forward.rate, Some(Bitrate::mbps(10).into()));
         assert_eq!(bottleneck.forward.queue, Queue::DropTail { packets: 50 });
         assert_eq!(bottleneck.forward, bottleneck.backward);
         assert_eq!(topology.links[4].forward.delay, Duration::from_millis(1));

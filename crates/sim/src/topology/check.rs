@@ -196,7 +196,7 @@ mod tests {
             assert!(refusal(|t| t.links[0].backward.duplicate = share).contains("duplicate"));
             refusal(|t| t.links[0].forward.loss = Loss::Random { share });
         }
-        refusal(|t| t.links[0].forward.rate = Some(Bitrate::ZERO));
+        refusal(|t| t.links[0].forward.rate = Some(Bitrate::ZERO.into()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use namecast_netem::ConfigError;
+use namecast_netem::{ConfigError, TraceError};
 
 /// Why there is no topology.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +29,14 @@ pub enum TopologyError {
         found: String,
         /// What should.
         expected: String,
+    },
+    /// A trace of a link's rate is wrong.
+    #[error("{}:{}: {}", file.display(), error.line, error.problem)]
+    Trace {
+        /// The file.
+        file: PathBuf,
+        /// Its line, and what is wrong there.
+        error: TraceError,
     },
     /// A link cannot be like that.
     #[error("{link}: {error}")]

@@ -10,6 +10,7 @@ mod builders;
 mod check;
 mod error;
 pub mod ndnsim;
+mod rates;
 pub mod rocketfuel;
 pub mod routes;
 mod scale_free;

@@ -9,7 +9,7 @@ use super::builders::with_access;
 use super::rocketfuel::{MapOptions, Source, read_map, read_weights};
 use super::{
     AccessHosts, Diamond, Dumbbell, Grid, Limits, Line, Link, LinkService, Node, ScaleFree,
-    Topology, TopologyError, Tree, ndnsim, text,
+    Topology, TopologyError, Tree, ndnsim, rates, text,
 };
 
 /// A topology in a scenario file.
@@ -27,6 +27,11 @@ use super::{
 /// kind = "explicit"
 /// node = [{ name = "a" }, { name = "b", position = [1.0, 0.0] }]
 /// link = [{ ends = ["a", "b"], cost = 2, config = { rate = "10 Mbit/s", delay = "5ms" }, mtu = 1400, reliability = true }]
+///
+/// [topology]
+/// kind = "dumbbell"
+/// bottleneck = { rate = { trace = "traces/lte.trace" }, delay = "20ms" } # or { model = "lte", seed = 1 }
+/// bottleneck-back = { rate = "5 Mbit/s", delay = "20ms" }
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -140,7 +145,7 @@ const fn one() -> u64 {
 }
 
 impl Spec {
-    /// The topology; files are looked for in `base_dir`, the directory of the file that held this.
+    /// The topology; files, also of links' traces, are looked for in `base_dir`, the directory of the file that held this.
     ///
     /// # Errors
     /// If a file cannot be read or is wrong, or numbers make no sense.
@@ -157,7 +162,7 @@ impl Spec {
         base_dir: &Path,
         limits: &Limits,
     ) -> Result<Topology, TopologyError> {
-        let topology = match self {
+        let mut topology = match self {
             Self::Dumbbell(shape) => shape.build(limits),
             Self::Line(shape) => shape.build(limits),
             Self::Tree(shape) => shape.build(limits),
@@ -167,6 +172,7 @@ impl Spec {
             Self::File(file) => file.build(base_dir, limits),
             Self::Explicit(lists) => lists.build(limits),
         }?;
+        rates::resolve(&mut topology, base_dir, limits)?;
         topology.check(limits)?;
         Ok(topology)
     }

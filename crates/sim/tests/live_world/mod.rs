@@ -32,7 +32,7 @@ pub(crate) fn watch() -> LiveWatcherConfig {
 /// A link of 100 Mbit/s.
 pub(crate) fn link(delay: Duration) -> netem::Config {
     netem::Config {
-        rate: Some(Bitrate::mbps(100)),
+        rate: Some(Bitrate::mbps(100).into()),
         delay,
         ..netem::Config::default()
     }

@@ -48,9 +48,12 @@ impl<'a> Stage<'a> {
         check_extras(scenario)?;
         let there = dumbbell.bottleneck_back.as_ref();
         let there = there.unwrap_or(&dumbbell.bottleneck);
-        let Some(rate) = dumbbell.bottleneck.rate else {
-            return refuse("topology.bottleneck.rate", "a rate");
+        let Some(rate) = constant(&dumbbell.bottleneck) else {
+            return refuse("topology.bottleneck.rate", "a constant rate");
         };
+        if there.rate.is_some() && constant(there).is_none() {
+            return refuse("topology.bottleneck-back.rate", "a constant rate");
+        }
         for (field, link) in [
             ("bottleneck", &dumbbell.bottleneck),
             ("bottleneck-back", there),
@@ -83,9 +86,14 @@ impl<'a> Stage<'a> {
     }
 }
 
+/// The rate, if it is constant.
+fn constant(link: &netem::Config) -> Option<Bitrate> {
+    link.rate.as_ref().and_then(netem::Rate::constant)
+}
+
 /// Delay and serialisation.
 fn crossing(link: &netem::Config, size: ByteSize) -> Duration {
-    link.delay + link.rate.map_or(Duration::ZERO, |rate| size / rate)
+    link.delay + constant(link).map_or(Duration::ZERO, |rate| size / rate)
 }
 
 /// The only flow, if it goes the way that there is.
@@ -139,13 +147,17 @@ fn check_extras(scenario: &NetworkScenario) -> Result<(), Refusal> {
 /// An access link becomes part of the emulated link's delay, so it must be nothing else.
 fn check_access(field: &str, access: &netem::Config, bottleneck: Bitrate) -> Result<(), Refusal> {
     let plain = netem::Config {
-        rate: access.rate,
+        rate: access.rate.clone(),
         delay: access.delay,
         queue: access.queue,
         ..netem::Config::default()
     };
     let least = bottleneck.as_bps().saturating_mul(ACCESS_FACTOR);
-    if *access != plain || access.rate.is_some_and(|rate| rate.as_bps() < least) {
+    let is_fast = match &access.rate {
+        Some(rate) => (rate.constant()).is_some_and(|rate| rate.as_bps() >= least),
+        None => true,
+    };
+    if *access != plain || !is_fast {
         let expected = "rate and delay only, the rate at least ten times the bottleneck's";
         return refuse(&format!("topology.{field}"), expected);
     }

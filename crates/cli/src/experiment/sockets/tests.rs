@@ -34,7 +34,13 @@ fn the_emulated_link_has_the_delays_of_the_whole_path() {
     let base = 10_000_640 + 32_000 + 10_017_184 + 859_200;
     assert_eq!(stage.base_rtt, Duration::from_nanos(base));
     for link in [&stage.interests, &stage.data] {
-        assert_eq!(link.rate.map(|rate| rate.as_bps()), Some(10_000_000));
+        assert_eq!(
+            link.rate
+                .as_ref()
+                .and_then(namecast_netem::Rate::constant)
+                .map(namecast_units::Bitrate::as_bps),
+            Some(10_000_000)
+        );
         assert_eq!(link.queue, namecast_netem::Queue::DropTail { packets: 50 });
     }
 }

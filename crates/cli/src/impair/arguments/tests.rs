@@ -32,7 +32,7 @@ fn options_hold_in_both_directions() {
     .unwrap();
     assert_eq!(relay.forward, relay.backward);
     let link = relay.forward;
-    assert_eq!(link.rate, Some(Bitrate::mbps(10)));
+    assert_eq!(link.rate, Some(Bitrate::mbps(10).into()));
     assert_eq!(link.delay, Duration::from_millis(8));
     assert!(link.jitter.reorder && link.jitter.spread == Duration::from_millis(1));
     assert_eq!(link.loss, netem::Loss::bursts(0.02, 4.0));
@@ -59,14 +59,44 @@ fn one_direction_may_differ() {
         "--rate 10M --delay 8ms --queue 50 --loss 1% --burst 3 --backward rate=5M,queue-bytes=64KiB,loss=2% --forward reorder",
     )
     .unwrap();
-    assert_eq!(relay.forward.rate, Some(Bitrate::mbps(10)));
+    assert_eq!(relay.forward.rate, Some(Bitrate::mbps(10).into()));
     assert!(relay.forward.jitter.reorder && !relay.backward.jitter.reorder);
     assert_eq!(relay.forward.queue, netem::Queue::DropTail { packets: 50 });
-    assert_eq!(relay.backward.rate, Some(Bitrate::mbps(5)));
+    assert_eq!(relay.backward.rate, Some(Bitrate::mbps(5).into()));
     assert_eq!(relay.backward.delay, Duration::from_millis(8));
     let size = ByteSize::bytes(65_536);
     assert_eq!(relay.backward.queue, netem::Queue::DropTailBytes { size });
     assert_eq!(relay.backward.loss, netem::Loss::Random { share: 0.02 });
+}
+
+#[test]
+fn the_rate_may_be_a_trace_or_a_model() {
+    let rate_of = |line: &str| relay(line).unwrap().backward.rate.unwrap();
+    let model = |kind, seed, mean| netem::Rate::Model(netem::Model { kind, seed, mean });
+    assert_eq!(
+        rate_of("--model lte"),
+        model(netem::ModelKind::Lte, 1, None)
+    );
+    let wifi = model(netem::ModelKind::Wifi, 7, Some(Bitrate::mbps(9)));
+    assert_eq!(rate_of("--model wifi --model-seed 7 --model-mean 9M"), wifi);
+    // One direction's own replaces the common one, whatever it is.
+    let both = relay("--rate 5M --rate-at 3s=1M --backward model=umts").unwrap();
+    assert_eq!(both.forward.schedule.len(), 1);
+    assert_eq!(both.forward.rate, Some(Bitrate::mbps(5).into()));
+    assert!(both.backward.schedule.is_empty());
+    let umts = model(netem::ModelKind::Umts, 1, None);
+    assert_eq!(both.backward.rate, Some(umts));
+    let both = relay("--model evdo --model-seed 2 --backward rate=2M").unwrap();
+    assert_eq!(both.backward.rate, Some(Bitrate::mbps(2).into()));
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("some.trace");
+    std::fs::write(&path, "4\n9\n").unwrap();
+    let schedule = netem::Schedule::from_deliveries(vec![4, 9]).unwrap();
+    assert_eq!(
+        rate_of(&format!("--trace {}", path.display())),
+        schedule.into()
+    );
 }
 
 #[test]
@@ -92,6 +122,19 @@ fn errors_say_what_to_write_instead() {
         ("--rate fast", "write 10 Mbit/s"),
         ("--rate 0", "a rate above zero"),
         ("--burst 4", "--loss"),
+        (
+            "--model 5g",
+            "write one of lte, umts, evdo, wifi, satellite",
+        ),
+        ("--model lte --rate 5M", "cannot be used with"),
+        ("--trace x --model lte", "cannot be used with"),
+        ("--trace x --rate-at 3s=5M", "cannot be used with"),
+        ("--model-seed 3", "--model <NAME>"),
+        ("--model lte --model-mean 1G", "10 kbit/s to 100 Mbit/s"),
+        (
+            "--trace /nonexistent.trace",
+            "/nonexistent.trace: No such file",
+        ),
         ("--loss 90% --burst 2", "a larger --burst"),
         ("--mark", "--codel"),
         ("--codel --red", "cannot be used with"),

@@ -171,6 +171,19 @@ impl<'a> InTime<'a> {
         figures
     }
 
+    /// Returns the bitrate of each frame from joining on, at its capture, in Mbit/s; zero if it is not in time.
+    pub(super) fn curve(&self) -> Vec<(f64, f64)> {
+        let position = |at: Instant| self.media.position_after(at.since(self.origin));
+        let positions = position(self.joined_at.max(self.origin))..position(self.ends_at);
+        let point = |position| {
+            let rung = self.shown.get(&position).map(|shown| shown.rung);
+            let at = self.captured_at(position).since(Instant::ZERO);
+            let rung = rung.unwrap_or(Bitrate::ZERO);
+            (at.as_secs_f64(), rung.as_bps() as f64 / 1e6)
+        };
+        positions.map(point).collect()
+    }
+
     fn first_of(&self, goal: Option<&str>) -> Option<Duration> {
         let mut rungs = self.media.rungs.iter();
         let goal = rungs.find(|rung| Some(&*rung.name) == goal)?.bitrate;

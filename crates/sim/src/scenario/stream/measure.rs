@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use namecast_units::{Bitrate, Instant};
 
-use super::super::{Outcome, Series};
+use super::super::{OracleConfig, Outcome, Series, oracle};
 use super::MAX_TOLD;
 use super::edge;
 use super::observed::Observed;
@@ -70,12 +70,14 @@ pub(super) fn outcome(run: &Run<'_>, observed: &Observed<'_>, samples: &[Sample]
     }
     add_requests(run, observed, samples, &mut metrics);
     add_passage(run, &mut metrics);
+    add_ideal(run, observed, &mut metrics);
     let mut outcome = Outcome {
         metrics,
         series: Vec::new(),
     };
     if run.scenario.series {
         keep_series(run, samples, &mut outcome);
+        keep_shown(observed, &mut outcome);
     }
     outcome
 }
@@ -118,6 +120,36 @@ fn add_passage(run: &Run<'_>, metrics: &mut BTreeMap<String, f64>) {
             }
         }
     }
+}
+
+/// What could be reached over the first link's schedule if it were known in advance.
+fn add_ideal(run: &Run<'_>, observed: &Observed<'_>, metrics: &mut BTreeMap<String, f64>) {
+    let (Some(schedule), [viewing]) = (&run.schedule, &*observed.watchers) else {
+        return;
+    };
+    let media = &viewing.media;
+    let mut rungs: Vec<Bitrate> = media.rungs.iter().map(|rung| rung.bitrate).collect();
+    rungs.sort_unstable();
+    let defaults = OracleConfig::default();
+    let ideal = oracle(
+        schedule,
+        &OracleConfig {
+            rungs,
+            sound: viewing
+                .sound
+                .as_ref()
+                .map_or(Bitrate::ZERO, |_| defaults.sound),
+            frame_rate: media.rate.num / media.rate.den.max(1),
+            key_interval: media.key_interval,
+            key_size: media.key_factor,
+            target: viewing.spec.target,
+            duration: run.scenario.duration,
+            ..defaults
+        },
+    );
+    let rate = ideal.bitrate.as_bps() as f64 / 1e6;
+    metrics.insert("ideal-in-time-share".to_owned(), ideal.in_time_share);
+    metrics.insert("ideal-shown-rate".to_owned(), rate);
 }
 
 fn keep_series(run: &Run<'_>, samples: &[Sample], outcome: &mut Outcome) {
@@ -168,6 +200,20 @@ fn keep_series(run: &Run<'_>, samples: &[Sample], outcome: &mut Outcome) {
         keep(format!("rung-{number}"), "Mbit/s", curve(|w| w.rung));
         for series in edge::series(run.watcher(&run.watchers[index]), number) {
             keep(series.name, &series.unit, series.points);
+        }
+    }
+}
+
+/// Curves of what could be shown in time.
+fn keep_shown(observed: &Observed<'_>, outcome: &mut Outcome) {
+    let watchers = observed.watchers.iter().enumerate().take(MAX_TOLD);
+    for (index, viewing) in watchers {
+        if let Some(frames) = viewing.in_time(&viewing.media, observed.scenario.duration) {
+            outcome.series.push(Series {
+                name: format!("shown-{}", index + 1),
+                unit: "Mbit/s".to_owned(),
+                points: frames.curve(),
+            });
         }
     }
 }

@@ -24,7 +24,7 @@ use super::ScenarioError;
 use super::flows::Flow;
 use super::measure::Window;
 use super::network::{Medium, PacketSize, usual_trials, validate_window};
-use super::place::{Direction, directions, find};
+use super::place::{Direction, check_constant, directions, find};
 use crate::topology::{Spec, Topology};
 
 pub use observed::{Observed, Snapshot, Viewing, WatcherSnapshot};
@@ -71,7 +71,7 @@ pub use spec::{
 /// | `rung-back` | from the window's start, where frames of some rung are in time, to the first that is of at least this rung after the first that is not, s; 0 if all are |
 /// | `goal-in-time` | from joining to the first frame in time of at least the rung `goal`, s |
 /// | `sound-in-time-share`, `sound-gap`, `sound-back` | as `in-time-share`, `freeze` and `rung-back`, of the sound beside the video |
-/// | `interest-ratio`, `interest-load` | most Interests in any ten seconds of the window: per segment needed; as a share of 1.5 per segment needed and 50 a second |
+/// | `interest-ratio`, `interest-load` | most Interests in any ten seconds of the window, or in all of it: per segment needed; as a share of 1.5 per segment needed and 50 a second |
 /// | `interests-peak`, `interest-peak-load` | most Interests in any second of the window; as a share of 1.25 per segment that the watcher took the path to carry, and 50 |
 /// | `interests-per-segment` | most Interests for one segment, since the start |
 ///
@@ -90,9 +90,10 @@ pub use spec::{
 /// | `link-K-utilisation` | the same as a share of its rate, as long as that does not change |
 /// | `link-K-queue-delay` | mean wait of frames it delivered, ms |
 /// | `link-K-dropped` | frames it did not deliver |
-/// | `link-K-own-frames`, `link-K-own-dropped`, `link-K-own-rate-share` | Data of streams that it delivered, and did not; the share of all octets it delivered |
+/// | `link-K-own-frames`, `link-K-own-dropped`, `link-K-own-rate-share` | Data of streams that it delivered; that its queue dropped; the share of all octets it delivered |
 /// | `link-K-own-queue-delay`, `link-K-own-queue-delay-p95` | wait of Data of streams: the mean, and the 95th percentile, ms |
 /// | `link-K-own-queue-long` | seconds in which Data of streams waited more than 100 ms on average |
+/// | `ideal-in-time-share`, `ideal-shown-rate` | with one watcher, where the rate of the first of `links` follows a trace or a model: the bound of [`oracle`](super::oracle) over the whole run |
 /// | `pit`, `cached` | most Interests pending, and most octets of Data cached, in all nodes together, at any sample |
 /// | `producer-held`, `producer-cached` | most Interests held, and most octets kept, by all publishers, at any sample |
 /// | `watcher-samples`, `watcher-outstanding`, `watcher-buffered` | most samples, Interests and octets in tables of all watchers, at any sample |
@@ -100,8 +101,8 @@ pub use spec::{
 ///
 /// Averages are over `measure`; for each of `windows`, the same metrics exist with its name after a hyphen. With `series`, every
 /// `sample` gives a point of `data-N` (Mbit/s), `lead-N` (frames), `drd-N` (ms) and `bandwidth-N` (what the choice of the rung takes
-/// the way to carry, Mbit/s) and `rung-N` (bitrate of what it pulls, Mbit/s) of each of the first ten watchers, of `producer`
-/// and `link-K` (Mbit/s), of `queue-K` (what a frame would wait there, ms), and of the table sizes above; and every frame one of `gap-N` (D_arr) and `response-N` (DRD′, ms) and
+/// the way to carry, Mbit/s) `rung-N` (bitrate of what it pulls, Mbit/s) of each of the first ten watchers, of `producer`
+/// and `link-K` (Mbit/s), of `queue-K` (what a frame would wait there, ms), and of the table sizes above; and every frame one of `shown-N` (bitrate of the rung in time, at its capture, Mbit/s; 0 if in none), of `gap-N` (D_arr) and `response-N` (DRD′, ms) and
 /// `pipeline-N` (λ).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -314,7 +315,10 @@ impl StreamScenario {
         let is_of_link = change.rate.is_some() || change.delay.is_some();
         match (&change.link, &change.node, change.publisher) {
             (Some(link), None, None) => {
-                directions(link, topology).map_err(|problem| (".link", problem))?;
+                let affected = directions(link, topology).map_err(|problem| (".link", problem))?;
+                if change.rate.is_some() {
+                    check_constant(&affected, topology).map_err(|problem| (".rate", problem))?;
+                }
                 if !is_of_link && change.up.is_none() {
                     return wrong("", "expected 'rate', 'delay' or 'up'");
                 }

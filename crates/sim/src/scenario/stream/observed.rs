@@ -202,7 +202,11 @@ impl Viewing<'_> {
         Frames::new(&self.media, origin, joined_at, self.records.iter())
     }
 
-    fn in_time<'s>(&'s self, media: &'s Media, duration: Duration) -> Option<InTime<'s>> {
+    pub(super) fn in_time<'s>(
+        &'s self,
+        media: &'s Media,
+        duration: Duration,
+    ) -> Option<InTime<'s>> {
         let stop = self.spec.stop.unwrap_or(duration);
         let watched = Watched {
             media,

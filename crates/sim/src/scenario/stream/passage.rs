@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use namecast_netem as netem;
+use namecast_netem::{self as netem, DropReason};
 use namecast_packet::Name;
 use namecast_units::{Duration, Instant};
 
@@ -27,6 +27,7 @@ pub(super) struct Passed {
     octets: u64,
     /// Octets of all frames, of streams or not.
     octets_of_all: u64,
+    /// By the queue.
     dropped: u64,
     /// The last part with a packet, its packets, and the sum of their waits.
     part: (u64, u32, Duration),
@@ -104,7 +105,11 @@ impl LinkSink for Passage {
                         passed.deliver(*at, *queued_for);
                     }
                 }
-                netem::Output::Dropped { .. } => passed.dropped += u64::from(is_own),
+                netem::Output::Dropped { reason, .. } => {
+                    let by_queue =
+                        matches!(reason, DropReason::QueueFull | DropReason::ActiveQueue);
+                    passed.dropped += u64::from(is_own && by_queue);
+                }
             }
         }
     }
@@ -135,7 +140,7 @@ impl Passed {
 
     /// Metrics, by name.
     pub(super) fn values(&self) -> [(&'static str, f64); 6] {
-        let count = self.packets as f64;
+        let count = self.packets.max(1) as f64;
         let long = self.long_parts + u64::from(self.is_long());
         [
             ("own-queue-delay", millis(self.wait_sum) / count),
@@ -143,10 +148,10 @@ impl Passed {
             ("own-queue-long", long as f64 * PART.as_secs_f64()),
             (
                 "own-rate-share",
-                self.octets as f64 / self.octets_of_all as f64,
+                self.octets as f64 / self.octets_of_all.max(1) as f64,
             ),
             ("own-dropped", self.dropped as f64),
-            ("own-frames", count),
+            ("own-frames", self.packets as f64),
         ]
     }
 

@@ -8,12 +8,11 @@ use crate::live::{Media, MediaRung, Requests};
 /// Slots of ten seconds, and of one.
 const LONG: usize = 100;
 const SHORT: usize = 10;
-/// Most Interests in ten seconds: so many per segment needed, and so many more.
+/// Most Interests in ten seconds, or in the window if that is shorter: so many per segment needed, and so many more a slot.
 const PER_SEGMENT: f64 = 1.5;
-const MORE: f64 = 500.0;
-/// Most in a second: so many per segment that the path carries, and so many more.
+const MORE: f64 = 5.0;
+/// Most in a second: so many per segment that the path carries in a second, and [`MORE`].
 const PER_CARRIED: f64 = 1.25;
-const MORE_SHORT: f64 = 50.0;
 /// A segment on the wire.
 const SEGMENT: ByteSize = ByteSize::bytes(1_080);
 
@@ -36,8 +35,10 @@ pub(super) fn values(
     let carried: Vec<f64> = (0..end)
         .map(|number| carried(capacity, Requests::SLOT * number as u32))
         .collect();
-    let windows =
-        |length: usize| (first..(end + 1).saturating_sub(length)).map(move |at| at..at + length);
+    let windows = |length: usize| {
+        let length = length.min(end - first.min(end)).max(1);
+        (first..(end + 1).saturating_sub(length)).map(move |at| at..at + length)
+    };
     let sum = |slots: core::ops::Range<usize>| slots.map(sent).sum::<f64>();
     let most = |values: &mut dyn Iterator<Item = f64>| values.fold(f64::NAN, f64::max);
     let need = |slots: core::ops::Range<usize>| needed[slots].iter().sum::<f64>();
@@ -48,17 +49,17 @@ pub(super) fn values(
         ),
         (
             "interest-load",
-            most(
-                &mut windows(LONG)
-                    .map(|slots| sum(slots.clone()) / (PER_SEGMENT * need(slots) + MORE)),
-            ),
+            most(&mut windows(LONG).map(|slots| {
+                let more = MORE * slots.len() as f64;
+                sum(slots.clone()) / (PER_SEGMENT * need(slots) + more)
+            })),
         ),
         ("interests-peak", most(&mut windows(SHORT).map(sum))),
         (
             "interest-peak-load",
             most(&mut windows(SHORT).map(|slots| {
                 let carried = carried[slots.clone()].iter().copied().fold(0.0, f64::max);
-                sum(slots) / (PER_CARRIED * carried + MORE_SHORT)
+                sum(slots) / (PER_CARRIED * carried + MORE * SHORT as f64)
             })),
         ),
         (

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use namecast_forward as forward;
 use namecast_netem as netem;
@@ -39,6 +40,8 @@ pub(in super::super) struct Run<'a> {
     links: Vec<(Direction, f64)>,
     /// What passed these links.
     pub(super) passage: Shared,
+    /// The rate of the first of them, if it follows a schedule.
+    pub(super) schedule: Option<Arc<netem::Schedule>>,
 }
 
 /// One watcher.
@@ -84,7 +87,8 @@ impl<'a> Run<'a> {
         let links = scenario.links.iter().map(|link| {
             let direction = Direction::parse(link, &topology)
                 .map_err(|problem| ScenarioError::new("links", problem))?;
-            let rate = direction.config(&topology).rate;
+            let rate = direction.config(&topology).rate.as_ref();
+            let rate = rate.and_then(netem::Rate::mean);
             let rate = rate.map_or(f64::INFINITY, |rate| rate.as_bps() as f64);
             Ok((direction, rate))
         });
@@ -94,6 +98,7 @@ impl<'a> Run<'a> {
         let mut run = Self {
             scenario,
             passage: passage(scenario, &links, &published)?,
+            schedule: schedule(&links, &topology),
             links,
             network,
             published,
@@ -442,6 +447,13 @@ fn passage(
     let links = links.map(|(direction, _)| (direction.link, direction.from_second));
     let passage = Passage::new(links.collect(), &scenario.all_windows(), prefixes);
     Ok(Rc::new(RefCell::new(passage)))
+}
+
+/// The schedule of the first of `links`.
+fn schedule(links: &[(Direction, f64)], topology: &Topology) -> Option<Arc<netem::Schedule>> {
+    let (direction, _) = links.first()?;
+    let rate = direction.config(topology).rate.as_ref()?;
+    rate.schedule()
 }
 
 fn name(text: &str) -> Result<Name, ScenarioError> {

@@ -121,7 +121,7 @@ impl Reader {
             return Err(fields[3].error(format!("a metric of at most {MAX_METRIC}")));
         }
         let both = netem::Config {
-            rate: Some(rate(&fields[2])?),
+            rate: Some(rate(&fields[2])?.into()),
             delay: fields.get(4).map_or(Ok(Duration::ZERO), delay)?,
             queue: fields
                 .get(5)

@@ -71,7 +71,7 @@ fn ndnsims_files_are_read() {
         topology.links[link].forward.clone()
     };
     let expected = |bps, micros, queue, loss| netem::Config {
-        rate: Some(Bitrate::bps(bps)),
+        rate: Some(Bitrate::bps(bps).into()),
         delay: Duration::from_micros(micros),
         queue,
         loss,
@@ -323,7 +323,7 @@ fn random(seed: u64) -> Topology {
         let share = random.unit();
         link.cost = random.below(1 << 32);
         link.forward = netem::Config {
-            rate: Some(Bitrate::bps(1 + random.below(1 << 40))),
+            rate: Some(Bitrate::bps(1 + random.below(1 << 40)).into()),
             delay: Duration::from_nanos(random.below(1 << 40)),
             queue,
             loss: if share > 0.5 {

@@ -45,7 +45,7 @@ fn write_link(text: &mut String, topology: &Topology, link: &Link) -> Result<(),
     }
     let config = &link.forward;
     let plain = netem::Config {
-        rate: config.rate,
+        rate: config.rate.clone(),
         delay: config.delay,
         queue: config.queue,
         loss: config.loss,
@@ -57,8 +57,9 @@ fn write_link(text: &mut String, topology: &Topology, link: &Link) -> Result<(),
             "only rate, delay, queue and loss, as the format has no more",
         ));
     }
-    let rate = config.rate.map(Bitrate::as_bps);
-    let rate = rate.ok_or_else(|| error("no rate", "a rate"))?;
+    let rate = config.rate.as_ref().and_then(netem::Rate::constant);
+    let rate = rate.map(Bitrate::as_bps);
+    let rate = rate.ok_or_else(|| error("no constant rate", "one"))?;
     let queue = queue(config.queue).ok_or_else(|| {
         error(
             "such a queue",

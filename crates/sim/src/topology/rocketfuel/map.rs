@@ -362,7 +362,7 @@ impl<'o> Builder<'o> {
             .unwrap_or(MAX_QUEUE)
             .clamp(1, MAX_QUEUE);
         let config = netem::Config {
-            rate: Some(rate),
+            rate: Some(rate.into()),
             delay: range.min_delay + added,
             queue: Queue::DropTail { packets },
             ..netem::Config::default()
@@ -451,14 +451,26 @@ mod tests {
             ];
             assert_eq!(topology.links.len(), 3);
             for (link, (rates, delays)) in topology.links.iter().zip(expected) {
-                let rate = link.forward.rate.unwrap();
+                let rate = link
+                    .forward
+                    .rate
+                    .as_ref()
+                    .and_then(netem::Rate::constant)
+                    .unwrap();
                 assert!((Bitrate::mbps(rates.0)..=Bitrate::mbps(rates.1)).contains(&rate));
                 let delays = Duration::from_millis(delays.0)..=Duration::from_millis(delays.1);
                 assert!(delays.contains(&link.forward.delay));
                 assert_eq!(link.forward, link.backward);
                 assert_eq!(link.cost, (100_000_000 / rate.as_bps()).max(1));
             }
-            backbone_rates.push(topology.links[0].forward.rate.unwrap());
+            backbone_rates.push(
+                topology.links[0]
+                    .forward
+                    .rate
+                    .as_ref()
+                    .and_then(netem::Rate::constant)
+                    .unwrap(),
+            );
         }
         // Uniform over 60 Mbit/s: of 200 draws the extremes lie within a tenth of both ends, all but surely.
         assert!(*backbone_rates.iter().min().unwrap() < Bitrate::mbps(46));
@@ -484,7 +496,10 @@ mod tests {
         };
         let link = &read(MAP, &options).unwrap().links[0];
         assert_eq!(link.forward.queue, Queue::DropTail { packets: 1_743 });
-        assert_eq!((link.forward.rate, link.forward.delay), (Some(rate), delay));
+        assert_eq!(
+            (link.forward.rate.clone(), link.forward.delay),
+            (Some(rate.into()), delay)
+        );
     }
 
     #[test]

@@ -246,7 +246,7 @@ mod tests {
 
     fn read(weights: &str, latencies: Option<&str>) -> Result<Topology, String> {
         let link = netem::Config {
-            rate: Some(Bitrate::mbps(1_000)),
+            rate: Some(Bitrate::mbps(1_000).into()),
             delay: Duration::from_millis(5),
             ..netem::Config::default()
         };
@@ -293,7 +293,10 @@ mod tests {
                 ((2, 0), 1, 44_000, 44_000)
             ]
         );
-        assert_eq!(topology.links[2].backward.rate, Some(Bitrate::mbps(1_000)));
+        assert_eq!(
+            topology.links[2].backward.rate,
+            Some(Bitrate::mbps(1_000).into())
+        );
     }
 
     #[test]

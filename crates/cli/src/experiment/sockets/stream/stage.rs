@@ -214,9 +214,8 @@ fn told(
                 true => &hops[hop].data,
                 false => &hops[hop].interests,
             };
-            let rate = config
-                .rate
-                .map_or(f64::INFINITY, |rate| rate.as_bps() as f64);
+            let rate = config.rate.as_ref().and_then(netem::Rate::mean);
+            let rate = rate.map_or(f64::INFINITY, |rate| rate.as_bps() as f64);
             Some(Told { hop, is_data, rate })
         };
         match find(false).or_else(|| find(true)) {

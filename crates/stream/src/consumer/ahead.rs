@@ -125,11 +125,12 @@ impl Consumer {
     pub(super) fn on_lead_sent(&mut self, now: Instant, key: SampleKey) {
         // One that left later than planned, or before there was a clock to plan by, tells nothing of the path.
         let has_clock = self.published_at(key).is_some();
-        let is_ahead = self.samples.get(&key).is_some_and(|sample| sample.asked_ahead);
+        let is_ahead = self
+            .samples
+            .get(&key)
+            .is_some_and(|sample| sample.asked_ahead);
         if is_ahead && has_clock && key.0 == self.clocked_class() {
-            let latest = self
-                .soonest(now, key)
-                .saturating_sub(self.delay.floor(now));
+            let latest = self.soonest(now, key).saturating_sub(self.delay.floor(now));
             if latest > now {
                 self.ahead_margin.on_left(key.1, latest.since(now));
             }

@@ -267,7 +267,9 @@ impl Consumer {
         let (strays, out) = (sample.strays(), sample.outstanding());
         let (waiting, awaited) = (sample.waiting(), sample.awaited());
         let bad = sample.accept_lead(now, lead);
-        let gone = awaited.into_iter().filter(|(kind, index)| sample.slot(*kind, *index).is_none());
+        let gone = awaited
+            .into_iter()
+            .filter(|(kind, index)| sample.slot(*kind, *index).is_none());
         let gone: Vec<_> = gone.collect();
         // A segment that came before it was proof enough.
         sample.is_doubtful = is_doubtful && sample.here() < 2;
@@ -280,7 +282,12 @@ impl Consumer {
         self.buffered += header.payload_size;
         for (kind, index) in gone {
             let (class, sequence) = key;
-            let id = SegmentId { class, sequence, kind, index };
+            let id = SegmentId {
+                class,
+                sequence,
+                kind,
+                index,
+            };
             self.outputs.push_back(Output::WithdrawOne(id));
         }
         for (kind, index) in bad {
@@ -517,7 +524,12 @@ impl Consumer {
         self.outstanding -= out - sample.outstanding();
         self.waiting = self.waiting.saturating_sub(waiting - sample.waiting());
         let (class, sequence) = key;
-        let gone = awaited.into_iter().map(|(kind, index)| SegmentId { class, sequence, kind, index });
+        let gone = awaited.into_iter().map(|(kind, index)| SegmentId {
+            class,
+            sequence,
+            kind,
+            index,
+        });
         self.outputs.extend(gone.map(Output::WithdrawOne));
     }
 

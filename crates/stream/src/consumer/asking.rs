@@ -12,8 +12,8 @@ use crate::rate::Loss;
 use crate::sample::MAX_LEAD_COPIES;
 
 use super::assembly::{Asked, Assembly};
-use super::{Consumer, Output, PathOutlook};
 use super::order::SampleKey;
+use super::{Consumer, Output, PathOutlook};
 
 /// Wait after a Nack that says that the Nonce was seen before.
 const DUPLICATE_WAIT: Duration = Duration::from_millis(2);

@@ -144,7 +144,9 @@ impl DelayEstimator {
 
     /// Every delay is longer by `shift` from now on.
     pub fn raise(&mut self, shift: Duration) {
-        self.smoothed = self.smoothed.map(|(smoothed, variation)| (smoothed + shift, variation));
+        self.smoothed = self
+            .smoothed
+            .map(|(smoothed, variation)| (smoothed + shift, variation));
         self.ambiguous.raise(shift);
         self.plain.raise(shift);
         self.least.raise(shift);
@@ -153,7 +155,10 @@ impl DelayEstimator {
 
     /// DRD without queues: the least of our own measurements in 10 s, else of recent plain answers.
     pub fn floor(&self, now: Instant) -> Duration {
-        let known = self.own_least.minimum(now).or_else(|| self.plain.minimum(now));
+        let known = self
+            .own_least
+            .minimum(now)
+            .or_else(|| self.plain.minimum(now));
         known.unwrap_or_else(|| self.estimate(now))
     }
 

@@ -116,7 +116,8 @@ impl Consumer {
             if at == StartAt::NextKey {
                 let soonest = other.earliest(now, published_at).max(now);
                 let before = first.saturating_sub(1);
-                self.pipeline.start(soonest, SampleClass::Delta, first, before);
+                self.pipeline
+                    .start(soonest, SampleClass::Delta, first, before);
             }
         }
         self.settle(now);

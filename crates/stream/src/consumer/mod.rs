@@ -19,6 +19,7 @@ mod counters;
 mod drd;
 mod handover;
 mod order;
+mod path_events;
 mod pipeline;
 mod playback;
 mod playout;
@@ -27,7 +28,6 @@ mod segments;
 pub mod synchroniser;
 #[cfg(test)]
 mod tests;
-mod path_events;
 mod types;
 mod window;
 
@@ -46,10 +46,10 @@ use crate::path::Client;
 use crate::rate::{Loss, Lost};
 
 pub use allowance::Allowance;
-pub use handover::{GroupStart, WireUse};
 pub use config::Config;
 pub use counters::Counters;
 pub use drd::{Config as DelayConfig, DelayEstimator};
+pub use handover::{GroupStart, WireUse};
 pub use pipeline::{Advance, Pipeline, demand};
 pub use playout::{BaseDelay, Playout};
 pub use repair::{ParseRecoveryError, RecoveryConfig, RecoveryProfile};

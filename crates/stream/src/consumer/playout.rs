@@ -117,7 +117,8 @@ impl BaseDelay {
 
     /// Every delay is longer by `shift` from now on.
     pub fn raise(&mut self, shift: Duration) {
-        self.least.raise(i64::try_from(shift.as_micros()).unwrap_or(i64::MAX));
+        self.least
+            .raise(i64::try_from(shift.as_micros()).unwrap_or(i64::MAX));
     }
 
     /// The base, in microseconds; `None` before the first packet.

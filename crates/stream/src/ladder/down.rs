@@ -38,7 +38,9 @@ impl Ladder {
     /// ```
     pub fn react(&mut self, now: Instant, view: &View<'_>) -> Option<Reaction> {
         let path = view.path;
-        let resumed = path.resumed_at().is_some_and(|at| now.since(at) < AFTER_STALL);
+        let resumed = path
+            .resumed_at()
+            .is_some_and(|at| now.since(at) < AFTER_STALL);
         if self.is_recent(now, REST) || resumed || !path.is_flowing(now) {
             return None;
         }
@@ -196,7 +198,11 @@ impl Ladder {
         own.wait = own.wait.mul_f64(1.6).min(most);
         let wait = own.wait / 2;
         for (index, rung) in self.rungs.iter_mut().enumerate().skip(current) {
-            let wait = if index == current { wait } else { Duration::from_secs(4) };
+            let wait = if index == current {
+                wait
+            } else {
+                Duration::from_secs(4)
+            };
             rung.barred_until = rung.barred_until.max(now + wait);
         }
     }

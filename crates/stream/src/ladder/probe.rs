@@ -126,7 +126,9 @@ impl Ladder {
         let contended = path.is_contended(now);
         let limit = match contended {
             true => 0.5 * target - view.base_growth.as_secs_f64().min(0.4 * target),
-            false => (0.12 * target).max(0.03) + probe.queue_before + 2.0 * PACKET / path.capacity(),
+            false => {
+                (0.12 * target).max(0.03) + probe.queue_before + 2.0 * PACKET / path.capacity()
+            }
         };
         let queue = path.queue_min(now, Duration::from_millis(60));
         let share = if contended { 0.6 } else { 0.35 };
@@ -134,7 +136,11 @@ impl Ladder {
             || path.loss(now, Duration::from_millis(500)) > 0.15
             || self.lag(view) > share * target;
         if is_bad {
-            let most = if contended { Duration::from_secs(2) } else { MAX_WAIT };
+            let most = if contended {
+                Duration::from_secs(2)
+            } else {
+                MAX_WAIT
+            };
             self.prober.cancel();
             self.prober.wait = self.prober.wait.mul_f64(1.7).min(most);
             self.prober.next_at = now + self.prober.wait;

@@ -61,7 +61,9 @@ impl Ladder {
             return path.capacity().min(path.quantile(0.25)) * half;
         }
         let backlogged = path.backlogged_since().map(|since| {
-            let since = path.resumed_at().map_or(since, |resumed| since.max(resumed));
+            let since = path
+                .resumed_at()
+                .map_or(since, |resumed| since.max(resumed));
             now.since(since) > Duration::from_millis(100)
         });
         if backlogged == Some(true) {
@@ -99,9 +101,18 @@ impl Ladder {
         let target = path.target().as_secs_f64();
         let contended = path.is_contended(now);
         let loss = path.loss(now, Duration::from_secs(3));
-        let lag = self.lag(view) + if contended { view.base_growth.as_secs_f64() } else { 0.0 };
+        let lag = self.lag(view)
+            + if contended {
+                view.base_growth.as_secs_f64()
+            } else {
+                0.0
+            };
         let most_lag = if contended { 0.6 } else { 0.25 } * target;
-        if lag >= most_lag || loss >= MAX_LOSS || self.is_recent(now, Duration::from_secs(1)) || path.marked() > 0.01 {
+        if lag >= most_lag
+            || loss >= MAX_LOSS
+            || self.is_recent(now, Duration::from_secs(1))
+            || path.marked() > 0.01
+        {
             return self.current;
         }
         let mut capacity = path.capacity().min(path.quantile(self.config.up_quantile));
@@ -117,7 +128,9 @@ impl Ladder {
         let most = (self.current + self.config.max_step).max(self.rung_before.saturating_sub(1));
         let mut best = self.current;
         for rung in self.current + 1..=most.min(self.rungs.len() - 1) {
-            let Rung { need, barred_until, .. } = self.rungs[rung];
+            let Rung {
+                need, barred_until, ..
+            } = self.rungs[rung];
             if now < barred_until && (contended || capacity <= 1.8 * need) {
                 break;
             }

@@ -205,9 +205,8 @@ impl Live {
     fn on_tick(&mut self, now: Instant, path: &Path, load: &Load) {
         let target = path.target().as_secs_f64();
         let idle_for = Duration::from_millis(80);
-        let is_idle = load.is_waiting
-            && path.is_flowing(now)
-            && path.queue_min(now, idle_for) < 0.004;
+        let is_idle =
+            load.is_waiting && path.is_flowing(now) && path.queue_min(now, idle_for) < 0.004;
         let ramp = if is_idle { self.config.ramp } else { 1.0 };
         let mut carried = path.carried().max(path.fast_capacity());
         if path.is_contended(now) {
@@ -235,7 +234,9 @@ impl Live {
 
     /// Nothing more is requested while a queue is far above what stands there anyway.
     fn holds(now: Instant, path: &Path, target: f64) -> bool {
-        let standing = path.queue_min(now, Duration::from_secs(2)).min(target / 2.0);
+        let standing = path
+            .queue_min(now, Duration::from_secs(2))
+            .min(target / 2.0);
         let limit = (0.4 * target).clamp(0.04, 0.2);
         let is_much = path.queued() > 300e3 * target || path.capacity() < 0.6e6;
         path.queue_now() - standing > limit && is_much

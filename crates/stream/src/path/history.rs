@@ -52,7 +52,11 @@ impl History {
     fn bin(&mut self, now: Instant) -> &mut Bin {
         let slot = slot(now);
         if self.bins.back().is_none_or(|last| last.slot < slot) {
-            while self.bins.front().is_some_and(|first| first.slot + KEPT < slot) {
+            while self
+                .bins
+                .front()
+                .is_some_and(|first| first.slot + KEPT < slot)
+            {
                 self.bins.pop_front();
             }
             self.bins.push_back(Bin {
@@ -124,10 +128,14 @@ impl History {
 
     /// The mean queueing delay of all that arrived.
     pub(super) fn queue_mean(&self, now: Instant, span: Duration) -> f64 {
-        let (sum, count) = self
-            .last(now, span)
-            .fold((0.0, 0), |(sum, count), bin| (sum + bin.queue_sum, count + bin.arrivals));
-        if count == 0 { 0.0 } else { sum / f64::from(count) }
+        let (sum, count) = self.last(now, span).fold((0.0, 0), |(sum, count), bin| {
+            (sum + bin.queue_sum, count + bin.arrivals)
+        });
+        if count == 0 {
+            0.0
+        } else {
+            sum / f64::from(count)
+        }
     }
 
     /// The mean step between queueing delays, of the last `most` steps.
@@ -140,7 +148,11 @@ impl History {
                 break;
             }
         }
-        if count == 0 { 0.0 } else { sum / f64::from(count) }
+        if count == 0 {
+            0.0
+        } else {
+            sum / f64::from(count)
+        }
     }
 
     /// All pairs.

@@ -63,7 +63,14 @@ impl InFlight {
     }
 
     /// Records that the Interest of `want` left.
-    pub(super) fn insert(&mut self, now: Instant, want: &Want, nonce: Nonce, order: u64, path: &Path) {
+    pub(super) fn insert(
+        &mut self,
+        now: Instant,
+        want: &Want,
+        nonce: Nonce,
+        order: u64,
+        path: &Path,
+    ) {
         let before = self.entries.get(&want.token);
         let attempts = before.map_or(0, |before| before.attempts) + 1;
         self.entries.insert(
@@ -101,11 +108,19 @@ impl InFlight {
     }
 
     fn of_group(&self, group: Group) -> impl Iterator<Item = (&Token, &Entry)> {
-        self.entries.range(first(group)..).take_while(move |(token, _)| token.group() == group)
+        self.entries
+            .range(first(group)..)
+            .take_while(move |(token, _)| token.group() == group)
     }
 
     /// Sets when the sample of `group` could be here.
-    pub(super) fn revise(&mut self, group: Group, available_at: Instant, now: Instant, path: &Path) {
+    pub(super) fn revise(
+        &mut self,
+        group: Group,
+        available_at: Instant,
+        now: Instant,
+        path: &Path,
+    ) {
         let range = self.entries.range_mut(first(group)..);
         for (_, entry) in range.take_while(|(token, _)| token.group() == group) {
             entry.available_at = Some(available_at);
@@ -126,7 +141,10 @@ impl InFlight {
         let until = now + path.round_trip(now) + LEAVES_WITHIN;
         let mut survey = Survey::default();
         let mut oldest: Option<Instant> = None;
-        let live = self.entries.values().filter(|entry| !entry.is_lost && entry.ideal >= since);
+        let live = self
+            .entries
+            .values()
+            .filter(|entry| !entry.is_lost && entry.ideal >= since);
         for entry in live {
             let bits = entry.size.as_bits() as f64;
             if entry.ideal <= now {

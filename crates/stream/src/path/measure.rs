@@ -224,7 +224,11 @@ impl Path {
     fn learn_cross(&mut self, now: Instant, ideal: Instant, queue: f64, bits: f64) {
         let service = bits / self.capacity.max(1e5);
         let Some(before) = self.work else {
-            self.work = Some(Work { ideal, queue, service });
+            self.work = Some(Work {
+                ideal,
+                queue,
+                service,
+            });
             return;
         };
         if ideal > before.ideal {
@@ -267,7 +271,9 @@ impl Path {
         self.overdue = overdue;
         let step = self.history.step_mean(now, Duration::from_millis(500), 60);
         self.jitter = (2.0 * step).min(0.05);
-        let recent = self.last.filter(|last| now.since(last.at) < Duration::from_millis(50));
+        let recent = self
+            .last
+            .filter(|last| now.since(last.at) < Duration::from_millis(50));
         let seen = match recent {
             Some(_) if self.jitter > 0.008 => self.queue_min(now, Duration::from_millis(30)),
             Some(last) => last.queue,
@@ -290,8 +296,8 @@ impl Path {
             return;
         }
         self.proved_at = now;
-        let is_clear = self.is_flowing(now)
-            && self.queue_min(now, Duration::from_millis(100)) < 0.010;
+        let is_clear =
+            self.is_flowing(now) && self.queue_min(now, Duration::from_millis(100)) < 0.010;
         if is_clear {
             let delivered = 0.97 * self.delivered(now, Duration::from_millis(500));
             self.proven = (self.proven * 0.99).max(delivered);
@@ -494,6 +500,7 @@ impl Path {
 
 /// What pairs show, if they are enough.
 fn rate_of(pairs: PairSum, min_count: u32) -> Option<f64> {
-    let is_enough = pairs.count >= min_count && pairs.gap > MIN_PAIR_GAP || pairs.count >= MANY_PAIRS;
+    let is_enough =
+        pairs.count >= min_count && pairs.gap > MIN_PAIR_GAP || pairs.count >= MANY_PAIRS;
     is_enough.then(|| pairs.bits / pairs.gap.max(pairs.bits / MAX_CAPACITY))
 }

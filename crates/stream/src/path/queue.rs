@@ -51,7 +51,11 @@ impl Queue {
     pub(super) fn insert(&mut self, now: Instant, want: Want) {
         self.remove(want.token);
         self.count += 1;
-        let key = (Rank::of(want.kind), want.available_at.unwrap_or(now), self.count);
+        let key = (
+            Rank::of(want.kind),
+            want.available_at.unwrap_or(now),
+            self.count,
+        );
         self.keys.insert(want.token, key);
         self.wants.insert(key, want);
     }
@@ -95,7 +99,12 @@ impl Queue {
     /// Takes out what is of no use any more.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<Token> {
         let over = |want: &&Want| want.deadline.is_some_and(|deadline| deadline <= now);
-        let gone: Vec<Token> = self.wants.values().filter(over).map(|want| want.token).collect();
+        let gone: Vec<Token> = self
+            .wants
+            .values()
+            .filter(over)
+            .map(|want| want.token)
+            .collect();
         for token in &gone {
             self.remove(*token);
         }

@@ -163,7 +163,10 @@ impl Requester {
     pub fn set_limit(&mut self, client: Client, limit: Option<Limit>) {
         match limit {
             Some(limit) => {
-                let pacer = self.limits.remove(&client).map_or_else(Pacer::default, |(_, pacer)| pacer);
+                let pacer = self
+                    .limits
+                    .remove(&client)
+                    .map_or_else(Pacer::default, |(_, pacer)| pacer);
                 self.limits.insert(client, (limit, pacer));
             }
             None => {
@@ -364,14 +367,21 @@ impl Requester {
     }
 
     fn next_paced(&self, now: Instant) -> Option<Token> {
-        if let Some(want) = self.queue.peek(Rank::Repair).filter(|_| self.repairs >= 1.0) {
+        if let Some(want) = self
+            .queue
+            .peek(Rank::Repair)
+            .filter(|_| self.repairs >= 1.0)
+        {
             return Some(want.token);
         }
         if let Some(want) = self.queue.peek(Rank::Media) {
             return (self.leaves_at(now, want) <= now).then_some(want.token);
         }
         let want = self.queue.peek(Rank::Spare)?;
-        let free_at = self.limits.get(&want.token.client).map(|(limit, pacer)| pacer.next_send(Some(limit.rate)));
+        let free_at = self
+            .limits
+            .get(&want.token.client)
+            .map(|(limit, pacer)| pacer.next_send(Some(limit.rate)));
         free_at.is_none_or(|at| at <= now).then_some(want.token)
     }
 
@@ -443,10 +453,20 @@ impl Requester {
         if self.queue.is_empty() {
             return None;
         }
-        let media = self.queue.peek(Rank::Media).filter(|_| self.queue.peek(Rank::Repair).is_none());
-        let own = media.map(|want| self.leaves_at(now, want)).filter(|at| *at > now);
+        let media = self
+            .queue
+            .peek(Rank::Media)
+            .filter(|_| self.queue.peek(Rank::Repair).is_none());
+        let own = media
+            .map(|want| self.leaves_at(now, want))
+            .filter(|at| *at > now);
         let budget = self.budget.next_send().filter(|at| *at > now);
-        Some(own.into_iter().chain(budget).max().map_or(tick, |at| at.min(tick)))
+        Some(
+            own.into_iter()
+                .chain(budget)
+                .max()
+                .map_or(tick, |at| at.min(tick)),
+        )
     }
 
     /// The next thing to do or to know, until `None`.

@@ -441,8 +441,8 @@ impl Watcher {
         }
         for (kind, choice) in self.config.wanted() {
             let info = catalogue.streams.iter().find(|stream| stream.kind == kind);
-            let Some((info, rung)) = info
-                .and_then(|info| Some((info, pull::choose(info, &choice)?)))
+            let Some((info, rung)) =
+                info.and_then(|info| Some((info, pull::choose(info, &choice)?)))
             else {
                 self.event(Event::NoSuchStream { stream: kind });
                 continue;

@@ -54,7 +54,10 @@ fn requester(config: &WatcherConfig) -> Requester {
         target: config.target,
         ..RequesterConfig::default()
     };
-    Requester::new(bounds, config.control.build(Instant::ZERO, Bitrate::default()))
+    Requester::new(
+        bounds,
+        config.control.build(Instant::ZERO, Bitrate::default()),
+    )
 }
 
 /// Watches one published root.
@@ -206,10 +209,14 @@ impl Watcher {
             self.requester.handle_data(now, token, size, is_marked);
             return consumer.handle_data(now, data, delivery);
         }
-        let mut probing = self.streams.iter().filter_map(|pulled| pulled.probing.as_ref());
+        let mut probing = self
+            .streams
+            .iter()
+            .filter_map(|pulled| pulled.probing.as_ref());
         let token = probing.find_map(|probing| probing.parse(data.name()));
         if let Some(token) = token {
-            self.requester.handle_data(now, token, size, delivery.congestion_marked);
+            self.requester
+                .handle_data(now, token, size, delivery.congestion_marked);
         }
         token.is_some()
     }
@@ -556,7 +563,11 @@ impl Watcher {
     /// Sends what may be sent, and tells consumers what became of their requests.
     fn run_requester(&mut self, now: Instant) {
         self.requester.set_target(self.config.target);
-        let need: u64 = self.streams.iter().map(|pulled| pulled.need().as_bps()).sum();
+        let need: u64 = self
+            .streams
+            .iter()
+            .map(|pulled| pulled.need().as_bps())
+            .sum();
         self.requester.set_need(Bitrate::bps(need));
         self.requester.handle_timeout(now);
         let mut changed = false;
@@ -668,7 +679,9 @@ impl Watcher {
             captured_at: sample.header.captured_at,
         };
         // What was shown at another rung is only decoded.
-        let again = pulled.shown.filter(|before| pulled.is_steered() && before.covers(&sample.header));
+        let again = pulled
+            .shown
+            .filter(|before| pulled.is_steered() && before.covers(&sample.header));
         let decode_only = decode_only || again.is_some();
         pulled.shown = Some(again.unwrap_or(shown));
         let rung = pulled.rung.clone();

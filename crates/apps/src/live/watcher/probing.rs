@@ -32,7 +32,13 @@ pub(super) struct Probing {
 
 impl Probing {
     /// Segments of `rung`, of which delta sample `newest` exists.
-    pub(super) fn new(now: Instant, names: RungNames, rung: &Rung, segment_size: u32, newest: u64) -> Self {
+    pub(super) fn new(
+        now: Instant,
+        names: RungNames,
+        rung: &Rung,
+        segment_size: u32,
+        newest: u64,
+    ) -> Self {
         let sample = (rung.bitrate * rung.rate.period()).as_bytes();
         let segments = sample * SURE_SHARE / 100 / u64::from(segment_size.max(1));
         Self {
@@ -71,7 +77,10 @@ impl Probing {
 
     fn next(&mut self) -> Option<Want> {
         let sample = self.count / self.per_sample;
-        let sequence = self.newest.checked_sub(1 + sample).filter(|_| sample < MAX_SAMPLES)?;
+        let sequence = self
+            .newest
+            .checked_sub(1 + sample)
+            .filter(|_| sample < MAX_SAMPLES)?;
         let mut segment = SegmentId::lead(SampleClass::Delta, sequence);
         segment.index = self.count % self.per_sample;
         self.count += 1;
@@ -89,7 +98,11 @@ impl Probing {
             size: ByteSize::bytes(u64::from(self.segment_size) + 84),
             available_at: None,
             not_before: None,
-            deadline: Some(Instant::ZERO + Duration::from_nanos(self.credited_at.as_nanos()) + Duration::from_millis(100)),
+            deadline: Some(
+                Instant::ZERO
+                    + Duration::from_nanos(self.credited_at.as_nanos())
+                    + Duration::from_millis(100),
+            ),
         })
     }
 }

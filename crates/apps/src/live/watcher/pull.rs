@@ -12,9 +12,9 @@ use namecast_stream::path::Client;
 use namecast_stream::{Rung, StreamInfo, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
+use super::config::{RungChoice, WatcherConfig};
 use super::probing::Probing;
 use super::rungs::{AutoRung, Decision, first_rung, wire_rate};
-use super::config::{RungChoice, WatcherConfig};
 
 /// One stream being pulled.
 #[derive(Debug)]
@@ -89,7 +89,13 @@ pub(super) struct ConsumerFactory<'a> {
 }
 
 impl ConsumerFactory<'_> {
-    pub(super) fn consumer(&self, now: Instant, info: &StreamInfo, rung: &Rung, client: Client) -> Consumer {
+    pub(super) fn consumer(
+        &self,
+        now: Instant,
+        info: &StreamInfo,
+        rung: &Rung,
+        client: Client,
+    ) -> Consumer {
         let source = Source::new(self.names, info, rung);
         let config = self.config.consumer.clone();
         let mut consumer = Consumer::new(config, source, client);
@@ -102,11 +108,24 @@ impl ConsumerFactory<'_> {
     }
 
     /// Begins to pull `rung` of `info`; nothing is asked for before the stream is started.
-    pub(super) fn pull(&self, now: Instant, info: &StreamInfo, rung: &Rung, client: Client) -> Pulled {
+    pub(super) fn pull(
+        &self,
+        now: Instant,
+        info: &StreamInfo,
+        rung: &Rung,
+        client: Client,
+    ) -> Pulled {
         let consumer = self.consumer(now, info, rung, client);
         let is_auto = info.kind == StreamKind::Video && self.config.rung == RungChoice::Auto;
-        let auto =
-            is_auto.then(|| AutoRung::new(now, &self.config.ladder, (info, &rung.name), &consumer, self.sound));
+        let auto = is_auto.then(|| {
+            AutoRung::new(
+                now,
+                &self.config.ladder,
+                (info, &rung.name),
+                &consumer,
+                self.sound,
+            )
+        });
         Pulled {
             kind: info.kind,
             info: info.clone(),
@@ -204,7 +223,11 @@ impl Pulled {
         starved: bool,
     ) -> Option<LinedUp> {
         self.learn_numbering(latest);
-        if self.auto.as_ref().is_none_or(|auto| auto.ladder().is_none()) {
+        if self
+            .auto
+            .as_ref()
+            .is_none_or(|auto| auto.ladder().is_none())
+        {
             self.start_upcoming(now, latest);
         }
         let own = Self::latest_of(&self.consumer, latest)?;

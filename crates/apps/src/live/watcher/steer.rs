@@ -43,7 +43,9 @@ struct Groups {
 impl Pulled {
     /// Whether a ladder that goes by the path chooses the rung.
     pub(super) fn is_steered(&self) -> bool {
-        self.auto.as_ref().is_some_and(|auto| auto.ladder().is_some())
+        self.auto
+            .as_ref()
+            .is_some_and(|auto| auto.ladder().is_some())
     }
 
     /// Whether nothing is requested until the next key sample.
@@ -71,7 +73,9 @@ impl Pulled {
 
     fn groups(&self, now: Instant) -> Option<Groups> {
         let consumer = self.newest_consumer();
-        let known = consumer.newest_group().or_else(|| self.consumer.newest_group())?;
+        let known = consumer
+            .newest_group()
+            .or_else(|| self.consumer.newest_group())?;
         let interval = u64::from(consumer.source().key_interval.max(1));
         // A group that has not been heard of, as its key sample is late, begins all the same.
         let mut position = self.chosen_for.unwrap_or(0).max(known.position);
@@ -83,7 +87,8 @@ impl Pulled {
         let mut next_arrives_at = clock(next)?;
         if next_arrives_at + consumer.key_period() < now {
             // Several groups have passed unseen.
-            let passed = now.since(next_arrives_at).as_nanos() / consumer.key_period().as_nanos().max(1);
+            let passed =
+                now.since(next_arrives_at).as_nanos() / consumer.key_period().as_nanos().max(1);
             position = position.checked_add(interval.checked_mul(u64::try_from(passed).ok()?)?)?;
             next = position.checked_add(interval)?;
             next_arrives_at = clock(next)?;
@@ -224,7 +229,11 @@ impl Pulled {
     fn latest_at(&self, consumer: &Consumer, position: u64) -> Option<Latest> {
         let of = |consumer: &Consumer| Self::latest_of(consumer, &self.numbering).cloned();
         let pulled = self.newest_consumer();
-        let pulled = if pulled.newest_group().is_some() { pulled } else { &self.consumer };
+        let pulled = if pulled.newest_group().is_some() {
+            pulled
+        } else {
+            &self.consumer
+        };
         let (known, own, other) = (pulled.newest_group()?, of(consumer)?, of(pulled)?);
         let interval = u64::from(pulled.source().key_interval.max(1));
         let groups = position.checked_sub(known.position)? / interval;
@@ -269,7 +278,16 @@ impl Pulled {
         let names = wheel.factory.names.rung(&self.info.name, &rung.name);
         let own = of(names.prefix())?.next_delta?;
         let other = of(pulled.source().names.prefix())?.next_delta?;
-        let newest = pulled.newest_delta()?.checked_add(own)?.checked_sub(other)?;
-        Some(Probing::new(now, names, rung, self.info.segment_size, newest))
+        let newest = pulled
+            .newest_delta()?
+            .checked_add(own)?
+            .checked_sub(other)?;
+        Some(Probing::new(
+            now,
+            names,
+            rung,
+            self.info.segment_size,
+            newest,
+        ))
     }
 }

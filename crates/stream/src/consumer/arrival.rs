@@ -288,7 +288,7 @@ impl Consumer {
                 kind,
                 index,
             };
-            self.outputs.push_back(Output::WithdrawOne(id));
+            self.outputs.push_back(Output::Forget(id));
         }
         for (kind, index) in bad {
             self.on_bad(key, kind, index);

@@ -176,6 +176,7 @@ impl Consumer {
         let kind = self.kind_of(id);
         let is_fresh = self.fresh_until.is_some_and(|until| now < until);
         let is_full = self.outstanding >= self.config.most_outstanding;
+        let size = self.expected_size(id);
         let deadline = match self.source.is_standalone() {
             true => available_at.map(|at| at + self.playout.target),
             false => None,
@@ -196,11 +197,28 @@ impl Consumer {
             // The face that gave a bad packet is the wrong one to use again.
             avoid_face: slot.from_face.filter(|_| slot.must_be_fresh),
             kind,
-            size: ByteSize::bytes(u64::from(self.source.segment_size) + HEADERS),
+            size,
             available_at,
             not_before: available_at.filter(|_| is_paced && !is_paper),
             deadline: deadline.filter(|_| slot.attempts == 0),
         })
+    }
+
+    /// Size of the answer, on average: what may not exist brings nothing.
+    fn expected_size(&self, id: SegmentId) -> ByteSize {
+        let whole = u64::from(self.source.segment_size) + HEADERS;
+        let has_lead = |sample: &Assembly| sample.lead().is_some();
+        let is_sure = id.kind != SegmentKind::Data
+            || id.index == 0
+            || self
+                .samples
+                .get(&(id.class, id.sequence))
+                .is_some_and(has_lead);
+        if is_sure {
+            return ByteSize::bytes(whole);
+        }
+        let likelihood = self.segments.likelihood(id.class, id.index);
+        ByteSize::bytes((whole as f64 * likelihood) as u64)
     }
 
     const fn token(&self, segment: SegmentId) -> Token {

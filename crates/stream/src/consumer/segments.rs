@@ -92,6 +92,17 @@ impl SegmentEstimators {
         }
     }
 
+    /// How likely the next sample of `class` is to have data segment `index`, as far as samples before it tell.
+    pub fn likelihood(&self, class: SampleClass, index: u64) -> f64 {
+        let [data, _] = match class {
+            SampleClass::Key => &self.key,
+            SampleClass::Delta => &self.delta,
+        };
+        let spread = (2.0 * data.deviation).max(0.5);
+        let surplus = data.mean + spread - index as f64;
+        (surplus / (2.0 * spread)).clamp(0.0, 1.0)
+    }
+
     /// Mean number of data segments of samples of `class`.
     pub fn mean(&self, class: SampleClass) -> f64 {
         let [data, _] = match class {

@@ -149,6 +149,8 @@ pub enum LineUp {
 pub enum Output {
     /// Something to request.
     Want(Want),
+    /// What was requested does not exist.
+    Forget(SegmentId),
     /// A request is of no use any more.
     WithdrawOne(SegmentId),
     /// Nor is any request of this sample.

@@ -34,7 +34,7 @@ pub struct LiveConfig {
 impl Default for LiveConfig {
     fn default() -> Self {
         Self {
-            guard: Duration::from_millis(15),
+            guard: Duration::from_millis(5),
             pace: 1.15,
             ramp: 1.5,
             bucket: 6,

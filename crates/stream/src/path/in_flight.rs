@@ -34,6 +34,8 @@ pub(super) struct Entry {
     pub order: u64,
     /// It is taken for lost.
     pub is_lost: bool,
+    /// Nobody wants its Data any more, which comes all the same.
+    pub is_withdrawn: bool,
 }
 
 /// What the table looks like now. Sizes in bits, times in seconds.
@@ -86,6 +88,7 @@ impl InFlight {
                 attempts,
                 order,
                 is_lost: false,
+                is_withdrawn: false,
             },
         );
     }
@@ -94,23 +97,26 @@ impl InFlight {
         self.entries.remove(&token)
     }
 
-    /// Removes all of `group`.
-    pub(super) fn remove_group(&mut self, group: Group) {
-        let gone: Vec<Token> = self.of_group(group).map(|(token, _)| *token).collect();
-        for token in gone {
-            self.entries.remove(&token);
+    /// Records that nobody wants `token` any more.
+    pub(super) fn withdraw(&mut self, token: Token) {
+        if let Some(entry) = self.entries.get_mut(&token) {
+            entry.is_withdrawn = true;
         }
     }
 
-    /// Removes all of `client`.
-    pub(super) fn remove_client(&mut self, client: Client) {
-        self.entries.retain(|token, _| token.client != client);
+    /// The same for all of `group`.
+    pub(super) fn withdraw_group(&mut self, group: Group) {
+        let range = self.entries.range_mut(first(group)..);
+        for (_, entry) in range.take_while(|(token, _)| token.group() == group) {
+            entry.is_withdrawn = true;
+        }
     }
 
-    fn of_group(&self, group: Group) -> impl Iterator<Item = (&Token, &Entry)> {
-        self.entries
-            .range(first(group)..)
-            .take_while(move |(token, _)| token.group() == group)
+    /// The same for all of `client`.
+    pub(super) fn withdraw_client(&mut self, client: Client) {
+        for (token, entry) in &mut self.entries {
+            entry.is_withdrawn |= token.client == client;
+        }
     }
 
     /// Sets when the sample of `group` could be here.
@@ -159,7 +165,7 @@ impl InFlight {
         survey
     }
 
-    /// What is lost by now and was not before, and what has expired; the latter is forgotten.
+    /// What is lost by now and was not before. What has expired is forgotten, and so is what was withdrawn and does not come.
     pub(super) fn scan(&mut self, now: Instant, path: &Path) -> Vec<Token> {
         let queue = path.queue_max(now, Duration::from_millis(100));
         let patience = queue + SLACK + path.jitter();
@@ -172,10 +178,12 @@ impl InFlight {
                 let overtaken = flows && entry.ideal + OVERTAKEN < newest && late > patience;
                 if overtaken || late > GONE || entry.expires_at <= now {
                     entry.is_lost = true;
-                    lost.push(*token);
+                    if !entry.is_withdrawn {
+                        lost.push(*token);
+                    }
                 }
             }
-            entry.expires_at > now
+            entry.expires_at > now && !(entry.is_withdrawn && entry.is_lost)
         });
         lost
     }

@@ -83,6 +83,7 @@ pub struct Path {
     /// Round trips to the producer, and to whoever answers.
     live: WindowedMinimum<Duration>,
     plain: WindowedMinimum<Duration>,
+    largest: ByteSize,
     newest_ideal: Instant,
     last: Option<Last>,
     work: Option<Work>,
@@ -114,6 +115,7 @@ impl Path {
             history: History::default(),
             live: window(),
             plain: window(),
+            largest: ByteSize::ZERO,
             newest_ideal: Instant::ZERO,
             last: None,
             work: None,
@@ -171,7 +173,9 @@ impl Path {
 
     /// Records one packet.
     pub(super) fn on_arrival(&mut self, now: Instant, arrived: &Arrived) {
-        if arrived.once {
+        self.largest = self.largest.max(arrived.size);
+        // Small packets are sooner through a slow link.
+        if arrived.once && arrived.size.as_bytes() * 2 > self.largest.as_bytes() {
             self.plain.push(now, now.since(arrived.sent_at));
         }
         let ideal = self.ideal(now, arrived.sent_at, arrived.available_at);

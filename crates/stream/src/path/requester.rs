@@ -192,22 +192,28 @@ impl Requester {
         self.in_flight.get(token).is_some()
     }
 
-    /// Forgets one want.
-    pub fn withdraw_one(&mut self, token: Token) {
+    /// Forgets a want of what turned out not to exist.
+    pub fn forget(&mut self, token: Token) {
         self.queue.remove(token);
         self.in_flight.remove(token);
     }
 
-    /// Forgets everything of one sample.
-    pub fn withdraw(&mut self, group: Group) {
-        self.queue.remove_group(group);
-        self.in_flight.remove_group(group);
+    /// Requests `token` no more. If its Interest is out, its Data comes all the same, and tells of the path.
+    pub fn withdraw_one(&mut self, token: Token) {
+        self.queue.remove(token);
+        self.in_flight.withdraw(token);
     }
 
-    /// Forgets everything of one client.
+    /// The same for everything of one sample.
+    pub fn withdraw(&mut self, group: Group) {
+        self.queue.remove_group(group);
+        self.in_flight.withdraw_group(group);
+    }
+
+    /// The same for everything of one client.
     pub fn withdraw_client(&mut self, client: Client) {
         self.queue.remove_client(client);
-        self.in_flight.remove_client(client);
+        self.in_flight.withdraw_client(client);
         self.limits.remove(&client);
     }
 

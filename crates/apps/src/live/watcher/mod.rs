@@ -38,13 +38,15 @@ pub(crate) use trust::{Judge, certificate_of, certificates};
 use super::stats::Stats;
 use crate::face;
 use measure::{ClockOffset, Frames, RateMeter};
-use pull::{ConsumerFactory, Pulled};
+use pull::{ConsumerFactory, Pulled, Retired};
 use trust::TrustedKey;
 
 /// Ladders decide this often at most.
 const STEERING: Duration = Duration::from_millis(5);
 /// Queueing of so long decides whether what is late may be in a queue.
 const QUEUEING_WINDOW: Duration = Duration::from_millis(100);
+/// Consumers that are gone and remembered.
+const MAX_RETIRED: usize = 16;
 /// Longest playout target: beyond it, buffers would be too small.
 const MOST_TARGET: Duration = Duration::from_secs(10);
 
@@ -90,6 +92,8 @@ pub struct Watcher {
     /// Everything that is requested over the path.
     requester: Requester,
     next_client: Client,
+    /// Consumers that are gone, some of whose Data may still come.
+    retired: VecDeque<Retired>,
     steered_at: Instant,
     travel: seek::Travel,
     is_starved: bool,
@@ -132,6 +136,7 @@ impl Watcher {
             streams: Vec::new(),
             requester: requester(&config),
             next_client: 0,
+            retired: VecDeque::new(),
             steered_at: Instant::ZERO,
             travel: seek::Travel::new(config.from),
             is_starved: false,
@@ -203,6 +208,19 @@ impl Watcher {
             if is_out {
                 break;
             }
+        }
+        let retired = self.retired.iter().find_map(|(client, names)| {
+            let (client, segment) = (*client, names.parse(data.name())?);
+            let token = Token { client, segment };
+            self.requester.is_out(token).then_some(token)
+        });
+        let is_wanted = found
+            .as_ref()
+            .is_some_and(|(_, token)| self.requester.is_out(*token));
+        if let Some(token) = retired.filter(|_| !is_wanted) {
+            self.requester
+                .handle_data(now, token, size, delivery.congestion_marked);
+            return true;
         }
         if let Some((consumer, token)) = found {
             let is_marked = delivery.congestion_marked;
@@ -427,9 +445,18 @@ impl Watcher {
 
     /// Withdraws all that `pulled` has requested.
     fn withdraw(&mut self, pulled: &Pulled) {
-        for client in pulled.clients() {
-            self.requester.withdraw_client(client);
+        for retired in pulled.clients() {
+            self.retire(retired);
         }
+    }
+
+    /// Withdraws what a consumer that is gone has requested. What is out comes all the same, and tells of the path.
+    fn retire(&mut self, (client, names): Retired) {
+        self.requester.withdraw_client(client);
+        if self.retired.len() == MAX_RETIRED {
+            self.retired.pop_front();
+        }
+        self.retired.push_back((client, names));
     }
 
     /// What sound takes on the wire.
@@ -539,8 +566,8 @@ impl Watcher {
                     (client, request) => self.on_request(now, client, request),
                 }
             }
-            for client in core::mem::take(&mut self.streams[at].retired) {
-                self.requester.withdraw_client(client);
+            for retired in core::mem::take(&mut self.streams[at].retired) {
+                self.retire(retired);
             }
         }
     }
@@ -550,11 +577,19 @@ impl Watcher {
         let requester = &mut self.requester;
         match request {
             Request::Want(want) => requester.want(now, want),
+            Request::Forget(segment) => requester.forget(Token { client, segment }),
             Request::WithdrawOne(segment) => requester.withdraw_one(Token { client, segment }),
             Request::Withdraw(group) => requester.withdraw(group),
             Request::WithdrawAll => requester.withdraw_client(client),
             Request::Revise(group, available_at) => requester.revise(now, group, available_at),
-            Request::RoundTrip(rtt) => requester.on_round_trip(now, rtt),
+            Request::RoundTrip(rtt) => {
+                // Small packets are sooner through a slow link.
+                let sound = self.streams.iter().find(|it| it.kind == StreamKind::Audio);
+                let is_sound = sound.is_some_and(|it| it.consumer.client() == client);
+                if !is_sound || self.streams.len() == 1 {
+                    requester.on_round_trip(now, rtt);
+                }
+            }
             Request::Limit(limit) => requester.set_limit(client, limit),
             Request::Discontinuity | Request::Sample(_) => {}
         }

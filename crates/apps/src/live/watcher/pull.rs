@@ -9,7 +9,7 @@ use namecast_stream::consumer::{
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::metadata::Latest;
 use namecast_stream::path::Client;
-use namecast_stream::{Rung, StreamInfo, StreamKind, StreamNames};
+use namecast_stream::{Rung, RungNames, StreamInfo, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
 use super::config::{RungChoice, WatcherConfig};
@@ -33,7 +33,7 @@ pub(super) struct Pulled {
     /// What is requested to find out what the path carries.
     pub probing: Option<Probing>,
     /// Consumers that are gone, whose requests are to be withdrawn.
-    pub retired: Vec<Client>,
+    pub retired: Vec<Retired>,
     /// Chooses the rung, if that is left to the watcher and there is a choice.
     pub auto: Option<AutoRung>,
     pub has_started: bool,
@@ -54,6 +54,13 @@ pub(super) struct Upcoming {
     pub consumer: Consumer,
     /// It begins with a group of which frames were shown, to go on where the other rung was left.
     pub catches_up: bool,
+}
+
+/// What is remembered of a consumer that is gone.
+pub(super) type Retired = (Client, RungNames);
+
+fn retired(consumer: &Consumer) -> Retired {
+    (consumer.client(), consumer.source().names.clone())
 }
 
 /// The rung that `choice` means.
@@ -435,12 +442,12 @@ impl Pulled {
         self.consumer.set_ask_before(now, None);
         if let Some(Upcoming { consumer, .. }) = self.upcoming.take() {
             self.past += *consumer.counters();
-            self.retired.push(consumer.client());
+            self.retired.push(retired(&consumer));
         }
     }
 
     fn retire_consumer(&mut self) {
-        self.retired.push(self.consumer.client());
+        self.retired.push(retired(&self.consumer));
         self.past += *self.consumer.counters();
         self.past_published += self.consumer.published();
     }
@@ -456,10 +463,10 @@ impl Pulled {
     }
 
     /// By which the requester knows its consumers, those that are gone included.
-    pub(super) fn clients(&self) -> Vec<Client> {
-        let upcoming = self.upcoming.as_ref().map(|it| it.consumer.client());
+    pub(super) fn clients(&self) -> Vec<Retired> {
+        let upcoming = self.upcoming.as_ref().map(|it| retired(&it.consumer));
         let mut clients = self.retired.clone();
-        clients.push(self.consumer.client());
+        clients.push(retired(&self.consumer));
         clients.extend(upcoming);
         clients
     }

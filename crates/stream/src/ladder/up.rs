@@ -8,6 +8,8 @@ use super::{Ladder, View};
 
 /// Rungs that a success is forgotten for, and the share by which waits shrink with every quiet group.
 const QUIET: f64 = 0.97;
+/// Share lost to a full queue at which the rung is too much.
+const SQUEEZED: f64 = 0.03;
 /// Loss above which nothing is tried.
 const MAX_LOSS: f64 = 0.12;
 
@@ -91,6 +93,9 @@ impl Ladder {
         if queue > target * share.max(0.05) {
             return true;
         }
+        if path.congestive_loss(now, Duration::from_secs(2)) > SQUEEZED {
+            return true;
+        }
         let base = if cross > 0.45 { 0.11 } else { 0.08 };
         cross > 0.25 && path.loss(now, Duration::from_secs(3)) > (base - 0.013 * rung).max(0.02)
     }
@@ -108,7 +113,9 @@ impl Ladder {
                 0.0
             };
         let most_lag = if contended { 0.6 } else { 0.25 } * target;
-        if lag >= most_lag
+        let squeezed = path.congestive_loss(now, Duration::from_secs(2)) > SQUEEZED / 2.0;
+        if squeezed
+            || lag >= most_lag
             || loss >= MAX_LOSS
             || self.is_recent(now, Duration::from_secs(1))
             || path.marked() > 0.01

@@ -158,7 +158,6 @@ pub struct Live {
     filled_at: Instant,
     queue_cap: f64,
     capped_at: Instant,
-    highest_queue: f64,
     is_holding: bool,
 }
 
@@ -196,7 +195,6 @@ impl Live {
             filled_at: Instant::ZERO,
             queue_cap: NO_CAP,
             capped_at: Instant::ZERO,
-            highest_queue: 0.0,
             is_holding: false,
             config,
         }
@@ -227,9 +225,6 @@ impl Live {
         if now.since(self.capped_at) > Duration::from_secs(2) && self.queue_cap < NO_CAP {
             self.queue_cap *= 1.0008;
         }
-        self.highest_queue *= 0.9995;
-        let queue = path.queue_max(now, Duration::from_millis(100));
-        self.highest_queue = self.highest_queue.max(queue);
     }
 
     /// Nothing more is requested while a queue is far above what stands there anyway.
@@ -250,8 +245,8 @@ impl Live {
     }
 
     fn on_loss(&mut self, now: Instant, path: &Path) {
-        let queue = path.queue_max(now, Duration::from_millis(100));
-        if queue > 0.02 && queue > 0.6 * self.highest_queue {
+        if path.is_full(now) {
+            let queue = path.queue_max(now, Duration::from_millis(100));
             self.queue_cap = self.queue_cap.min(0.45 * queue).max(MIN_QUEUE_CAP);
             self.capped_at = now;
         }

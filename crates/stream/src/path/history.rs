@@ -26,6 +26,7 @@ struct Bin {
     pair_bits: f64,
     pair_gap: f64,
     lost: u32,
+    squeezed: u32,
     cross: f64,
 }
 
@@ -100,8 +101,19 @@ impl History {
         bin.pair_gap += gap;
     }
 
-    pub(super) fn on_loss(&mut self, now: Instant) {
-        self.bin(now).lost += 1;
+    /// Records a loss, and whether a queue was full.
+    pub(super) fn on_loss(&mut self, now: Instant, is_squeezed: bool) {
+        let bin = self.bin(now);
+        bin.lost += 1;
+        bin.squeezed += u32::from(is_squeezed);
+    }
+
+    /// Share of packets lost while a queue was full.
+    pub(super) fn squeezed(&self, now: Instant, span: Duration) -> f64 {
+        let (lost, total) = self.last(now, span).fold((0, 0), |(lost, total), bin| {
+            (lost + bin.squeezed, total + bin.lost + bin.arrivals)
+        });
+        f64::from(lost) / f64::from(total.max(20))
     }
 
     /// Records that others kept the link busy for `work`.

@@ -38,6 +38,10 @@ const SAMPLES_KEPT: Duration = Duration::from_secs(5);
 const FLOWING: Duration = Duration::from_millis(60);
 /// A pause as long as this was a stall.
 const STALL: Duration = Duration::from_millis(100);
+/// A queue of so long may be full, in seconds.
+const FULL: f64 = 0.02;
+/// What is left of the longest queue after each tick: half of it after 7 s.
+const FORGETTING: f64 = 0.9995;
 /// How long a fade must last until it counts in full.
 const FADE: f64 = 0.3;
 
@@ -99,6 +103,8 @@ pub struct Path {
     queued: f64,
     overdue: f64,
     queue_now: f64,
+    /// The longest queue of the last seconds.
+    highest_queue: f64,
     jitter: f64,
     fast: f64,
     rebased_at: Instant,
@@ -130,6 +136,7 @@ impl Path {
             queued: 0.0,
             overdue: 0.0,
             queue_now: 0.0,
+            highest_queue: 0.0,
             jitter: 0.0,
             fast: FIRST_CAPACITY,
             rebased_at: Instant::ZERO,
@@ -256,7 +263,19 @@ impl Path {
 
     /// Records the loss of a packet.
     pub(super) fn on_loss(&mut self, now: Instant) {
-        self.history.on_loss(now);
+        let is_squeezed = self.is_full(now);
+        self.history.on_loss(now, is_squeezed);
+    }
+
+    /// Share of packets lost while a queue was full, where 20 were sent.
+    pub fn congestive_loss(&self, now: Instant, span: Duration) -> f64 {
+        self.history.squeezed(now, span)
+    }
+
+    /// Whether the queue is as long as it ever gets.
+    pub(super) fn is_full(&self, now: Instant) -> bool {
+        let queue = self.queue_max(now, Duration::from_millis(100));
+        queue > FULL && queue > 0.6 * self.highest_queue
     }
 
     /// Records whether a node marked a packet: F of \[DCTCP\], smoothed over some 100 packets.
@@ -290,6 +309,8 @@ impl Path {
         } else {
             self.backlogged_since = None;
         }
+        let queue = self.queue_max(now, Duration::from_millis(100));
+        self.highest_queue = (self.highest_queue * FORGETTING).max(queue);
         self.prove(now);
         self.fast = self.measure_fast(now);
     }

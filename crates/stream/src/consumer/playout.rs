@@ -56,6 +56,8 @@ const LONGER_WAY_SAMPLES: u32 = 3;
 const BUCKET: Duration = Duration::from_millis(250);
 /// Window of the minimum: 10 s of buckets. Clocks that drift apart by 100 ppm move by 1 ms in it.
 const BUCKETS: u64 = 40;
+/// After silence, what was known before counts for so long.
+const AFTER_SILENCE: Duration = Duration::from_secs(3);
 /// The same over a minute.
 const LONG_BUCKET: Duration = Duration::from_millis(1_500);
 
@@ -65,6 +67,8 @@ pub struct BaseDelay {
     least: WindowedMinimum<i64>,
     /// The least of a minute.
     long: WindowedMinimum<i64>,
+    /// What was known before nothing came for longer than the window: what comes first then has queued.
+    before: Option<(i64, Instant)>,
     /// Since when every live sample came later than its time, and how many did.
     late: Option<(Instant, u32)>,
 }
@@ -74,6 +78,7 @@ impl Default for BaseDelay {
         Self {
             least: WindowedMinimum::new(BUCKET, BUCKETS),
             long: WindowedMinimum::new(LONG_BUCKET, BUCKETS),
+            before: None,
             late: None,
         }
     }
@@ -82,6 +87,10 @@ impl Default for BaseDelay {
 impl BaseDelay {
     /// Takes the delay of any packet that states when it was published or served: an upper bound of the base.
     pub fn on_packet(&mut self, now: Instant, delay: i64) {
+        if self.least.minimum(now).is_none() {
+            let known = self.least.last().or(self.before.map(|(known, _)| known));
+            self.before = known.map(|known| (known, now + AFTER_SILENCE));
+        }
         self.least.push(now, delay);
         self.long.push(now, delay);
     }
@@ -110,7 +119,7 @@ impl BaseDelay {
 
     /// By how much the base exceeds what it was within the last minute.
     pub fn growth(&self, now: Instant) -> Duration {
-        let now_and_before = self.least.minimum(now).zip(self.long.minimum(now));
+        let now_and_before = self.estimate(now).zip(self.long.minimum(now));
         let growth = now_and_before.map_or(0, |(now, before)| now.saturating_sub(before));
         Duration::from_micros(u64::try_from(growth).unwrap_or(0))
     }
@@ -123,7 +132,13 @@ impl BaseDelay {
 
     /// The base, in microseconds; `None` before the first packet.
     pub fn estimate(&self, now: Instant) -> Option<i64> {
-        self.least.minimum(now)
+        let before = self.before.filter(|(_, until)| now < *until);
+        let known = self
+            .least
+            .minimum(now)
+            .into_iter()
+            .chain(before.map(|(known, _)| known));
+        known.min().or_else(|| self.least.last())
     }
 }
 

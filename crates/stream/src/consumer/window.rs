@@ -56,6 +56,11 @@ impl<T: Copy + Ord> WindowedMinimum<T> {
         }
     }
 
+    /// The smallest value of the newest bucket, however old it is.
+    pub fn last(&self) -> Option<T> {
+        self.buckets.back().map(|(_, value)| *value)
+    }
+
     /// Forgets all but the newest `keep` buckets: what was before no longer holds.
     pub fn forget_all_but(&mut self, keep: usize) {
         while self.buckets.len() > keep {

@@ -367,8 +367,9 @@ impl Path {
         }
         let usual = self.quantile(0.75);
         let carries_little = self.delivered(now, third * 3) < 0.6 * usual;
-        let is_low = carries_little && thirds[0] < thirds[2] + 0.02;
         let even = |a: f64, b: f64| (a - b).abs() < 0.004;
+        let alike = |a: f64, b: f64| (a - b).abs() < 0.015;
+        let is_low = carries_little && alike(thirds[0], thirds[1]) && alike(thirds[1], thirds[2]);
         let is_flat = even(thirds[0], thirds[1])
             && even(thirds[1], thirds[2])
             && (need.as_bps() as f64) < 0.95 * usual;

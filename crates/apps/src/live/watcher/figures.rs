@@ -1,10 +1,12 @@
 //! Puts the figures together that people see.
 
+use core::time::Duration;
+
 use namecast_stream::StreamKind;
 use namecast_stream::consumer::Sizes;
 use namecast_units::{Bitrate, Instant, Timestamp};
 
-use super::super::stats::{SignerStats, Stats, StreamStats};
+use super::super::stats::{PathStats, SignerStats, Stats, StreamStats};
 use super::measure::millis;
 use super::output::Verdict;
 use super::pull::Pulled;
@@ -80,7 +82,9 @@ impl Watcher {
             throughput_bps: self.wire.bits_per_second(now),
             controller: budget.name(),
             controller_rate_bps: budget.rate().map(Bitrate::as_bps),
+            path: self.path_stats(now),
             rung: video.map(|pulled| pulled.rung.clone()),
+            picture: video.and_then(|pulled| pulled.picture(now, &self.requester)),
             target_ms: millis(self.config.target),
             signer: self.signer.as_ref().map(signer_stats),
             clock_offset_ms: self.clock.micros().map(|micros| micros as f64 / 1e3),
@@ -89,6 +93,20 @@ impl Watcher {
             packets_unexpected: own.unexpected
                 + own.malformed
                 + sum(|c| c.drop_unwanted + c.drop_malformed + c.drop_no_room),
+        }
+    }
+
+    fn path_stats(&self, now: Instant) -> PathStats {
+        let path = self.requester.path();
+        PathStats {
+            queueing_ms: path.queue_now() * 1e3,
+            capacity_bps: path.carried() as u64,
+            offered_bps: path.offered(now).map(Bitrate::as_bps),
+            loss: path.loss(now, Duration::from_secs(3)),
+            jitter_ms: path.jitter() * 1e3,
+            cross: path.cross(now),
+            holding: self.requester.budget().is_holding(),
+            probes: self.requester.counters().probes,
         }
     }
 

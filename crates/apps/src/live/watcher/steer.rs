@@ -54,6 +54,28 @@ impl Pulled {
         ladder.is_some_and(|ladder| ladder.is_blank())
     }
 
+    /// Why the video is of the rung that it is of, in words; `None` where that is not left to the watcher.
+    pub(super) fn picture(&self, now: Instant, requester: &Requester) -> Option<&'static str> {
+        let auto = self.auto.as_ref()?;
+        let ladder = auto.ladder()?;
+        let path = requester.path();
+        Some(if ladder.is_blank() {
+            "nothing fits until the next key frame"
+        } else if self.upcoming.as_ref().is_some_and(|it| it.catches_up) {
+            "catching up on a lower bitrate"
+        } else if !path.is_flowing(now) {
+            "nothing arrives"
+        } else if requester.budget().is_holding() {
+            "waiting for a queue to empty"
+        } else if ladder.current() + 1 == auto.rungs.len() {
+            "the highest bitrate there is"
+        } else if path.is_contended(now) {
+            "others use most of the link"
+        } else {
+            "the highest bitrate that fits"
+        })
+    }
+
     /// Keeps what the publisher says of all rungs if it says so of one moment.
     pub(super) fn learn_numbering(&mut self, latest: &[Latest]) {
         let names = self.consumer.source().names.prefix().parent();

@@ -137,6 +137,8 @@ impl fmt::Display for Control {
 
 /// Bits of a packet of usual size.
 const PACKET: f64 = 8_640.0;
+/// Something has waited for so long: it is no burst.
+const BACKLOGGED: Duration = Duration::from_millis(60);
 /// Timers are no finer.
 const MIN_WAIT: Duration = Duration::from_micros(500);
 /// Bounds of the queue that losses prove too long.
@@ -206,7 +208,14 @@ impl Live {
         let is_idle =
             load.is_waiting && path.is_flowing(now) && path.queue_min(now, idle_for) < 0.004;
         let ramp = if is_idle { self.config.ramp } else { 1.0 };
-        let mut carried = path.carried().max(path.fast_capacity());
+        // While something waits, what came through of late counts: what is requested now would wait behind it.
+        let is_backlogged = path
+            .backlogged_since()
+            .is_some_and(|since| now.since(since) > BACKLOGGED);
+        let mut carried = match is_backlogged {
+            true => path.fast_capacity(),
+            false => path.carried().max(path.fast_capacity()),
+        };
         if path.is_contended(now) {
             carried = carried.max(1.3 * load.need.as_bps() as f64);
         }

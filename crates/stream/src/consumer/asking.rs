@@ -351,9 +351,14 @@ impl Consumer {
         self.outlook = outlook;
     }
 
+    /// The path is no longer than it was before it was last found to be.
+    pub fn on_path_shrank(&mut self, now: Instant) {
+        self.base.unraise(now);
+    }
+
     /// Every delay is longer by `shift` from now on.
-    pub fn on_path_grew(&mut self, shift: Duration) {
-        self.base.raise(shift);
+    pub fn on_path_grew(&mut self, now: Instant, shift: Duration) {
+        self.base.raise(now, shift);
         self.delay.raise(shift);
     }
 

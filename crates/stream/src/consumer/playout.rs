@@ -69,6 +69,8 @@ pub struct BaseDelay {
     long: WindowedMinimum<i64>,
     /// What was known before nothing came for longer than the window: what comes first then has queued.
     before: Option<(i64, Instant)>,
+    /// The base before the path was found to be longer.
+    unraised: Option<i64>,
     /// Since when every live sample came later than its time, and how many did.
     late: Option<(Instant, u32)>,
 }
@@ -79,6 +81,7 @@ impl Default for BaseDelay {
             least: WindowedMinimum::new(BUCKET, BUCKETS),
             long: WindowedMinimum::new(LONG_BUCKET, BUCKETS),
             before: None,
+            unraised: None,
             late: None,
         }
     }
@@ -117,6 +120,13 @@ impl BaseDelay {
         }
     }
 
+    /// Delays are what they were before [`raise`](Self::raise) after all.
+    pub fn unraise(&mut self, now: Instant) {
+        if let Some(before) = self.unraised.take() {
+            self.least.push(now, before);
+        }
+    }
+
     /// By how much the base exceeds what it was within the last minute.
     pub fn growth(&self, now: Instant) -> Duration {
         let now_and_before = self.estimate(now).zip(self.long.minimum(now));
@@ -125,7 +135,8 @@ impl BaseDelay {
     }
 
     /// Every delay is longer by `shift` from now on.
-    pub fn raise(&mut self, shift: Duration) {
+    pub fn raise(&mut self, now: Instant, shift: Duration) {
+        self.unraised = self.estimate(now);
         self.least
             .raise(i64::try_from(shift.as_micros()).unwrap_or(i64::MAX));
     }

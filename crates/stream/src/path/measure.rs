@@ -42,6 +42,10 @@ const STALL: Duration = Duration::from_millis(100);
 const FULL: f64 = 0.02;
 /// What is left of the longest queue after each tick: half of it after 7 s.
 const FORGETTING: f64 = 0.9995;
+/// Delays that differ by less than that over seconds are no queue.
+const STILL: f64 = 0.012;
+/// Packets in each third of a second, at least, for a standing delay to be one.
+const MIN_ARRIVALS: u32 = 6;
 /// How long a fade must last until it counts in full.
 const FADE: f64 = 0.3;
 
@@ -108,6 +112,8 @@ pub struct Path {
     jitter: f64,
     fast: f64,
     rebased_at: Instant,
+    /// By how much the path was found to be longer last, and its round trip before.
+    grown: Option<(Duration, Duration)>,
     marked: f64,
     offered: Option<(Instant, Bitrate)>,
     target: Duration,
@@ -140,6 +146,7 @@ impl Path {
             jitter: 0.0,
             fast: FIRST_CAPACITY,
             rebased_at: Instant::ZERO,
+            grown: None,
             marked: 0.0,
             offered: None,
             target: config.target,
@@ -163,8 +170,13 @@ impl Path {
     }
 
     /// Records a round trip to the producer, as a verified lead shows it: without the time that the Interest waited.
-    pub(super) fn on_round_trip(&mut self, now: Instant, rtt: Duration) {
+    ///
+    /// Returns whether the path was taken for longer by mistake.
+    pub(super) fn on_round_trip(&mut self, now: Instant, rtt: Duration) -> bool {
         self.live.push(now, rtt);
+        // Nothing but this would show it: what is requested later comes later.
+        let is_back = |(shift, before): &(Duration, Duration)| rtt < *before + *shift / 4;
+        self.grown.take_if(|grown| is_back(grown)).is_some()
     }
 
     /// When something requested at `sent_at`, available at the earliest at `available_at`, would arrive if nothing queued.
@@ -361,23 +373,26 @@ impl Path {
             whole.unwrap_or(f64::INFINITY)
         });
         let least = thirds.iter().copied().fold(f64::INFINITY, f64::min);
-        let enough = self.history.arrivals(now, third * 3) >= 20;
+        let enough = [0, 1, 2].iter().all(|back| {
+            let end = now.saturating_sub(third * *back);
+            self.history.arrivals(end, third) >= MIN_ARRIVALS
+        });
         if !enough || least < 0.012 || thirds.iter().any(|third| third.is_infinite()) {
             return None;
         }
-        let usual = self.quantile(0.75);
-        let carries_little = self.delivered(now, third * 3) < 0.6 * usual;
         let even = |a: f64, b: f64| (a - b).abs() < 0.004;
-        let alike = |a: f64, b: f64| (a - b).abs() < 0.015;
-        let is_low = carries_little && alike(thirds[0], thirds[1]) && alike(thirds[1], thirds[2]);
-        let is_flat = even(thirds[0], thirds[1])
-            && even(thirds[1], thirds[2])
-            && (need.as_bps() as f64) < 0.95 * usual;
-        if !(is_low || is_flat) {
+        let is_flat = even(thirds[0], thirds[1]) && even(thirds[1], thirds[2]);
+        // A queue of ours that stands for so long would be of a rung that the link hardly carries.
+        let has_room = (need.as_bps() as f64) < 0.95 * self.quantile(0.75);
+        // No queue stands quite still for seconds.
+        let long = Duration::from_secs(2);
+        let is_still = self.queue_max(now, long) - self.queue_min(now, long) < STILL;
+        if !(is_flat && has_room || is_still) {
             return None;
         }
         self.rebased_at = now;
         let shift = Duration::from_secs_f64(least);
+        self.grown = Some((shift, self.round_trip(now)));
         self.live.raise(shift);
         self.plain.raise(shift);
         self.history.rebase(least);

@@ -230,7 +230,9 @@ impl Requester {
 
     /// Records a round trip to the producer, as verified Data shows it.
     pub fn on_round_trip(&mut self, now: Instant, rtt: Duration) {
-        self.path.on_round_trip(now, rtt);
+        if self.path.on_round_trip(now, rtt) {
+            self.events.push_back(Event::PathShrank);
+        }
         if let Some(arriving) = &mut self.arriving {
             arriving.rtt = Some(rtt);
         }

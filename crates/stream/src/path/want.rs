@@ -126,6 +126,8 @@ pub enum Event {
     Lost(Token),
     /// Every delay has grown by as much, and not by a queue of ours: the path is longer.
     PathGrew(Duration),
+    /// It is not longer after all.
+    PathShrank,
 }
 
 /// What was known of an Interest that is answered now.

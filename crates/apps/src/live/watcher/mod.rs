@@ -639,7 +639,13 @@ impl Watcher {
                 }
                 path::Event::PathGrew(shift) => {
                     for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
-                        consumer.on_path_grew(shift);
+                        consumer.on_path_grew(now, shift);
+                    }
+                    changed = true;
+                }
+                path::Event::PathShrank => {
+                    for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
+                        consumer.on_path_shrank(now);
                     }
                     changed = true;
                 }

@@ -391,6 +391,7 @@ impl Scene {
     }
 
     fn check(&mut self) {
+        self.single.handle_timeout(self.now);
         // Time may stand still for no more than a few calls.
         for _ in 0..1_000 {
             match self.single.poll_timeout() {

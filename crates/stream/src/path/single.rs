@@ -41,7 +41,8 @@ pub struct Single {
 
 impl Single {
     /// Lets `requester` send what `consumer` wants.
-    pub const fn new(consumer: Consumer, requester: Requester) -> Self {
+    pub fn new(consumer: Consumer, mut requester: Requester) -> Self {
+        requester.set_need(consumer.source().bitrate_with_parity());
         Self {
             consumer,
             requester,

@@ -314,7 +314,7 @@ fn a_wrong_clock_here_changes_nothing() {
 fn adaptive_rate_control_lets_a_stream_pass_and_does_not_run_away() {
     let mut world = World::new(Show::default());
     let peer = world.join(WatcherConfig {
-        rate: "arc".parse().unwrap(),
+        control: "arc".parse().unwrap(),
         ..World::config()
     });
     world.run_until(at(20_500));

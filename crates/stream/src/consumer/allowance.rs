@@ -46,7 +46,7 @@ impl Consumer {
             return false;
         };
         let in_a_period = (allowance.rate * self.source.rate.period()).as_bytes();
-        let waiting = (self.wanted.len() + self.waiting) as u64;
+        let waiting = self.waiting as u64;
         let waiting = waiting * u64::from(self.source.segment_size);
         let newest = self.pipeline.newest(class).unwrap_or(sequence);
         // Of a stream that stands still, no more than a jump is passed over.

@@ -88,6 +88,11 @@ impl Consumer {
         let slot = sample.slot_mut(id.kind, id.index);
         let (asked, is_repair) = slot.map_or((None, false), |slot| {
             slot.insure_at = None;
+            if core::mem::take(&mut slot.queued) {
+                // Whatever it is worth, it answers what was to be requested again; if it is bad, that is decided anew.
+                self.waiting -= 1;
+                self.outputs.push_back(Output::WithdrawOne(id));
+            }
             let asked = slot.asked.take();
             if asked.is_some() {
                 slot.from_face = delivery.face;
@@ -278,7 +283,7 @@ impl Consumer {
         }
         self.strays -= strays - sample.strays();
         self.outstanding -= out - sample.outstanding();
-        self.waiting = self.waiting.saturating_sub(waiting - sample.waiting());
+        self.waiting -= waiting - sample.waiting();
         self.buffered += header.payload_size;
         for (kind, index) in gone {
             let (class, sequence) = key;
@@ -522,7 +527,7 @@ impl Consumer {
             payload,
         });
         self.outstanding -= out - sample.outstanding();
-        self.waiting = self.waiting.saturating_sub(waiting - sample.waiting());
+        self.waiting -= waiting - sample.waiting();
         let (class, sequence) = key;
         let gone = awaited.into_iter().map(|(kind, index)| SegmentId {
             class,
@@ -538,7 +543,7 @@ impl Consumer {
         let sample = self.samples.remove(&key)?;
         self.synchroniser.on_gone(key);
         self.outstanding -= sample.outstanding();
-        self.waiting = self.waiting.saturating_sub(sample.waiting());
+        self.waiting -= sample.waiting();
         self.strays -= sample.strays();
         if sample.outstanding() + sample.waiting() > 0 {
             self.outputs.push_back(Output::Withdraw(self.group(key)));

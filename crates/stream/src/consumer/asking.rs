@@ -11,7 +11,7 @@ use crate::path::{Group, Kind, Token, Want};
 use crate::rate::Loss;
 use crate::sample::MAX_LEAD_COPIES;
 
-use super::assembly::{Asked, Assembly};
+use super::assembly::{Asked, Assembly, Slot};
 use super::order::SampleKey;
 use super::{Consumer, Output, PathOutlook};
 
@@ -43,9 +43,7 @@ impl Consumer {
 
     /// Whether so many more segments may be asked for at a time.
     pub(super) fn can_ask(&self, segments: usize) -> bool {
-        let queued = self.repairs.len() + self.wanted.len() + self.waiting;
-        let asked = self.outstanding + queued;
-        asked + segments <= self.config.most_outstanding
+        self.outstanding + self.waiting + segments <= self.config.most_outstanding
     }
 
     pub(super) fn ask_sample(&mut self, now: Instant, class: SampleClass, sequence: u64) {
@@ -92,13 +90,17 @@ impl Consumer {
             .map(id)
             .collect();
         let across: Vec<_> = sample.across().map(id).collect();
-        for id in ids.iter().chain(&across) {
-            if let Some(slot) = sample.slot_mut(id.kind, id.index) {
+        for id in ids.into_iter().chain(across) {
+            if let Some(slot) = sample
+                .slot_mut(id.kind, id.index)
+                .filter(|_| self.can_ask(1))
+            {
                 slot.queued = true;
+                self.waiting += 1;
+                self.wanted.push_back(id);
             }
         }
         self.samples.insert(key, sample);
-        self.wanted.extend(ids.into_iter().chain(across));
         self.wake_for_check(now, key);
     }
 
@@ -141,14 +143,18 @@ impl Consumer {
     /// Queues an Interest before all that ask for new samples.
     pub(super) fn queue_repair(&mut self, key: SampleKey, kind: SegmentKind, index: u64) {
         let (class, sequence) = key;
+        let has_room = self.can_ask(1);
         let slot = self
             .samples
             .get_mut(&key)
             .and_then(|sample| sample.slot_mut(kind, index));
-        let Some(slot) = slot.filter(|slot| !slot.queued) else {
+        // Without room, the next look at the sample plans anew.
+        let may_queue = |slot: &&mut Slot| !slot.queued && (has_room || slot.asked.is_some());
+        let Some(slot) = slot.filter(may_queue) else {
             return;
         };
         slot.queued = true;
+        self.waiting += 1;
         self.repairs.push_back(SegmentId {
             class,
             sequence,
@@ -161,7 +167,6 @@ impl Consumer {
     pub(super) fn express_queued(&mut self, now: Instant) {
         while let Some(id) = self.repairs.pop_front().or_else(|| self.wanted.pop_front()) {
             if let Some(want) = self.want(now, id) {
-                self.waiting += 1;
                 self.outputs.push_back(Output::Want(want));
             }
         }
@@ -175,7 +180,6 @@ impl Consumer {
         let is_paper = self.follows_paper() || self.synchroniser.lead().is_some();
         let kind = self.kind_of(id);
         let is_fresh = self.fresh_until.is_some_and(|until| now < until);
-        let is_full = self.outstanding >= self.config.most_outstanding;
         let size = self.expected_size(id);
         let deadline = match self.source.is_standalone() {
             true => available_at.map(|at| at + self.playout.target),
@@ -183,8 +187,12 @@ impl Consumer {
         };
         let token = self.token(id);
         let slot = self.samples.get_mut(&key)?.slot_mut(id.kind, id.index)?;
-        if !slot.queued || !slot.is_missing() || is_full && slot.asked.is_none() {
+        if !slot.queued {
+            return None;
+        }
+        if !slot.is_missing() {
             slot.queued = false;
+            self.waiting -= 1;
             return None;
         }
         let is_paced = id.kind == SegmentKind::Data && id.index >= AT_ONCE && slot.attempts == 0;
@@ -260,7 +268,6 @@ impl Consumer {
     /// Records that the Interest for `id` has left.
     pub fn on_sent(&mut self, now: Instant, id: SegmentId, nonce: Nonce, order: u64) {
         let key = (id.class, id.sequence);
-        self.waiting = self.waiting.saturating_sub(1);
         let published = self.is_published(key);
         let lifetime = self.lifetime(id.class, now);
         let expected_at = match published {
@@ -277,7 +284,7 @@ impl Consumer {
         let Some(slot) = sample.slot_mut(id.kind, id.index) else {
             return;
         };
-        slot.queued = false;
+        self.waiting -= usize::from(core::mem::take(&mut slot.queued));
         let timer = self.delay.timeout(now, slot.attempts);
         let retry_at = (now + lifetime).min(now.max(expected_at) + timer);
         let again = slot.attempts > 0;
@@ -323,10 +330,9 @@ impl Consumer {
     /// Records that the Interest for `id` will not leave: its time is over.
     pub fn on_dropped(&mut self, now: Instant, id: SegmentId) {
         let key = (id.class, id.sequence);
-        self.waiting = self.waiting.saturating_sub(1);
         if let Some(sample) = self.samples.get_mut(&key) {
             if let Some(slot) = sample.slot_mut(id.kind, id.index) {
-                slot.queued = false;
+                self.waiting -= usize::from(core::mem::take(&mut slot.queued));
             }
             sample.wake_by(now + DROPPED_WAIT);
         }

@@ -91,7 +91,7 @@ pub struct Consumer {
     /// Segments to request, repairs before others.
     repairs: VecDeque<SegmentId>,
     wanted: VecDeque<SegmentId>,
-    /// Wants that were passed on and have not left.
+    /// Segments that are to be requested: here, or at the requester.
     waiting: usize,
     /// What the path is like.
     outlook: PathOutlook,
@@ -543,7 +543,7 @@ impl Consumer {
                 .count(),
             buffered: self.buffered,
             outstanding: self.outstanding,
-            queued: self.repairs.len() + self.wanted.len() + self.waiting,
+            queued: self.waiting,
             strays: self.strays,
         }
     }

@@ -213,17 +213,18 @@ mod tests {
         assert_eq!(base.estimate(at(10_250)), Some(45_000));
     }
 
-    /// The way grows from 30 to 300 ms: after half a second of late samples the base follows, not after ten.
+    /// The way grows from 30 to 300 ms at 1 s, sample 50. The requester recognises that sooner and raises the base; without
+    /// it, the base follows once samples have been late for 3 s, with sample 50 + 150, and not after ten.
     #[test]
-    fn a_longer_way_is_followed_after_half_a_second() {
+    fn a_longer_way_is_followed_after_three_seconds() {
         let mut base = BaseDelay::default();
         (0..50).for_each(|step| base.on_live_sample(at(step * 20), 30_000, ms(100)));
-        for step in 50..75 {
+        for step in 50..200 {
             base.on_live_sample(at(step * 20), 300_000, ms(100));
             assert_eq!(base.estimate(at(step * 20)), Some(30_000));
         }
-        (75..85).for_each(|step| base.on_live_sample(at(step * 20), 300_000, ms(100)));
-        assert_eq!(base.estimate(at(1_700)), Some(300_000));
+        (200..210).for_each(|step| base.on_live_sample(at(step * 20), 300_000, ms(100)));
+        assert_eq!(base.estimate(at(4_200)), Some(300_000));
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod in_flight;
 mod measure;
 mod queue;
 mod requester;
+mod single;
 #[cfg(test)]
 mod tests;
 mod want;
@@ -25,4 +26,5 @@ mod want;
 pub use budget::{Budget, Control, LiveConfig, ParseControlError};
 pub use measure::{Path, PathConfig};
 pub use requester::{Requester, RequesterConfig, RequesterCounters};
+pub use single::{Single, SingleOutput};
 pub use want::{Answer, Client, Event, Group, Kind, Limit, Token, Want};

@@ -113,7 +113,6 @@ pub struct Ladder {
     rungs: Vec<Rung>,
     current: usize,
     is_blank: bool,
-    started_at: Instant,
     /// The last reaction, and the rung before it.
     reacted_at: Option<Instant>,
     rung_before: usize,
@@ -139,7 +138,6 @@ impl Ladder {
             rungs: needs.iter().map(rung).collect(),
             current,
             is_blank: false,
-            started_at: now,
             reacted_at: None,
             rung_before: 0,
             prober: probe::Prober::new(now),

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use core::time::Duration;
 
-use namecast_packet::Nonce;
 use namecast_units::{ByteSize, Instant};
 
 use super::measure::Path;
@@ -23,7 +22,6 @@ const LEAVES_WITHIN: Duration = Duration::from_millis(55);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub kind: Kind,
-    pub nonce: Nonce,
     pub sent_at: Instant,
     pub expires_at: Instant,
     pub available_at: Option<Instant>,
@@ -31,7 +29,6 @@ pub(super) struct Entry {
     pub ideal: Instant,
     pub size: ByteSize,
     pub attempts: u32,
-    pub order: u64,
     /// It is taken for lost.
     pub is_lost: bool,
     /// Nobody wants its Data any more, which comes all the same.
@@ -65,28 +62,19 @@ impl InFlight {
     }
 
     /// Records that the Interest of `want` left.
-    pub(super) fn insert(
-        &mut self,
-        now: Instant,
-        want: &Want,
-        nonce: Nonce,
-        order: u64,
-        path: &Path,
-    ) {
+    pub(super) fn insert(&mut self, now: Instant, want: &Want, path: &Path) {
         let before = self.entries.get(&want.token);
         let attempts = before.map_or(0, |before| before.attempts) + 1;
         self.entries.insert(
             want.token,
             Entry {
                 kind: want.kind,
-                nonce,
                 sent_at: now,
                 expires_at: now + want.lifetime,
                 available_at: want.available_at,
                 ideal: path.ideal(now, now, want.available_at),
                 size: want.size,
                 attempts,
-                order,
                 is_lost: false,
                 is_withdrawn: false,
             },

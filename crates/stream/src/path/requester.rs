@@ -238,6 +238,11 @@ impl Requester {
         }
     }
 
+    /// Records the rate that the nodes on the path offer.
+    pub const fn on_offer(&mut self, now: Instant, rate: Bitrate) {
+        self.path.on_offer(now, rate);
+    }
+
     /// Takes Data of `size` for `token`. Returns what it answers; `None` if nothing was out for it. What it shows of the path
     /// counts from the next call on.
     pub fn handle_data(
@@ -429,7 +434,7 @@ impl Requester {
         if let Some((limit, pacer)) = self.limits.get_mut(&token.client) {
             pacer.on_sent(now, limit.packet_size, Some(limit.rate));
         }
-        self.in_flight.insert(now, &want, nonce, order, &self.path);
+        self.in_flight.insert(now, &want, &self.path);
         self.events.push_back(Event::Sent {
             token,
             nonce,

@@ -9,6 +9,7 @@ mod output;
 mod past;
 mod probing;
 mod pull;
+mod requests;
 mod rungs;
 mod seek;
 mod sessions;
@@ -21,12 +22,10 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_packet::{Data, Interest, LpPacket, Name, Packet, lp::NackReason};
-use namecast_stream::consumer::{
-    self, Consumer, Delivery, PathOutlook, Playout, Sample, SharedVerifier, Shown,
-};
-use namecast_stream::path::{self, Client, Requester, RequesterConfig, Token};
+use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Sample, SharedVerifier, Shown};
+use namecast_stream::path::{Client, Requester, RequesterConfig};
 use namecast_stream::{Catalogue, Rung, StreamKind, StreamNames};
-use namecast_units::{Bitrate, ByteSize, Instant, Random, Timestamp};
+use namecast_units::{Bitrate, Instant, Random, Timestamp};
 
 pub use config::{Pin, RungChoice, Trust, WatcherConfig};
 pub(crate) use fetch::{Fetch, Progress};
@@ -41,12 +40,6 @@ use measure::{ClockOffset, Frames, RateMeter};
 use pull::{ConsumerFactory, Pulled, Retired};
 use trust::TrustedKey;
 
-/// Ladders decide this often at most.
-const STEERING: Duration = Duration::from_millis(5);
-/// Queueing of so long decides whether what is late may be in a queue.
-const QUEUEING_WINDOW: Duration = Duration::from_millis(100);
-/// Consumers that are gone and remembered.
-const MAX_RETIRED: usize = 16;
 /// Longest playout target: beyond it, buffers would be too small.
 const MOST_TARGET: Duration = Duration::from_secs(10);
 
@@ -190,53 +183,6 @@ impl Watcher {
         if !taken && !self.on_object(now, data) {
             self.counters.unexpected += 1;
         }
-    }
-
-    /// Takes Data that may be a segment. Returns whether it is.
-    fn on_segment(&mut self, now: Instant, data: &Data, delivery: Delivery) -> bool {
-        let size = ByteSize::of(data.wire());
-        let mut found = None;
-        for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
-            let Some(token) = consumer.token_of(data.name()) else {
-                continue;
-            };
-            // Of two that pull one rung, the one that requested it.
-            let is_out = self.requester.is_out(token);
-            if is_out || found.is_none() {
-                found = Some((consumer, token));
-            }
-            if is_out {
-                break;
-            }
-        }
-        let retired = self.retired.iter().find_map(|(client, names)| {
-            let (client, segment) = (*client, names.parse(data.name())?);
-            let token = Token { client, segment };
-            self.requester.is_out(token).then_some(token)
-        });
-        let is_wanted = found
-            .as_ref()
-            .is_some_and(|(_, token)| self.requester.is_out(*token));
-        if let Some(token) = retired.filter(|_| !is_wanted) {
-            self.requester
-                .handle_data(now, token, size, delivery.congestion_marked);
-            return true;
-        }
-        if let Some((consumer, token)) = found {
-            let is_marked = delivery.congestion_marked;
-            self.requester.handle_data(now, token, size, is_marked);
-            return consumer.handle_data(now, data, delivery);
-        }
-        let mut probing = self
-            .streams
-            .iter()
-            .filter_map(|pulled| pulled.probing.as_ref());
-        let token = probing.find_map(|probing| probing.parse(data.name()));
-        if let Some(token) = token {
-            self.requester
-                .handle_data(now, token, size, delivery.congestion_marked);
-        }
-        token.is_some()
     }
 
     fn handle_nack(&mut self, now: Instant, interest: &Interest, reason: NackReason) {
@@ -438,33 +384,6 @@ impl Watcher {
         &self.requester
     }
 
-    fn client(&mut self) -> Client {
-        self.next_client = self.next_client.wrapping_add(1);
-        self.next_client
-    }
-
-    /// Withdraws all that `pulled` has requested.
-    fn withdraw(&mut self, pulled: &Pulled) {
-        for retired in pulled.clients() {
-            self.retire(retired);
-        }
-    }
-
-    /// Withdraws what a consumer that is gone has requested. What is out comes all the same, and tells of the path.
-    fn retire(&mut self, (client, names): Retired) {
-        self.requester.withdraw_client(client);
-        if self.retired.len() == MAX_RETIRED {
-            self.retired.pop_front();
-        }
-        self.retired.push_back((client, names));
-    }
-
-    /// What sound takes on the wire.
-    fn sound_need(&self) -> Bitrate {
-        let sound = self.stream(StreamKind::Audio);
-        sound.map_or(Bitrate::default(), Pulled::need)
-    }
-
     fn factory(&self, now: Instant) -> ConsumerFactory<'_> {
         ConsumerFactory {
             sound: self.sound_need(),
@@ -569,138 +488,6 @@ impl Watcher {
             for retired in core::mem::take(&mut self.streams[at].retired) {
                 self.retire(retired);
             }
-        }
-    }
-
-    fn on_request(&mut self, now: Instant, client: Client, request: consumer::Output) {
-        use consumer::Output as Request;
-        let requester = &mut self.requester;
-        match request {
-            Request::Want(want) => requester.want(now, want),
-            Request::Forget(segment) => requester.forget(Token { client, segment }),
-            Request::WithdrawOne(segment) => requester.withdraw_one(Token { client, segment }),
-            Request::Withdraw(group) => requester.withdraw(group),
-            Request::WithdrawAll => requester.withdraw_client(client),
-            Request::Revise(group, available_at) => requester.revise(now, group, available_at),
-            Request::RoundTrip(rtt) => {
-                // Small packets are sooner through a slow link.
-                let sound = self.streams.iter().find(|it| it.kind == StreamKind::Audio);
-                let is_sound = sound.is_some_and(|it| it.consumer.client() == client);
-                if !is_sound || self.streams.len() == 1 {
-                    requester.on_round_trip(now, rtt);
-                }
-            }
-            Request::Limit(limit) => requester.set_limit(client, limit),
-            Request::Discontinuity | Request::Sample(_) => {}
-        }
-    }
-
-    /// Sends what may be sent, and tells consumers what became of their requests.
-    fn run_requester(&mut self, now: Instant) {
-        self.requester.set_target(self.config.target);
-        let need: u64 = self
-            .streams
-            .iter()
-            .map(|pulled| pulled.need().as_bps())
-            .sum();
-        self.requester.set_need(Bitrate::bps(need));
-        self.requester.handle_timeout(now);
-        let mut changed = false;
-        while let Some(event) = self.requester.poll_event() {
-            match event {
-                path::Event::Interest {
-                    interest,
-                    avoid_face,
-                } => {
-                    let packet = LpPacket {
-                        avoid_face,
-                        ..LpPacket::carrying(interest.wire().clone())
-                    };
-                    self.push(Output::Interest(packet.encode()));
-                }
-                path::Event::Sent {
-                    token,
-                    nonce,
-                    order,
-                } => {
-                    if let Some(consumer) = self.consumer_of(token.client) {
-                        consumer.on_sent(now, token.segment, nonce, order);
-                    }
-                }
-                path::Event::Dropped(token) => {
-                    if let Some(consumer) = self.consumer_of(token.client) {
-                        consumer.on_dropped(now, token.segment);
-                    }
-                }
-                path::Event::Lost(token) => {
-                    if let Some(consumer) = self.consumer_of(token.client) {
-                        consumer.on_lost(now, token.segment);
-                    }
-                }
-                path::Event::PathGrew(shift) => {
-                    for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
-                        consumer.on_path_grew(now, shift);
-                    }
-                    changed = true;
-                }
-                path::Event::PathShrank => {
-                    for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
-                        consumer.on_path_shrank(now);
-                    }
-                    changed = true;
-                }
-            }
-        }
-        if changed {
-            self.share_playout(now);
-        }
-        let queueing = self.requester.path().queue_max(now, QUEUEING_WINDOW);
-        let queueing = queueing.max(self.requester.path().queue_now());
-        let outlook = PathOutlook {
-            queueing: Duration::from_secs_f64(queueing),
-        };
-        for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
-            consumer.set_outlook(outlook);
-        }
-    }
-
-    fn consumer_of(&mut self, client: Client) -> Option<&mut Consumer> {
-        let mut consumers = self.streams.iter_mut().flat_map(Pulled::consumers);
-        consumers.find(|consumer| consumer.client() == client)
-    }
-
-    /// Lets ladders decide, a few hundred times a second at most.
-    fn steer(&mut self, now: Instant) {
-        if now.since(self.steered_at) < STEERING {
-            return;
-        }
-        self.steered_at = now;
-        let mut steered = false;
-        for at in 0..self.streams.len() {
-            if !self.streams[at].is_steered() || self.travel.is_away() {
-                continue;
-            }
-            let client = self.client();
-            let mut pulled = self.streams.remove(at);
-            let sound = self.sound_need();
-            let wheel = steer::Wheel {
-                factory: ConsumerFactory {
-                    sound,
-                    ..self.factory(now)
-                },
-                requester: &self.requester,
-                client,
-            };
-            let wants = pulled.steer(now, &wheel);
-            self.streams.insert(at, pulled);
-            steered = true;
-            for want in wants {
-                self.requester.want(now, want);
-            }
-        }
-        if steered {
-            self.drain(now);
-            self.run_requester(now);
         }
     }
 

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startBrowser } from "./lib/browser.mjs";
-import { openBehindLink, playback, rightRung, timeTo } from "./lib/link.mjs";
+import { openBehindLink, playback, rightRung, rungAt, timeTo } from "./lib/link.mjs";
 import { findBinary, makeHome } from "./lib/processes.mjs";
 
 /** When the link becomes slow and fast again, in seconds after it was made. */
@@ -48,21 +48,22 @@ test("follows a link from 4 to 1 and back to 4 Mbit/s", async (context) => {
 
     const [shown, record] = [await player.shown(), await player.rungs()];
     const bitrate = (name) => rungs.find((rung) => rung.name === name).bitrate;
-    const during = record.filter(({ at }) => at > downAt && at < upAt + 1_000);
-    const lowest = Math.min(...during.map(({ rung }) => bitrate(rung)));
     const phases = { "4 Mbit/s": [begunAt, downAt], "1 Mbit/s": [downAt, upAt], "4 Mbit/s again": [upAt, endedAt] };
     for (const [phase, [from, to]] of Object.entries(phases)) {
       const { frames, longest } = playback(shown, from, to);
       context.diagnostic(`${phase}: ${frames} frames in ${((to - from) / 1_000).toFixed(1)} s, longest freeze ${longest.toFixed(0)} ms`);
     }
     const seconds = (time) => (time === Infinity ? "never" : `${(time / 1_000).toFixed(2)} s`);
-    context.diagnostic(`to ${low} after the link became slow: ${seconds(timeTo(low, record, downAt, upAt))}; to ${high} after it became fast: ${seconds(timeTo(high, record, upAt))}`);
+    const down = timeTo((rung) => bitrate(rung) <= bitrate(low), record, downAt, upAt);
+    const up = timeTo((rung) => rung === high, record, upAt);
+    context.diagnostic(`to ${low} or less after the link became slow: ${seconds(down)}; to ${high} after it became fast: ${seconds(up)}`);
     context.diagnostic(`qualities: ${record.map(({ at, rung }) => `${((at - madeAt) / 1_000).toFixed(2)} s ${rung}`).join(", ")}`);
 
     for (const [phase, [from, to]] of Object.entries(phases)) {
       assert.ok(playback(shown, from, to).frames >= Math.min(ENOUGH, (to - from) / 100), `playback goes on at ${phase}`);
     }
-    assert.ok(lowest < bitrate(high), `the quality goes down: ${JSON.stringify(record)}`);
+    // It was high before the link became slow, and after it became fast; a busy machine may have made it lower in between.
+    assert.ok(bitrate(rungAt(record, upAt)) < bitrate(high), "the quality goes down");
     const stats = await player.stats();
     assert.equal(stats.verificationFailures, 0, "nothing failed verification");
     assert.equal(stats.video.decoderErrors, 0);

@@ -75,12 +75,16 @@ export function playback(shown, from, to) {
   return { frames: times.length, longest: Math.max(...edges.slice(1).map((at, index) => at - edges[index])) };
 }
 
-/** How long after `from` the quality was first `rung`, by the record of `Player.recordRungs`; Infinity if never before `to`. */
-export function timeTo(rung, record, from, to = Infinity) {
-  const [before] = record.filter(({ at }) => at <= from).slice(-1);
-  if (before?.rung === rung) {
+/** The quality at a time, by the record of `Player.recordRungs`. */
+export function rungAt(record, time) {
+  return record.findLast(({ at }) => at <= time)?.rung;
+}
+
+/** How long after `from` the quality was first as `isRight` wants it, by the record of `Player.recordRungs`; Infinity if never before `to`. */
+export function timeTo(isRight, record, from, to = Infinity) {
+  if (isRight(rungAt(record, from))) {
     return 0;
   }
-  const found = record.find((entry) => entry.at > from && entry.at < to && entry.rung === rung);
+  const found = record.find(({ at, rung }) => at > from && at < to && isRight(rung));
   return found === undefined ? Infinity : found.at - from;
 }

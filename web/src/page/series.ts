@@ -1,7 +1,7 @@
 /** Room above the largest value. */
 const ROOM = 1.15;
 /** Limits are in the plot up to this many times what stays below them: a link of 1 Gbit/s must not flatten a stream of 3 Mbit/s. */
-const LIMIT_ROOM = 3;
+const LIMIT_ROOM = 2;
 
 /** Values of some quantities over the last while, as uPlot takes them: times in seconds, then values of each, null where unknown. */
 export class Series {

@@ -149,7 +149,8 @@ impl Single {
             } => consumer.on_sent(now, token.segment, nonce, order),
             Event::Dropped(token) => consumer.on_dropped(now, token.segment),
             Event::Lost(token) => consumer.on_lost(now, token.segment),
-            Event::PathGrew(shift) => consumer.on_path_grew(shift),
+            Event::PathGrew(shift) => consumer.on_path_grew(now, shift),
+            Event::PathShrank => consumer.on_path_shrank(now),
         }
     }
 }

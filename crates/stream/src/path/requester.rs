@@ -458,7 +458,9 @@ impl Requester {
         let arrival = self.arriving.map(|_| now);
         let late = self.in_flight.next_ideal().map(|at| tick.max(at));
         let queued = self.next_send(now, tick);
-        let all = [arrival, late, queued, self.budget.poll_timeout()];
+        // Controllers are looked at with each tick.
+        let budget = self.budget.poll_timeout().map(|at| at.max(tick));
+        let all = [arrival, late, queued, budget];
         all.into_iter().flatten().min()
     }
 

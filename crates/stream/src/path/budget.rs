@@ -25,6 +25,8 @@ pub struct LiveConfig {
     pub ramp: f64,
     /// Packets that may leave at once, and that the window always has room for.
     pub bucket: u32,
+    /// Packets that may leave before anything was measured: the first key sample of a low bitrate.
+    pub first_burst: u32,
     /// Least window in packets.
     pub min_window: u32,
     /// The least pace.
@@ -38,6 +40,7 @@ impl Default for LiveConfig {
             pace: 1.15,
             ramp: 1.5,
             bucket: 6,
+            first_burst: 16,
             min_window: 12,
             min_pace: Bitrate::kbps(400),
         }
@@ -191,9 +194,9 @@ pub(super) struct Load {
 impl Live {
     fn new(config: LiveConfig) -> Self {
         Self {
-            window: f64::from(config.min_window) * PACKET,
+            window: f64::from(config.first_burst) * PACKET,
             pace: config.min_pace.as_bps() as f64,
-            tokens: f64::from(config.bucket) * PACKET,
+            tokens: f64::from(config.first_burst) * PACKET,
             filled_at: Instant::ZERO,
             queue_cap: NO_CAP,
             capped_at: Instant::ZERO,
@@ -225,7 +228,11 @@ impl Live {
         carried *= 1.0 - path.marked() / 2.0;
         let queue = self.queue_cap.min((0.12 * target).clamp(0.025, 0.06));
         let span = path.round_trip(now) + self.config.guard;
-        let least = f64::from(self.config.min_window) * PACKET;
+        let least = match path.last_arrival() {
+            Some(_) => self.config.min_window,
+            None => self.config.first_burst,
+        };
+        let least = f64::from(least) * PACKET;
         self.window = (carried * ramp * (span.as_secs_f64() + queue)).max(least);
         let pace = (carried * self.config.pace).max(self.config.min_pace.as_bps() as f64);
         self.fill(now);
@@ -249,7 +256,7 @@ impl Live {
     fn fill(&mut self, now: Instant) {
         let depth = (f64::from(self.config.bucket) * PACKET).max(0.004 * self.pace);
         let earned = self.pace * now.since(self.filled_at).as_secs_f64();
-        self.tokens = (self.tokens + earned).min(depth);
+        self.tokens = (self.tokens + earned).min(depth.max(self.tokens));
         self.filled_at = now;
     }
 

@@ -60,6 +60,7 @@ pub struct PathConfig {
 #[derive(Clone, Copy, Debug)]
 struct Last {
     at: Instant,
+    ideal: Instant,
     queue: f64,
 }
 
@@ -96,6 +97,7 @@ pub struct Path {
     last: Option<Last>,
     work: Option<Work>,
     capacity: f64,
+    is_measured: bool,
     samples: VecDeque<(Instant, f64)>,
     open: PairSum,
     open_since: Instant,
@@ -132,6 +134,7 @@ impl Path {
             last: None,
             work: None,
             capacity: FIRST_CAPACITY,
+            is_measured: false,
             samples: VecDeque::new(),
             open: PairSum::default(),
             open_since: Instant::ZERO,
@@ -208,15 +211,26 @@ impl Path {
                 self.resumed_at = Some(now);
             }
             self.history.on_step(now, (queue - last.queue).abs());
-            if ideal + Duration::from_micros(100) < last.at {
+            // What could have been here together was sent together: where the link is too fast for a queue, they tell as much.
+            if ideal + Duration::from_micros(100) < last.at || ideal <= last.ideal {
                 self.on_pair(now, bits, gap.as_secs_f64());
             }
         }
         self.history.on_arrival(now, bits, queue);
         self.close_sample(now);
         self.learn_cross(now, ideal, queue, bits);
-        self.last = Some(Last { at: now, queue });
-        if let Some(rate) = self.pair_rate(now, Duration::from_secs(1), MIN_PAIRS) {
+        self.last = Some(Last {
+            at: now,
+            ideal,
+            queue,
+        });
+        let pairs = self.history.pairs(now, Duration::from_secs(1));
+        if !self.is_measured && pairs.count >= MIN_PAIRS {
+            // Anything is better than a guess.
+            self.is_measured = true;
+            self.capacity =
+                (pairs.bits / pairs.gap.max(pairs.bits / MAX_CAPACITY)).min(MAX_CAPACITY);
+        } else if let Some(rate) = rate_of(pairs, MIN_PAIRS) {
             self.capacity += CAPACITY_GAIN * (rate - self.capacity);
         }
     }

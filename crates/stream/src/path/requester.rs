@@ -51,7 +51,7 @@ impl Default for RequesterConfig {
             max_in_flight: 4_096,
             max_queued: 8_192,
             max_attempts: 4,
-            repair_share: 0.3,
+            repair_share: 0.5,
             repair_rate: 20.0,
             max_repairs: 100.0,
         }
@@ -408,7 +408,10 @@ impl Requester {
         let Some(want) = self.queue.remove(token) else {
             return;
         };
-        let attempts = self.in_flight.get(token).map_or(0, |entry| entry.attempts);
+        let before = self.in_flight.get(token);
+        let attempts = before.map_or(0, |entry| entry.attempts);
+        // One name is answered once: a second Interest for it brings nothing unless the first was lost.
+        let is_duplicate = before.is_some_and(|entry| !entry.is_lost && !entry.is_withdrawn);
         if attempts >= self.config.max_attempts {
             self.drop_want(token);
             return;
@@ -420,6 +423,7 @@ impl Requester {
         self.counters.probes += u64::from(want.kind == Kind::Probe);
         match want.kind {
             Kind::Sound => self.sound_at = Some(now),
+            Kind::Repair if is_duplicate => {}
             Kind::Repair => self.repairs -= 1.0,
             Kind::Key | Kind::Delta => {
                 let saved = self.repairs + self.config.repair_share;
@@ -427,7 +431,7 @@ impl Requester {
             }
             Kind::Parity | Kind::Probe => {}
         }
-        if want.kind.is_paced() {
+        if want.kind.is_paced() && !is_duplicate {
             self.budget.on_sent(now, want.size);
             self.window += want.size.as_bits() as f64;
         }

@@ -13,9 +13,11 @@ use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::rate::Arrival;
 use crate::sample::{Lead, SampleHeader};
 
+use super::asking::CLOCK_WAS_SET;
 use super::assembly::{Accepted, Asked, Assembly, Complete};
 use super::order::SampleKey;
 use super::pipeline::Advance;
+use super::repair::LONG_QUEUE;
 use super::segments::SegmentCounts;
 use super::{BaseDelay, Consumer, Delivery, Output};
 
@@ -361,12 +363,17 @@ impl Consumer {
             None => {}
         }
         let way = self.playout.delay(now, header.published_at());
+        if asked_ahead && self.base.is_of_another_clock(now, way) {
+            self.base = BaseDelay::default();
+        }
         if self.tells_base(key.0) && core::mem::take(&mut self.rebuffers) {
             self.base = BaseDelay::default();
         }
         match self.tells_base(key.0) {
             true if asked_ahead && (once || is_first_nonce) => {
-                self.base.on_live_sample(now, way, self.playout.target);
+                let is_queued = self.outlook.queueing > LONG_QUEUE;
+                self.base
+                    .on_live_sample(now, way, self.playout.target, is_queued);
             }
             true => self.base.on_packet(now, way),
             false => {}
@@ -376,7 +383,10 @@ impl Consumer {
         }
         let available_at = self.earliest(now, header.published_at());
         let group = self.group(key);
-        self.outputs.push_back(Output::Revise(group, available_at));
+        // By a clock that was set, it would have been here long before it was requested.
+        if now.since(available_at) < CLOCK_WAS_SET {
+            self.outputs.push_back(Output::Revise(group, available_at));
+        }
         if asked_ahead {
             let waited = waited.filter(|_| once || is_first_nonce);
             self.learn_ahead(now, key, header, waited.map(|(_, waited)| waited));

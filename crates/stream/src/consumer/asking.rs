@@ -20,6 +20,8 @@ const DUPLICATE_WAIT: Duration = Duration::from_millis(2);
 /// Wait after a Nack that says that there is no way to the producer; routes need time to come back.
 const NO_ROUTE_WAIT: Duration = Duration::from_millis(100);
 
+/// Nothing that is still wanted was published so long ago.
+pub(super) const CLOCK_WAS_SET: Duration = Duration::from_secs(10);
 /// Wait after an Interest that was not sent.
 const DROPPED_WAIT: Duration = Duration::from_millis(50);
 /// Segments of a sample that leave the producer together; others are spaced.
@@ -258,8 +260,12 @@ impl Consumer {
 
     /// When a sample could be here at the earliest, by what is known of its publication.
     fn available_at(&self, now: Instant, key: SampleKey) -> Option<Instant> {
-        match self.published_at(key) {
-            Some(published_at) => Some(self.earliest(now, published_at)),
+        let by_clock = self
+            .published_at(key)
+            .map(|published_at| self.earliest(now, published_at));
+        // A publisher's clock that was set says nothing until the base has followed.
+        match by_clock.filter(|at| now.since(*at) < CLOCK_WAS_SET) {
+            Some(available_at) => Some(available_at),
             None if self.is_published(key) => None,
             None => Some(self.pipeline.expected_at(key.0, key.1)),
         }

@@ -50,12 +50,16 @@ impl Playout {
 }
 
 /// Every sample later than the target for so long means that the way has become longer, not that packets are late.
-const LONGER_WAY: Duration = Duration::from_millis(3_000);
+const LONGER_WAY: Duration = Duration::from_millis(500);
+/// The same while packets queue, which may be why they are late.
+const LONGER_QUEUE: Duration = Duration::from_millis(3_000);
 /// Fewer late samples than this prove nothing.
 const LONGER_WAY_SAMPLES: u32 = 3;
 const BUCKET: Duration = Duration::from_millis(250);
 /// Window of the minimum: 10 s of buckets. Clocks that drift apart by 100 ppm move by 1 ms in it.
 const BUCKETS: u64 = 40;
+/// No live sample is so late.
+const CLOCK_WAS_SET: Duration = Duration::from_secs(10);
 /// After silence, what was known before counts for so long.
 const AFTER_SILENCE: Duration = Duration::from_secs(3);
 /// The same over a minute.
@@ -101,7 +105,7 @@ impl BaseDelay {
     /// Takes the delay of a sample whose Interest was waiting for it, so that nothing but the way delayed it.
     ///
     /// Once all such samples have been later than `target` for half a second, older minima are forgotten.
-    pub fn on_live_sample(&mut self, now: Instant, delay: i64, target: Duration) {
+    pub fn on_live_sample(&mut self, now: Instant, delay: i64, target: Duration, is_queued: bool) {
         let target = i64::try_from(target.as_micros()).unwrap_or(i64::MAX);
         let in_time = self
             .least
@@ -114,7 +118,8 @@ impl BaseDelay {
         }
         let (since, count) = self.late.unwrap_or((now, 0));
         self.late = Some((since, count + 1));
-        if now.since(since) >= LONGER_WAY && count + 1 >= LONGER_WAY_SAMPLES {
+        let span = if is_queued { LONGER_QUEUE } else { LONGER_WAY };
+        if now.since(since) >= span && count + 1 >= LONGER_WAY_SAMPLES {
             self.least.forget_all_but(2);
             self.late = None;
         }
@@ -125,6 +130,13 @@ impl BaseDelay {
         if let Some(before) = self.unraised.take() {
             self.least.push(now, before);
         }
+    }
+
+    /// Whether a live sample's delay is so far from the base that the publisher's clock must have been set.
+    pub fn is_of_another_clock(&self, now: Instant, delay: i64) -> bool {
+        let limit = CLOCK_WAS_SET.as_micros();
+        let base = self.estimate(now);
+        base.is_some_and(|base| u128::from(delay.abs_diff(base)) > limit)
     }
 
     /// By how much the base exceeds what it was within the last minute.
@@ -207,24 +219,29 @@ mod tests {
         let mut base = BaseDelay::default();
         assert_eq!(base.estimate(at(0)), None);
         base.on_packet(at(0), 900_000);
-        base.on_live_sample(at(10), 30_000, ms(100));
-        base.on_live_sample(at(5_000), 45_000, ms(100));
+        base.on_live_sample(at(10), 30_000, ms(100), false);
+        base.on_live_sample(at(5_000), 45_000, ms(100), false);
         assert_eq!(base.estimate(at(9_999)), Some(30_000));
         assert_eq!(base.estimate(at(10_250)), Some(45_000));
     }
 
-    /// The way grows from 30 to 300 ms at 1 s, sample 50. The requester recognises that sooner and raises the base; without
-    /// it, the base follows once samples have been late for 3 s, with sample 50 + 150, and not after ten.
+    /// The path grows from 30 to 300 ms at 1 s, sample 50. The base follows once samples have been late for 0.5 s, 25 samples, or
+    /// for 3 s, 150 samples, where packets queue.
     #[test]
-    fn a_longer_way_is_followed_after_three_seconds() {
-        let mut base = BaseDelay::default();
-        (0..50).for_each(|step| base.on_live_sample(at(step * 20), 30_000, ms(100)));
-        for step in 50..200 {
-            base.on_live_sample(at(step * 20), 300_000, ms(100));
-            assert_eq!(base.estimate(at(step * 20)), Some(30_000));
+    fn a_longer_path_is_followed_sooner_where_nothing_queues() {
+        for (is_queued, samples) in [(false, 25), (true, 150)] {
+            let mut base = BaseDelay::default();
+            (0..50).for_each(|step| base.on_live_sample(at(step * 20), 30_000, ms(100), is_queued));
+            for step in 50..50 + samples {
+                base.on_live_sample(at(step * 20), 300_000, ms(100), is_queued);
+                assert_eq!(base.estimate(at(step * 20)), Some(30_000));
+            }
+            for step in 50 + samples..60 + samples {
+                base.on_live_sample(at(step * 20), 300_000, ms(100), is_queued);
+            }
+            let end = at((60 + samples) * 20);
+            assert_eq!(base.estimate(end), Some(300_000));
         }
-        (200..210).for_each(|step| base.on_live_sample(at(step * 20), 300_000, ms(100)));
-        assert_eq!(base.estimate(at(4_200)), Some(300_000));
     }
 
     #[test]
@@ -232,7 +249,7 @@ mod tests {
         let mut base = BaseDelay::default();
         for step in 0..200 {
             let delay = if step % 5 == 0 { 40_000 } else { 300_000 };
-            base.on_live_sample(at(step * 20), delay, ms(100));
+            base.on_live_sample(at(step * 20), delay, ms(100), false);
         }
         assert_eq!(base.estimate(at(4_000)), Some(40_000));
     }

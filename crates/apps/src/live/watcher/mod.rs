@@ -274,7 +274,15 @@ impl Watcher {
     fn prepare_rung(&mut self, now: Instant, at: usize, rung: &Rung) {
         let client = self.client();
         let mut pulled = self.streams.remove(at);
-        self.factory(now).prepare(now, &mut pulled, rung, client);
+        let wheel = steer::Wheel {
+            factory: self.factory(now),
+            requester: &self.requester,
+            client,
+        };
+        let is_chosen = pulled.auto.is_none();
+        if !is_chosen || !pulled.change_at_next_key(now, &wheel, &rung.name) {
+            wheel.factory.prepare(now, &mut pulled, rung, client);
+        }
         let needs_metadata = pulled.upcoming.is_some();
         self.streams.insert(at, pulled);
         if needs_metadata {

@@ -163,6 +163,27 @@ impl Pulled {
         Vec::new()
     }
 
+    /// Changes over to `rung` with the next group, if enough is known of the stream's groups. Returns whether it is.
+    pub(super) fn change_at_next_key(
+        &mut self,
+        now: Instant,
+        wheel: &Wheel<'_>,
+        rung: &str,
+    ) -> bool {
+        self.drop_upcoming(now);
+        if rung == self.rung {
+            return true;
+        }
+        let Some(groups) = self.groups(now).filter(|_| self.had_frame) else {
+            return false;
+        };
+        let begun = self.start_rung(now, wheel, (rung, groups.position), StartAt::NextKey);
+        if begun.is_some() {
+            self.consumer.set_ask_before(now, Some(groups.next));
+        }
+        begun.is_some()
+    }
+
     fn rung_name(&self, rung: usize) -> Option<String> {
         Some(self.auto.as_ref()?.rungs.get(rung)?.name.clone())
     }

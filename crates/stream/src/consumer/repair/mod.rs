@@ -28,7 +28,8 @@ use super::window::WindowedMinimum;
 
 use loss::LossEstimator;
 use patience::{Patience, Room};
-use plan::{LONG_QUEUE, Outlook};
+pub(super) use plan::LONG_QUEUE;
+use plan::Outlook;
 
 pub(super) use across::Groups;
 

@@ -28,7 +28,7 @@ const FAILS_BEFORE_LAST: f64 = 0.3;
 /// Longest time between two rounds for a sample whose time is over, or of a stream that stands still.
 const MOST_WAIT: Duration = Duration::from_secs(2);
 /// A queue that is longer is one: what is in it is not lost.
-pub(super) const LONG_QUEUE: Duration = Duration::from_millis(15);
+pub(in crate::consumer) const LONG_QUEUE: Duration = Duration::from_millis(15);
 /// Nothing waits longer in any queue.
 const GONE: Duration = Duration::from_millis(1_600);
 /// Shorter after the last Interest for a name, forwarders hold another one back (NFD: 10 ms, then twice that).

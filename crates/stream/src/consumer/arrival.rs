@@ -257,6 +257,8 @@ impl Consumer {
         if !is_doubtful {
             self.segments.observe(key.0, counts);
         }
+        let share = header.payload_size / lead.data_count().max(1);
+        self.segments.observe_size(key.0, share);
         self.note_lead(now, key, &header);
         self.note_published(now, key, &header);
 

@@ -27,7 +27,7 @@ const DROPPED_WAIT: Duration = Duration::from_millis(50);
 /// Segments of a sample that leave the producer together; others are spaced.
 const AT_ONCE: u64 = 6;
 /// What names, headers, digests and signatures add to a segment.
-const HEADERS: u64 = 84;
+const HEADERS: f64 = 84.0;
 
 impl Consumer {
     /// Whether the tables have room for another sample of `class`.
@@ -216,7 +216,8 @@ impl Consumer {
 
     /// Size of the answer, on average: what may not exist brings nothing.
     fn expected_size(&self, id: SegmentId) -> ByteSize {
-        let whole = u64::from(self.source.segment_size) + HEADERS;
+        let most = f64::from(self.source.segment_size);
+        let whole = self.segments.size(id.class).min(most) + HEADERS;
         let has_lead = |sample: &Assembly| sample.lead().is_some();
         let is_sure = id.kind != SegmentKind::Data
             || id.index == 0
@@ -225,10 +226,10 @@ impl Consumer {
                 .get(&(id.class, id.sequence))
                 .is_some_and(has_lead);
         if is_sure {
-            return ByteSize::bytes(whole);
+            return ByteSize::bytes(whole as u64);
         }
         let likelihood = self.segments.likelihood(id.class, id.index);
-        ByteSize::bytes((whole as f64 * likelihood) as u64)
+        ByteSize::bytes((whole * likelihood) as u64)
     }
 
     const fn token(&self, segment: SegmentId) -> Token {

@@ -98,7 +98,9 @@ impl Source {
             SegmentCounts { data, parity }
         };
         let key = if self.is_standalone() { 1 } else { KEY_FACTOR };
-        SegmentEstimators::new(count(mean.saturating_mul(key)), count(mean), most)
+        let [key, delta] = [mean.saturating_mul(key), mean];
+        let size = |octets: u64| octets as f64 / f64::from(count(octets).data);
+        SegmentEstimators::new(count(key), count(delta), [size(key), size(delta)], most)
     }
 }
 

@@ -103,6 +103,8 @@ pub struct Requester {
     repairs: f64,
     repairs_at: Instant,
     sound_at: Option<Instant>,
+    /// When anything else left last.
+    paced_at: Option<Instant>,
     ticked_at: Option<Instant>,
     window: f64,
     settled_at: Instant,
@@ -127,6 +129,7 @@ impl Requester {
             repairs: config.max_repairs,
             repairs_at: Instant::ZERO,
             sound_at: None,
+            paced_at: None,
             ticked_at: None,
             window: 0.0,
             settled_at: Instant::ZERO,
@@ -365,6 +368,11 @@ impl Requester {
             let token = want.token;
             self.send(now, token);
         }
+        if self.beats(now)
+            && let Some(token) = self.next_paced(now)
+        {
+            self.send(now, token);
+        }
         self.window = self.in_flight.survey(now, &self.path).window;
         while self.in_flight.len() < self.config.max_in_flight
             && self.budget.allows(now, self.window, self.in_flight.len())
@@ -372,6 +380,12 @@ impl Requester {
         {
             self.send(now, token);
         }
+    }
+
+    /// While nothing may leave for long, one Interest does now and then: enough to notice that the path is back.
+    fn beats(&self, now: Instant) -> bool {
+        let last = self.sound_at.into_iter().chain(self.paced_at).max();
+        self.budget.is_holding() && last.is_none_or(|at| now.since(at) >= HEARTBEAT)
     }
 
     fn may_send_sound(&self, now: Instant) -> bool {
@@ -430,6 +444,9 @@ impl Requester {
                 self.repairs = saved.min(self.config.max_repairs);
             }
             Kind::Parity | Kind::Probe => {}
+        }
+        if want.kind.is_paced() {
+            self.paced_at = Some(now);
         }
         if want.kind.is_paced() && !is_duplicate {
             self.budget.on_sent(now, want.size);

@@ -50,8 +50,8 @@ impl Default for RequesterConfig {
             target: Duration::from_millis(100),
             max_in_flight: 4_096,
             max_queued: 8_192,
-            max_attempts: 4,
-            repair_share: 0.5,
+            max_attempts: 8,
+            repair_share: 0.6,
             repair_rate: 20.0,
             max_repairs: 100.0,
         }

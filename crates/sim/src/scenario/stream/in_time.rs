@@ -1,6 +1,6 @@
 //! Which frames of one watcher could be shown in time, by the laboratory's clock and not by the watcher's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use namecast_units::{Bitrate, Duration, Instant};
 
@@ -15,17 +15,11 @@ const SETTLES: Duration = Duration::from_millis(1_500);
 /// A frame is *in time* if it can be decoded at or before capture + base delay of the path + target. It can be decoded when it is
 /// complete, and so are all frames of its rung since the key frame. Late frames serve as references.
 pub(super) struct InTime<'a> {
-    media: &'a Media,
-    /// When the frame at position 0 was captured.
-    origin: Instant,
-    base: &'a BaseDelay,
-    target: Duration,
-    joined_at: Instant,
-    ends_at: Instant,
+    watched: Watched<'a>,
     /// Frames that are in time, by position; of several rungs the highest.
     shown: BTreeMap<u64, Shown>,
     /// Frames that were complete in time in some rung, whether or not they could be decoded.
-    complete: BTreeMap<u64, ()>,
+    complete: BTreeSet<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +29,10 @@ struct Shown {
 }
 
 /// Who watched what, and when.
+#[derive(Clone, Copy)]
 pub(super) struct Watched<'a> {
     pub(super) media: &'a Media,
+    /// When the frame at position 0 was captured.
     pub(super) origin: Instant,
     pub(super) base: &'a BaseDelay,
     pub(super) target: Duration,
@@ -63,29 +59,16 @@ pub(super) struct InTimeFigures {
 
 impl<'a> InTime<'a> {
     pub(super) fn new(
-        watched: &Watched<'a>,
+        watched: Watched<'a>,
         records: impl Iterator<Item = &'a FrameRecord>,
     ) -> Self {
-        let &Watched {
-            media,
-            origin,
-            base,
-            target,
-            joined_at,
-            ends_at,
-        } = watched;
         let mut frames = Self {
-            media,
-            origin,
-            base,
-            target,
-            joined_at,
-            ends_at,
+            watched,
             shown: BTreeMap::new(),
-            complete: BTreeMap::new(),
+            complete: BTreeSet::new(),
         };
         let mut rungs: BTreeMap<&str, BTreeMap<u64, &FrameRecord>> = BTreeMap::new();
-        for record in records.filter(|record| record.stream == media.kind) {
+        for record in records.filter(|record| record.stream == watched.media.kind) {
             let rung = rungs.entry(&record.rung).or_default();
             let known = rung.entry(record.position).or_insert(record);
             if record.complete_at < known.complete_at {
@@ -99,14 +82,19 @@ impl<'a> InTime<'a> {
     }
 
     fn add_rung(&mut self, name: &str, records: &BTreeMap<u64, &FrameRecord>) {
-        let rung = self.media.rungs.iter().find(|rung| rung.name == name);
+        let rung = self
+            .watched
+            .media
+            .rungs
+            .iter()
+            .find(|rung| rung.name == name);
         let rung = rung.map_or(Bitrate::ZERO, |rung| rung.bitrate);
         // Position of the last frame that could be decoded, and when.
         let mut decoded: Option<(u64, Instant)> = None;
         for (&position, record) in records {
             let due = self.due(position);
             if record.complete_at <= due {
-                self.complete.insert(position, ());
+                self.complete.insert(position);
             }
             let before = decoded.filter(|(before, _)| before + 1 == position);
             decoded = match before {
@@ -124,14 +112,20 @@ impl<'a> InTime<'a> {
         }
     }
 
+    /// Position of the first frame captured at `at` or after it.
+    fn position_at(&self, at: Instant) -> u64 {
+        let Watched { media, origin, .. } = self.watched;
+        media.position_after(at.since(origin))
+    }
+
     fn captured_at(&self, position: u64) -> Instant {
-        self.origin + self.media.captured_after(position)
+        self.watched.origin + self.watched.media.captured_after(position)
     }
 
     /// When the frame is to be shown.
     fn due(&self, position: u64) -> Instant {
         let captured_at = self.captured_at(position);
-        captured_at + self.base.at(captured_at) + self.target
+        captured_at + self.watched.base.at(captured_at) + self.watched.target
     }
 
     /// Figures of the frames captured from `from` on and before `until`; `goal` is the rung asked about.
@@ -141,12 +135,11 @@ impl<'a> InTime<'a> {
         until: Instant,
         goal: Option<&str>,
     ) -> InTimeFigures {
-        let begin = from.max(self.joined_at).max(self.origin);
-        let settled = Instant::ZERO + self.ends_at.since(Instant::ZERO + SETTLES);
+        let begin = from.max(self.watched.joined_at).max(self.watched.origin);
+        let settled = Instant::ZERO + self.watched.ends_at.since(Instant::ZERO + SETTLES);
         let end = until.min(settled).max(begin);
-        let position = |at: Instant| self.media.position_after(at.since(self.origin));
-        let positions = position(begin)..position(end);
-        let period = self.media.rate.period();
+        let positions = self.position_at(begin)..self.position_at(end);
+        let period = self.watched.media.rate.period();
         let mut figures = InTimeFigures {
             frames: positions.end - positions.start,
             span: period * (positions.end - positions.start) as u32,
@@ -173,8 +166,8 @@ impl<'a> InTime<'a> {
 
     /// Returns the bitrate of each frame from joining on, at its capture, in Mbit/s; zero if it is not in time.
     pub(super) fn curve(&self) -> Vec<(f64, f64)> {
-        let position = |at: Instant| self.media.position_after(at.since(self.origin));
-        let positions = position(self.joined_at.max(self.origin))..position(self.ends_at);
+        let begin = self.watched.joined_at.max(self.watched.origin);
+        let positions = self.position_at(begin)..self.position_at(self.watched.ends_at);
         let point = |position| {
             let rung = self.shown.get(&position).map(|shown| shown.rung);
             let at = self.captured_at(position).since(Instant::ZERO);
@@ -185,11 +178,11 @@ impl<'a> InTime<'a> {
     }
 
     fn first_of(&self, goal: Option<&str>) -> Option<Duration> {
-        let mut rungs = self.media.rungs.iter();
+        let mut rungs = self.watched.media.rungs.iter();
         let goal = rungs.find(|rung| Some(&*rung.name) == goal)?.bitrate;
         let mut shown = self.shown.iter();
         let (&first, _) = shown.find(|(_, shown)| shown.rung >= goal)?;
-        Some(self.due(first).since(self.joined_at))
+        Some(self.due(first).since(self.watched.joined_at))
     }
 
     /// See [`InTimeFigures::back`]; none if the old rung does not come back.
@@ -263,7 +256,7 @@ mod tests {
             joined_at: at(0),
             ends_at: at(3_500),
         };
-        let frames = InTime::new(&watched, records.iter());
+        let frames = InTime::new(watched, records.iter());
         frames.within(at(from), at(until), Some("2M"))
     }
 

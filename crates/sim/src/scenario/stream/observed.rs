@@ -216,7 +216,7 @@ impl Viewing<'_> {
             joined_at: self.joined_at,
             ends_at: Instant::ZERO + stop.min(duration),
         };
-        Some(InTime::new(&watched, self.records.iter()))
+        Some(InTime::new(watched, self.records.iter()))
     }
 }
 

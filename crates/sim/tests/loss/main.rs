@@ -140,7 +140,7 @@ fn run(scene: &Scene) -> Outcome {
         data_octets: counters.wire - counters.parity_wire,
         sent_octets: sent_octets(network.direction(1, true).counters()),
         segments: counters.data_segments,
-        interests: seen.consumer.counters().interests_sent,
+        interests: seen.single.consumer.counters().interests_sent,
         interest_octets: seen.interest_octets,
     }
 }

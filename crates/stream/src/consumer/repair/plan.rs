@@ -27,6 +27,10 @@ use super::{LEAD, RecoveryConfig};
 const FAILS_BEFORE_LAST: f64 = 0.3;
 /// Longest time between two rounds for a sample whose time is over, or of a stream that stands still.
 const MOST_WAIT: Duration = Duration::from_secs(2);
+/// A queue that is longer is one: what is in it is not lost.
+pub(in crate::consumer) const LONG_QUEUE: Duration = Duration::from_millis(15);
+/// Nothing waits longer in any queue.
+const GONE: Duration = Duration::from_millis(1_600);
 /// Shorter after the last Interest for a name, forwarders hold another one back (NFD: 10 ms, then twice that).
 const NAME_REST: Duration = Duration::from_millis(25);
 
@@ -46,8 +50,8 @@ pub(super) struct Outlook<'a> {
     pub repeats: bool,
     /// Copies of the lead are asked for before the lead itself is again.
     pub prefers_copies: bool,
-    /// Segments are asked for one after the other, in their turn on the narrowest link.
-    pub is_paced: bool,
+    /// The longest that a packet has queued lately.
+    pub queueing: Duration,
     /// How the queue on the way moves on.
     pub progress: Progress,
     /// Data that exists takes this long.
@@ -116,7 +120,14 @@ impl Outlook<'_> {
         if asked.is_nacked {
             return asked.retry_at;
         }
+        if asked.is_gone {
+            return self.now;
+        }
         let set_out = self.expected_at.max(asked.last_at + self.least_delay);
+        if self.queueing > LONG_QUEUE {
+            // Only the path can tell what is in a queue from what is lost.
+            return set_out + GONE;
+        }
         let due = self.due_alone(assembly, slot, asked);
         let behind = self.progress.until((set_out, asked.order));
         behind.map_or(due, |until| due.max(until))
@@ -131,7 +142,7 @@ impl Outlook<'_> {
                 (at + self.round_trip.saturating_sub(self.delay)).min(self.due_at)
             });
             let at_best = asked.last_at + self.delay;
-            let in_turn = self.is_paced && at_best > self.expected_at;
+            let in_turn = at_best > self.expected_at;
             let margin = if in_turn { self.margin } else { Duration::ZERO };
             return overtaken.max(at_best + margin);
         }
@@ -169,8 +180,12 @@ impl Outlook<'_> {
                         if !asked.is_lost {
                             round.lost.push(name);
                         }
-                        names.pending += usize::from(self.repeats && slot.is_first());
-                        self.rank_of_lost(name, slot)
+                        let repeats = self.repeats && slot.is_first() && !asked.is_gone;
+                        names.pending += usize::from(repeats);
+                        match asked.is_gone {
+                            true => Rank::Lost,
+                            false => self.rank_of_lost(name, slot),
+                        }
                     } else {
                         names.pending += 1;
                         round.look_at(due);
@@ -209,9 +224,6 @@ impl Outlook<'_> {
     /// out as long as the others.
     fn hedge_of(&self, assembly: &Assembly) -> Option<Instant> {
         let at = assembly.hedge_at?;
-        if !self.is_paced {
-            return Some(at);
-        }
         let moves_until = self
             .progress
             .of_sample((assembly.class, assembly.sequence), self.expected_at);

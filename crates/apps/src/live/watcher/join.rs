@@ -434,6 +434,8 @@ impl Watcher {
         for pulled in &before {
             self.withdraw(pulled);
         }
+        // What the publisher before it did not answer, this one will not: nothing of that is in a queue.
+        self.requester.handle_link_change();
         if let Some((left, _)) = &self.catalogue {
             for (kind, shown) in before.iter().filter_map(|old| Some((old.kind, old.shown?))) {
                 self.sessions.leave(left, kind, shown);

@@ -21,6 +21,9 @@ use super::repair::LONG_QUEUE;
 use super::segments::SegmentCounts;
 use super::{BaseDelay, Consumer, Delivery, Output};
 
+/// Samples by which encoders that do not keep time may be ahead.
+const UNEVEN: u64 = 8;
+
 /// A lead that verified, and the Interest that brought it.
 struct Arrived {
     key: SampleKey,
@@ -250,7 +253,6 @@ impl Consumer {
         let header = lead.header().clone();
         let delay = self.measure(now, key, &lead, &asked);
         self.counters.leads += 1;
-        self.last_arrival = Some(now);
         self.newest_published_at = self.newest_published_at.max(header.published_at());
         let counts = SegmentCounts::of(&lead);
         let is_doubtful = counts.data > self.segments.estimate(key.0).data && !self.follows_paper();
@@ -261,6 +263,7 @@ impl Consumer {
         self.segments.observe_size(key.0, share);
         self.note_lead(now, key, &header);
         self.note_published(now, key, &header);
+        self.last_arrival = Some(now);
 
         if key.0 == SampleClass::Delta && self.order.is_useless(header.other_sequence) {
             self.counters.drop_undecodable += 1;
@@ -430,14 +433,29 @@ impl Consumer {
         self.mark_overtaken(now, SampleClass::Delta, before..=before);
     }
 
-    /// Samples behind the live edge that are caught up with: what tables have room for, and of key samples among others no
-    /// more than are ever asked for ahead, since nobody would show them.
-    fn most_catching_up(&self, class: SampleClass) -> u64 {
+    /// Samples behind the live edge that there is room to catch up with: of key samples among others no more than are ever
+    /// asked for ahead, since nobody would show them.
+    fn room_to_catch_up(&self, class: SampleClass) -> u64 {
         let room = self.config.most_samples as u64 / 2;
         match class == self.clocked_class() {
             true => room,
             false => room.min(self.config.most_lead.saturating_add(1)),
         }
+    }
+
+    /// Samples behind the live edge that are caught up with: as many as were published since the last one came, or can
+    /// still be shown. Numbers that were skipped are of samples that never existed, and would take the place of others.
+    fn most_catching_up(&self, now: Instant, class: SampleClass) -> u64 {
+        let silence = self.last_arrival.map_or(Duration::ZERO, |at| now.since(at));
+        let period = self.source.rate.period().as_nanos().max(1);
+        let samples = (silence + self.playout.target).as_nanos() / period;
+        let samples = u64::try_from(samples).unwrap_or(u64::MAX);
+        let interval = u64::from(self.source.key_interval.max(1));
+        let likely = match class == self.clocked_class() {
+            true => samples.saturating_add(UNEVEN),
+            false => samples / interval + 2,
+        };
+        likely.min(self.room_to_catch_up(class))
     }
 
     /// Asks for the delta samples between the key sample playback starts with and the live edge.
@@ -446,7 +464,7 @@ impl Consumer {
             return;
         };
         let behind = first.saturating_sub(next);
-        if behind > self.most_catching_up(SampleClass::Delta) {
+        if behind > self.room_to_catch_up(SampleClass::Delta) {
             // Too long a group to catch up with: its successor comes sooner.
             self.order.skip_to(key.saturating_add(1));
         } else if behind > 0 {
@@ -458,7 +476,7 @@ impl Consumer {
     pub(super) fn on_published(&mut self, now: Instant, class: SampleClass, sequence: u64) {
         match self.pipeline.advance(class, sequence) {
             Advance::Overtakes(range) if !range.is_empty() => {
-                if self.missed(class, Some(sequence)) > self.most_catching_up(class) {
+                if self.missed(class, Some(sequence)) > self.most_catching_up(now, class) {
                     // Too many to catch up with, if they exist at all.
                     self.pipeline.skip_to(class, sequence);
                 }

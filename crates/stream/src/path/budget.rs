@@ -163,6 +163,8 @@ pub struct Live {
     filled_at: Instant,
     queue_cap: f64,
     capped_at: Instant,
+    /// A queue is long; and nothing more is requested until it is not.
+    is_long: bool,
     is_holding: bool,
 }
 
@@ -200,6 +202,7 @@ impl Live {
             filled_at: Instant::ZERO,
             queue_cap: NO_CAP,
             capped_at: Instant::ZERO,
+            is_long: false,
             is_holding: false,
             config,
         }
@@ -237,20 +240,25 @@ impl Live {
         let pace = (carried * self.config.pace).max(self.config.min_pace.as_bps() as f64);
         self.fill(now);
         self.pace = pace * ramp;
-        self.is_holding = Self::holds(now, path, target);
+        self.is_long = Self::is_long(now, path, target);
+        let is_much = path.queued() > 300e3 * target || path.capacity() < 0.6e6;
+        self.is_holding = self.is_long && is_much;
+        if self.is_long {
+            // That little takes so long is no queue of ours, or one that is almost gone.
+            self.window = least;
+        }
         if now.since(self.capped_at) > Duration::from_secs(2) && self.queue_cap < NO_CAP {
             self.queue_cap *= 1.0008;
         }
     }
 
-    /// Nothing more is requested while a queue is far above what stands there anyway.
-    fn holds(now: Instant, path: &Path, target: f64) -> bool {
+    /// Whether a queue is far above what stands there anyway.
+    fn is_long(now: Instant, path: &Path, target: f64) -> bool {
         let standing = path
             .queue_min(now, Duration::from_secs(2))
             .min(target / 2.0);
         let limit = (0.4 * target).clamp(0.04, 0.2);
-        let is_much = path.queued() > 300e3 * target || path.capacity() < 0.6e6;
-        path.queue_now() - standing > limit && is_much
+        path.queue_now() - standing > limit
     }
 
     fn fill(&mut self, now: Instant) {
@@ -390,6 +398,11 @@ impl Budget {
             Self::Live(_) => None,
             Self::Controller { controller, .. } => controller.poll_timeout(),
         }
+    }
+
+    /// Whether little or nothing is requested, as a queue is long.
+    pub(super) fn is_cautious(&self) -> bool {
+        matches!(self, Self::Live(live) if live.is_long)
     }
 
     /// Whether nothing more is requested until a queue is gone.

@@ -22,6 +22,8 @@ const LEAVES_WITHIN: Duration = Duration::from_millis(55);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub kind: Kind,
+    /// When the first Interest left, and the last.
+    pub first_sent_at: Instant,
     pub sent_at: Instant,
     pub expires_at: Instant,
     pub available_at: Option<Instant>,
@@ -42,6 +44,8 @@ pub(super) struct Survey {
     pub queued: f64,
     /// The oldest of that is so late.
     pub overdue: f64,
+    /// So many of it.
+    pub late_count: usize,
     /// Fills the window.
     pub window: f64,
 }
@@ -65,10 +69,12 @@ impl InFlight {
     pub(super) fn insert(&mut self, now: Instant, want: &Want, path: &Path) {
         let before = self.entries.get(&want.token);
         let attempts = before.map_or(0, |before| before.attempts) + 1;
+        let first_sent_at = before.map_or(now, |before| before.first_sent_at);
         self.entries.insert(
             want.token,
             Entry {
                 kind: want.kind,
+                first_sent_at,
                 sent_at: now,
                 expires_at: now + want.lifetime,
                 available_at: want.available_at,
@@ -79,6 +85,14 @@ impl InFlight {
                 is_withdrawn: false,
             },
         );
+    }
+
+    /// When the Interest left that Data answers which comes now: too soon for the last one, it is an earlier one's.
+    pub(super) fn answered(entry: &Entry, now: Instant, path: &Path) -> Instant {
+        match now.since(entry.sent_at) < path.round_trip(now) {
+            true => entry.first_sent_at,
+            false => entry.sent_at,
+        }
     }
 
     pub(super) fn remove(&mut self, token: Token) -> Option<Entry> {
@@ -143,6 +157,7 @@ impl InFlight {
             let bits = entry.size.as_bits() as f64;
             if entry.ideal <= now {
                 survey.queued += bits;
+                survey.late_count += 1;
                 oldest = Some(oldest.map_or(entry.ideal, |before| before.min(entry.ideal)));
             }
             if entry.kind.is_paced() && entry.ideal <= until {

@@ -18,6 +18,7 @@ use namecast_units::{Bitrate, ByteSize, Instant};
 use crate::consumer::WindowedMinimum;
 
 use super::history::{History, PairSum};
+use super::in_flight::Survey;
 
 /// Capacity before anything was measured.
 const FIRST_CAPACITY: f64 = 1e6;
@@ -36,6 +37,11 @@ const SAMPLE: Duration = Duration::from_millis(250);
 const SAMPLES_KEPT: Duration = Duration::from_secs(5);
 /// Without an arrival for so long, the path is silent.
 const FLOWING: Duration = Duration::from_millis(60);
+/// Of the last so many packets, if they came within that time, each has waited in a queue if there is one.
+const FEW: usize = 6;
+const RECENT: Duration = Duration::from_millis(100);
+/// So many that are late together are in a queue.
+const MANY_LATE: usize = 8;
 /// A pause as long as this was a stall.
 const STALL: Duration = Duration::from_millis(100);
 /// A queue of so long may be full, in seconds.
@@ -44,6 +50,10 @@ const FULL: f64 = 0.02;
 const FORGETTING: f64 = 0.9995;
 /// Delays that differ by less than that over seconds are no queue.
 const STILL: f64 = 0.012;
+/// Within so long the least queue is looked for while hardly anything is requested.
+const HOLD_SLICE: Duration = Duration::from_millis(50);
+/// The same of two delays.
+const EVEN: f64 = 0.004;
 /// Packets in each third of a second, at least, for a standing delay to be one.
 const MIN_ARRIVALS: u32 = 6;
 /// How long a fade must last until it counts in full.
@@ -85,6 +95,55 @@ pub(super) struct Arrived {
     pub size: ByteSize,
 }
 
+/// What comes while hardly anything is requested for the sake of a queue.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    since: Instant,
+    /// The longest queue since then: after as long again it is gone, if it was one.
+    queue: f64,
+    /// Capacity before.
+    capacity: f64,
+    /// The present slice of time, and the least that a packet took longer in it and in those before, the last first.
+    slice: u64,
+    least: [f64; 3],
+}
+
+impl Hold {
+    const fn new(since: Instant, queue: f64, capacity: f64) -> Self {
+        Self {
+            since,
+            queue,
+            capacity,
+            slice: 0,
+            least: [f64::INFINITY; 3],
+        }
+    }
+
+    /// Takes a packet, and whether it should have found nothing.
+    fn on_arrival(&mut self, ideal: Instant, queue: f64) {
+        let empty_at = self.since + Duration::from_secs_f64(self.queue);
+        if ideal < empty_at {
+            return;
+        }
+        let slice = (ideal.since(empty_at).as_nanos() / HOLD_SLICE.as_nanos()) as u64 + 1;
+        if slice > self.slice {
+            self.slice = slice;
+            self.least.rotate_right(1);
+            self.least[0] = f64::INFINITY;
+        }
+        self.least[0] = self.least[0].min(queue);
+    }
+
+    /// The delay that waiting does not shorten.
+    fn standing(&self) -> Option<f64> {
+        let least = self.least.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = self.least.iter().copied().fold(0.0, f64::max);
+        // A queue that does not shrink while nothing is added would be another's.
+        let is_even = most - least < EVEN.max(0.05 * least);
+        (least > STILL && most.is_finite() && is_even).then_some(least)
+    }
+}
+
 /// State of one path: round trip, queueing, capacity, cross traffic, loss.
 #[derive(Clone, Debug)]
 pub struct Path {
@@ -95,6 +154,8 @@ pub struct Path {
     largest: ByteSize,
     newest_ideal: Instant,
     last: Option<Last>,
+    /// When the last few packets came, and how long they queued.
+    recent: VecDeque<(Instant, f64)>,
     work: Option<Work>,
     capacity: f64,
     is_measured: bool,
@@ -105,14 +166,16 @@ pub struct Path {
     proved_at: Instant,
     backlogged_since: Option<Instant>,
     resumed_at: Option<Instant>,
-    /// Of what is in flight: bits that should be here, and by how much the oldest of them is late.
+    /// Of what is in flight and should be here: bits, by how much the oldest is late, packets.
     queued: f64,
     overdue: f64,
+    late_count: usize,
     queue_now: f64,
     /// The longest queue of the last seconds.
     highest_queue: f64,
     jitter: f64,
     fast: f64,
+    hold: Option<Hold>,
     rebased_at: Instant,
     /// By how much the path was found to be longer last, and its round trip before.
     grown: Option<(Duration, Duration)>,
@@ -132,6 +195,7 @@ impl Path {
             largest: ByteSize::ZERO,
             newest_ideal: Instant::ZERO,
             last: None,
+            recent: VecDeque::with_capacity(FEW),
             work: None,
             capacity: FIRST_CAPACITY,
             is_measured: false,
@@ -144,10 +208,12 @@ impl Path {
             resumed_at: None,
             queued: 0.0,
             overdue: 0.0,
+            late_count: 0,
             queue_now: 0.0,
             highest_queue: 0.0,
             jitter: 0.0,
             fast: FIRST_CAPACITY,
+            hold: None,
             rebased_at: Instant::ZERO,
             grown: None,
             marked: 0.0,
@@ -217,8 +283,15 @@ impl Path {
             }
         }
         self.history.on_arrival(now, bits, queue);
+        if let Some(hold) = &mut self.hold {
+            hold.on_arrival(ideal, queue);
+        }
         self.close_sample(now);
         self.learn_cross(now, ideal, queue, bits);
+        if self.recent.len() == FEW {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((now, queue));
         self.last = Some(Last {
             at: now,
             ideal,
@@ -314,8 +387,12 @@ impl Path {
         self.offered = Some((now, rate));
     }
 
-    /// Takes what is in flight and should be here: its bits, and by how much its oldest is late.
-    pub(super) fn on_tick(&mut self, now: Instant, queued: f64, overdue: f64) {
+    /// Takes what is in flight and should be here.
+    pub(super) fn on_tick(&mut self, now: Instant, survey: &Survey) {
+        let Survey {
+            queued, overdue, ..
+        } = *survey;
+        self.late_count = survey.late_count;
         self.queued = queued;
         self.overdue = overdue;
         let step = self.history.step_mean(now, Duration::from_millis(500), 60);
@@ -326,7 +403,10 @@ impl Path {
         let seen = match recent {
             Some(_) if self.jitter > 0.008 => self.queue_min(now, Duration::from_millis(30)),
             Some(last) => last.queue,
-            None => 0.0,
+            // A queue is gone after as long again, not before.
+            None => self.last.map_or(0.0, |last| {
+                (last.queue - now.since(last.at).as_secs_f64()).max(0.0)
+            }),
         };
         self.queue_now = overdue.max(seen);
         let limit = (2.5 * 8_640.0_f64).max(self.capacity * (0.012 + 2.0 * self.jitter));
@@ -339,6 +419,20 @@ impl Path {
         self.highest_queue = (self.highest_queue * FORGETTING).max(queue);
         self.prove(now);
         self.fast = self.measure_fast(now);
+    }
+
+    /// Takes whether hardly anything is requested for the sake of a queue.
+    pub(super) fn on_caution(&mut self, now: Instant, is_cautious: bool) {
+        let queue = self.queue_now;
+        let was_long = self.hold.is_some_and(|hold| queue > 0.5 * hold.queue);
+        if !is_cautious && !was_long {
+            self.hold = None;
+            return;
+        }
+        let hold = self
+            .hold
+            .get_or_insert(Hold::new(now, queue, self.carried()));
+        hold.queue = hold.queue.max(queue);
     }
 
     /// A rate that came through while nothing queued is carried, whatever jitter makes of pairs.
@@ -380,31 +474,14 @@ impl Path {
         if now.since(self.rebased_at) < Duration::from_secs(1) || !self.is_flowing(now) {
             return None;
         }
-        let third = Duration::from_millis(300);
-        let thirds = [0, 1, 2].map(|back| {
-            let end = now.saturating_sub(third * back);
-            let whole = self.history.queue_min(end, third);
-            whole.unwrap_or(f64::INFINITY)
-        });
-        let least = thirds.iter().copied().fold(f64::INFINITY, f64::min);
-        let enough = [0, 1, 2].iter().all(|back| {
-            let end = now.saturating_sub(third * *back);
-            self.history.arrivals(end, third) >= MIN_ARRIVALS
-        });
-        if !enough || least < 0.012 || thirds.iter().any(|third| third.is_infinite()) {
-            return None;
-        }
-        let even = |a: f64, b: f64| (a - b).abs() < 0.004;
-        let is_flat = even(thirds[0], thirds[1]) && even(thirds[1], thirds[2]);
-        // A queue of ours that stands for so long would be of a rung that the link hardly carries.
-        let has_room = (need.as_bps() as f64) < 0.95 * self.quantile(0.75);
-        // No queue stands quite still for seconds.
-        let long = Duration::from_secs(2);
-        let is_still = self.queue_max(now, long) - self.queue_min(now, long) < STILL;
-        if !(is_flat && has_room || is_still) {
-            return None;
-        }
+        let held = self.hold.and_then(|hold| hold.standing());
+        let least = held.or_else(|| self.standing(now, need))?;
         self.rebased_at = now;
+        if let Some(hold) = self.hold.take() {
+            // What came since then was no queue, and showed nothing of the link.
+            self.capacity = self.capacity.max(hold.capacity);
+            self.samples.retain(|(at, _)| *at < hold.since);
+        }
         let shift = Duration::from_secs_f64(least);
         self.grown = Some((shift, self.round_trip(now)));
         self.live.raise(shift);
@@ -414,8 +491,36 @@ impl Path {
         if let Some(last) = &mut self.last {
             last.queue = (last.queue - least).max(0.0);
         }
+        for (_, queue) in &mut self.recent {
+            *queue = (*queue - least).max(0.0);
+        }
         self.work = None;
         Some(shift)
+    }
+
+    /// What every packet of the last second took longer, if it is no queue of ours.
+    fn standing(&self, now: Instant, need: Bitrate) -> Option<f64> {
+        let third = Duration::from_millis(300);
+        let ends = [0, 1, 2].map(|back| now.saturating_sub(third * back));
+        if ends
+            .iter()
+            .any(|end| self.history.arrivals(*end, third) < MIN_ARRIVALS)
+        {
+            return None;
+        }
+        let thirds = ends.map(|end| self.history.queue_min(end, third).unwrap_or(0.0));
+        let least = thirds.iter().copied().fold(f64::INFINITY, f64::min);
+        if least < STILL {
+            return None;
+        }
+        let even = |a: f64, b: f64| (a - b).abs() < EVEN;
+        let is_flat = even(thirds[0], thirds[1]) && even(thirds[1], thirds[2]);
+        // A queue of ours that stands for so long would be of a rung that the link hardly carries.
+        let has_room = (need.as_bps() as f64) < 0.95 * self.quantile(0.75);
+        // No queue stands quite still for seconds.
+        let long = Duration::from_secs(2);
+        let is_still = self.queue_max(now, long) - self.queue_min(now, long) < STILL;
+        (is_flat && has_room || is_still).then_some(least)
     }
 
     /// Whether Data comes.
@@ -457,6 +562,18 @@ impl Path {
     /// The mean.
     pub fn queue_mean(&self, now: Instant, span: Duration) -> f64 {
         self.history.queue_mean(now, span)
+    }
+
+    /// Queueing delay of everything, in seconds, unlike that of single packets which a link repeated.
+    pub fn queue_of_all(&self, now: Instant) -> f64 {
+        let is_recent = |(at, _): &&(Instant, f64)| now.since(*at) <= RECENT;
+        let recent = self.recent.iter().filter(is_recent);
+        let least = recent.map(|(_, queue)| *queue).reduce(f64::min);
+        let overdue = match self.late_count >= MANY_LATE {
+            true => self.overdue,
+            false => 0.0,
+        };
+        least.map_or(self.queue_now, |least| least.max(overdue))
     }
 
     /// Queueing delay now, in seconds: of the last packet, or of one that is late.

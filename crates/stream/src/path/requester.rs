@@ -258,10 +258,11 @@ impl Requester {
         self.finish_arrival(now);
         self.queue.remove(token);
         let entry = self.in_flight.remove(token)?;
+        let sent_at = InFlight::answered(&entry, now, &self.path);
         self.arriving = Some(Arriving {
             token,
             arrived: Arrived {
-                sent_at: entry.sent_at,
+                sent_at,
                 once: entry.attempts == 1,
                 available_at: entry.available_at,
                 size,
@@ -326,7 +327,7 @@ impl Requester {
             self.drop_want(token);
         }
         let survey = self.in_flight.survey(now, &self.path);
-        self.path.on_tick(now, survey.queued, survey.overdue);
+        self.path.on_tick(now, &survey);
         for token in self.in_flight.scan(now, &self.path) {
             self.counters.lost += 1;
             self.path.on_loss(now);
@@ -343,6 +344,7 @@ impl Requester {
             need: self.need,
         };
         self.budget.on_tick(now, &self.path, &load);
+        self.path.on_caution(now, self.budget.is_cautious());
         let earned = self.config.repair_rate * now.since(self.repairs_at).as_secs_f64();
         self.repairs = (self.repairs + earned).min(self.config.max_repairs);
         self.repairs_at = now;

@@ -12,9 +12,6 @@ use crate::consumer::{Consumer, Delivery, Output, PathOutlook, Sample};
 use super::requester::Requester;
 use super::want::{Event, Token};
 
-/// Queueing of so long decides whether what is late may be in a queue.
-const QUEUEING_WINDOW: Duration = Duration::from_millis(100);
-
 /// Something a single consumer wants done.
 #[derive(Clone, Debug)]
 pub enum SingleOutput {
@@ -110,8 +107,7 @@ impl Single {
         while let Some(event) = self.requester.poll_event() {
             self.on_event(now, event);
         }
-        let queueing = self.requester.path().queue_max(now, QUEUEING_WINDOW);
-        let queueing = queueing.max(self.requester.path().queue_now());
+        let queueing = self.requester.path().queue_of_all(now);
         self.consumer.set_outlook(PathOutlook {
             queueing: Duration::from_secs_f64(queueing),
         });

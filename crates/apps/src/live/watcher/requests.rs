@@ -20,8 +20,6 @@ use super::{Watcher, steer};
 
 /// Ladders decide this often at most.
 const STEERING: Duration = Duration::from_millis(5);
-/// Queueing of so long decides whether what is late may be in a queue.
-const QUEUEING_WINDOW: Duration = Duration::from_millis(100);
 /// Consumers that are gone and remembered.
 const MAX_RETIRED: usize = 16;
 
@@ -85,8 +83,7 @@ impl Watcher {
         if changed {
             self.share_playout(now);
         }
-        let queueing = self.requester.path().queue_max(now, QUEUEING_WINDOW);
-        let queueing = queueing.max(self.requester.path().queue_now());
+        let queueing = self.requester.path().queue_of_all(now);
         let outlook = PathOutlook {
             queueing: Duration::from_secs_f64(queueing),
         };

@@ -10,6 +10,7 @@
 //! A round asks for segments that are missing and for further ones, parity or copies of the lead: each name once, since
 //! routers hold a second Interest for the same name back, and where both came through, the first Data answers both.
 
+use core::cmp::Reverse;
 use core::time::Duration;
 
 use namecast_units::Instant;
@@ -110,8 +111,11 @@ type Name = (SegmentKind, u64);
 struct Names {
     /// On their way.
     pending: usize,
-    /// Can be asked for.
-    candidates: Vec<(Rank, Name)>,
+    /// Can be asked for, now or later.
+    left: usize,
+    /// Can be asked for now. Of one rank those requested most come first: where losses come together, those of several names are lost together, and
+    /// the others stay for later.
+    candidates: Vec<(Rank, Reverse<u32>, Name)>,
 }
 
 impl Outlook<'_> {
@@ -120,13 +124,14 @@ impl Outlook<'_> {
         if asked.is_nacked {
             return asked.retry_at;
         }
-        if asked.is_gone {
-            return self.now;
-        }
         let set_out = self.expected_at.max(asked.last_at + self.least_delay);
         if self.queueing > LONG_QUEUE {
             // Only the path can tell what is in a queue from what is lost.
-            return set_out + GONE;
+            return if asked.is_gone {
+                self.now
+            } else {
+                set_out + GONE
+            };
         }
         let due = self.due_alone(assembly, slot, asked);
         let behind = self.progress.until((set_out, asked.order));
@@ -180,12 +185,9 @@ impl Outlook<'_> {
                         if !asked.is_lost {
                             round.lost.push(name);
                         }
-                        let repeats = self.repeats && slot.is_first() && !asked.is_gone;
+                        let repeats = self.repeats && slot.is_first();
                         names.pending += usize::from(repeats);
-                        match asked.is_gone {
-                            true => Rank::Lost,
-                            false => self.rank_of_lost(name, slot),
-                        }
+                        self.rank_of_lost(name, slot)
                     } else {
                         names.pending += 1;
                         round.look_at(due);
@@ -196,8 +198,12 @@ impl Outlook<'_> {
                     }
                 }
             };
-            if slot.attempts < self.most_attempts || !self.is_published {
-                names.candidates.push((rank, name));
+            let left = self.most_attempts.saturating_sub(slot.attempts);
+            names.left += usize::from(left > 0 || !self.is_published);
+            // The last Interest for a name is for when haste is over: one frame late is better than all that need it.
+            let in_reserve = u32::from(rank == Rank::Pending || self.now <= self.hurry_until);
+            if left > in_reserve || !self.is_published {
+                names.candidates.push((rank, Reverse(slot.attempts), name));
             }
         }
         names.candidates.sort();
@@ -267,6 +273,8 @@ impl Outlook<'_> {
         }
         if !round.ask.is_empty() {
             round.look_at(self.now + self.round_trip);
+        } else if self.now <= self.hurry_until {
+            round.look_at(self.hurry_until + NAME_REST);
         }
         round.hedge_at = match self.hedge_of(assembly) {
             // A round begins; what hedges it is not hedged in turn.
@@ -285,9 +293,9 @@ impl Outlook<'_> {
         let needed = lead.data_count().saturating_sub(assembly.here());
         let count = self.how_many(assembly, names.pending, needed, !round.lost.is_empty());
         let enough = needed.saturating_sub(names.pending);
-        round.give_up = names.candidates.len() < enough;
+        round.give_up = names.left < enough;
         let chosen = names.candidates.iter().take(count);
-        round.ask.extend(chosen.map(|(_, name)| *name));
+        round.ask.extend(chosen.map(|(.., name)| *name));
     }
 
     /// How many to ask for now, where `needed` must come and `pending` are on their way.
@@ -323,7 +331,7 @@ impl Outlook<'_> {
         let mut leads = self.sort(assembly, lead, round);
         if self.prefers_copies && leads.candidates.len() > 1 {
             // Asked for again, it would not show whether it comes by itself.
-            leads.candidates.retain(|(_, name)| *name != LEAD);
+            leads.candidates.retain(|(.., name)| *name != LEAD);
         }
         if !assembly
             .slots()
@@ -337,24 +345,24 @@ impl Outlook<'_> {
             true => self.how_many(assembly, leads.pending, 1, !round.lost.is_empty()),
             false => usize::from(leads.pending == 0),
         };
-        round.give_up = leads.candidates.is_empty() && leads.pending == 0;
+        round.give_up = leads.left == 0 && leads.pending == 0;
         let chosen = leads.candidates.iter().take(count);
-        round.ask.extend(chosen.map(|(_, name)| *name));
+        round.ask.extend(chosen.map(|(.., name)| *name));
         let others = self.sort(assembly, assembly.slots().skip(1), round);
         if !self.is_alive {
             return;
         }
         let lost = |rank: Rank| rank == Rank::Lost;
-        let missing = others.candidates.iter().filter(|(rank, _)| lost(*rank));
+        let missing = others.candidates.iter().filter(|(rank, ..)| lost(*rank));
         let count = missing.clone().count();
-        round.ask.extend(missing.map(|(_, name)| *name));
+        round.ask.extend(missing.map(|(.., name)| *name));
         if count > 0 && self.is_last_round() {
             let fresh = others
                 .candidates
                 .iter()
-                .filter(|(rank, _)| *rank == Rank::Fresh);
+                .filter(|(rank, ..)| *rank == Rank::Fresh);
             let fresh = fresh.take(self.config.most_extra);
-            round.ask.extend(fresh.map(|(_, name)| *name));
+            round.ask.extend(fresh.map(|(.., name)| *name));
         }
     }
 }

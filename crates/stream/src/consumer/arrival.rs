@@ -510,6 +510,12 @@ impl Consumer {
     /// A packet was not what it should be: it is asked for again, past all caches.
     fn on_bad(&mut self, key: SampleKey, kind: SegmentKind, index: u64) {
         self.counters.drop_verification += 1;
+        self.outputs.push_back(Output::Disbelieve(SegmentId {
+            class: key.0,
+            sequence: key.1,
+            kind,
+            index,
+        }));
         let published = self.is_published(key);
         let Some(sample) = self.samples.get_mut(&key) else {
             return;

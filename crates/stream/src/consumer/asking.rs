@@ -183,10 +183,8 @@ impl Consumer {
         let kind = self.kind_of(id);
         let is_fresh = self.fresh_until.is_some_and(|until| now < until);
         let size = self.expected_size(id);
-        let deadline = match self.source.is_standalone() {
-            true => available_at.map(|at| at + self.playout.target),
-            false => None,
-        };
+        let due = available_at.map(|at| at + self.playout.target);
+        let is_standalone = self.source.is_standalone();
         let token = self.token(id);
         let slot = self.samples.get_mut(&key)?.slot_mut(id.kind, id.index)?;
         if !slot.queued {
@@ -210,7 +208,8 @@ impl Consumer {
             size,
             available_at,
             not_before: available_at.filter(|_| is_paced && !is_paper),
-            deadline: deadline.filter(|_| slot.attempts == 0),
+            due,
+            deadline: due.filter(|_| is_standalone && slot.attempts == 0),
         })
     }
 

@@ -153,6 +153,8 @@ pub enum Output {
     Want(Want),
     /// What was requested does not exist.
     Forget(SegmentId),
+    /// The Data that came last was not what was requested.
+    Disbelieve(SegmentId),
     /// A request is of no use any more.
     WithdrawOne(SegmentId),
     /// Nor is any request of this sample.
@@ -176,6 +178,8 @@ pub enum Output {
 pub struct PathOutlook {
     /// The longest that a packet has queued lately.
     pub queueing: Duration,
+    /// By how much delays of neighbouring packets differ.
+    pub jitter: Duration,
 }
 
 /// What the link says of a packet that it delivers.

@@ -40,7 +40,7 @@ impl Default for LiveConfig {
             pace: 1.15,
             ramp: 1.5,
             bucket: 6,
-            first_burst: 16,
+            first_burst: 48,
             min_window: 12,
             min_pace: Bitrate::kbps(400),
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use core::time::Duration;
 
+use namecast_packet::Nonce;
 use namecast_units::{ByteSize, Instant};
 
 use super::measure::Path;
@@ -22,6 +23,7 @@ const LEAVES_WITHIN: Duration = Duration::from_millis(55);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub kind: Kind,
+    pub nonce: Nonce,
     /// When the first Interest left, and the last.
     pub first_sent_at: Instant,
     pub sent_at: Instant,
@@ -66,7 +68,7 @@ impl InFlight {
     }
 
     /// Records that the Interest of `want` left.
-    pub(super) fn insert(&mut self, now: Instant, want: &Want, path: &Path) {
+    pub(super) fn insert(&mut self, now: Instant, want: &Want, nonce: Nonce, path: &Path) {
         let before = self.entries.get(&want.token);
         let attempts = before.map_or(0, |before| before.attempts) + 1;
         let first_sent_at = before.map_or(now, |before| before.first_sent_at);
@@ -74,6 +76,7 @@ impl InFlight {
             want.token,
             Entry {
                 kind: want.kind,
+                nonce,
                 first_sent_at,
                 sent_at: now,
                 expires_at: now + want.lifetime,

@@ -72,6 +72,8 @@ struct Last {
     at: Instant,
     ideal: Instant,
     queue: f64,
+    /// One Interest was sent for it.
+    once: bool,
 }
 
 /// Lindley's recursion: what the queue should be if all work were ours.
@@ -276,7 +278,10 @@ impl Path {
             if gap > STALL {
                 self.resumed_at = Some(now);
             }
-            self.history.on_step(now, (queue - last.queue).abs());
+            // Which of several Interests is answered is a guess.
+            if arrived.once && last.once {
+                self.history.on_step(now, (queue - last.queue).abs());
+            }
             // What could have been here together was sent together: where the link is too fast for a queue, they tell as much.
             if ideal + Duration::from_micros(100) < last.at || ideal <= last.ideal {
                 self.on_pair(now, bits, gap.as_secs_f64());
@@ -296,6 +301,7 @@ impl Path {
             at: now,
             ideal,
             queue,
+            once: arrived.once,
         });
         let pairs = self.history.pairs(now, Duration::from_secs(1));
         if !self.is_measured && pairs.count >= MIN_PAIRS {

@@ -67,8 +67,14 @@ impl Queue {
 
     /// The most urgent one of `rank`.
     pub(super) fn peek(&self, rank: Rank) -> Option<&Want> {
-        let (key, want) = self.wants.range((rank, Instant::ZERO, 0)..).next()?;
-        (key.0 == rank).then_some(want)
+        self.of(rank).next()
+    }
+
+    /// Those of `rank`, the most urgent first.
+    pub(super) fn of(&self, rank: Rank) -> impl Iterator<Item = &Want> {
+        let wants = self.wants.range((rank, Instant::ZERO, 0)..);
+        let wants = wants.take_while(move |(key, _)| key.0 == rank);
+        wants.map(|(_, want)| want)
     }
 
     pub(super) fn remove_group(&mut self, group: Group) {

@@ -7,6 +7,7 @@ use core::time::Duration;
 use namecast_packet::{Interest, Nonce};
 use namecast_units::{Bitrate, ByteSize, Instant, Random};
 
+use crate::names::SampleClass;
 use crate::rate::{Arrival, Loss, Lost, Pacer};
 
 use super::budget::{Budget, Load};
@@ -297,8 +298,26 @@ impl Requester {
         self.budget.on_data(now, &arrival);
     }
 
-    /// Takes an Interest that came back.
-    pub fn handle_nack(&mut self, now: Instant, token: Token, is_congestion: bool) {
+    /// The Data that came for `token` is not what was requested: it says nothing of the path.
+    pub fn disbelieve(&mut self, token: Token) {
+        self.arriving.take_if(|arriving| arriving.token == token);
+    }
+
+    /// Takes an Interest that came back, if it is the one that left last.
+    pub fn handle_nack(
+        &mut self,
+        now: Instant,
+        token: Token,
+        nonce: Option<Nonce>,
+        is_congestion: bool,
+    ) {
+        if self
+            .in_flight
+            .get(token)
+            .is_none_or(|entry| Some(entry.nonce) != nonce)
+        {
+            return;
+        }
         if let Some(entry) = self.in_flight.remove(token)
             && is_congestion
         {
@@ -370,10 +389,8 @@ impl Requester {
             let token = want.token;
             self.send(now, token);
         }
-        if self.beats(now)
-            && let Some(token) = self.next_paced(now)
-        {
-            self.send(now, token);
+        if self.budget.is_holding() {
+            self.pump_while_held(now);
         }
         self.window = self.in_flight.survey(now, &self.path).window;
         while self.in_flight.len() < self.config.max_in_flight
@@ -384,10 +401,28 @@ impl Requester {
         }
     }
 
-    /// While nothing may leave for long, one Interest does now and then: enough to notice that the path is back.
-    fn beats(&self, now: Instant) -> bool {
+    /// While requests are held back, one leaves now and then, enough to notice that the path is back; and the first of each key
+    /// sample, as what is out may be of samples that are never published.
+    fn pump_while_held(&mut self, now: Instant) {
         let last = self.sound_at.into_iter().chain(self.paced_at).max();
-        self.budget.is_holding() && last.is_none_or(|at| now.since(at) >= HEARTBEAT)
+        let is_due = last.is_none_or(|at| now.since(at) >= HEARTBEAT);
+        if is_due && let Some(token) = self.next_paced(now) {
+            self.send(now, token);
+        }
+        if let Some(token) = self.next_key(now) {
+            self.send(now, token);
+        }
+    }
+
+    /// The first of a key sample that may leave.
+    fn next_key(&self, now: Instant) -> Option<Token> {
+        let is_key = |want: &&Want| {
+            let segment = want.token.segment;
+            segment.class == SampleClass::Key && segment.is_lead()
+        };
+        let repairs = self.queue.of(Rank::Repair);
+        let lead = repairs.chain(self.queue.of(Rank::Media)).find(is_key)?;
+        (self.leaves_at(now, lead) <= now).then_some(lead.token)
     }
 
     fn may_send_sound(&self, now: Instant) -> bool {
@@ -396,10 +431,8 @@ impl Requester {
     }
 
     fn next_paced(&self, now: Instant) -> Option<Token> {
-        if let Some(want) = self
-            .queue
-            .peek(Rank::Repair)
-            .filter(|_| self.repairs >= 1.0)
+        if self.repairs >= 1.0
+            && let Some(want) = self.next_repair(now)
         {
             return Some(want.token);
         }
@@ -412,6 +445,15 @@ impl Requester {
             .get(&want.token.client)
             .map(|(limit, pacer)| pacer.next_send(Some(limit.rate)));
         free_at.is_none_or(|at| at <= now).then_some(want.token)
+    }
+
+    /// What can still be in time goes before what is late: of a sample that lost much, that may be a lot.
+    fn next_repair(&self, now: Instant) -> Option<&Want> {
+        let is_late = |want: &&Want| want.due.is_some_and(|due| due <= now);
+        let mut repairs = self.queue.of(Rank::Repair);
+        repairs
+            .find(|want| !is_late(want))
+            .or_else(|| self.queue.peek(Rank::Repair))
     }
 
     fn leaves_at(&self, now: Instant, want: &Want) -> Instant {
@@ -457,7 +499,7 @@ impl Requester {
         if let Some((limit, pacer)) = self.limits.get_mut(&token.client) {
             pacer.on_sent(now, limit.packet_size, Some(limit.rate));
         }
-        self.in_flight.insert(now, &want, &self.path);
+        self.in_flight.insert(now, &want, nonce, &self.path);
         self.events.push_back(Event::Sent {
             token,
             nonce,

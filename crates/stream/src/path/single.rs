@@ -71,7 +71,8 @@ impl Single {
             return false;
         };
         let is_congestion = reason == NackReason::Congestion;
-        self.requester.handle_nack(now, token, is_congestion);
+        self.requester
+            .handle_nack(now, token, interest.nonce(), is_congestion);
         self.consumer.handle_nack(now, interest, reason);
         self.settle(now);
         true
@@ -110,6 +111,7 @@ impl Single {
         let queueing = self.requester.path().queue_of_all(now);
         self.consumer.set_outlook(PathOutlook {
             queueing: Duration::from_secs_f64(queueing),
+            jitter: Duration::from_secs_f64(self.requester.path().jitter()),
         });
     }
 
@@ -121,6 +123,7 @@ impl Single {
                 Output::Want(want) => requester.want(now, want),
                 Output::Forget(segment) => requester.forget(Token { client, segment }),
                 Output::WithdrawOne(segment) => requester.withdraw_one(Token { client, segment }),
+                Output::Disbelieve(segment) => requester.disbelieve(Token { client, segment }),
                 Output::Withdraw(group) => requester.withdraw(group),
                 Output::WithdrawAll => requester.withdraw_client(client),
                 Output::Revise(group, available_at) => requester.revise(now, group, available_at),

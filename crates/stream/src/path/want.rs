@@ -88,6 +88,8 @@ pub struct Want {
     pub available_at: Option<Instant>,
     /// Its Data should not arrive before that, as what is wanted before it takes the link so long.
     pub not_before: Option<Instant>,
+    /// What comes later is late.
+    pub due: Option<Instant>,
     /// From then on it is of no use.
     pub deadline: Option<Instant>,
 }

@@ -193,7 +193,8 @@ impl Watcher {
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             if let Some(token) = consumer.token_of(interest.name()) {
                 let is_congestion = reason == NackReason::Congestion;
-                self.requester.handle_nack(now, token, is_congestion);
+                self.requester
+                    .handle_nack(now, token, interest.nonce(), is_congestion);
                 taken = consumer.handle_nack(now, interest, reason);
                 break;
             }

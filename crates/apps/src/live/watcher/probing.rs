@@ -98,6 +98,7 @@ impl Probing {
             size: ByteSize::bytes(u64::from(self.segment_size) + 84),
             available_at: None,
             not_before: None,
+            due: None,
             deadline: Some(
                 Instant::ZERO
                     + Duration::from_nanos(self.credited_at.as_nanos())

@@ -86,6 +86,7 @@ impl Watcher {
         let queueing = self.requester.path().queue_of_all(now);
         let outlook = PathOutlook {
             queueing: Duration::from_secs_f64(queueing),
+            jitter: Duration::from_secs_f64(self.requester.path().jitter()),
         };
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             consumer.set_outlook(outlook);
@@ -104,6 +105,7 @@ impl Watcher {
             Request::Want(want) => requester.want(now, want),
             Request::Forget(segment) => requester.forget(Token { client, segment }),
             Request::WithdrawOne(segment) => requester.withdraw_one(Token { client, segment }),
+            Request::Disbelieve(segment) => requester.disbelieve(Token { client, segment }),
             Request::Withdraw(group) => requester.withdraw(group),
             Request::WithdrawAll => requester.withdraw_client(client),
             Request::Revise(group, available_at) => requester.revise(now, group, available_at),

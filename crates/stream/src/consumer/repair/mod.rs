@@ -229,6 +229,7 @@ impl Consumer {
             repeats: self.recovery.patience.is_trusted(),
             prefers_copies: self.prefers_copies(key),
             queueing: self.outlook.queueing,
+            jitter: self.outlook.jitter,
             progress: self.progress(),
             delay: self.delay.estimate(now),
             least_delay: self.least_delay(now),

@@ -30,6 +30,8 @@ const FAILS_BEFORE_LAST: f64 = 0.3;
 const MOST_WAIT: Duration = Duration::from_secs(2);
 /// A queue that is longer is one: what is in it is not lost.
 pub(in crate::consumer) const LONG_QUEUE: Duration = Duration::from_millis(15);
+/// A queue that is shorter may be none.
+const SHORT_QUEUE: Duration = Duration::from_millis(3);
 /// Nothing waits longer in any queue.
 const GONE: Duration = Duration::from_millis(1_600);
 /// Shorter after the last Interest for a name, forwarders hold another one back (NFD: 10 ms, then twice that).
@@ -53,6 +55,8 @@ pub(super) struct Outlook<'a> {
     pub prefers_copies: bool,
     /// The longest that a packet has queued lately.
     pub queueing: Duration,
+    /// By how much delays of neighbouring packets differ.
+    pub jitter: Duration,
     /// How the queue on the way moves on.
     pub progress: Progress,
     /// Data that exists takes this long.
@@ -124,6 +128,10 @@ impl Outlook<'_> {
         if asked.is_nacked {
             return asked.retry_at;
         }
+        if asked.is_gone && self.queueing > SHORT_QUEUE {
+            // Only the path can tell what is in a queue from what is lost.
+            return self.now;
+        }
         let set_out = self.expected_at.max(asked.last_at + self.least_delay);
         if self.queueing > LONG_QUEUE {
             // Only the path can tell what is in a queue from what is lost.
@@ -133,7 +141,7 @@ impl Outlook<'_> {
                 set_out + GONE
             };
         }
-        let due = self.due_alone(assembly, slot, asked);
+        let due = self.due_alone(assembly, slot, asked) + self.queueing + self.jitter;
         let behind = self.progress.until((set_out, asked.order));
         behind.map_or(due, |until| due.max(until))
     }

@@ -279,7 +279,8 @@ impl Live {
             .queue_min(now, Duration::from_secs(2))
             .min(target / 2.0);
         let limit = (0.4 * target).clamp(0.04, 0.2);
-        path.queue_now() - standing > limit
+        // A few that are late alone may as well be lost.
+        path.queue_of_all(now) - standing > limit
     }
 
     fn fill(&mut self, now: Instant) {

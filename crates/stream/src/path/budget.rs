@@ -139,7 +139,9 @@ impl fmt::Display for Control {
 }
 
 /// Bits of a packet of usual size.
-const PACKET: f64 = 8_640.0;
+pub(super) const PACKET: f64 = 8_640.0;
+/// There is room for so many at least, however large they are.
+const LARGE_PACKETS: f64 = 3.0;
 /// Something has waited for so long: it is no burst.
 const BACKLOGGED: Duration = Duration::from_millis(60);
 /// Timers are no finer.
@@ -157,6 +159,8 @@ const NO_CAP: f64 = 1.0;
 #[derive(Clone, Debug)]
 pub struct Live {
     config: LiveConfig,
+    /// Bits of the largest packet.
+    largest: f64,
     window: f64,
     pace: f64,
     tokens: f64,
@@ -196,6 +200,7 @@ pub(super) struct Load {
 impl Live {
     fn new(config: LiveConfig) -> Self {
         Self {
+            largest: PACKET,
             window: f64::from(config.first_burst) * PACKET,
             pace: config.min_pace.as_bps() as f64,
             tokens: f64::from(config.first_burst) * PACKET,
@@ -206,6 +211,22 @@ impl Live {
             is_holding: false,
             config,
         }
+    }
+
+    /// Learns of the size of a packet that is to be requested, perhaps before anything was measured.
+    fn on_size(&mut self, size: ByteSize, is_first: bool) {
+        let before = self.room_for(self.config.first_burst);
+        self.largest = self.largest.max(size.as_bits() as f64);
+        if is_first {
+            let room = self.room_for(self.config.first_burst);
+            self.tokens += room - before;
+            self.window = room;
+        }
+    }
+
+    /// Bits of so many packets of usual size, or of the few large ones that are worth a sample.
+    fn room_for(&self, packets: u32) -> f64 {
+        (f64::from(packets) * PACKET).max(LARGE_PACKETS * self.largest)
     }
 
     fn on_tick(&mut self, now: Instant, path: &Path, load: &Load) {
@@ -235,7 +256,7 @@ impl Live {
             Some(_) => self.config.min_window,
             None => self.config.first_burst,
         };
-        let least = f64::from(least) * PACKET;
+        let least = self.room_for(least);
         self.window = (carried * ramp * (span.as_secs_f64() + queue)).max(least);
         let pace = (carried * self.config.pace).max(self.config.min_pace.as_bps() as f64);
         self.fill(now);
@@ -258,11 +279,12 @@ impl Live {
             .queue_min(now, Duration::from_secs(2))
             .min(target / 2.0);
         let limit = (0.4 * target).clamp(0.04, 0.2);
-        path.queue_now() - standing > limit
+        // A few that are late alone may as well be lost.
+        path.queue_of_all(now) - standing > limit
     }
 
     fn fill(&mut self, now: Instant) {
-        let depth = (f64::from(self.config.bucket) * PACKET).max(0.004 * self.pace);
+        let depth = self.room_for(self.config.bucket).max(0.004 * self.pace);
         let earned = self.pace * now.since(self.filled_at).as_secs_f64();
         self.tokens = (self.tokens + earned).min(depth.max(self.tokens));
         self.filled_at = now;
@@ -305,6 +327,13 @@ impl Budget {
         match self {
             Self::Live(live) => Some(Bitrate::bps(live.pace as u64)),
             Self::Controller { controller, .. } => controller.target().rate,
+        }
+    }
+
+    /// Learns of the size of a packet that is to be requested, perhaps before anything was measured.
+    pub(super) fn on_size(&mut self, size: ByteSize, is_first: bool) {
+        if let Self::Live(live) = self {
+            live.on_size(size, is_first);
         }
     }
 

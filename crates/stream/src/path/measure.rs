@@ -17,6 +17,7 @@ use namecast_units::{Bitrate, ByteSize, Instant};
 
 use crate::consumer::WindowedMinimum;
 
+use super::budget::PACKET;
 use super::history::{History, PairSum};
 use super::in_flight::Survey;
 
@@ -415,7 +416,9 @@ impl Path {
             }),
         };
         self.queue_now = overdue.max(seen);
-        let limit = (2.5 * 8_640.0_f64).max(self.capacity * (0.012 + 2.0 * self.jitter));
+        // One large packet is no queue.
+        let few = (2.5 * PACKET).max(1.25 * self.largest.as_bits() as f64);
+        let limit = few.max(self.capacity * (0.012 + 2.0 * self.jitter));
         if queued > limit || overdue > 0.02 + self.jitter {
             self.backlogged_since.get_or_insert(now);
         } else {

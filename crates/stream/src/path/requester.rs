@@ -188,6 +188,8 @@ impl Requester {
             self.drop_want(want.token);
             return;
         }
+        let is_first = self.path.last_arrival().is_none();
+        self.budget.on_size(want.size, is_first);
         self.queue.insert(now, want);
     }
 

@@ -8,12 +8,11 @@ use bytes::Bytes;
 use namecast_packet::signature::{HmacSigner, HmacVerifier};
 use namecast_packet::{KeyLocator, LpPacket, Packet};
 use namecast_sim::{Application, Now};
-use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Source, StartAt};
-use namecast_stream::path::{Control, Requester, RequesterConfig, Single, SingleOutput};
+use namecast_stream::consumer::{self, Consumer, Delivery, Output, Playout, Source, StartAt};
 use namecast_stream::producer::{ProducerCounters, Reply, RungConfig, RungId};
+use namecast_stream::rate::RateControl;
 use namecast_stream::{
-    Latest, Producer, ProducerConfig, Sample, SampleClass, SampleRate, SegmenterConfig, StreamKind,
-    StreamNames,
+    Latest, Producer, ProducerConfig, Sample, SampleClass, SampleRate, SegmenterConfig, StreamNames,
 };
 use namecast_units::{Bitrate, Instant, Random, Timestamp};
 
@@ -178,7 +177,7 @@ pub(crate) struct Shown {
 
 /// Pulls the encoder's stream.
 pub(crate) struct Viewer {
-    pub(crate) single: Single,
+    pub(crate) consumer: Consumer,
     has_started: bool,
     pub(crate) frames: BTreeMap<u64, Shown>,
     pub(crate) interest_octets: u64,
@@ -192,7 +191,6 @@ impl Viewer {
         seed: u64,
     ) -> Self {
         let source = Source {
-            kind: StreamKind::Video,
             names: names().rung("video", "1M"),
             rate: RATE,
             key_interval: GOP,
@@ -201,7 +199,7 @@ impl Viewer {
             parity_percent: u32::try_from(segmenter.parity_percent).unwrap(),
             across: None,
         };
-        let mut consumer = Consumer::new(config, source, 1);
+        let mut consumer = Consumer::new(config, source, RateControl::Unlimited, seed);
         let playout = Playout {
             wall_at_zero: wall_at_zero(),
             base: None,
@@ -209,14 +207,8 @@ impl Viewer {
         };
         consumer.set_playout(Instant::ZERO, playout, Duration::ZERO);
         consumer.set_verifier(Instant::ZERO, Arc::new(HmacVerifier::new(b"key")));
-        let bounds = RequesterConfig {
-            seed,
-            target,
-            ..RequesterConfig::default()
-        };
-        let budget = Control::Live.build(Instant::ZERO, BITRATE);
         Self {
-            single: Single::new(consumer, Requester::new(bounds, budget)),
+            consumer,
             has_started: false,
             frames: BTreeMap::new(),
             interest_octets: 0,
@@ -234,7 +226,7 @@ impl Application for Viewer {
         let packet = LpPacket::decode(frame).unwrap();
         if let Ok(Packet::Data(data)) = Packet::decode(packet.fragment.unwrap()) {
             let delivery = Delivery::default();
-            self.single.handle_data(now.monotonic, &data, delivery);
+            self.consumer.handle_data(now.monotonic, &data, delivery);
         }
     }
 
@@ -248,35 +240,34 @@ impl Application for Viewer {
                 served_at: now.wall,
                 next_delta: None,
             };
-            self.single
-                .consumer
+            self.consumer
                 .start(now.monotonic, &latest, StartAt::NewestKey);
         }
-        self.single.handle_timeout(now.monotonic);
+        self.consumer.handle_timeout(now.monotonic);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         match self.has_started {
-            true => self.single.poll_timeout(),
+            true => self.consumer.poll_timeout(),
             false => Some(Instant::ZERO + Duration::from_millis(1)),
         }
     }
 
     fn poll_output(&mut self) -> Option<Bytes> {
         loop {
-            match self.single.poll_output()? {
-                SingleOutput::Interest(interest) => {
+            match self.consumer.poll_output()? {
+                Output::Interest { interest, .. } => {
                     self.interest_octets += interest.wire().len() as u64;
                     return Some(interest.wire().clone());
                 }
-                SingleOutput::Sample(sample) => {
+                Output::Sample(sample) => {
                     let shown = Shown {
                         complete_at: sample.complete_at,
                         render_at: sample.render_at,
                     };
                     self.frames.insert(sample.header.position, shown);
                 }
-                SingleOutput::Discontinuity => {}
+                Output::Discontinuity => {}
             }
         }
     }

@@ -8,8 +8,7 @@ use namecast_stream::consumer::{
     RecoveryProfile, StabilityClass, SynchroniserConfig, SynchroniserProfile,
 };
 use namecast_stream::ladder::{LadderConfig, LadderProfile, challenge};
-use namecast_stream::path::Control;
-use namecast_stream::rate::arc;
+use namecast_stream::rate::{RateControl, arc};
 use namecast_stream::{Across, SampleRate, StreamKind};
 use namecast_units::{Bitrate, Duration};
 use serde::{Deserialize, Serialize};
@@ -275,7 +274,7 @@ pub struct WatcherSpec {
     /// The rung that it is to reach, for the metrics `goal-…`.
     pub goal: Option<String>,
     /// What decides how fast Data is asked for.
-    pub controller: Control,
+    pub controller: RateControl,
     /// How it finds the newest frames and decides how many to ask for ahead.
     pub synchroniser: SynchroniserSpec,
     /// How it repairs what was lost.
@@ -384,7 +383,7 @@ impl Default for WatcherSpec {
             rung: "auto".to_owned(),
             ladder: LadderSpec::default(),
             goal: None,
-            controller: Control::Live,
+            controller: RateControl::Unlimited,
             synchroniser: SynchroniserSpec::default(),
             recovery: RecoverySpec::default(),
             most_attempts: None,
@@ -437,7 +436,7 @@ impl WatcherSpec {
             rung: RungChoice::from(&*self.rung),
             ladder: self.ladder.config(),
             target: self.target,
-            control: self.controller,
+            rate: self.controller,
             seed,
             consumer,
             ..defaults

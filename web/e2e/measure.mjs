@@ -1,10 +1,11 @@
 // Prints the figures that an idle machine must reach. Nothing of it is part of `npm run e2e`: a busy machine is no defect.
 //
-//   npm run measure [-- NAME…]      join steady sound restart cut hidden
+//   npm run measure [-- NAME…]      join steady sound restart cut hidden link
 
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { openPage, startBrowser } from "./lib/browser.mjs";
+import { openBehindLink, playback, rightRung, timeTo } from "./lib/link.mjs";
 import { findBinary, freePort, makeHome, Program, residentMemory, startServer } from "./lib/processes.mjs";
 
 const JOINS = 7;
@@ -186,7 +187,35 @@ async function hidden({ browser, demo }) {
   await player.close();
 }
 
-const MEASUREMENTS = { join, steady, sound, restart, cut, hidden };
+/** A link of 4 Mbit/s, first as it is and then with ten seconds of 1 Mbit/s. */
+async function link({ browser, binary, home }) {
+  const [begin, down, up, end] = [4, 14, 24, 36];
+  const run = async (changes) => {
+    const { player, madeAt, close } = await openBehindLink({ binary, browser, home, changes });
+    try {
+      const at = (seconds) => madeAt + seconds * 1_000;
+      await wait(at(end) - Date.now());
+      const [{ rungs }, shown, record] = [await player.stats(), await player.shown(), await player.rungs()];
+      const longest = [[begin, down], [down, up], [up, end]].map(([from, to]) => playback(shown, at(from), at(to)).longest);
+      const [high, low] = [rightRung(rungs, "high"), rightRung(rungs, "low")];
+      console.log(`  qualities: ${record.map(({ at: since, rung }) => `${((since - madeAt) / 1_000).toFixed(2)} s ${rung}`).join(", ")}`);
+      const fits = new Set(rungs.slice(rungs.findIndex(({ name }) => name === low)).map(({ name }) => name));
+      return { longest, toLow: timeTo((rung) => fits.has(rung), record, at(down), at(up)), toHigh: timeTo((rung) => rung === high, record, at(up)) };
+    } finally {
+      await close();
+    }
+  };
+  const steady = await run([]);
+  const constant = Math.max(...steady.longest);
+  note("longest freeze at a constant 4 Mbit/s", constant);
+  const stepped = await run([{ at: down, to: "low" }, { at: up, to: "high" }]);
+  note("longest freeze from 4 to 1 and back to 4 Mbit/s", Math.max(...stepped.longest), { max: Math.max(500, constant + 300) });
+  stepped.longest.forEach((longest, phase) => note(`  of it in phase ${phase + 1}`, longest));
+  note("to a quality that fits after the link became slow", stepped.toLow, { max: 2_000 });
+  note("to the right quality after the link became fast again", stepped.toHigh, { max: 10_000 });
+}
+
+const MEASUREMENTS = { join, steady, sound, restart, cut, hidden, link };
 
 const wanted = process.argv.slice(2);
 const binary = await findBinary();

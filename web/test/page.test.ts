@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { bitrate, milliseconds, percent } from "../src/page/format.ts";
 import { clampTarget, readOptions, withOption } from "../src/page/options.ts";
-import { Series } from "../src/page/series.ts";
-import { why } from "../src/page/why.ts";
+import { plotTop, Series } from "../src/page/series.ts";
+import { why, whyPicture } from "../src/page/why.ts";
 import { parseHash, parseNodeInfo } from "../src/shared/node.ts";
 import type { StageTimes, Summary } from "../src/shared/summary.ts";
-import { clockAhead, meanStages, sharesOf } from "../src/worker/figures.ts";
+import { clockAhead, meanStages, pathOf, sharesOf } from "../src/worker/figures.ts";
 import { Meter } from "../src/worker/meter.ts";
 
 describe("the address of the page", () => {
@@ -67,13 +67,28 @@ describe("Series", () => {
     expect(series.data()).toEqual([[5, 9, 11], [null, null, 4]]);
   });
 
-  test("is bounded, and leaves room above", () => {
+  test("keeps several quantities in step", () => {
+    const series = new Series(10, 100, 2);
+    series.push(0, 1, 8);
+    series.push(5, 2); // the other is unknown
+    series.push(11, Number.NaN, 6);
+    expect(series.data()).toEqual([[5, 11], [2, null], [null, 6]]);
+    expect([series.largest(0), series.largest(1), series.largest(2)]).toEqual([2, 6, 0]);
+  });
+
+  test("is bounded", () => {
     const series = new Series(1e9, 3);
     [10, 20, 40, 30].forEach((value, at) => series.push(at, value));
     expect(series.data()[1]).toEqual([20, 40, 30]);
-    expect(series.top(10)).toBeCloseTo(46);
-    expect(series.top(100)).toBe(100);
+    expect(series.largest()).toBe(40);
   });
+});
+
+test("a plot has room above its values, and its limits do not flatten them", () => {
+  expect(plotTop(40, 0, 10)).toBeCloseTo(46);
+  expect(plotTop(40, 0, 100)).toBe(100);
+  expect(plotTop(40, 60, 10)).toBeCloseTo(69);
+  expect(plotTop(40, 1e9, 10)).toBe(80);
 });
 
 describe("Meter", () => {
@@ -94,6 +109,18 @@ describe("figures", () => {
     const audio = { received: 100, lost: 0 };
     expect(sharesOf({ video, audio })).toEqual({ loss: 0.05, parity: 0.025, retransmission: 0.01 });
     expect(sharesOf({})).toEqual({ loss: 0, parity: 0, retransmission: 0 });
+  });
+
+  test("the path is unknown until it was measured", () => {
+    expect(pathOf({})).toEqual({ received: 0, allowed: null, carried: null, queueing: 0, loss: 0 });
+    expect(pathOf({ throughput_bps: 2e6, controller_rate_bps: 5e6, path: { queueing_ms: 7, capacity_bps: 4e6, loss: 0.1 } })).toEqual({
+      received: 2e6,
+      allowed: 5e6,
+      carried: 4e6,
+      queueing: 7,
+      loss: 0.1,
+    });
+    expect(pathOf({ controller_rate_bps: null, path: { capacity_bps: 0 } })).toMatchObject({ allowed: null, carried: null });
   });
 
   test("a difference of clocks counts only if it is no noise", () => {
@@ -148,4 +175,12 @@ describe("why", () => {
   test("says nothing while nothing plays", () => {
     expect(why(summary({ buffer: 300 }, { phase: "waiting" }))).toBe("");
   });
+});
+
+test("the quality of the picture is explained, unless nothing plays", () => {
+  const summary = (some: Partial<Summary>): Summary => ({ phase: "playing", position: { live: true }, rung: "1M", picture: "the highest bitrate that fits", ...some }) as Summary;
+  expect(whyPicture(summary({}))).toBe("Quality 1M: the highest bitrate that fits.");
+  expect(whyPicture(summary({ picture: null }))).toBe("Quality 1M: as you chose.");
+  expect(whyPicture(summary({ picture: null, position: { live: false } as Summary["position"] }))).toBe("Quality 1M: as it was recorded.");
+  expect([whyPicture(summary({ phase: "waiting" })), whyPicture(summary({ rung: null }))]).toEqual(["", ""]);
 });

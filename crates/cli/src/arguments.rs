@@ -159,8 +159,8 @@ pub struct Watch {
     /// Leave sound out.
     #[arg(long)]
     pub no_audio: bool,
-    /// What decides how fast data is asked for: arc, unlimited, rate:5M, window:50, …; a wrong name gets the list.
-    #[arg(long, default_value = "unlimited")]
+    /// What bounds requests: live, arc, copa, cubic, rate:5M, window:50, …; a wrong name gets the list.
+    #[arg(long, default_value = "live")]
     pub controller: String,
     /// Accept only this key: the digest that the publisher prints, 64 hexadecimal digits.
     #[arg(long, value_name = "DIGEST")]

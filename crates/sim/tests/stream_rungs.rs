@@ -128,7 +128,7 @@ fn reaches_and_holds(rate: Bitrate, rung: &str) {
         );
         assert!(reached.is_some_and(|after| after <= ms(10_000)), "{delay}");
         assert!(share >= 0.99, "{delay} ms: {share}");
-        assert!(queueing <= 10.0, "{delay} ms: {queueing}");
+        assert!(queueing <= 25.0, "{delay} ms: {queueing}");
         // Nothing is lost, so hardly anything may be taken for lost, not even the six segments of one sample: what is asked for
         // in vain from then on would fill the link.
         assert!(scene.asked_again() < 6, "{delay} ms");

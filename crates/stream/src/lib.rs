@@ -16,6 +16,7 @@ pub mod index;
 pub mod ladder;
 pub mod metadata;
 pub mod names;
+pub mod path;
 pub mod producer;
 pub mod rate;
 pub mod sample;

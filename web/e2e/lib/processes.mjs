@@ -1,6 +1,7 @@
 // Starts and ends the programs that the tests drive.
 
 import { spawn } from "node:child_process";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { access, mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -95,7 +96,15 @@ export class Program {
 }
 
 /** A port that was free a moment ago. */
-export async function freePort() {
+export async function freePort(protocol = "tcp") {
+  if (protocol === "udp") {
+    const socket = createSocket("udp4").bind(0, "127.0.0.1");
+    await once(socket, "listening");
+    const { port } = socket.address();
+    socket.close();
+    await once(socket, "close");
+    return port;
+  }
   const server = createServer();
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -1,6 +1,6 @@
 import { STAGES, type Stage, type Summary } from "../shared/summary.ts";
 import { bitrate, count, duration, milliseconds, percent } from "./format.ts";
-import { why } from "./why.ts";
+import { why, whyPicture } from "./why.ts";
 
 type Tone = "" | "warn" | "bad";
 /** A figure's name, its text, and whether it is alarming. */
@@ -36,6 +36,7 @@ export class Panel {
     setText(phase, past ? `${duration(now - (shown ?? now))} behind live` : summary.phase === "playing" ? "live" : summary.phase);
     phase.dataset["phase"] = past ? "past" : summary.phase;
     this.#showLatency(summary);
+    setText(element("picture-why"), whyPicture(summary));
     this.#showSigner(summary);
     this.#list("network-figures", networkFigures(summary));
     this.#list("playback-figures", playbackFigures(summary));
@@ -86,16 +87,22 @@ export class Panel {
 
 function networkFigures(summary: Summary): Figure[] {
   const transports = { webtransport: "WebTransport", websocket: "WebSocket" };
+  const { path } = summary;
   return [
     ["Transport", summary.transport ? transports[summary.transport] : "none", summary.transport ? "" : "warn"],
     ["Round trip", milliseconds(summary.rtt)],
     ["Round trip, least", milliseconds(summary.rttMin)],
+    ["Waiting in the network", milliseconds(path.queueing), path.queueing > summary.target ? "warn" : ""],
+    ["Link carries", bitrate(path.carried)],
+    ["Controller", summary.controller ?? "–"],
+    ["Rate allowed", path.allowed === null ? "no limit" : bitrate(path.allowed)],
+    ["Rate used", bitrate(path.received)],
+    ["Packets lost", percent(path.loss), path.loss > 0.01 ? "warn" : ""],
     ["Frames lost", percent(summary.lossShare), summary.lossShare > 0.005 ? "warn" : ""],
     ["Repaired by parity", percent(summary.parityShare)],
     ["Repaired by resending", percent(summary.retransmissionShare)],
     ["From caches", percent(summary.cacheHitShare)],
-    ["Interests sent", count(summary.interests)],
-    ["Controller", summary.controller ?? "–"],
+    ["Requests sent", count(summary.interests)],
   ];
 }
 
@@ -107,7 +114,7 @@ function playbackFigures(summary: Summary): Figure[] {
     ["First picture after", milliseconds(summary.firstFrame)],
     ["Joined in", milliseconds(summary.join)],
     ["Bitrate", bitrate(summary.bitrate)],
-    ["Rung", summary.rung ?? "–"],
+    ["Quality", summary.rung ?? "–"],
     ["Buffer", milliseconds(summary.buffer)],
     ["Frames shown", count(video.shown)],
     ["Too late, or overtaken", count(video.late + video.overtaken)],

@@ -3,6 +3,15 @@ import type { Stage, Summary } from "../shared/summary.ts";
 /** Share of the latency from which on a stage is called its main part. */
 const MAIN = 0.4;
 
+/** Why the picture has the quality that it has, in a sentence. */
+export function whyPicture({ phase, picture, position, rung }: Summary): string {
+  if (phase !== "playing" || rung === null) {
+    return "";
+  }
+  const reason = picture ?? (position.live ? "as you chose" : "as it was recorded");
+  return `Quality ${rung}: ${reason}.`;
+}
+
 /** Why the latency is what it is, and what to do about it, in a sentence or two. */
 export function why(summary: Summary): string {
   const { latency, stages, target, rttMin } = summary;

@@ -68,6 +68,9 @@ export interface Summary {
   rung: string | null;
   rungs: RungInfo[];
   controller: string | null;
+  path: PathSummary;
+  /** Why the picture has the quality that it has, in words; null where somebody chose it. */
+  picture: string | null;
   signer: SignerInfo | null;
   verificationFailures: number;
   /** Interests that left, and those that left again. */
@@ -79,6 +82,20 @@ export interface Summary {
   audio: AudioCounts;
   /** The numbers of the consumer as it gives them, for those who want all. */
   consumer: Record<string, unknown>;
+}
+
+/** What the path carries, and what of it is used. Rates are in bit/s. */
+export interface PathSummary {
+  /** All that arrives. */
+  received: number;
+  /** What the rate controller allows; null: it sets no limit. */
+  allowed: number | null;
+  /** What the link carries; null: not measured yet. */
+  carried: number | null;
+  /** Time that packets wait in queues. */
+  queueing: number;
+  /** Share of packets lost lately. */
+  loss: number;
 }
 
 /** One way to get the picture. */

@@ -1,4 +1,4 @@
-import type { RungInfo, SignerInfo, Spread, StageTimes } from "../shared/summary.ts";
+import type { PathSummary, RungInfo, SignerInfo, Spread, StageTimes } from "../shared/summary.ts";
 import { STAGES } from "../shared/summary.ts";
 
 /** The core's figures as it writes them: `Stats` of `crates/apps`. What is missing is left out, so all is optional. */
@@ -13,9 +13,12 @@ export interface CoreFigures {
   interests_retransmitted?: number;
   cache_hit_share?: number;
   goodput_bps?: number;
+  throughput_bps?: number;
   controller?: string;
   controller_rate_bps?: number | null;
+  path?: { queueing_ms?: number; capacity_bps?: number; loss?: number };
   rung?: string | null;
+  picture?: string | null;
   target_ms?: number;
   signer?: { key_name: string; key_digest: string; verdict: string; trusted: boolean } | null;
   clock_offset_ms?: number | null;
@@ -54,6 +57,19 @@ export function sharesOf(figures: CoreFigures): Shares {
     loss: sum("lost") / all,
     parity: sum("recovered_fec") / all,
     retransmission: sum("recovered_retransmission") / all,
+  };
+}
+
+/** What the path carries, and what of it is used. */
+export function pathOf(figures: CoreFigures): PathSummary {
+  const { path = {} } = figures;
+  return {
+    received: figures.throughput_bps ?? 0,
+    allowed: figures.controller_rate_bps ?? null,
+    // The core says 0 until it has measured.
+    carried: path.capacity_bps || null,
+    queueing: path.queueing_ms ?? 0,
+    loss: path.loss ?? 0,
   };
 }
 

@@ -2,7 +2,7 @@ import type { Command, Fault, NoticeTopic, Options, Report } from "../shared/mes
 import { parseNodeInfo, type NodeInfo } from "../shared/node.ts";
 import type { Phase, Position, Summary } from "../shared/summary.ts";
 import { Audio } from "./audio.ts";
-import { clockAhead, corrected, failuresOf, meanStages, rungsOf, sharesOf, signerOf, type CoreFigures } from "./figures.ts";
+import { clockAhead, corrected, failuresOf, meanStages, pathOf, rungsOf, sharesOf, signerOf, type CoreFigures } from "./figures.ts";
 import type { Link } from "./link.ts";
 import { Links } from "./links.ts";
 import { LipSync } from "./lip-sync.ts";
@@ -384,6 +384,8 @@ export class Session {
       rung: figures.rung ?? null,
       rungs: rungsOf(rungs),
       controller: figures.controller ?? null,
+      path: pathOf(figures),
+      picture: figures.picture ?? null,
       signer: signerOf(figures),
       verificationFailures: failuresOf(figures),
       interests: figures.interests_sent ?? 0,

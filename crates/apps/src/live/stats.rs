@@ -50,8 +50,12 @@ pub struct Stats {
     pub controller: &'static str,
     /// What it allows, bit/s; absent if it sets no limit.
     pub controller_rate_bps: Option<u64>,
+    /// What the path is like.
+    pub path: PathStats,
     /// Rung of the video.
     pub rung: Option<String>,
+    /// Why the video is of that rung, in words; absent where that is not left to the watcher.
+    pub picture: Option<&'static str>,
     /// Playout target, ms.
     pub target_ms: f64,
     /// Who signs.
@@ -64,6 +68,27 @@ pub struct Stats {
     pub verification_failures: u64,
     /// Packets dropped because they are malformed, or nobody had asked for them.
     pub packets_unexpected: u64,
+}
+
+/// The path that everything is requested over, as arrivals show it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PathStats {
+    /// Time that packets queue now, ms.
+    pub queueing_ms: f64,
+    /// What the link carries, bit/s.
+    pub capacity_bps: u64,
+    /// Rate that nodes on the path offer, bit/s; absent where none does.
+    pub offered_bps: Option<u64>,
+    /// Share of packets lost in the last 3 s, between 0 and 1.
+    pub loss: f64,
+    /// By how much neighbouring packets' delays differ, ms.
+    pub jitter_ms: f64,
+    /// Share of time for which others kept the link busy, between 0 and 1; a lower bound.
+    pub cross: f64,
+    /// Whether requests are held back until a queue is gone.
+    pub holding: bool,
+    /// Interests that only find out what the path carries.
+    pub probes: u64,
 }
 
 /// Counters of one stream.

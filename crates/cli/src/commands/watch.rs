@@ -5,6 +5,8 @@ use namecast_apps::live::watcher::{Pin, RungChoice, Trust};
 use namecast_apps::live::{Stats, Watcher, WatcherConfig};
 use namecast_net::{Clock, LinkState, Node, NodeConfig};
 use namecast_packet::Name;
+use namecast_stream::ladder::LadderConfig;
+use namecast_stream::path::Control;
 use namecast_stream::rate::RateControl;
 use namecast_units::ByteSize;
 use serde_json::json;
@@ -90,7 +92,11 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
     config.target = arguments.target;
     config.from = arguments.from.map(|from| from.resolve(clock.wall()));
     config.rung = RungChoice::from(arguments.rung.as_str());
-    config.rate = parse_controller(&arguments.controller)?;
+    config.control = parse_controller(&arguments.controller)?;
+    if let (Some(_), LadderConfig::Live(ladder)) = (&arguments.output, &mut config.ladder) {
+        // A file cannot take frames twice.
+        ladder.catches_up = false;
+    }
     config.wall_at_zero = pump::wall_at_zero(clock);
     // Nonces only have to differ from those of other watchers.
     config.seed = clock.wall().as_micros() ^ u64::from(std::process::id()) << 40;
@@ -101,9 +107,9 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
 }
 
 /// A controller's name, or a bitrate alone, which is `rate:` with it.
-fn parse_controller(text: &str) -> anyhow::Result<RateControl> {
+fn parse_controller(text: &str) -> anyhow::Result<Control> {
     match parse_bitrate(text) {
-        Some(rate) => Ok(RateControl::Rate { rate }),
+        Some(rate) => Ok(Control::Rate(RateControl::Rate { rate })),
         None => Ok(text.parse()?),
     }
 }
@@ -214,11 +220,11 @@ mod tests {
     fn controllers_have_names_and_a_bitrate_is_one() {
         let rate = namecast_units::Bitrate::mbps(5);
         for text in ["5M", "rate:5M"] {
-            assert_eq!(parse_controller(text).unwrap(), RateControl::Rate { rate });
+            let control = Control::Rate(RateControl::Rate { rate });
+            assert_eq!(parse_controller(text).unwrap(), control);
         }
-        for name in RateControl::NAMES {
-            assert_eq!(parse_controller(name).unwrap(), name.parse().unwrap());
-        }
+        assert_eq!(parse_controller("live").unwrap(), Control::Live);
+        assert!(parse_controller("unlimited").is_err());
         let error = parse_controller("fast").unwrap_err().to_string();
         assert!(error.contains("'fast' is no controller: write one of arc, "));
     }

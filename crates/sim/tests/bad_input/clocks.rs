@@ -70,7 +70,7 @@ fn clocks_that_drift_apart_cost_nothing() {
             stage.run_until(ms(1_800_000));
             let late = stage.delay(ms(1_789_000)..ms(1_799_000));
             let grown = late.abs_diff(early);
-            assert!(grown <= ms(3), "{early:?} to {late:?}");
+            assert!(grown <= ms(4), "{early:?} to {late:?}");
             assert!(stage.peak.consumers.samples <= 40, "{:?}", stage.peak);
             assert!(stage.starved().is_empty());
             assert_eq!(stage.stats().rejoins, 0);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use namecast_apps::live::watcher::RejoinReason;
+use namecast_apps::live::watcher::{RejoinReason, TableSizes};
 use namecast_sim::HostClock;
 use namecast_sim::live::Media;
 use namecast_units::Instant;
@@ -31,14 +31,19 @@ fn a_publisher_that_stays_dead_is_waited_for() {
         stage.run_until(ms(3_670_000));
         let sent = stage.live().traffic().interests - before;
         assert!((4 * 3_600..38 * 3_600).contains(&sent), "{sent}");
-        assert_eq!(stage.live().table_sizes(), sizes);
+        let queued = |sizes: TableSizes| sizes.consumers.outstanding + sizes.consumers.queued;
+        let after = stage.live().table_sizes();
+        assert!(queued(after).abs_diff(queued(sizes)) <= 2, "{after:?}");
+        assert_eq!(after.consumers.samples, sizes.consumers.samples);
+        assert_eq!((after.outputs, after.frames), (sizes.outputs, sizes.frames));
         assert!(sizes.consumers.outstanding <= 130, "{sizes:?}");
         assert_eq!(stage.stats().rejoins, 0);
     }
 }
 
 /// The publisher's host stops for 5 s, a minute, an hour, and goes on with the next key frame, 0.6 s later. A probe (every
-/// 0.25 s) tells within a round trip; frames are shown from the first that comes in time on.
+/// 0.25 s) tells within a round trip; frames are shown from the first that comes in time on, or from the next key frame: while
+/// nothing comes, Interests for the one that is awaited leave only every second or two.
 #[test]
 fn a_publisher_that_paused_is_live_again() {
     for loss in LOSSES {
@@ -52,8 +57,9 @@ fn a_publisher_that_paused_is_live_again() {
             assert!(recovered <= ms(1_300), "{loss} {pause:?}: {recovered:?}");
             let first = stage.shown(back..back + ms(3_000))[0].render_at;
             let first = first.since(Instant::ZERO + back);
-            assert!(first <= ms(1_300), "{first:?}");
-            stage.assert_steady(back + ms(2_000)..back + ms(9_500));
+            let most = if pause > ms(5_000) { 2_300 } else { 1_300 };
+            assert!(first <= ms(most), "{loss} {pause:?}: {first:?}");
+            stage.assert_steady(back + ms(2_500)..back + ms(9_500));
             stage.assert_decodable();
         }
     }
@@ -74,7 +80,7 @@ fn a_watcher_that_slept_for_an_hour_is_live_within_half_a_second() {
             let first = first.since(Instant::ZERO + back);
             assert!(first <= ms(450), "{first:?}");
             assert_eq!(stage.rejoined(RejoinReason::FarBehind).len(), 1);
-            stage.assert_steady(back + ms(2_000)..back + ms(9_500));
+            stage.assert_steady(back + ms(2_500)..back + ms(9_500));
             stage.assert_decodable();
         }
     }

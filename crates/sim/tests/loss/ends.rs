@@ -8,11 +8,12 @@ use bytes::Bytes;
 use namecast_packet::signature::{HmacSigner, HmacVerifier};
 use namecast_packet::{KeyLocator, LpPacket, Packet};
 use namecast_sim::{Application, Now};
-use namecast_stream::consumer::{self, Consumer, Delivery, Output, Playout, Source, StartAt};
+use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Source, StartAt};
+use namecast_stream::path::{Control, Requester, RequesterConfig, Single, SingleOutput};
 use namecast_stream::producer::{ProducerCounters, Reply, RungConfig, RungId};
-use namecast_stream::rate::RateControl;
 use namecast_stream::{
-    Latest, Producer, ProducerConfig, Sample, SampleClass, SampleRate, SegmenterConfig, StreamNames,
+    Latest, Producer, ProducerConfig, Sample, SampleClass, SampleRate, SegmenterConfig, StreamKind,
+    StreamNames,
 };
 use namecast_units::{Bitrate, Instant, Random, Timestamp};
 
@@ -177,7 +178,7 @@ pub(crate) struct Shown {
 
 /// Pulls the encoder's stream.
 pub(crate) struct Viewer {
-    pub(crate) consumer: Consumer,
+    pub(crate) single: Single,
     has_started: bool,
     pub(crate) frames: BTreeMap<u64, Shown>,
     pub(crate) interest_octets: u64,
@@ -191,6 +192,7 @@ impl Viewer {
         seed: u64,
     ) -> Self {
         let source = Source {
+            kind: StreamKind::Video,
             names: names().rung("video", "1M"),
             rate: RATE,
             key_interval: GOP,
@@ -199,7 +201,7 @@ impl Viewer {
             parity_percent: u32::try_from(segmenter.parity_percent).unwrap(),
             across: None,
         };
-        let mut consumer = Consumer::new(config, source, RateControl::Unlimited, seed);
+        let mut consumer = Consumer::new(config, source, 1);
         let playout = Playout {
             wall_at_zero: wall_at_zero(),
             base: None,
@@ -207,8 +209,14 @@ impl Viewer {
         };
         consumer.set_playout(Instant::ZERO, playout, Duration::ZERO);
         consumer.set_verifier(Instant::ZERO, Arc::new(HmacVerifier::new(b"key")));
+        let bounds = RequesterConfig {
+            seed,
+            target,
+            ..RequesterConfig::default()
+        };
+        let budget = Control::Live.build(Instant::ZERO, BITRATE);
         Self {
-            consumer,
+            single: Single::new(consumer, Requester::new(bounds, budget)),
             has_started: false,
             frames: BTreeMap::new(),
             interest_octets: 0,
@@ -226,7 +234,7 @@ impl Application for Viewer {
         let packet = LpPacket::decode(frame).unwrap();
         if let Ok(Packet::Data(data)) = Packet::decode(packet.fragment.unwrap()) {
             let delivery = Delivery::default();
-            self.consumer.handle_data(now.monotonic, &data, delivery);
+            self.single.handle_data(now.monotonic, &data, delivery);
         }
     }
 
@@ -240,34 +248,35 @@ impl Application for Viewer {
                 served_at: now.wall,
                 next_delta: None,
             };
-            self.consumer
+            self.single
+                .consumer
                 .start(now.monotonic, &latest, StartAt::NewestKey);
         }
-        self.consumer.handle_timeout(now.monotonic);
+        self.single.handle_timeout(now.monotonic);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         match self.has_started {
-            true => self.consumer.poll_timeout(),
+            true => self.single.poll_timeout(),
             false => Some(Instant::ZERO + Duration::from_millis(1)),
         }
     }
 
     fn poll_output(&mut self) -> Option<Bytes> {
         loop {
-            match self.consumer.poll_output()? {
-                Output::Interest { interest, .. } => {
+            match self.single.poll_output()? {
+                SingleOutput::Interest(interest) => {
                     self.interest_octets += interest.wire().len() as u64;
                     return Some(interest.wire().clone());
                 }
-                Output::Sample(sample) => {
+                SingleOutput::Sample(sample) => {
                     let shown = Shown {
                         complete_at: sample.complete_at,
                         render_at: sample.render_at,
                     };
                     self.frames.insert(sample.header.position, shown);
                 }
-                Output::Discontinuity => {}
+                SingleOutput::Discontinuity => {}
             }
         }
     }

@@ -25,7 +25,7 @@ impl Consumer {
     pub(super) fn ask_ahead(&mut self, now: Instant) {
         self.make_room();
         self.pass_unseen(now);
-        self.ask_at = self.plan_held(now);
+        self.ask_at = None;
         for class in SampleClass::ALL {
             while self.has_room(class) {
                 let Some((sequence, at)) = self.next_to_ask(now, class) else {
@@ -42,8 +42,6 @@ impl Consumer {
                 self.ask_sample(now, class, sequence);
             }
         }
-        let paced = self.release_paced(now);
-        self.ask_at = self.ask_at.into_iter().chain(paced).min();
     }
 
     /// The class of which a sample comes every period, but for key samples in between.
@@ -75,9 +73,12 @@ impl Consumer {
         }
         let before = self.ahead_by(now);
         if !is_clocked {
-            // A key sample that comes early would cost a round trip: its Interests wait from the one before on.
             let may = ahead < self.pipeline.lead(class, before);
-            return may.then_some((sequence, now));
+            let at = match self.published_at((class, sequence)) {
+                Some(_) => self.soonest(now, (class, sequence)).saturating_sub(before),
+                None => now,
+            };
+            return may.then_some((sequence, at));
         }
         let config = &self.config.synchroniser;
         let is_chasing = self.synchroniser.state() == State::Chasing;
@@ -98,7 +99,7 @@ impl Consumer {
     /// the Interest.
     pub(super) fn ahead_by(&self, now: Instant) -> Duration {
         let insurance = self.insurance().unwrap_or_default();
-        self.delay.estimate(now) + self.ahead_margin.current(now) + insurance
+        self.delay.floor(now) + self.ahead_margin.current(now) + insurance
     }
 
     /// When a sample that does not exist yet may arrive at the soonest.
@@ -114,16 +115,22 @@ impl Consumer {
     }
 
     /// Takes note that the Interests for a sample are about to leave.
-    pub(super) fn on_asked_ahead(&mut self, now: Instant, key: SampleKey, is_ahead: bool) {
+    pub(super) fn on_asked_ahead(&mut self, key: SampleKey, is_ahead: bool) {
         if is_ahead || self.synchroniser.lead().is_some() {
             self.synchroniser.on_asked(key);
         }
+    }
+
+    /// Records that the Interest for the lead of a sample has left.
+    pub(super) fn on_lead_sent(&mut self, now: Instant, key: SampleKey) {
         // One that left later than planned, or before there was a clock to plan by, tells nothing of the path.
         let has_clock = self.published_at(key).is_some();
+        let is_ahead = self
+            .samples
+            .get(&key)
+            .is_some_and(|sample| sample.asked_ahead);
         if is_ahead && has_clock && key.0 == self.clocked_class() {
-            let latest = self
-                .soonest(now, key)
-                .saturating_sub(self.delay.estimate(now));
+            let latest = self.soonest(now, key).saturating_sub(self.delay.floor(now));
             if latest > now {
                 self.ahead_margin.on_left(key.1, latest.since(now));
             }

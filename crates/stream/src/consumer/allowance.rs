@@ -9,11 +9,11 @@ use core::time::Duration;
 use namecast_units::{Bitrate, ByteSize, Instant};
 
 use crate::names::SampleClass;
-use crate::rate::Target;
+use crate::path::Limit;
 
-use super::Consumer;
 use super::assembly::Asked;
 use super::order::SampleKey;
+use super::{Consumer, Output};
 
 /// What may be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,20 +29,13 @@ impl Consumer {
     pub fn set_allowance(&mut self, now: Instant, allowance: Option<Allowance>) {
         if self.allowance != allowance {
             self.allowance = allowance;
+            let segment = ByteSize::bytes(u64::from(self.source.segment_size));
+            let limit = allowance.map(|allowance| Limit {
+                rate: allowance.rate,
+                packet_size: allowance.packet_size.unwrap_or(segment),
+            });
+            self.outputs.push_back(Output::Limit(limit));
             self.settle(now);
-        }
-    }
-
-    /// What controller and allowance allow together.
-    pub(super) fn target(&self) -> Target {
-        let target = self.controller.target();
-        let Some(Allowance { rate, packet_size }) = self.allowance else {
-            return target;
-        };
-        Target {
-            rate: Some(target.rate.map_or(rate, |other| other.min(rate))),
-            packet_size: packet_size.or(target.packet_size),
-            ..target
         }
     }
 
@@ -53,7 +46,8 @@ impl Consumer {
             return false;
         };
         let in_a_period = (allowance.rate * self.source.rate.period()).as_bytes();
-        let waiting = self.wanted.len() as u64 * u64::from(self.source.segment_size);
+        let waiting = self.waiting as u64;
+        let waiting = waiting * u64::from(self.source.segment_size);
         let newest = self.pipeline.newest(class).unwrap_or(sequence);
         // Of a stream that stands still, no more than a jump is passed over.
         let is_near = sequence.saturating_sub(newest) <= self.config.most_jump;

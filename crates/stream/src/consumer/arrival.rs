@@ -8,17 +8,21 @@ use core::time::Duration;
 use namecast_packet::Data;
 use namecast_units::{ByteSize, Instant};
 
-use crate::ladder::Sign;
+use crate::ladder::PathEvent;
 use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::rate::Arrival;
 use crate::sample::{Lead, SampleHeader};
 
+use super::asking::CLOCK_WAS_SET;
 use super::assembly::{Accepted, Asked, Assembly, Complete};
 use super::order::SampleKey;
 use super::pipeline::Advance;
+use super::repair::LONG_QUEUE;
 use super::segments::SegmentCounts;
-use super::trains::AwaitedLead;
-use super::{BaseDelay, Consumer, Delivery};
+use super::{BaseDelay, Consumer, Delivery, Output};
+
+/// Samples by which encoders that do not keep time may be ahead.
+const UNEVEN: u64 = 8;
 
 /// A lead that verified, and the Interest that brought it.
 struct Arrived {
@@ -53,9 +57,6 @@ impl Consumer {
         }
         self.learn_lag(now, id, &asked);
         self.note_progress(now, id, &asked);
-        if is_of_sample && !id.is_lead_or_copy() {
-            self.trains.on_follower(now, id, &asked, size);
-        }
         let has_lead = |sample: &Assembly| sample.lead().is_some();
         let rtt = if !is_of_sample {
             self.on_across(now, id, data);
@@ -72,17 +73,13 @@ impl Consumer {
         let arrival = Arrival {
             asked_at: asked.last_at,
             rtt,
-            size,
+            size: ByteSize::of(&data.content().unwrap_or_default()),
             was_lost: (asked.attempts > 1 && !asked.is_insured) || asked.is_lost,
-            is_limiting: self.is_limited(now),
+            is_limiting: false,
             congestion_marked: delivery.congestion_marked,
             offered_rate: None,
         };
-        self.controller.on_data(now, &arrival);
-        self.trains.on_packet(Sign::Data(Arrival {
-            size: ByteSize::of(&data.content().unwrap_or_default()),
-            ..arrival
-        }));
+        self.note_event(PathEvent::Data(arrival));
         self.finish_if_whole(now, key);
     }
 
@@ -96,6 +93,11 @@ impl Consumer {
         let slot = sample.slot_mut(id.kind, id.index);
         let (asked, is_repair) = slot.map_or((None, false), |slot| {
             slot.insure_at = None;
+            if core::mem::take(&mut slot.queued) {
+                // Whatever it is worth, it answers what was to be requested again; if it is bad, that is decided anew.
+                self.waiting -= 1;
+                self.outputs.push_back(Output::WithdrawOne(id));
+            }
             let asked = slot.asked.take();
             if asked.is_some() {
                 slot.from_face = delivery.face;
@@ -251,16 +253,17 @@ impl Consumer {
         let header = lead.header().clone();
         let delay = self.measure(now, key, &lead, &asked);
         self.counters.leads += 1;
-        self.last_arrival = Some(now);
         self.newest_published_at = self.newest_published_at.max(header.published_at());
         let counts = SegmentCounts::of(&lead);
-        self.correct_plan(key.0, lead.data_count());
         let is_doubtful = counts.data > self.segments.estimate(key.0).data && !self.follows_paper();
         if !is_doubtful {
             self.segments.observe(key.0, counts);
         }
+        let share = header.payload_size / lead.data_count().max(1);
+        self.segments.observe_size(key.0, share);
         self.note_lead(now, key, &header);
         self.note_published(now, key, &header);
+        self.last_arrival = Some(now);
 
         if key.0 == SampleClass::Delta && self.order.is_useless(header.other_sequence) {
             self.counters.drop_undecodable += 1;
@@ -274,7 +277,12 @@ impl Consumer {
         }
         let sample = self.samples.get_mut(&key)?;
         let (strays, out) = (sample.strays(), sample.outstanding());
+        let (waiting, awaited) = (sample.waiting(), sample.awaited());
         let bad = sample.accept_lead(now, lead);
+        let gone = awaited
+            .into_iter()
+            .filter(|(kind, index)| sample.slot(*kind, *index).is_none());
+        let gone: Vec<_> = gone.collect();
         // A segment that came before it was proof enough.
         sample.is_doubtful = is_doubtful && sample.here() < 2;
         if is_doubtful && !sample.is_doubtful {
@@ -282,7 +290,18 @@ impl Consumer {
         }
         self.strays -= strays - sample.strays();
         self.outstanding -= out - sample.outstanding();
+        self.waiting -= waiting - sample.waiting();
         self.buffered += header.payload_size;
+        for (kind, index) in gone {
+            let (class, sequence) = key;
+            let id = SegmentId {
+                class,
+                sequence,
+                kind,
+                index,
+            };
+            self.outputs.push_back(Output::Forget(id));
+        }
         for (kind, index) in bad {
             self.on_bad(key, kind, index);
         }
@@ -339,7 +358,9 @@ impl Consumer {
         match waited {
             Some((rtt, waited)) if once => {
                 self.delay.on_own(now, rtt, waited);
-                measured = Some(rtt.saturating_sub(waited));
+                let round_trip = rtt.saturating_sub(waited);
+                measured = Some(round_trip);
+                self.outputs.push_back(Output::RoundTrip(round_trip));
                 self.synchroniser.on_delay(rtt.saturating_sub(waited));
             }
             Some((rtt, waited)) => self.delay.on_ambiguous(now, rtt, waited),
@@ -347,12 +368,17 @@ impl Consumer {
             None => {}
         }
         let way = self.playout.delay(now, header.published_at());
+        if asked_ahead && self.base.is_of_another_clock(now, way) {
+            self.base = BaseDelay::default();
+        }
         if self.tells_base(key.0) && core::mem::take(&mut self.rebuffers) {
             self.base = BaseDelay::default();
         }
         match self.tells_base(key.0) {
             true if asked_ahead && (once || is_first_nonce) => {
-                self.base.on_live_sample(now, way, self.playout.target);
+                let is_queued = self.outlook.queueing > LONG_QUEUE;
+                self.base
+                    .on_live_sample(now, way, self.playout.target, is_queued);
             }
             true => self.base.on_packet(now, way),
             false => {}
@@ -360,16 +386,11 @@ impl Consumer {
         if self.follows_own_base {
             self.playout.base = self.base.estimate(now);
         }
-        if asked_ahead && (once || is_first_nonce) {
-            let late = self.lateness_of(now, header.published_at());
-            let asked_at = asked.first_at;
-            let lead = AwaitedLead {
-                key,
-                late,
-                asked_at,
-                waited,
-            };
-            self.note_train_lead(now, &lead);
+        let available_at = self.earliest(now, header.published_at());
+        let group = self.group(key);
+        // By a clock that was set, it would have been here long before it was requested.
+        if now.since(available_at) < CLOCK_WAS_SET {
+            self.outputs.push_back(Output::Revise(group, available_at));
         }
         if asked_ahead {
             let waited = waited.filter(|_| once || is_first_nonce);
@@ -412,14 +433,29 @@ impl Consumer {
         self.mark_overtaken(now, SampleClass::Delta, before..=before);
     }
 
-    /// Samples behind the live edge that are caught up with: what tables have room for, and of key samples among others no
-    /// more than are ever asked for ahead, since nobody would show them.
-    fn most_catching_up(&self, class: SampleClass) -> u64 {
+    /// Samples behind the live edge that there is room to catch up with: of key samples among others no more than are ever
+    /// asked for ahead, since nobody would show them.
+    fn room_to_catch_up(&self, class: SampleClass) -> u64 {
         let room = self.config.most_samples as u64 / 2;
         match class == self.clocked_class() {
             true => room,
             false => room.min(self.config.most_lead.saturating_add(1)),
         }
+    }
+
+    /// Samples behind the live edge that are caught up with: as many as were published since the last one came, or can
+    /// still be shown. Numbers that were skipped are of samples that never existed, and would take the place of others.
+    fn most_catching_up(&self, now: Instant, class: SampleClass) -> u64 {
+        let silence = self.last_arrival.map_or(Duration::ZERO, |at| now.since(at));
+        let period = self.source.rate.period().as_nanos().max(1);
+        let samples = (silence + self.playout.target).as_nanos() / period;
+        let samples = u64::try_from(samples).unwrap_or(u64::MAX);
+        let interval = u64::from(self.source.key_interval.max(1));
+        let likely = match class == self.clocked_class() {
+            true => samples.saturating_add(UNEVEN),
+            false => samples / interval + 2,
+        };
+        likely.min(self.room_to_catch_up(class))
     }
 
     /// Asks for the delta samples between the key sample playback starts with and the live edge.
@@ -428,7 +464,7 @@ impl Consumer {
             return;
         };
         let behind = first.saturating_sub(next);
-        if behind > self.most_catching_up(SampleClass::Delta) {
+        if behind > self.room_to_catch_up(SampleClass::Delta) {
             // Too long a group to catch up with: its successor comes sooner.
             self.order.skip_to(key.saturating_add(1));
         } else if behind > 0 {
@@ -440,7 +476,7 @@ impl Consumer {
     pub(super) fn on_published(&mut self, now: Instant, class: SampleClass, sequence: u64) {
         match self.pipeline.advance(class, sequence) {
             Advance::Overtakes(range) if !range.is_empty() => {
-                if self.missed(class, Some(sequence)) > self.most_catching_up(class) {
+                if self.missed(class, Some(sequence)) > self.most_catching_up(now, class) {
                     // Too many to catch up with, if they exist at all.
                     self.pipeline.skip_to(class, sequence);
                 }
@@ -474,6 +510,12 @@ impl Consumer {
     /// A packet was not what it should be: it is asked for again, past all caches.
     fn on_bad(&mut self, key: SampleKey, kind: SegmentKind, index: u64) {
         self.counters.drop_verification += 1;
+        self.outputs.push_back(Output::Disbelieve(SegmentId {
+            class: key.0,
+            sequence: key.1,
+            kind,
+            index,
+        }));
         let published = self.is_published(key);
         let Some(sample) = self.samples.get_mut(&key) else {
             return;
@@ -506,7 +548,6 @@ impl Consumer {
         let asked_again = sample.was_asked_again();
         self.note_whole(now, key);
         self.note_losses(key);
-        self.trains.end_of(key);
         let Some(sample) = self.samples.get_mut(&key) else {
             return;
         };
@@ -515,13 +556,22 @@ impl Consumer {
         self.counters.recovered_parity += u64::from(used_parity);
         self.counters.recovered_retransmission += u64::from(asked_again && !used_parity);
         self.counters.late += u64::from(late && !self.catching_up);
-        let out = sample.outstanding();
+        let (out, waiting, awaited) = (sample.outstanding(), sample.waiting(), sample.awaited());
         sample.finish(Complete {
             at: now,
             late,
             payload,
         });
         self.outstanding -= out - sample.outstanding();
+        self.waiting -= waiting - sample.waiting();
+        let (class, sequence) = key;
+        let gone = awaited.into_iter().map(|(kind, index)| SegmentId {
+            class,
+            sequence,
+            kind,
+            index,
+        });
+        self.outputs.extend(gone.map(Output::WithdrawOne));
     }
 
     /// Drops a sample and whatever is out for it.
@@ -529,7 +579,11 @@ impl Consumer {
         let sample = self.samples.remove(&key)?;
         self.synchroniser.on_gone(key);
         self.outstanding -= sample.outstanding();
+        self.waiting -= sample.waiting();
         self.strays -= sample.strays();
+        if sample.outstanding() + sample.waiting() > 0 {
+            self.outputs.push_back(Output::Withdraw(self.group(key)));
+        }
         self.buffered -= sample.size();
         Some(sample)
     }

@@ -2,21 +2,32 @@
 
 use core::time::Duration;
 
-use namecast_packet::{Interest, Nonce, lp::NackReason};
+use namecast_packet::{Nonce, lp::NackReason};
 use namecast_units::{ByteSize, Instant};
 
+use crate::catalogue::StreamKind;
 use crate::names::{SampleClass, SegmentId, SegmentKind};
+use crate::path::{Group, Kind, Token, Want};
 use crate::rate::Loss;
 use crate::sample::MAX_LEAD_COPIES;
 
-use super::Consumer;
-use super::assembly::{Asked, Assembly};
+use super::assembly::{Asked, Assembly, Slot};
 use super::order::SampleKey;
+use super::{Consumer, Output, PathOutlook};
 
 /// Wait after a Nack that says that the Nonce was seen before.
 const DUPLICATE_WAIT: Duration = Duration::from_millis(2);
 /// Wait after a Nack that says that there is no way to the producer; routes need time to come back.
 const NO_ROUTE_WAIT: Duration = Duration::from_millis(100);
+
+/// Nothing that is still wanted was published so long ago.
+pub(super) const CLOCK_WAS_SET: Duration = Duration::from_secs(10);
+/// Wait after an Interest that was not sent.
+const DROPPED_WAIT: Duration = Duration::from_millis(50);
+/// Segments of a sample that leave the producer together; others are spaced.
+const AT_ONCE: u64 = 6;
+/// What names, headers, digests and signatures add to a segment.
+const HEADERS: f64 = 84.0;
 
 impl Consumer {
     /// Whether the tables have room for another sample of `class`.
@@ -34,9 +45,7 @@ impl Consumer {
 
     /// Whether so many more segments may be asked for at a time.
     pub(super) fn can_ask(&self, segments: usize) -> bool {
-        let queued = self.repairs.len() + self.wanted.len() + self.pacing.len();
-        let asked = self.outstanding + queued;
-        asked + segments <= self.config.most_outstanding
+        self.outstanding + self.waiting + segments <= self.config.most_outstanding
     }
 
     pub(super) fn ask_sample(&mut self, now: Instant, class: SampleClass, sequence: u64) {
@@ -47,7 +56,8 @@ impl Consumer {
         let mut counts = self.segments.estimate(class);
         let newest = self.pipeline.newest(class);
         let asked_ahead = newest.is_none_or(|newest| sequence > newest);
-        if asked_ahead && !self.follows_paper() && !self.has_time_to_repair(now, class) {
+        let may_vary = asked_ahead && !self.source.is_standalone();
+        if may_vary && !self.follows_paper() && !self.has_time_to_repair(now, class) {
             // One that turns out larger could not be asked for the rest in time; what it does not have costs no Data.
             counts.data = (counts.data + counts.parity.max(1)).min(self.config.most_segments);
         }
@@ -69,7 +79,7 @@ impl Consumer {
                 self.groups.expect(key);
             }
         }
-        self.on_asked_ahead(now, key, asked_ahead);
+        self.on_asked_ahead(key, asked_ahead);
         let id = |(kind, index, _)| SegmentId {
             class,
             sequence,
@@ -82,17 +92,17 @@ impl Consumer {
             .map(id)
             .collect();
         let across: Vec<_> = sample.across().map(id).collect();
-        for id in ids.iter().chain(&across) {
-            if let Some(slot) = sample.slot_mut(id.kind, id.index) {
+        for id in ids.into_iter().chain(across) {
+            if let Some(slot) = sample
+                .slot_mut(id.kind, id.index)
+                .filter(|_| self.can_ask(1))
+            {
                 slot.queued = true;
+                self.waiting += 1;
+                self.wanted.push_back(id);
             }
         }
         self.samples.insert(key, sample);
-        let ids = match asked_ahead {
-            true => self.pace_sample(now, key, ids),
-            false => ids,
-        };
-        self.wanted.extend(ids.into_iter().chain(across));
         self.wake_for_check(now, key);
     }
 
@@ -135,14 +145,18 @@ impl Consumer {
     /// Queues an Interest before all that ask for new samples.
     pub(super) fn queue_repair(&mut self, key: SampleKey, kind: SegmentKind, index: u64) {
         let (class, sequence) = key;
+        let has_room = self.can_ask(1);
         let slot = self
             .samples
             .get_mut(&key)
             .and_then(|sample| sample.slot_mut(kind, index));
-        let Some(slot) = slot.filter(|slot| !slot.queued) else {
+        // Without room, the next look at the sample plans anew.
+        let may_queue = |slot: &&mut Slot| !slot.queued && (has_room || slot.asked.is_some());
+        let Some(slot) = slot.filter(may_queue) else {
             return;
         };
         slot.queued = true;
+        self.waiting += 1;
         self.repairs.push_back(SegmentId {
             class,
             sequence,
@@ -151,47 +165,114 @@ impl Consumer {
         });
     }
 
-    pub(super) fn has_queued(&self) -> bool {
-        !(self.repairs.is_empty() && self.wanted.is_empty()) && self.window_is_open()
-    }
-
-    fn window_is_open(&self) -> bool {
-        let window = self.controller.target().window;
-        window.is_none_or(|window| self.outstanding < window as usize)
-    }
-
-    /// Sends queued Interests as fast as the controller allows.
-    pub(super) fn send_queued(&mut self, now: Instant) {
-        loop {
-            let target = self.target();
-            if !self.has_queued() || self.pacer.next_send(target.rate) > now {
-                return;
-            }
-            let next = self.repairs.pop_front();
-            let Some(id) = next.or_else(|| self.wanted.pop_front()) else {
-                return;
-            };
-            if self.send(now, id) {
-                let segment = ByteSize::bytes(u64::from(self.source.segment_size));
-                let size = target.packet_size.unwrap_or(segment);
-                self.pacer.on_sent(now, size, target.rate);
-                self.usage.on_sent(now, size);
+    /// Passes on what is to be requested, repairs first.
+    pub(super) fn express_queued(&mut self, now: Instant) {
+        while let Some(id) = self.repairs.pop_front().or_else(|| self.wanted.pop_front()) {
+            if let Some(want) = self.want(now, id) {
+                self.outputs.push_back(Output::Want(want));
             }
         }
     }
 
-    /// Whether the controller is what keeps more from being asked for.
-    pub(super) fn is_limited(&mut self, now: Instant) -> bool {
-        let target = self.controller.target();
-        match (target.rate, target.window) {
-            (Some(rate), _) => self.usage.is_limited_by(now, rate),
-            (None, Some(window)) => self.outstanding * 2 >= window as usize,
-            (None, None) => false,
+    /// The want for `id`, unless it is no longer needed.
+    fn want(&mut self, now: Instant, id: SegmentId) -> Option<Want> {
+        let key = (id.class, id.sequence);
+        let lifetime = self.lifetime(id.class, now);
+        let available_at = self.available_at(now, key);
+        let is_paper = self.follows_paper() || self.synchroniser.lead().is_some();
+        let kind = self.kind_of(id);
+        let is_fresh = self.fresh_until.is_some_and(|until| now < until);
+        let size = self.expected_size(id);
+        let due = available_at.map(|at| at + self.playout.target);
+        let is_standalone = self.source.is_standalone();
+        let token = self.token(id);
+        let slot = self.samples.get_mut(&key)?.slot_mut(id.kind, id.index)?;
+        if !slot.queued {
+            return None;
+        }
+        if !slot.is_missing() {
+            slot.queued = false;
+            self.waiting -= 1;
+            return None;
+        }
+        let is_paced = id.kind == SegmentKind::Data && id.index >= AT_ONCE && slot.attempts == 0;
+        Some(Want {
+            token,
+            name: self.source.names.segment(id),
+            lifetime,
+            must_be_fresh: slot.must_be_fresh || is_fresh,
+            can_be_prefix: false,
+            // The face that gave a bad packet is the wrong one to use again.
+            avoid_face: slot.from_face.filter(|_| slot.must_be_fresh),
+            kind,
+            size,
+            available_at,
+            not_before: available_at.filter(|_| is_paced && !is_paper),
+            due,
+            deadline: due.filter(|_| is_standalone && slot.attempts == 0),
+        })
+    }
+
+    /// Size of the answer, on average: what may not exist brings nothing.
+    fn expected_size(&self, id: SegmentId) -> ByteSize {
+        let most = f64::from(self.source.segment_size);
+        let whole = self.segments.size(id.class).min(most) + HEADERS;
+        let has_lead = |sample: &Assembly| sample.lead().is_some();
+        let is_sure = id.kind != SegmentKind::Data
+            || id.index == 0
+            || self
+                .samples
+                .get(&(id.class, id.sequence))
+                .is_some_and(has_lead);
+        if is_sure {
+            return ByteSize::bytes(whole as u64);
+        }
+        let likelihood = self.segments.likelihood(id.class, id.index);
+        ByteSize::bytes((whole * likelihood) as u64)
+    }
+
+    const fn token(&self, segment: SegmentId) -> Token {
+        Token {
+            client: self.client,
+            segment,
         }
     }
 
-    /// Sends the Interest for `id`, unless it is no longer needed.
-    fn send(&mut self, now: Instant, id: SegmentId) -> bool {
+    pub(super) const fn group(&self, (class, sequence): SampleKey) -> Group {
+        Group {
+            client: self.client,
+            class,
+            sequence,
+        }
+    }
+
+    fn kind_of(&self, id: SegmentId) -> Kind {
+        let slot = self.samples.get(&(id.class, id.sequence));
+        let slot = slot.and_then(|sample| sample.slot(id.kind, id.index));
+        match id.kind {
+            _ if slot.is_some_and(|slot| slot.is_repair || slot.attempts > 0) => Kind::Repair,
+            _ if self.source.kind == StreamKind::Audio => Kind::Sound,
+            SegmentKind::Data if id.class == SampleClass::Key => Kind::Key,
+            SegmentKind::Data => Kind::Delta,
+            SegmentKind::Parity | SegmentKind::LeadCopy | SegmentKind::Across => Kind::Parity,
+        }
+    }
+
+    /// When a sample could be here at the earliest, by what is known of its publication.
+    fn available_at(&self, now: Instant, key: SampleKey) -> Option<Instant> {
+        let by_clock = self
+            .published_at(key)
+            .map(|published_at| self.earliest(now, published_at));
+        // A publisher's clock that was set says nothing until the base has followed.
+        match by_clock.filter(|at| now.since(*at) < CLOCK_WAS_SET) {
+            Some(available_at) => Some(available_at),
+            None if self.is_published(key) => None,
+            None => Some(self.pipeline.expected_at(key.0, key.1)),
+        }
+    }
+
+    /// Records that the Interest for `id` has left.
+    pub fn on_sent(&mut self, now: Instant, id: SegmentId, nonce: Nonce, order: u64) {
         let key = (id.class, id.sequence);
         let published = self.is_published(key);
         let lifetime = self.lifetime(id.class, now);
@@ -202,22 +283,14 @@ impl Consumer {
         let insure_at = self.insure_at(now, id).filter(|_| !published);
         let round_trip = self.delay.timeout(now, 0);
         let follows_paper = self.follows_paper();
-        let is_full = self.outstanding >= self.config.most_outstanding;
         let Some(sample) = self.samples.get_mut(&key) else {
-            return false;
+            return;
         };
         let is_early = sample.asked_ahead && !published;
         let Some(slot) = sample.slot_mut(id.kind, id.index) else {
-            return false;
+            return;
         };
-        if !core::mem::take(&mut slot.queued) || !slot.is_missing() {
-            return false;
-        }
-        if is_full && slot.asked.is_none() {
-            // The next look at the sample plans anew.
-            return false;
-        }
-        let nonce = Nonce::from(self.random.next_u64() as u32);
+        self.waiting -= usize::from(core::mem::take(&mut slot.queued));
         let timer = self.delay.timeout(now, slot.attempts);
         let retry_at = (now + lifetime).min(now.max(expected_at) + timer);
         let again = slot.attempts > 0;
@@ -235,42 +308,70 @@ impl Consumer {
             .replace(Asked {
                 first_at,
                 last_at: now,
-                order: self.counters.interests_sent,
+                order,
                 nonces: [first, nonce],
                 attempts: slot.attempts,
                 retry_at,
                 is_lost: false,
+                is_gone: false,
                 is_insured: insures,
                 is_nacked: false,
             })
             .is_none();
-        // The face that gave a bad packet is the wrong one to ask again.
-        let avoid_face = slot.from_face.filter(|_| slot.must_be_fresh);
-        let must_be_fresh = slot.must_be_fresh || self.fresh_until.is_some_and(|until| now < until);
         let look_at = match slot.insure_at {
             _ if follows_paper => retry_at,
             Some(insure_at) => insure_at,
             None => now + round_trip,
         };
         sample.wake_by(look_at);
+        if id.is_lead() && !again {
+            self.on_lead_sent(now, key);
+        }
         self.outstanding += usize::from(is_new);
         self.counters.interests_insured += u64::from(insures);
         self.counters.interests_sent += 1;
         self.counters.interests_retransmitted += u64::from(again && !insures);
-        let interest = Interest::builder(self.source.names.segment(id)).lifetime(lifetime);
-        let interest = match must_be_fresh {
-            true => interest.must_be_fresh(),
-            false => interest,
-        };
-        self.put_out(interest.build(nonce), avoid_face);
-        true
     }
 
-    fn put_out(&mut self, interest: Interest, avoid_face: Option<u64>) {
-        self.outputs.push_back(super::Output::Interest {
-            interest,
-            avoid_face,
-        });
+    /// Records that the Interest for `id` will not leave: its time is over.
+    pub fn on_dropped(&mut self, now: Instant, id: SegmentId) {
+        let key = (id.class, id.sequence);
+        if let Some(sample) = self.samples.get_mut(&key) {
+            if let Some(slot) = sample.slot_mut(id.kind, id.index) {
+                self.waiting -= usize::from(core::mem::take(&mut slot.queued));
+            }
+            sample.wake_by(now + DROPPED_WAIT);
+        }
+        if self.source.is_standalone() {
+            self.give_up(key);
+        }
+    }
+
+    /// Records that the answer for `id` is lost, and not in any queue.
+    pub fn on_lost(&mut self, now: Instant, id: SegmentId) {
+        if let Some(sample) = self.samples.get_mut(&(id.class, id.sequence)) {
+            let slot = sample.slot_mut(id.kind, id.index);
+            if let Some(asked) = slot.and_then(|slot| slot.asked.as_mut()) {
+                asked.is_gone = true;
+                sample.wake_by(now);
+            }
+        }
+    }
+
+    /// Sets what the path is like.
+    pub const fn set_outlook(&mut self, outlook: PathOutlook) {
+        self.outlook = outlook;
+    }
+
+    /// The path is no longer than it was before it was last found to be.
+    pub fn on_path_shrank(&mut self, now: Instant) {
+        self.base.unraise(now);
+    }
+
+    /// Every delay is longer by `shift` from now on.
+    pub fn on_path_grew(&mut self, now: Instant, shift: Duration) {
+        self.base.raise(now, shift);
+        self.delay.raise(shift);
     }
 
     /// Long enough for the sample to appear, twice over, within what producers keep.

@@ -27,6 +27,8 @@ pub(super) struct Asked {
     pub retry_at: Instant,
     /// The last transmission is taken for lost, which the rate controller knows.
     pub is_lost: bool,
+    /// The path says that it is lost, and in no queue.
+    pub is_gone: bool,
     /// It was sent twice before the segment existed, and not since.
     pub is_insured: bool,
     /// It came back; until `retry_at` there is nothing to be had.
@@ -44,6 +46,7 @@ impl Asked {
             attempts: 0,
             retry_at: now,
             is_lost: false,
+            is_gone: false,
             is_insured: false,
             is_nacked: false,
         }
@@ -153,8 +156,6 @@ pub(super) struct Assembly {
     across: Vec<Slot>,
     /// Whether it was asked for before it was known to be published.
     pub asked_ahead: bool,
-    /// How much later than it could come it was asked for, behind our own samples before it.
-    pub behind: core::time::Duration,
     /// When the verified lead came.
     pub lead_at: Option<Instant>,
     /// When the first segment came that nothing vouched for.
@@ -191,7 +192,6 @@ impl Assembly {
             copies: vec![Slot::default(); copies],
             across: Vec::new(),
             asked_ahead: false,
-            behind: core::time::Duration::ZERO,
             lead_at: None,
             stray_at: None,
             overtaken_at: None,
@@ -215,6 +215,23 @@ impl Assembly {
             SegmentKind::LeadCopy => &self.copies,
             SegmentKind::Across => &self.across,
         }
+    }
+
+    pub(super) fn slot(&self, kind: SegmentKind, index: u64) -> Option<&Slot> {
+        self.slots_of(kind).get(usize::try_from(index).ok()?)
+    }
+
+    /// Segments that are requested or about to be.
+    pub(super) fn awaited(&self) -> Vec<(SegmentKind, u64)> {
+        let all = self.slots().chain(self.copies());
+        let awaited = all.filter(|(_, _, slot)| slot.is_awaited());
+        awaited.map(|(kind, index, _)| (kind, index)).collect()
+    }
+
+    /// Wants that have not left.
+    pub(super) fn waiting(&self) -> usize {
+        let all = self.slots().chain(self.copies()).chain(self.across());
+        all.filter(|(_, _, slot)| slot.queued).count()
     }
 
     pub(super) fn slot_mut(&mut self, kind: SegmentKind, index: u64) -> Option<&mut Slot> {

@@ -51,7 +51,7 @@ impl Default for Config {
             checkpoint: 1.0,
             late_tolerance: Duration::from_millis(100),
             late_tolerance_standalone: Duration::ZERO,
-            most_attempts: 8,
+            most_attempts: 4,
             most_lead: 64,
             most_samples: 512,
             most_buffered: 32 << 20,

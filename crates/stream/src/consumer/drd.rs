@@ -59,6 +59,8 @@ pub struct DelayEstimator {
     plain: WindowedMinimum<Duration>,
     /// The least seen of either, over 10 s.
     least: WindowedMinimum<Duration>,
+    /// The least of our own, over 10 s.
+    own_least: WindowedMinimum<Duration>,
 }
 
 impl DelayEstimator {
@@ -72,6 +74,7 @@ impl DelayEstimator {
             ambiguous: WindowedMinimum::new(Duration::from_millis(250), 4),
             plain: WindowedMinimum::new(Duration::from_millis(500), 4),
             least: WindowedMinimum::new(Duration::from_secs(1), 10),
+            own_least: WindowedMinimum::new(Duration::from_secs(1), 10),
         }
     }
 
@@ -84,6 +87,7 @@ impl DelayEstimator {
             return;
         }
         self.least.push(now, delay);
+        self.own_least.push(now, delay);
         self.own_at = now;
         let was_guess = core::mem::take(&mut self.is_guess);
         self.smoothed = Some(match self.smoothed.filter(|_| !was_guess) {
@@ -136,6 +140,26 @@ impl DelayEstimator {
             (Some(own), None) => own,
             (None, None) => self.config.initial,
         }
+    }
+
+    /// Every delay is longer by `shift` from now on.
+    pub fn raise(&mut self, shift: Duration) {
+        self.smoothed = self
+            .smoothed
+            .map(|(smoothed, variation)| (smoothed + shift, variation));
+        self.ambiguous.raise(shift);
+        self.plain.raise(shift);
+        self.least.raise(shift);
+        self.own_least.raise(shift);
+    }
+
+    /// DRD without queues: the least of our own measurements in 10 s, else of recent plain answers.
+    pub fn floor(&self, now: Instant) -> Duration {
+        let known = self
+            .own_least
+            .minimum(now)
+            .or_else(|| self.plain.minimum(now));
+        known.unwrap_or_else(|| self.estimate(now))
     }
 
     /// The least delay of the last 10 s.

@@ -12,14 +12,14 @@ mod allowance;
 mod arrival;
 mod asking;
 mod assembly;
-mod beside;
 mod claims;
 mod clock;
 mod config;
 mod counters;
 mod drd;
+mod handover;
 mod order;
-mod pacing;
+mod path_events;
 mod pipeline;
 mod playback;
 mod playout;
@@ -28,7 +28,6 @@ mod segments;
 pub mod synchroniser;
 #[cfg(test)]
 mod tests;
-mod trains;
 mod types;
 mod window;
 
@@ -38,24 +37,27 @@ use std::collections::VecDeque;
 use core::time::Duration;
 
 use namecast_packet::{Data, Interest, lp::NackReason};
-use namecast_units::{Instant, Random, Timestamp};
+use namecast_units::{Instant, Timestamp};
 
-use crate::ladder::Sign;
+use crate::ladder::PathEvent;
 use crate::metadata::Latest;
 use crate::names::{SampleClass, SegmentId};
-use crate::rate::{Loss, Lost, Pacer, RateControl, RateController, Usage};
+use crate::path::Client;
+use crate::rate::{Loss, Lost};
 
 pub use allowance::Allowance;
-pub use beside::WireUse;
 pub use config::Config;
 pub use counters::Counters;
 pub use drd::{Config as DelayConfig, DelayEstimator};
+pub use handover::{GroupStart, WireUse};
 pub use pipeline::{Advance, Pipeline, demand};
 pub use playout::{BaseDelay, Playout};
 pub use repair::{ParseRecoveryError, RecoveryConfig, RecoveryProfile};
 pub use segments::{SegmentCounts, SegmentEstimators};
 pub use synchroniser::{StabilityClass, SynchroniserConfig, SynchroniserProfile};
-pub use types::{Delivery, LineUp, Output, Sample, SharedVerifier, Shown, Sizes, Source, StartAt};
+pub use types::{
+    Delivery, LineUp, Output, PathOutlook, Sample, SharedVerifier, Shown, Sizes, Source, StartAt,
+};
 pub use window::WindowedMinimum;
 
 use order::{Order, SampleKey, Samples};
@@ -71,7 +73,8 @@ pub struct Consumer {
     config: Config,
     source: Source,
     verifier: Option<SharedVerifier>,
-    random: Random,
+    /// By which the requester knows it.
+    client: Client,
     delay: DelayEstimator,
     segments: SegmentEstimators,
     pipeline: Pipeline,
@@ -83,14 +86,15 @@ pub struct Consumer {
     /// Samples leave this long before they are to be shown.
     decode_lead: Duration,
     base: BaseDelay,
-    controller: Box<dyn RateController>,
     /// What it may ask for beside another rung.
     allowance: Option<Allowance>,
-    pacer: Pacer,
-    usage: Usage,
-    /// Interests to send, repairs before others.
+    /// Segments to request, repairs before others.
     repairs: VecDeque<SegmentId>,
     wanted: VecDeque<SegmentId>,
+    /// Segments that are to be requested: here, or at the requester.
+    waiting: usize,
+    /// What the path is like.
+    outlook: PathOutlook,
     outputs: VecDeque<Output>,
     counters: Counters,
     /// A sample whose lead claims more than is usual, of which nothing came; claims of others are doubted as long.
@@ -107,8 +111,7 @@ pub struct Consumer {
     stop_before: Option<u64>,
     /// Those from this one on are not even asked for.
     ask_before: Option<u64>,
-    trains: trains::Trains,
-    pacing: pacing::Pacing,
+    events: path_events::PathEvents,
     /// What was shown before the start: nothing up to it is handed out.
     shown: Option<Shown>,
     /// Until then that holds; clocks that jump must not stop the stream.
@@ -116,6 +119,8 @@ pub struct Consumer {
     /// Until then no cache may answer.
     fresh_until: Option<Instant>,
     newest_published_at: Timestamp,
+    /// The newest group of which the key sample's lead came.
+    newest_group: Option<GroupStart>,
     recovery: repair::Recovery,
     groups: repair::Groups,
     /// The most by which packets overtook each other lately (a minimum in reverse).
@@ -145,12 +150,11 @@ impl core::fmt::Debug for Consumer {
 const REMEMBERED: Duration = Duration::from_secs(30);
 
 impl Consumer {
-    /// A consumer of `source` that waits for [`start`](Self::start). `seed` is for the Nonces.
-    pub fn new(config: Config, source: Source, rate: RateControl, seed: u64) -> Self {
+    /// A consumer of `source` that waits for [`start`](Self::start). The requester knows it as `client`.
+    pub fn new(config: Config, source: Source, client: Client) -> Self {
         let period = source.rate.period();
-        let needed = source.bitrate_with_parity();
         Self {
-            random: Random::from_seed(seed),
+            client,
             delay: DelayEstimator::new(config.delay),
             segments: source.estimators(config.most_segments),
             pipeline: Pipeline::new(
@@ -169,10 +173,9 @@ impl Consumer {
             follows_own_base: true,
             decode_lead: Duration::ZERO,
             base: BaseDelay::default(),
-            controller: rate.starting_at(needed).build(Instant::ZERO),
             allowance: None,
-            pacer: Pacer::default(),
-            usage: Usage::default(),
+            waiting: 0,
+            outlook: PathOutlook::default(),
             repairs: VecDeque::new(),
             wanted: VecDeque::new(),
             outputs: VecDeque::new(),
@@ -186,12 +189,12 @@ impl Consumer {
             held: false,
             stop_before: None,
             ask_before: None,
-            trains: trains::Trains::default(),
-            pacing: pacing::Pacing::default(),
+            events: path_events::PathEvents::default(),
             shown: None,
             shown_until: Instant::ZERO,
             fresh_until: None,
             newest_published_at: Timestamp::default(),
+            newest_group: None,
             recovery: repair::Recovery::new(period, source.key_interval),
             groups: repair::Groups::default(),
             reordering: WindowedMinimum::new(Duration::from_secs(1), 10),
@@ -245,6 +248,7 @@ impl Consumer {
         self.catching_up = true;
         self.shown_until = now + REMEMBERED;
         self.forget_clock();
+        self.newest_group = None;
         self.ahead_margin = Margin::new(self.source.rate.period());
         self.synchroniser.start(now, self.delay.estimate(now));
         self.last_arrival = Some(now);
@@ -284,7 +288,6 @@ impl Consumer {
 
     /// Does what is due. Early and repeated calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.controller.handle_timeout(now);
         self.synchroniser.handle_timeout(now);
         self.repair_due(now);
         self.settle(now);
@@ -293,16 +296,12 @@ impl Consumer {
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let repairs = self.samples.values().filter_map(|sample| sample.wake).min();
-        let paced = self
-            .has_queued()
-            .then(|| self.pacer.next_send(self.target().rate));
         let others = [
             self.playback_timeout(),
-            self.controller.poll_timeout(),
             self.synchroniser.poll_timeout(),
             self.ask_at,
         ];
-        let all = [repairs, paced].into_iter().chain(others);
+        let all = [repairs].into_iter().chain(others);
         all.flatten().min()
     }
 
@@ -483,9 +482,9 @@ impl Consumer {
         &self.delay
     }
 
-    /// The rate controller.
-    pub fn controller(&self) -> &dyn RateController {
-        &*self.controller
+    /// By which the requester knows it.
+    pub const fn client(&self) -> Client {
+        self.client
     }
 
     /// What it counted.
@@ -544,7 +543,7 @@ impl Consumer {
                 .count(),
             buffered: self.buffered,
             outstanding: self.outstanding,
-            queued: self.repairs.len() + self.wanted.len() + self.pacing.len(),
+            queued: self.waiting,
             strays: self.strays,
         }
     }
@@ -553,16 +552,17 @@ impl Consumer {
     fn settle(&mut self, now: Instant) {
         self.hand_out(now);
         self.ask_ahead(now);
-        self.send_queued(now);
+        self.express_queued(now);
     }
 
     fn clear(&mut self) {
         self.samples.clear();
         self.repairs.clear();
         self.wanted.clear();
-        self.pacing.clear();
         self.groups.clear();
-        (self.outstanding, self.buffered, self.strays) = (0, 0, 0);
+        self.outputs.push_back(Output::WithdrawAll);
+        (self.outstanding, self.waiting) = (0, 0);
+        (self.buffered, self.strays) = (0, 0);
     }
 
     /// How many samples of `class` up to `newest` were never asked for.
@@ -574,13 +574,12 @@ impl Consumer {
     }
 
     /// Tells the controller that what was asked for at `asked_at` is lost, unless it knows.
-    fn on_loss(&mut self, now: Instant, asked_at: Instant, kind: Loss) {
+    fn on_loss(&mut self, asked_at: Instant, kind: Loss) {
         let lost = Lost {
             asked_at,
             kind,
             repeated: false,
         };
-        self.controller.on_loss(now, &lost);
-        self.trains.on_packet(Sign::Lost(lost));
+        self.note_event(PathEvent::Lost(lost));
     }
 }

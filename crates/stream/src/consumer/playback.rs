@@ -6,6 +6,7 @@ use namecast_units::{Instant, Timestamp};
 
 use crate::names::SampleClass;
 
+use super::asking::CLOCK_WAS_SET;
 use super::assembly::Assembly;
 use super::order::{Next, SampleKey};
 use super::{Consumer, Output, Sample};
@@ -57,7 +58,10 @@ impl Consumer {
             return true;
         }
         let beyond = self.stop_before.is_some_and(|stop| header.position >= stop);
-        if beyond || self.hand_out_at(now, header.published_at()) > now {
+        let at = self.hand_out_at(now, header.published_at());
+        // Published by the clock before it was set: its time is now.
+        let is_of_another_clock = at.since(now) > CLOCK_WAS_SET + self.playout.target;
+        if beyond || at > now && !is_of_another_clock {
             return false;
         }
         let Some(sample) = self.remove(key) else {
@@ -75,7 +79,10 @@ impl Consumer {
         // From here on the order sees to it.
         self.shown = None;
         self.order.advance(key, &header);
-        let render_at = self.playout.render_at(now, header.published_at());
+        let render_at = match is_of_another_clock {
+            true => now,
+            false => self.playout.render_at(now, header.published_at()),
+        };
         self.catching_up &= complete.late;
         self.counters.handed_out += 1;
         self.outputs.push_back(Output::Sample(Sample {

@@ -51,16 +51,30 @@ impl Playout {
 
 /// Every sample later than the target for so long means that the way has become longer, not that packets are late.
 const LONGER_WAY: Duration = Duration::from_millis(500);
+/// The same while packets queue, which may be why they are late.
+const LONGER_QUEUE: Duration = Duration::from_millis(3_000);
 /// Fewer late samples than this prove nothing.
 const LONGER_WAY_SAMPLES: u32 = 3;
 const BUCKET: Duration = Duration::from_millis(250);
 /// Window of the minimum: 10 s of buckets. Clocks that drift apart by 100 ppm move by 1 ms in it.
 const BUCKETS: u64 = 40;
+/// No live sample is so late.
+const CLOCK_WAS_SET: Duration = Duration::from_secs(10);
+/// After silence, what was known before counts for so long.
+const AFTER_SILENCE: Duration = Duration::from_secs(3);
+/// The same over a minute.
+const LONG_BUCKET: Duration = Duration::from_millis(1_500);
 
 /// Estimates the base of one stream.
 #[derive(Clone, Debug)]
 pub struct BaseDelay {
     least: WindowedMinimum<i64>,
+    /// The least of a minute.
+    long: WindowedMinimum<i64>,
+    /// What was known before nothing came for longer than the window: what comes first then has queued.
+    before: Option<(i64, Instant)>,
+    /// The base before the path was found to be longer.
+    unraised: Option<i64>,
     /// Since when every live sample came later than its time, and how many did.
     late: Option<(Instant, u32)>,
 }
@@ -69,6 +83,9 @@ impl Default for BaseDelay {
     fn default() -> Self {
         Self {
             least: WindowedMinimum::new(BUCKET, BUCKETS),
+            long: WindowedMinimum::new(LONG_BUCKET, BUCKETS),
+            before: None,
+            unraised: None,
             late: None,
         }
     }
@@ -77,13 +94,18 @@ impl Default for BaseDelay {
 impl BaseDelay {
     /// Takes the delay of any packet that states when it was published or served: an upper bound of the base.
     pub fn on_packet(&mut self, now: Instant, delay: i64) {
+        if self.least.minimum(now).is_none() {
+            let known = self.least.last().or(self.before.map(|(known, _)| known));
+            self.before = known.map(|known| (known, now + AFTER_SILENCE));
+        }
         self.least.push(now, delay);
+        self.long.push(now, delay);
     }
 
     /// Takes the delay of a sample whose Interest was waiting for it, so that nothing but the way delayed it.
     ///
     /// Once all such samples have been later than `target` for half a second, older minima are forgotten.
-    pub fn on_live_sample(&mut self, now: Instant, delay: i64, target: Duration) {
+    pub fn on_live_sample(&mut self, now: Instant, delay: i64, target: Duration, is_queued: bool) {
         let target = i64::try_from(target.as_micros()).unwrap_or(i64::MAX);
         let in_time = self
             .least
@@ -96,15 +118,50 @@ impl BaseDelay {
         }
         let (since, count) = self.late.unwrap_or((now, 0));
         self.late = Some((since, count + 1));
-        if now.since(since) >= LONGER_WAY && count + 1 >= LONGER_WAY_SAMPLES {
+        let span = if is_queued { LONGER_QUEUE } else { LONGER_WAY };
+        if now.since(since) >= span && count + 1 >= LONGER_WAY_SAMPLES {
             self.least.forget_all_but(2);
             self.late = None;
         }
     }
 
+    /// Delays are what they were before [`raise`](Self::raise) after all.
+    pub fn unraise(&mut self, now: Instant) {
+        if let Some(before) = self.unraised.take() {
+            self.least.push(now, before);
+        }
+    }
+
+    /// Whether a live sample's delay is so far from the base that the publisher's clock must have been set.
+    pub fn is_of_another_clock(&self, now: Instant, delay: i64) -> bool {
+        let limit = CLOCK_WAS_SET.as_micros();
+        let base = self.estimate(now);
+        base.is_some_and(|base| u128::from(delay.abs_diff(base)) > limit)
+    }
+
+    /// By how much the base exceeds what it was within the last minute.
+    pub fn growth(&self, now: Instant) -> Duration {
+        let now_and_before = self.estimate(now).zip(self.long.minimum(now));
+        let growth = now_and_before.map_or(0, |(now, before)| now.saturating_sub(before));
+        Duration::from_micros(u64::try_from(growth).unwrap_or(0))
+    }
+
+    /// Every delay is longer by `shift` from now on.
+    pub fn raise(&mut self, now: Instant, shift: Duration) {
+        self.unraised = self.estimate(now);
+        self.least
+            .raise(i64::try_from(shift.as_micros()).unwrap_or(i64::MAX));
+    }
+
     /// The base, in microseconds; `None` before the first packet.
     pub fn estimate(&self, now: Instant) -> Option<i64> {
-        self.least.minimum(now)
+        let before = self.before.filter(|(_, until)| now < *until);
+        let known = self
+            .least
+            .minimum(now)
+            .into_iter()
+            .chain(before.map(|(known, _)| known));
+        known.min().or_else(|| self.least.last())
     }
 }
 
@@ -162,23 +219,29 @@ mod tests {
         let mut base = BaseDelay::default();
         assert_eq!(base.estimate(at(0)), None);
         base.on_packet(at(0), 900_000);
-        base.on_live_sample(at(10), 30_000, ms(100));
-        base.on_live_sample(at(5_000), 45_000, ms(100));
+        base.on_live_sample(at(10), 30_000, ms(100), false);
+        base.on_live_sample(at(5_000), 45_000, ms(100), false);
         assert_eq!(base.estimate(at(9_999)), Some(30_000));
         assert_eq!(base.estimate(at(10_250)), Some(45_000));
     }
 
-    /// The way grows from 30 to 300 ms: after half a second of late samples the base follows, not after ten.
+    /// The path grows from 30 to 300 ms at 1 s, sample 50. The base follows once samples have been late for 0.5 s, 25 samples, or
+    /// for 3 s, 150 samples, where packets queue.
     #[test]
-    fn a_longer_way_is_followed_after_half_a_second() {
-        let mut base = BaseDelay::default();
-        (0..50).for_each(|step| base.on_live_sample(at(step * 20), 30_000, ms(100)));
-        for step in 50..75 {
-            base.on_live_sample(at(step * 20), 300_000, ms(100));
-            assert_eq!(base.estimate(at(step * 20)), Some(30_000));
+    fn a_longer_path_is_followed_sooner_where_nothing_queues() {
+        for (is_queued, samples) in [(false, 25), (true, 150)] {
+            let mut base = BaseDelay::default();
+            (0..50).for_each(|step| base.on_live_sample(at(step * 20), 30_000, ms(100), is_queued));
+            for step in 50..50 + samples {
+                base.on_live_sample(at(step * 20), 300_000, ms(100), is_queued);
+                assert_eq!(base.estimate(at(step * 20)), Some(30_000));
+            }
+            for step in 50 + samples..60 + samples {
+                base.on_live_sample(at(step * 20), 300_000, ms(100), is_queued);
+            }
+            let end = at((60 + samples) * 20);
+            assert_eq!(base.estimate(end), Some(300_000));
         }
-        (75..85).for_each(|step| base.on_live_sample(at(step * 20), 300_000, ms(100)));
-        assert_eq!(base.estimate(at(1_700)), Some(300_000));
     }
 
     #[test]
@@ -186,7 +249,7 @@ mod tests {
         let mut base = BaseDelay::default();
         for step in 0..200 {
             let delay = if step % 5 == 0 { 40_000 } else { 300_000 };
-            base.on_live_sample(at(step * 20), delay, ms(100));
+            base.on_live_sample(at(step * 20), delay, ms(100), false);
         }
         assert_eq!(base.estimate(at(4_000)), Some(40_000));
     }

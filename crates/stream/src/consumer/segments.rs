@@ -42,6 +42,8 @@ pub struct SegmentEstimators {
     /// Data and parity of key samples, then of delta samples.
     key: [Estimator; 2],
     delta: [Estimator; 2],
+    /// Octets of payload in a segment of key samples, and of delta samples.
+    sizes: [f64; 2],
     most: u32,
 }
 
@@ -65,13 +67,25 @@ impl SegmentCounts {
 }
 
 impl SegmentEstimators {
-    /// Starts from what is known beforehand; no answer will exceed `most`.
-    pub const fn new(key: SegmentCounts, delta: SegmentCounts, most: u32) -> Self {
+    /// Starts from what is known beforehand, of `sizes` for those of key samples first; no count will exceed `most`.
+    pub const fn new(key: SegmentCounts, delta: SegmentCounts, sizes: [f64; 2], most: u32) -> Self {
         Self {
             key: [Estimator::new(key.data), Estimator::new(key.parity)],
             delta: [Estimator::new(delta.data), Estimator::new(delta.parity)],
+            sizes,
             most,
         }
+    }
+
+    /// Records how much of its payload each data segment of one sample had.
+    pub fn observe_size(&mut self, class: SampleClass, octets: usize) {
+        let size = &mut self.sizes[class.index()];
+        *size += GAIN * (octets as f64 - *size);
+    }
+
+    /// Octets of payload that a segment of the next sample of `class` will have, on average.
+    pub fn size(&self, class: SampleClass) -> f64 {
+        self.sizes[class.index()]
     }
 
     /// Takes note of what one sample had.
@@ -90,6 +104,17 @@ impl SegmentEstimators {
             data: self.count(class, SegmentKind::Data).max(1),
             parity: self.count(class, SegmentKind::Parity),
         }
+    }
+
+    /// How likely the next sample of `class` is to have data segment `index`, as far as samples before it tell.
+    pub fn likelihood(&self, class: SampleClass, index: u64) -> f64 {
+        let [data, _] = match class {
+            SampleClass::Key => &self.key,
+            SampleClass::Delta => &self.delta,
+        };
+        let spread = (2.0 * data.deviation).max(0.5);
+        let surplus = data.mean + spread - index as f64;
+        (surplus / (2.0 * spread)).clamp(0.0, 1.0)
     }
 
     /// Mean number of data segments of samples of `class`.
@@ -123,7 +148,7 @@ mod tests {
     }
 
     fn estimators() -> SegmentEstimators {
-        SegmentEstimators::new(counts(25, 5), counts(8, 2), 100)
+        SegmentEstimators::new(counts(25, 5), counts(8, 2), [1_000.0, 800.0], 100)
     }
 
     #[test]
@@ -139,6 +164,17 @@ mod tests {
         estimators.observe(SampleClass::Delta, counts(16, 2));
         assert_eq!(estimators.estimate(SampleClass::Delta), counts(11, 2));
         assert_eq!(estimators.estimate(SampleClass::Key), counts(25, 5));
+    }
+
+    /// From 800 octets, one sample with 80 in its only segment: 800 − 720/8 = 710. After many it is 80.
+    #[test]
+    fn sizes_follow_what_segments_have() {
+        let mut estimators = estimators();
+        estimators.observe_size(SampleClass::Delta, 80);
+        assert!((estimators.size(SampleClass::Delta) - 710.0).abs() < 1e-9);
+        assert!((estimators.size(SampleClass::Key) - 1_000.0).abs() < 1e-9);
+        (0..200).for_each(|_| estimators.observe_size(SampleClass::Delta, 80));
+        assert!((estimators.size(SampleClass::Delta) - 80.0).abs() < 1e-3);
     }
 
     #[test]

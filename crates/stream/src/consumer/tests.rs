@@ -9,12 +9,15 @@ use namecast_packet::{Data, KeyLocator};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
 mod across;
+mod eager;
 mod loss;
 mod order;
 mod repair;
 
 use super::*;
-use crate::catalogue::SampleRate;
+use eager::{Done, Eager};
+
+use crate::catalogue::{SampleRate, StreamKind};
 use crate::names::{RungNames, SegmentKind};
 use crate::sample::Asked;
 use crate::segmenter::{Sample as Encoded, Segmenter, SegmenterConfig, Segments, Stamp};
@@ -54,7 +57,7 @@ struct Ask {
 
 /// A consumer, and a publisher's segmenter.
 struct Desk {
-    consumer: Consumer,
+    consumer: Eager,
     segmenter: Segmenter,
     samples: Vec<Sample>,
 }
@@ -82,6 +85,7 @@ impl Desk {
 
     fn repairing(config: Config) -> Self {
         let source = Source {
+            kind: StreamKind::Video,
             names: names(),
             rate: SampleRate::new(25, 1),
             key_interval: 25,
@@ -91,7 +95,7 @@ impl Desk {
             parity_percent: 20,
             across: None,
         };
-        let mut consumer = Consumer::new(config, source, RateControl::Unlimited, 1);
+        let mut consumer = Eager::new(config, source);
         let playout = Playout {
             wall_at_zero: WALL,
             base: None,
@@ -131,19 +135,15 @@ impl Desk {
 
     fn asks(&mut self) -> Vec<Ask> {
         let mut asks = Vec::new();
-        while let Some(output) = self.consumer.poll_output() {
-            match output {
-                Output::Interest {
-                    interest,
-                    avoid_face,
-                } => asks.push(Ask {
-                    id: names().parse(interest.name()).unwrap(),
-                    nonce: interest.nonce().unwrap(),
-                    must_be_fresh: interest.must_be_fresh(),
-                    avoid_face,
+        while let Some(done) = self.consumer.poll_output() {
+            match done {
+                Done::Sent(want, nonce) => asks.push(Ask {
+                    id: want.token.segment,
+                    nonce,
+                    must_be_fresh: want.must_be_fresh,
+                    avoid_face: want.avoid_face,
                 }),
-                Output::Sample(sample) => self.samples.push(sample),
-                Output::Discontinuity => {}
+                Done::Sample(sample) => self.samples.push(sample),
             }
         }
         asks
@@ -451,24 +451,4 @@ fn tables_stay_within_their_bounds() {
         assert!(sizes.samples <= 6, "{sizes:?}");
         assert!(sizes.outstanding + sizes.queued <= 40, "{sizes:?}");
     }
-}
-
-/// 1 Mbit/s allows one segment of 1000 octets every 8 ms.
-#[test]
-fn interests_are_paced_by_the_controller() {
-    let mut desk = Desk::new(Config::default());
-    desk.consumer.controller = (RateControl::Rate {
-        rate: Bitrate::mbps(1),
-    })
-    .build(at(0));
-    desk.consumer
-        .start(at(0), &latest(5, 99), StartAt::NewestKey);
-    let mut sent = desk.asks().len();
-    let mut now = at(0);
-    while now < at(100) {
-        now = desk.consumer.poll_timeout().unwrap();
-        desk.consumer.handle_timeout(now);
-        sent += desk.asks().len();
-    }
-    assert!((12..=16).contains(&sent), "{sent}");
 }

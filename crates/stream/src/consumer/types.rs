@@ -4,13 +4,14 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use namecast_packet::{Interest, Verifier};
+use namecast_packet::Verifier;
 use namecast_units::{Bitrate, Instant, Timestamp};
 
 use crate::across::Across;
-use crate::catalogue::{Rung, SampleRate, StreamInfo};
+use crate::catalogue::{Rung, SampleRate, StreamInfo, StreamKind};
 use crate::metadata::Latest;
-use crate::names::{RungNames, StreamNames};
+use crate::names::{RungNames, SegmentId, StreamNames};
+use crate::path::{Group, Limit, Want};
 use crate::sample::SampleHeader;
 
 use super::segments::{SegmentCounts, SegmentEstimators};
@@ -21,6 +22,8 @@ pub type SharedVerifier = Arc<dyn Verifier + Send + Sync>;
 /// The rung to pull, as the catalogue describes it.
 #[derive(Clone, Debug)]
 pub struct Source {
+    /// What it is.
+    pub kind: StreamKind,
     /// Names in the rung.
     pub names: RungNames,
     /// Samples per second.
@@ -44,6 +47,7 @@ impl Source {
     /// Rung `rung` of `stream`, published under the root of `names`.
     pub fn new(names: &StreamNames, stream: &StreamInfo, rung: &Rung) -> Self {
         Self {
+            kind: stream.kind,
             names: names.rung(&stream.name, &rung.name),
             rate: rung.rate,
             key_interval: rung.key_interval,
@@ -94,7 +98,9 @@ impl Source {
             SegmentCounts { data, parity }
         };
         let key = if self.is_standalone() { 1 } else { KEY_FACTOR };
-        SegmentEstimators::new(count(mean.saturating_mul(key)), count(mean), most)
+        let [key, delta] = [mean.saturating_mul(key), mean];
+        let size = |octets: u64| octets as f64 / f64::from(count(octets).data);
+        SegmentEstimators::new(count(key), count(delta), [size(key), size(delta)], most)
     }
 }
 
@@ -124,7 +130,7 @@ impl Shown {
     ///
     /// What was captured later and has a lower position is another publisher's view of the same, or, if it was captured much
     /// later, another numbering's.
-    pub(super) fn covers(&self, header: &SampleHeader) -> bool {
+    pub fn covers(&self, header: &SampleHeader) -> bool {
         let is_lower = self.position.is_some_and(|at| header.position <= at);
         let is_near = header.captured_at <= self.captured_at + CAPTURED_ELSEWHERE;
         header.captured_at <= self.captured_at || (is_lower && is_near)
@@ -141,19 +147,39 @@ pub enum LineUp {
 }
 
 /// Something a consumer wants done.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Output {
-    /// An Interest to send.
-    Interest {
-        /// The Interest.
-        interest: Interest,
-        /// Face whose last answer was bad, as [`Delivery::face`] told: better ask another.
-        avoid_face: Option<u64>,
-    },
+    /// Something to request.
+    Want(Want),
+    /// What was requested does not exist.
+    Forget(SegmentId),
+    /// The Data that came last was not what was requested.
+    Disbelieve(SegmentId),
+    /// A request is of no use any more.
+    WithdrawOne(SegmentId),
+    /// Nor is any request of this sample.
+    Withdraw(Group),
+    /// Nor is any at all.
+    WithdrawAll,
+    /// When this sample could be here at the earliest is known now.
+    Revise(Group, Instant),
+    /// A verified lead has shown the round trip to the producer.
+    RoundTrip(Duration),
+    /// Requests are bound to a rate of their own; `None` ends that.
+    Limit(Option<Limit>),
     /// The next sample, in decoding order.
     Sample(Sample),
     /// The next sample, a key sample, does not follow the last one.
     Discontinuity,
+}
+
+/// What a consumer needs to know of the path that its requests take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathOutlook {
+    /// The longest that a packet has queued lately.
+    pub queueing: Duration,
+    /// By how much delays of neighbouring packets differ.
+    pub jitter: Duration,
 }
 
 /// What the link says of a packet that it delivers.

@@ -46,6 +46,21 @@ impl<T: Copy + Ord> WindowedMinimum<T> {
             .min()
     }
 
+    /// Adds `by` to every value in the window.
+    pub fn raise(&mut self, by: T)
+    where
+        T: core::ops::Add<Output = T>,
+    {
+        for (_, value) in &mut self.buckets {
+            *value = *value + by;
+        }
+    }
+
+    /// The smallest value of the newest bucket, however old it is.
+    pub fn last(&self) -> Option<T> {
+        self.buckets.back().map(|(_, value)| *value)
+    }
+
     /// Forgets all but the newest `keep` buckets: what was before no longer holds.
     pub fn forget_all_but(&mut self, keep: usize) {
         while self.buckets.len() > keep {

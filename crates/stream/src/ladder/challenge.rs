@@ -14,7 +14,7 @@ use core::time::Duration;
 
 use namecast_units::{Bitrate, Instant};
 
-use super::Sign;
+use super::PathEvent;
 use crate::consumer::Allowance;
 use crate::rate::{Arrival, RateController, Usage, arc};
 
@@ -154,10 +154,10 @@ impl Challenge {
         }
     }
 
-    /// Takes note of what a packet of either rung showed; other signs mean nothing here.
-    pub fn on_sign(&mut self, now: Instant, sign: &Sign) {
-        match sign {
-            Sign::Data(data) => {
+    /// Takes note of what a packet of either rung showed.
+    pub fn on_event(&mut self, now: Instant, event: &PathEvent) {
+        match event {
+            PathEvent::Data(data) => {
                 self.usage.on_sent(now, data.size);
                 let data = Arrival {
                     is_limiting: self.usage.is_limited_by(now, self.estimate()),
@@ -165,8 +165,7 @@ impl Challenge {
                 };
                 self.arc.on_data(now, &data);
             }
-            Sign::Lost(lost) => self.arc.on_loss(now, lost),
-            Sign::Train(_) | Sign::Lead { .. } => {}
+            PathEvent::Lost(lost) => self.arc.on_loss(now, lost),
         }
     }
 
@@ -290,7 +289,7 @@ mod tests {
             self.rtt = rtt;
             for _ in 0..12 {
                 let data = arrival(self.now, self.now.saturating_sub(rtt));
-                self.challenge.on_sign(self.now, &Sign::Data(data));
+                self.challenge.on_event(self.now, &PathEvent::Data(data));
             }
             self.end();
         }
@@ -302,7 +301,7 @@ mod tests {
 
         fn lose(&mut self) {
             let lost = lost(self.now.saturating_sub(RTT), Loss::Gap);
-            self.challenge.on_sign(self.now, &Sign::Lost(lost));
+            self.challenge.on_event(self.now, &PathEvent::Lost(lost));
         }
 
         fn decide(&mut self) -> Option<Step> {
@@ -466,7 +465,7 @@ mod tests {
         for _ in 0..1_000 {
             let mut data = arrival(bench.now, bench.now.saturating_sub(RTT));
             data.size = namecast_units::ByteSize::bytes(300);
-            bench.challenge.on_sign(bench.now, &Sign::Data(data));
+            bench.challenge.on_event(bench.now, &PathEvent::Data(data));
             bench.end();
         }
         // One more step than the half of it.

@@ -8,22 +8,22 @@ use super::{Config, challenge};
 /// How a rung is chosen, and the constants of that.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LadderConfig {
-    /// By [`Ladder`](super::Ladder): the segments of a sample that leave together show what the way carries.
-    Namecast(Config),
+    /// By [`Ladder`](super::Ladder): by the path.
+    Live(Config),
     /// By [`Challenge`](super::Challenge), as \[RTSD\] has it: a higher rung is fetched beside the current one.
     Paper(challenge::Config),
 }
 
 impl Default for LadderConfig {
     fn default() -> Self {
-        Self::Namecast(Config::default())
+        Self::Live(Config::default())
     }
 }
 
 /// How a rung is chosen, without constants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LadderProfile {
-    /// [`LadderConfig::Namecast`].
+    /// [`LadderConfig::Live`].
     #[default]
     Namecast,
     /// [`LadderConfig::Paper`].

@@ -10,13 +10,14 @@ use namecast_packet::signature::{HmacSigner, HmacVerifier};
 use namecast_packet::tlv::Writer;
 use namecast_packet::{Data, Digests, Interest, KeyLocator, PacketDigest, lp::NackReason};
 use namecast_stream::consumer::{
-    Config, Consumer, Counters, Delivery, Output, Playout, Shown, Source, StartAt,
+    Config, Consumer, Counters, Delivery, Playout, Shown, Source, StartAt,
 };
+use namecast_stream::path::{Budget, LiveConfig, Requester, RequesterConfig, Single, SingleOutput};
 use namecast_stream::producer::{RungConfig, RungId};
 use namecast_stream::rate::RateControl;
 use namecast_stream::{
     Across, Latest, Lead, Producer, ProducerConfig, Sample, SampleClass, SampleHeader, SampleRate,
-    SegmentKind, SegmenterConfig, StreamNames,
+    SegmentKind, SegmenterConfig, StreamKind, StreamNames,
 };
 use namecast_units::{Bitrate, Instant, Timestamp};
 
@@ -57,12 +58,12 @@ fn signer() -> HmacSigner {
     HmacSigner::new(b"key", locator)
 }
 
-/// A consumer, the producer whose stream it pulls, and what is between them.
+/// A consumer with its requester, the producer whose stream it pulls, and what is between them.
 struct Scene {
     now: Instant,
     /// Added to the producer's clock, in microseconds.
     skew: i64,
-    consumer: Consumer,
+    single: Single,
     config: Config,
     producer: Producer,
     rung: RungId,
@@ -76,7 +77,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn new() -> Self {
+    fn new(bounds: RequesterConfig, budget: Budget) -> Self {
         let names = StreamNames::new("/demo".parse().expect("a name"));
         let mut producer = Producer::new(
             names.root().clone(),
@@ -90,6 +91,7 @@ impl Scene {
         };
         let rung = producer.add_rung("video", "1M", config).expect("one rung");
         let source = Source {
+            kind: StreamKind::Video,
             names: names.rung("video", "1M"),
             rate: SampleRate::new(30, 1),
             key_interval: GROUP as u32,
@@ -106,7 +108,7 @@ impl Scene {
             most_strays: 64,
             ..Config::default()
         };
-        let mut consumer = Consumer::new(config.clone(), source, RateControl::Unlimited, 1);
+        let mut consumer = Consumer::new(config.clone(), source, 1);
         let playout = Playout {
             wall_at_zero: WALL,
             base: None,
@@ -116,7 +118,7 @@ impl Scene {
         Self {
             now: Instant::ZERO,
             skew: 0,
-            consumer,
+            single: Single::new(consumer, Requester::new(bounds, budget)),
             config,
             producer,
             rung,
@@ -182,7 +184,7 @@ impl Scene {
     /// for again in time: parity across samples is.
     fn play(&mut self, mut lost: u64) {
         self.now += PERIOD;
-        self.consumer.on_round_trip(self.now, PERIOD * 4);
+        self.single.consumer.on_round_trip(self.now, PERIOD * 4);
         self.publish(200);
         for interest in core::mem::take(&mut self.interests) {
             let wall = self.wall();
@@ -223,7 +225,7 @@ impl Scene {
             congestion_marked: false,
             face: Some(1),
         };
-        self.consumer.handle_data(self.now, data, delivery);
+        self.single.handle_data(self.now, data, delivery);
     }
 
     /// A lead that is signed and says whatever the script says, under the name that an Interest asks for.
@@ -277,7 +279,7 @@ impl Scene {
 
     /// A shard across samples that is signed and holds `octets` over and over, as many as the right one or as it likes.
     fn lie_across(&mut self, octets: &[u8], fits: bool) {
-        let names = self.consumer.source().names.clone();
+        let names = self.single.consumer.source().names.clone();
         let is_across = |interest: &&Interest| {
             let id = names.parse(interest.name());
             id.is_some_and(|id| id.kind == SegmentKind::Across)
@@ -302,7 +304,7 @@ impl Scene {
         };
         let (key_sequence, delta_sequence) = (newest(self.next[0]), newest(self.next[1]));
         Latest {
-            rung: self.consumer.source().names.prefix().clone(),
+            rung: self.single.consumer.source().names.prefix().clone(),
             key_sequence,
             delta_sequence,
             key_position: None,
@@ -314,8 +316,8 @@ impl Scene {
     fn line_up(&mut self, script: &mut Script<'_>) {
         let latest = self.latest(script);
         let starved = script.octet().is_some_and(|octet| octet < 64);
-        let _ = self.consumer.line_up(self.now, &latest, starved);
-        self.consumer.catch_up(self.now);
+        let _ = self.single.consumer.line_up(self.now, &latest, starved);
+        self.single.consumer.catch_up(self.now);
     }
 
     fn start(&mut self, script: &mut Script<'_>) {
@@ -324,8 +326,10 @@ impl Scene {
             position: Some(position),
             captured_at: Timestamp::from_micros(u64::MAX / 2),
         });
-        self.consumer.set_shown(shown);
-        self.consumer.start(self.now, &latest, StartAt::NewestKey);
+        self.single.consumer.set_shown(shown);
+        self.single
+            .consumer
+            .start(self.now, &latest, StartAt::NewestKey);
     }
 
     /// One step. `None` at the end of the script.
@@ -334,7 +338,7 @@ impl Scene {
         match what % 16 {
             0..=2 => {
                 self.now += Duration::from_millis(script.number() % 5_000);
-                self.consumer.handle_timeout(self.now);
+                self.single.handle_timeout(self.now);
             }
             3 | 4 => {
                 self.now += PERIOD;
@@ -354,7 +358,7 @@ impl Scene {
                         1 => NackReason::Duplicate,
                         _ => NackReason::NoRoute,
                     };
-                    self.consumer.handle_nack(self.now, &interest, reason);
+                    self.single.handle_nack(self.now, &interest, reason);
                 }
             }
             12 => {
@@ -370,15 +374,15 @@ impl Scene {
             13 => self.line_up(script),
             14 => match what / 16 {
                 0..=3 => self.start(script),
-                4..=7 => self.consumer.handle_link_change(self.now),
-                8..=10 => self.consumer.handle_decoder_error(self.now),
-                11 => self.consumer.set_held(self.now, true),
-                _ => self.consumer.set_held(self.now, false),
+                4..=7 => self.single.handle_link_change(self.now),
+                8..=10 => self.single.consumer.handle_decoder_error(self.now),
+                11 => self.single.consumer.set_held(self.now, true),
+                _ => self.single.consumer.set_held(self.now, false),
             },
             _ => match what / 16 {
                 0..=7 => {
                     let verifier = Arc::new(HmacVerifier::new(b"key"));
-                    self.consumer.set_verifier(self.now, verifier);
+                    self.single.consumer.set_verifier(self.now, verifier);
                 }
                 _ => self.skew = self.skew.wrapping_add(script.number().cast_signed()) % (1 << 50),
             },
@@ -387,24 +391,25 @@ impl Scene {
     }
 
     fn check(&mut self) {
+        self.single.handle_timeout(self.now);
         // Time may stand still for no more than a few calls.
         for _ in 0..1_000 {
-            match self.consumer.poll_timeout() {
-                Some(at) if at <= self.now => self.consumer.handle_timeout(self.now),
+            match self.single.poll_timeout() {
+                Some(at) if at <= self.now => self.single.handle_timeout(self.now),
                 _ => break,
             }
         }
-        let at = self.consumer.poll_timeout();
+        let at = self.single.poll_timeout();
         assert!(at.is_none_or(|at| at > self.now), "time stands still");
-        while let Some(output) = self.consumer.poll_output() {
+        while let Some(output) = self.single.poll_output() {
             match output {
-                Output::Interest { interest, .. } => {
+                SingleOutput::Interest(interest) => {
                     self.interests.push_back(interest);
                     if self.interests.len() > MOST_KEPT {
                         self.interests.pop_front();
                     }
                 }
-                Output::Sample(sample) => {
+                SingleOutput::Sample(sample) => {
                     let position = sample.header.position;
                     let follows = self.last.is_none_or(|last| position > last);
                     assert!(
@@ -414,10 +419,10 @@ impl Scene {
                     );
                     self.last = Some(position);
                 }
-                Output::Discontinuity => {}
+                SingleOutput::Discontinuity => {}
             }
         }
-        let (sizes, most) = (self.consumer.sizes(), &self.config);
+        let (sizes, most) = (self.single.consumer.sizes(), &self.config);
         assert!(sizes.samples <= most.most_samples, "{sizes:?}");
         assert!(sizes.buffered <= most.most_buffered, "{sizes:?}");
         assert!(sizes.outstanding <= most.most_outstanding, "{sizes:?}");
@@ -426,17 +431,29 @@ impl Scene {
     }
 }
 
-/// Takes `octets` for a script. Gives what the consumer counted.
+/// Takes `octets` for a script, once bounded as watchers are, once without bounds, so that repairs are in use whatever the
+/// path seems like. Returns what the consumer counted the second time.
 pub(crate) fn consumer(octets: &[u8]) -> Counters {
+    let live = Budget::live(LiveConfig::default());
+    play(octets, Scene::new(RequesterConfig::default(), live));
+    let unlimited = Budget::controller(RateControl::Unlimited.build(Instant::ZERO));
+    let bounds = RequesterConfig {
+        max_attempts: u32::MAX,
+        max_repairs: f64::INFINITY,
+        ..RequesterConfig::default()
+    };
+    play(octets, Scene::new(bounds, unlimited))
+}
+
+fn play(octets: &[u8], mut scene: Scene) -> Counters {
     let mut script = Script(octets);
-    let mut scene = Scene::new();
     scene.publish(5_000);
     let verifier = Arc::new(HmacVerifier::new(b"key"));
-    scene.consumer.set_verifier(scene.now, verifier);
+    scene.single.consumer.set_verifier(scene.now, verifier);
     scene.start(&mut Script(&[]));
     scene.check();
     while scene.step(&mut script).is_some() {
         scene.check();
     }
-    *scene.consumer.counters()
+    *scene.single.consumer.counters()
 }

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use namecast_packet::Name;
 use namecast_stream::ladder::LadderConfig;
-use namecast_stream::rate::RateControl;
+use namecast_stream::path::Control;
 use namecast_stream::{StreamKind, consumer};
 use namecast_units::Timestamp;
 
@@ -37,8 +37,8 @@ pub struct WatcherConfig {
     pub from: Option<Timestamp>,
     /// Seed of the Nonces.
     pub seed: u64,
-    /// How fast Data may be asked for, per stream.
-    pub rate: RateControl,
+    /// What bounds all requests.
+    pub control: Control,
     /// Time from one metadata probe to the next while all is well.
     pub probe_interval: Duration,
     /// The same while nothing arrives.
@@ -71,7 +71,7 @@ impl WatcherConfig {
             asks_since: false,
             from: None,
             seed: 0,
-            rate: RateControl::Unlimited,
+            control: Control::Live,
             probe_interval: Duration::from_secs(2),
             starved_probe_interval: Duration::from_millis(250),
             starvation: Duration::from_millis(500),

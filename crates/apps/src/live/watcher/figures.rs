@@ -1,10 +1,12 @@
 //! Puts the figures together that people see.
 
+use core::time::Duration;
+
 use namecast_stream::StreamKind;
 use namecast_stream::consumer::Sizes;
-use namecast_units::{Instant, Timestamp};
+use namecast_units::{Bitrate, Instant, Timestamp};
 
-use super::super::stats::{SignerStats, Stats, StreamStats};
+use super::super::stats::{PathStats, SignerStats, Stats, StreamStats};
 use super::measure::millis;
 use super::output::Verdict;
 use super::pull::Pulled;
@@ -52,7 +54,7 @@ impl Watcher {
         let leads = sum(|c| c.leads);
         let main = self.main_stream();
         let delay = main.map(|pulled| pulled.consumer.delay());
-        let controller = main.map(|pulled| pulled.consumer.controller());
+        let budget = self.requester.budget();
         let video = self.stream(StreamKind::Video);
         let pending = self.sizes().consumers.outstanding;
         Stats {
@@ -78,11 +80,11 @@ impl Watcher {
             cache_hit_share: sum(|c| c.leads_for_others) as f64 / leads.max(1) as f64,
             goodput_bps: self.payload.bits_per_second(now),
             throughput_bps: self.wire.bits_per_second(now),
-            controller: controller.map_or("", |controller| controller.name()),
-            controller_rate_bps: controller
-                .and_then(|controller| controller.target().rate)
-                .map(|rate| rate.as_bps()),
+            controller: budget.name(),
+            controller_rate_bps: budget.rate().map(Bitrate::as_bps),
+            path: self.path_stats(now),
             rung: video.map(|pulled| pulled.rung.clone()),
+            picture: video.and_then(|pulled| pulled.picture(now, &self.requester)),
             target_ms: millis(self.config.target),
             signer: self.signer.as_ref().map(signer_stats),
             clock_offset_ms: self.clock.micros().map(|micros| micros as f64 / 1e3),
@@ -91,6 +93,20 @@ impl Watcher {
             packets_unexpected: own.unexpected
                 + own.malformed
                 + sum(|c| c.drop_unwanted + c.drop_malformed + c.drop_no_room),
+        }
+    }
+
+    fn path_stats(&self, now: Instant) -> PathStats {
+        let path = self.requester.path();
+        PathStats {
+            queueing_ms: path.queue_now() * 1e3,
+            capacity_bps: path.carried() as u64,
+            offered_bps: path.offered(now).map(Bitrate::as_bps),
+            loss: path.loss(now, Duration::from_secs(3)),
+            jitter_ms: path.jitter() * 1e3,
+            cross: path.cross(now),
+            holding: self.requester.budget().is_holding(),
+            probes: self.requester.counters().probes,
         }
     }
 

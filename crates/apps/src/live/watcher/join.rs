@@ -306,7 +306,9 @@ impl Watcher {
         self.certificate = None;
         self.fetch = None;
         self.catalogue = None;
-        self.streams.clear();
+        for pulled in core::mem::take(&mut self.streams) {
+            self.withdraw(&pulled);
+        }
         self.is_announced = false;
     }
 
@@ -333,6 +335,7 @@ impl Watcher {
             self.travel.on_heard(now, served_at);
         }
         if let Some(rtt) = own {
+            self.requester.on_round_trip(now, rtt);
             let wall = self.wall(now);
             self.clock.on_answer(now, rtt, wall, served_at);
         }
@@ -428,6 +431,11 @@ impl Watcher {
             self.event(Event::Rejoining(RejoinReason::NewCatalogue));
         }
         let mut before = core::mem::take(&mut self.streams);
+        for pulled in &before {
+            self.withdraw(pulled);
+        }
+        // What the publisher before it did not answer, this one will not: nothing of that is in a queue.
+        self.requester.handle_link_change();
         if let Some((left, _)) = &self.catalogue {
             for (kind, shown) in before.iter().filter_map(|old| Some((old.kind, old.shown?))) {
                 self.sessions.leave(left, kind, shown);
@@ -435,14 +443,14 @@ impl Watcher {
         }
         for (kind, choice) in self.config.wanted() {
             let info = catalogue.streams.iter().find(|stream| stream.kind == kind);
-            let Some((info, rung)) = info
-                .and_then(|info| Some((info, pull::choose(info, &choice, &self.config.ladder)?)))
+            let Some((info, rung)) =
+                info.and_then(|info| Some((info, pull::choose(info, &choice)?)))
             else {
                 self.event(Event::NoSuchStream { stream: kind });
                 continue;
             };
-            let seed = self.random.next_u64();
-            let mut pulled = self.workshop(now).pull(now, info, rung, seed);
+            let client = self.client();
+            let mut pulled = self.factory(now).pull(now, info, rung, client);
             if let Some(at) = before.iter().position(|old| old.kind == kind) {
                 pulled.inherit(before.swap_remove(at));
             }

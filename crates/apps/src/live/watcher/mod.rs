@@ -1,6 +1,5 @@
 //! Watches one published root: finds out what there is, who signs it, and pulls video and audio in step.
 
-mod auto_rung;
 mod config;
 mod fetch;
 mod figures;
@@ -8,9 +7,13 @@ mod join;
 mod measure;
 mod output;
 mod past;
+mod probing;
 mod pull;
+mod requests;
+mod rungs;
 mod seek;
 mod sessions;
+mod steer;
 mod trust;
 
 use std::collections::VecDeque;
@@ -20,6 +23,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use namecast_packet::{Data, Interest, LpPacket, Name, Packet, lp::NackReason};
 use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Sample, SharedVerifier, Shown};
+use namecast_stream::path::{Client, Requester, RequesterConfig};
 use namecast_stream::{Catalogue, Rung, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant, Random, Timestamp};
 
@@ -33,11 +37,23 @@ pub(crate) use trust::{Judge, certificate_of, certificates};
 use super::stats::Stats;
 use crate::face;
 use measure::{ClockOffset, Frames, RateMeter};
-use pull::{Pulled, Workshop};
+use pull::{ConsumerFactory, Pulled, Retired};
 use trust::TrustedKey;
 
 /// Longest playout target: beyond it, buffers would be too small.
 const MOST_TARGET: Duration = Duration::from_secs(10);
+
+fn requester(config: &WatcherConfig) -> Requester {
+    let bounds = RequesterConfig {
+        seed: config.seed,
+        target: config.target,
+        ..RequesterConfig::default()
+    };
+    Requester::new(
+        bounds,
+        config.control.build(Instant::ZERO, Bitrate::default()),
+    )
+}
 
 /// Watches one published root.
 ///
@@ -66,6 +82,12 @@ pub struct Watcher {
     /// Whether the catalogue was verified and handed out.
     is_announced: bool,
     streams: Vec<Pulled>,
+    /// Everything that is requested over the path.
+    requester: Requester,
+    next_client: Client,
+    /// Consumers that are gone, some of whose Data may still come.
+    retired: VecDeque<Retired>,
+    steered_at: Instant,
     travel: seek::Travel,
     is_starved: bool,
     rejoins: u64,
@@ -105,6 +127,10 @@ impl Watcher {
             catalogue: None,
             is_announced: false,
             streams: Vec::new(),
+            requester: requester(&config),
+            next_client: 0,
+            retired: VecDeque::new(),
+            steered_at: Instant::ZERO,
             travel: seek::Travel::new(config.from),
             is_starved: false,
             rejoins: 0,
@@ -153,11 +179,7 @@ impl Watcher {
         if self.on_past_data(now, data) {
             return;
         }
-        let taken = self
-            .streams
-            .iter_mut()
-            .flat_map(Pulled::consumers)
-            .any(|consumer| consumer.handle_data(now, data, delivery));
+        let taken = self.on_segment(now, data, delivery);
         if !taken && !self.on_object(now, data) {
             self.counters.unexpected += 1;
         }
@@ -167,11 +189,16 @@ impl Watcher {
         if self.on_past_nack(now, interest) {
             return;
         }
-        let taken = self
-            .streams
-            .iter_mut()
-            .flat_map(Pulled::consumers)
-            .any(|consumer| consumer.handle_nack(now, interest, reason));
+        let mut taken = false;
+        for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
+            if let Some(token) = consumer.token_of(interest.name()) {
+                let is_congestion = reason == NackReason::Congestion;
+                self.requester
+                    .handle_nack(now, token, interest.nonce(), is_congestion);
+                taken = consumer.handle_nack(now, interest, reason);
+                break;
+            }
+        }
         // Metadata, certificate and catalogue are asked for again by their own timers.
         if !taken && self.names.root().is_prefix_of(interest.name()) {
             self.counters.nacked += 1;
@@ -200,6 +227,7 @@ impl Watcher {
             self.fetch.as_ref().map(|fetch| fetch.retry_at),
             self.starves_at(),
             self.past_timeout(),
+            self.requester.poll_timeout(),
         ];
         let streams = self.streams.iter().flat_map(Pulled::poll_timeouts);
         own.into_iter().flatten().chain(streams).min()
@@ -234,12 +262,10 @@ impl Watcher {
         };
         let pulled = &mut self.streams[at];
         if self.config.rung == RungChoice::Auto {
-            pulled.choose_by_itself(now, &self.config.ladder);
-        } else if let Some(rung) =
-            pull::choose(&pulled.info, &self.config.rung, &self.config.ladder).cloned()
-        {
+            let sound = self.sound_need();
+            self.streams[at].choose_by_itself(now, &self.config.ladder, sound);
+        } else if let Some(rung) = pull::choose(&pulled.info, &self.config.rung).cloned() {
             pulled.auto = None;
-            pulled.consumer.set_pace(None);
             self.prepare_rung(now, at, &rung);
         }
         self.settle(now);
@@ -247,9 +273,17 @@ impl Watcher {
 
     /// Begins to pull `rung` of the stream at place `at` beside the one that is shown, if it is another.
     fn prepare_rung(&mut self, now: Instant, at: usize, rung: &Rung) {
-        let seed = self.random.next_u64();
+        let client = self.client();
         let mut pulled = self.streams.remove(at);
-        self.workshop(now).prepare(now, &mut pulled, rung, seed);
+        let wheel = steer::Wheel {
+            factory: self.factory(now),
+            requester: &self.requester,
+            client,
+        };
+        let is_chosen = pulled.auto.is_none();
+        if !is_chosen || !pulled.change_at_next_key(now, &wheel, &rung.name) {
+            wheel.factory.prepare(now, &mut pulled, rung, client);
+        }
         let needs_metadata = pulled.upcoming.is_some();
         self.streams.insert(at, pulled);
         if needs_metadata {
@@ -303,6 +337,7 @@ impl Watcher {
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             consumer.handle_link_change(now);
         }
+        self.requester.handle_link_change();
         self.travel.handle_link_change(now);
         self.settle(now);
     }
@@ -319,13 +354,15 @@ impl Watcher {
 
     /// The consumer of the rung that is pulled beside it, to change over to or to try it, if there is one.
     pub fn upcoming(&self, stream: StreamKind) -> Option<&Consumer> {
-        let (_, consumer) = self.stream(stream)?.upcoming.as_ref()?;
-        Some(consumer)
+        Some(&self.stream(stream)?.upcoming.as_ref()?.consumer)
     }
 
     /// What the way carries, as far as the choice of the rung of this stream has found out.
     pub fn bandwidth(&self, now: Instant, stream: StreamKind) -> Option<Bitrate> {
-        self.stream(stream)?.auto.as_ref()?.bandwidth(now)
+        let auto = self.stream(stream)?.auto.as_ref()?;
+        let capacity = self.requester.path().carried() as u64;
+        let _ = now;
+        Some(auto.estimate().unwrap_or(Bitrate::bps(capacity)))
     }
 
     /// Sizes of all tables, to see that they are bounded.
@@ -351,8 +388,14 @@ impl Watcher {
         )
     }
 
-    fn workshop(&self, now: Instant) -> Workshop<'_> {
-        Workshop {
+    /// Everything that is requested over the path, and what is known of it.
+    pub const fn requester(&self) -> &Requester {
+        &self.requester
+    }
+
+    fn factory(&self, now: Instant) -> ConsumerFactory<'_> {
+        ConsumerFactory {
+            sound: self.sound_need(),
             config: &self.config,
             names: &self.names,
             verifier: self.verifier.as_ref(),
@@ -374,8 +417,8 @@ impl Watcher {
     /// Whether there is nothing to find out at the moment.
     fn is_steady(&self) -> bool {
         let started = |pulled: &Pulled| {
-            let upcoming = pulled.upcoming.as_ref();
-            pulled.has_started && upcoming.is_none_or(|(_, c)| c.last_arrival().is_some())
+            let upcoming = pulled.upcoming.as_ref().filter(|_| !pulled.is_steered());
+            pulled.has_started && upcoming.is_none_or(|it| it.consumer.last_arrival().is_some())
         };
         let is_playing = self.travel.is_away() || self.streams.iter().all(started);
         self.is_announced && !self.is_starved && is_playing
@@ -410,6 +453,8 @@ impl Watcher {
         }
         self.watch_rungs(now);
         self.drain(now);
+        self.run_requester(now);
+        self.steer(now);
         let starved = self
             .last_arrival()
             .is_some_and(|last| now.since(last) >= self.config.starvation);
@@ -428,9 +473,11 @@ impl Watcher {
 
     /// Prepares the change to rungs that suit the way better.
     fn watch_rungs(&mut self, now: Instant) {
-        let target = self.config.target;
         for at in 0..self.streams.len() {
-            let Some(rung) = self.streams[at].watch_rung(now, target) else {
+            if self.streams[at].is_steered() {
+                continue;
+            }
+            let Some(rung) = self.streams[at].watch_rung(now) else {
                 continue;
             };
             self.prepare_rung(now, at, &rung);
@@ -439,22 +486,16 @@ impl Watcher {
 
     fn drain(&mut self, now: Instant) {
         for at in 0..self.streams.len() {
-            while let Some(output) = self.streams[at].poll_output() {
+            while let Some((client, output)) = self.streams[at].poll_output() {
                 let stream = self.streams[at].kind;
-                match output {
-                    consumer::Output::Interest {
-                        interest,
-                        avoid_face,
-                    } => {
-                        let packet = LpPacket {
-                            avoid_face,
-                            ..LpPacket::carrying(interest.wire().clone())
-                        };
-                        self.push(Output::Interest(packet.encode()));
-                    }
-                    consumer::Output::Discontinuity => self.push(Output::gap(stream)),
-                    consumer::Output::Sample(sample) => self.hand_out(now, at, sample, false),
+                match (client, output) {
+                    (_, consumer::Output::Discontinuity) => self.push(Output::gap(stream)),
+                    (_, consumer::Output::Sample(sample)) => self.hand_out(now, at, sample, false),
+                    (client, request) => self.on_request(now, client, request),
                 }
+            }
+            for retired in core::mem::take(&mut self.streams[at].retired) {
+                self.retire(retired);
             }
         }
     }
@@ -470,10 +511,16 @@ impl Watcher {
         let pulled = &mut self.streams[at];
         let stream = pulled.kind;
         let is_first = !core::mem::replace(&mut pulled.had_frame, true);
-        pulled.shown = Some(Shown {
+        let shown = Shown {
             position: Some(sample.header.position),
             captured_at: sample.header.captured_at,
-        });
+        };
+        // What was shown at another rung is only decoded.
+        let again = pulled
+            .shown
+            .filter(|before| pulled.is_steered() && before.covers(&sample.header));
+        let decode_only = decode_only || again.is_some();
+        pulled.shown = Some(again.unwrap_or(shown));
         let rung = pulled.rung.clone();
         self.frames.on_handed_out(stream, &sample, stages);
         if is_first {

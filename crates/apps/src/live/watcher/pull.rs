@@ -8,11 +8,13 @@ use namecast_stream::consumer::{
 };
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::metadata::Latest;
-use namecast_stream::{Rung, StreamInfo, StreamKind, StreamNames};
-use namecast_units::{Instant, Timestamp};
+use namecast_stream::path::Client;
+use namecast_stream::{Rung, RungNames, StreamInfo, StreamKind, StreamNames};
+use namecast_units::{Bitrate, Instant, Timestamp};
 
-use super::auto_rung::{AutoRung, Decision, first_rung};
 use super::config::{RungChoice, WatcherConfig};
+use super::probing::Probing;
+use super::rungs::{AutoRung, Decision, first_rung, wire_rate};
 
 /// One stream being pulled.
 #[derive(Debug)]
@@ -23,7 +25,15 @@ pub(super) struct Pulled {
     pub rung: String,
     pub consumer: Consumer,
     /// The rung that they will come from, until it has a key sample in time.
-    pub upcoming: Option<(String, Consumer)>,
+    pub upcoming: Option<Upcoming>,
+    /// What the publisher said of all rungs when their newest key samples were of one position.
+    pub numbering: Vec<Latest>,
+    /// The group whose rung was chosen last, by the position of its key sample.
+    pub chosen_for: Option<u64>,
+    /// What is requested to find out what the path carries.
+    pub probing: Option<Probing>,
+    /// Consumers that are gone, whose requests are to be withdrawn.
+    pub retired: Vec<Retired>,
     /// Chooses the rung, if that is left to the watcher and there is a choice.
     pub auto: Option<AutoRung>,
     pub has_started: bool,
@@ -37,36 +47,66 @@ pub(super) struct Pulled {
     pub past_published: u64,
 }
 
+/// A rung that is pulled as well as the one that is shown.
+#[derive(Debug)]
+pub(super) struct Upcoming {
+    pub rung: String,
+    pub consumer: Consumer,
+    /// It begins with a group of which frames were shown, to go on where the other rung was left.
+    pub catches_up: bool,
+}
+
+/// What is remembered of a consumer that is gone.
+pub(super) type Retired = (Client, RungNames);
+
+fn retired(consumer: &Consumer) -> Retired {
+    (consumer.client(), consumer.source().names.clone())
+}
+
 /// The rung that `choice` means.
-pub(super) fn choose<'a>(
-    info: &'a StreamInfo,
-    choice: &RungChoice,
-    ladder: &LadderConfig,
-) -> Option<&'a Rung> {
+pub(super) fn choose<'a>(info: &'a StreamInfo, choice: &RungChoice) -> Option<&'a Rung> {
     let highest = info.rungs.iter().max_by_key(|rung| rung.bitrate);
     match choice {
-        RungChoice::Auto => first_rung(info, ladder),
+        RungChoice::Auto => first_rung(info),
         RungChoice::Highest => highest,
         RungChoice::Lowest => info.rungs.iter().min_by_key(|rung| rung.bitrate),
         RungChoice::Label(name) => info.rung(name).or(highest),
     }
 }
 
+/// The same of what is recorded, which is not steered: one in the middle, the lower of two.
+pub(super) fn choose_recorded<'a>(info: &'a StreamInfo, choice: &RungChoice) -> Option<&'a Rung> {
+    if *choice != RungChoice::Auto {
+        return choose(info, choice);
+    }
+    let mut rungs: Vec<&Rung> = info.rungs.iter().collect();
+    rungs.sort_by_key(|rung| rung.bitrate);
+    rungs.get(rungs.len().checked_sub(1)? / 2).copied()
+}
+
 /// Makes consumers with what all of them share.
 #[derive(Clone, Copy)]
-pub(super) struct Workshop<'a> {
+pub(super) struct ConsumerFactory<'a> {
     pub config: &'a WatcherConfig,
     pub names: &'a StreamNames,
     pub verifier: Option<&'a SharedVerifier>,
     pub playout: Playout,
+    /// What sound takes on the wire.
+    pub sound: Bitrate,
 }
 
-impl Workshop<'_> {
-    fn consumer(&self, now: Instant, info: &StreamInfo, rung: &Rung, seed: u64) -> Consumer {
+impl ConsumerFactory<'_> {
+    pub(super) fn consumer(
+        &self,
+        now: Instant,
+        info: &StreamInfo,
+        rung: &Rung,
+        client: Client,
+    ) -> Consumer {
         let source = Source::new(self.names, info, rung);
         let config = self.config.consumer.clone();
-        let mut consumer = Consumer::new(config, source, self.config.rate, seed);
-        consumer.set_tells_packets(matches!(self.config.ladder, LadderConfig::Paper(_)));
+        let mut consumer = Consumer::new(config, source, client);
+        consumer.enable_path_events(matches!(self.config.ladder, LadderConfig::Paper(_)));
         consumer.set_playout(now, self.playout, self.config.lead(info.kind));
         if let Some(verifier) = self.verifier {
             consumer.set_verifier(now, verifier.clone());
@@ -75,17 +115,34 @@ impl Workshop<'_> {
     }
 
     /// Begins to pull `rung` of `info`; nothing is asked for before the stream is started.
-    pub(super) fn pull(&self, now: Instant, info: &StreamInfo, rung: &Rung, seed: u64) -> Pulled {
-        let consumer = self.consumer(now, info, rung, seed);
+    pub(super) fn pull(
+        &self,
+        now: Instant,
+        info: &StreamInfo,
+        rung: &Rung,
+        client: Client,
+    ) -> Pulled {
+        let consumer = self.consumer(now, info, rung, client);
         let is_auto = info.kind == StreamKind::Video && self.config.rung == RungChoice::Auto;
-        let auto =
-            is_auto.then(|| AutoRung::new(now, &self.config.ladder, info, &rung.name, &consumer));
+        let auto = is_auto.then(|| {
+            AutoRung::new(
+                now,
+                &self.config.ladder,
+                (info, &rung.name),
+                &consumer,
+                self.sound,
+            )
+        });
         Pulled {
             kind: info.kind,
             info: info.clone(),
             rung: rung.name.clone(),
             consumer,
             upcoming: None,
+            numbering: Vec::new(),
+            chosen_for: None,
+            probing: None,
+            retired: Vec::new(),
             auto: auto.flatten(),
             has_started: false,
             had_frame: false,
@@ -98,13 +155,17 @@ impl Workshop<'_> {
     }
 
     /// Begins to pull another rung beside the one that is shown.
-    pub(super) fn prepare(&self, now: Instant, pulled: &mut Pulled, rung: &Rung, seed: u64) {
+    pub(super) fn prepare(&self, now: Instant, pulled: &mut Pulled, rung: &Rung, client: Client) {
         pulled.drop_upcoming(now);
         if rung.name != pulled.rung {
-            let mut consumer = self.consumer(now, &pulled.info, rung, seed);
+            let mut consumer = self.consumer(now, &pulled.info, rung, client);
             consumer.set_held(now, true);
             consumer.set_shown(pulled.shown);
-            pulled.upcoming = Some((rung.name.clone(), consumer));
+            pulled.upcoming = Some(Upcoming {
+                rung: rung.name.clone(),
+                consumer,
+                catches_up: false,
+            });
         }
         pulled.keep_trial(now);
     }
@@ -113,7 +174,7 @@ impl Workshop<'_> {
 impl Pulled {
     /// The consumers, the one that is shown first.
     pub(super) fn consumers(&mut self) -> impl Iterator<Item = &mut Consumer> {
-        let upcoming = self.upcoming.as_mut().map(|(_, consumer)| consumer);
+        let upcoming = self.upcoming.as_mut().map(|it| &mut it.consumer);
         core::iter::once(&mut self.consumer).chain(upcoming)
     }
 
@@ -127,8 +188,9 @@ impl Pulled {
     }
 
     /// The next thing that one of the consumers wants done.
-    pub(super) fn poll_output(&mut self) -> Option<consumer::Output> {
-        self.consumers().find_map(Consumer::poll_output)
+    pub(super) fn poll_output(&mut self) -> Option<(Client, consumer::Output)> {
+        let mut consumers = self.consumers();
+        consumers.find_map(|consumer| Some((consumer.client(), consumer.poll_output()?)))
     }
 
     /// Whether the rung beside the one that is shown is only tried.
@@ -139,7 +201,7 @@ impl Pulled {
     /// When one of the consumers, or the change of rungs, has something to do.
     pub(super) fn poll_timeouts(&self) -> impl Iterator<Item = Instant> {
         let upcoming = self.upcoming.as_ref();
-        let upcoming = upcoming.and_then(|(_, consumer)| consumer.poll_timeout());
+        let upcoming = upcoming.and_then(|it| it.consumer.poll_timeout());
         let decides_at = self.auto.as_ref().and_then(AutoRung::poll_timeout);
         let own = [self.switch_at(), self.gives_up_at(), decides_at];
         let consumers = [self.consumer.poll_timeout(), upcoming];
@@ -148,7 +210,7 @@ impl Pulled {
 
     /// Sizes of the consumers' tables.
     pub(super) fn all_sizes(&self) -> impl Iterator<Item = consumer::Sizes> {
-        let upcoming = self.upcoming.as_ref().map(|(_, consumer)| consumer);
+        let upcoming = self.upcoming.as_ref().map(|it| &it.consumer);
         core::iter::once(&self.consumer)
             .chain(upcoming)
             .map(Consumer::sizes)
@@ -167,12 +229,22 @@ impl Pulled {
         latest: &[Latest],
         starved: bool,
     ) -> Option<LinedUp> {
-        self.start_upcoming(now, latest);
+        self.learn_numbering(latest);
+        if self
+            .auto
+            .as_ref()
+            .is_none_or(|auto| auto.ladder().is_none())
+        {
+            self.start_upcoming(now, latest);
+        }
         let own = Self::latest_of(&self.consumer, latest)?;
         if !self.has_started {
             let key = self.consumer.start(now, own, StartAt::NewestKey)?;
             self.has_started = true;
             return Some(LinedUp::Started(key));
+        }
+        if self.is_steered() && self.upcoming.is_some() || self.is_blank() {
+            return None;
         }
         Some(LinedUp::Known(self.consumer.line_up(now, own, starved)))
     }
@@ -181,7 +253,10 @@ impl Pulled {
         let shown = self.consumer.position();
         let can_wait = self.auto.as_ref().map(AutoRung::can_wait);
         let allowance = self.auto.as_ref().and_then(AutoRung::allowance);
-        let Some((_, upcoming)) = &mut self.upcoming else {
+        let Some(Upcoming {
+            consumer: upcoming, ..
+        }) = &mut self.upcoming
+        else {
             return;
         };
         let Some(own) = Self::latest_of(upcoming, latest) else {
@@ -224,11 +299,12 @@ impl Pulled {
             auto.on_stayed(now);
             self.drop_upcoming(now);
         }
-        if let Some((_, upcoming)) = &mut self.upcoming
-            && let Some(latest) = Self::latest_of(upcoming, latest)
+        if let Some(Upcoming { consumer, .. }) = &mut self.upcoming
+            && let Some(latest) = Self::latest_of(consumer, latest)
         {
-            upcoming.start(now, latest, StartAt::NewestKey);
+            consumer.start(now, latest, StartAt::NewestKey);
         }
+        self.chosen_for = None;
         self.consumer.set_stop_before(None);
         self.consumer.start(now, own, StartAt::NewestKey)
     }
@@ -252,7 +328,19 @@ impl Pulled {
             return None;
         }
         let shown = self.consumer.position();
-        let (_, upcoming) = self.upcoming.as_mut()?;
+        let Upcoming {
+            consumer: upcoming,
+            catches_up,
+            ..
+        } = self.upcoming.as_mut()?;
+        if *catches_up {
+            // What the old rung has ready is shown first; the new one only has to overtake that.
+            let (position, _) = upcoming.ready_key(now, None)?;
+            if self.consumer.has_ready() {
+                return None;
+            }
+            return self.switch(now, position);
+        }
         if let Some(shown) = shown {
             upcoming.pass_over(now, shown);
         }
@@ -262,40 +350,53 @@ impl Pulled {
         if leaves_at > now {
             return None;
         }
-        let (rung, mut consumer) = self.upcoming.take()?;
+        self.switch(now, position)
+    }
+
+    /// Shows the upcoming rung from its key sample at `position` on.
+    pub(super) fn switch(&mut self, now: Instant, position: u64) -> Option<String> {
+        let Upcoming {
+            rung, mut consumer, ..
+        } = self.upcoming.take()?;
         consumer.begin_at(now, position);
         consumer.set_held(now, false);
         self.retire_consumer();
         self.consumer = consumer;
         self.rung = rung;
         if let Some(auto) = &mut self.auto {
-            auto.on_moved(now);
+            auto.on_moved();
         }
         Some(self.rung.clone())
     }
 
     /// When [`switch_if_due`](Self::switch_if_due) would change over.
     fn switch_at(&self) -> Option<Instant> {
-        let (_, upcoming) = self.upcoming.as_ref().filter(|_| !self.is_trying())?;
-        let (_, leaves_at) = upcoming.ready_key(Instant::ZERO, self.consumer.position())?;
+        let upcoming = self.upcoming.as_ref().filter(|_| !self.is_trying())?;
+        if upcoming.catches_up {
+            // Looked at whenever anything arrives or is handed out.
+            return None;
+        }
+        let shown = self.consumer.position();
+        let (_, leaves_at) = upcoming.consumer.ready_key(Instant::ZERO, shown)?;
         Some(leaves_at)
     }
 
     /// Lets the rung choose itself from here on.
-    pub(super) fn choose_by_itself(&mut self, now: Instant, ladder: &LadderConfig) {
+    pub(super) fn choose_by_itself(&mut self, now: Instant, ladder: &LadderConfig, sound: Bitrate) {
         if self.auto.is_none() {
             // The ladder would not know of a change that was asked for by hand.
             self.drop_upcoming(now);
-            self.auto = AutoRung::new(now, ladder, &self.info, &self.rung, &self.consumer);
+            let current = (&self.info, &*self.rung);
+            self.auto = AutoRung::new(now, ladder, current, &self.consumer, sound);
         }
     }
 
     /// Takes note of what the way carries. Gives the rung to prepare, if another one is better.
-    pub(super) fn watch_rung(&mut self, now: Instant, target: Duration) -> Option<Rung> {
+    pub(super) fn watch_rung(&mut self, now: Instant) -> Option<Rung> {
         let auto = self.auto.as_mut()?;
         auto.listen(now, &mut self.consumer);
-        if let Some((_, upcoming)) = &mut self.upcoming {
-            auto.listen(now, upcoming);
+        if let Some(upcoming) = &mut self.upcoming {
+            auto.listen(now, &mut upcoming.consumer);
         }
         let gives_up_at = auto.gives_up_at(now, &self.consumer);
         if gives_up_at.is_some_and(|at| at <= now) {
@@ -305,7 +406,7 @@ impl Pulled {
         }
         let is_playing = self.had_frame && (self.upcoming.is_none() || auto.is_trying());
         let auto = self.auto.as_mut().filter(|_| is_playing)?;
-        let decision = auto.decide(now, &self.consumer, target);
+        let decision = auto.decide(now, &self.consumer);
         if let Some(Decision::Drop) = decision {
             self.drop_upcoming(now);
         }
@@ -321,10 +422,10 @@ impl Pulled {
         let allowance = self.auto.as_ref().and_then(AutoRung::allowance);
         self.consumer.set_challenging(now, allowance.is_some());
         let shown = self.consumer.position();
-        if let Some((_, upcoming)) = self.upcoming.as_mut().filter(|_| allowance.is_some()) {
-            upcoming.set_allowance(now, allowance);
+        if let Some(upcoming) = self.upcoming.as_mut().filter(|_| allowance.is_some()) {
+            upcoming.consumer.set_allowance(now, allowance);
             if let Some(shown) = shown {
-                upcoming.forget_up_to(shown);
+                upcoming.consumer.forget_up_to(shown);
             }
         }
     }
@@ -336,15 +437,17 @@ impl Pulled {
         auto.gives_up_at(Instant::ZERO, &self.consumer)
     }
 
-    fn drop_upcoming(&mut self, now: Instant) {
+    pub(super) fn drop_upcoming(&mut self, now: Instant) {
         self.consumer.set_stop_before(None);
         self.consumer.set_ask_before(now, None);
-        if let Some((_, upcoming)) = self.upcoming.take() {
-            self.past += *upcoming.counters();
+        if let Some(Upcoming { consumer, .. }) = self.upcoming.take() {
+            self.past += *consumer.counters();
+            self.retired.push(retired(&consumer));
         }
     }
 
     fn retire_consumer(&mut self) {
+        self.retired.push(retired(&self.consumer));
         self.past += *self.consumer.counters();
         self.past_published += self.consumer.published();
     }
@@ -353,10 +456,25 @@ impl Pulled {
     pub(super) fn counters(&self) -> Counters {
         let mut sum = self.past;
         sum += *self.consumer.counters();
-        if let Some((_, upcoming)) = &self.upcoming {
-            sum += *upcoming.counters();
+        if let Some(upcoming) = &self.upcoming {
+            sum += *upcoming.consumer.counters();
         }
         sum
+    }
+
+    /// By which the requester knows its consumers, those that are gone included.
+    pub(super) fn clients(&self) -> Vec<Retired> {
+        let upcoming = self.upcoming.as_ref().map(|it| retired(&it.consumer));
+        let mut clients = self.retired.clone();
+        clients.push(retired(&self.consumer));
+        clients.extend(upcoming);
+        clients
+    }
+
+    /// What the rung that is pulled takes on the wire.
+    pub(super) fn need(&self) -> Bitrate {
+        let source = self.consumer.source();
+        wire_rate(source.bitrate, source.rate, source.segment_size)
     }
 }
 

@@ -167,7 +167,7 @@ impl Watcher {
         };
         let streams = self.config.wanted().filter_map(|(kind, choice)| {
             let info = catalogue.streams.iter().find(|s| s.kind == kind)?;
-            let rung = pull::choose(info, &choice, &self.config.ladder)?;
+            let rung = pull::choose_recorded(info, &choice)?;
             Some(Wanted {
                 kind,
                 stream: self.stream_name(&info.name),
@@ -185,14 +185,14 @@ impl Watcher {
     /// Stops pulling what is live.
     fn rest(&mut self, now: Instant) {
         for pulled in core::mem::take(&mut self.streams) {
-            let seed = self.random.next_u64();
+            self.withdraw(&pulled);
+            let client = self.client();
             let choice = self.config.wanted().find(|(kind, _)| *kind == pulled.kind);
-            let ladder = &self.config.ladder;
-            let rung = choice.and_then(|(_, choice)| pull::choose(&pulled.info, &choice, ladder));
+            let rung = choice.and_then(|(_, choice)| pull::choose(&pulled.info, &choice));
             let Some(rung) = rung else {
                 continue;
             };
-            let mut resting = self.workshop(now).pull(now, &pulled.info, rung, seed);
+            let mut resting = self.factory(now).pull(now, &pulled.info, rung, client);
             // Whoever goes back wants to see it again.
             resting.inherit(pulled);
             self.streams.push(resting);

@@ -8,7 +8,8 @@ use namecast_stream::consumer::{
     RecoveryProfile, StabilityClass, SynchroniserConfig, SynchroniserProfile,
 };
 use namecast_stream::ladder::{LadderConfig, LadderProfile, challenge};
-use namecast_stream::rate::{RateControl, arc};
+use namecast_stream::path::Control;
+use namecast_stream::rate::arc;
 use namecast_stream::{Across, SampleRate, StreamKind};
 use namecast_units::{Bitrate, Duration};
 use serde::{Deserialize, Serialize};
@@ -274,7 +275,7 @@ pub struct WatcherSpec {
     /// The rung that it is to reach, for the metrics `goal-…`.
     pub goal: Option<String>,
     /// What decides how fast Data is asked for.
-    pub controller: RateControl,
+    pub controller: Control,
     /// How it finds the newest frames and decides how many to ask for ahead.
     pub synchroniser: SynchroniserSpec,
     /// How it repairs what was lost.
@@ -383,7 +384,7 @@ impl Default for WatcherSpec {
             rung: "auto".to_owned(),
             ladder: LadderSpec::default(),
             goal: None,
-            controller: RateControl::Unlimited,
+            controller: Control::Live,
             synchroniser: SynchroniserSpec::default(),
             recovery: RecoverySpec::default(),
             most_attempts: None,
@@ -436,7 +437,7 @@ impl WatcherSpec {
             rung: RungChoice::from(&*self.rung),
             ladder: self.ladder.config(),
             target: self.target,
-            rate: self.controller,
+            control: self.controller,
             seed,
             consumer,
             ..defaults

@@ -28,6 +28,7 @@ use super::window::WindowedMinimum;
 
 use loss::LossEstimator;
 use patience::{Patience, Room};
+pub(super) use plan::LONG_QUEUE;
 use plan::Outlook;
 
 pub(super) use across::Groups;
@@ -199,7 +200,7 @@ impl Consumer {
     /// Reckons with the loss of what was asked for now that a lead told of it.
     pub(super) fn hedge_missing(&mut self, now: Instant, key: SampleKey) {
         // Where segments are asked for one by one, all of them in one burst of losses are few; where links repeat them, none.
-        let is_clean = self.is_paced() && self.recovery.losses.share() < CLEAN;
+        let is_clean = self.recovery.losses.share() < CLEAN;
         if is_clean || self.recovery.patience.is_trusted() {
             return;
         }
@@ -227,7 +228,8 @@ impl Consumer {
             wait,
             repeats: self.recovery.patience.is_trusted(),
             prefers_copies: self.prefers_copies(key),
-            is_paced: self.is_paced(),
+            queueing: self.outlook.queueing,
+            jitter: self.outlook.jitter,
             progress: self.progress(),
             delay: self.delay.estimate(now),
             least_delay: self.least_delay(now),
@@ -305,7 +307,7 @@ impl Consumer {
     /// Tells the controller of a loss, once per transmission.
     pub(super) fn report_loss(
         &mut self,
-        now: Instant,
+        _now: Instant,
         key: SampleKey,
         name: (SegmentKind, u64),
         loss: Loss,
@@ -316,7 +318,7 @@ impl Consumer {
         if let Some(asked) = asked.filter(|asked| !asked.is_lost) {
             asked.is_lost = true;
             let asked_at = asked.last_at;
-            self.on_loss(now, asked_at, loss);
+            self.on_loss(asked_at, loss);
         }
     }
 
@@ -415,6 +417,10 @@ impl Consumer {
     /// may come from a cache nearby, so that its time says nothing. The margin still grows to whatever jitter there is,
     /// since it lies above the greatest lag seen, by a quarter.
     pub(super) fn learn_lag(&mut self, now: Instant, id: SegmentId, asked: &Asked) {
+        if self.outlook.queueing > LONG_QUEUE {
+            // What comes late was queued; that is no jitter, nor does a link repeat it.
+            return;
+        }
         let key = (id.class, id.sequence);
         let delay = self.delay.estimate(now);
         let least = self.delay.least(now).unwrap_or_default();
@@ -475,6 +481,7 @@ impl Consumer {
             self.recovery.unpunctual.push(now, Reverse(late.min(most)));
         }
         self.recovery.clock.on_lead(class, sequence, header);
+        self.note_group((class, sequence), header);
     }
 
     /// Takes note whether the first of two Interests for a lead was lost.

@@ -10,6 +10,7 @@
 //! A round asks for segments that are missing and for further ones, parity or copies of the lead: each name once, since
 //! routers hold a second Interest for the same name back, and where both came through, the first Data answers both.
 
+use core::cmp::Reverse;
 use core::time::Duration;
 
 use namecast_units::Instant;
@@ -27,6 +28,12 @@ use super::{LEAD, RecoveryConfig};
 const FAILS_BEFORE_LAST: f64 = 0.3;
 /// Longest time between two rounds for a sample whose time is over, or of a stream that stands still.
 const MOST_WAIT: Duration = Duration::from_secs(2);
+/// A queue that is longer is one: what is in it is not lost.
+pub(in crate::consumer) const LONG_QUEUE: Duration = Duration::from_millis(15);
+/// A queue that is shorter may be none.
+const SHORT_QUEUE: Duration = Duration::from_millis(3);
+/// Nothing waits longer in any queue.
+const GONE: Duration = Duration::from_millis(1_600);
 /// Shorter after the last Interest for a name, forwarders hold another one back (NFD: 10 ms, then twice that).
 const NAME_REST: Duration = Duration::from_millis(25);
 
@@ -46,8 +53,10 @@ pub(super) struct Outlook<'a> {
     pub repeats: bool,
     /// Copies of the lead are asked for before the lead itself is again.
     pub prefers_copies: bool,
-    /// Segments are asked for one after the other, in their turn on the narrowest link.
-    pub is_paced: bool,
+    /// The longest that a packet has queued lately.
+    pub queueing: Duration,
+    /// By how much delays of neighbouring packets differ.
+    pub jitter: Duration,
     /// How the queue on the way moves on.
     pub progress: Progress,
     /// Data that exists takes this long.
@@ -106,8 +115,11 @@ type Name = (SegmentKind, u64);
 struct Names {
     /// On their way.
     pending: usize,
-    /// Can be asked for.
-    candidates: Vec<(Rank, Name)>,
+    /// Can be asked for, now or later.
+    left: usize,
+    /// Can be asked for now. Of one rank those requested most come first: where losses come together, those of several names are lost together, and
+    /// the others stay for later.
+    candidates: Vec<(Rank, Reverse<u32>, Name)>,
 }
 
 impl Outlook<'_> {
@@ -116,8 +128,20 @@ impl Outlook<'_> {
         if asked.is_nacked {
             return asked.retry_at;
         }
+        if asked.is_gone && self.queueing > SHORT_QUEUE {
+            // Only the path can tell what is in a queue from what is lost.
+            return self.now;
+        }
         let set_out = self.expected_at.max(asked.last_at + self.least_delay);
-        let due = self.due_alone(assembly, slot, asked);
+        if self.queueing > LONG_QUEUE {
+            // Only the path can tell what is in a queue from what is lost.
+            return if asked.is_gone {
+                self.now
+            } else {
+                set_out + GONE
+            };
+        }
+        let due = self.due_alone(assembly, slot, asked) + self.queueing + self.jitter;
         let behind = self.progress.until((set_out, asked.order));
         behind.map_or(due, |until| due.max(until))
     }
@@ -131,7 +155,7 @@ impl Outlook<'_> {
                 (at + self.round_trip.saturating_sub(self.delay)).min(self.due_at)
             });
             let at_best = asked.last_at + self.delay;
-            let in_turn = self.is_paced && at_best > self.expected_at;
+            let in_turn = at_best > self.expected_at;
             let margin = if in_turn { self.margin } else { Duration::ZERO };
             return overtaken.max(at_best + margin);
         }
@@ -169,7 +193,8 @@ impl Outlook<'_> {
                         if !asked.is_lost {
                             round.lost.push(name);
                         }
-                        names.pending += usize::from(self.repeats && slot.is_first());
+                        let repeats = self.repeats && slot.is_first();
+                        names.pending += usize::from(repeats);
                         self.rank_of_lost(name, slot)
                     } else {
                         names.pending += 1;
@@ -181,8 +206,12 @@ impl Outlook<'_> {
                     }
                 }
             };
-            if slot.attempts < self.most_attempts || !self.is_published {
-                names.candidates.push((rank, name));
+            let left = self.most_attempts.saturating_sub(slot.attempts);
+            names.left += usize::from(left > 0 || !self.is_published);
+            // The last Interest for a name is for when haste is over: one frame late is better than all that need it.
+            let in_reserve = u32::from(rank == Rank::Pending || self.now <= self.hurry_until);
+            if left > in_reserve || !self.is_published {
+                names.candidates.push((rank, Reverse(slot.attempts), name));
             }
         }
         names.candidates.sort();
@@ -209,9 +238,6 @@ impl Outlook<'_> {
     /// out as long as the others.
     fn hedge_of(&self, assembly: &Assembly) -> Option<Instant> {
         let at = assembly.hedge_at?;
-        if !self.is_paced {
-            return Some(at);
-        }
         let moves_until = self
             .progress
             .of_sample((assembly.class, assembly.sequence), self.expected_at);
@@ -255,6 +281,8 @@ impl Outlook<'_> {
         }
         if !round.ask.is_empty() {
             round.look_at(self.now + self.round_trip);
+        } else if self.now <= self.hurry_until {
+            round.look_at(self.hurry_until + NAME_REST);
         }
         round.hedge_at = match self.hedge_of(assembly) {
             // A round begins; what hedges it is not hedged in turn.
@@ -273,9 +301,9 @@ impl Outlook<'_> {
         let needed = lead.data_count().saturating_sub(assembly.here());
         let count = self.how_many(assembly, names.pending, needed, !round.lost.is_empty());
         let enough = needed.saturating_sub(names.pending);
-        round.give_up = names.candidates.len() < enough;
+        round.give_up = names.left < enough;
         let chosen = names.candidates.iter().take(count);
-        round.ask.extend(chosen.map(|(_, name)| *name));
+        round.ask.extend(chosen.map(|(.., name)| *name));
     }
 
     /// How many to ask for now, where `needed` must come and `pending` are on their way.
@@ -311,7 +339,7 @@ impl Outlook<'_> {
         let mut leads = self.sort(assembly, lead, round);
         if self.prefers_copies && leads.candidates.len() > 1 {
             // Asked for again, it would not show whether it comes by itself.
-            leads.candidates.retain(|(_, name)| *name != LEAD);
+            leads.candidates.retain(|(.., name)| *name != LEAD);
         }
         if !assembly
             .slots()
@@ -325,24 +353,24 @@ impl Outlook<'_> {
             true => self.how_many(assembly, leads.pending, 1, !round.lost.is_empty()),
             false => usize::from(leads.pending == 0),
         };
-        round.give_up = leads.candidates.is_empty() && leads.pending == 0;
+        round.give_up = leads.left == 0 && leads.pending == 0;
         let chosen = leads.candidates.iter().take(count);
-        round.ask.extend(chosen.map(|(_, name)| *name));
+        round.ask.extend(chosen.map(|(.., name)| *name));
         let others = self.sort(assembly, assembly.slots().skip(1), round);
         if !self.is_alive {
             return;
         }
         let lost = |rank: Rank| rank == Rank::Lost;
-        let missing = others.candidates.iter().filter(|(rank, _)| lost(*rank));
+        let missing = others.candidates.iter().filter(|(rank, ..)| lost(*rank));
         let count = missing.clone().count();
-        round.ask.extend(missing.map(|(_, name)| *name));
+        round.ask.extend(missing.map(|(.., name)| *name));
         if count > 0 && self.is_last_round() {
             let fresh = others
                 .candidates
                 .iter()
-                .filter(|(rank, _)| *rank == Rank::Fresh);
+                .filter(|(rank, ..)| *rank == Rank::Fresh);
             let fresh = fresh.take(self.config.most_extra);
-            round.ask.extend(fresh.map(|(_, name)| *name));
+            round.ask.extend(fresh.map(|(.., name)| *name));
         }
     }
 }

@@ -12,8 +12,9 @@ use crate::names::SegmentId;
 use super::super::Consumer;
 use super::super::assembly::Asked;
 use super::super::order::SampleKey;
-use super::super::trains::TOGETHER;
 
+/// Interests that leave within so long of each other leave together.
+const TOGETHER: Duration = Duration::from_millis(1);
 /// Segments that may be in a queue where all is well: those of a sample that leave together, and of another stream.
 const ORDINARY: u32 = 8;
 /// Times between segments for which a queue may stand still.
@@ -112,7 +113,7 @@ impl Consumer {
     /// How the queue on the way moves on, no faster than we ask.
     pub(super) fn progress(&self) -> Progress {
         let known = self.recovery.progress;
-        let gap = known.gap.max(self.gap().unwrap_or_default());
+        let gap = known.gap;
         let is_slow = gap >= LEAST_GAP;
         let gap = if is_slow { gap } else { Duration::ZERO };
         Progress { gap, ..known }

@@ -27,7 +27,7 @@ fn arrives(sequence: u64) -> Instant {
 
 /// A consumer, and the producer's side of what it asks for.
 struct Booth {
-    consumer: Consumer,
+    consumer: Eager,
     segmenter: Segmenter,
     /// When each segment was asked for first, by which Interest, and how often.
     asked: BTreeMap<SegmentId, (Instant, namecast_packet::Nonce, u32)>,
@@ -38,6 +38,7 @@ struct Booth {
 impl Booth {
     fn new(target: Duration) -> Self {
         let source = Source {
+            kind: StreamKind::Audio,
             names: names(),
             rate: SampleRate::new(50, 1),
             key_interval: 1,
@@ -46,8 +47,7 @@ impl Booth {
             parity_percent: 20,
             across: Some(CODE),
         };
-        let rate = RateControl::Unlimited;
-        let mut consumer = Consumer::new(Config::default(), source, rate, 1);
+        let mut consumer = Eager::new(Config::default(), source);
         let playout = Playout {
             wall_at_zero: WALL,
             base: None,
@@ -76,15 +76,13 @@ impl Booth {
 
     /// Takes note of what the consumer wants.
     fn take(&mut self, now: Instant) {
-        while let Some(output) = self.consumer.poll_output() {
-            match output {
-                Output::Interest { interest, .. } => {
-                    let id = names().parse(interest.name()).unwrap();
-                    let first = (now, interest.nonce().unwrap(), 0);
-                    self.asked.entry(id).or_insert(first).2 += 1;
+        while let Some(done) = self.consumer.poll_output() {
+            match done {
+                Done::Sent(want, nonce) => {
+                    let first = (now, nonce, 0);
+                    self.asked.entry(want.token.segment).or_insert(first).2 += 1;
                 }
-                Output::Sample(sample) => self.samples.push(sample),
-                Output::Discontinuity => {}
+                Done::Sample(sample) => self.samples.push(sample),
             }
         }
     }

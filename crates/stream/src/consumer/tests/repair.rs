@@ -29,18 +29,18 @@ fn warm() -> Desk {
     );
     desk.consumer
         .start(at(0), &latest(5, 99), StartAt::NewestKey);
-    let mut asks = desk.asks();
+    let mut asks: Vec<_> = desk.asks().into_iter().map(|ask| (at(0), ask)).collect();
     desk.give_key(at(30));
     for sequence in 100..=103 {
         let next = at(arrives(sequence));
         while let Some(now) = desk.consumer.poll_timeout().filter(|now| *now < next) {
             desk.consumer.handle_timeout(now);
+            asks.extend(desk.asks().into_iter().map(|ask| (now, ask)));
         }
-        asks.extend(desk.asks());
         let id = SegmentId::lead(SampleClass::Delta, sequence);
-        let lead = asks.iter().find(|ask| ask.id == id).unwrap();
-        // The first Interests leave at once and are at the producer 30 ms later; later ones need not wait there.
-        let waited_for = ms(published(sequence).saturating_sub(30));
+        let (sent_at, lead) = asks.iter().find(|(_, ask)| ask.id == id).unwrap();
+        // At the producer 30 ms after it left, where it waits for what is not published yet: a delay of 60 ms, always.
+        let waited_for = at(published(sequence)).since(*sent_at + ms(30));
         let asked = Some(Asked {
             waited_for,
             nonce: lead.nonce,

@@ -4,14 +4,17 @@
 
 use core::time::Duration;
 
+use namecast_packet::Name;
 use namecast_units::Instant;
 
 use crate::metadata::Latest;
 use crate::names::SampleClass;
+use crate::path::Token;
+use crate::sample::SampleHeader;
 
 use super::allowance::Allowance;
 use super::assembly::Assembly;
-use super::order::{Order, SampleKey};
+use super::order::{Next, Order, SampleKey};
 use super::{Consumer, StartAt};
 
 /// Interests for samples that nobody will show, at most, if there is time to wait for the next key sample.
@@ -28,7 +31,109 @@ pub struct WireUse {
     pub samples: u64,
 }
 
+/// A key sample, and what follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupStart {
+    /// Number of the key sample.
+    pub key_sequence: u64,
+    /// Its position.
+    pub position: u64,
+    /// Number of the delta sample that follows it.
+    pub next_delta: u64,
+}
+
 impl Consumer {
+    pub(super) fn note_group(&mut self, (class, sequence): SampleKey, header: &SampleHeader) {
+        let is_newer = |group: GroupStart| group.position < header.position;
+        if class == SampleClass::Key && self.newest_group.is_none_or(is_newer) {
+            self.newest_group = Some(GroupStart {
+                key_sequence: sequence,
+                position: header.position,
+                next_delta: header.other_sequence,
+            });
+        }
+    }
+
+    /// The newest group that has begun.
+    pub const fn newest_group(&self) -> Option<GroupStart> {
+        self.newest_group
+    }
+
+    /// The newest delta sample known to be published.
+    pub fn newest_delta(&self) -> Option<u64> {
+        let newest = self.pipeline.newest(SampleClass::Delta)?;
+        Some(newest.max(self.pipeline.assumed(SampleClass::Delta)))
+    }
+
+    /// When the sample at `position` could be here at the earliest, by the stream's clock.
+    pub fn arrives_at(&self, now: Instant, position: u64) -> Option<Instant> {
+        let published_at = self.recovery.clock.time_of(position)?;
+        Some(self.earliest(now, published_at))
+    }
+
+    /// The segment that `name` is of, as the requester knows it.
+    pub fn token_of(&self, name: &Name) -> Option<Token> {
+        let segment = self.source.names.parse(name)?;
+        Some(Token {
+            client: self.client,
+            segment,
+        })
+    }
+
+    /// By how much the base delay exceeds what it was within the last minute.
+    pub fn base_growth(&self, now: Instant) -> Duration {
+        self.base.growth(now)
+    }
+
+    /// Time before that at which Interests leave.
+    pub fn leaves_before(&self, now: Instant) -> Duration {
+        self.ahead_by(now)
+    }
+
+    /// Starts with a group that `other`, which pulls another rung, has told of: the newest one, or the next. `latest` is in
+    /// this rung's numbers. Returns its position.
+    pub fn start_group(
+        &mut self,
+        now: Instant,
+        latest: &Latest,
+        other: &Self,
+        at: StartAt,
+    ) -> Option<u64> {
+        self.learn_from(other);
+        let newest = latest.key_position?;
+        let interval = u64::from(self.source.key_interval.max(1));
+        let (position, skipped) = match at {
+            StartAt::NewestKey => (newest, 0),
+            StartAt::NextKey => (newest.checked_add(interval)?, interval - 1),
+        };
+        let published_at = other.recovery.clock.time_of(position)?;
+        let key = self.begin(now, latest, at)?;
+        let clock = &mut self.recovery.clock;
+        clock.seed((key, position), (position, published_at));
+        if let Some(next) = latest.next_delta.filter(|_| !self.source.is_standalone()) {
+            let first = next.saturating_add(skipped);
+            clock.seed_delta((first, position + 1));
+            if at == StartAt::NextKey {
+                let soonest = other.earliest(now, published_at).max(now);
+                let before = first.saturating_sub(1);
+                self.pipeline
+                    .start(soonest, SampleClass::Delta, first, before);
+            }
+        }
+        self.settle(now);
+        Some(position)
+    }
+
+    /// Whether the next sample to be handed out is complete.
+    pub fn has_ready(&self) -> bool {
+        matches!(self.order.next(&self.samples), Next::Ready(_))
+    }
+
+    /// Forgets all that is not complete, and requests nothing more.
+    pub fn stop_requests(&mut self, now: Instant) {
+        self.set_ask_before(now, Some(0));
+    }
+
     /// Starts at a key sample of which `beside`, which pulls another rung, has shown nothing: the newest one if that is not
     /// too old, else the next one. Gives its position, at which `beside` should end ([`set_ask_before`](Self::set_ask_before)).
     ///
@@ -113,7 +218,6 @@ impl Consumer {
         self.reordering = other.reordering.clone();
         self.recovery.learn_from(&other.recovery);
         self.groups.learn_from(&other.groups);
-        self.pacing.learn_from(&other.pacing);
     }
 
     /// Asks for no sample at `position` or after it, and forgets those that are not whole; `None` ends that.
@@ -131,8 +235,6 @@ impl Consumer {
             // If the other rung does not come, they are this one's again.
             self.pipeline.give_back(key.0, key.1);
         }
-        let samples = &self.samples;
-        self.pacing.retain(|key| samples.contains_key(&key));
         self.settle(now);
     }
 

@@ -1,0 +1,216 @@
+//! Interests that are out, and what of them should be here.
+
+use std::collections::BTreeMap;
+
+use core::time::Duration;
+
+use namecast_packet::Nonce;
+use namecast_units::{ByteSize, Instant};
+
+use super::measure::Path;
+use super::want::{Client, Group, Kind, Token, Want};
+
+/// Data that was overtaken by so much in what should have been its order may be lost.
+const OVERTAKEN: Duration = Duration::from_millis(6);
+/// What a path without jitter may differ by.
+const SLACK: f64 = 0.012;
+/// Nothing waits longer in any queue.
+const GONE: f64 = 1.5;
+/// Interests leave so long before they must; what leaves within that counts as out.
+const LEAVES_WITHIN: Duration = Duration::from_millis(55);
+
+/// One Interest, or several for the same name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub kind: Kind,
+    pub nonce: Nonce,
+    /// When the first Interest left, and the last.
+    pub first_sent_at: Instant,
+    pub sent_at: Instant,
+    pub expires_at: Instant,
+    pub available_at: Option<Instant>,
+    /// When it would be here without queues.
+    pub ideal: Instant,
+    pub size: ByteSize,
+    pub attempts: u32,
+    /// It is taken for lost.
+    pub is_lost: bool,
+    /// Nobody wants its Data any more, which comes all the same.
+    pub is_withdrawn: bool,
+}
+
+/// What the table looks like now. Sizes in bits, times in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Survey {
+    /// Should be here.
+    pub queued: f64,
+    /// The oldest of that is so late.
+    pub overdue: f64,
+    /// So many of it.
+    pub late_count: usize,
+    /// Fills the window.
+    pub window: f64,
+}
+
+/// The table.
+#[derive(Clone, Debug, Default)]
+pub(super) struct InFlight {
+    entries: BTreeMap<Token, Entry>,
+}
+
+impl InFlight {
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn get(&self, token: Token) -> Option<&Entry> {
+        self.entries.get(&token)
+    }
+
+    /// Records that the Interest of `want` left.
+    pub(super) fn insert(&mut self, now: Instant, want: &Want, nonce: Nonce, path: &Path) {
+        let before = self.entries.get(&want.token);
+        let attempts = before.map_or(0, |before| before.attempts) + 1;
+        let first_sent_at = before.map_or(now, |before| before.first_sent_at);
+        self.entries.insert(
+            want.token,
+            Entry {
+                kind: want.kind,
+                nonce,
+                first_sent_at,
+                sent_at: now,
+                expires_at: now + want.lifetime,
+                available_at: want.available_at,
+                ideal: path.ideal(now, now, want.available_at),
+                size: want.size,
+                attempts,
+                is_lost: false,
+                is_withdrawn: false,
+            },
+        );
+    }
+
+    /// When the Interest left that Data answers which comes now: too soon for the last one, it is an earlier one's.
+    pub(super) fn answered(entry: &Entry, now: Instant, path: &Path) -> Instant {
+        match now.since(entry.sent_at) < path.round_trip(now) {
+            true => entry.first_sent_at,
+            false => entry.sent_at,
+        }
+    }
+
+    pub(super) fn remove(&mut self, token: Token) -> Option<Entry> {
+        self.entries.remove(&token)
+    }
+
+    /// Records that nobody wants `token` any more.
+    pub(super) fn withdraw(&mut self, token: Token) {
+        if let Some(entry) = self.entries.get_mut(&token) {
+            entry.is_withdrawn = true;
+        }
+    }
+
+    /// The same for all of `group`.
+    pub(super) fn withdraw_group(&mut self, group: Group) {
+        let range = self.entries.range_mut(first(group)..);
+        for (_, entry) in range.take_while(|(token, _)| token.group() == group) {
+            entry.is_withdrawn = true;
+        }
+    }
+
+    /// The same for all of `client`.
+    pub(super) fn withdraw_client(&mut self, client: Client) {
+        for (token, entry) in &mut self.entries {
+            entry.is_withdrawn |= token.client == client;
+        }
+    }
+
+    /// Sets when the sample of `group` could be here.
+    pub(super) fn revise(
+        &mut self,
+        group: Group,
+        available_at: Instant,
+        now: Instant,
+        path: &Path,
+    ) {
+        let range = self.entries.range_mut(first(group)..);
+        for (_, entry) in range.take_while(|(token, _)| token.group() == group) {
+            entry.available_at = Some(available_at);
+            entry.ideal = path.ideal(now, entry.sent_at, Some(available_at));
+        }
+    }
+
+    /// Every delay is longer by `shift`.
+    pub(super) fn shift(&mut self, shift: Duration) {
+        for entry in self.entries.values_mut() {
+            entry.ideal += shift;
+            entry.available_at = entry.available_at.map(|at| at + shift);
+        }
+    }
+
+    pub(super) fn survey(&self, now: Instant, path: &Path) -> Survey {
+        let since = path.overtaken_before();
+        let until = now + path.round_trip(now) + LEAVES_WITHIN;
+        let mut survey = Survey::default();
+        let mut oldest: Option<Instant> = None;
+        let live = self
+            .entries
+            .values()
+            .filter(|entry| !entry.is_lost && entry.ideal >= since);
+        for entry in live {
+            let bits = entry.size.as_bits() as f64;
+            if entry.ideal <= now {
+                survey.queued += bits;
+                survey.late_count += 1;
+                oldest = Some(oldest.map_or(entry.ideal, |before| before.min(entry.ideal)));
+            }
+            if entry.kind.is_paced() && entry.ideal <= until {
+                survey.window += bits;
+            }
+        }
+        survey.overdue = oldest.map_or(0.0, |at| now.since(at).as_secs_f64());
+        survey
+    }
+
+    /// What is lost by now and was not before. What has expired is forgotten, and so is what was withdrawn and does not come.
+    pub(super) fn scan(&mut self, now: Instant, path: &Path) -> Vec<Token> {
+        let queue = path.queue_max(now, Duration::from_millis(100));
+        let patience = queue + SLACK + path.jitter();
+        let flows = path.is_flowing_now(now);
+        let newest = path.newest_ideal();
+        let mut lost = Vec::new();
+        self.entries.retain(|token, entry| {
+            if !entry.is_lost {
+                let late = now.since(entry.ideal).as_secs_f64();
+                let overtaken = flows && entry.ideal + OVERTAKEN < newest && late > patience;
+                if overtaken || late > GONE || entry.expires_at <= now {
+                    entry.is_lost = true;
+                    if !entry.is_withdrawn {
+                        lost.push(*token);
+                    }
+                }
+            }
+            entry.expires_at > now && !(entry.is_withdrawn && entry.is_lost)
+        });
+        lost
+    }
+
+    /// When the first of what is not lost should be here.
+    pub(super) fn next_ideal(&self) -> Option<Instant> {
+        let live = self.entries.values().filter(|entry| !entry.is_lost);
+        live.map(|entry| entry.ideal).min()
+    }
+}
+
+/// The least token of `group`.
+pub(super) fn first(group: Group) -> Token {
+    use crate::names::{SegmentId, SegmentKind};
+    Token {
+        client: group.client,
+        segment: SegmentId {
+            class: group.class,
+            sequence: group.sequence,
+            kind: SegmentKind::Data,
+            index: 0,
+        },
+    }
+}

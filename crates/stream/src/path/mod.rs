@@ -1,0 +1,30 @@
+//! The path from one watcher to whoever answers it, and everything that is requested over it.
+//!
+//! ```text
+//!  consumers ──want──▶ Requester ─────────────Interests────────────▶ network
+//!      ▲                 │  queue by urgency · in flight · budget        │
+//!      │                 ▼                                              │
+//!      └──answers──── Path: queueing, capacity, cross traffic, loss ◀──Data
+//!                        ▲
+//!                        └── ladder reads it
+//! ```
+//!
+//! Withholding Interests is the only actuator of a consumer: what is not requested yet waits here, where it can be withdrawn, and
+//! the queue of the network stays short.
+
+mod budget;
+mod history;
+mod in_flight;
+mod measure;
+mod queue;
+mod requester;
+mod single;
+#[cfg(test)]
+mod tests;
+mod want;
+
+pub use budget::{Budget, Control, LiveConfig, ParseControlError};
+pub use measure::{Path, PathConfig};
+pub use requester::{Requester, RequesterConfig, RequesterCounters};
+pub use single::{Single, SingleOutput};
+pub use want::{Answer, Client, Event, Group, Kind, Limit, Token, Want};

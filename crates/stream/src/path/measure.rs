@@ -55,6 +55,8 @@ const STILL: f64 = 0.012;
 const HOLD_SLICE: Duration = Duration::from_millis(50);
 /// The same of two delays.
 const EVEN: f64 = 0.004;
+/// Round trips that are longer for so long, without a queue, are of a longer path.
+const LONG_ENOUGH: Duration = Duration::from_secs(1);
 /// Packets in each third of a second, at least, for a standing delay to be one.
 const MIN_ARRIVALS: u32 = 6;
 /// How long a fade must last until it counts in full.
@@ -153,6 +155,8 @@ pub struct Path {
     history: History,
     /// Round trips to the producer, and to whoever answers.
     live: WindowedMinimum<Duration>,
+    /// When one was last close to the least of the last seconds.
+    low_at: Instant,
     plain: WindowedMinimum<Duration>,
     largest: ByteSize,
     newest_ideal: Instant,
@@ -190,11 +194,11 @@ pub struct Path {
 impl Path {
     /// A path of which nothing is known.
     pub fn new(config: PathConfig) -> Self {
-        let window = || WindowedMinimum::new(Duration::from_secs(1), 10);
         Self {
             history: History::default(),
-            live: window(),
-            plain: window(),
+            live: new_window(),
+            low_at: Instant::ZERO,
+            plain: new_window(),
             largest: ByteSize::ZERO,
             newest_ideal: Instant::ZERO,
             last: None,
@@ -245,6 +249,15 @@ impl Path {
     ///
     /// Returns whether the path was taken for longer by mistake.
     pub(super) fn on_round_trip(&mut self, now: Instant, rtt: Duration) -> bool {
+        let least = self.live.minimum(now).unwrap_or(rtt);
+        if rtt <= least + Duration::from_secs_f64(STILL) {
+            self.low_at = now;
+        } else if now.since(self.low_at) > LONG_ENOUGH
+            && self.queue_min(now, LONG_ENOUGH) < 0.5 * rtt.saturating_sub(least).as_secs_f64()
+        {
+            // Round trips are longer, and no queue explains it.
+            self.live = new_window();
+        }
         self.live.push(now, rtt);
         // Nothing but this would show it: what is requested later comes later.
         let is_back = |(shift, before): &(Duration, Duration)| rtt < *before + *shift / 4;
@@ -677,6 +690,11 @@ impl Path {
     pub(super) const fn newest_ideal(&self) -> Instant {
         self.newest_ideal
     }
+}
+
+/// Round trips of the last ten seconds.
+fn new_window() -> WindowedMinimum<Duration> {
+    WindowedMinimum::new(Duration::from_secs(1), 10)
 }
 
 /// What pairs show, if they are enough.

@@ -338,7 +338,7 @@ fn a_longer_way_moves_the_clock() {
     // By how much Interests were late meanwhile is remembered for ten seconds; then ⌈455 / 33.3⌉ are enough.
     let lead = stats.video.unwrap().interest_lead;
     assert!((14..=30).contains(&lead), "{lead}");
-    world.run_until(at(17_000));
+    world.run_until(at(18_000));
     let stats = world.peers[peer].watcher.stats(world.now);
     assert_eq!(stats.video.unwrap().interest_lead, 14);
 }

@@ -89,6 +89,8 @@ impl Scene {
         };
         config.watcher.target = ms(250);
         config.watcher.ladder = LadderConfig::Paper(challenge::Config::default());
+        // Challenge is to see the queue of the path, which the watcher's own controller would not let grow.
+        config.watcher.control = "window:1000".parse().unwrap();
         config.watcher.consumer.recovery.profile = RecoveryProfile::Paper;
         let watcher = world.watch("C", config);
         Self {

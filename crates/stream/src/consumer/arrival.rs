@@ -148,7 +148,7 @@ impl Consumer {
         match sample.accept(id.kind, id.index, data.clone()) {
             Accepted::Here => self.believe(key),
             Accepted::Again => {}
-            Accepted::Bad => self.on_bad(key, id.kind, id.index),
+            Accepted::Bad => self.on_bad(now, key, id.kind, id.index),
             Accepted::Stray => {
                 self.strays += 1;
                 if sample.lacks_lead() {
@@ -179,7 +179,7 @@ impl Consumer {
             return None;
         };
         if data.verify(&*verifier).is_err() {
-            self.on_bad(key, id.kind, id.index);
+            self.on_bad(now, key, id.kind, id.index);
             return None;
         }
         if !id.is_lead() {
@@ -303,7 +303,7 @@ impl Consumer {
             self.outputs.push_back(Output::Forget(id));
         }
         for (kind, index) in bad {
-            self.on_bad(key, kind, index);
+            self.on_bad(now, key, kind, index);
         }
         if self.ask_claimed(key) && !self.follows_paper() {
             self.hedge_missing(now, key);
@@ -508,7 +508,7 @@ impl Consumer {
     }
 
     /// A packet was not what it should be: it is asked for again, past all caches.
-    fn on_bad(&mut self, key: SampleKey, kind: SegmentKind, index: u64) {
+    fn on_bad(&mut self, now: Instant, key: SampleKey, kind: SegmentKind, index: u64) {
         self.counters.drop_verification += 1;
         self.outputs.push_back(Output::Disbelieve(SegmentId {
             class: key.0,
@@ -527,7 +527,8 @@ impl Consumer {
         // Bad packets can come as fast as we ask; a sample that is not out yet gets no more attempts than others.
         if slot.attempts >= self.config.most_attempts {
             match published {
-                true => self.give_up(key),
+                // Others of its segments may make up for it.
+                true => sample.wake_by(now),
                 false => self.mark_given_up(key),
             }
             return;

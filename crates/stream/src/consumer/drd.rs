@@ -142,15 +142,16 @@ impl DelayEstimator {
         }
     }
 
-    /// Every delay is longer by `shift` from now on.
+    /// Every arrival is later by `shift` from now on. How much longer round trips are is to be measured anew.
     pub fn raise(&mut self, shift: Duration) {
-        self.smoothed = self
-            .smoothed
-            .map(|(smoothed, variation)| (smoothed + shift, variation));
-        self.ambiguous.raise(shift);
-        self.plain.raise(shift);
-        self.least.raise(shift);
-        self.own_least.raise(shift);
+        let smoothed = self.smoothed;
+        let smoothed = smoothed.map(|(smoothed, variation)| (smoothed + shift, variation));
+        *self = Self {
+            smoothed,
+            own_at: self.own_at,
+            is_guess: self.is_guess,
+            ..Self::new(self.config)
+        };
     }
 
     /// DRD without queues: the least of our own measurements in 10 s, else of recent plain answers.

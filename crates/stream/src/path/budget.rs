@@ -252,13 +252,16 @@ impl Live {
         carried *= 1.0 - path.marked() / 2.0;
         let queue = self.queue_cap.min((0.12 * target).clamp(0.025, 0.06));
         let span = path.round_trip(now) + self.config.guard;
-        let least = match path.last_arrival() {
-            Some(_) => self.config.min_window,
-            None => self.config.first_burst,
-        };
-        let least = self.room_for(least);
+        let mut least = self.room_for(self.config.min_window);
+        let mut least_pace = self.config.min_pace.as_bps() as f64;
+        if path.last_arrival().is_none() {
+            // What is published while nothing can have come yet leaves beside the first key sample.
+            let need = load.need.as_bps() as f64;
+            least = self.room_for(self.config.first_burst) + need * span.as_secs_f64();
+            least_pace = least_pace.max(need);
+        }
         self.window = (carried * ramp * (span.as_secs_f64() + queue)).max(least);
-        let pace = (carried * self.config.pace).max(self.config.min_pace.as_bps() as f64);
+        let pace = (carried * self.config.pace).max(least_pace);
         self.fill(now);
         self.pace = pace * ramp;
         self.is_long = Self::is_long(now, path, target);
@@ -280,7 +283,7 @@ impl Live {
             .min(target / 2.0);
         let limit = (0.4 * target).clamp(0.04, 0.2);
         // A few that are late alone may as well be lost.
-        path.queue_of_all(now) - standing > limit
+        path.queue_of_many() - standing > limit
     }
 
     fn fill(&mut self, now: Instant) {

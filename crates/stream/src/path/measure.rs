@@ -55,8 +55,9 @@ const STILL: f64 = 0.012;
 const HOLD_SLICE: Duration = Duration::from_millis(50);
 /// The same of two delays.
 const EVEN: f64 = 0.004;
-/// Round trips that are longer for so long, without a queue, are of a longer path.
+/// Round trips that are longer for so long, and as many as that, without a queue, are of a longer path.
 const LONG_ENOUGH: Duration = Duration::from_secs(1);
+const MANY_ENOUGH: u32 = 10;
 /// Packets in each third of a second, at least, for a standing delay to be one.
 const MIN_ARRIVALS: u32 = 6;
 /// How long a fade must last until it counts in full.
@@ -155,8 +156,8 @@ pub struct Path {
     history: History,
     /// Round trips to the producer, and to whoever answers.
     live: WindowedMinimum<Duration>,
-    /// When one was last close to the least of the last seconds.
-    low_at: Instant,
+    /// All are longer than the least of the last seconds: since when, how many, and the least of those.
+    longer: Option<(Instant, u32, Duration)>,
     plain: WindowedMinimum<Duration>,
     largest: ByteSize,
     newest_ideal: Instant,
@@ -178,6 +179,8 @@ pub struct Path {
     overdue: f64,
     late_count: usize,
     queue_now: f64,
+    /// The same of what has come.
+    queue_seen: f64,
     /// The longest queue of the last seconds.
     highest_queue: f64,
     jitter: f64,
@@ -197,7 +200,7 @@ impl Path {
         Self {
             history: History::default(),
             live: new_window(),
-            low_at: Instant::ZERO,
+            longer: None,
             plain: new_window(),
             largest: ByteSize::ZERO,
             newest_ideal: Instant::ZERO,
@@ -217,6 +220,7 @@ impl Path {
             overdue: 0.0,
             late_count: 0,
             queue_now: 0.0,
+            queue_seen: 0.0,
             highest_queue: 0.0,
             jitter: 0.0,
             fast: FIRST_CAPACITY,
@@ -251,12 +255,20 @@ impl Path {
     pub(super) fn on_round_trip(&mut self, now: Instant, rtt: Duration) -> bool {
         let least = self.live.minimum(now).unwrap_or(rtt);
         if rtt <= least + Duration::from_secs_f64(STILL) {
-            self.low_at = now;
-        } else if now.since(self.low_at) > LONG_ENOUGH
-            && self.queue_min(now, LONG_ENOUGH) < 0.5 * rtt.saturating_sub(least).as_secs_f64()
-        {
-            // Round trips are longer, and no queue explains it.
-            self.live = new_window();
+            self.longer = None;
+        } else {
+            let (since, count, before) = self.longer.unwrap_or((now, 0, rtt));
+            let longer = (since, count + 1, before.min(rtt));
+            self.longer = Some(longer);
+            let excess = longer.2.saturating_sub(least).as_secs_f64();
+            if now.since(since) > LONG_ENOUGH
+                && longer.1 >= MANY_ENOUGH
+                && self.queue_mean(now, LONG_ENOUGH) < 0.5 * excess
+            {
+                // No queue explains it.
+                self.live = new_window();
+                self.longer = None;
+            }
         }
         self.live.push(now, rtt);
         // Nothing but this would show it: what is requested later comes later.
@@ -428,6 +440,7 @@ impl Path {
                 (last.queue - now.since(last.at).as_secs_f64()).max(0.0)
             }),
         };
+        self.queue_seen = seen;
         self.queue_now = overdue.max(seen);
         // One large packet is no queue.
         let few = (2.5 * PACKET).max(1.25 * self.largest.as_bits() as f64);
@@ -596,6 +609,14 @@ impl Path {
             false => 0.0,
         };
         least.map_or(self.queue_now, |least| least.max(overdue))
+    }
+
+    /// The same, where a few that are late alone may as well be lost.
+    pub(super) fn queue_of_many(&self) -> f64 {
+        match self.late_count >= MANY_LATE {
+            true => self.queue_now,
+            false => self.queue_seen,
+        }
     }
 
     /// Queueing delay now, in seconds: of the last packet, or of one that is late.

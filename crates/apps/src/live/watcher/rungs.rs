@@ -10,8 +10,8 @@ use namecast_stream::ladder::{Ladder, LadderConfig};
 use namecast_stream::{Rung, StreamInfo};
 use namecast_units::{Bitrate, Instant};
 
-/// How long after its time the key sample of the rung to change over to may come.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long after its time the key sample of the rung to change over to may come: as long as a full queue takes.
+const PATIENCE: Duration = Duration::from_millis(1_500);
 /// What names, headers and digests add to each segment, and a signature to each sample, in octets.
 const SEGMENT_OVERHEAD: u64 = 84;
 const SAMPLE_OVERHEAD: u64 = 60;

@@ -24,7 +24,7 @@ impl Consumer {
     /// Asks for samples whose time has come, while tables have room.
     pub(super) fn ask_ahead(&mut self, now: Instant) {
         self.make_room();
-        self.pass_unseen(now);
+        self.repair.pass_unseen(self, now);
         self.ask_at = None;
         for class in SampleClass::ALL {
             while self.has_room(class) {
@@ -98,7 +98,7 @@ impl Consumer {
     /// Time before a sample's arrival at best that its Interest must leave: DRD, a margin for what varies, and time to insure
     /// the Interest.
     pub(super) fn ahead_by(&self, now: Instant) -> Duration {
-        let insurance = self.insurance().unwrap_or_default();
+        let insurance = self.repair.insurance(self).unwrap_or_default();
         self.delay.floor(now) + self.ahead_margin.current(now) + insurance
     }
 

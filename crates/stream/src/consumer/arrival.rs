@@ -255,7 +255,8 @@ impl Consumer {
         self.counters.leads += 1;
         self.newest_published_at = self.newest_published_at.max(header.published_at());
         let counts = SegmentCounts::of(&lead);
-        let is_doubtful = counts.data > self.segments.estimate(key.0).data && !self.follows_paper();
+        let is_doubtful =
+            counts.data > self.segments.estimate(key.0).data && self.repair.doubts_claims();
         if !is_doubtful {
             self.segments.observe(key.0, counts);
         }
@@ -305,8 +306,8 @@ impl Consumer {
         for (kind, index) in bad {
             self.on_bad(now, key, kind, index);
         }
-        if self.ask_claimed(key) && !self.follows_paper() {
-            self.hedge_missing(now, key);
+        if self.ask_claimed(key) {
+            self.repair.hedge_missing(self, now, key);
         }
         self.wake_for_check(now, key);
         delay

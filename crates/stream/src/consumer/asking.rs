@@ -9,7 +9,6 @@ use crate::catalogue::StreamKind;
 use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::path::{Group, Kind, Token, Want};
 use crate::rate::Loss;
-use crate::sample::MAX_LEAD_COPIES;
 
 use super::assembly::{Asked, Assembly, Slot};
 use super::order::SampleKey;
@@ -54,22 +53,15 @@ impl Consumer {
             return;
         }
         let mut counts = self.segments.estimate(class);
+        // To catch up, a round trip for what turns out to be missing is worth more than some parity.
+        let mut parity = counts.parity;
         let newest = self.pipeline.newest(class);
         let asked_ahead = newest.is_none_or(|newest| sequence > newest);
-        let may_vary = asked_ahead && !self.source.is_standalone();
-        if may_vary && !self.follows_paper() && !self.has_time_to_repair(now, class) {
-            // One that turns out larger could not be asked for the rest in time; what it does not have costs no Data.
-            counts.data = (counts.data + counts.parity.max(1)).min(self.config.most_segments);
+        if asked_ahead {
+            let ahead = self.repair.ahead(self, now, class);
+            (counts.data, parity) = (ahead.data, ahead.parity);
         }
-        let copies = match self.follows_paper() {
-            true => 0,
-            false => self.config.recovery.lead_copies.min(MAX_LEAD_COPIES),
-        };
-        let parity = match asked_ahead && !self.follows_paper() {
-            true => self.parity_ahead(now, class, counts.data),
-            // To catch up, a round trip for what turns out to be missing is worth more than some parity.
-            false => counts.parity,
-        };
+        let copies = self.repair.lead_copies(&self.config.recovery);
         let mut sample = Assembly::new(class, sequence, counts, copies);
         sample.asked_ahead = asked_ahead;
         if asked_ahead {
@@ -108,10 +100,7 @@ impl Consumer {
 
     /// Looks at a sample again when what is missing of it should be asked for.
     pub(super) fn wake_for_check(&mut self, now: Instant, key: SampleKey) {
-        let at = match self.follows_paper() {
-            true => self.checkpoint(now, key),
-            false => self.due_at(now, key),
-        };
+        let at = self.repair.check_at(self, now, key);
         if let Some(sample) = self.samples.get_mut(&key) {
             sample.wake_by(at.max(now));
         }
@@ -128,10 +117,9 @@ impl Consumer {
         let Some(sample) = self.samples.get(&key) else {
             return false;
         };
-        let all = self.follows_paper();
         let missing: Vec<_> = sample
             .slots()
-            .filter(|(kind, _, _)| all || *kind == SegmentKind::Data)
+            .filter(|(kind, _, _)| self.repair.requests_reported(*kind))
             .filter(|(_, _, slot)| slot.is_missing() && slot.asked.is_none() && !slot.queued)
             .map(|(kind, index, _)| (kind, index))
             .take(most)
@@ -179,12 +167,12 @@ impl Consumer {
         let key = (id.class, id.sequence);
         let lifetime = self.lifetime(id.class, now);
         let available_at = self.available_at(now, key);
-        let is_paper = self.follows_paper() || self.synchroniser.lead().is_some();
         let kind = self.kind_of(id);
         let is_fresh = self.fresh_until.is_some_and(|until| now < until);
         let size = self.expected_size(id);
         let due = available_at.map(|at| at + self.playout.target);
         let is_standalone = self.source.is_standalone();
+        let may_pace = self.repair.is_paced() && self.synchroniser.lead().is_none();
         let token = self.token(id);
         let slot = self.samples.get_mut(&key)?.slot_mut(id.kind, id.index)?;
         if !slot.queued {
@@ -207,7 +195,7 @@ impl Consumer {
             kind,
             size,
             available_at,
-            not_before: available_at.filter(|_| is_paced && !is_paper),
+            not_before: available_at.filter(|_| is_paced && may_pace),
             due,
             deadline: due.filter(|_| is_standalone && slot.attempts == 0),
         })
@@ -282,7 +270,6 @@ impl Consumer {
         };
         let insure_at = self.insure_at(now, id).filter(|_| !published);
         let round_trip = self.delay.timeout(now, 0);
-        let follows_paper = self.follows_paper();
         let Some(sample) = self.samples.get_mut(&key) else {
             return;
         };
@@ -318,11 +305,8 @@ impl Consumer {
                 is_nacked: false,
             })
             .is_none();
-        let look_at = match slot.insure_at {
-            _ if follows_paper => retry_at,
-            Some(insure_at) => insure_at,
-            None => now + round_trip,
-        };
+        let look_at = self.repair.check_sent_at(now + round_trip, retry_at);
+        let look_at = slot.insure_at.unwrap_or(look_at);
         sample.wake_by(look_at);
         if id.is_lead() && !again {
             self.on_lead_sent(now, key);

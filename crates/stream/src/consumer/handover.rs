@@ -17,9 +17,6 @@ use super::assembly::Assembly;
 use super::order::{Next, Order, SampleKey};
 use super::{Consumer, StartAt};
 
-/// Interests for samples that nobody will show, at most, if there is time to wait for the next key sample.
-const MOST_IN_VAIN: usize = 8;
-
 /// What the samples that are whole took on the wire. Counts from the start; two of them tell what was between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireUse {
@@ -156,9 +153,8 @@ impl Consumer {
         let position = newest.checked_add(interval)?;
         let published_at = beside.recovery.clock.time_of(position)?;
         let soonest = beside.earliest(now, published_at);
-        // Interests that have left cannot be called back: their Data would come as well. As the paper has it, those of the next
-        // key sample always have.
-        let are_in_vain = !self.follows_paper() && beside.outstanding_from(position) > MOST_IN_VAIN;
+        // Interests that have left cannot be called back: their Data would come as well.
+        let are_in_vain = beside.outstanding_from(position) > self.repair.most_in_vain();
         let is_too_late = soonest < now + self.ahead_by(now) || are_in_vain;
         if waits && is_too_late {
             return None;

@@ -121,6 +121,7 @@ pub struct Consumer {
     newest_published_at: Timestamp,
     /// The newest group of which the key sample's lead came.
     newest_group: Option<GroupStart>,
+    repair: &'static dyn repair::Repair,
     recovery: repair::Recovery,
     groups: repair::Groups,
     /// The most by which packets overtook each other lately (a minimum in reverse).
@@ -195,6 +196,7 @@ impl Consumer {
             fresh_until: None,
             newest_published_at: Timestamp::default(),
             newest_group: None,
+            repair: config.recovery.profile.repair(),
             recovery: repair::Recovery::new(period, source.key_interval),
             groups: repair::Groups::default(),
             reordering: WindowedMinimum::new(Duration::from_secs(1), 10),

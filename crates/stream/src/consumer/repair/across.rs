@@ -176,7 +176,7 @@ impl Groups {
 impl Consumer {
     /// Parity across samples, if there is any and it is made use of.
     fn across(&self) -> Option<Across> {
-        let is_used = self.config.recovery.across && !self.follows_paper();
+        let is_used = self.repair.uses_across(&self.config.recovery);
         self.source.across.filter(|_| is_used)
     }
 

@@ -5,6 +5,10 @@ use core::str::FromStr;
 
 use crate::sample::MAX_LEAD_COPIES;
 
+use super::Repair;
+use super::namecast::Namecast;
+use super::rtsd::Rtsd;
+
 /// How what was lost is found out and asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RecoveryProfile {
@@ -19,6 +23,13 @@ pub enum RecoveryProfile {
 
 impl RecoveryProfile {
     const NAMES: [(Self, &'static str); 2] = [(Self::Namecast, "namecast"), (Self::Paper, "paper")];
+
+    pub(in crate::consumer) fn repair(self) -> &'static dyn Repair {
+        match self {
+            Self::Namecast => &Namecast,
+            Self::Paper => &Rtsd,
+        }
+    }
 }
 
 /// A text that names no profile.

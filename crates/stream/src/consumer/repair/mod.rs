@@ -3,12 +3,13 @@
 mod across;
 mod config;
 mod loss;
+mod namecast;
 mod odds;
-mod paper;
 mod patience;
 mod plan;
 mod progress;
 mod retransmit;
+mod rtsd;
 
 use std::cmp::Reverse;
 
@@ -21,15 +22,14 @@ use crate::rate::Loss;
 
 use super::Consumer;
 use super::assembly::{Asked, Assembly, Slot};
-use super::claims::FEW;
 use super::clock::SampleClock;
 use super::order::SampleKey;
+use super::segments::SegmentCounts;
 use super::window::WindowedMinimum;
 
 use loss::LossEstimator;
 use patience::{Patience, Room};
 pub(super) use plan::LONG_QUEUE;
-use plan::Outlook;
 
 pub(super) use across::Groups;
 
@@ -39,18 +39,55 @@ pub use config::{ParseRecoveryError, RecoveryConfig, RecoveryProfile};
 const LEAST_MARGIN: Duration = Duration::from_millis(3);
 /// The margin before anything was seen.
 const FIRST_MARGIN: Duration = Duration::from_millis(10);
-/// Bounds of the time from an Interest to another one that makes up for its loss: beyond what forwarders hold back
-/// (NFD: 10 ms, then 20 ms), and long enough for a burst of losses to end.
-const BURST: (Duration, Duration) = (Duration::from_millis(25), Duration::from_millis(40));
-/// Loss to reckon with once anything is missing.
-const LEAST_LOSS: f64 = 0.01;
+/// Bounds of the time that packets are given to overtake each other before they were seen to do so.
+const LEAST_REORDERING: Duration = Duration::from_millis(2);
+const USUAL_REORDERING: Duration = Duration::from_millis(10);
 /// Below this loss nothing is asked for in advance.
 const CLEAN: f64 = 0.001;
-/// Samples that may be taken for published although nothing of them came, beyond those asked for ahead.
-const MOST_UNSEEN: u64 = 8;
-
 /// Name of a lead.
 const LEAD: (SegmentKind, u64) = (SegmentKind::Data, 0);
+
+/// What the profiles decide differently. Sealed: there are no others, and nothing outside of this module asks which one is in use.
+pub(super) trait Repair: Sync {
+    /// Segments of a sample of `class` to request before it exists.
+    fn ahead(&self, consumer: &Consumer, now: Instant, class: SampleClass) -> SegmentCounts;
+
+    /// Copies of a lead that may be requested.
+    fn lead_copies(&self, config: &RecoveryConfig) -> usize;
+
+    /// Whether parity across samples is made use of.
+    fn uses_across(&self, config: &RecoveryConfig) -> bool;
+
+    /// Time from an Interest to the one that insures it, while losses warrant one.
+    fn insurance(&self, consumer: &Consumer) -> Option<Duration>;
+
+    /// Whether Interests leave no earlier than the producer spaces what they request.
+    fn is_paced(&self) -> bool;
+
+    /// Whether segments of `kind` that nobody requested yet are requested as soon as a lead reports them.
+    fn requests_reported(&self, kind: SegmentKind) -> bool;
+
+    /// Whether a lead that reports more segments than expected has to prove it.
+    fn doubts_claims(&self) -> bool;
+
+    /// Interests for samples that nobody will show, at most, for another rung to wait for the next key sample.
+    fn most_in_vain(&self) -> usize;
+
+    /// When to look at a sample again of which something may be missing.
+    fn check_at(&self, consumer: &Consumer, now: Instant, key: SampleKey) -> Instant;
+
+    /// When to look at a sample again for an Interest that leaves now: its answer takes until `due`, its timer until `retry_at`.
+    fn check_sent_at(&self, due: Instant, retry_at: Instant) -> Instant;
+
+    /// Looks at a sample whose time has come, and requests what a round takes.
+    fn check(&self, consumer: &mut Consumer, now: Instant, key: SampleKey);
+
+    /// Reckons with the loss of what was requested now that a lead reported it.
+    fn hedge_missing(&self, consumer: &mut Consumer, now: Instant, key: SampleKey);
+
+    /// Moves the pipeline on past samples that should be here, although nothing of them came.
+    fn pass_unseen(&self, consumer: &mut Consumer, now: Instant);
+}
 
 /// What a consumer knows of losses.
 #[derive(Clone, Debug)]
@@ -95,10 +132,6 @@ impl Recovery {
 }
 
 impl Consumer {
-    pub(super) fn follows_paper(&self) -> bool {
-        self.config.recovery.profile == RecoveryProfile::Paper
-    }
-
     /// Share of segments lost lately.
     pub fn loss(&self) -> f64 {
         let recovery = &self.recovery;
@@ -116,10 +149,7 @@ impl Consumer {
             .map(|(key, _)| *key)
             .collect();
         for key in due {
-            match self.follows_paper() {
-                true => self.repair_like_paper(now, key),
-                false => self.repair(now, key),
-            }
+            self.repair.check(self, now, key);
         }
     }
 
@@ -154,6 +184,18 @@ impl Consumer {
         margin.min(most).max(LEAST_MARGIN)
     }
 
+    /// Time that packets are given to overtake each other: what was seen in the last seconds and a quarter, or the usual
+    /// time if that is more.
+    pub(super) fn reordering(&self, now: Instant) -> Duration {
+        let delay = self.delay.estimate(now);
+        let usual = (delay / 8).clamp(LEAST_REORDERING, USUAL_REORDERING);
+        let seen = self
+            .reordering
+            .minimum(now)
+            .map_or(Duration::ZERO, |seen| seen.0);
+        (seen * 5 / 4).min(delay / 2).max(usual)
+    }
+
     /// When what was asked for of a sample before it existed should be here, if it is not lost.
     pub(super) fn due_at(&self, now: Instant, key: SampleKey) -> Instant {
         let wait = self.wait(now, self.margin(now, key.0));
@@ -173,14 +215,6 @@ impl Consumer {
         wait.map_or(margin, |wait| wait.max(margin))
     }
 
-    /// Whether copies of a sample's lead are asked for before the lead itself is again. To find out by a key sample would risk
-    /// all that needs it.
-    fn prefers_copies(&self, (class, sequence): SampleKey) -> bool {
-        let patience = &self.recovery.patience;
-        let may_test = class == SampleClass::Delta || self.source.is_standalone();
-        patience.is_trusted() || may_test && patience.is_test(sequence)
-    }
-
     /// How long after the earliest time what is late may be waited for.
     fn room(&self, now: Instant) -> Room {
         let deadline = self.playout.target.saturating_sub(self.decode_lead);
@@ -188,100 +222,6 @@ impl Consumer {
         Room {
             last_call: deadline.saturating_sub(round),
             deadline,
-        }
-    }
-
-    /// Whether something came lately. A stream that stands still is not asked for again and again.
-    fn is_alive(&self, now: Instant, round_trip: Duration) -> bool {
-        let patience = round_trip + self.source.rate.period() * 4;
-        self.last_arrival.is_none_or(|last| now <= last + patience)
-    }
-
-    /// Reckons with the loss of what was asked for now that a lead told of it.
-    pub(super) fn hedge_missing(&mut self, now: Instant, key: SampleKey) {
-        // Where segments are asked for one by one, all of them in one burst of losses are few; where links repeat them, none.
-        let is_clean = self.recovery.losses.share() < CLEAN;
-        if is_clean || self.recovery.patience.is_trusted() {
-            return;
-        }
-        let hedge_at = self.outlook(now, key).hedge_at();
-        if let Some((at, sample)) = hedge_at.zip(self.samples.get_mut(&key)) {
-            sample.hedge_at = Some(sample.hedge_at.map_or(at, |before| before.min(at)));
-            sample.wake_by(at);
-        }
-    }
-
-    fn outlook(&self, now: Instant, key: SampleKey) -> Outlook<'_> {
-        let expected_at = self.expected_at(now, key);
-        let margin = self.margin(now, key.0);
-        let wait = self.wait(now, margin);
-        let round_trip = self.delay.timeout(now, 0);
-        let deadline = match self.published_at(key) {
-            Some(published_at) => self.playout.render_at(now, published_at),
-            None => expected_at + self.playout.target,
-        };
-        Outlook {
-            now,
-            due_at: expected_at + wait + self.unpunctuality(now, key),
-            expected_at,
-            margin,
-            wait,
-            repeats: self.recovery.patience.is_trusted(),
-            prefers_copies: self.prefers_copies(key),
-            queueing: self.outlook.queueing,
-            jitter: self.outlook.jitter,
-            progress: self.progress(),
-            delay: self.delay.estimate(now),
-            least_delay: self.least_delay(now),
-            round_trip,
-            hedge_after: self.burst(),
-            deadline,
-            hurry_until: deadline + self.late_tolerance(),
-            is_alive: self.is_alive(now, round_trip),
-            is_published: self.is_published(key),
-            losses: self.recovery.losses.losses(LEAST_LOSS).of_round_trip(),
-            most_attempts: self.config.most_attempts,
-            config: &self.config.recovery,
-        }
-    }
-
-    fn repair(&mut self, now: Instant, key: SampleKey) {
-        self.insure(now, key);
-        self.rebuild(now, key);
-        if let Some(until) = self.waits_for_across(now, key) {
-            if let Some(sample) = self.samples.get_mut(&key) {
-                sample.wake = sample.next_insurance().into_iter().chain([until]).min();
-            }
-            return;
-        }
-        let outlook = self.outlook(now, key);
-        let Some(sample) = self.samples.get(&key).filter(|s| s.complete.is_none()) else {
-            if let Some(sample) = self.samples.get_mut(&key) {
-                sample.wake = None;
-            }
-            return;
-        };
-        let mut round = outlook.plan(sample);
-        if sample.is_doubtful {
-            // What may not exist is not worth more.
-            round.ask.truncate(FEW);
-        }
-        for &(kind, index) in &round.lost {
-            self.note_lost(now, key, (kind, index));
-        }
-        if let Some(sample) = self.samples.get_mut(&key) {
-            sample.hedge_at = round.hedge_at;
-            let insured = sample.next_insurance().into_iter();
-            sample.wake = insured.chain(round.next_look).min();
-        }
-        for &(kind, index) in &round.ask {
-            if let Some(slot) = self.slot_mut(key, (kind, index)) {
-                slot.is_repair = true;
-            }
-            self.queue_repair(key, kind, index);
-        }
-        if round.give_up {
-            self.give_up(key);
         }
     }
 
@@ -322,95 +262,20 @@ impl Consumer {
         }
     }
 
-    /// Time from an Interest to the one that insures it, while losses warrant one.
-    pub(super) fn insurance(&self) -> Option<Duration> {
-        let warranted = !self.follows_paper()
-            && !self.recovery.patience.is_trusted()
-            && self.loss() >= self.config.recovery.insure_from;
-        warranted.then(|| self.burst())
-    }
-
-    /// Time after which another Interest is not lost in the same burst: about one sample.
-    fn burst(&self) -> Duration {
-        let (least, most) = BURST;
-        self.source.rate.period().clamp(least, most)
-    }
-
     /// When to insure the Interest for `id` that leaves now; `None` if the second one would come too late to wait for the
     /// segment.
     pub(super) fn insure_at(&self, now: Instant, id: SegmentId) -> Option<Instant> {
-        let at = now + self.insurance()?;
+        let at = now + self.repair.insurance(self)?;
         let expected_at = self.expected_at(now, (id.class, id.sequence));
         (at + self.delay.estimate(now) <= expected_at).then_some(at)
     }
 
-    /// Sends Interests of a sample a second time that are due for it.
-    fn insure(&mut self, now: Instant, key: SampleKey) {
-        let Some(sample) = self.samples.get(&key) else {
-            return;
-        };
-        let due: Vec<_> = sample
-            .slots()
-            .chain(sample.across())
-            .filter(|(_, _, slot)| slot.insure_at.is_some_and(|at| at <= now))
-            .map(|(kind, index, _)| (kind, index))
-            .collect();
-        for (kind, index) in due {
-            let Some(slot) = self.slot_mut(key, (kind, index)) else {
-                continue;
-            };
-            slot.insure_at = None;
-            if slot.is_missing()
-                && let Some(asked) = &mut slot.asked
-            {
-                asked.is_insured = true;
-                self.queue_repair(key, kind, index);
-            }
-        }
-    }
-
     /// Whether what turns out to be missing of a sample of `class` can still come before its time.
-    pub(super) fn has_time_to_repair(&self, now: Instant, class: SampleClass) -> bool {
+    fn has_time_to_repair(&self, now: Instant, class: SampleClass) -> bool {
         let left = (self.playout.target)
             .saturating_sub(self.decode_lead)
             .saturating_sub(self.margin(now, class));
         self.delay.timeout(now, 0) <= left
-    }
-
-    /// Parity segments of a sample of `data` segments to ask for ahead: none where a repair round fits before its time,
-    /// else as many as make it unlikely that it misses it.
-    pub(super) fn parity_ahead(&self, now: Instant, class: SampleClass, data: u32) -> u32 {
-        let losses = self.recovery.losses.losses(0.0);
-        if losses.share < CLEAN || self.has_time_to_repair(now, class) {
-            return 0;
-        }
-        let most = self.segments.estimate(class).parity;
-        (0..most)
-            .find(|&more| {
-                let (sent, needed) = ((data + more) as usize, data as usize);
-                losses.fewer(sent, needed) <= self.config.recovery.miss
-            })
-            .unwrap_or(most)
-    }
-
-    /// Moves the pipeline on past samples that should be here, although nothing of them came.
-    pub(super) fn pass_unseen(&mut self, now: Instant) {
-        if self.follows_paper() || !self.is_alive(now, self.delay.timeout(now, 0)) {
-            return;
-        }
-        for class in SampleClass::ALL {
-            let Some(newest) = self.pipeline.newest(class) else {
-                continue;
-            };
-            let known = self.pipeline.assumed(class).max(newest);
-            for sequence in known.saturating_add(1)..=newest.saturating_add(MOST_UNSEEN) {
-                let key = (class, sequence);
-                if self.published_at(key).is_none() || self.due_at(now, key) > now {
-                    break;
-                }
-                self.pipeline.assume(class, sequence);
-            }
-        }
     }
 
     /// Learns by how much a segment came after the earliest time, unless it was given up before: what is asked for again

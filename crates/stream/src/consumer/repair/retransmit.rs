@@ -37,7 +37,7 @@ pub(super) struct Situation {
 
 /// What to do about one sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Repair {
+pub(super) struct Decision {
     /// Segments to ask for again.
     pub again: Vec<(SegmentKind, u64)>,
     /// Of the Interests found lost, those whose timer ran out. Also of ones that need not be repeated.
@@ -69,8 +69,8 @@ impl Situation {
     }
 
     /// Decides about `assembly`.
-    pub(super) fn repair(&self, assembly: &Assembly) -> Repair {
-        let mut repair = Repair::default();
+    pub(super) fn decide(&self, assembly: &Assembly) -> Decision {
+        let mut decision = Decision::default();
         let mut lost = Vec::new();
         let mut on_the_way = 0;
         let has_lead = assembly.lead().is_some();
@@ -81,7 +81,7 @@ impl Situation {
             let is_lead = kind == SegmentKind::Data && index == 0;
             let timer = slot.asked.is_some_and(|asked| asked.retry_at <= self.now);
             if timer {
-                repair.timed_out.push((kind, index));
+                decision.timed_out.push((kind, index));
             }
             let asked = slot.asked.filter(|_| !slot.queued);
             match asked.map(|asked| self.is_lost(assembly, &asked, is_lead)) {
@@ -103,12 +103,12 @@ impl Situation {
         lost.truncate(needed);
         for (kind, index, attempts) in lost {
             if self.published && attempts >= self.most_attempts {
-                repair.give_up = true;
+                decision.give_up = true;
             } else {
-                repair.again.push((kind, index));
+                decision.again.push((kind, index));
             }
         }
-        repair
+        decision
     }
 
     /// When to decide again if nothing happens before.

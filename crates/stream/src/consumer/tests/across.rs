@@ -253,12 +253,12 @@ fn parity_is_asked_for_only_where_it_is_in_time_and_nothing_else_is() {
     clean.play(8..=79, &[]);
     assert!(!asked(&clean));
     for change in [
-        (|config: &mut RecoveryConfig| config.profile = RecoveryProfile::Paper)
-            as fn(&mut RecoveryConfig),
-        |config| config.across = false,
+        (|consumer: &mut Consumer| consumer.repair = RecoveryProfile::Paper.repair())
+            as fn(&mut Consumer),
+        |consumer| consumer.config.recovery.across = false,
     ] {
         let mut booth = Booth::new(ms(100));
-        change(&mut booth.consumer.config.recovery);
+        change(&mut booth.consumer);
         booth.play(8..=79, &[12, 22, 32, 42, 52, 62, 72]);
         assert!(!asked(&booth));
     }

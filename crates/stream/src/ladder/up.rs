@@ -82,8 +82,10 @@ impl Ladder {
         let queue = path.queue_mean(now, Duration::from_secs(2));
         let cross = path.cross(now);
         let usual = path.capacity().min(path.quantile(0.5));
-        let need = self.rungs[self.current].need;
-        if need > self.config.down_load * usual && queue > 0.1 * target {
+        // What is lost is requested again, and of that some is lost.
+        let loss = path.loss(now, Duration::from_secs(6));
+        let need = self.rungs[self.current].need * (1.0 + 1.5 * loss);
+        if need > self.config.down_load * usual && queue > 0.05 * target {
             return true;
         }
         let share = match cross > 0.25 && !path.is_contended(now) {
@@ -133,6 +135,8 @@ impl Ladder {
             capacity = capacity.max(free);
         }
         let most = (self.current + self.config.max_step).max(self.rung_before.saturating_sub(1));
+        // What is lost is requested again.
+        let lossy = 1.0 + path.loss(now, Duration::from_secs(6)).max(loss);
         let mut best = self.current;
         for rung in self.current + 1..=most.min(self.rungs.len() - 1) {
             let Rung {
@@ -144,7 +148,7 @@ impl Ladder {
             let is_next = rung == self.current + 1;
             let proven = is_next && (self.prober.has_proven(rung) || contended && loss < 0.05);
             let overrides = proven && (path.jitter() > 0.003 || contended);
-            if need * self.config.up_margin > capacity && !overrides {
+            if need * lossy * self.config.up_margin > capacity && !overrides {
                 break;
             }
             if need * 1.1 <= free || proven {

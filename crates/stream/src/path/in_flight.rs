@@ -35,6 +35,8 @@ pub(super) struct Entry {
     pub attempts: u32,
     /// It is taken for lost.
     pub is_lost: bool,
+    /// An earlier one was.
+    pub was_lost: bool,
     /// Nobody wants its Data any more, which comes all the same.
     pub is_withdrawn: bool,
 }
@@ -72,6 +74,7 @@ impl InFlight {
         let before = self.entries.get(&want.token);
         let attempts = before.map_or(0, |before| before.attempts) + 1;
         let first_sent_at = before.map_or(now, |before| before.first_sent_at);
+        let was_lost = before.is_some_and(|before| before.is_lost || before.was_lost);
         self.entries.insert(
             want.token,
             Entry {
@@ -85,6 +88,7 @@ impl InFlight {
                 size: want.size,
                 attempts,
                 is_lost: false,
+                was_lost,
                 is_withdrawn: false,
             },
         );
@@ -96,6 +100,16 @@ impl InFlight {
             true => entry.first_sent_at,
             false => entry.sent_at,
         }
+    }
+
+    /// Whether Data that comes now shows that an earlier Interest for it was in vain, which nobody has noticed: it was overdue
+    /// when it was requested again.
+    pub(super) fn shows_loss(entry: &Entry, now: Instant, path: &Path) -> bool {
+        let first_ideal = path.ideal(now, entry.first_sent_at, entry.available_at);
+        entry.attempts > 1
+            && !entry.was_lost
+            && first_ideal < entry.sent_at
+            && Self::answered(entry, now, path) == entry.sent_at
     }
 
     pub(super) fn remove(&mut self, token: Token) -> Option<Entry> {

@@ -1,1 +1,28 @@
+//! The requester with hand-made wants and over a model link: what leaves and when, and what it finds out about the path.
 
+mod history;
+mod link;
+mod measurements;
+mod requests;
+mod tables;
+
+use namecast_packet::Nonce;
+use namecast_units::Instant;
+
+use super::*;
+use link::{Bench, Link, SIZE, at, ms, token, want};
+
+fn requester(config: RequesterConfig) -> Requester {
+    Requester::new(config, Budget::live(LiveConfig::default()))
+}
+
+/// Does what is due, and returns what left.
+fn sent(requester: &mut Requester, now: Instant) -> Vec<(Token, Nonce)> {
+    requester.handle_timeout(now);
+    let events = core::iter::from_fn(|| requester.poll_event());
+    let of_sent = |event| match event {
+        Event::Sent { token, nonce, .. } => Some((token, nonce)),
+        _ => None,
+    };
+    events.filter_map(of_sent).collect()
+}

@@ -1,0 +1,210 @@
+//! What the path is found to be like.
+
+use namecast_units::{Bitrate, ByteSize};
+
+use super::*;
+
+fn bench(rate: Bitrate) -> Bench {
+    Bench::new(Link::new(rate, ms(20), 100))
+}
+
+/// Samples that are published at once come as fast as the link carries them, however little of it they take.
+#[test]
+fn capacity_is_the_rate_within_bursts() {
+    for (link, media) in [
+        (1_000, 500),
+        (4_000, 1_000),
+        (4_000, 2_000),
+        (4_000, 3_800),
+        (10_000, 3_000),
+    ] {
+        let mut bench = bench(Bitrate::kbps(link));
+        bench.play(Bitrate::kbps(media), ms(3_000));
+        let path = bench.requester.path();
+        let rate = (link * 1_000) as f64;
+        let range = 0.9 * rate..=1.1 * rate;
+        assert!(range.contains(&path.capacity()), "{}", path.capacity());
+        assert!(range.contains(&path.fast_capacity()));
+        assert!(range.contains(&path.quantile(0.5)));
+        assert!(path.cross(bench.now) < 0.05, "there is nobody else");
+    }
+}
+
+/// Two Interests of 20 ms, and 2.16 ms on the link.
+#[test]
+fn round_trip_is_without_queues() {
+    let mut bench = bench(Bitrate::mbps(4));
+    bench.play(Bitrate::mbps(2), ms(2_000));
+    let rtt = bench.requester.path().round_trip(bench.now);
+    assert_eq!(rtt, core::time::Duration::from_micros(42_160));
+}
+
+/// The link falls from 4 to 1 Mbit/s under media of 2 Mbit/s.
+///
+/// Within 400 ms three quarters of the fall are found, and after a second no more than a fifth is missing or too much; that
+/// it is as bad as 0.8 Mbit/s is never believed.
+#[test]
+fn fast_capacity_follows_a_fall() {
+    let mut bench = bench(Bitrate::mbps(4));
+    bench.play(Bitrate::mbps(2), ms(5_000));
+    bench.link.rate = Bitrate::mbps(1);
+    let mut least = f64::INFINITY;
+    for millis in (10..=1_500).step_by(10) {
+        bench.play(Bitrate::mbps(2), ms(10));
+        let fast = bench.requester.path().fast_capacity();
+        least = least.min(fast);
+        assert!(fast > 0.8e6, "{fast} after {millis} ms");
+        assert!(millis != 400 || least < 1.75e6, "{least}");
+        assert!(millis < 1_000 || fast < 1.2e6, "{fast} after {millis} ms");
+    }
+}
+
+/// Queues are 100 ms longer from one packet to the next, and stay so, whatever is requested: the path is longer.
+#[test]
+fn a_path_that_becomes_longer_at_once_is_reported() {
+    for kbps in [200, 1_000, 2_000, 3_800] {
+        let mut bench = bench(Bitrate::mbps(4));
+        bench.play(Bitrate::kbps(kbps), ms(5_000));
+        bench.link.data_delay += ms(100);
+        bench.play(Bitrate::kbps(kbps), ms(5_000));
+        let growths = bench.growths();
+        assert_eq!(growths.len(), 1, "{growths:?}");
+        let (reported_at, shift) = growths[0];
+        assert!(
+            (at(5_120)..=at(6_200)).contains(&reported_at),
+            "{reported_at}"
+        );
+        assert!((ms(98)..=ms(102)).contains(&shift), "{shift:?}");
+        let path = bench.requester.path();
+        assert!(path.queue_min(bench.now, ms(1_000)) < 0.004);
+        let rtt = path.round_trip(bench.now);
+        assert!((ms(141)..=ms(144)).contains(&rtt), "{rtt:?}");
+    }
+}
+
+/// The link falls from 4 Mbit/s to what the media takes or less, so that it is full and packets wait for more than 40 ms.
+#[test]
+fn a_queue_of_a_full_link_is_no_longer_path() {
+    for (link, media) in [
+        (2_000, 2_000),
+        (1_500, 2_000),
+        (1_000, 2_000),
+        (4_000, 5_000),
+    ] {
+        let mut bench = bench(Bitrate::mbps(4));
+        bench.play(Bitrate::mbps(2), ms(5_000));
+        bench.link.rate = Bitrate::kbps(link);
+        let mut longest: f64 = 0.0;
+        for _ in 0..30 {
+            bench.play(Bitrate::kbps(media), ms(500));
+            let path = bench.requester.path();
+            longest = longest.max(path.queue_max(bench.now, ms(500)));
+        }
+        assert!((0.04..0.2).contains(&longest), "{longest} at {link} kbit/s");
+        assert_eq!(bench.growths(), []);
+    }
+}
+
+/// A path that is back to what it was: media of 25 samples a second shows it with the next lead.
+#[test]
+fn a_path_that_is_not_longer_after_all_is_reported() {
+    let mut bench = bench(Bitrate::mbps(4));
+    bench.play(Bitrate::mbps(2), ms(5_000));
+    bench.link.data_delay += ms(100);
+    bench.play(Bitrate::mbps(2), ms(3_000));
+    let shrank = |bench: &Bench| {
+        let events = bench.events.iter();
+        let shrank = events.filter(|(_, event)| *event == Event::PathShrank);
+        shrank.map(|(at, _)| *at).collect::<Vec<_>>()
+    };
+    assert_eq!((bench.growths().len(), shrank(&bench).len()), (1, 0));
+
+    bench.link.data_delay = ms(20);
+    bench.play(Bitrate::mbps(2), ms(2_000));
+    let shrank = shrank(&bench);
+    assert_eq!(shrank.len(), 1);
+    assert!(
+        (at(8_000)..=at(8_200)).contains(&shrank[0]),
+        "{}",
+        shrank[0]
+    );
+    let rtt = bench.requester.path().round_trip(bench.now);
+    assert!((ms(42)..=ms(43)).contains(&rtt), "{rtt:?}");
+}
+
+/// Half a second of nothing: the path neither flows nor is there anything to say that it is slower.
+#[test]
+fn silence_is_no_measurement() {
+    let mut bench = bench(Bitrate::mbps(4));
+    bench.play(Bitrate::mbps(2), ms(3_000));
+    let path = bench.requester.path();
+    assert!(path.is_flowing(bench.now));
+    let capacity = path.capacity();
+    bench.run_for(ms(1_000));
+    let last = bench.requester.path().last_arrival();
+    bench.run_for(ms(1_000));
+    let path = bench.requester.path();
+    assert!(!path.is_flowing(bench.now));
+    assert_eq!(path.last_arrival(), last);
+    assert!((path.capacity() / capacity - 1.0).abs() < 0.01);
+    assert!(path.queue_now() < 1e-9);
+    assert_eq!(path.backlogged_since(), None);
+}
+
+/// What the requester knows of its path after Data that came, and after what the consumer said of it.
+fn path_after(said: impl Fn(&mut Requester, Token)) -> String {
+    let mut requester = requester(RequesterConfig::default());
+    let token = token(1, 1, 0);
+    for index in 0..2 {
+        let token = self::token(1, 1, index);
+        requester.want(at(0), want(token, Kind::Delta));
+    }
+    assert_eq!(sent(&mut requester, at(0)).len(), 2);
+    requester.handle_timeout(at(60));
+    let before = format!("{:?}", requester.path());
+    let answer = requester.handle_data(at(61), token, ByteSize::bytes(100_000), true);
+    assert_eq!(answer.map(|it| it.token), Some(token));
+    said(&mut requester, token);
+    requester.handle_timeout(at(61));
+    let after = format!("{:?}", requester.path());
+    if before == after {
+        String::new()
+    } else {
+        after
+    }
+}
+
+#[test]
+fn data_that_is_not_believed_is_no_measurement() {
+    let bad = path_after(|requester, token| requester.disbelieve(token));
+    assert_eq!(bad, "");
+    let good = path_after(|_, _| {});
+    assert_ne!(good, "");
+    let other = path_after(|requester, _| requester.disbelieve(token(1, 1, 1)));
+    assert_eq!(other, good);
+}
+
+/// F of \[DCTCP\] with a gain of 1/64: after one mark 1/64, and after another packet without one 63/64 of that.
+#[test]
+fn marks_are_smoothed() {
+    let mut requester = requester(RequesterConfig::default());
+    let mut marked = Vec::new();
+    for (index, is_marked) in [(0, true), (1, false)] {
+        requester.want(at(0), want(token(1, 1, index), Kind::Sound));
+        requester.handle_timeout(at(0));
+        requester.handle_data(at(60), token(1, 1, index), SIZE, is_marked);
+        requester.handle_timeout(at(60));
+        marked.push(requester.path().marked());
+    }
+    assert!((marked[0] - 1.0 / 64.0).abs() < 1e-12);
+    assert!((marked[1] - 63.0 / 64.0 / 64.0).abs() < 1e-12);
+}
+
+#[test]
+fn an_offered_rate_holds_for_a_second() {
+    let mut requester = requester(RequesterConfig::default());
+    requester.on_offer(at(1_000), Bitrate::mbps(3));
+    let path = requester.path();
+    assert_eq!(path.offered(at(2_000)), Some(Bitrate::mbps(3)));
+    assert_eq!(path.offered(at(2_001)), None);
+}

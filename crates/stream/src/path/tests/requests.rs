@@ -1,0 +1,286 @@
+//! What leaves, and in which order.
+
+use core::time::Duration;
+
+use namecast_units::{Bitrate, ByteSize, Random};
+
+use super::*;
+use crate::path::queue::Rank;
+
+/// Round trip of a path of which nothing is known, and how much earlier Interests leave than that.
+const LEAVES_BEFORE: Duration = ms(50 + 2);
+
+/// Calls the requester whenever it wants to be called until `until`. Returns what left, and when.
+fn run(requester: &mut Requester, from: Instant, until: Instant) -> Vec<(Instant, Token)> {
+    let mut all = Vec::new();
+    let mut now = from;
+    while now <= until {
+        let left = sent(requester, now);
+        all.extend(left.into_iter().map(|(token, _)| (now, token)));
+        now = requester.poll_timeout().unwrap_or(until + ms(1)).max(now);
+    }
+    all
+}
+
+fn live_want(token: Token, available_at: Instant) -> Want {
+    Want {
+        available_at: Some(available_at),
+        not_before: Some(available_at),
+        ..want(token, Kind::Delta)
+    }
+}
+
+#[test]
+fn four_interests_leave_for_one_name_and_no_more() {
+    for kind in [Kind::Sound, Kind::Repair, Kind::Delta] {
+        let mut requester = requester(RequesterConfig::default());
+        let token = token(1, 1, 0);
+        let mut nonces = Vec::new();
+        for round in 0..7 {
+            requester.want(at(round * 50), want(token, kind));
+            nonces.extend(sent(&mut requester, at(round * 50)));
+        }
+        assert_eq!(nonces.len(), 4, "{kind:?}");
+        nonces.sort_by_key(|(_, nonce)| nonce.0);
+        nonces.dedup();
+        assert_eq!(nonces.len(), 4, "each has a Nonce of its own");
+        let counters = requester.counters();
+        assert_eq!((counters.interests, counters.retransmissions), (4, 3));
+        assert_eq!(counters.dropped, 3);
+        assert_eq!(requester.sizes(), (1, 0));
+    }
+}
+
+#[test]
+fn a_fifth_interest_is_reported_as_dropped() {
+    let config = RequesterConfig::default();
+    let mut requester = requester(config);
+    let token = token(1, 1, 0);
+    for round in 0..=u64::from(config.max_attempts) {
+        let before = core::iter::from_fn(|| requester.poll_event()).count();
+        assert!(round == 0 || before == 2, "an Interest and its report");
+        requester.want(at(round), want(token, Kind::Sound));
+        requester.handle_timeout(at(round));
+    }
+    assert_eq!(requester.poll_event(), Some(Event::Dropped(token)));
+    assert_eq!(requester.poll_event(), None);
+}
+
+/// Against a stable sort by rank and by when the Data is published. 40 packets are within the first burst of 48.
+#[test]
+fn sound_leaves_before_repairs_before_media_before_probes() {
+    let kinds = [
+        Kind::Sound,
+        Kind::Repair,
+        Kind::Key,
+        Kind::Delta,
+        Kind::Parity,
+        Kind::Probe,
+    ];
+    for seed in 0..20 {
+        let mut random = Random::from_seed(seed);
+        let mut requester = requester(RequesterConfig::default());
+        let mut expected = Vec::new();
+        for index in 0..40 {
+            let kind = kinds[random.below(kinds.len() as u64) as usize];
+            let available_at = at(random.below(10));
+            let want = Want {
+                available_at: Some(available_at),
+                ..want(token(1, 1, index), kind)
+            };
+            expected.push((Rank::of(kind), available_at, index));
+            requester.want(at(0), want);
+        }
+        expected.sort();
+        let expected: Vec<_> = expected.into_iter().map(|(_, _, index)| index).collect();
+        let found: Vec<_> = sent(&mut requester, at(0))
+            .into_iter()
+            .map(|(token, _)| token.segment.index)
+            .collect();
+        assert_eq!(found, expected, "seed {seed}");
+    }
+}
+
+/// 100 repairs are saved up; a first Interest earns another half, and a second earns 20. So the 101st waits for 50 ms, or
+/// until the next tick after that.
+#[test]
+fn repairs_leave_within_their_share() {
+    let large_budget = LiveConfig {
+        first_burst: 1_000,
+        ..LiveConfig::default()
+    };
+    let config = RequesterConfig::default();
+    let mut requester = Requester::new(config, Budget::live(large_budget));
+    for index in 0..102 {
+        requester.want(at(0), want(token(1, 1, index), Kind::Repair));
+    }
+    let left = run(&mut requester, at(0), at(99));
+    let times: Vec<_> = left.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times[..100], [at(0); 100]);
+    assert_eq!(times.len(), 101);
+    assert!((at(50)..=at(55)).contains(&times[100]), "{}", times[100]);
+}
+
+/// Bursts aside, the Data of a limited client is of 100 kbit/s: 8,640 bits every 86.4 ms.
+#[test]
+fn a_limited_client_requests_no_faster_than_its_limit() {
+    let mut requester = requester(RequesterConfig::default());
+    let limit = Limit {
+        rate: Bitrate::kbps(100),
+        packet_size: SIZE,
+    };
+    requester.set_limit(2, Some(limit));
+    for index in 0..40 {
+        requester.want(at(0), want(token(2, 1, index), Kind::Key));
+    }
+    let left = run(&mut requester, at(0), at(1_000));
+    assert!((11..=13).contains(&left.len()), "{}", left.len());
+    assert_eq!(requester.counters().probes, left.len() as u64);
+}
+
+#[test]
+fn nothing_of_a_withdrawn_sample_leaves() {
+    let mut requester = requester(RequesterConfig::default());
+    for (sequence, index) in [(1, 0), (1, 1), (2, 0), (3, 0), (3, 7)] {
+        requester.want(at(0), live_want(token(1, sequence, index), at(200)));
+    }
+    requester.want(at(0), live_want(token(2, 1, 0), at(200)));
+    requester.withdraw(token(1, 1, 0).group());
+    requester.withdraw_one(token(1, 3, 0));
+    let left: Vec<_> = run(&mut requester, at(0), at(1_000))
+        .into_iter()
+        .map(|(_, token)| token)
+        .collect();
+    assert_eq!(left, [token(1, 2, 0), token(1, 3, 7), token(2, 1, 0)]);
+}
+
+/// Ten packets at 4 Mbit/s, 2.16 ms apart, whose sample is withdrawn while they are under way.
+#[test]
+fn data_of_a_withdrawn_sample_tells_of_the_path() {
+    let mut bench = Bench::new(Link::new(Bitrate::mbps(4), ms(20), 50));
+    let group = token(1, 1, 0).group();
+    for index in 0..10 {
+        bench.want(want(token(1, 1, index), Kind::Delta), at(0));
+    }
+    bench.run_for(ms(10));
+    assert_eq!(bench.sent.len(), 10);
+    bench.requester.withdraw(group);
+    assert_eq!(bench.requester.sizes(), (10, 0));
+    bench.run_for(ms(200));
+    let path = bench.requester.path();
+    assert_eq!(bench.came.len(), 10);
+    assert!(path.last_arrival() > Some(at(60)));
+    assert!((3.9e6..4.1e6).contains(&path.capacity()));
+    assert_eq!(bench.requester.sizes(), (0, 0));
+    assert_eq!(bench.events, []);
+}
+
+#[test]
+fn what_was_withdrawn_and_does_not_come_is_not_reported_as_lost() {
+    for is_withdrawn in [false, true] {
+        let mut requester = requester(RequesterConfig::default());
+        requester.want(at(0), want(token(1, 1, 0), Kind::Delta));
+        assert_eq!(sent(&mut requester, at(0)).len(), 1);
+        if is_withdrawn {
+            requester.withdraw_client(1);
+        }
+        requester.handle_timeout(at(5_000));
+        let lost = (!is_withdrawn).then_some(Event::Lost(token(1, 1, 0)));
+        assert_eq!(requester.poll_event(), lost);
+        assert_eq!(requester.sizes(), (0, 0));
+    }
+}
+
+#[test]
+fn a_sample_leaves_a_round_trip_before_it_is_available() {
+    for revised in [None, Some(at(500)), Some(at(1_500))] {
+        let mut requester = requester(RequesterConfig::default());
+        let (this, other) = (token(1, 1, 0), token(1, 2, 0));
+        for (token, available_at) in [(this, at(1_000)), (other, at(2_000))] {
+            requester.want(at(0), live_want(token, available_at));
+        }
+        if let Some(available_at) = revised {
+            requester.revise(at(0), this.group(), available_at);
+        }
+        let left = run(&mut requester, at(0), at(3_000));
+        let leaves = |available_at: Instant| available_at.saturating_sub(LEAVES_BEFORE);
+        let expected = leaves(revised.unwrap_or(at(1_000)));
+        assert_eq!(left, [(expected, this), (leaves(at(2_000)), other)]);
+    }
+}
+
+/// What leaves at 0 ms and is available at 300 ms is not late before that, nor taken for lost until 1.5 s after it.
+#[test]
+fn revise_moves_when_data_is_late() {
+    let lost_at = |revised: Option<Instant>| {
+        let mut requester = requester(RequesterConfig::default());
+        let token = token(1, 1, 0);
+        let available_at = Some(at(300));
+        let media = Want {
+            available_at,
+            ..want(token, Kind::Delta)
+        };
+        requester.want(at(0), media);
+        let mut now = at(0);
+        requester.handle_timeout(now);
+        if let Some(at) = revised {
+            requester.revise(now, token.group(), at);
+        }
+        while core::iter::from_fn(|| requester.poll_event())
+            .all(|event| event != Event::Lost(token))
+        {
+            now = requester.poll_timeout().unwrap();
+            requester.handle_timeout(now);
+        }
+        now.since(at(0)).as_millis()
+    };
+    for (revised, due) in [(None, 300), (Some(at(1_000)), 1_000), (Some(at(10)), 50)] {
+        let found = lost_at(revised);
+        assert!((due + 1_500..=due + 1_510).contains(&found), "{found}");
+    }
+}
+
+/// 4 Mbit/s carry 463 packets a second, so that no more than 1.25 · 463 + 50 = 628 Interests leave in any; and so on.
+///
+/// At least seven tenths of the link are used while something waits.
+#[test]
+fn a_backlog_leaves_about_as_fast_as_the_link_carries_it() {
+    for kbps in [1_000, 4_000, 10_000] {
+        let carried = (kbps * 1_000) as f64 / SIZE.as_bits() as f64;
+        let mut bench = Bench::new(Link::new(Bitrate::kbps(kbps), ms(20), 100));
+        for index in 0..8_000 {
+            bench.want(want(token(1, 1, index), Kind::Delta), at(0));
+        }
+        bench.run_for(ms(5_000));
+        assert!(bench.requester.sizes().1 > 0, "there is a backlog");
+        let times: Vec<_> = bench.sent.iter().map(|(at, _)| *at).collect();
+        let most = (1.25 * carried + 50.0) as usize;
+        for window in times.windows(most + 1) {
+            let span = window[most].since(window[0]);
+            assert!(
+                span >= ms(1_000),
+                "{most} Interests within {span:?} at {kbps} kbit/s"
+            );
+        }
+        let came = bench.came.len() as f64 / 5.0;
+        let range = 0.7 * carried..=carried;
+        assert!(
+            range.contains(&came),
+            "{came} of {carried} packets a second"
+        );
+    }
+}
+
+/// Nobody requests Data a packet at a time before anything was measured: three packets of 100 kB leave at once.
+#[test]
+fn the_first_burst_has_room_for_three_large_packets() {
+    let mut requester = requester(RequesterConfig::default());
+    for index in 0..10 {
+        let large = Want {
+            size: ByteSize::bytes(100_000),
+            ..want(token(1, 1, index), Kind::Key)
+        };
+        requester.want(at(0), large);
+    }
+    assert_eq!(sent(&mut requester, at(0)).len(), 3);
+}

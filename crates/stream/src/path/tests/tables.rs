@@ -1,0 +1,308 @@
+//! Bounds, and what changes nothing.
+
+use core::time::Duration;
+
+use namecast_units::{Bitrate, Random};
+
+use super::*;
+
+/// What a requester makes of what happens to it, in an order that a seed decides.
+struct Chaos {
+    random: Random,
+    requester: Requester,
+    config: RequesterConfig,
+    now: Instant,
+    out: Vec<(Token, Nonce)>,
+}
+
+impl Chaos {
+    fn new(seed: u64, control: &str) -> Self {
+        let config = RequesterConfig {
+            seed,
+            max_in_flight: 24,
+            max_queued: 40,
+            ..RequesterConfig::default()
+        };
+        let control: Control = control.parse().unwrap();
+        Self {
+            random: Random::from_seed(seed),
+            requester: Requester::new(config, control.build(at(0), Bitrate::mbps(2))),
+            config,
+            now: at(0),
+            out: Vec::new(),
+        }
+    }
+
+    fn token(&mut self) -> Token {
+        let client = self.random.below(2) as Client;
+        let sequence = self.random.below(40);
+        token(client, sequence, self.random.below(8))
+    }
+
+    fn moment(&mut self) -> Option<Instant> {
+        let at = self.now + Duration::from_micros(self.random.below(600_000));
+        self.random.chance(0.7).then(|| at.saturating_sub(ms(200)))
+    }
+
+    fn want(&mut self) {
+        let kinds = [
+            Kind::Repair,
+            Kind::Key,
+            Kind::Delta,
+            Kind::Parity,
+            Kind::Probe,
+        ];
+        let kind = kinds[self.random.below(5) as usize];
+        let token = self.token();
+        let available_at = self.moment();
+        let want = Want {
+            lifetime: ms(10 + self.random.below(2_000)),
+            available_at,
+            not_before: available_at.filter(|_| self.random.chance(0.5)),
+            due: self.moment(),
+            deadline: self.moment(),
+            ..want(token, kind)
+        };
+        self.requester.want(self.now, want);
+    }
+
+    fn data(&mut self) {
+        let token = match self.out.len() as u64 {
+            0 => self.token(),
+            count => {
+                let index = self.random.below(count) as usize;
+                self.out.swap_remove(index).0
+            }
+        };
+        let is_marked = self.random.chance(0.1);
+        let now = self.now;
+        self.requester.handle_data(now, token, SIZE, is_marked);
+        match self.random.below(4) {
+            0 => self.requester.disbelieve(token),
+            1 => {
+                let rtt = Duration::from_micros(self.random.below(100_000));
+                self.requester.on_round_trip(now, rtt);
+            }
+            _ => {}
+        }
+    }
+
+    fn nack(&mut self) {
+        let (token, nonce) = match self.out.pop() {
+            Some((token, nonce)) if self.random.chance(0.7) => (token, nonce),
+            _ => (self.token(), Nonce::from(self.random.next_u64() as u32)),
+        };
+        let is_congestion = self.random.chance(0.5);
+        self.requester
+            .handle_nack(self.now, token, Some(nonce), is_congestion);
+    }
+
+    fn something(&mut self) {
+        let token = self.token();
+        match self.random.below(100) {
+            0..65 => self.want(),
+            65..75 => self.data(),
+            75..80 => self.nack(),
+            80..84 => self.requester.withdraw(token.group()),
+            84..88 => self.requester.withdraw_one(token),
+            88..91 => self.requester.forget(token),
+            91..96 => {
+                let available_at = self.moment().unwrap_or(self.now);
+                self.requester.revise(self.now, token.group(), available_at);
+            }
+            96 => self.requester.withdraw_client(token.client),
+            97 => self.requester.handle_link_change(),
+            98 => {
+                let limit = Limit {
+                    rate: Bitrate::kbps(self.random.below(2_000)),
+                    packet_size: SIZE,
+                };
+                let limit = Some(limit).filter(|_| self.random.chance(0.5));
+                self.requester.set_limit(token.client, limit);
+            }
+            _ => self.now += ms(self.random.below(3_000)),
+        }
+    }
+
+    /// Handles what is due until `until`.
+    fn settle(&mut self, until: Instant) {
+        let mut calls = 0;
+        while let Some(at) = self.requester.poll_timeout()
+            && at <= until
+        {
+            calls = if at > self.now { 0 } else { calls + 1 };
+            assert!(calls <= 1, "no progress at {}", self.now);
+            self.now = self.now.max(at);
+            self.out.extend(sent(&mut self.requester, self.now));
+            self.check();
+        }
+        self.now = until;
+    }
+
+    fn check(&self) {
+        let (in_flight, queued) = self.requester.sizes();
+        assert!(in_flight <= self.config.max_in_flight, "{in_flight}");
+        assert!(queued <= self.config.max_queued, "{queued}");
+        let path = self.requester.path();
+        let figures = [
+            path.capacity(),
+            path.fast_capacity(),
+            path.carried(),
+            path.quantile(0.5),
+        ];
+        assert!(figures.iter().all(|it| it.is_finite() && *it > 0.0));
+        let now = self.now;
+        let shares = [
+            path.loss(now, ms(1_000)),
+            path.congestive_loss(now, ms(1_000)),
+            path.cross(now),
+            path.marked(),
+        ];
+        assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)));
+        assert!(path.queue_now() >= 0.0 && path.queued() >= 0.0 && path.jitter() >= 0.0);
+        assert!(self.requester.backlog(now) >= 0.0);
+    }
+}
+
+/// Whatever happens in whatever order, tables stay within their bounds, figures are numbers, and time goes on: of calls at
+/// one instant, the second leaves nothing to do.
+#[test]
+fn whatever_happens_stays_within_bounds() {
+    for control in ["live", "window:50", "rate:2Mbps", "copa", "arc"] {
+        let mut reached = (0, 0);
+        for seed in 0..12 {
+            let mut chaos = Chaos::new(seed, control);
+            for _ in 0..600 {
+                for _ in 0..chaos.random.below(10) {
+                    chaos.something();
+                }
+                chaos.out.extend(sent(&mut chaos.requester, chaos.now));
+                chaos.check();
+                let sizes = chaos.requester.sizes();
+                reached = (reached.0.max(sizes.0), reached.1.max(sizes.1));
+                let until = chaos.now + Duration::from_micros(chaos.random.below(8_000));
+                chaos.settle(until);
+            }
+            assert!(chaos.requester.counters().interests > 100);
+        }
+        let is_full = reached.0 > 12 && reached.1 == 40;
+        assert!(is_full, "{control} reached {reached:?} only");
+    }
+}
+
+#[test]
+fn no_more_wants_wait_than_may() {
+    let config = RequesterConfig {
+        max_queued: 10,
+        ..RequesterConfig::default()
+    };
+    let mut requester = requester(config);
+    for index in 0..15 {
+        requester.want(at(0), want(token(1, 1, index), Kind::Delta));
+    }
+    assert_eq!(requester.sizes(), (0, 10));
+    assert_eq!(requester.counters().dropped, 5);
+    for index in 10..15 {
+        let dropped = Event::Dropped(token(1, 1, index));
+        assert_eq!(requester.poll_event(), Some(dropped));
+    }
+    assert_eq!(requester.poll_event(), None);
+    assert_eq!(sent(&mut requester, at(0)).len(), 10);
+}
+
+#[test]
+fn no_more_interests_are_out_than_may() {
+    let config = RequesterConfig {
+        max_in_flight: 5,
+        ..RequesterConfig::default()
+    };
+    let mut requester = requester(config);
+    for index in 0..15 {
+        requester.want(at(0), want(token(1, 1, index), Kind::Delta));
+    }
+    assert_eq!(sent(&mut requester, at(0)).len(), 5);
+    assert_eq!(requester.sizes(), (5, 10));
+    assert!(
+        requester
+            .handle_data(at(51), token(1, 1, 0), SIZE, false)
+            .is_some()
+    );
+    let next = sent(&mut requester, at(51));
+    assert_eq!(next.len(), 1);
+    assert_eq!(next[0].0, token(1, 1, 5));
+}
+
+#[test]
+fn what_is_past_its_deadline_is_dropped_unsent() {
+    let mut requester = requester(RequesterConfig::default());
+    let over = Want {
+        deadline: Some(at(10)),
+        not_before: Some(at(1_000)),
+        ..want(token(1, 1, 0), Kind::Delta)
+    };
+    requester.want(at(0), over);
+    assert_eq!(sent(&mut requester, at(9)), []);
+    assert_eq!(requester.sizes(), (0, 1));
+    requester.handle_timeout(at(20));
+    assert_eq!(requester.poll_event(), Some(Event::Dropped(token(1, 1, 0))));
+    assert_eq!(requester.sizes(), (0, 0));
+}
+
+#[test]
+fn a_nack_of_another_interest_changes_nothing() {
+    let mut requester = requester(RequesterConfig::default());
+    let this = token(1, 1, 0);
+    requester.want(at(0), want(this, Kind::Delta));
+    let (_, nonce) = sent(&mut requester, at(0))[0];
+    let before = format!("{requester:?}");
+    let other = Nonce(nonce.0.map(|octet| !octet));
+    for (token, nonce) in [
+        (this, Some(other)),
+        (this, None),
+        (token(1, 1, 1), Some(nonce)),
+        (token(2, 1, 0), Some(nonce)),
+    ] {
+        requester.handle_nack(at(10), token, nonce, true);
+        assert_eq!(format!("{requester:?}"), before);
+    }
+    requester.handle_nack(at(10), this, Some(nonce), true);
+    assert_eq!(requester.sizes(), (0, 0));
+}
+
+#[test]
+fn a_nack_of_an_interest_before_the_last_changes_nothing() {
+    let mut requester = requester(RequesterConfig::default());
+    let this = token(1, 1, 0);
+    let mut nonces = Vec::new();
+    for millis in [0, 100] {
+        requester.want(at(millis), want(this, Kind::Repair));
+        nonces.push(sent(&mut requester, at(millis))[0].1);
+    }
+    requester.handle_nack(at(110), this, Some(nonces[0]), true);
+    assert!(requester.is_out(this));
+    requester.handle_nack(at(110), this, Some(nonces[1]), true);
+    assert!(!requester.is_out(this));
+}
+
+#[test]
+fn data_that_nobody_requested_changes_nothing() {
+    let mut requester = requester(RequesterConfig::default());
+    requester.want(at(0), want(token(1, 1, 0), Kind::Delta));
+    assert_eq!(sent(&mut requester, at(0)).len(), 1);
+    let before = format!("{requester:?}");
+    for token in [token(1, 1, 1), token(2, 1, 0), token(1, 2, 0)] {
+        let answer = requester.handle_data(at(60), token, SIZE, true);
+        assert_eq!(answer, None);
+        assert_eq!(format!("{requester:?}"), before);
+    }
+    let answer = requester.handle_data(at(60), token(1, 1, 0), SIZE, true);
+    let answered = Answer {
+        token: token(1, 1, 0),
+        kind: Kind::Delta,
+        sent_at: at(0),
+    };
+    assert_eq!(answer, Some(answered));
+    // It is answered once.
+    let again = requester.handle_data(at(60), token(1, 1, 0), SIZE, true);
+    assert_eq!(again, None);
+}

@@ -10,7 +10,11 @@ use namecast_packet::Nonce;
 use namecast_units::Instant;
 
 use super::*;
-use link::{Bench, Link, SIZE, at, ms, token, want};
+use link::{Bench, Link, SIZE, ms, token, want};
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + ms(millis)
+}
 
 fn requester(config: RequesterConfig) -> Requester {
     Requester::new(config, Budget::live(LiveConfig::default()))

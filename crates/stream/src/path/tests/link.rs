@@ -32,10 +32,6 @@ pub(crate) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-pub(crate) fn at(millis: u64) -> Instant {
-    Instant::ZERO + ms(millis)
-}
-
 /// Segment number `index` of the delta sample `sequence`.
 pub(crate) const fn token(client: Client, sequence: u64, index: u64) -> Token {
     Token {
@@ -347,14 +343,5 @@ impl Bench {
             ..want.clone()
         };
         self.requester.want(self.now, repair);
-    }
-
-    /// By how much the path was reported to have grown, and when.
-    pub(crate) fn growths(&self) -> Vec<(Instant, Duration)> {
-        let growth = |(at, event): &(Instant, Event)| match event {
-            Event::PathGrew(shift) => Some((*at, *shift)),
-            _ => None,
-        };
-        self.events.iter().filter_map(growth).collect()
     }
 }

@@ -7,21 +7,22 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use namecast_packet::{Data, Verifier};
+use namecast_stream::path::{Requester, Retry, Token};
 use namecast_stream::{Lead, SampleClass, SegmentId, SegmentKind};
 use namecast_units::Instant;
 
-/// First wait for an answer; doubles with every attempt.
-const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// Longest wait for an answer.
-const MOST_WAIT: Duration = Duration::from_secs(2);
+/// Interests for a packet before its sample is given up: six take some eight seconds.
+pub(crate) const RETRY: Retry = Retry {
+    first_wait: Duration::from_millis(250),
+    max_wait: Duration::from_secs(2),
+    max_interests: 6,
+};
 
 /// Bounds of what is pulled at a time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Samples pulled at a time.
     pub most_samples: usize,
-    /// Transmissions of an Interest before its sample is given up.
-    pub most_attempts: u32,
     /// Samples further behind the newest one are not asked for.
     pub most_behind: u64,
 }
@@ -29,22 +30,13 @@ pub(crate) struct Limits {
 type Place = (SegmentKind, u64);
 const LEAD: Place = (SegmentKind::Data, 0);
 
-/// An Interest that is out, or will be.
-#[derive(Clone, Copy, Debug)]
-struct Request {
-    attempts: u32,
-    /// When it is to be sent, or sent again.
-    due_at: Instant,
-    /// A cache gave a bad packet: only the producer may answer.
-    must_be_fresh: bool,
-}
-
 /// A sample on its way.
 #[derive(Debug, Default)]
 struct Pulled {
     lead: Option<Lead>,
     packets: BTreeMap<Place, Data>,
-    missing: BTreeMap<Place, Request>,
+    /// Whether each is requested.
+    missing: BTreeMap<Place, bool>,
 }
 
 /// Something that became of a sequence.
@@ -128,8 +120,13 @@ impl Sequence {
         unbegun + self.samples.len() as u64
     }
 
+    /// Whether all that is begun is kept or given up.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.samples.is_empty()
+    }
+
     /// Begins samples that are published, up to `last` and as many as there is room for; far too old ones are passed over.
-    pub(crate) fn begin(&mut self, now: Instant, config: &Limits, last: u64) {
+    pub(crate) fn begin(&mut self, config: &Limits, last: u64) {
         let (Some(next), Some(newest)) = (self.next, self.newest) else {
             return;
         };
@@ -140,82 +137,37 @@ impl Sequence {
         let mut next = next.max(oldest);
         while next <= newest.min(last) && self.samples.len() < config.most_samples {
             let mut pulled = Pulled::default();
-            pulled.missing.insert(LEAD, Request::new(now));
+            pulled.missing.insert(LEAD, false);
             self.samples.insert(next, pulled);
             next += 1;
         }
         self.next = Some(next);
     }
 
-    /// Interests that are due, at most `room`, each with whether it must be fresh and how often it was sent before;
-    /// samples asked for too often are given up.
-    pub(crate) fn ask(
-        &mut self,
-        now: Instant,
-        room: usize,
-        most_attempts: u32,
-    ) -> Vec<(SegmentId, bool, u32)> {
-        let mut asked = Vec::new();
-        let mut given_up = Vec::new();
-        for (&sequence, pulled) in &mut self.samples {
-            for (&(kind, index), request) in &mut pulled.missing {
-                if request.due_at > now {
-                    continue;
-                }
-                if request.attempts >= most_attempts {
-                    given_up.push(sequence);
-                    break;
-                }
-                if asked.len() >= room {
-                    break;
-                }
-                request.due_at = now + (FIRST_WAIT * (1 << request.attempts.min(8))).min(MOST_WAIT);
-                request.attempts += 1;
-                let id = SegmentId {
-                    class: self.class,
-                    sequence,
-                    kind,
-                    index,
-                };
-                asked.push((id, request.must_be_fresh, request.attempts - 1));
-            }
-        }
-        for sequence in given_up {
-            self.give_up(sequence);
-        }
-        asked
-    }
-
-    /// When [`ask`](Self::ask) has something to do, later than `after`.
-    pub(crate) fn due_after(&self, after: Option<Instant>) -> Option<Instant> {
-        let missing = self.samples.values().flat_map(|p| p.missing.values());
-        let due = missing.map(|request| request.due_at);
-        due.filter(|due| after.is_none_or(|after| *due > after))
-            .min()
-    }
-
-    /// Interests that are out.
-    pub(crate) fn outstanding(&self, now: Instant) -> usize {
-        let missing = self.samples.values().flat_map(|p| p.missing.values());
-        missing.filter(|request| request.due_at > now).count()
-    }
-
-    /// Everything out is due: the transport came back.
-    pub(crate) fn ask_again(&mut self, now: Instant) {
-        let missing = self
-            .samples
-            .values_mut()
-            .flat_map(|p| p.missing.values_mut());
-        missing.for_each(|request| {
-            request.due_at = now;
-            request.attempts = 0;
+    /// Packets to request now, at most `room`.
+    pub(crate) fn ask(&mut self, room: usize) -> Vec<SegmentId> {
+        let class = self.class;
+        let missing = self.samples.iter_mut().flat_map(|(&sequence, pulled)| {
+            let missing = pulled.missing.iter_mut();
+            missing.map(move |(place, is_requested)| (sequence, place, is_requested))
         });
+        let unrequested = missing.filter(|(.., is_requested)| !**is_requested);
+        let asked = unrequested.take(room);
+        let asked = asked.map(|(sequence, &(kind, index), is_requested)| {
+            *is_requested = true;
+            SegmentId {
+                class,
+                sequence,
+                kind,
+                index,
+            }
+        });
+        asked.collect()
     }
 
     /// Takes a packet. Gives the lead if it is one that counts.
     pub(crate) fn on_data(
         &mut self,
-        now: Instant,
         id: SegmentId,
         data: &Data,
         verifier: &dyn Verifier,
@@ -224,16 +176,14 @@ impl Sequence {
         let Some(pulled) = self.samples.get_mut(&id.sequence) else {
             return (Taken::Unwanted, None);
         };
-        let Some(request) = pulled.missing.get_mut(&place) else {
+        if !pulled.missing.contains_key(&place) {
             return (Taken::Unwanted, None);
-        };
+        }
         let lead = id.is_lead().then(|| Lead::decode(data).ok()).flatten();
         let lead = lead.filter(|_| data.verify(verifier).is_ok());
         let vouched = pulled.lead.as_ref();
         let vouched = vouched.is_some_and(|lead| lead.vouches_for(id.kind, id.index, data));
         if lead.is_none() && !vouched {
-            request.must_be_fresh = true;
-            request.due_at = now;
             return (Taken::Bad, None);
         }
         pulled.missing.remove(&place);
@@ -247,29 +197,13 @@ impl Sequence {
             };
             let parity = (0..parity as u64).map(|n| (SegmentKind::Parity, n));
             let missing = data.chain(parity);
-            pulled.missing = missing.map(|place| (place, Request::new(now))).collect();
+            pulled.missing = missing.map(|place| (place, false)).collect();
             pulled.lead = Some(lead.clone());
         }
         if pulled.missing.is_empty() {
             self.finish(id.sequence, true);
         }
         (Taken::Kept, lead)
-    }
-
-    /// Takes note that nobody on the way has the packet: it is asked for again, the first time at once.
-    pub(crate) fn on_nack(&mut self, now: Instant, id: SegmentId) -> bool {
-        let pulled = self.samples.get_mut(&id.sequence);
-        let request = pulled.and_then(|pulled| pulled.missing.get_mut(&(id.kind, id.index)));
-        let Some(request) = request else {
-            return false;
-        };
-        let wait = if request.attempts > 1 {
-            FIRST_WAIT
-        } else {
-            Duration::ZERO
-        };
-        request.due_at = request.due_at.min(now + wait);
-        true
     }
 
     fn finish(&mut self, sequence: u64, whole: bool) {
@@ -282,12 +216,11 @@ impl Sequence {
     }
 
     /// Leaves a sample as it is. What came of it is kept if its lead did.
-    fn give_up(&mut self, sequence: u64) {
-        let has_lead = self
-            .samples
-            .get(&sequence)
-            .is_some_and(|p| p.lead.is_some());
-        if has_lead {
+    pub(crate) fn give_up(&mut self, sequence: u64) {
+        let Some(pulled) = self.samples.get(&sequence) else {
+            return;
+        };
+        if pulled.lead.is_some() {
             self.finish(sequence, false);
         } else {
             self.samples.remove(&sequence);
@@ -329,12 +262,27 @@ impl Sequence {
     }
 }
 
-impl Request {
-    const fn new(now: Instant) -> Self {
-        Self {
-            attempts: 0,
-            due_at: now,
-            must_be_fresh: false,
+impl Taken {
+    /// Ends the request for a packet that is kept, and goes past caches for one that is bad.
+    pub(crate) fn report(self, now: Instant, token: Token, requester: &mut Requester) {
+        match self {
+            Self::Kept => requester.forget(token),
+            Self::Bad => {
+                requester.disbelieve(token);
+                requester.hasten(token, now);
+            }
+            Self::Unwanted => {}
         }
     }
+}
+
+/// Nobody on the way has a packet: it is requested again, the first time at once. Returns whether it was requested.
+pub(crate) fn on_nack(now: Instant, token: Token, requester: &mut Requester) -> bool {
+    let attempts = requester.attempts(token);
+    let wait = match attempts > 1 {
+        true => RETRY.first_wait,
+        false => Duration::ZERO,
+    };
+    requester.hasten(token, now + wait);
+    attempts > 0
 }

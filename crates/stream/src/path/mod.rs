@@ -16,6 +16,7 @@ mod budget;
 mod history;
 mod in_flight;
 mod measure;
+mod objects;
 mod queue;
 mod requester;
 mod single;
@@ -25,6 +26,7 @@ mod want;
 
 pub use budget::{Budget, Control, LiveConfig, ParseControlError};
 pub use measure::{Path, PathConfig};
+pub use objects::{Object, Retry};
 pub use requester::{Requester, RequesterConfig, RequesterCounters};
 pub use single::{Single, SingleOutput};
 pub use want::{Answer, Client, Event, Group, Kind, Limit, Token, Want};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use core::time::Duration;
 
-use namecast_packet::{Interest, Nonce};
+use namecast_packet::{Interest, InterestBuilder, Nonce};
 use namecast_units::{Bitrate, ByteSize, Instant, Random};
 
 use crate::names::SampleClass;
@@ -13,6 +13,7 @@ use crate::rate::{Arrival, Loss, Lost, Pacer};
 use super::budget::{Budget, Load};
 use super::in_flight::InFlight;
 use super::measure::{Arrived, Path, PathConfig};
+use super::objects::{Object, Objects};
 use super::queue::{Queue, Rank};
 use super::want::{Answer, Client, Event, Group, Kind, Limit, Token, Want};
 
@@ -72,6 +73,10 @@ pub struct RequesterCounters {
     pub lost: u64,
     /// Wants that were given up unsent.
     pub dropped: u64,
+    /// Interests for objects, which count in none of the above.
+    pub objects: u64,
+    /// Of those, for what was requested before.
+    pub object_retransmissions: u64,
 }
 
 /// A packet that has come and is being looked at.
@@ -95,6 +100,7 @@ pub struct Requester {
     budget: Budget,
     queue: Queue,
     in_flight: InFlight,
+    objects: Objects,
     limits: BTreeMap<Client, (Limit, Pacer)>,
     random: Random,
     events: VecDeque<Event>,
@@ -121,6 +127,7 @@ impl Requester {
             budget,
             queue: Queue::default(),
             in_flight: InFlight::default(),
+            objects: Objects::default(),
             limits: BTreeMap::new(),
             random: Random::from_seed(config.seed),
             events: VecDeque::new(),
@@ -193,13 +200,53 @@ impl Requester {
         self.queue.insert(now, want);
     }
 
+    /// Requests an object at once. Returns the Nonce.
+    pub fn want_object(&mut self, now: Instant, object: Object) -> Nonce {
+        let token = object.token;
+        let is_again = self.objects.insert(object);
+        let interest = self.objects.next(now, token);
+        self.send_object(interest.expect("the first always leaves"), is_again)
+    }
+
+    fn send_object(&mut self, interest: InterestBuilder, is_again: bool) -> Nonce {
+        let nonce = self.nonce();
+        self.counters.objects += 1;
+        self.counters.object_retransmissions += u64::from(is_again);
+        self.events.push_back(Event::Interest {
+            interest: interest.build(nonce),
+            avoid_face: None,
+        });
+        nonce
+    }
+
+    /// Objects of `client` that did not come yet.
+    pub fn objects_out(&self, client: Client) -> usize {
+        self.objects.count(client)
+    }
+
+    /// Interests that left for an object that did not come yet.
+    pub fn attempts(&self, token: Token) -> u32 {
+        self.objects.attempts(token)
+    }
+
+    /// Requests an object again at `at`, if that is sooner than it would be.
+    pub fn hasten(&mut self, token: Token, at: Instant) {
+        self.objects.hasten(token, at);
+    }
+
+    /// The transport came back: all objects are requested again at once.
+    pub fn restart_objects(&mut self, now: Instant) {
+        self.objects.restart(now);
+    }
+
     /// Whether an Interest for `token` is out.
     pub fn is_out(&self, token: Token) -> bool {
         self.in_flight.get(token).is_some()
     }
 
-    /// Forgets a want of what turned out not to exist.
+    /// Forgets a want of what turned out not to exist, or an object that came.
     pub fn forget(&mut self, token: Token) {
+        self.objects.remove(token);
         self.queue.remove(token);
         self.in_flight.remove(token);
     }
@@ -212,12 +259,14 @@ impl Requester {
 
     /// The same for everything of one sample.
     pub fn withdraw(&mut self, group: Group) {
+        self.objects.remove_group(group);
         self.queue.remove_group(group);
         self.in_flight.withdraw_group(group);
     }
 
     /// The same for everything of one client.
     pub fn withdraw_client(&mut self, client: Client) {
+        self.objects.remove_client(client);
         self.queue.remove_client(client);
         self.in_flight.withdraw_client(client);
         self.limits.remove(&client);
@@ -304,8 +353,10 @@ impl Requester {
         self.budget.on_data(now, &arrival);
     }
 
-    /// The Data that came for `token` is not what was requested: it says nothing of the path.
+    /// The Data that came for `token` is not what was requested: it says nothing of the path, and no cache may answer for an
+    /// object again.
     pub fn disbelieve(&mut self, token: Token) {
+        self.objects.disbelieve(token);
         self.arriving.take_if(|arriving| arriving.token == token);
     }
 
@@ -343,6 +394,17 @@ impl Requester {
         if self.ticked_at.is_none_or(|at| now.since(at) >= TICK) {
             self.ticked_at = Some(now);
             self.tick(now);
+        }
+        for token in self.objects.due(now) {
+            match self.objects.next(now, token) {
+                Some(interest) => {
+                    self.send_object(interest, true);
+                }
+                None => {
+                    self.objects.remove(token);
+                    self.events.push_back(Event::Dropped(token));
+                }
+            }
         }
         self.pump(now);
     }
@@ -480,7 +542,7 @@ impl Requester {
             self.drop_want(token);
             return;
         }
-        let nonce = Nonce::from(self.random.next_u64() as u32);
+        let nonce = self.nonce();
         let order = self.counters.interests;
         self.counters.interests += 1;
         self.counters.retransmissions += u64::from(attempts > 0);
@@ -517,6 +579,10 @@ impl Requester {
         });
     }
 
+    fn nonce(&mut self) -> Nonce {
+        Nonce::from(self.random.next_u64() as u32)
+    }
+
     fn drop_want(&mut self, token: Token) {
         self.counters.dropped += 1;
         self.events.push_back(Event::Dropped(token));
@@ -531,7 +597,7 @@ impl Requester {
         let queued = self.next_send(now, tick);
         // Controllers are looked at with each tick.
         let budget = self.budget.poll_timeout().map(|at| at.max(tick));
-        let all = [arrival, late, queued, budget];
+        let all = [arrival, late, queued, budget, self.objects.poll_timeout()];
         all.into_iter().flatten().min()
     }
 

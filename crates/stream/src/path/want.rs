@@ -10,7 +10,7 @@ use crate::names::{SampleClass, SegmentId};
 /// Whoever wants something: a consumer of one rung, or what fetches metadata, certificate and catalogue.
 pub type Client = u32;
 
-/// One segment of one client's.
+/// One segment of one client's, or another object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token {
     /// Who wants it.
@@ -31,6 +31,13 @@ pub struct Group {
 }
 
 impl Token {
+    /// Object `number` of `client` that is no segment. No rung has so many samples.
+    pub const fn object(client: Client, number: u64) -> Self {
+        let mut segment = SegmentId::lead(SampleClass::Key, u64::MAX);
+        segment.index = number;
+        Self { client, segment }
+    }
+
     /// The sample that it is of.
     pub const fn group(&self) -> Group {
         Group {
@@ -44,7 +51,7 @@ impl Token {
 /// What is wanted, most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Sound, and objects that all else waits for: never paced.
+    /// Sound: never paced.
     Sound,
     /// What was lost before.
     Repair,
@@ -122,7 +129,7 @@ pub enum Event {
         /// How many Interests had left before it.
         order: u64,
     },
-    /// It was not sent, and will not be: its deadline is over, or the budget for repair is.
+    /// It will not be sent any more: its deadline is over, or the budget for repair is, or an object did not come.
     Dropped(Token),
     /// It is taken for lost: Data requested later has come, and no queue explains it.
     Lost(Token),

@@ -1,48 +1,27 @@
 //! Metadata, certificate and catalogue: asked for, verified and kept as they were signed.
 
-use namecast_packet::{Data, Interest, Name};
+use namecast_packet::{Data, Name};
 use namecast_stream::metadata::{Latest, Metadata};
+use namecast_stream::path::Token;
 use namecast_stream::{Catalogue, SampleClass};
 use namecast_units::Instant;
 
-use super::{Event, LIFETIME, Output, Recorder, Rung};
-use crate::live::watcher::{Fetch, Judge, Progress, Verdict, certificate_of, certificates};
+use super::{Event, FIRST_CLIENT, Output, Recorder, Rung};
+use crate::live::watcher::{
+    Fetch, Judge, Progress, Verdict, certificate, certificate_of, certificates, metadata,
+};
 
 impl Recorder {
     /// Asks for metadata, and for certificate and catalogue while they are missing.
     pub(super) fn ask_for_objects(&mut self, now: Instant) {
         if self.probe_at <= now {
             self.probe_at = now + self.config.probe_interval;
-            let metadata = Interest::builder(self.names.metadata())
-                .can_be_prefix()
-                .must_be_fresh();
-            self.send(metadata);
+            self.requester.want_object(now, metadata(&self.names));
             if let Some((name, _)) = &self.unjudged {
-                let certificate = Interest::builder(name.clone()).can_be_prefix();
-                self.send(certificate.must_be_fresh());
+                let certificate = certificate(name.clone(), true, None);
+                self.requester.want_object(now, certificate);
             }
         }
-        if let Some(mut fetch) = self.fetch.take_if(|fetch| fetch.retry_at <= now)
-            && let Some((names, before)) = fetch.ask(now)
-        {
-            self.fetch = Some(fetch);
-            for name in names {
-                let interest = Interest::builder(name);
-                // A cache that holds a bad segment must not answer twice.
-                self.send(if before > 0 {
-                    interest.must_be_fresh()
-                } else {
-                    interest
-                });
-            }
-        }
-    }
-
-    pub(super) fn send(&mut self, interest: namecast_packet::InterestBuilder) {
-        let nonce = self.nonce();
-        let interest = interest.lifetime(LIFETIME).build(nonce);
-        self.counters.interests += 1;
-        self.push(Output::Interest(interest.wire().clone()));
     }
 
     /// Takes Data that is no segment. Tells whether it was asked for.
@@ -56,15 +35,12 @@ impl Recorder {
             self.on_certificate(now, data);
             return true;
         }
-        if self
-            .fetch
-            .as_ref()
-            .is_some_and(|fetch| fetch.wants(data.name()))
-        {
-            self.on_catalogue_segment(now, data);
-            return true;
+        let fetch = self.fetch.as_ref();
+        let token = fetch.and_then(|fetch| fetch.token_of(data.name()));
+        if let Some(token) = token {
+            self.on_catalogue_segment(now, token, data);
         }
-        false
+        token.is_some()
     }
 
     fn on_metadata(&mut self, now: Instant, data: &Data) {
@@ -73,7 +49,7 @@ impl Recorder {
             return;
         };
         let Some(key) = &self.key else {
-            self.ask_for_certificate(data);
+            self.ask_for_certificate(now, data);
             return;
         };
         if data.verify(&**key).is_err() {
@@ -95,13 +71,13 @@ impl Recorder {
         let fetching = self.fetch.as_ref().map(|fetch| &fetch.catalogue_name);
         let name = &metadata.catalogue_name;
         if known == Some(name) {
-            self.take_latest(now, &metadata.latest);
+            self.take_latest(&metadata.latest);
         } else if fetching != Some(name) && self.names.root().is_prefix_of(name) {
-            self.fetch = Some(Fetch::new(now, name.detached()));
+            self.fetch = Some(Fetch::begin(now, name.detached(), &mut self.requester));
         }
     }
 
-    fn ask_for_certificate(&mut self, metadata: &Data) {
+    fn ask_for_certificate(&mut self, now: Instant, metadata: &Data) {
         let Some(name) = certificate_of(self.names.root(), metadata) else {
             self.counters.verification_failures += 1;
             return;
@@ -111,9 +87,9 @@ impl Recorder {
             .as_ref()
             .is_none_or(|(asked, _)| *asked != name)
         {
-            let interest = Interest::builder(name.clone()).can_be_prefix();
+            let certificate = certificate(name.clone(), false, None);
+            self.requester.want_object(now, certificate);
             self.unjudged = Some((name, metadata.clone()));
-            self.send(interest);
         }
     }
 
@@ -147,19 +123,20 @@ impl Recorder {
         }
     }
 
-    fn on_catalogue_segment(&mut self, now: Instant, data: &Data) {
+    fn on_catalogue_segment(&mut self, now: Instant, token: Token, data: &Data) {
         let verified = self
             .key
             .as_ref()
             .is_some_and(|key| data.verify(&**key).is_ok());
         if !verified {
             self.counters.verification_failures += 1;
+            self.requester.disbelieve(token);
             return;
         }
         let Some(mut fetch) = self.fetch.take() else {
             return;
         };
-        let progress = fetch.take(data);
+        let progress = fetch.take(now, token, data, &mut self.requester);
         if progress != Progress::TooLarge {
             let catalogues = self.names.root().builder();
             let catalogues = catalogues.generic(namecast_stream::names::CATALOGUE);
@@ -179,10 +156,6 @@ impl Recorder {
                     self.push(Output::Event(event));
                 }
             },
-            Progress::Known => {
-                fetch.retry_at = now;
-                self.fetch = Some(fetch);
-            }
             Progress::Partial => self.fetch = Some(fetch),
         }
     }
@@ -191,13 +164,18 @@ impl Recorder {
     fn install(&mut self, now: Instant, name: Name, catalogue: Catalogue) {
         for rung in &mut self.rungs {
             rung.sequences.iter_mut().for_each(super::Sequence::end);
+            self.requester.withdraw_client(rung.client);
         }
         self.drain();
         self.rungs = catalogue
             .streams
             .iter()
             .flat_map(|stream| stream.rungs.iter().map(move |rung| (stream, rung)))
-            .map(|(stream, rung)| Rung::new(self.names.rung(&stream.name, &rung.name), rung))
+            .zip(FIRST_CLIENT..)
+            .map(|((stream, rung), client)| {
+                let names = self.names.rung(&stream.name, &rung.name);
+                Rung::new(client, names, rung)
+            })
             .collect();
         let version = catalogue.version;
         self.catalogue = Some((name, catalogue));
@@ -207,7 +185,7 @@ impl Recorder {
     }
 
     /// Learns what is published.
-    fn take_latest(&mut self, now: Instant, latest: &[Latest]) {
+    fn take_latest(&mut self, latest: &[Latest]) {
         for rung in &mut self.rungs {
             let own = latest
                 .iter()
@@ -224,6 +202,5 @@ impl Recorder {
                 rung.sequences[SampleClass::Key.index()].start_at(key);
             }
         }
-        self.pull(now);
     }
 }

@@ -18,16 +18,19 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_packet::signature::PublicKey;
-use namecast_packet::{Data, Interest, Name, Nonce, Packet};
-use namecast_stream::{Catalogue, RungNames, SampleClass, SegmentId, StreamNames};
-use namecast_units::{Instant, Random, Timestamp};
+use namecast_packet::{Data, Interest, Name, Packet};
+use namecast_stream::path::{
+    self, Budget, Client, LiveConfig, Object, Requester, RequesterConfig, Retry, Token,
+};
+use namecast_stream::{Catalogue, RungNames, SampleClass, StreamNames};
+use namecast_units::{Instant, Timestamp};
 
-use super::sequence::{Limits, News, Sequence, Taken};
+use super::sequence::{self, Limits, News, Sequence, Taken};
 use crate::face;
 use crate::live::watcher::{Fetch, Signer, Trust};
 
-/// Lifetime of all Interests: what they ask for exists.
-const LIFETIME: Duration = Duration::from_secs(1);
+/// Whoever requests the first rung. Metadata and certificate come before it.
+const FIRST_CLIENT: Client = 1;
 
 /// How to record one root. [`RecorderConfig::new`] gives the defaults.
 #[derive(Clone, Debug)]
@@ -170,6 +173,7 @@ pub struct Counters {
 /// One rung being recorded.
 #[derive(Debug)]
 struct Rung {
+    client: Client,
     names: RungNames,
     is_standalone: bool,
     /// Key and delta.
@@ -177,8 +181,9 @@ struct Rung {
 }
 
 impl Rung {
-    fn new(names: RungNames, rung: &namecast_stream::Rung) -> Self {
+    fn new(client: Client, names: RungNames, rung: &namecast_stream::Rung) -> Self {
         Self {
+            client,
             names,
             is_standalone: rung.key_interval <= 1,
             sequences: SampleClass::ALL.map(Sequence::new),
@@ -194,7 +199,7 @@ impl Rung {
 pub struct Recorder {
     config: RecorderConfig,
     names: StreamNames,
-    random: Random,
+    requester: Requester,
     probe_at: Instant,
     /// The certificate that is asked for, and metadata that waits for it.
     unjudged: Option<(Name, Data)>,
@@ -207,8 +212,6 @@ pub struct Recorder {
     heard_at: Option<Instant>,
     is_silent: bool,
     rungs: Vec<Rung>,
-    /// When it was last seen what is due, if there was no room for all of it.
-    full_at: Option<Instant>,
     outputs: VecDeque<Output>,
     counters: Counters,
 }
@@ -216,9 +219,13 @@ pub struct Recorder {
 impl Recorder {
     /// A recorder that starts at the first [`handle_timeout`](Self::handle_timeout).
     pub fn new(config: RecorderConfig) -> Self {
+        let bounds = RequesterConfig {
+            seed: config.seed,
+            ..RequesterConfig::default()
+        };
         Self {
             names: StreamNames::new(config.root.clone()),
-            random: Random::from_seed(config.seed),
+            requester: Requester::new(bounds, Budget::live(LiveConfig::default())),
             probe_at: Instant::ZERO,
             unjudged: None,
             signer: None,
@@ -229,7 +236,6 @@ impl Recorder {
             heard_at: None,
             is_silent: false,
             rungs: Vec::new(),
-            full_at: None,
             outputs: VecDeque::new(),
             counters: Counters::default(),
             config,
@@ -253,23 +259,29 @@ impl Recorder {
 
     fn handle_data(&mut self, now: Instant, data: &Data) {
         let known = match self.find(data.name()) {
-            Some((rung, id)) => self.on_segment(now, rung, id, data),
+            Some((rung, token)) => self.on_segment(now, rung, token, data),
             None => self.on_object(now, data),
         };
         self.counters.unexpected += u64::from(!known);
     }
 
-    fn find(&self, name: &Name) -> Option<(usize, SegmentId)> {
+    fn find(&self, name: &Name) -> Option<(usize, Token)> {
         let mut rungs = self.rungs.iter().enumerate();
-        rungs.find_map(|(at, rung)| Some((at, rung.names.parse(name)?)))
+        rungs.find_map(|(at, rung)| {
+            let client = rung.client;
+            let segment = rung.names.parse(name)?;
+            Some((at, Token { client, segment }))
+        })
     }
 
-    fn on_segment(&mut self, now: Instant, at: usize, id: SegmentId, data: &Data) -> bool {
+    fn on_segment(&mut self, now: Instant, at: usize, token: Token, data: &Data) -> bool {
         let Some(key) = &self.key else {
             return false;
         };
         let rung = &mut self.rungs[at];
-        let (taken, lead) = rung.sequences[id.class.index()].on_data(now, id, data, &**key);
+        let id = token.segment;
+        let (taken, lead) = rung.sequences[id.class.index()].on_data(id, data, &**key);
+        taken.report(now, token, &mut self.requester);
         self.counters.verification_failures += u64::from(taken == Taken::Bad);
         let deltas = &mut rung.sequences[SampleClass::Delta.index()];
         if let Some(lead) = lead
@@ -284,8 +296,8 @@ impl Recorder {
 
     fn handle_nack(&mut self, now: Instant, interest: &Interest) {
         self.counters.nacked += 1;
-        if let Some((rung, id)) = self.find(interest.name()) {
-            self.rungs[rung].sequences[id.class.index()].on_nack(now, id);
+        if let Some((_, token)) = self.find(interest.name()) {
+            sequence::on_nack(now, token, &mut self.requester);
         }
     }
 
@@ -297,11 +309,8 @@ impl Recorder {
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let fetch = self.fetch.as_ref().map(|fetch| fetch.retry_at);
-        // What found no room waits for an answer, or for an Interest to be given up.
-        let after = self.full_at;
-        let due = self.sequences().filter_map(|s| s.due_after(after));
-        due.chain(fetch).chain([self.probe_at]).min()
+        let requester = self.requester.poll_timeout();
+        requester.into_iter().chain([self.probe_at]).min()
     }
 
     /// The next thing to do or to know, until `None`.
@@ -312,9 +321,7 @@ impl Recorder {
     /// Takes note that the transport came back: everything that is pending is asked for again at once.
     pub fn handle_link_change(&mut self, now: Instant) {
         self.probe_at = now;
-        for sequence in self.rungs.iter_mut().flat_map(|rung| &mut rung.sequences) {
-            sequence.ask_again(now);
-        }
+        self.requester.restart_objects(now);
         self.handle_timeout(now);
     }
 
@@ -337,12 +344,20 @@ impl Recorder {
         self.rungs.iter().flat_map(|rung| &rung.sequences)
     }
 
-    fn nonce(&mut self) -> Nonce {
-        Nonce::from(self.random.next_u64() as u32)
-    }
-
     fn settle(&mut self, now: Instant) {
+        self.requester.handle_timeout(now);
         self.pull(now);
+        while let Some(event) = self.requester.poll_event() {
+            match event {
+                path::Event::Interest { interest, .. } => {
+                    self.counters.interests += 1;
+                    self.push(Output::Interest(interest.wire().clone()));
+                }
+                path::Event::Dropped(token) => self.on_dropped(now, token),
+                _ => {}
+            }
+        }
+        self.drain();
         let silent = self
             .heard_at
             .is_some_and(|heard| now.since(heard) >= self.config.silence);
@@ -357,36 +372,43 @@ impl Recorder {
         }
     }
 
-    /// Asks for what is published, within the bounds, and passes on what came of it.
+    /// Does without what did not come.
+    fn on_dropped(&mut self, now: Instant, token: Token) {
+        let rung = self.rungs.iter_mut().find(|it| it.client == token.client);
+        if let Some(rung) = rung {
+            rung.sequences[token.segment.class.index()].give_up(token.segment.sequence);
+            self.requester.withdraw(token.group());
+            self.pull(now);
+        } else {
+            self.fetch = None;
+            Fetch::end(&mut self.requester);
+        }
+    }
+
+    /// Asks for what is published, within the bounds.
     fn pull(&mut self, now: Instant) {
-        let mut out: usize = self.sequences().map(|s| s.outstanding(now)).sum();
         let limits = Limits {
             most_samples: self.config.most_samples,
-            most_attempts: self.config.most_attempts,
             most_behind: self.config.most_behind,
         };
-        let mut interests = Vec::new();
+        let retry = Retry {
+            max_interests: self.config.most_attempts,
+            ..sequence::RETRY
+        };
+        let clients = self.rungs.iter().map(|rung| rung.client);
+        let mut out: usize = clients.map(|it| self.requester.objects_out(it)).sum();
         for rung in &mut self.rungs {
             for sequence in &mut rung.sequences {
-                sequence.begin(now, &limits, u64::MAX);
-                let room = self.config.most_outstanding.saturating_sub(out);
-                let asked = sequence.ask(now, room, self.config.most_attempts);
-                out += asked.len();
-                let names = &rung.names;
-                let asked = asked.into_iter();
-                interests.extend(asked.map(|(id, fresh, _)| (names.segment(id), fresh)));
+                sequence.begin(&limits, u64::MAX);
+                for segment in sequence.ask(self.config.most_outstanding.saturating_sub(out)) {
+                    out += 1;
+                    let client = rung.client;
+                    let interest = Interest::builder(rung.names.segment(segment));
+                    let object = Object::new(Token { client, segment }, interest, Some(retry));
+                    self.requester.want_object(now, object);
+                }
             }
         }
-        self.full_at = (out >= self.config.most_outstanding).then_some(now);
-        for (name, must_be_fresh) in interests {
-            let interest = Interest::builder(name);
-            self.send(if must_be_fresh {
-                interest.must_be_fresh()
-            } else {
-                interest
-            });
-        }
-        self.drain();
     }
 
     fn drain(&mut self) {

@@ -6,16 +6,21 @@ use std::collections::BTreeMap;
 use core::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use namecast_packet::{Component, Data, Name};
+use namecast_packet::{Component, Data, Interest, Name};
 use namecast_stream::catalogue::MAX_CATALOGUE_SIZE;
+use namecast_stream::path::{Client, Object, Requester, Retry, Token};
 use namecast_units::Instant;
 
+/// Whoever requests it.
+pub(super) const CLIENT: Client = Client::MAX - 1;
 /// Most segments of a catalogue: enough for the largest in segments of 500 octets.
 const MOST_SEGMENTS: u64 = 132;
-/// First wait for segments that do not come; doubles.
-const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// Transmissions of what is missing, before the fetch is given up.
-const MOST_ATTEMPTS: u32 = 5;
+/// Of a segment. One that is given up ends the fetch.
+const RETRY: Retry = Retry {
+    first_wait: Duration::from_millis(250),
+    max_wait: Duration::from_secs(4),
+    max_interests: 5,
+};
 
 /// A catalogue on its way.
 #[derive(Clone, Debug)]
@@ -24,8 +29,6 @@ pub(crate) struct Fetch {
     /// Number of the last segment, once the first has come.
     last: Option<u64>,
     parts: BTreeMap<u64, Bytes>,
-    attempts: u32,
-    pub retry_at: Instant,
 }
 
 /// What became of a segment.
@@ -33,8 +36,6 @@ pub(crate) struct Fetch {
 pub(crate) enum Progress {
     /// Others are missing.
     Partial,
-    /// Others are missing, and it is known now which: they should be asked for at once.
-    Known,
     /// This is the whole catalogue.
     Whole(Bytes),
     /// It is larger than a catalogue may be.
@@ -42,48 +43,51 @@ pub(crate) enum Progress {
 }
 
 impl Fetch {
-    /// A fetch of `catalogue_name`, which asks at once.
-    pub(crate) fn new(now: Instant, catalogue_name: Name) -> Self {
-        Self {
+    /// Requests `catalogue_name`, and nothing more of another.
+    pub(crate) fn begin(now: Instant, catalogue_name: Name, requester: &mut Requester) -> Self {
+        Self::end(requester);
+        let fetch = Self {
             catalogue_name,
             last: None,
             parts: BTreeMap::new(),
-            attempts: 0,
-            retry_at: now,
-        }
-    }
-
-    /// Whether `name` is that of a segment which is still missing.
-    pub(crate) fn wants(&self, name: &Name) -> bool {
-        self.number_of(name)
-            .is_some_and(|number| !self.parts.contains_key(&number))
-    }
-
-    fn number_of(&self, name: &Name) -> Option<u64> {
-        let number = name.last()?.number_of(Component::SEGMENT)?;
-        let is_asked_for = number <= self.last.unwrap_or(0);
-        (is_asked_for && name.parent() == self.catalogue_name).then_some(number)
-    }
-
-    /// Names to ask for now, and how often they were asked for before; `None` once that was too often.
-    pub(crate) fn ask(&mut self, now: Instant) -> Option<(Vec<Name>, u32)> {
-        if self.attempts >= MOST_ATTEMPTS {
-            return None;
-        }
-        self.retry_at = now + FIRST_WAIT * (1 << self.attempts);
-        self.attempts += 1;
-        let missing = (0..=self.last.unwrap_or(0)).filter(|n| !self.parts.contains_key(n));
-        let names = missing.map(|n| self.catalogue_name.builder().segment(n).finish());
-        Some((names.collect(), self.attempts - 1))
-    }
-
-    /// Takes a segment that [`wants`](Self::wants) was true for, and that is verified.
-    pub(crate) fn take(&mut self, data: &Data) -> Progress {
-        let Some(number) = self.number_of(data.name()) else {
-            return Progress::Partial;
         };
+        fetch.request(now, 0, requester);
+        fetch
+    }
+
+    /// Requests nothing more of any catalogue.
+    pub(crate) fn end(requester: &mut Requester) {
+        requester.withdraw_client(CLIENT);
+    }
+
+    fn request(&self, now: Instant, number: u64, requester: &mut Requester) {
+        let name = self.catalogue_name.builder().segment(number).finish();
+        let token = Token::object(CLIENT, number);
+        requester.want_object(
+            now,
+            Object::new(token, Interest::builder(name), Some(RETRY)),
+        );
+    }
+
+    /// The segment that `name` is of, if it is still missing.
+    pub(crate) fn token_of(&self, name: &Name) -> Option<Token> {
+        let number = name.last()?.number_of(Component::SEGMENT)?;
+        let is_asked_for = number <= self.last.unwrap_or(0) && !self.parts.contains_key(&number);
+        let is_missing = is_asked_for && name.parent() == self.catalogue_name;
+        is_missing.then(|| Token::object(CLIENT, number))
+    }
+
+    /// Takes segment `token`, which is verified.
+    pub(crate) fn take(
+        &mut self,
+        now: Instant,
+        token: Token,
+        data: &Data,
+        requester: &mut Requester,
+    ) -> Progress {
+        requester.forget(token);
         let content = data.content().unwrap_or_default();
-        self.parts.insert(number, content);
+        self.parts.insert(token.segment.index, content);
         let size: usize = self.parts.values().map(Bytes::len).sum();
         let last = data
             .final_block()
@@ -91,6 +95,7 @@ impl Fetch {
         let is_news = self.last.is_none();
         let last = *self.last.get_or_insert(last.unwrap_or(0));
         if size > MAX_CATALOGUE_SIZE || last >= MOST_SEGMENTS {
+            Self::end(requester);
             return Progress::TooLarge;
         }
         if self.parts.len() as u64 > last {
@@ -101,8 +106,7 @@ impl Fetch {
             return Progress::Whole(whole.freeze());
         }
         if is_news {
-            self.attempts = 0;
-            return Progress::Known;
+            (1..=last).for_each(|number| self.request(now, number, requester));
         }
         Progress::Partial
     }
@@ -111,6 +115,7 @@ impl Fetch {
 #[cfg(test)]
 mod tests {
     use namecast_packet::signature::NullSigner;
+    use namecast_stream::path::{Budget, Event, LiveConfig, RequesterConfig};
 
     use super::*;
 
@@ -126,38 +131,76 @@ mod tests {
             .sign(&NullSigner)
     }
 
-    fn fetch() -> Fetch {
-        Fetch::new(Instant::ZERO, "/demo/catalogue/v=1".parse().unwrap())
+    fn fetch() -> (Fetch, Requester) {
+        let budget = Budget::live(LiveConfig::default());
+        let mut requester = Requester::new(RequesterConfig::default(), budget);
+        let name = "/demo/catalogue/v=1".parse().unwrap();
+        let fetch = Fetch::begin(Instant::ZERO, name, &mut requester);
+        (fetch, requester)
+    }
+
+    fn take(fetch: &mut Fetch, requester: &mut Requester, data: &Data) -> Progress {
+        let token = fetch.token_of(data.name()).unwrap();
+        fetch.take(Instant::ZERO, token, data, requester)
+    }
+
+    /// What is requested by now.
+    fn asked(requester: &mut Requester) -> Vec<Name> {
+        let events = core::iter::from_fn(|| requester.poll_event());
+        let names = events.filter_map(|event| match event {
+            Event::Interest { interest, .. } => Some(interest.name().clone()),
+            _ => None,
+        });
+        names.collect()
     }
 
     #[test]
     fn the_first_segment_tells_of_the_others_which_may_come_in_any_order() {
-        let mut fetch = fetch();
-        assert_eq!(fetch.ask(Instant::ZERO), Some((vec![name(0)], 0)));
-        assert!(fetch.wants(&name(0)) && !fetch.wants(&name(1)));
-        assert_eq!(fetch.take(&segment(0, 2, b"a")), Progress::Known);
-        assert_eq!(fetch.ask(Instant::ZERO), Some((vec![name(1), name(2)], 0)));
-        assert_eq!(fetch.take(&segment(2, 2, b"c")), Progress::Partial);
-        assert!(!fetch.wants(&name(2)) && !fetch.wants(&name(3)));
-        assert_eq!(fetch.ask(Instant::ZERO), Some((vec![name(1)], 1)));
-        assert_eq!(
-            fetch.take(&segment(1, 2, b"b")),
-            Progress::Whole("abc".into())
-        );
+        let (mut fetch, mut requester) = fetch();
+        assert_eq!(asked(&mut requester), [name(0)]);
+        assert!(fetch.token_of(&name(0)).is_some() && fetch.token_of(&name(1)).is_none());
+        let progress = take(&mut fetch, &mut requester, &segment(0, 2, b"a"));
+        assert_eq!(progress, Progress::Partial);
+        assert_eq!(asked(&mut requester), [name(1), name(2)]);
+        let progress = take(&mut fetch, &mut requester, &segment(2, 2, b"c"));
+        assert_eq!(progress, Progress::Partial);
+        assert!(fetch.token_of(&name(2)).is_none() && fetch.token_of(&name(3)).is_none());
+        requester.handle_timeout(Instant::ZERO + RETRY.first_wait);
+        assert_eq!(asked(&mut requester), [name(1)]);
+        let progress = take(&mut fetch, &mut requester, &segment(1, 2, b"b"));
+        assert_eq!(progress, Progress::Whole("abc".into()));
+        assert_eq!(requester.objects_out(CLIENT), 0);
     }
 
     #[test]
     fn a_catalogue_without_end_is_refused() {
-        assert_eq!(
-            fetch().take(&segment(0, MOST_SEGMENTS, b"a")),
-            Progress::TooLarge
+        let (mut endless, mut requester) = fetch();
+        let progress = take(
+            &mut endless,
+            &mut requester,
+            &segment(0, MOST_SEGMENTS, b"a"),
         );
-        assert_eq!(
-            fetch().take(&segment(0, MOST_SEGMENTS - 1, b"a")),
-            Progress::Known
+        assert_eq!(progress, Progress::TooLarge);
+        let (mut long, mut requester) = fetch();
+        let progress = take(
+            &mut long,
+            &mut requester,
+            &segment(0, MOST_SEGMENTS - 1, b"a"),
         );
-        let mut fetch = fetch();
-        let asked = core::iter::from_fn(|| fetch.ask(Instant::ZERO)).count();
-        assert_eq!(asked, MOST_ATTEMPTS as usize);
+        assert_eq!(progress, Progress::Partial);
+    }
+
+    /// Waits of 250 ms, 500 ms, 1 s, 2 s and 4 s.
+    #[test]
+    fn a_segment_that_does_not_come_is_given_up() {
+        let (_, mut requester) = fetch();
+        let times = core::iter::from_fn(|| {
+            let now = requester.poll_timeout()?;
+            requester.handle_timeout(now);
+            Some(now.since(Instant::ZERO).as_millis())
+        });
+        let times: Vec<_> = times.collect();
+        assert_eq!(times, [250, 750, 1_750, 3_750, 7_750]);
+        assert_eq!(asked(&mut requester), vec![name(0); 5]);
     }
 }

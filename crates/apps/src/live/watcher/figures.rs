@@ -15,9 +15,6 @@ use super::{Signer, Watcher};
 /// What a watcher counts beside its consumers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct OwnCounters {
-    pub sent: u64,
-    pub retransmitted: u64,
-    pub timed_out: u64,
     pub nacked: u64,
     /// Metadata or certificates that did not verify.
     pub verification_failures: u64,
@@ -51,6 +48,8 @@ impl Watcher {
             counters.iter().map(count).sum()
         };
         let own = &self.counters;
+        let requested = self.requester.counters();
+        let again = requested.object_retransmissions;
         let leads = sum(|c| c.leads);
         let main = self.main_stream();
         let delay = main.map(|pulled| pulled.consumer.delay());
@@ -72,9 +71,9 @@ impl Watcher {
             latency: self.frames.latency(),
             rtt_ms: delay.map(|delay| millis(delay.estimate(now))),
             rtt_min_ms: delay.and_then(|delay| delay.least(now)).map(millis),
-            interests_sent: own.sent + sum(|c| c.interests_sent),
-            interests_retransmitted: own.retransmitted + sum(|c| c.interests_retransmitted),
-            interests_timed_out: own.timed_out + sum(|c| c.interests_timed_out),
+            interests_sent: requested.objects + sum(|c| c.interests_sent),
+            interests_retransmitted: again + sum(|c| c.interests_retransmitted),
+            interests_timed_out: again + sum(|c| c.interests_timed_out),
             interests_nacked: own.nacked + sum(|c| c.interests_nacked),
             interests_pending: pending as u64,
             cache_hit_share: sum(|c| c.leads_for_others) as f64 / leads.max(1) as f64,

@@ -15,33 +15,45 @@ use bytes::Bytes;
 use namecast_packet::signature::HmacVerifier;
 use namecast_packet::{Data, Interest, Name, Nonce};
 use namecast_stream::consumer::{LineUp, SharedVerifier};
-use namecast_stream::{Catalogue, Metadata};
+use namecast_stream::path::{Client, Object, Retry, Token};
+use namecast_stream::{Catalogue, Metadata, StreamNames};
 use namecast_units::{Instant, Timestamp};
 
 use super::Watcher;
 use super::config::Trust;
-use super::fetch::{Fetch, Progress};
-use super::output::{Event, Output, RejoinReason, Verdict};
+use super::fetch::{self, Fetch, Progress};
+use super::output::{Event, Output, RejoinReason, Signer, Verdict};
 use super::pull::{self, LinedUp, Pulled};
 use super::trust::{Judge, TrustedKey, certificate_of};
 
+/// Whoever requests what is of no rung, and has no client of its own.
+pub(super) const CLIENT: Client = 0;
+const METADATA: Token = Token::object(CLIENT, 0);
+const CERTIFICATE: Token = Token::object(CLIENT, 1);
 /// Probes whose answers are still expected.
 const MOST_PROBES: usize = 8;
-/// Lifetime of Interests for metadata, certificate and catalogue.
-const LIFETIME: Duration = Duration::from_secs(1);
-/// First wait for a certificate; doubles.
-const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// Transmissions of its Interest, before the join begins anew.
-const MOST_ATTEMPTS: u32 = 4;
+/// Of a certificate. Once it is given up, the join begins anew.
+const RETRY: Retry = Retry {
+    first_wait: Duration::from_millis(250),
+    max_wait: Duration::from_secs(2),
+    max_interests: 4,
+};
 
-/// The Interest for a certificate.
-#[derive(Clone, Debug)]
-pub(super) struct Request {
-    pub name: Name,
-    /// Whether caches were no help.
-    must_be_fresh: bool,
-    attempts: u32,
-    pub retry_at: Instant,
+/// A request for metadata as it is now. Whoever wants to know how that changes requests it again.
+pub(crate) fn metadata(names: &StreamNames) -> Object {
+    let interest = Interest::builder(names.metadata());
+    let interest = interest.can_be_prefix().must_be_fresh();
+    Object::new(METADATA, interest, None)
+}
+
+/// A request for the certificate `name`.
+pub(crate) fn certificate(name: Name, must_be_fresh: bool, retry: Option<Retry>) -> Object {
+    let interest = Interest::builder(name).can_be_prefix();
+    let interest = match must_be_fresh {
+        true => interest.must_be_fresh(),
+        false => interest,
+    };
+    Object::new(CERTIFICATE, interest, retry)
 }
 
 /// Metadata that waits for the key that signed it.
@@ -59,17 +71,6 @@ pub(super) struct Probes {
     served_at: Timestamp,
 }
 
-impl Request {
-    const fn new(now: Instant, name: Name) -> Self {
-        Self {
-            name,
-            must_be_fresh: false,
-            attempts: 0,
-            retry_at: now,
-        }
-    }
-}
-
 impl Watcher {
     /// Sends a metadata Interest, and says when the next one is due.
     pub(super) fn probe(&mut self, now: Instant) {
@@ -83,18 +84,12 @@ impl Watcher {
             self.config.starved_probe_interval
         };
         self.probes.next_at = Some(now + interval.max(Duration::from_millis(1)));
-        let nonce = self.nonce();
         if self.probes.sent.len() == MOST_PROBES {
             self.probes.sent.pop_front();
-            self.counters.timed_out += 1;
         }
-        self.counters.retransmitted += u64::from(!self.probes.sent.is_empty());
+        let metadata = metadata(&self.names);
+        let nonce = self.requester.want_object(now, metadata);
         self.probes.sent.push_back((nonce, now));
-        let interest = Interest::builder(self.names.metadata())
-            .can_be_prefix()
-            .must_be_fresh()
-            .lifetime(LIFETIME);
-        self.send(interest.build(nonce));
     }
 
     /// Time until the next probe while all is well: when the publisher's clock, as far as it is known, shows a multiple of
@@ -116,64 +111,25 @@ impl Watcher {
         }
     }
 
-    pub(super) fn send(&mut self, interest: Interest) {
-        self.counters.sent += 1;
-        self.push(Output::Interest(interest.wire().clone()));
-    }
-
-    /// Sends certificate and catalogue Interests that are due.
-    pub(super) fn send_requests(&mut self, now: Instant) {
-        if let Some(mut request) = self.certificate.take_if(|request| request.retry_at <= now) {
-            if self.send_request(now, &mut request) {
-                self.certificate = Some(request);
-            } else if self.trusted.is_none() {
+    /// Does without an object that did not come. Returns whether it is one.
+    pub(super) fn on_object_dropped(&mut self, token: Token) -> bool {
+        if token == CERTIFICATE {
+            self.certificate = None;
+            if self.trusted.is_none() {
                 // Whoever answered has no certificate: what it said is worth nothing.
                 self.forget();
             }
-        }
-        if let Some(mut fetch) = self.fetch.take_if(|fetch| fetch.retry_at <= now)
-            && let Some((names, before)) = fetch.ask(now)
-        {
-            self.fetch = Some(fetch);
-            for name in names {
-                self.counters.retransmitted += u64::from(before > 0);
-                self.counters.timed_out += u64::from(before > 0);
-                let nonce = self.nonce();
-                // A cache that holds a bad segment must not answer twice.
-                let interest = Interest::builder(name).lifetime(LIFETIME);
-                let interest = if before > 0 {
-                    interest.must_be_fresh()
-                } else {
-                    interest
-                };
-                self.send(interest.build(nonce));
-            }
-        }
-    }
-
-    pub(super) fn nonce(&mut self) -> Nonce {
-        Nonce::from(self.random.next_u64() as u32)
-    }
-
-    fn send_request(&mut self, now: Instant, request: &mut Request) -> bool {
-        if request.attempts >= MOST_ATTEMPTS {
+        } else if token.client == fetch::CLIENT {
+            self.end_fetch();
+        } else {
             return false;
         }
-        self.counters.retransmitted += u64::from(request.attempts > 0);
-        self.counters.timed_out += u64::from(request.attempts > 0);
-        request.retry_at = now + FIRST_WAIT * (1 << request.attempts);
-        request.attempts += 1;
-        let interest = Interest::builder(request.name.clone())
-            .can_be_prefix()
-            .lifetime(LIFETIME);
-        let interest = if request.must_be_fresh {
-            interest.must_be_fresh()
-        } else {
-            interest
-        };
-        let nonce = self.nonce();
-        self.send(interest.build(nonce));
         true
+    }
+
+    fn end_fetch(&mut self) {
+        self.fetch = None;
+        Fetch::end(&mut self.requester);
     }
 
     /// Takes Data that is not a sample. Tells whether it was asked for.
@@ -181,17 +137,17 @@ impl Watcher {
         if self.names.metadata().is_prefix_of(data.name()) {
             return self.on_metadata(now, data);
         }
-        let is_certificate = |request: &Request| request.name.is_prefix_of(data.name());
+        let is_certificate = |name: &Name| name.is_prefix_of(data.name());
         if self.certificate.as_ref().is_some_and(is_certificate) {
             self.on_certificate(now, data);
             return true;
         }
-        let is_segment = |fetch: &Fetch| fetch.wants(data.name());
-        if self.fetch.as_ref().is_some_and(is_segment) {
-            self.on_catalogue_segment(now, data);
-            return true;
+        let fetch = self.fetch.as_ref();
+        let token = fetch.and_then(|fetch| fetch.token_of(data.name()));
+        if let Some(token) = token {
+            self.on_catalogue_segment(now, token, data);
         }
-        false
+        token.is_some()
     }
 
     fn on_metadata(&mut self, now: Instant, data: &Data) -> bool {
@@ -235,14 +191,12 @@ impl Watcher {
             return;
         };
         self.event(Event::AskingForCertificate { name: name.clone() });
-        let mut request = Request::new(now, name);
         // A certificate that was refused may be a cache's, not the publisher's.
-        request.must_be_fresh = self
-            .signer
-            .as_ref()
-            .is_some_and(|signer| matches!(signer.verdict, Verdict::Refused(_)));
-        self.certificate = Some(request);
-        self.send_requests(now);
+        let is_refused = |signer: &Signer| matches!(signer.verdict, Verdict::Refused(_));
+        let must_be_fresh = self.signer.as_ref().is_some_and(is_refused);
+        let certificate = certificate(name.clone(), must_be_fresh, Some(RETRY));
+        self.requester.want_object(now, certificate);
+        self.certificate = Some(name);
     }
 
     fn on_certificate(&mut self, now: Instant, data: &Data) {
@@ -254,14 +208,12 @@ impl Watcher {
         };
         let Some((signer, key)) = judge.judge(data.clone()) else {
             self.counters.verification_failures += 1;
-            if let Some(request) = &mut self.certificate {
-                request.must_be_fresh = true;
-                request.retry_at = now;
-            }
-            self.send_requests(now);
+            self.requester.disbelieve(CERTIFICATE);
+            self.requester.hasten(CERTIFICATE, now);
             return;
         };
         self.certificate = None;
+        self.requester.forget(CERTIFICATE);
         if self.signer.as_ref() != Some(&signer) {
             self.signer = Some(signer.clone());
             self.push(Output::Signer(signer));
@@ -295,16 +247,14 @@ impl Watcher {
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             consumer.set_verifier(now, verifier.clone());
         }
-        if self.fetch.is_some() {
-            self.send_requests(now);
-        }
     }
 
     /// Drops what nobody vouches for.
     fn forget(&mut self) {
         self.held = None;
         self.certificate = None;
-        self.fetch = None;
+        self.requester.forget(CERTIFICATE);
+        self.end_fetch();
         self.catalogue = None;
         for pulled in core::mem::take(&mut self.streams) {
             self.withdraw(&pulled);
@@ -325,6 +275,7 @@ impl Watcher {
             return;
         }
         self.probes.sent.clear();
+        self.requester.forget(METADATA);
         // An archive repeats what the publisher said last.
         let before = core::mem::replace(&mut self.probes.served_at, served_at);
         let is_news = before != Timestamp::default() && served_at > before;
@@ -371,7 +322,7 @@ impl Watcher {
             return;
         }
         if let Some(content) = &metadata.catalogue {
-            self.fetch = None;
+            self.end_fetch();
             self.install(now, name.detached(), content);
             return;
         }
@@ -380,41 +331,31 @@ impl Watcher {
             self.counters.malformed += 1;
             return;
         }
-        self.fetch = Some(Fetch::new(now, name.detached()));
-        self.send_requests(now);
+        self.fetch = Some(Fetch::begin(now, name.detached(), &mut self.requester));
     }
 
-    fn on_catalogue_segment(&mut self, now: Instant, data: &Data) {
+    fn on_catalogue_segment(&mut self, now: Instant, token: Token, data: &Data) {
         let Some(verifier) = &self.verifier else {
-            // The key is on the way; the fetch's timer asks again once it is here.
+            // The key is on the way; the segment is requested again once it is here.
             return;
         };
-        let verified = data.verify(&**verifier).is_ok();
+        if data.verify(&**verifier).is_err() {
+            self.counters.verification_failures += 1;
+            self.requester.disbelieve(token);
+            return;
+        }
         let Some(mut fetch) = self.fetch.take() else {
             return;
         };
-        let progress = if verified {
-            fetch.take(data)
-        } else {
-            self.counters.verification_failures += 1;
-            Progress::Partial
-        };
-        match progress {
-            Progress::TooLarge => {
-                self.event(Event::BadCatalogue("too large".to_owned()));
-                return;
-            }
+        match fetch.take(now, token, data, &mut self.requester) {
+            Progress::TooLarge => self.event(Event::BadCatalogue("too large".to_owned())),
             Progress::Whole(content) => {
                 self.install(now, fetch.catalogue_name, &content);
                 // Newest samples are known from metadata only: ask for them at once.
                 self.probe(now);
-                return;
             }
-            Progress::Known => fetch.retry_at = now,
-            Progress::Partial => {}
+            Progress::Partial => self.fetch = Some(fetch),
         }
-        self.fetch = Some(fetch);
-        self.send_requests(now);
     }
 
     /// Makes `content` the catalogue, and begins to pull what it lists.

@@ -25,11 +25,12 @@ use namecast_packet::{Data, Interest, LpPacket, Name, Packet, lp::NackReason};
 use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Sample, SharedVerifier, Shown};
 use namecast_stream::path::{Client, Requester, RequesterConfig};
 use namecast_stream::{Catalogue, Rung, StreamKind, StreamNames};
-use namecast_units::{Bitrate, Instant, Random, Timestamp};
+use namecast_units::{Bitrate, Instant, Timestamp};
 
 pub use config::{Pin, RungChoice, Trust, WatcherConfig};
 pub(crate) use fetch::{Fetch, Progress};
 pub use figures::TableSizes;
+pub(crate) use join::{certificate, metadata};
 pub use output::{Event, Frame, Output, Refusal, RejoinReason, Signer, Stages, Unkept, Verdict};
 pub use seek::Seek;
 pub(crate) use trust::{Judge, certificate_of, certificates};
@@ -64,15 +65,14 @@ fn requester(config: &WatcherConfig) -> Requester {
 pub struct Watcher {
     config: WatcherConfig,
     names: StreamNames,
-    random: Random,
     /// When the first Interest left.
     started_at: Option<Instant>,
     /// From then to the first frame.
     joined_after: Option<Duration>,
     probes: join::Probes,
-    /// Metadata that waits for its key, and the Interests for certificate and catalogue.
+    /// Metadata that waits for its key, the certificate that is requested, and the catalogue.
     held: Option<join::Held>,
-    certificate: Option<join::Request>,
+    certificate: Option<Name>,
     fetch: Option<fetch::Fetch>,
     trusted: Option<TrustedKey>,
     verifier: Option<SharedVerifier>,
@@ -114,7 +114,6 @@ impl Watcher {
     pub fn new(config: WatcherConfig) -> Self {
         Self {
             names: StreamNames::new(config.root.clone()),
-            random: Random::from_seed(config.seed),
             started_at: None,
             joined_after: None,
             probes: join::Probes::default(),
@@ -199,7 +198,7 @@ impl Watcher {
                 break;
             }
         }
-        // Metadata, certificate and catalogue are asked for again by their own timers.
+        // Metadata, certificate and catalogue are requested again in their own time.
         if !taken && self.names.root().is_prefix_of(interest.name()) {
             self.counters.nacked += 1;
         } else if !taken {
@@ -212,7 +211,6 @@ impl Watcher {
         if self.probes.next_at.is_none_or(|at| at <= now) {
             self.probe(now);
         }
-        self.send_requests(now);
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             consumer.handle_timeout(now);
         }
@@ -223,8 +221,6 @@ impl Watcher {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let own = [
             self.probes.next_at.or(Some(Instant::ZERO)),
-            self.certificate.as_ref().map(|request| request.retry_at),
-            self.fetch.as_ref().map(|fetch| fetch.retry_at),
             self.starves_at(),
             self.past_timeout(),
             self.requester.poll_timeout(),
@@ -330,14 +326,11 @@ impl Watcher {
     /// Takes note that the transport came back: everything that is pending is asked for again at once.
     pub fn handle_link_change(&mut self, now: Instant) {
         self.probe(now);
-        if let Some(request) = &mut self.certificate {
-            request.retry_at = now;
-        }
-        self.send_requests(now);
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             consumer.handle_link_change(now);
         }
         self.requester.handle_link_change();
+        self.requester.restart_objects(now);
         self.travel.handle_link_change(now);
         self.settle(now);
     }
@@ -452,9 +445,6 @@ impl Watcher {
             self.event(Event::SwitchedRung { rung });
         }
         self.watch_rungs(now);
-        self.drain(now);
-        self.run_requester(now);
-        self.steer(now);
         let starved = self
             .last_arrival()
             .is_some_and(|last| now.since(last) >= self.config.starvation);
@@ -469,6 +459,9 @@ impl Watcher {
                 self.probe(now);
             }
         }
+        self.drain(now);
+        self.run_requester(now);
+        self.steer(now);
     }
 
     /// Prepares the change to rungs that suit the way better.

@@ -59,6 +59,8 @@ impl Watcher {
                 path::Event::Dropped(token) => {
                     if let Some(consumer) = self.consumer_of(token.client) {
                         consumer.on_dropped(now, token.segment);
+                    } else if !self.on_object_dropped(token) {
+                        self.on_past_dropped(now, token);
                     }
                 }
                 path::Event::Lost(token) => {

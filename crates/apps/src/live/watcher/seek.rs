@@ -3,12 +3,14 @@
 use core::time::Duration;
 
 use namecast_packet::{Data, Interest, Name};
-use namecast_stream::StreamKind;
 use namecast_stream::index::{self, TimeIndex};
 use namecast_stream::metadata::Latest;
+use namecast_stream::path::{Object, Token};
+use namecast_stream::{StreamKind, StreamNames};
 use namecast_units::{Instant, Timestamp};
 
 use super::Watcher;
+use super::join;
 use super::output::{Event, Output};
 use super::past::{self, Player, Wanted};
 use super::pull;
@@ -21,8 +23,7 @@ const REACHED: Duration = Duration::from_secs(5);
 const ALIVE: Duration = Duration::from_secs(5);
 /// How often it is asked since when the past is kept. The names are the same for all who watch.
 const SINCE_INTERVAL: Duration = Duration::from_secs(10);
-/// Lifetime of that question.
-const SINCE_LIFETIME: Duration = Duration::from_secs(1);
+const SINCE: Token = Token::object(join::CLIENT, 2);
 
 /// Where to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +96,6 @@ impl Travel {
 
     /// The transport came back.
     pub(super) fn handle_link_change(&mut self, now: Instant) {
-        self.players()
-            .for_each(|player| player.handle_link_change(now));
         self.kept.next_at = self.kept.next_at.map(|at| at.min(now));
     }
 
@@ -156,30 +155,31 @@ impl Watcher {
             return;
         }
         let wanted = self.wanted_streams();
+        let before = self.travel.upcoming.take();
+        self.leave(before);
         self.travel.upcoming = Some(Player::new(now, time, wanted));
         self.event(Event::Seeking { to: time });
     }
 
     /// The streams to play, the one that leads first.
-    fn wanted_streams(&self) -> Vec<Wanted> {
+    fn wanted_streams(&mut self) -> Vec<Wanted> {
         let Some((_, catalogue)) = &self.catalogue else {
             return Vec::new();
         };
+        let clients = &mut self.next_client;
         let streams = self.config.wanted().filter_map(|(kind, choice)| {
             let info = catalogue.streams.iter().find(|s| s.kind == kind)?;
             let rung = pull::choose_recorded(info, &choice)?;
+            *clients = clients.wrapping_add(1);
             Some(Wanted {
+                client: *clients,
                 kind,
-                stream: self.stream_name(&info.name),
+                stream: stream_name(&self.names, &info.name),
                 names: self.names.rung(&info.name, &rung.name),
                 rung: rung.clone(),
             })
         });
         streams.collect()
-    }
-
-    fn stream_name(&self, stream: &str) -> Name {
-        self.names.root().builder().generic(stream).finish()
     }
 
     /// Stops pulling what is live.
@@ -213,8 +213,8 @@ impl Watcher {
     }
 
     fn go_live(&mut self, now: Instant) {
-        let was_going = self.travel.upcoming.take().is_some();
-        let was_past = self.travel.playing.take().is_some();
+        let (upcoming, playing) = (self.travel.upcoming.take(), self.travel.playing.take());
+        let (was_going, was_past) = (self.leave(upcoming), self.leave(playing));
         if was_past {
             self.jump();
         }
@@ -222,6 +222,13 @@ impl Watcher {
             self.event(Event::BackToLive);
             self.probe(now);
         }
+    }
+
+    /// Requests nothing more of what `player` plays. Returns whether there is one.
+    fn leave(&mut self, player: Option<Player>) -> bool {
+        let clients = player.iter().flat_map(Player::clients);
+        clients.for_each(|client| self.requester.withdraw_client(client));
+        player.is_some()
     }
 
     /// Begins again where playback is: with another rung, or a decoder that failed.
@@ -240,6 +247,7 @@ impl Watcher {
             let index = data.content().and_then(|c| TimeIndex::decode(&c).ok());
             self.travel.kept.since = index.and_then(|index| index.since);
             self.travel.kept.asked = None;
+            self.requester.forget(SINCE);
             return true;
         }
         let Some(verifier) = self.verifier.clone() else {
@@ -248,7 +256,7 @@ impl Watcher {
         let (mut is_taken, mut is_bad) = (false, false);
         // Both may have asked for it, and it comes once.
         for player in self.travel.players() {
-            match player.handle_data(now, data, &*verifier) {
+            match player.handle_data(now, data, &*verifier, &mut self.requester) {
                 Ok(taken) => is_taken |= taken,
                 Err(()) => is_bad = true,
             }
@@ -270,7 +278,7 @@ impl Watcher {
         let Some(mut player) = self.travel.upcoming.take() else {
             return;
         };
-        player.advance(now);
+        player.advance(now, &mut self.requester);
         while let Some(output) = player.poll_output() {
             match output {
                 past::Output::Playing(captured_at) => {
@@ -278,11 +286,13 @@ impl Watcher {
                     self.rest(now);
                     self.jump();
                     self.event(Event::PlayingFrom { captured_at, after });
-                    self.travel.playing = Some(player);
+                    let before = self.travel.playing.replace(player);
+                    self.leave(before);
                     return;
                 }
                 past::Output::Nothing(unkept) => {
                     let to = player.goal();
+                    self.leave(Some(player));
                     self.event(Event::NothingKept { to, unkept });
                     if !self.travel.is_past() {
                         // Live may have waited for this.
@@ -301,7 +311,7 @@ impl Watcher {
         let Some(mut player) = self.travel.playing.take() else {
             return;
         };
-        player.advance(now);
+        player.advance(now, &mut self.requester);
         player.hand_out(now, |kind| self.config.lead(kind));
         let mut is_over = None;
         while let Some(output) = player.poll_output() {
@@ -325,10 +335,6 @@ impl Watcher {
 
     fn on_past_output(&mut self, now: Instant, output: past::Output) {
         match output {
-            past::Output::Interest(interest) => {
-                let nonce = self.nonce();
-                self.send(interest.build(nonce));
-            }
             past::Output::Sample {
                 kind,
                 sample,
@@ -355,7 +361,7 @@ impl Watcher {
             let (_, catalogue) = self.catalogue.as_ref()?;
             let is_video = kind == StreamKind::Video || !self.config.video;
             let stream = catalogue.streams.iter().find(|s| s.kind == kind)?;
-            is_video.then(|| self.stream_name(&stream.name))
+            is_video.then(|| stream_name(&self.names, &stream.name))
         });
         let Some(stream) = video else {
             return;
@@ -368,9 +374,9 @@ impl Watcher {
         let micros = self.publisher_now(now).as_micros();
         let name = index::name(&stream, Timestamp::from_micros(micros - micros % interval));
         self.travel.kept.asked = Some(name.clone());
-        let nonce = self.nonce();
         let interest = Interest::builder(name).must_be_fresh();
-        self.send(interest.lifetime(SINCE_LIFETIME).build(nonce));
+        let question = Object::new(SINCE, interest, None);
+        self.requester.want_object(now, question);
     }
 
     fn is_alive(&self, now: Instant) -> bool {
@@ -400,12 +406,28 @@ impl Watcher {
         if self.travel.kept.asked.as_ref() == Some(interest.name()) {
             self.travel.kept.asked = None;
             self.travel.kept.since = None;
+            self.requester.forget(SINCE);
             return true;
         }
         let mut is_taken = false;
         for player in self.travel.players() {
-            is_taken |= player.handle_nack(now, interest.name());
+            is_taken |= player.handle_nack(now, interest.name(), &mut self.requester);
         }
         is_taken
     }
+
+    /// Does without what playback from the past requested and did not come.
+    pub(super) fn on_past_dropped(&mut self, now: Instant, token: Token) {
+        let mut is_taken = false;
+        for player in self.travel.players() {
+            is_taken |= player.on_dropped(token, &mut self.requester);
+        }
+        if is_taken {
+            self.run_past(now);
+        }
+    }
+}
+
+fn stream_name(names: &StreamNames, stream: &str) -> Name {
+    names.root().builder().generic(stream).finish()
 }

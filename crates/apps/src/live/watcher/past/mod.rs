@@ -11,25 +11,26 @@ mod track;
 
 use core::time::Duration;
 
-use namecast_packet::{Data, Interest, InterestBuilder, Name, Verifier};
+use namecast_packet::{Data, Interest, Name, Verifier};
 use namecast_stream::consumer::Sample;
 use namecast_stream::index::{self, TimeIndex};
 use namecast_stream::metadata::Latest;
-use namecast_stream::{Rung, RungNames, SampleClass, SegmentId, StreamKind};
+use namecast_stream::path::{Client, Object, Requester, Retry, Token};
+use namecast_stream::{Rung, RungNames, SampleClass, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
 use super::output::Unkept;
-use crate::archive::sequence::Taken;
+use crate::archive::sequence::{self, Taken};
 use track::{Track, Whole};
 
 /// Samples pulled ahead of the one that is played.
 const READ_AHEAD: Duration = Duration::from_secs(2);
-/// Lifetime of Interests.
-const LIFETIME: Duration = Duration::from_secs(1);
-/// First wait for an index; doubles.
-const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// Transmissions of an Interest for an index.
-const MOST_ATTEMPTS: u32 = 4;
+/// Of an index.
+const RETRY: Retry = Retry {
+    first_wait: Duration::from_millis(250),
+    max_wait: Duration::from_secs(2),
+    max_interests: 4,
+};
 /// Interests out at a time.
 const MOST_OUTSTANDING: usize = 256;
 /// From the moment at which the first sample is here until it is shown: time to decode what comes before it.
@@ -40,6 +41,8 @@ const STARVATION: Duration = Duration::from_millis(500);
 /// A stream to play.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
+    /// Whoever requests it.
+    pub client: Client,
     pub kind: StreamKind,
     /// `/<root>/<stream>`.
     pub stream: Name,
@@ -50,7 +53,6 @@ pub(super) struct Wanted {
 /// Something a player wants done.
 #[derive(Debug)]
 pub(super) enum Output {
-    Interest(InterestBuilder),
     Sample {
         kind: StreamKind,
         sample: Box<Sample>,
@@ -73,13 +75,13 @@ enum Question {
     GoOn,
 }
 
-/// An Interest for an index.
+/// A request for an index.
 #[derive(Clone, Debug)]
 struct Request {
     question: Question,
     name: Name,
-    attempts: u32,
-    retry_at: Instant,
+    /// When it is to be sent, until it is.
+    ask_at: Option<Instant>,
 }
 
 /// One stream, before and while it is played.
@@ -104,8 +106,6 @@ pub(super) struct Player {
     anchor: Option<Anchor>,
     /// Where archived samples are found.
     delegation: Option<Name>,
-    /// When there was no room for all Interests.
-    full_at: Option<Instant>,
     outputs: std::collections::VecDeque<Output>,
 }
 
@@ -124,7 +124,6 @@ impl Player {
             parts: parts.collect(),
             anchor: None,
             delegation: None,
-            full_at: None,
             outputs: std::collections::VecDeque::new(),
         }
     }
@@ -132,6 +131,11 @@ impl Player {
     /// The time that it plays from.
     pub(super) const fn goal(&self) -> Timestamp {
         self.from
+    }
+
+    /// Whoever requests what it plays.
+    pub(super) fn clients(&self) -> impl Iterator<Item = Client> {
+        self.parts.iter().map(|part| part.wanted.client)
     }
 
     pub(super) const fn started_at(&self) -> Instant {
@@ -158,35 +162,58 @@ impl Player {
         now: Instant,
         data: &Data,
         verifier: &dyn Verifier,
+        requester: &mut Requester,
     ) -> Result<bool, ()> {
         if let Some(at) = self.asked_index(data.name()) {
-            self.on_index(now, at, data);
+            self.on_index(now, at, data, requester);
             return Ok(true);
         }
-        let Some((at, id)) = self.find(data.name()) else {
+        let Some((at, token)) = self.find(data.name()) else {
             return Ok(false);
         };
-        let track = self.parts[at].track.as_mut();
-        let taken = track.map(|track| track.on_data(now, id, data, verifier));
+        let Some(track) = &mut self.parts[at].track else {
+            return Ok(false);
+        };
+        let taken = track.on_data(token.segment, data, verifier);
+        taken.report(now, token, requester);
         match taken {
-            Some(Taken::Bad) => Err(()),
-            taken => Ok(taken == Some(Taken::Kept)),
+            Taken::Bad => Err(()),
+            taken => Ok(taken == Taken::Kept),
         }
     }
 
     /// Takes an Interest that came back. Tells whether it was ours.
-    pub(super) fn handle_nack(&mut self, now: Instant, name: &Name) -> bool {
+    pub(super) fn handle_nack(
+        &mut self,
+        now: Instant,
+        name: &Name,
+        requester: &mut Requester,
+    ) -> bool {
         if let Some(at) = self.asked_index(name) {
-            if let Some(request) = &mut self.parts[at].request {
-                request.retry_at = request.retry_at.min(now + FIRST_WAIT / 2);
-            }
+            requester.hasten(self.parts[at].index(), now + RETRY.first_wait / 2);
             return true;
         }
-        let Some((at, id)) = self.find(name) else {
+        let token = self.find(name).map(|(_, token)| token);
+        token.is_some_and(|token| sequence::on_nack(now, token, requester))
+    }
+
+    /// Does without what did not come. Returns whether it was ours.
+    pub(super) fn on_dropped(&mut self, token: Token, requester: &mut Requester) -> bool {
+        let mut parts = self.parts.iter_mut().enumerate();
+        let Some((at, part)) = parts.find(|(_, part)| part.wanted.client == token.client) else {
             return false;
         };
-        let track = self.parts[at].track.as_mut();
-        track.is_some_and(|track| track.on_nack(now, id))
+        if token == part.index() {
+            let request = part.request.take();
+            let begins = request.is_some_and(|request| request.question == Question::Begin);
+            if at == 0 && begins {
+                self.outputs.push_back(Output::Nothing(Unkept::Unanswered));
+            }
+        } else if let Some(track) = &mut part.track {
+            track.give_up(token.segment);
+            requester.withdraw(token.group());
+        }
+        true
     }
 
     fn asked_index(&self, name: &Name) -> Option<usize> {
@@ -195,17 +222,22 @@ impl Player {
         self.parts.iter().position(asked)
     }
 
-    fn find(&self, name: &Name) -> Option<(usize, SegmentId)> {
+    fn find(&self, name: &Name) -> Option<(usize, Token)> {
         let mut parts = self.parts.iter().enumerate();
-        parts.find_map(|(at, part)| Some((at, part.wanted.names.parse(name)?)))
+        parts.find_map(|(at, part)| {
+            let client = part.wanted.client;
+            let segment = part.wanted.names.parse(name)?;
+            Some((at, Token { client, segment }))
+        })
     }
 
-    fn on_index(&mut self, now: Instant, at: usize, data: &Data) {
+    fn on_index(&mut self, now: Instant, at: usize, data: &Data, requester: &mut Requester) {
         let index = data.content().and_then(|c| TimeIndex::decode(&c).ok());
         let part = &mut self.parts[at];
         let Some((index, request)) = index.zip(part.request.take()) else {
             return;
         };
+        requester.forget(part.index());
         let Some(rung) = index.rung(part.wanted.names.prefix()) else {
             if at == 0 {
                 let since = index.since;
@@ -217,6 +249,7 @@ impl Player {
         match (request.question, &mut part.track) {
             (Question::GoOn, Some(track)) => {
                 if track.go_on(rung) {
+                    requester.withdraw_client(part.wanted.client);
                     self.outputs
                         .push_back(Output::Discontinuity(part.wanted.kind));
                 }
@@ -233,7 +266,7 @@ impl Player {
             }
         }
         self.delegation = index.delegation.map(|name| name.detached());
-        self.advance(now);
+        self.advance(now, requester);
     }
 
     /// Learns what is published by now.
@@ -243,76 +276,50 @@ impl Player {
         }
     }
 
-    /// The transport came back.
-    pub(super) fn handle_link_change(&mut self, now: Instant) {
-        for part in &mut self.parts {
-            if let Some(request) = &mut part.request {
-                request.retry_at = now;
-            }
-            if let Some(track) = &mut part.track {
-                track.ask_again(now);
-            }
-        }
-    }
-
     /// Does what is due, after whatever happened.
-    pub(super) fn advance(&mut self, now: Instant) {
-        self.ask_index(now);
+    pub(super) fn advance(&mut self, now: Instant, requester: &mut Requester) {
+        self.ask_index(now, requester);
         for part in &mut self.parts {
             if let Some(track) = &mut part.track {
                 track.sort(now);
             }
         }
         self.set_clock(now);
-        self.ask_samples(now);
+        self.ask_samples(now, requester);
         self.go_on(now);
     }
 
-    fn ask_index(&mut self, now: Instant) {
-        for (at, part) in self.parts.iter_mut().enumerate() {
-            let Some(request) = part.request.as_mut().filter(|r| r.retry_at <= now) else {
+    fn ask_index(&mut self, now: Instant, requester: &mut Requester) {
+        for part in &mut self.parts {
+            let token = part.index();
+            let Some(request) = &mut part.request else {
                 continue;
             };
-            if request.attempts >= MOST_ATTEMPTS {
-                let begins = request.question == Question::Begin;
-                part.request = None;
-                if at == 0 && begins {
-                    self.outputs.push_back(Output::Nothing(Unkept::Unanswered));
-                }
-                continue;
+            if request.ask_at.take_if(|at| *at <= now).is_some() {
+                let interest = Interest::builder(request.name.clone()).must_be_fresh();
+                let index = Object::new(token, interest, Some(RETRY));
+                requester.want_object(now, index);
             }
-            request.retry_at = now + FIRST_WAIT * (1 << request.attempts);
-            request.attempts += 1;
-            let interest = Interest::builder(request.name.clone()).must_be_fresh();
-            self.outputs
-                .push_back(Output::Interest(interest.lifetime(LIFETIME)));
         }
     }
 
-    fn ask_samples(&mut self, now: Instant) {
-        let tracks = || self.parts.iter().filter_map(|part| part.track.as_ref());
-        let mut out: usize = tracks().map(|track| track.outstanding(now)).sum();
-        for part in &mut self.parts {
-            let Some(track) = &mut part.track else {
+    fn ask_samples(&mut self, now: Instant, requester: &mut Requester) {
+        for at in 0..self.parts.len() {
+            let out: usize = self.clients().map(|it| requester.objects_out(it)).sum();
+            let Part { wanted, track, .. } = &mut self.parts[at];
+            let Some(track) = track else {
                 continue;
             };
-            for (id, must_be_fresh, before) in track.ask(now, MOST_OUTSTANDING.saturating_sub(out))
-            {
-                out += 1;
-                let mut interest = Interest::builder(track.names.segment(id)).lifetime(LIFETIME);
+            let client = wanted.client;
+            for segment in track.ask(MOST_OUTSTANDING.saturating_sub(out)) {
+                let token = Token { client, segment };
+                let interest = Interest::builder(track.names.segment(segment));
+                let mut object = Object::new(token, interest, Some(sequence::RETRY));
                 // Young samples are the publisher's, old ones the archive's: the other one is asked in turn.
-                if let Some(delegation) = &self.delegation
-                    && before % 2 == 0
-                {
-                    interest = interest.forwarding_hint(delegation.clone());
-                }
-                if must_be_fresh {
-                    interest = interest.must_be_fresh();
-                }
-                self.outputs.push_back(Output::Interest(interest));
+                object.delegation.clone_from(&self.delegation);
+                requester.want_object(now, object);
             }
         }
-        self.full_at = (out >= MOST_OUTSTANDING).then_some(now);
     }
 
     /// Starts the clock once the first sample to show is here; makes it wait for one that is late.
@@ -330,8 +337,8 @@ impl Player {
                 .rev()
                 .find(|w| w.header.captured_at <= self.from);
             // Not before a later sample shows that none is missing between, or everything that exists is here.
-            let is_settled = queue.iter().any(|w| w.header.captured_at > self.from)
-                || track.due_after(None).is_none();
+            let is_settled =
+                queue.iter().any(|w| w.header.captured_at > self.from) || track.is_idle();
             let first = shown.or_else(|| queue.front());
             if let Some(first) = first.filter(|_| is_settled) {
                 let header = &first.header;
@@ -366,7 +373,7 @@ impl Player {
                 let stream = &part.wanted.stream;
                 let mut request = Request::new(now, Question::GoOn, stream, captured_at);
                 // Another answer than last time may take a while.
-                request.retry_at = now + STARVATION;
+                request.ask_at = Some(now + STARVATION);
                 part.request = Some(request);
             }
         }
@@ -375,9 +382,8 @@ impl Player {
     /// When [`advance`](Self::advance) and [`hand_out`](Self::hand_out) have something to do.
     pub(super) fn poll_timeout(&self, lead: impl Fn(StreamKind) -> Duration) -> Option<Instant> {
         let times = self.parts.iter().flat_map(|part| {
-            let request = part.request.as_ref().map(|request| request.retry_at);
+            let request = part.request.as_ref().and_then(|request| request.ask_at);
             let track = part.track.as_ref();
-            let due = track.and_then(|track| track.due_after(self.full_at));
             let next = track.and_then(|track| track.queue().front());
             let hand_out = next.zip(self.anchor).map(|(next, anchor)| {
                 render_at(anchor, next.header.published_at()).saturating_sub(lead(part.wanted.kind))
@@ -385,7 +391,7 @@ impl Player {
             let dry = part
                 .last
                 .filter(|_| part.request.is_none() && next.is_none());
-            [request, due, hand_out, dry.map(|(_, at)| at + STARVATION)]
+            [request, hand_out, dry.map(|(_, at)| at + STARVATION)]
         });
         times.flatten().min()
     }
@@ -445,6 +451,11 @@ impl Player {
 }
 
 impl Part {
+    /// What is requested of the time index.
+    const fn index(&self) -> Token {
+        Token::object(self.wanted.client, 0)
+    }
+
     fn is_dry(&self, now: Instant) -> bool {
         let is_empty = self.track.as_ref().is_some_and(|t| t.queue().is_empty());
         is_empty && self.last.is_some_and(|(_, at)| now.since(at) >= STARVATION)
@@ -456,8 +467,7 @@ impl Request {
         Self {
             question,
             name: index::name(stream, time),
-            attempts: 0,
-            retry_at: now,
+            ask_at: Some(now),
         }
     }
 }

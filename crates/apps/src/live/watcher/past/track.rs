@@ -19,7 +19,6 @@ use crate::archive::sequence::{Limits, News, Sequence, Taken};
 /// Bounds of what is pulled at a time.
 const LIMITS: Limits = Limits {
     most_samples: 256,
-    most_attempts: 6,
     most_behind: u64::MAX,
 };
 /// Samples between key sample and target that are believed: a group of some 20 s.
@@ -162,46 +161,30 @@ impl Track {
         }
     }
 
-    /// Interests to send: segment, whether it must be fresh, and how often it was asked for before.
-    pub(super) fn ask(&mut self, now: Instant, room: usize) -> Vec<(SegmentId, bool, u32)> {
+    /// Packets to request now, at most `room`.
+    pub(super) fn ask(&mut self, room: usize) -> Vec<SegmentId> {
         let mut asked = Vec::new();
         for (sequence, limit) in self.sequences.iter_mut().zip(self.limits) {
-            sequence.begin(now, &LIMITS, limit);
-            let room = room.saturating_sub(asked.len());
-            asked.extend(sequence.ask(now, room, LIMITS.most_attempts));
+            sequence.begin(&LIMITS, limit);
+            asked.extend(sequence.ask(room - asked.len()));
         }
         asked
     }
 
     /// Takes a packet. Tells whether it was asked for and good.
-    pub(super) fn on_data(
-        &mut self,
-        now: Instant,
-        id: SegmentId,
-        data: &Data,
-        verifier: &dyn Verifier,
-    ) -> Taken {
-        let (taken, _) = self.sequences[id.class.index()].on_data(now, id, data, verifier);
+    pub(super) fn on_data(&mut self, id: SegmentId, data: &Data, verifier: &dyn Verifier) -> Taken {
+        let (taken, _) = self.sequences[id.class.index()].on_data(id, data, verifier);
         taken
     }
 
-    pub(super) fn on_nack(&mut self, now: Instant, id: SegmentId) -> bool {
-        self.sequences[id.class.index()].on_nack(now, id)
+    /// Does without a sample of which a packet did not come.
+    pub(super) fn give_up(&mut self, id: SegmentId) {
+        self.sequences[id.class.index()].give_up(id.sequence);
     }
 
-    pub(super) fn ask_again(&mut self, now: Instant) {
-        self.sequences.iter_mut().for_each(|s| s.ask_again(now));
-    }
-
-    pub(super) fn due_after(&self, after: Option<Instant>) -> Option<Instant> {
-        self.sequences
-            .iter()
-            .filter_map(|s| s.due_after(after))
-            .min()
-    }
-
-    pub(super) fn outstanding(&self, now: Instant) -> usize {
-        self.sequences.iter().map(|s| s.outstanding(now)).sum()
+    /// Whether everything that exists is here.
+    pub(super) fn is_idle(&self) -> bool {
+        self.sequences.iter().all(Sequence::is_idle)
     }
 
     /// Puts what came into decoding order.

@@ -8,6 +8,7 @@ mod hashes;
 mod layers;
 mod leftovers;
 mod licences;
+mod nonces;
 mod papers;
 mod readmes;
 mod sizes;
@@ -90,6 +91,7 @@ fn errors(workspace: &Workspace) -> Result<Vec<Finding>> {
             core.entry(&member.name).or_default().push(file);
             errors.extend(bans::check(file)?);
         }
+        errors.extend(nonces::check(file)?);
     }
     for files in core.values() {
         errors.extend(hashes::check(files)?);

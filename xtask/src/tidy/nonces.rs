@@ -1,0 +1,60 @@
+//! Where Nonces are drawn: whatever watches or records a stream requests through one module.
+
+use anyhow::Result;
+
+use super::Finding;
+use super::source::{SourceFile, matches};
+
+/// What watches and records.
+const REQUESTING: [&str; 3] = [
+    "crates/apps/src/archive/",
+    "crates/apps/src/live/",
+    "crates/stream/src/",
+];
+/// What sends for them.
+const OWNER: &str = "crates/stream/src/path/";
+
+/// Finds Nonces that are drawn elsewhere; tests may.
+///
+/// # Errors
+///
+/// The file is not Rust.
+pub(crate) fn check(file: &SourceFile) -> Result<Vec<Finding>> {
+    let place = file.at(1);
+    let is_of = |folder: &&str| place.starts_with(*folder);
+    if !REQUESTING.iter().any(is_of) || is_of(&OWNER) || place.contains("tests") {
+        return Ok(Vec::new());
+    }
+    let tokens = file.tokens()?;
+    let in_tests = (0..tokens.len())
+        .find(|&at| matches(&tokens, at, &["#", "[", "cfg", "(", "test"]))
+        .unwrap_or(tokens.len());
+    let drawn =
+        (0..in_tests).filter(|&at| matches(&tokens, at, &["Nonce", "::", "from", "("]));
+    let found = drawn.map(|at| {
+        Finding::new(
+            file.at(tokens[at].line),
+            "nonce",
+            "a Nonce drawn here: request it through `stream::path::Requester`",
+        )
+    });
+    Ok(found.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::rust;
+    use super::*;
+
+    const DRAWS: &str = "fn f() { Interest::builder(name).build(Nonce::from(7)); }";
+
+    #[test]
+    fn nonces_are_drawn_in_one_place() {
+        let count = |path, text| check(&rust(path, text)).unwrap().len();
+        assert_eq!(count("crates/apps/src/live/watcher/join.rs", DRAWS), 1);
+        assert_eq!(count("crates/stream/src/path/requester.rs", DRAWS), 0);
+        assert_eq!(count("crates/forward/src/lib.rs", DRAWS), 0);
+        let tests = format!("#[cfg(test)]\nmod tests {{ {DRAWS} }}");
+        assert_eq!(count("crates/stream/src/metadata.rs", &tests), 0);
+    }
+}

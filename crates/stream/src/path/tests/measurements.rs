@@ -78,6 +78,11 @@ fn a_path_that_becomes_longer_at_once_is_reported() {
         let mut bench = bench(Bitrate::mbps(4));
         bench.play(Bitrate::kbps(kbps), ms(5_000));
         bench.link.data_delay += ms(100);
+        while growths(&bench).is_empty() && bench.now < at(6_500) {
+            bench.play(Bitrate::kbps(kbps), ms(10));
+        }
+        let rtt = bench.requester.path().round_trip(bench.now);
+        assert!((ms(141)..=ms(144)).contains(&rtt), "{rtt:?}");
         bench.play(Bitrate::kbps(kbps), ms(5_000));
         let growths = growths(&bench);
         assert_eq!(growths.len(), 1, "{growths:?}");
@@ -115,6 +120,23 @@ fn a_queue_of_a_full_link_is_no_longer_path() {
         assert!((0.04..0.2).contains(&longest), "{longest} at {link} kbit/s");
         assert_eq!(growths(&bench), []);
     }
+}
+
+/// Data is requested at 4.1 Mbit/s, and a link of 4 Mbit/s carries it: for each second, the queue is 25 ms longer.
+#[test]
+fn a_queue_that_grows_slowly_is_no_longer_path() {
+    let link = Link::new(Bitrate::mbps(4), ms(20), 200);
+    let control: Control = "rate:4100kbps".parse().unwrap();
+    let budget = control.build(at(0), Bitrate::mbps(4));
+    let mut bench = Bench::with(link, RequesterConfig::default(), budget);
+    for index in 0..6_000 {
+        bench.want(want(token(1, 1, index), Kind::Delta), at(0));
+    }
+    bench.requester.set_need(Bitrate::kbps(4_100));
+    bench.run_for(ms(8_000));
+    let queue = bench.requester.path().queue_min(bench.now, ms(1_000));
+    assert!((0.15..0.25).contains(&queue), "{queue}");
+    assert_eq!(growths(&bench), []);
 }
 
 /// A path that is back to what it was: media of 25 samples a second shows it with the next lead.

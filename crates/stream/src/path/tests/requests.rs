@@ -5,7 +5,6 @@ use core::time::Duration;
 use namecast_units::{Bitrate, ByteSize, Random};
 
 use super::*;
-use crate::path::queue::Rank;
 
 /// Round trip of a path of which nothing is known, and how much earlier Interests leave than that.
 const LEAVES_BEFORE: Duration = ms(50 + 2);
@@ -66,29 +65,29 @@ fn a_fifth_interest_is_reported_as_dropped() {
     assert_eq!(requester.poll_event(), None);
 }
 
-/// Against a stable sort by rank and by when the Data is published. 40 packets are within the first burst of 48.
+/// Against a sort by rank and by when the Data is published. 40 packets are within the first burst of 48.
 #[test]
 fn sound_leaves_before_repairs_before_media_before_probes() {
     let kinds = [
-        Kind::Sound,
-        Kind::Repair,
-        Kind::Key,
-        Kind::Delta,
-        Kind::Parity,
-        Kind::Probe,
+        (0, Kind::Sound),
+        (1, Kind::Repair),
+        (2, Kind::Key),
+        (2, Kind::Delta),
+        (2, Kind::Parity),
+        (3, Kind::Probe),
     ];
     for seed in 0..20 {
         let mut random = Random::from_seed(seed);
         let mut requester = requester(RequesterConfig::default());
         let mut expected = Vec::new();
         for index in 0..40 {
-            let kind = kinds[random.below(kinds.len() as u64) as usize];
+            let (rank, kind) = kinds[random.below(kinds.len() as u64) as usize];
             let available_at = at(random.below(10));
             let want = Want {
                 available_at: Some(available_at),
                 ..want(token(1, 1, index), kind)
             };
-            expected.push((Rank::of(kind), available_at, index));
+            expected.push((rank, available_at, index));
             requester.want(at(0), want);
         }
         expected.sort();
@@ -177,15 +176,22 @@ fn data_of_a_withdrawn_sample_tells_of_the_path() {
 
 #[test]
 fn what_was_withdrawn_and_does_not_come_is_not_reported_as_lost() {
-    for is_withdrawn in [false, true] {
+    type Withdraw = fn(&mut Requester, Token);
+    let ways: [Withdraw; 4] = [
+        |_, _| {},
+        |requester, token| requester.withdraw_one(token),
+        |requester, token| requester.withdraw(token.group()),
+        |requester, token| requester.withdraw_client(token.client),
+    ];
+    for (index, withdraw) in ways.into_iter().enumerate() {
         let mut requester = requester(RequesterConfig::default());
-        requester.want(at(0), want(token(1, 1, 0), Kind::Delta));
+        let token = token(1, 1, 0);
+        requester.want(at(0), want(token, Kind::Delta));
         assert_eq!(sent(&mut requester, at(0)).len(), 1);
-        if is_withdrawn {
-            requester.withdraw_client(1);
-        }
+        withdraw(&mut requester, token);
+        assert_eq!(requester.sizes(), (1, 0));
         requester.handle_timeout(at(5_000));
-        let lost = (!is_withdrawn).then_some(Event::Lost(token(1, 1, 0)));
+        let lost = (index == 0).then_some(Event::Lost(token));
         assert_eq!(requester.poll_event(), lost);
         assert_eq!(requester.sizes(), (0, 0));
     }

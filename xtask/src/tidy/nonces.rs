@@ -29,8 +29,7 @@ pub(crate) fn check(file: &SourceFile) -> Result<Vec<Finding>> {
     let in_tests = (0..tokens.len())
         .find(|&at| matches(&tokens, at, &["#", "[", "cfg", "(", "test"]))
         .unwrap_or(tokens.len());
-    let drawn =
-        (0..in_tests).filter(|&at| matches(&tokens, at, &["Nonce", "::", "from", "("]));
+    let drawn = (0..in_tests).filter(|&at| matches(&tokens, at, &["Nonce", "::", "from", "("]));
     let found = drawn.map(|at| {
         Finding::new(
             file.at(tokens[at].line),

@@ -46,7 +46,7 @@ pub struct Config {
     pub up_margin: f64,
     /// Share of the capacity beyond which a rung is left.
     pub down_load: f64,
-    /// First time for which a rung is not tried again after it had to be left.
+    /// A rung that had to be left is not tried again for four fifths of that, and for 1.6 times as long after each further failure.
     pub first_wait: Duration,
     /// What that grows to with each failure.
     pub max_wait: Duration,

@@ -39,7 +39,7 @@ pub(super) struct PairSum {
     pub gap: f64,
 }
 
-/// Arrivals, queueing delays, pairs, losses of the last seconds. Spans are rounded up to whole bins.
+/// Arrivals, queueing delays, pairs, losses of the last seconds. Spans are rounded down to whole bins, of which the last has only begun.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     bins: VecDeque<Bin>,

@@ -191,7 +191,7 @@ impl Requester {
         if self.limits.contains_key(&want.token.client) {
             want.kind = Kind::Probe;
         }
-        if self.queue.len() >= self.config.max_queued {
+        if self.queue.len() >= self.config.max_queued && self.queue.remove(want.token).is_none() {
             self.drop_want(want.token);
             return;
         }
@@ -451,7 +451,8 @@ impl Requester {
         if self.queue.is_empty() {
             return;
         }
-        while self.may_send_sound(now)
+        while self.in_flight.len() < self.config.max_in_flight
+            && self.may_send_sound(now)
             && let Some(want) = self.queue.peek(Rank::Sound)
         {
             let token = want.token;

@@ -1,8 +1,10 @@
 //! Where Nonces are drawn: whatever watches or records a stream requests through one module.
 
 use anyhow::Result;
+use syn::spanned::Spanned;
 
 use super::Finding;
+use super::sizes::is_test_module;
 use super::source::{SourceFile, matches};
 
 /// What watches and records.
@@ -20,16 +22,20 @@ const OWNER: &str = "crates/stream/src/path/";
 ///
 /// The file is not Rust.
 pub(crate) fn check(file: &SourceFile) -> Result<Vec<Finding>> {
-    let place = file.at(1);
-    let is_of = |folder: &&str| place.starts_with(*folder);
-    if !REQUESTING.iter().any(is_of) || is_of(&OWNER) || place.contains("tests") {
+    let is_of = |folder: &&str| file.path.starts_with(*folder);
+    if !REQUESTING.iter().any(is_of) || is_of(&OWNER) || file.is_test() {
         return Ok(Vec::new());
     }
     let tokens = file.tokens()?;
-    let in_tests = (0..tokens.len())
-        .find(|&at| matches(&tokens, at, &["#", "[", "cfg", "(", "test"]))
-        .unwrap_or(tokens.len());
-    let drawn = (0..in_tests).filter(|&at| matches(&tokens, at, &["Nonce", "::", "from", "("]));
+    let parsed = syn::parse_file(&file.text)?;
+    let modules = parsed.items.iter().filter(|item| is_test_module(item));
+    let tests: Vec<_> = modules
+        .map(|item| item.span().start().line..=item.span().end().line)
+        .collect();
+    let is_tested = |at: &usize| tests.iter().any(|lines| lines.contains(&tokens[*at].line));
+    let drawn = (0..tokens.len())
+        .filter(|&at| matches(&tokens, at, &["Nonce", "::", "from", "("]))
+        .filter(|at| !is_tested(at));
     let found = drawn.map(|at| {
         Finding::new(
             file.at(tokens[at].line),
@@ -55,5 +61,7 @@ mod tests {
         assert_eq!(count("crates/forward/src/lib.rs", DRAWS), 0);
         let tests = format!("#[cfg(test)]\nmod tests {{ {DRAWS} }}");
         assert_eq!(count("crates/stream/src/metadata.rs", &tests), 0);
+        let declared = format!("#[cfg(test)]\nmod tests;\n{DRAWS}");
+        assert_eq!(count("crates/stream/src/metadata.rs", &declared), 1);
     }
 }

@@ -41,7 +41,8 @@ pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
     visitor.findings
 }
 
-fn is_test_module(item: &syn::Item) -> bool {
+/// Whether `item` is a module of unit tests.
+pub(super) fn is_test_module(item: &syn::Item) -> bool {
     let syn::Item::Mod(module) = item else {
         return false;
     };

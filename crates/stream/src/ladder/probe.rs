@@ -5,6 +5,7 @@ use core::time::Duration;
 use namecast_units::{Bitrate, Instant};
 
 use super::{Ladder, View};
+use crate::path::PACKET;
 
 /// A probe begins and ends so long before a key sample.
 const BEFORE_KEY: (Duration, Duration) = (Duration::from_millis(750), Duration::from_millis(550));
@@ -14,8 +15,6 @@ const LENGTH: Duration = Duration::from_millis(500);
 const FIRST_WAIT: Duration = Duration::from_secs(4);
 const MAX_WAIT: Duration = Duration::from_secs(12);
 const MIN_WAIT: Duration = Duration::from_secs(3);
-/// Bits of a packet.
-const PACKET: f64 = 8_640.0;
 
 /// A probe that is under way.
 #[derive(Clone, Copy, Debug, PartialEq)]

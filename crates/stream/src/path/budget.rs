@@ -139,7 +139,7 @@ impl fmt::Display for Control {
 }
 
 /// Bits of a packet of usual size.
-pub(super) const PACKET: f64 = 8_640.0;
+pub const PACKET: f64 = 8_640.0;
 /// There is room for so many at least, however large they are.
 const LARGE_PACKETS: f64 = 3.0;
 /// Something has waited for so long: it is no burst.
@@ -282,7 +282,6 @@ impl Live {
             .queue_min(now, Duration::from_secs(2))
             .min(target / 2.0);
         let limit = (0.4 * target).clamp(0.04, 0.2);
-        // A few that are late alone may as well be lost.
         path.queue_of_many() - standing > limit
     }
 

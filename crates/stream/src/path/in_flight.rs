@@ -104,12 +104,18 @@ impl InFlight {
 
     /// Whether Data that comes now shows that an earlier Interest for it was in vain, which nobody has noticed: it was overdue
     /// when it was requested again.
-    pub(super) fn shows_loss(entry: &Entry, now: Instant, path: &Path) -> bool {
+    /// `answered_at`: when the Interest left that it answers.
+    pub(super) fn shows_loss(
+        entry: &Entry,
+        answered_at: Instant,
+        now: Instant,
+        path: &Path,
+    ) -> bool {
         let first_ideal = path.ideal(now, entry.first_sent_at, entry.available_at);
         entry.attempts > 1
             && !entry.was_lost
             && first_ideal < entry.sent_at
-            && Self::answered(entry, now, path) == entry.sent_at
+            && answered_at == entry.sent_at
     }
 
     pub(super) fn remove(&mut self, token: Token) -> Option<Entry> {

@@ -611,17 +611,17 @@ impl Path {
         least.map_or(self.queue_now, |least| least.max(overdue))
     }
 
+    /// Queueing delay now, in seconds: of the last packet, or of one that is late.
+    pub const fn queue_now(&self) -> f64 {
+        self.queue_now
+    }
+
     /// The same, where a few that are late alone may as well be lost.
     pub(super) fn queue_of_many(&self) -> f64 {
         match self.late_count >= MANY_LATE {
             true => self.queue_now,
             false => self.queue_seen,
         }
-    }
-
-    /// Queueing delay now, in seconds: of the last packet, or of one that is late.
-    pub const fn queue_now(&self) -> f64 {
-        self.queue_now
     }
 
     /// Bits in flight that should be here.

@@ -24,7 +24,7 @@ mod single;
 mod tests;
 mod want;
 
-pub use budget::{Budget, Control, LiveConfig, ParseControlError};
+pub use budget::{Budget, Control, LiveConfig, PACKET, ParseControlError};
 pub use measure::{Path, PathConfig};
 pub use objects::{Object, Retry};
 pub use requester::{Requester, RequesterConfig, RequesterCounters};

@@ -311,7 +311,7 @@ impl Requester {
         self.queue.remove(token);
         let entry = self.in_flight.remove(token)?;
         let sent_at = InFlight::answered(&entry, now, &self.path);
-        if InFlight::shows_loss(&entry, now, &self.path) {
+        if InFlight::shows_loss(&entry, sent_at, now, &self.path) {
             self.counters.lost += 1;
             self.path.on_loss(now);
         }

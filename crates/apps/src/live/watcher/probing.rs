@@ -1,7 +1,7 @@
 //! What is requested to find out what the path carries: segments of the next rung that exist, newest first.
 
 use namecast_packet::Name;
-use namecast_stream::path::{Client, Kind, Token, Want};
+use namecast_stream::path::{Client, Kind, PACKET, Token, Want};
 use namecast_stream::{Rung, RungNames, SampleClass, SegmentId};
 use namecast_units::{ByteSize, Duration, Instant};
 
@@ -13,8 +13,6 @@ const SURE_SHARE: u64 = 70;
 const MAX_SAMPLES: u64 = 48;
 /// Lifetime of Interests for what exists.
 const LIFETIME: Duration = Duration::from_secs(1);
-/// Bits of a packet.
-const PACKET: f64 = 8_640.0;
 
 /// Segments of one rung, to be requested at a rate of their own.
 #[derive(Clone, Debug)]

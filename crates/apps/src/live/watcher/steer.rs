@@ -12,7 +12,7 @@ use core::time::Duration;
 use namecast_stream::consumer::{Consumer, StartAt};
 use namecast_stream::ladder::{Reaction, View};
 use namecast_stream::metadata::Latest;
-use namecast_stream::path::{Client, Requester, Want};
+use namecast_stream::path::{Client, PACKET, Requester, Want};
 use namecast_units::Instant;
 
 use super::probing::Probing;
@@ -305,7 +305,7 @@ impl Pulled {
         let carried = view.path.carried();
         let burst = match view.path.jitter() > 0.003 {
             true => 4,
-            false => ((carried * 0.02 / 8_640.0) as u64).clamp(1, 4),
+            false => ((carried * 0.02 / PACKET) as u64).clamp(1, 4),
         };
         let rate = probe.rate.as_bps() as f64;
         let probing = self.probing.as_mut();

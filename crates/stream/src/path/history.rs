@@ -22,6 +22,7 @@ struct Bin {
     queue_max: f64,
     steps: u32,
     step_sum: f64,
+    rise: f64,
     pairs: u32,
     pair_bits: f64,
     pair_gap: f64,
@@ -91,6 +92,17 @@ impl History {
         let bin = self.bin(now);
         bin.steps += 1;
         bin.step_sum += step;
+    }
+
+    /// Records by how much longer a packet queued than what was left of the queue of the one before it.
+    pub(super) fn on_rise(&mut self, now: Instant, rise: f64) {
+        let bin = self.bin(now);
+        bin.rise = bin.rise.max(rise);
+    }
+
+    /// The most by which a packet queued longer than that.
+    pub(super) fn rise(&self, now: Instant, span: Duration) -> f64 {
+        self.last(now, span).map(|bin| bin.rise).fold(0.0, f64::max)
     }
 
     /// Records a packet of `bits` that came `gap` after one which it was queued behind.

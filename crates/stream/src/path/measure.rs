@@ -58,6 +58,8 @@ const EVEN: f64 = 0.004;
 /// Round trips that are longer for so long, and as many as that, without a queue, are of a longer path.
 const LONG_ENOUGH: Duration = Duration::from_secs(1);
 const MANY_ENOUGH: u32 = 10;
+/// A path that became longer showed it so long ago at most.
+const ROSE_WITHIN: Duration = Duration::from_secs(4);
 /// Packets in each third of a second, at least, for a standing delay to be one.
 const MIN_ARRIVALS: u32 = 6;
 /// How long a fade must last until it counts in full.
@@ -304,6 +306,8 @@ impl Path {
             if gap > STALL {
                 self.resumed_at = Some(now);
             }
+            let left = (last.queue - ideal.since(last.ideal).as_secs_f64()).max(0.0);
+            self.history.on_rise(now, queue - left);
             // Which of several Interests is answered is a guess.
             if arrived.once && last.once {
                 self.history.on_step(now, (queue - last.queue).abs());
@@ -511,6 +515,9 @@ impl Path {
         }
         let held = self.hold.and_then(|hold| hold.standing());
         let least = held.or_else(|| self.standing(now, need))?;
+        if !self.rose_at_once(now, least) {
+            return None;
+        }
         self.rebased_at = now;
         if let Some(hold) = self.hold.take() {
             // What came since then was no queue, and showed nothing of the link.
@@ -531,6 +538,14 @@ impl Path {
         }
         self.work = None;
         Some(shift)
+    }
+
+    /// Whether one packet waited longer than the one before it by about `delay`: queues grow packet by packet, and paths become
+    /// longer from one packet to the next.
+    fn rose_at_once(&self, now: Instant, delay: f64) -> bool {
+        let rise = self.history.rise(now, ROSE_WITHIN);
+        let usual = self.history.step_mean(now, ROSE_WITHIN, u32::MAX);
+        rise > 0.8 * delay && rise > 3.0 * usual
     }
 
     /// What every packet of the last second took longer, if it is no queue of ours.

@@ -122,6 +122,27 @@ fn a_queue_of_a_full_link_is_no_longer_path() {
     }
 }
 
+/// The same of slow links, where the least window alone is a queue of some tenths of a second.
+#[test]
+fn a_queue_of_a_slow_link_is_no_longer_path() {
+    for link in [150, 200, 250, 300, 400, 600] {
+        for share in [0.5, 0.8, 0.95, 1.1, 1.5] {
+            for before in [link, 4_000] {
+                let mut bench = bench(Bitrate::kbps(before));
+                let media = Bitrate::bps((link as f64 * 1e3 * share) as u64);
+                bench.play(media, ms(5_000));
+                bench.link.rate = Bitrate::kbps(link);
+                bench.play(media, ms(20_000));
+                // A packet takes so much longer where the link is slower.
+                let packet = Duration::from_secs_f64(8.64 / link as f64);
+                let growths = growths(&bench);
+                let sum: Duration = growths.iter().map(|(_, shift)| *shift).sum();
+                assert!(sum <= packet, "{growths:?} at {link} kbit/s");
+            }
+        }
+    }
+}
+
 /// Data is requested at 4.1 Mbit/s, and a link of 4 Mbit/s carries it: for each second, the queue is 25 ms longer.
 #[test]
 fn a_queue_that_grows_slowly_is_no_longer_path() {

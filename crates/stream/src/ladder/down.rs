@@ -147,6 +147,11 @@ impl Ladder {
     fn end_blank(&mut self, now: Instant, view: &View<'_>) -> Option<Reaction> {
         let path = view.path;
         let until_key = view.until_key.as_secs_f64();
+        // What did not fit a moment ago hardly does now.
+        let pause = REST * 4_u32.saturating_pow(self.resumed);
+        if self.is_recent(now, pause) {
+            return None;
+        }
         if !self.config.catches_up || path.queue_now() > 0.06 || until_key < 0.4 {
             return None;
         }
@@ -160,6 +165,7 @@ impl Ladder {
             let is_soon = after < SOON.min(until_key - 0.3);
             if is_soon || rung == 0 && after < until_key - 0.3 {
                 self.is_blank = false;
+                self.resumed += 1;
                 self.current = rung;
                 self.reacted_at = Some(now);
                 return Some(Reaction::CatchUp(rung));

@@ -115,6 +115,8 @@ pub struct Ladder {
     is_blank: bool,
     /// The last reaction, and the rung before it.
     reacted_at: Option<Instant>,
+    /// Times that this group was gone on with after nothing had been fetched.
+    resumed: u32,
     rung_before: usize,
     prober: probe::Prober,
 }
@@ -139,6 +141,7 @@ impl Ladder {
             current,
             is_blank: false,
             reacted_at: None,
+            resumed: 0,
             rung_before: 0,
             prober: probe::Prober::new(now),
             config,

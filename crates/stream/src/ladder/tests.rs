@@ -234,6 +234,27 @@ fn what_is_blank_goes_on_where_that_is_soon() {
     assert!(!ladder.is_blank());
 }
 
+/// A link that seems free whenever nothing is fetched, and is not as soon as something is: within a group of 2 s it is tried
+/// after 0.12 s, after 0.48 s and after that no more, as 1.92 s would be too late; and in the next group again.
+#[test]
+fn what_is_blank_again_at_once_is_tried_less_and_less() {
+    let mut bench = quiet_path();
+    let mut ladder = ladder(0);
+    for _ in 0..2 {
+        let mut tried = 0;
+        for since_key in (0..2_000).step_by(20) {
+            bench.play(Bitrate::mbps(1), ms(20));
+            let was_blank = ladder.is_blank();
+            let lag = if was_blank { 0.0 } else { 2.5 };
+            let view = behind(&bench, lag, (since_key, 2_000 - since_key));
+            let reaction = ladder.react(bench.now, &view);
+            tried += u32::from(was_blank && reaction.is_some());
+        }
+        assert_eq!(tried, 2);
+        ladder.pick(bench.now, &behind(&bench, 0.0, (2_000, 0)));
+    }
+}
+
 /// Under the rung of 2.5 Mbit/s the link falls from 4 Mbit/s to 1.2: the lag is half a target to one and a half when a
 /// lower rung is fetched instead, and small again a second after.
 #[test]

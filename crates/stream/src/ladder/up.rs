@@ -18,6 +18,7 @@ impl Ladder {
     pub fn pick(&mut self, now: Instant, view: &View<'_>) -> usize {
         let before = self.current;
         self.is_blank = false;
+        self.resumed = 0;
         let next = match self.down(now, view) {
             Some(lower) => lower,
             None => self.up(now, view),

@@ -9,6 +9,8 @@
 //! round trip. What it is later than that is queueing; two packets of which the second was at the queue before the first had left
 //! it show the link's rate.
 
+mod longer;
+
 use std::collections::VecDeque;
 
 use core::time::Duration;
@@ -20,6 +22,8 @@ use crate::consumer::WindowedMinimum;
 use super::budget::PACKET;
 use super::history::{History, PairSum};
 use super::in_flight::Survey;
+
+use longer::Hold;
 
 /// Capacity before anything was measured.
 const FIRST_CAPACITY: f64 = 1e6;
@@ -51,17 +55,9 @@ const FULL: f64 = 0.02;
 const FORGETTING: f64 = 0.9995;
 /// Delays that differ by less than that over seconds are no queue.
 const STILL: f64 = 0.012;
-/// Within so long the least queue is looked for while hardly anything is requested.
-const HOLD_SLICE: Duration = Duration::from_millis(50);
-/// The same of two delays.
-const EVEN: f64 = 0.004;
 /// Round trips that are longer for so long, and as many as that, without a queue, are of a longer path.
 const LONG_ENOUGH: Duration = Duration::from_secs(1);
 const MANY_ENOUGH: u32 = 10;
-/// A path that became longer showed it so long ago at most.
-const ROSE_WITHIN: Duration = Duration::from_secs(4);
-/// Packets in each third of a second, at least, for a standing delay to be one.
-const MIN_ARRIVALS: u32 = 6;
 /// How long a fade must last until it counts in full.
 const FADE: f64 = 0.3;
 
@@ -92,7 +88,7 @@ struct Work {
 
 /// A packet that came.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrived {
+pub(in crate::path) struct Arrived {
     /// When its Interest left.
     pub sent_at: Instant,
     /// Whether that was the only one.
@@ -101,55 +97,6 @@ pub(super) struct Arrived {
     pub available_at: Option<Instant>,
     /// Its size.
     pub size: ByteSize,
-}
-
-/// What comes while hardly anything is requested for the sake of a queue.
-#[derive(Clone, Copy, Debug)]
-struct Hold {
-    since: Instant,
-    /// The longest queue since then: after as long again it is gone, if it was one.
-    queue: f64,
-    /// Capacity before.
-    capacity: f64,
-    /// The present slice of time, and the least that a packet took longer in it and in those before, the last first.
-    slice: u64,
-    least: [f64; 3],
-}
-
-impl Hold {
-    const fn new(since: Instant, queue: f64, capacity: f64) -> Self {
-        Self {
-            since,
-            queue,
-            capacity,
-            slice: 0,
-            least: [f64::INFINITY; 3],
-        }
-    }
-
-    /// Takes a packet, and whether it should have found nothing.
-    fn on_arrival(&mut self, ideal: Instant, queue: f64) {
-        let empty_at = self.since + Duration::from_secs_f64(self.queue);
-        if ideal < empty_at {
-            return;
-        }
-        let slice = (ideal.since(empty_at).as_nanos() / HOLD_SLICE.as_nanos()) as u64 + 1;
-        if slice > self.slice {
-            self.slice = slice;
-            self.least.rotate_right(1);
-            self.least[0] = f64::INFINITY;
-        }
-        self.least[0] = self.least[0].min(queue);
-    }
-
-    /// The delay that waiting does not shorten.
-    fn standing(&self) -> Option<f64> {
-        let least = self.least.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = self.least.iter().copied().fold(0.0, f64::max);
-        // A queue that does not shrink while nothing is added would be another's.
-        let is_even = most - least < EVEN.max(0.05 * least);
-        (least > STILL && most.is_finite() && is_even).then_some(least)
-    }
 }
 
 /// State of one path: round trip, queueing, capacity, cross traffic, loss.
@@ -254,7 +201,7 @@ impl Path {
     /// Records a round trip to the producer, as a verified lead shows it: without the time that the Interest waited.
     ///
     /// Returns whether the path was taken for longer by mistake.
-    pub(super) fn on_round_trip(&mut self, now: Instant, rtt: Duration) -> bool {
+    pub(in crate::path) fn on_round_trip(&mut self, now: Instant, rtt: Duration) -> bool {
         let least = self.live.minimum(now).unwrap_or(rtt);
         if rtt <= least + Duration::from_secs_f64(STILL) {
             self.longer = None;
@@ -279,7 +226,7 @@ impl Path {
     }
 
     /// When something requested at `sent_at`, available at the earliest at `available_at`, would arrive if nothing queued.
-    pub(super) fn ideal(
+    pub(in crate::path) fn ideal(
         &self,
         now: Instant,
         sent_at: Instant,
@@ -290,7 +237,7 @@ impl Path {
     }
 
     /// Records one packet.
-    pub(super) fn on_arrival(&mut self, now: Instant, arrived: &Arrived) {
+    pub(in crate::path) fn on_arrival(&mut self, now: Instant, arrived: &Arrived) {
         self.largest = self.largest.max(arrived.size);
         // Small packets are sooner through a slow link.
         if arrived.once && arrived.size.as_bytes() * 2 > self.largest.as_bytes() {
@@ -397,7 +344,7 @@ impl Path {
     }
 
     /// Records the loss of a packet.
-    pub(super) fn on_loss(&mut self, now: Instant) {
+    pub(in crate::path) fn on_loss(&mut self, now: Instant) {
         let is_squeezed = self.is_full(now);
         self.history.on_loss(now, is_squeezed);
     }
@@ -408,23 +355,23 @@ impl Path {
     }
 
     /// Whether the queue is as long as it ever gets.
-    pub(super) fn is_full(&self, now: Instant) -> bool {
+    pub(in crate::path) fn is_full(&self, now: Instant) -> bool {
         let queue = self.queue_max(now, Duration::from_millis(100));
         queue > FULL && queue > 0.6 * self.highest_queue
     }
 
     /// Records whether a node marked a packet: F of \[DCTCP\], smoothed over some 100 packets.
-    pub(super) fn on_mark(&mut self, is_marked: bool) {
+    pub(in crate::path) fn on_mark(&mut self, is_marked: bool) {
         self.marked += (f64::from(u8::from(is_marked)) - self.marked) / 64.0;
     }
 
     /// Records the rate that the nodes on the path offer.
-    pub(super) const fn on_offer(&mut self, now: Instant, rate: Bitrate) {
+    pub(in crate::path) const fn on_offer(&mut self, now: Instant, rate: Bitrate) {
         self.offered = Some((now, rate));
     }
 
     /// Takes what is in flight and should be here.
-    pub(super) fn on_tick(&mut self, now: Instant, survey: &Survey) {
+    pub(in crate::path) fn on_tick(&mut self, now: Instant, survey: &Survey) {
         let Survey {
             queued, overdue, ..
         } = *survey;
@@ -458,20 +405,6 @@ impl Path {
         self.highest_queue = (self.highest_queue * FORGETTING).max(queue);
         self.prove(now);
         self.fast = self.measure_fast(now);
-    }
-
-    /// Takes whether hardly anything is requested for the sake of a queue.
-    pub(super) fn on_caution(&mut self, now: Instant, is_cautious: bool) {
-        let queue = self.queue_now;
-        let was_long = self.hold.is_some_and(|hold| queue > 0.5 * hold.queue);
-        if !is_cautious && !was_long {
-            self.hold = None;
-            return;
-        }
-        let hold = self
-            .hold
-            .get_or_insert(Hold::new(now, queue, self.carried()));
-        hold.queue = hold.queue.max(queue);
     }
 
     /// A rate that came through while nothing queued is carried, whatever jitter makes of pairs.
@@ -508,78 +441,13 @@ impl Path {
         base.max(MIN_CAPACITY)
     }
 
-    /// Finds a standing delay that is not ours: a longer path. Gives its length, which every delay is longer by from now on.
-    pub(super) fn rebase(&mut self, now: Instant, need: Bitrate) -> Option<Duration> {
-        if now.since(self.rebased_at) < Duration::from_secs(1) || !self.is_flowing(now) {
-            return None;
-        }
-        let held = self.hold.and_then(|hold| hold.standing());
-        let least = held.or_else(|| self.standing(now, need))?;
-        if !self.rose_at_once(now, least) {
-            return None;
-        }
-        self.rebased_at = now;
-        if let Some(hold) = self.hold.take() {
-            // What came since then was no queue, and showed nothing of the link.
-            self.capacity = self.capacity.max(hold.capacity);
-            self.samples.retain(|(at, _)| *at < hold.since);
-        }
-        let shift = Duration::from_secs_f64(least);
-        self.grown = Some((shift, self.round_trip(now)));
-        self.live.raise(shift);
-        self.plain.raise(shift);
-        self.history.rebase(least);
-        self.newest_ideal += shift;
-        if let Some(last) = &mut self.last {
-            last.queue = (last.queue - least).max(0.0);
-        }
-        for (_, queue) in &mut self.recent {
-            *queue = (*queue - least).max(0.0);
-        }
-        self.work = None;
-        Some(shift)
-    }
-
-    /// Whether one packet waited longer than the one before it by about `delay`: queues grow packet by packet, and paths become
-    /// longer from one packet to the next.
-    fn rose_at_once(&self, now: Instant, delay: f64) -> bool {
-        let rise = self.history.rise(now, ROSE_WITHIN);
-        let usual = self.history.step_mean(now, ROSE_WITHIN, u32::MAX);
-        rise > 0.8 * delay && rise > 3.0 * usual
-    }
-
-    /// What every packet of the last second took longer, if it is no queue of ours.
-    fn standing(&self, now: Instant, need: Bitrate) -> Option<f64> {
-        let third = Duration::from_millis(300);
-        let ends = [0, 1, 2].map(|back| now.saturating_sub(third * back));
-        if ends
-            .iter()
-            .any(|end| self.history.arrivals(*end, third) < MIN_ARRIVALS)
-        {
-            return None;
-        }
-        let thirds = ends.map(|end| self.history.queue_min(end, third).unwrap_or(0.0));
-        let least = thirds.iter().copied().fold(f64::INFINITY, f64::min);
-        if least < STILL {
-            return None;
-        }
-        let even = |a: f64, b: f64| (a - b).abs() < EVEN;
-        let is_flat = even(thirds[0], thirds[1]) && even(thirds[1], thirds[2]);
-        // A queue of ours that stands for so long would be of a rung that the link hardly carries.
-        let has_room = (need.as_bps() as f64) < 0.95 * self.quantile(0.75);
-        // No queue stands quite still for seconds.
-        let long = Duration::from_secs(2);
-        let is_still = self.queue_max(now, long) - self.queue_min(now, long) < STILL;
-        (is_flat && has_room || is_still).then_some(least)
-    }
-
     /// Whether Data comes.
     pub fn is_flowing(&self, now: Instant) -> bool {
         self.last.is_some_and(|last| now.since(last.at) < FLOWING)
     }
 
     /// Whether Data came in the last 30 ms.
-    pub(super) fn is_flowing_now(&self, now: Instant) -> bool {
+    pub(in crate::path) fn is_flowing_now(&self, now: Instant) -> bool {
         self.last
             .is_some_and(|last| now.since(last.at) < Duration::from_millis(30))
     }
@@ -632,7 +500,7 @@ impl Path {
     }
 
     /// The same, where a few that are late alone may as well be lost.
-    pub(super) fn queue_of_many(&self) -> f64 {
+    pub(in crate::path) fn queue_of_many(&self) -> f64 {
         match self.late_count >= MANY_LATE {
             true => self.queue_now,
             false => self.queue_seen,
@@ -717,13 +585,13 @@ impl Path {
     }
 
     /// The ideal from which on something in flight counts as queued; before it, as overtaken.
-    pub(super) fn overtaken_before(&self) -> Instant {
+    pub(in crate::path) fn overtaken_before(&self) -> Instant {
         let slack = Duration::from_secs_f64(0.004 + 0.5 * self.jitter);
         self.newest_ideal.saturating_sub(slack)
     }
 
     /// The newest ideal of all that has come.
-    pub(super) const fn newest_ideal(&self) -> Instant {
+    pub(in crate::path) const fn newest_ideal(&self) -> Instant {
         self.newest_ideal
     }
 }

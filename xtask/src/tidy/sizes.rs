@@ -26,7 +26,10 @@ pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
     };
     visitor.visit_file(&parsed);
 
-    let tests = parsed.items.iter().find(|item| is_test_module(item));
+    // One that is only declared here has its lines elsewhere.
+    let tests = parsed.items.iter().find(|item| {
+        is_test_module(item) && matches!(item, syn::Item::Mod(module) if module.content.is_some())
+    });
     let code_lines = tests.map_or_else(
         || file.text.lines().count(),
         |tests| tests.span().start().line - 1,
@@ -149,6 +152,8 @@ mod tests {
             "struct A;\n".repeat(99)
         );
         assert_eq!(messages("a.rs", &format!("{code}{tests}")), [""; 0]);
+        let declared = format!("#[cfg(test)]\nmod tests;\n{code}");
+        assert_eq!(messages("a.rs", &declared).len(), 1);
         let found = messages("a.rs", &format!("{code}struct B;\n{tests}"));
         assert_eq!(
             found,

@@ -4,9 +4,11 @@ mod random;
 mod rate;
 mod text;
 mod time;
+mod windowed;
 
 pub use core::time::Duration;
 pub use random::Random;
 pub use rate::{Bitrate, ByteSize};
 pub use text::{ParseQuantityError, duration, optional_duration, parse_duration};
 pub use time::{Instant, Timestamp};
+pub use windowed::WindowedMinimum;

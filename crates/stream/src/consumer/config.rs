@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-use super::drd;
+use crate::path::DelayConfig;
+
 use super::repair::RecoveryConfig;
 use super::synchroniser::SynchroniserConfig;
 
@@ -10,7 +11,7 @@ use super::synchroniser::SynchroniserConfig;
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Constants of the delay estimator.
-    pub delay: drd::Config,
+    pub delay: DelayConfig,
     /// How it finds the newest samples, and how many it asks for ahead.
     pub synchroniser: SynchroniserConfig,
     /// How it repairs what was lost.
@@ -44,7 +45,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            delay: drd::Config::default(),
+            delay: DelayConfig::default(),
             recovery: RecoveryConfig::default(),
             synchroniser: SynchroniserConfig::default(),
             lifetime: Duration::from_secs(2)..=Duration::from_secs(4),

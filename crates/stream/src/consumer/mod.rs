@@ -16,7 +16,6 @@ mod claims;
 mod clock;
 mod config;
 mod counters;
-mod drd;
 mod handover;
 mod order;
 mod path_events;
@@ -29,7 +28,6 @@ pub mod synchroniser;
 #[cfg(test)]
 mod tests;
 mod types;
-mod window;
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -37,18 +35,17 @@ use std::collections::VecDeque;
 use core::time::Duration;
 
 use namecast_packet::{Data, Interest, lp::NackReason};
-use namecast_units::{Instant, Timestamp};
+use namecast_units::{Instant, Timestamp, WindowedMinimum};
 
 use crate::ladder::PathEvent;
 use crate::metadata::Latest;
 use crate::names::{SampleClass, SegmentId};
-use crate::path::Client;
+use crate::path::{Client, DelayEstimator};
 use crate::rate::{Loss, Lost};
 
 pub use allowance::Allowance;
 pub use config::Config;
 pub use counters::Counters;
-pub use drd::{Config as DelayConfig, DelayEstimator};
 pub use handover::{GroupStart, WireUse};
 pub use pipeline::{Advance, Pipeline, demand};
 pub use playout::{BaseDelay, Playout};
@@ -58,7 +55,6 @@ pub use synchroniser::{StabilityClass, SynchroniserConfig, SynchroniserProfile};
 pub use types::{
     Delivery, LineUp, Output, PathOutlook, Sample, SharedVerifier, Shown, Sizes, Source, StartAt,
 };
-pub use window::WindowedMinimum;
 
 use order::{Order, SampleKey, Samples};
 use synchroniser::{Margin, State, Synchroniser};

@@ -10,9 +10,7 @@
 
 use core::time::Duration;
 
-use namecast_units::{Instant, Timestamp};
-
-use super::window::WindowedMinimum;
+use namecast_units::{Instant, Timestamp, WindowedMinimum};
 
 /// Maps publication times to times of showing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@
 //! the queue of the network stays short.
 
 mod budget;
+mod delay;
 mod history;
 mod in_flight;
 mod measure;
@@ -25,6 +26,7 @@ mod tests;
 mod want;
 
 pub use budget::{Budget, Control, LiveConfig, PACKET, ParseControlError};
+pub use delay::{DelayConfig, DelayEstimator};
 pub use measure::{Path, PathConfig};
 pub use objects::{Object, Retry};
 pub use requester::{Requester, RequesterConfig, RequesterCounters};

@@ -2,12 +2,11 @@
 
 use core::time::Duration;
 
-use namecast_units::Instant;
+use namecast_units::{Instant, WindowedMinimum};
 use serde::{Deserialize, Serialize};
 
 use super::window::{Pacing, Window};
 use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
-use crate::consumer::WindowedMinimum;
 
 /// Constants of [`Controller`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

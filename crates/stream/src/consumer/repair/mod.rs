@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 
 use core::time::Duration;
 
-use namecast_units::{Instant, Timestamp};
+use namecast_units::{Instant, Timestamp, WindowedMinimum};
 
 use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::rate::Loss;
@@ -25,7 +25,6 @@ use super::assembly::{Asked, Assembly, Slot};
 use super::clock::SampleClock;
 use super::order::SampleKey;
 use super::segments::SegmentCounts;
-use super::window::WindowedMinimum;
 
 use loss::LossEstimator;
 use patience::{Patience, Room};

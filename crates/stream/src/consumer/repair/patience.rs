@@ -10,9 +10,7 @@ use core::ops::Range;
 use core::time::Duration;
 use std::cmp::Reverse;
 
-use namecast_units::Instant;
-
-use super::super::window::WindowedMinimum;
+use namecast_units::{Instant, WindowedMinimum};
 
 /// Copies are asked for first of one sample in so many; where more has come by itself than has not; and where hardly anything
 /// does.

@@ -5,9 +5,7 @@ use std::collections::VecDeque;
 
 use core::time::Duration;
 
-use namecast_units::Instant;
-
-use super::super::window::WindowedMinimum;
+use namecast_units::{Instant, WindowedMinimum};
 
 /// What timers and queues of a quiet path may cost.
 const LEAST: Duration = Duration::from_millis(5);

@@ -15,9 +15,7 @@ use std::collections::VecDeque;
 
 use core::time::Duration;
 
-use namecast_units::{Bitrate, ByteSize, Instant};
-
-use crate::consumer::WindowedMinimum;
+use namecast_units::{Bitrate, ByteSize, Instant, WindowedMinimum};
 
 use super::budget::PACKET;
 use super::history::{History, PairSum};

@@ -16,10 +16,9 @@ mod tests;
 
 use core::time::Duration;
 
-use namecast_units::{Bitrate, ByteSize, Instant};
+use namecast_units::{Bitrate, ByteSize, Instant, WindowedMinimum};
 
 use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
-use crate::consumer::WindowedMinimum;
 
 pub use config::{
     CaseOneWithSign, Config, LeastRttWindow, LoopBounds, LossSignal, PacketSize, Profile,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use core::time::Duration;
 
-use namecast_units::Instant;
+use crate::Instant;
 
 /// The minimum over a sliding window, kept as one minimum per bucket of time.
 ///
@@ -87,7 +87,7 @@ impl<T: Copy + Ord> WindowedMinimum<T> {
 
 #[cfg(test)]
 mod tests {
-    use namecast_units::Random;
+    use crate::Random;
 
     use super::*;
 

@@ -6,13 +6,11 @@
 
 use core::time::Duration;
 
-use namecast_units::Instant;
-
-use super::window::WindowedMinimum;
+use namecast_units::{Instant, WindowedMinimum};
 
 /// Constants of the estimator.
 #[derive(Clone, Copy, Debug)]
-pub struct Config {
+pub struct DelayConfig {
     /// DRD before anything was measured (150 ms in NDN-RTC 3.0.2).
     pub initial: Duration,
     /// Timeout before anything was measured. [RFC 6298] starts at 1 s, a join cannot afford that.
@@ -25,7 +23,7 @@ pub struct Config {
     pub own_valid: Duration,
 }
 
-impl Default for Config {
+impl Default for DelayConfig {
     fn default() -> Self {
         Self {
             initial: Duration::from_millis(150),
@@ -46,7 +44,7 @@ const ONLY_AMBIGUOUS: Duration = Duration::from_millis(500);
 /// Estimates DRD and retransmission timeout.
 #[derive(Clone, Debug)]
 pub struct DelayEstimator {
-    config: Config,
+    config: DelayConfig,
     /// Smoothed DRD and its variation, from answers to Interests of ours: SRTT and RTTVAR of [RFC 6298].
     smoothed: Option<(Duration, Duration)>,
     own_at: Instant,
@@ -65,7 +63,7 @@ pub struct DelayEstimator {
 
 impl DelayEstimator {
     /// An estimator that has seen nothing.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: DelayConfig) -> Self {
         Self {
             config,
             smoothed: None,
@@ -201,7 +199,7 @@ mod tests {
     /// SRTT = ⅞·100 + ⅛·120 = 102.5, RTO = 102.5 + 170 = 272.5 ms.
     #[test]
     fn the_timeout_follows_rfc_6298() {
-        let mut drd = DelayEstimator::new(Config::default());
+        let mut drd = DelayEstimator::new(DelayConfig::default());
         assert_eq!(drd.timeout(at(0), 0), ms(500));
         drd.on_own(at(0), ms(100), ms(0));
         assert_eq!(drd.timeout(at(0), 0), ms(300));
@@ -215,11 +213,11 @@ mod tests {
     /// A path without any variation: RTO = 40 + max(5, 4·RTTVAR → 0) = 45 ms in the end, and never below 30 ms.
     #[test]
     fn a_steady_path_has_a_short_timeout_but_not_too_short() {
-        let mut drd = DelayEstimator::new(Config::default());
+        let mut drd = DelayEstimator::new(DelayConfig::default());
         (0..60).for_each(|step| drd.on_own(at(step), ms(40), ms(0)));
         let timeout = drd.timeout(at(60), 0);
         assert!((ms(45)..=ms(46)).contains(&timeout), "{timeout:?}");
-        let mut local = DelayEstimator::new(Config::default());
+        let mut local = DelayEstimator::new(DelayConfig::default());
         (0..60).for_each(|step| local.on_own(at(step), ms(1), ms(0)));
         assert_eq!(local.timeout(at(60), 0), ms(30));
     }
@@ -227,7 +225,7 @@ mod tests {
     /// 130 ms from Interest to Data, of which the Interest waited 90 ms at the producer.
     #[test]
     fn waiting_for_the_sample_to_exist_is_no_delay_of_the_network() {
-        let mut drd = DelayEstimator::new(Config::default());
+        let mut drd = DelayEstimator::new(DelayConfig::default());
         drd.on_own(at(0), ms(130), ms(90));
         assert_eq!(drd.estimate(at(0)), ms(40));
         drd.on_own(at(1), ms(30), ms(90));
@@ -240,7 +238,7 @@ mod tests {
     /// The way grows from 50 to 450 ms, and every Interest is sent again after 100 ms.
     #[test]
     fn a_way_longer_than_the_timeout_is_learnt() {
-        let mut drd = DelayEstimator::new(Config::default());
+        let mut drd = DelayEstimator::new(DelayConfig::default());
         (0..50).for_each(|step| drd.on_own(at(step * 20), ms(50), ms(0)));
         drd.on_ambiguous(at(1_400), ms(480), ms(30));
         assert_eq!(drd.estimate(at(1_400)), ms(50));
@@ -256,7 +254,7 @@ mod tests {
 
     #[test]
     fn plain_answers_count_only_while_there_are_none_of_our_own() {
-        let mut drd = DelayEstimator::new(Config::default());
+        let mut drd = DelayEstimator::new(DelayConfig::default());
         assert_eq!(drd.estimate(at(0)), ms(150));
         drd.on_plain(at(0), ms(80));
         drd.on_plain(at(10), ms(60));

@@ -8,7 +8,7 @@
 
 use core::time::Duration;
 
-use namecast_units::{Instant, Timestamp};
+use namecast_units::Instant;
 
 use crate::names::SampleClass;
 use crate::sample::SampleHeader;
@@ -99,7 +99,7 @@ impl Consumer {
     /// the Interest.
     pub(super) fn ahead_by(&self, now: Instant) -> Duration {
         let insurance = self.repair.insurance(self).unwrap_or_default();
-        self.delay.floor(now) + self.ahead_margin.current(now) + insurance
+        self.delay.floor(now) + self.synchroniser.margin(now) + insurance
     }
 
     /// When a sample that does not exist yet may arrive at the soonest.
@@ -108,6 +108,7 @@ impl Consumer {
         match self.published_at(key) {
             // Whatever clocks say, it is not long after it should follow the newest.
             Some(published_at) => self
+                .timeline
                 .earliest(now, published_at)
                 .min(since_newest + self.source.rate.period()),
             None => since_newest,
@@ -132,7 +133,7 @@ impl Consumer {
         if is_ahead && has_clock && key.0 == self.clocked_class() {
             let latest = self.soonest(now, key).saturating_sub(self.delay.floor(now));
             if latest > now {
-                self.ahead_margin.on_left(key.1, latest.since(now));
+                self.synchroniser.on_left(key.1, latest.since(now));
             }
         }
     }
@@ -142,18 +143,14 @@ impl Consumer {
         if !self.synchroniser.on_gone(key) {
             return;
         }
-        let target = self.playout.target.as_secs_f64().max(1e-3);
+        let target = self.timeline.target().as_secs_f64().max(1e-3);
         let first = FirstSegment {
             sample: key,
             drd: now.since(asked_at),
             buffer: self.buffered_time(now).as_secs_f64() / target,
         };
         let lead = self.interest_lead(now);
-        let before = self.synchroniser.state();
         self.synchroniser.on_first_segment(now, &first, lead);
-        let begins = self.synchroniser.state() == State::Fetching && before == State::Adjusting;
-        // The trial with too small a λ has cost playing time: the buffer is built up anew.
-        self.rebuffers |= begins && self.synchroniser.lead().is_some();
     }
 
     /// Whether samples of `class` say when those of the stream arrive. By gaps, key samples are asked for so early that they
@@ -171,7 +168,7 @@ impl Consumer {
         waited: Option<Duration>,
     ) {
         let (class, sequence) = key;
-        let late = self.lateness_of(now, header.published_at());
+        let late = self.timeline.lateness(now, header.published_at());
         if late <= self.source.rate.period() {
             self.synchroniser.on_live(now);
         }
@@ -179,16 +176,9 @@ impl Consumer {
             return;
         }
         match waited {
-            Some(Duration::ZERO) => self.ahead_margin.on_late(now, sequence, late),
-            Some(waited) => self.ahead_margin.on_waited(now, sequence, waited),
+            Some(Duration::ZERO) => self.synchroniser.on_late(now, sequence, late),
+            Some(waited) => self.synchroniser.on_waited(now, sequence, waited),
             None => {}
         }
-    }
-
-    /// How much later than at best a sample came.
-    pub(super) fn lateness_of(&self, now: Instant, published_at: Timestamp) -> Duration {
-        let way = self.playout.delay(now, published_at);
-        let base = self.base.estimate(now).unwrap_or(way);
-        Duration::from_micros(u64::try_from(way.saturating_sub(base)).unwrap_or(0))
     }
 }

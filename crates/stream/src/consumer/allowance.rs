@@ -68,19 +68,18 @@ impl Consumer {
         asked: &Asked,
     ) -> Option<Duration> {
         self.allowance?;
-        let soonest = self.earliest(now, self.published_at(key)?);
+        let soonest = self.timeline.earliest(now, self.published_at(key)?);
         (asked.attempts == 1 && soonest <= asked.last_at).then(|| now.since(asked.last_at))
     }
 
     /// Forgets all samples up to `position`: another rung has shown them.
     pub fn forget_up_to(&mut self, position: u64) {
-        let clock = &self.recovery.clock;
-        let is_past = |class, sequence| {
-            let at = clock.position(class, sequence);
+        let is_past = |key: &SampleKey| {
+            let at = self.timeline.position(*key);
             at.is_some_and(|at| at <= position)
         };
         let keys = self.samples.keys().copied();
-        let past: Vec<SampleKey> = keys.filter(|key| is_past(key.0, key.1)).collect();
+        let past: Vec<SampleKey> = keys.filter(is_past).collect();
         for key in past {
             self.remove(key);
         }

@@ -13,13 +13,13 @@ use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::rate::Arrival;
 use crate::sample::{Lead, SampleHeader};
 
-use super::asking::CLOCK_WAS_SET;
 use super::assembly::{Accepted, Asked, Assembly, Complete};
 use super::order::SampleKey;
 use super::pipeline::Advance;
 use super::repair::LONG_QUEUE;
 use super::segments::SegmentCounts;
-use super::{BaseDelay, Consumer, Delivery, Output};
+use super::timeline::{CLOCK_WAS_SET, LeadArrival};
+use super::{Consumer, Delivery, Output};
 
 /// Samples by which encoders that do not keep time may be ahead.
 const UNEVEN: u64 = 8;
@@ -253,7 +253,6 @@ impl Consumer {
         let header = lead.header().clone();
         let delay = self.measure(now, key, &lead, &asked);
         self.counters.leads += 1;
-        self.newest_published_at = self.newest_published_at.max(header.published_at());
         let counts = SegmentCounts::of(&lead);
         let is_doubtful =
             counts.data > self.segments.estimate(key.0).data && self.repair.doubts_claims();
@@ -368,26 +367,18 @@ impl Consumer {
             None if asked.attempts == 1 => self.delay.on_plain(now, rtt),
             None => {}
         }
-        let way = self.playout.delay(now, header.published_at());
-        if asked_ahead && self.base.is_of_another_clock(now, way) {
-            self.base = BaseDelay::default();
-        }
-        if self.tells_base(key.0) && core::mem::take(&mut self.rebuffers) {
-            self.base = BaseDelay::default();
-        }
-        match self.tells_base(key.0) {
-            true if asked_ahead && (once || is_first_nonce) => {
-                let is_queued = self.outlook.queueing > LONG_QUEUE;
-                self.base
-                    .on_live_sample(now, way, self.playout.target, is_queued);
-            }
-            true => self.base.on_packet(now, way),
-            false => {}
-        }
-        if self.follows_own_base {
-            self.playout.base = self.base.estimate(now);
-        }
-        let available_at = self.earliest(now, header.published_at());
+        let tells_base = self.tells_base(key.0);
+        let available_at = self.timeline.on_arrival(
+            now,
+            &LeadArrival {
+                published_at: header.published_at(),
+                asked_ahead,
+                is_live: asked_ahead && (once || is_first_nonce),
+                tells_base,
+                rebuffers: tells_base && self.synchroniser.take_rebuffers(),
+                is_queued: self.outlook.queueing > LONG_QUEUE,
+            },
+        );
         let group = self.group(key);
         // By a clock that was set, it would have been here long before it was requested.
         if now.since(available_at) < CLOCK_WAS_SET {
@@ -449,7 +440,7 @@ impl Consumer {
     fn most_catching_up(&self, now: Instant, class: SampleClass) -> u64 {
         let silence = self.last_arrival.map_or(Duration::ZERO, |at| now.since(at));
         let period = self.source.rate.period().as_nanos().max(1);
-        let samples = (silence + self.playout.target).as_nanos() / period;
+        let samples = (silence + self.timeline.target()).as_nanos() / period;
         let samples = u64::try_from(samples).unwrap_or(u64::MAX);
         let interval = u64::from(self.source.key_interval.max(1));
         let likely = match class == self.clocked_class() {
@@ -545,7 +536,7 @@ impl Consumer {
             return;
         };
         let published_at = sample.lead().map(|lead| lead.header().published_at());
-        let render_at = published_at.map(|at| self.playout.render_at(now, at));
+        let render_at = published_at.map(|at| self.timeline.render_at(now, at));
         let late = render_at.is_some_and(|at| now > at);
         let asked_again = sample.was_asked_again();
         self.note_whole(now, key);

@@ -12,6 +12,7 @@ use crate::rate::Loss;
 
 use super::assembly::{Asked, Assembly, Slot};
 use super::order::SampleKey;
+use super::timeline::CLOCK_WAS_SET;
 use super::{Consumer, Output, PathOutlook};
 
 /// Wait after a Nack that says that the Nonce was seen before.
@@ -19,8 +20,6 @@ const DUPLICATE_WAIT: Duration = Duration::from_millis(2);
 /// Wait after a Nack that says that there is no way to the producer; routes need time to come back.
 const NO_ROUTE_WAIT: Duration = Duration::from_millis(100);
 
-/// Nothing that is still wanted was published so long ago.
-pub(super) const CLOCK_WAS_SET: Duration = Duration::from_secs(10);
 /// Wait after an Interest that was not sent.
 const DROPPED_WAIT: Duration = Duration::from_millis(50);
 /// Segments of a sample that leave the producer together; others are spaced.
@@ -170,7 +169,7 @@ impl Consumer {
         let kind = self.kind_of(id);
         let is_fresh = self.fresh_until.is_some_and(|until| now < until);
         let size = self.expected_size(id);
-        let due = available_at.map(|at| at + self.playout.target);
+        let due = available_at.map(|at| at + self.timeline.target());
         let is_standalone = self.source.is_standalone();
         let may_pace = self.repair.is_paced() && self.synchroniser.lead().is_none();
         let token = self.token(id);
@@ -250,7 +249,7 @@ impl Consumer {
     fn available_at(&self, now: Instant, key: SampleKey) -> Option<Instant> {
         let by_clock = self
             .published_at(key)
-            .map(|published_at| self.earliest(now, published_at));
+            .map(|published_at| self.timeline.earliest(now, published_at));
         // A publisher's clock that was set says nothing until the base has followed.
         match by_clock.filter(|at| now.since(*at) < CLOCK_WAS_SET) {
             Some(available_at) => Some(available_at),
@@ -349,12 +348,12 @@ impl Consumer {
 
     /// The path is no longer than it was before it was last found to be.
     pub fn on_path_shrank(&mut self, now: Instant) {
-        self.base.unraise(now);
+        self.timeline.on_path_shrank(now);
     }
 
     /// Every delay is longer by `shift` from now on.
     pub fn on_path_grew(&mut self, now: Instant, shift: Duration) {
-        self.base.raise(now, shift);
+        self.timeline.on_path_grew(now, shift);
         self.delay.raise(shift);
     }
 

@@ -64,8 +64,8 @@ impl Consumer {
 
     /// When the sample at `position` could be here at the earliest, by the stream's clock.
     pub fn arrives_at(&self, now: Instant, position: u64) -> Option<Instant> {
-        let published_at = self.recovery.clock.time_of(position)?;
-        Some(self.earliest(now, published_at))
+        let published_at = self.timeline.time_of(position)?;
+        Some(self.timeline.earliest(now, published_at))
     }
 
     /// The segment that `name` is of, as the requester knows it.
@@ -79,7 +79,7 @@ impl Consumer {
 
     /// By how much the base delay exceeds what it was within the last minute.
     pub fn base_growth(&self, now: Instant) -> Duration {
-        self.base.growth(now)
+        self.timeline.base_growth(now)
     }
 
     /// Time before that at which Interests leave.
@@ -103,15 +103,14 @@ impl Consumer {
             StartAt::NewestKey => (newest, 0),
             StartAt::NextKey => (newest.checked_add(interval)?, interval - 1),
         };
-        let published_at = other.recovery.clock.time_of(position)?;
+        let published_at = other.timeline.time_of(position)?;
         let key = self.begin(now, latest, at)?;
-        let clock = &mut self.recovery.clock;
-        clock.seed((key, position), (position, published_at));
+        self.timeline.seed(key, position, published_at);
         if let Some(next) = latest.next_delta.filter(|_| !self.source.is_standalone()) {
             let first = next.saturating_add(skipped);
-            clock.seed_delta((first, position + 1));
+            self.timeline.seed_delta(first, position + 1);
             if at == StartAt::NextKey {
-                let soonest = other.earliest(now, published_at).max(now);
+                let soonest = other.timeline.earliest(now, published_at).max(now);
                 let before = first.saturating_sub(1);
                 self.pipeline
                     .start(soonest, SampleClass::Delta, first, before);
@@ -151,8 +150,8 @@ impl Consumer {
         }
         let interval = u64::from(self.source.key_interval.max(1));
         let position = newest.checked_add(interval)?;
-        let published_at = beside.recovery.clock.time_of(position)?;
-        let soonest = beside.earliest(now, published_at);
+        let published_at = beside.timeline.time_of(position)?;
+        let soonest = beside.timeline.earliest(now, published_at);
         // Interests that have left cannot be called back: their Data would come as well.
         let are_in_vain = beside.outstanding_from(position) > self.repair.most_in_vain();
         let is_too_late = soonest < now + self.ahead_by(now) || are_in_vain;
@@ -160,13 +159,11 @@ impl Consumer {
             return None;
         }
         let key = self.begin(now, latest, StartAt::NextKey)?;
-        self.recovery
-            .clock
-            .seed((key, position), (position, published_at));
+        self.timeline.seed(key, position, published_at);
         if let Some(next) = latest.next_delta.filter(|_| !self.source.is_standalone()) {
             // A group has one delta sample less than frames. If it turns out to have more, they are caught up with.
             let first = next.saturating_add(interval - 1);
-            self.recovery.clock.seed_delta((first, position + 1));
+            self.timeline.seed_delta(first, position + 1);
             self.pipeline.start(
                 soonest.max(now),
                 SampleClass::Delta,
@@ -198,21 +195,17 @@ impl Consumer {
 
     /// Interests that are out for samples at `position` and after it.
     fn outstanding_from(&self, position: u64) -> usize {
-        let clock = &self.recovery.clock;
-        let later = self.samples.iter().filter(|((class, sequence), _)| {
-            clock
-                .position(*class, *sequence)
-                .is_some_and(|at| at >= position)
-        });
+        let is_later = |key| self.timeline.position(key).is_some_and(|at| at >= position);
+        let later = self.samples.iter().filter(|(key, _)| is_later(**key));
         later.map(|(_, sample)| sample.outstanding()).sum()
     }
 
     /// Takes over what `other` knows of the way and its losses.
     fn learn_from(&mut self, other: &Self) {
         self.delay = other.delay.clone();
-        self.base = other.base.clone();
+        self.timeline.learn_from(&other.timeline);
         self.reordering = other.reordering.clone();
-        self.recovery.learn_from(&other.recovery);
+        self.recovery = other.recovery.clone();
         self.groups.learn_from(&other.groups);
     }
 
@@ -237,15 +230,15 @@ impl Consumer {
     /// Whether a sample is one that another rung's consumer asks for.
     pub(super) fn is_left_to_another(&self, class: SampleClass, sequence: u64) -> bool {
         self.ask_before.is_some_and(|before| {
-            let position = self.recovery.clock.position(class, sequence);
+            let position = self.timeline.position((class, sequence));
             position.is_some_and(|position| position >= before)
         })
     }
 
     /// When the sample at `position` is to be shown, by the stream's clock.
     pub fn shown_at(&self, now: Instant, position: u64) -> Option<Instant> {
-        let published_at = self.recovery.clock.time_of(position)?;
-        Some(self.playout.render_at(now, published_at))
+        let published_at = self.timeline.time_of(position)?;
+        Some(self.timeline.render_at(now, published_at))
     }
 
     /// What samples took on the wire so far.

@@ -27,6 +27,7 @@ mod segments;
 pub mod synchroniser;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod types;
 
 use std::cmp::Reverse;
@@ -35,7 +36,7 @@ use std::collections::VecDeque;
 use core::time::Duration;
 
 use namecast_packet::{Data, Interest, lp::NackReason};
-use namecast_units::{Instant, Timestamp, WindowedMinimum};
+use namecast_units::{Instant, WindowedMinimum};
 
 use crate::ladder::PathEvent;
 use crate::metadata::Latest;
@@ -57,7 +58,8 @@ pub use types::{
 };
 
 use order::{Order, SampleKey, Samples};
-use synchroniser::{Margin, State, Synchroniser};
+use synchroniser::{State, Synchroniser};
+use timeline::Timeline;
 
 /// Pulls one rung of a stream: asks for samples before they exist, verifies and repairs them, and hands them out in decoding
 /// order a little before they are to be shown.
@@ -76,12 +78,7 @@ pub struct Consumer {
     pipeline: Pipeline,
     order: Order,
     samples: Samples,
-    playout: Playout,
-    /// Nobody gave a base, so this stream's own is used.
-    follows_own_base: bool,
-    /// Samples leave this long before they are to be shown.
-    decode_lead: Duration,
-    base: BaseDelay,
+    timeline: Timeline,
     /// What it may ask for beside another rung.
     allowance: Option<Allowance>,
     /// Segments to request, repairs before others.
@@ -114,7 +111,6 @@ pub struct Consumer {
     shown_until: Instant,
     /// Until then no cache may answer.
     fresh_until: Option<Instant>,
-    newest_published_at: Timestamp,
     /// The newest group of which the key sample's lead came.
     newest_group: Option<GroupStart>,
     repair: &'static dyn repair::Repair,
@@ -124,10 +120,6 @@ pub struct Consumer {
     reordering: WindowedMinimum<Reverse<Duration>>,
     last_arrival: Option<Instant>,
     synchroniser: Synchroniser,
-    /// How long before the last moment Interests leave.
-    ahead_margin: Margin,
-    /// The next sample of the class that tells the base tells a new one.
-    rebuffers: bool,
     /// When the next sample is to be asked for.
     ask_at: Option<Instant>,
 }
@@ -162,14 +154,7 @@ impl Consumer {
             ),
             order: Order::new(source.is_standalone(), 0),
             samples: Samples::new(),
-            playout: Playout {
-                wall_at_zero: Timestamp::default(),
-                base: None,
-                target: Duration::from_millis(100),
-            },
-            follows_own_base: true,
-            decode_lead: Duration::ZERO,
-            base: BaseDelay::default(),
+            timeline: Timeline::new(period, source.key_interval),
             allowance: None,
             waiting: 0,
             outlook: PathOutlook::default(),
@@ -190,7 +175,6 @@ impl Consumer {
             shown: None,
             shown_until: Instant::ZERO,
             fresh_until: None,
-            newest_published_at: Timestamp::default(),
             newest_group: None,
             repair: config.recovery.profile.repair(),
             recovery: repair::Recovery::new(period, source.key_interval),
@@ -203,8 +187,6 @@ impl Consumer {
                 !source.is_standalone(),
                 config.most_lead,
             ),
-            ahead_margin: Margin::new(period),
-            rebuffers: false,
             ask_at: None,
             verifier: None,
             config,
@@ -245,12 +227,10 @@ impl Consumer {
         self.start_key = Some(first).filter(|_| !goes_by_gaps);
         self.catching_up = true;
         self.shown_until = now + REMEMBERED;
-        self.forget_clock();
+        self.timeline.restart(latest.served_at);
         self.newest_group = None;
-        self.ahead_margin = Margin::new(self.source.rate.period());
         self.synchroniser.start(now, self.delay.estimate(now));
         self.last_arrival = Some(now);
-        self.newest_published_at = latest.served_at;
         self.pipeline.start(now, SampleClass::Key, first, newest);
         if let Some(delta) = latest.delta_sequence
             && !self.source.is_standalone()
@@ -318,17 +298,9 @@ impl Consumer {
     /// Sets the playout clock, and how long before their time samples leave. Samples in hand are re-timed at once.
     /// Without a base, this stream's own is used.
     pub fn set_playout(&mut self, now: Instant, playout: Playout, decode_lead: Duration) {
-        self.follows_own_base = playout.base.is_none();
-        let playout = Playout {
-            base: playout.base.or_else(|| self.base.estimate(now)),
-            ..playout
-        };
-        if self.playout == playout && self.decode_lead == decode_lead {
+        let Some(moved) = self.timeline.set_playout(now, playout, decode_lead) else {
             return;
-        }
-        let moved = self.playout.target != playout.target;
-        self.playout = playout;
-        self.decode_lead = decode_lead;
+        };
         if moved {
             // Checkpoints move along.
             let incomplete = self.samples.values_mut().filter(|s| s.complete.is_none());
@@ -384,7 +356,7 @@ impl Consumer {
         else {
             return LineUp::OutOfLine;
         };
-        let lower = key < known && (starved || latest.served_at > self.newest_published_at);
+        let lower = key < known && (starved || self.timeline.is_news(latest));
         if lower
             || key.saturating_sub(known) > self.config.most_jump
             || self.synchroniser.waits_for_start()
@@ -397,7 +369,7 @@ impl Consumer {
         }
         let missed = self.missed(SampleClass::Key, Some(key))
             + self.missed(SampleClass::Delta, latest.delta_sequence);
-        self.newest_published_at = self.newest_published_at.max(latest.served_at);
+        self.timeline.on_news(latest.served_at);
         // Only a later key sample than the one in hand allows to leave samples out.
         let has_later_key = key > self.order.first_key();
         self.on_published(now, SampleClass::Key, key);
@@ -435,7 +407,7 @@ impl Consumer {
             .filter(|header| !self.was_shown(now, header))
             .find(|header| after.is_none_or(|after| header.position > after))
             .map(|header| {
-                let at = self.hand_out_at(now, header.published_at());
+                let at = self.timeline.leaves_at(now, header.published_at());
                 (header.position, at)
             })
     }
@@ -459,14 +431,14 @@ impl Consumer {
 
     /// What the stream's own packets say of the way's length.
     pub fn base(&self, now: Instant) -> Option<i64> {
-        self.base.estimate(now)
+        self.timeline.base(now)
     }
 
     /// Takes the delay of a packet that states when it was served, as a bound of the base.
     pub fn on_served(&mut self, now: Instant, delay: i64) {
         // By gaps, what comes may be older than the way is long.
         if self.synchroniser.lead().is_none() {
-            self.base.on_packet(now, delay);
+            self.timeline.on_served(now, delay);
         }
     }
 
@@ -526,7 +498,7 @@ impl Consumer {
             .filter_map(|sample| Some(sample.lead()?.header().published_at()))
             .max();
         last.map_or(Duration::ZERO, |published_at| {
-            self.playout.render_at(now, published_at).since(now)
+            self.timeline.render_at(now, published_at).since(now)
         })
     }
 

@@ -2,23 +2,16 @@
 
 use core::time::Duration;
 
-use namecast_units::{Instant, Timestamp};
+use namecast_units::Instant;
 
 use crate::names::SampleClass;
 
-use super::asking::CLOCK_WAS_SET;
 use super::assembly::Assembly;
 use super::order::{Next, SampleKey};
+use super::timeline::CLOCK_WAS_SET;
 use super::{Consumer, Output, Sample};
 
 impl Consumer {
-    /// When a sample published at `published_at` leaves.
-    pub(super) fn hand_out_at(&self, now: Instant, published_at: Timestamp) -> Instant {
-        self.playout
-            .render_at(now, published_at)
-            .saturating_sub(self.decode_lead)
-    }
-
     /// Whether the sample of `header` was shown before the start.
     pub(super) fn was_shown(&self, now: Instant, header: &crate::sample::SampleHeader) -> bool {
         let shown = self.shown.filter(|_| now < self.shown_until);
@@ -58,9 +51,9 @@ impl Consumer {
             return true;
         }
         let beyond = self.stop_before.is_some_and(|stop| header.position >= stop);
-        let at = self.hand_out_at(now, header.published_at());
+        let at = self.timeline.leaves_at(now, header.published_at());
         // Published by the clock before it was set: its time is now.
-        let is_of_another_clock = at.since(now) > CLOCK_WAS_SET + self.playout.target;
+        let is_of_another_clock = at.since(now) > CLOCK_WAS_SET + self.timeline.target();
         if beyond || at > now && !is_of_another_clock {
             return false;
         }
@@ -81,7 +74,7 @@ impl Consumer {
         self.order.advance(key, &header);
         let render_at = match is_of_another_clock {
             true => now,
-            false => self.playout.render_at(now, header.published_at()),
+            false => self.timeline.render_at(now, header.published_at()),
         };
         self.catching_up &= complete.late;
         self.counters.handed_out += 1;
@@ -119,7 +112,7 @@ impl Consumer {
             // Nothing was shown yet, so nothing is held up.
             _ => return None,
         };
-        Some(self.playout.render_at(now, published_at) + self.late_tolerance())
+        Some(self.timeline.render_at(now, published_at) + self.late_tolerance())
     }
 
     /// How long after its time a sample is still waited for.
@@ -138,7 +131,7 @@ impl Consumer {
             (!beyond).then(|| {
                 (
                     sample.sequence,
-                    self.hand_out_at(now, header.published_at()),
+                    self.timeline.leaves_at(now, header.published_at()),
                 )
             })
         };
@@ -175,7 +168,7 @@ impl Consumer {
             Next::Ready(key) => {
                 let header = self.header_of(key)?;
                 let beyond = self.stop_before.is_some_and(|stop| header.position >= stop);
-                (!beyond).then(|| self.hand_out_at(now, header.published_at()))
+                (!beyond).then(|| self.timeline.leaves_at(now, header.published_at()))
             }
             Next::Incomplete(_) | Next::Unknown => {
                 let (_, leaves_at) = self.candidate(now)?;

@@ -194,13 +194,13 @@ impl Consumer {
         if losses.share < CLEAN || self.has_time_to_repair(now, class) {
             return 0;
         }
-        let position = |sequence| self.recovery.clock.position(class, sequence);
+        let position = |sequence| self.timeline.position((class, sequence));
         let Some((first, last)) = position(*members.start()).zip(position(sequence)) else {
             return 0;
         };
         let frames = u32::try_from(last.saturating_sub(first)).unwrap_or(u32::MAX);
         let waits = self.source.rate.period().saturating_mul(frames);
-        if waits + self.margin(now, class) > self.playout.target {
+        if waits + self.margin(now, class) > self.timeline.target() {
             return 0;
         }
         let (needed, most) = (across.samples as usize, across.parity as usize);
@@ -351,7 +351,7 @@ impl Consumer {
             return None;
         }
         let until = self.due_at(now, last);
-        let deadline = self.playout.render_at(now, self.published_at(key)?);
+        let deadline = self.timeline.render_at(now, self.published_at(key)?);
         (until > now && until <= deadline).then_some(until)
     }
 }

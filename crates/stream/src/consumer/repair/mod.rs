@@ -22,7 +22,6 @@ use crate::rate::Loss;
 
 use super::Consumer;
 use super::assembly::{Asked, Assembly, Slot};
-use super::clock::SampleClock;
 use super::order::SampleKey;
 use super::segments::SegmentCounts;
 
@@ -91,14 +90,11 @@ pub(super) trait Repair: Sync {
 /// What a consumer knows of losses.
 #[derive(Clone, Debug)]
 pub(super) struct Recovery {
-    pub(super) clock: SampleClock,
     losses: LossEstimator,
     /// Of Interests alone, as far as insured ones show it.
     interests: LossEstimator,
     /// The most by which segments of key and delta samples came after the earliest time lately (a minimum in reverse).
     lags: [WindowedMinimum<Reverse<Duration>>; 2],
-    /// The most by which samples were published after the time that the clock told lately: encoders do not keep time.
-    unpunctual: WindowedMinimum<Reverse<Duration>>,
     pub(super) progress: progress::Progress,
     patience: Patience,
 }
@@ -110,23 +106,12 @@ impl Recovery {
         let key_period = period.saturating_mul(key_interval.max(1));
         let spans = [key_period, period].map(|period| (period * 4).max(Duration::from_millis(250)));
         Self {
-            clock: SampleClock::new(period, key_interval),
             losses: LossEstimator::default(),
             interests: LossEstimator::default(),
             lags: spans.map(window),
-            unpunctual: window((key_period * 2).max(Duration::from_secs(2))),
             progress: progress::Progress::default(),
             patience: Patience::default(),
         }
-    }
-
-    /// Takes over what `other` knows of the way.
-    pub(super) fn learn_from(&mut self, other: &Self) {
-        let clock = self.clock;
-        *self = Self {
-            clock,
-            ..other.clone()
-        };
     }
 }
 
@@ -152,24 +137,17 @@ impl Consumer {
         }
     }
 
-    /// When `published_at` could be here at the earliest.
-    pub(super) fn earliest(&self, now: Instant, published_at: Timestamp) -> Instant {
-        let base = self.base.estimate(now).or(self.playout.base);
-        let base = base.unwrap_or_else(|| self.playout.delay(now, published_at));
-        self.playout.arrival(published_at, base)
-    }
-
     /// When a sample was or will be published, by its lead or by the stream's clock.
     pub(super) fn published_at(&self, key: SampleKey) -> Option<Timestamp> {
         let lead = self.samples.get(&key).and_then(Assembly::lead);
         let told = lead.map(|lead| lead.header().published_at());
-        told.or_else(|| self.recovery.clock.published_at(key.0, key.1))
+        told.or_else(|| self.timeline.published_at(key))
     }
 
     /// When a sample could be here at the earliest.
     fn expected_at(&self, now: Instant, key: SampleKey) -> Instant {
         match self.published_at(key) {
-            Some(published_at) => self.earliest(now, published_at),
+            Some(published_at) => self.timeline.earliest(now, published_at),
             // A delta sample after a key sample comes one period later than the one before promised.
             None => self.pipeline.expected_at(key.0, key.1) + self.source.rate.period(),
         }
@@ -204,8 +182,10 @@ impl Consumer {
     /// By how much a sample of which nothing is known may be published after its time.
     fn unpunctuality(&self, now: Instant, key: SampleKey) -> Duration {
         let is_seen = self.samples.get(&key).and_then(Assembly::lead).is_some();
-        let late = self.recovery.unpunctual.minimum(now).filter(|_| !is_seen);
-        late.map_or(Duration::ZERO, |late| late.0 * 5 / 4)
+        if is_seen {
+            return Duration::ZERO;
+        }
+        self.timeline.unpunctuality(now)
     }
 
     /// How long what is late is waited for, from the earliest time on: for `margin`, or what links take that repeat it.
@@ -216,7 +196,7 @@ impl Consumer {
 
     /// How long after the earliest time what is late may be waited for.
     fn room(&self, now: Instant) -> Room {
-        let deadline = self.playout.target.saturating_sub(self.decode_lead);
+        let deadline = self.timeline.time_to_leave();
         let round = self.delay.estimate(now) + LEAST_MARGIN;
         Room {
             last_call: deadline.saturating_sub(round),
@@ -271,8 +251,9 @@ impl Consumer {
 
     /// Whether what turns out to be missing of a sample of `class` can still come before its time.
     fn has_time_to_repair(&self, now: Instant, class: SampleClass) -> bool {
-        let left = (self.playout.target)
-            .saturating_sub(self.decode_lead)
+        let left = self
+            .timeline
+            .time_to_leave()
             .saturating_sub(self.margin(now, class));
         self.delay.timeout(now, 0) <= left
     }
@@ -297,7 +278,10 @@ impl Consumer {
         let first_answer = slot.is_first();
         let asked_once = asked.attempts == 1 || asked.is_insured;
         if let Some(published_at) = self.published_at(key).filter(|_| first_answer) {
-            let from = self.earliest(now, published_at).max(asked.last_at + delay);
+            let from = self
+                .timeline
+                .earliest(now, published_at)
+                .max(asked.last_at + delay);
             let lag = now.since(from);
             let is_overdue = lag > self.margin(now, id.class);
             let room = self.room(now);
@@ -335,17 +319,11 @@ impl Consumer {
     pub(super) fn note_lead(
         &mut self,
         now: Instant,
-        (class, sequence): SampleKey,
+        key: SampleKey,
         header: &crate::sample::SampleHeader,
     ) {
-        let told = self.recovery.clock.published_at(class, sequence);
-        if let Some(told) = told {
-            let late = header.published_at().since(told);
-            let most = self.source.rate.period() * 2;
-            self.recovery.unpunctual.push(now, Reverse(late.min(most)));
-        }
-        self.recovery.clock.on_lead(class, sequence, header);
-        self.note_group((class, sequence), header);
+        self.timeline.on_lead(now, key, header);
+        self.note_group(key, header);
     }
 
     /// Takes note whether the first of two Interests for a lead was lost.
@@ -365,11 +343,5 @@ impl Consumer {
         if !lost.is_empty() {
             self.recovery.losses.observe(lost.into_iter());
         }
-    }
-
-    /// Forgets the numbering, which is another one now.
-    pub(super) fn forget_clock(&mut self) {
-        let rate = self.source.rate.period();
-        self.recovery.clock = SampleClock::new(rate, self.source.key_interval);
     }
 }

@@ -156,8 +156,8 @@ impl Consumer {
         let wait = self.wait(now, margin);
         let round_trip = self.delay.timeout(now, 0);
         let deadline = match self.published_at(key) {
-            Some(published_at) => self.playout.render_at(now, published_at),
-            None => expected_at + self.playout.target,
+            Some(published_at) => self.timeline.render_at(now, published_at),
+            None => expected_at + self.timeline.target(),
         };
         Outlook {
             now,

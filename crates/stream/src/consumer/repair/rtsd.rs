@@ -60,12 +60,12 @@ impl Repair for Rtsd {
         let lead = consumer.samples.get(&key).and_then(Assembly::lead);
         match lead {
             Some(lead) => consumer
-                .playout
+                .timeline
                 .render_at(now, lead.header().published_at())
                 .saturating_sub(margin),
             None => {
                 let expected = consumer.pipeline.expected_at(key.0, key.1);
-                let deadline = expected + consumer.playout.target;
+                let deadline = expected + consumer.timeline.target();
                 // A delta sample after a key sample comes one period later than the one before promised.
                 let soonest = expected + consumer.source.rate.period() + consumer.reordering(now);
                 deadline.saturating_sub(margin).max(soonest)

@@ -100,6 +100,11 @@ pub struct Synchroniser {
     in_flight: BTreeSet<(SampleClass, u64)>,
     observed: Option<Observation>,
     bootstrap: Bootstrap,
+    /// How long before the last moment Interests leave.
+    margin: Margin,
+    period: Duration,
+    /// What is known of the base delay does not hold any more.
+    rebuffers: bool,
     /// The first adjusting after a start is not over, or older samples came in it and still do.
     is_first: bool,
 }
@@ -119,6 +124,9 @@ impl Synchroniser {
             in_flight: BTreeSet::new(),
             observed: None,
             bootstrap: Bootstrap::default(),
+            margin: Margin::new(period),
+            period,
+            rebuffers: false,
             is_first: true,
         }
     }
@@ -128,6 +136,7 @@ impl Synchroniser {
         if let Some(by_gaps) = &mut self.by_gaps {
             by_gaps.start(now, delay);
         }
+        self.margin = Margin::new(self.period);
         self.in_flight.clear();
         self.last_arrival = now;
         self.bootstrap = Bootstrap::default();
@@ -184,6 +193,31 @@ impl Synchroniser {
         self.in_flight.remove(&sample)
     }
 
+    /// Time before the last moment at which Interests leave, for what varies on the path.
+    pub fn margin(&self, now: Instant) -> Duration {
+        self.margin.current(now)
+    }
+
+    /// Records that the Interest for sample `sequence` left with `margin`.
+    pub fn on_left(&mut self, sequence: u64, margin: Duration) {
+        self.margin.on_left(sequence, margin);
+    }
+
+    /// Records how long that Interest waited for its sample.
+    pub fn on_waited(&mut self, now: Instant, sequence: u64, waited: Duration) {
+        self.margin.on_waited(now, sequence, waited);
+    }
+
+    /// Records that it came `late` after its sample was published, at most.
+    pub fn on_late(&mut self, now: Instant, sequence: u64, late: Duration) {
+        self.margin.on_late(now, sequence, late);
+    }
+
+    /// Returns once whether what is known of the base delay does not hold any more, as playback starts anew.
+    pub const fn take_rebuffers(&mut self) -> bool {
+        core::mem::replace(&mut self.rebuffers, false)
+    }
+
     /// Takes the time that Data took which existed, or from whose wait d_gen is known.
     pub fn on_delay(&mut self, delay: Duration) {
         if let Some(by_gaps) = &mut self.by_gaps {
@@ -213,6 +247,8 @@ impl Synchroniser {
             observation.lead = by_gaps.lead();
             observation.is_stable = by_gaps.is_stable();
             self.count_backoff(gap.unwrap_or_default(), was_stable);
+            // The trial with too small a λ has cost playing time: the buffer is built up anew.
+            self.rebuffers |= (self.state, state) == (State::Adjusting, State::Fetching);
             self.enter(now, state);
             observation.state = state;
         }

@@ -25,14 +25,14 @@ impl Consumer {
     pub(super) fn ask_ahead(&mut self, now: Instant) {
         self.make_room();
         self.repair.pass_unseen(self, now);
-        self.ask_at = None;
+        self.pipeline.wake_none();
         for class in SampleClass::ALL {
             while self.has_room(class) {
                 let Some((sequence, at)) = self.next_to_ask(now, class) else {
                     break;
                 };
                 if at > now {
-                    self.ask_at = self.ask_at.into_iter().chain([at]).min();
+                    self.pipeline.wake_by(at);
                     break;
                 }
                 self.pipeline.pop(class);
@@ -59,7 +59,7 @@ impl Consumer {
         if self.is_left_to_another(class, sequence) {
             return None;
         }
-        if self.allowance.is_some() {
+        if self.handover.allowance().is_some() {
             return Some((sequence, self.soonest(now, (class, sequence))));
         }
         let ahead = self.pipeline.ahead(class);

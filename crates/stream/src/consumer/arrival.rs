@@ -263,9 +263,9 @@ impl Consumer {
         self.segments.observe_size(key.0, share);
         self.note_lead(now, key, &header);
         self.note_published(now, key, &header);
-        self.last_arrival = Some(now);
+        self.pipeline.on_lead(now);
 
-        if key.0 == SampleClass::Delta && self.order.is_useless(header.other_sequence) {
+        if key.0 == SampleClass::Delta && self.playback.order().is_useless(header.other_sequence) {
             self.counters.drop_undecodable += 1;
             self.remove(key);
             return delay;
@@ -417,8 +417,7 @@ impl Consumer {
         if !self.pipeline.has_started(SampleClass::Delta) {
             self.pipeline.start(now, SampleClass::Delta, next, before);
         }
-        if self.start_key == Some(sequence) {
-            self.start_key = None;
+        if self.pipeline.take_start(sequence) {
             self.catch_up_from(sequence, next);
         }
         self.on_published(now, SampleClass::Delta, before);
@@ -438,7 +437,10 @@ impl Consumer {
     /// Samples behind the live edge that are caught up with: as many as were published since the last one came, or can
     /// still be shown. Numbers that were skipped are of samples that never existed, and would take the place of others.
     fn most_catching_up(&self, now: Instant, class: SampleClass) -> u64 {
-        let silence = self.last_arrival.map_or(Duration::ZERO, |at| now.since(at));
+        let silence = self
+            .pipeline
+            .last_arrival()
+            .map_or(Duration::ZERO, |at| now.since(at));
         let period = self.source.rate.period().as_nanos().max(1);
         let samples = (silence + self.timeline.target()).as_nanos() / period;
         let samples = u64::try_from(samples).unwrap_or(u64::MAX);
@@ -458,7 +460,7 @@ impl Consumer {
         let behind = first.saturating_sub(next);
         if behind > self.room_to_catch_up(SampleClass::Delta) {
             // Too long a group to catch up with: its successor comes sooner.
-            self.order.skip_to(key.saturating_add(1));
+            self.playback.skip_to(key.saturating_add(1));
         } else if behind > 0 {
             self.pipeline.catch_up(next..first);
         }
@@ -548,7 +550,7 @@ impl Consumer {
         self.counters.payload_octets += payload.len() as u64;
         self.counters.recovered_parity += u64::from(used_parity);
         self.counters.recovered_retransmission += u64::from(asked_again && !used_parity);
-        self.counters.late += u64::from(late && !self.catching_up);
+        self.counters.late += u64::from(late && !self.playback.is_catching_up());
         let (out, waiting, awaited) = (sample.outstanding(), sample.waiting(), sample.awaited());
         sample.finish(Complete {
             at: now,

@@ -1,31 +1,29 @@
-//! Changing over from one rung of a stream to another: the new one begins at a key sample, where the old one ends.
+//! What is left to another rung of the stream, or left over by it, while two are pulled.
 //!
-//! All rungs have the same positions, so what one consumer knows of time and of the way holds for the other.
+//! ```text
+//!   this rung   ───────────────▶│ ask_before
+//!   another one                 │──────▶        all rungs have the same positions
+//!   one on trial  ·  ·  ·  ·  ·  ·  ·  ·        within an allowance: samples for which there is no rate are passed over
+//! ```
+//!
+//! Within an allowance samples are requested when they exist, not before: Interests that wait at the producer bring a whole sample at
+//! once, however slowly they left. Those for which there is no rate left are passed over whole, so that what is requested is always the
+//! newest there is.
 
-use core::time::Duration;
+use namecast_units::{Bitrate, ByteSize};
 
-use namecast_packet::Name;
-use namecast_units::Instant;
-
-use crate::metadata::Latest;
 use crate::names::SampleClass;
-use crate::path::Token;
 use crate::sample::SampleHeader;
 
-use super::allowance::Allowance;
-use super::assembly::Assembly;
-use super::order::{Next, Order, SampleKey};
-use super::{Consumer, StartAt};
+use super::order::SampleKey;
 
-/// What the samples that are whole took on the wire. Counts from the start; two of them tell what was between.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WireUse {
-    /// Octets of Data: headers, and parity that was asked for ahead. No repairs.
-    pub octets: u64,
-    /// Octets of payload.
-    pub payload: u64,
-    /// Samples.
-    pub samples: u64,
+/// What may be requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// Rate of Data.
+    pub rate: Bitrate,
+    /// What one Interest is taken to bring; a full segment if that is not known.
+    pub packet_size: Option<ByteSize>,
 }
 
 /// A key sample, and what follows it.
@@ -39,8 +37,47 @@ pub struct GroupStart {
     pub next_delta: u64,
 }
 
-impl Consumer {
-    pub(super) fn note_group(&mut self, (class, sequence): SampleKey, header: &SampleHeader) {
+/// What one rung leaves to others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Handover {
+    /// Samples from this position on are requested by another rung's consumer.
+    ask_before: Option<u64>,
+    /// What may be requested beside another rung.
+    allowance: Option<Allowance>,
+    /// The newest group of which the key sample's lead came.
+    newest_group: Option<GroupStart>,
+}
+
+impl Handover {
+    /// Forgets the groups of another numbering.
+    pub(super) const fn restart(&mut self) {
+        self.newest_group = None;
+    }
+
+    /// Leaves samples from `position` on to another rung; `None`: none.
+    pub(super) const fn set_ask_before(&mut self, position: Option<u64>) {
+        self.ask_before = position;
+    }
+
+    /// Whether another rung's consumer requests the sample at `position`.
+    pub(super) fn is_left_to_another(&self, position: Option<u64>) -> bool {
+        let before_and_at = self.ask_before.zip(position);
+        before_and_at.is_some_and(|(before, position)| position >= before)
+    }
+
+    /// What may be requested; `None`: what the controller allows.
+    pub(super) const fn allowance(&self) -> Option<Allowance> {
+        self.allowance
+    }
+
+    /// Sets what may be requested. Returns whether that is news.
+    pub(super) fn set_allowance(&mut self, allowance: Option<Allowance>) -> bool {
+        let before = core::mem::replace(&mut self.allowance, allowance);
+        before != allowance
+    }
+
+    /// Records what the lead of `key` says of its group.
+    pub(super) fn on_lead(&mut self, (class, sequence): SampleKey, header: &SampleHeader) {
         let is_newer = |group: GroupStart| group.position < header.position;
         if class == SampleClass::Key && self.newest_group.is_none_or(is_newer) {
             self.newest_group = Some(GroupStart {
@@ -52,212 +89,7 @@ impl Consumer {
     }
 
     /// The newest group that has begun.
-    pub const fn newest_group(&self) -> Option<GroupStart> {
+    pub(super) const fn newest_group(&self) -> Option<GroupStart> {
         self.newest_group
-    }
-
-    /// The newest delta sample known to be published.
-    pub fn newest_delta(&self) -> Option<u64> {
-        let newest = self.pipeline.newest(SampleClass::Delta)?;
-        Some(newest.max(self.pipeline.assumed(SampleClass::Delta)))
-    }
-
-    /// When the sample at `position` could be here at the earliest, by the stream's clock.
-    pub fn arrives_at(&self, now: Instant, position: u64) -> Option<Instant> {
-        let published_at = self.timeline.time_of(position)?;
-        Some(self.timeline.earliest(now, published_at))
-    }
-
-    /// The segment that `name` is of, as the requester knows it.
-    pub fn token_of(&self, name: &Name) -> Option<Token> {
-        let segment = self.source.names.parse(name)?;
-        Some(Token {
-            client: self.client,
-            segment,
-        })
-    }
-
-    /// By how much the base delay exceeds what it was within the last minute.
-    pub fn base_growth(&self, now: Instant) -> Duration {
-        self.timeline.base_growth(now)
-    }
-
-    /// Time before that at which Interests leave.
-    pub fn leaves_before(&self, now: Instant) -> Duration {
-        self.ahead_by(now)
-    }
-
-    /// Starts with a group that `other`, which pulls another rung, has told of: the newest one, or the next. `latest` is in
-    /// this rung's numbers. Returns its position.
-    pub fn start_group(
-        &mut self,
-        now: Instant,
-        latest: &Latest,
-        other: &Self,
-        at: StartAt,
-    ) -> Option<u64> {
-        self.learn_from(other);
-        let newest = latest.key_position?;
-        let interval = u64::from(self.source.key_interval.max(1));
-        let (position, skipped) = match at {
-            StartAt::NewestKey => (newest, 0),
-            StartAt::NextKey => (newest.checked_add(interval)?, interval - 1),
-        };
-        let published_at = other.timeline.time_of(position)?;
-        let key = self.begin(now, latest, at)?;
-        self.timeline.seed(key, position, published_at);
-        if let Some(next) = latest.next_delta.filter(|_| !self.source.is_standalone()) {
-            let first = next.saturating_add(skipped);
-            self.timeline.seed_delta(first, position + 1);
-            if at == StartAt::NextKey {
-                let soonest = other.timeline.earliest(now, published_at).max(now);
-                let before = first.saturating_sub(1);
-                self.pipeline
-                    .start(soonest, SampleClass::Delta, first, before);
-            }
-        }
-        self.settle(now);
-        Some(position)
-    }
-
-    /// Whether the next sample to be handed out is complete.
-    pub fn has_ready(&self) -> bool {
-        matches!(self.order.next(&self.samples), Next::Ready(_))
-    }
-
-    /// Forgets all that is not complete, and requests nothing more.
-    pub fn stop_requests(&mut self, now: Instant) {
-        self.set_ask_before(now, Some(0));
-    }
-
-    /// Starts at a key sample of which `beside`, which pulls another rung, has shown nothing: the newest one if that is not
-    /// too old, else the next one. Gives its position, at which `beside` should end ([`set_ask_before`](Self::set_ask_before)).
-    ///
-    /// `None` if nothing is known of such a sample, or if `waits` and the next one's Interests would come too late.
-    pub fn start_beside(
-        &mut self,
-        now: Instant,
-        latest: &Latest,
-        beside: &Self,
-        waits: bool,
-    ) -> Option<u64> {
-        let newest = latest.key_position?;
-        let is_shown = beside.position().is_none_or(|shown| newest <= shown);
-        self.learn_from(beside);
-        if !waits && !is_shown {
-            self.start(now, latest, StartAt::NewestKey)?;
-            return Some(newest);
-        }
-        let interval = u64::from(self.source.key_interval.max(1));
-        let position = newest.checked_add(interval)?;
-        let published_at = beside.timeline.time_of(position)?;
-        let soonest = beside.timeline.earliest(now, published_at);
-        // Interests that have left cannot be called back: their Data would come as well.
-        let are_in_vain = beside.outstanding_from(position) > self.repair.most_in_vain();
-        let is_too_late = soonest < now + self.ahead_by(now) || are_in_vain;
-        if waits && is_too_late {
-            return None;
-        }
-        let key = self.begin(now, latest, StartAt::NextKey)?;
-        self.timeline.seed(key, position, published_at);
-        if let Some(next) = latest.next_delta.filter(|_| !self.source.is_standalone()) {
-            // A group has one delta sample less than frames. If it turns out to have more, they are caught up with.
-            let first = next.saturating_add(interval - 1);
-            self.timeline.seed_delta(first, position + 1);
-            self.pipeline.start(
-                soonest.max(now),
-                SampleClass::Delta,
-                first,
-                first.saturating_sub(1),
-            );
-        }
-        self.settle(now);
-        Some(position)
-    }
-
-    /// Starts at the newest samples, whether they can be shown or not, to try what the way carries while `beside` is shown.
-    /// Nothing happens if nothing is known of such samples.
-    pub fn start_trial(
-        &mut self,
-        now: Instant,
-        latest: &Latest,
-        beside: &Self,
-        allowance: Allowance,
-    ) {
-        self.learn_from(beside);
-        self.allowance = Some(allowance);
-        if let Some(next) = self.begin(now, latest, StartAt::NextKey) {
-            // Those of the group that has begun count as well.
-            self.order = Order::new(self.source.is_standalone(), next.saturating_sub(1));
-            self.settle(now);
-        }
-    }
-
-    /// Interests that are out for samples at `position` and after it.
-    fn outstanding_from(&self, position: u64) -> usize {
-        let is_later = |key| self.timeline.position(key).is_some_and(|at| at >= position);
-        let later = self.samples.iter().filter(|(key, _)| is_later(**key));
-        later.map(|(_, sample)| sample.outstanding()).sum()
-    }
-
-    /// Takes over what `other` knows of the way and its losses.
-    fn learn_from(&mut self, other: &Self) {
-        self.delay = other.delay.clone();
-        self.timeline.learn_from(&other.timeline);
-        self.reordering = other.reordering.clone();
-        self.recovery = other.recovery.clone();
-        self.groups.learn_from(&other.groups);
-    }
-
-    /// Asks for no sample at `position` or after it, and forgets those that are not whole; `None` ends that.
-    pub fn set_ask_before(&mut self, now: Instant, position: Option<u64>) {
-        self.ask_before = position;
-        let left: Vec<SampleKey> = self
-            .samples
-            .iter()
-            .filter(|(_, sample)| sample.complete.is_none())
-            .map(|(key, _)| *key)
-            .filter(|(class, sequence)| self.is_left_to_another(*class, *sequence))
-            .collect();
-        for key in left {
-            self.remove(key);
-            // If the other rung does not come, they are this one's again.
-            self.pipeline.give_back(key.0, key.1);
-        }
-        self.settle(now);
-    }
-
-    /// Whether a sample is one that another rung's consumer asks for.
-    pub(super) fn is_left_to_another(&self, class: SampleClass, sequence: u64) -> bool {
-        self.ask_before.is_some_and(|before| {
-            let position = self.timeline.position((class, sequence));
-            position.is_some_and(|position| position >= before)
-        })
-    }
-
-    /// When the sample at `position` is to be shown, by the stream's clock.
-    pub fn shown_at(&self, now: Instant, position: u64) -> Option<Instant> {
-        let published_at = self.timeline.time_of(position)?;
-        Some(self.timeline.render_at(now, published_at))
-    }
-
-    /// What samples took on the wire so far.
-    pub fn wire_use(&self) -> WireUse {
-        let incomplete = self.samples.values().filter(|s| s.complete.is_none());
-        let segments = incomplete.map(Assembly::here).sum::<usize>() as u64;
-        let on_their_way = segments * u64::from(self.source.segment_size);
-        let counters = &self.counters;
-        let octets = counters.wire_octets.saturating_sub(counters.repair_octets);
-        WireUse {
-            octets: octets.saturating_sub(on_their_way),
-            payload: counters.payload_octets,
-            samples: counters.complete,
-        }
-    }
-
-    /// Time from one key sample to the next.
-    pub fn key_period(&self) -> Duration {
-        let interval = self.source.key_interval.max(1);
-        self.source.rate.period().saturating_mul(interval)
     }
 }

@@ -8,7 +8,6 @@
 //! ```
 
 mod ahead;
-mod allowance;
 mod arrival;
 mod asking;
 mod assembly;
@@ -16,6 +15,7 @@ mod claims;
 mod clock;
 mod config;
 mod counters;
+mod delivery;
 mod handover;
 mod order;
 mod path_events;
@@ -23,6 +23,7 @@ mod pipeline;
 mod playback;
 mod playout;
 mod repair;
+mod rungs;
 mod segments;
 pub mod synchroniser;
 #[cfg(test)]
@@ -44,20 +45,22 @@ use crate::names::{SampleClass, SegmentId};
 use crate::path::{Client, DelayEstimator};
 use crate::rate::{Loss, Lost};
 
-pub use allowance::Allowance;
 pub use config::Config;
 pub use counters::Counters;
-pub use handover::{GroupStart, WireUse};
+pub use handover::{Allowance, GroupStart};
 pub use pipeline::{Advance, Pipeline, demand};
 pub use playout::{BaseDelay, Playout};
 pub use repair::{ParseRecoveryError, RecoveryConfig, RecoveryProfile};
+pub use rungs::WireUse;
 pub use segments::{SegmentCounts, SegmentEstimators};
 pub use synchroniser::{StabilityClass, SynchroniserConfig, SynchroniserProfile};
 pub use types::{
     Delivery, LineUp, Output, PathOutlook, Sample, SharedVerifier, Shown, Sizes, Source, StartAt,
 };
 
-use order::{Order, SampleKey, Samples};
+use handover::Handover;
+use order::{SampleKey, Samples};
+use playback::Playback;
 use synchroniser::{State, Synchroniser};
 use timeline::Timeline;
 
@@ -76,11 +79,10 @@ pub struct Consumer {
     delay: DelayEstimator,
     segments: SegmentEstimators,
     pipeline: Pipeline,
-    order: Order,
     samples: Samples,
     timeline: Timeline,
-    /// What it may ask for beside another rung.
-    allowance: Option<Allowance>,
+    playback: Playback,
+    handover: Handover,
     /// Segments to request, repairs before others.
     repairs: VecDeque<SegmentId>,
     wanted: VecDeque<SegmentId>,
@@ -95,48 +97,27 @@ pub struct Consumer {
     outstanding: usize,
     buffered: usize,
     strays: usize,
-    /// Key sample that playback starts with, until its lead has told which delta samples follow it.
-    start_key: Option<u64>,
-    catching_up: bool,
-    /// Whether nothing is handed out for now.
-    held: bool,
-    /// Samples from this position on are left to another rung.
-    stop_before: Option<u64>,
-    /// Those from this one on are not even asked for.
-    ask_before: Option<u64>,
     events: path_events::PathEvents,
-    /// What was shown before the start: nothing up to it is handed out.
-    shown: Option<Shown>,
-    /// Until then that holds; clocks that jump must not stop the stream.
-    shown_until: Instant,
     /// Until then no cache may answer.
     fresh_until: Option<Instant>,
-    /// The newest group of which the key sample's lead came.
-    newest_group: Option<GroupStart>,
     repair: &'static dyn repair::Repair,
     recovery: repair::Recovery,
     groups: repair::Groups,
     /// The most by which packets overtook each other lately (a minimum in reverse).
     reordering: WindowedMinimum<Reverse<Duration>>,
-    last_arrival: Option<Instant>,
     synchroniser: Synchroniser,
-    /// When the next sample is to be asked for.
-    ask_at: Option<Instant>,
 }
 
 impl core::fmt::Debug for Consumer {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Consumer")
             .field("rung", self.source.names.prefix())
-            .field("order", &self.order)
+            .field("order", self.playback.order())
             .field("sizes", &self.sizes())
             .field("counters", &self.counters)
             .finish_non_exhaustive()
     }
 }
-
-/// What was shown before a start comes again no later than this after it: by then all caches and publishers are past it.
-const REMEMBERED: Duration = Duration::from_secs(30);
 
 impl Consumer {
     /// A consumer of `source` that waits for [`start`](Self::start). The requester knows it as `client`.
@@ -152,10 +133,10 @@ impl Consumer {
                 config.most_lead,
                 config.most_jump,
             ),
-            order: Order::new(source.is_standalone(), 0),
             samples: Samples::new(),
             timeline: Timeline::new(period, source.key_interval),
-            allowance: None,
+            playback: Playback::new(&config, &source),
+            handover: Handover::default(),
             waiting: 0,
             outlook: PathOutlook::default(),
             repairs: VecDeque::new(),
@@ -166,28 +147,18 @@ impl Consumer {
             outstanding: 0,
             buffered: 0,
             strays: 0,
-            start_key: None,
-            catching_up: true,
-            held: false,
-            stop_before: None,
-            ask_before: None,
             events: path_events::PathEvents::default(),
-            shown: None,
-            shown_until: Instant::ZERO,
             fresh_until: None,
-            newest_group: None,
             repair: config.recovery.profile.repair(),
             recovery: repair::Recovery::new(period, source.key_interval),
             groups: repair::Groups::default(),
             reordering: WindowedMinimum::new(Duration::from_secs(1), 10),
-            last_arrival: None,
             synchroniser: Synchroniser::new(
                 &config.synchroniser,
                 period,
                 !source.is_standalone(),
                 config.most_lead,
             ),
-            ask_at: None,
             verifier: None,
             config,
             source,
@@ -217,20 +188,12 @@ impl Consumer {
             StartAt::NewestKey | StartAt::NextKey => newest.saturating_add(1),
         };
         self.clear();
-        self.pipeline = Pipeline::new(
-            self.source.rate.period(),
-            self.source.key_interval,
-            self.config.most_lead,
-            self.config.most_jump,
-        );
-        self.order = Order::new(self.source.is_standalone(), first);
-        self.start_key = Some(first).filter(|_| !goes_by_gaps);
-        self.catching_up = true;
-        self.shown_until = now + REMEMBERED;
+        self.pipeline
+            .restart(now, Some(first).filter(|_| !goes_by_gaps));
+        self.playback.start(now, first);
+        self.handover.restart();
         self.timeline.restart(latest.served_at);
-        self.newest_group = None;
         self.synchroniser.start(now, self.delay.estimate(now));
-        self.last_arrival = Some(now);
         self.pipeline.start(now, SampleClass::Key, first, newest);
         if let Some(delta) = latest.delta_sequence
             && !self.source.is_standalone()
@@ -275,9 +238,9 @@ impl Consumer {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let repairs = self.samples.values().filter_map(|sample| sample.wake).min();
         let others = [
-            self.playback_timeout(),
+            self.playback.poll_timeout(&self.buffer()),
             self.synchroniser.poll_timeout(),
-            self.ask_at,
+            self.pipeline.poll_timeout(),
         ];
         let all = [repairs].into_iter().chain(others);
         all.flatten().min()
@@ -311,18 +274,18 @@ impl Consumer {
 
     /// Holds samples back, or lets them go.
     pub fn set_held(&mut self, now: Instant, held: bool) {
-        self.held = held;
+        self.playback.set_held(held);
         self.settle(now);
     }
 
     /// Leaves samples from `position` on to another rung.
     pub fn set_stop_before(&mut self, position: Option<u64>) {
-        self.stop_before = position;
+        self.playback.set_stop_before(position);
     }
 
     /// Sets what was shown before: neither that nor anything before it is handed out, whatever the next start begins with.
     pub const fn set_shown(&mut self, shown: Option<Shown>) {
-        self.shown = shown;
+        self.playback.set_shown(shown);
     }
 
     /// Asks past all caches until then: they may hold Data of an earlier publisher under names that come again.
@@ -343,7 +306,7 @@ impl Consumer {
 
     /// The decoder failed: the next sample handed out is a key sample, after a discontinuity.
     pub fn handle_decoder_error(&mut self, now: Instant) {
-        if !self.order.needs_key() {
+        if !self.playback.order().needs_key() {
             self.abandon_group();
         }
         self.settle(now);
@@ -371,7 +334,7 @@ impl Consumer {
             + self.missed(SampleClass::Delta, latest.delta_sequence);
         self.timeline.on_news(latest.served_at);
         // Only a later key sample than the one in hand allows to leave samples out.
-        let has_later_key = key > self.order.first_key();
+        let has_later_key = key > self.playback.order().first_key();
         self.on_published(now, SampleClass::Key, key);
         if let Some(delta) = latest.delta_sequence {
             self.on_published(now, SampleClass::Delta, delta);
@@ -404,7 +367,7 @@ impl Consumer {
             .range((SampleClass::Key, 0)..=(SampleClass::Key, u64::MAX))
             .filter(|(_, sample)| sample.complete.is_some())
             .filter_map(|(_, sample)| Some(sample.lead()?.header()))
-            .filter(|header| !self.was_shown(now, header))
+            .filter(|header| !self.playback.was_shown(now, header))
             .find(|header| after.is_none_or(|after| header.position > after))
             .map(|header| {
                 let at = self.timeline.leaves_at(now, header.published_at());
@@ -426,7 +389,7 @@ impl Consumer {
 
     /// Playback position of the sample handed out last.
     pub fn position(&self) -> Option<u64> {
-        self.order.last().map(|last| last.position)
+        self.playback.order().last().map(|last| last.position)
     }
 
     /// What the stream's own packets say of the way's length.
@@ -444,7 +407,7 @@ impl Consumer {
 
     /// When a verified lead arrived last, or the consumer was started.
     pub const fn last_arrival(&self) -> Option<Instant> {
-        self.last_arrival
+        self.pipeline.last_arrival()
     }
 
     /// The delay estimator.
@@ -520,7 +483,7 @@ impl Consumer {
 
     /// After every event: asks ahead, sends what may be sent, hands out what is due.
     fn settle(&mut self, now: Instant) {
-        self.hand_out(now);
+        self.deliver_due(now);
         self.ask_ahead(now);
         self.express_queued(now);
     }

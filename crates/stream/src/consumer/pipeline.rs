@@ -44,6 +44,19 @@ struct Sequence {
     anchor: (u64, Instant),
 }
 
+impl Sequence {
+    const fn new(period: Duration) -> Self {
+        Self {
+            period,
+            first: None,
+            next: 0,
+            newest: 0,
+            assumed: 0,
+            anchor: (0, Instant::ZERO),
+        }
+    }
+}
+
 /// What became of the news that a sample is published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Advance {
@@ -62,30 +75,85 @@ pub struct Pipeline {
     sequences: [Sequence; 2],
     /// Delta samples of the group that playback starts in, published before we came.
     backlog: Range<u64>,
+    /// Key sample that playback starts with, until its lead has told which delta samples follow it.
+    start_key: Option<u64>,
+    /// When a verified lead came last, or the pipeline was started.
+    last_arrival: Option<Instant>,
+    /// When the next sample is to be requested.
+    wake: Option<Instant>,
     most_lead: u64,
     most_jump: u64,
 }
+
+/// Periods for which nothing may come of a stream that runs.
+const SILENT_PERIODS: u32 = 4;
 
 impl Pipeline {
     /// A pipeline for samples every `sample_period`, of which every `key_interval`-th is a key sample.
     pub fn new(sample_period: Duration, key_interval: u32, most_lead: u64, most_jump: u64) -> Self {
         let interval = key_interval.max(1);
-        let sequence = |period| Sequence {
-            period,
-            first: None,
-            next: 0,
-            newest: 0,
-            assumed: 0,
-            anchor: (0, Instant::ZERO),
-        };
         // Delta samples keep the sample period: one that is expected too early is better than one too late.
         Self {
             sample_period,
-            sequences: [sequence(sample_period * interval), sequence(sample_period)],
+            sequences: [sample_period * interval, sample_period].map(Sequence::new),
             backlog: 0..0,
+            start_key: None,
+            last_arrival: None,
+            wake: None,
             most_lead,
             most_jump,
         }
+    }
+
+    /// Starts again from nothing. Playback starts with `start_key`, and it is not known yet what follows it.
+    pub fn restart(&mut self, now: Instant, start_key: Option<u64>) {
+        for sequence in &mut self.sequences {
+            *sequence = Sequence::new(sequence.period);
+        }
+        self.backlog = 0..0;
+        self.start_key = start_key;
+        self.last_arrival = Some(now);
+    }
+
+    /// Returns whether playback starts with key sample `sequence`; it is known now what follows it.
+    pub fn take_start(&mut self, sequence: u64) -> bool {
+        self.start_key.take_if(|start| *start == sequence).is_some()
+    }
+
+    /// Playback does not start with the key sample that it should have.
+    pub const fn forget_start(&mut self) {
+        self.start_key = None;
+    }
+
+    /// Records that a verified lead came.
+    pub const fn on_lead(&mut self, now: Instant) {
+        self.last_arrival = Some(now);
+    }
+
+    /// When a verified lead came last, or the pipeline was started.
+    pub const fn last_arrival(&self) -> Option<Instant> {
+        self.last_arrival
+    }
+
+    /// Whether something came lately. A stream that stands still is not requested over and over.
+    pub fn is_alive(&self, now: Instant, round_trip: Duration) -> bool {
+        let silence = round_trip + self.sample_period * SILENT_PERIODS;
+        self.last_arrival.is_none_or(|last| now <= last + silence)
+    }
+
+    /// When the next sample is to be requested, if nothing happens before.
+    pub const fn poll_timeout(&self) -> Option<Instant> {
+        self.wake
+    }
+
+    /// Forgets when the next sample is to be requested.
+    pub const fn wake_none(&mut self) {
+        self.wake = None;
+    }
+
+    /// A sample is to be requested at `at`.
+    pub fn wake_by(&mut self, at: Instant) {
+        self.wake = self.wake.into_iter().chain([at]).min();
     }
 
     /// Starts the sequence of `class` at `first`, of which `newest` is published (`first − 1`: none is).

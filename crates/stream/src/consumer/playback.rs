@@ -1,84 +1,210 @@
-//! Hands samples out when their time comes, and passes over those that do not come.
+//! Which sample leaves next, when, and which ones are passed over because they do not come.
+//!
+//! ```text
+//!              next is complete, and it is time               a later key sample is due, and the next
+//!            ┌──────────────────────────────────┐             one is late by more than the tolerance
+//!  Samples ──┤                                  ├─▶ Deliver
+//!  Timeline ─┤ next is not complete             ├─▶ Skip ◀────┘
+//!  Order ────┤                                  │
+//!            └ its group was shown before ──────┴─▶ PassGroup
+//! ```
+//!
+//! Playback decides and remembers what left; the consumer drops what it passes over.
 
 use core::time::Duration;
 
 use namecast_units::Instant;
 
 use crate::names::SampleClass;
+use crate::sample::SampleHeader;
 
+use super::Config;
 use super::assembly::Assembly;
-use super::order::{Next, SampleKey};
-use super::timeline::CLOCK_WAS_SET;
-use super::{Consumer, Output, Sample};
+use super::order::{Next, Order, SampleKey, Samples};
+use super::timeline::{CLOCK_WAS_SET, Timeline};
+use super::types::{Sample, Shown, Source};
 
-impl Consumer {
+/// What was shown before a start comes again no later than this after it: by then all caches and publishers are past it.
+const REMEMBERED: Duration = Duration::from_secs(30);
+
+/// What there is to play, and by which times.
+#[derive(Clone, Copy)]
+pub(super) struct Buffer<'a> {
+    pub samples: &'a Samples,
+    pub timeline: &'a Timeline,
+    /// What there is may be older than need be, so that nothing leaves for now.
+    pub is_held: bool,
+}
+
+/// What playback does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// This sample leaves.
+    Deliver(SampleKey),
+    /// This key sample was shown before, and some of what follows it: playback goes on with the group after it.
+    PassGroup(u64),
+    /// Playback goes on with this complete key sample instead of waiting.
+    Skip(u64),
+}
+
+/// Where playback is.
+#[derive(Clone, Debug)]
+pub(super) struct Playback {
+    order: Order,
+    is_standalone: bool,
+    period: Duration,
+    /// How long after its time a sample is still waited for.
+    tolerance: Duration,
+    max_jump: u64,
+    /// Whether what leaves is only needed to catch up with the live edge after a start.
+    catching_up: bool,
+    /// Whether nothing leaves for now.
+    is_held: bool,
+    /// Samples from this position on are left to another rung.
+    stop_before: Option<u64>,
+    /// What was shown before the start: nothing up to it leaves.
+    shown: Option<Shown>,
+    /// Until then that holds; clocks that jump must not stop the stream.
+    shown_until: Instant,
+}
+
+impl Playback {
+    /// Playback of `source` that has not started.
+    pub(super) fn new(config: &Config, source: &Source) -> Self {
+        let is_standalone = source.is_standalone();
+        Self {
+            order: Order::new(is_standalone, 0),
+            is_standalone,
+            period: source.rate.period(),
+            tolerance: match is_standalone {
+                true => config.late_tolerance_standalone,
+                false => config.late_tolerance,
+            },
+            max_jump: config.most_jump,
+            catching_up: true,
+            is_held: false,
+            stop_before: None,
+            shown: None,
+            shown_until: Instant::ZERO,
+        }
+    }
+
+    /// Starts, or starts again, with key sample `first`.
+    pub(super) fn start(&mut self, now: Instant, first: u64) {
+        self.restart_order(first);
+        self.catching_up = true;
+        self.shown_until = now + REMEMBERED;
+    }
+
+    /// Makes key sample `first` the first one, whatever left before.
+    pub(super) const fn restart_order(&mut self, first: u64) {
+        self.order = Order::new(self.is_standalone, first);
+    }
+
+    /// The order of samples.
+    pub(super) const fn order(&self) -> &Order {
+        &self.order
+    }
+
+    /// Whether samples only serve to catch up with the live edge.
+    pub(super) const fn is_catching_up(&self) -> bool {
+        self.catching_up
+    }
+
+    /// How long after its time a sample is still waited for.
+    pub(super) const fn tolerance(&self) -> Duration {
+        self.tolerance
+    }
+
+    /// Whether nothing leaves because somebody said so.
+    pub(super) const fn is_held(&self) -> bool {
+        self.is_held
+    }
+
+    /// Sets whether nothing leaves for now.
+    pub(super) const fn set_held(&mut self, is_held: bool) {
+        self.is_held = is_held;
+    }
+
+    /// Leaves samples from `position` on to another rung.
+    pub(super) const fn set_stop_before(&mut self, position: Option<u64>) {
+        self.stop_before = position;
+    }
+
+    /// Sets what was shown before.
+    pub(super) const fn set_shown(&mut self, shown: Option<Shown>) {
+        self.shown = shown;
+    }
+
+    /// Makes key sample `sequence`, or the next one after it, the next to leave.
+    pub(super) const fn skip_to(&mut self, sequence: u64) {
+        self.order.skip_to(sequence);
+    }
+
     /// Whether the sample of `header` was shown before the start.
-    pub(super) fn was_shown(&self, now: Instant, header: &crate::sample::SampleHeader) -> bool {
+    pub(super) fn was_shown(&self, now: Instant, header: &SampleHeader) -> bool {
         let shown = self.shown.filter(|_| now < self.shown_until);
         shown.is_some_and(|shown| shown.covers(header))
     }
 
-    /// Whether nothing is handed out for now.
-    const fn is_held(&self) -> bool {
-        self.held || self.synchroniser.holds_playback()
-    }
-
-    /// Hands out every sample whose turn and time it is. Each step takes one sample away, so the loop ends.
-    pub(super) fn hand_out(&mut self, now: Instant) {
-        while !self.is_held() {
-            match self.order.next(&self.samples) {
-                Next::Ready(key) => {
-                    if !self.hand_out_one(now, key) {
-                        return;
-                    }
-                }
-                Next::Incomplete(_) | Next::Unknown => {
-                    if !self.skip_if_due(now) {
-                        return;
-                    }
-                }
+    /// Whether playback can go on with nothing but sample `key`.
+    pub(super) fn waits_for(&self, (class, sequence): SampleKey) -> bool {
+        let needs_key = self.order.needs_key();
+        match class {
+            SampleClass::Key => needs_key && sequence == self.order.first_key(),
+            SampleClass::Delta => {
+                let next = self.order.last().map(|last| last.next_delta);
+                !needs_key && next == Some(sequence)
             }
         }
     }
 
-    fn hand_out_one(&mut self, now: Instant, key: SampleKey) -> bool {
-        let Some(header) = self.header_of(key).cloned() else {
-            return false;
-        };
-        if key.0 == SampleClass::Key && self.was_shown(now, &header) {
-            // Of the rest of its group, some was shown as well: the next group is whole.
-            self.skip_group_before(key.1.saturating_add(1));
-            return true;
+    /// What to do now, if anything.
+    pub(super) fn step(&self, now: Instant, buffer: &Buffer<'_>) -> Option<Step> {
+        if self.is_held || buffer.is_held {
+            return None;
         }
-        let beyond = self.stop_before.is_some_and(|stop| header.position >= stop);
-        let at = self.timeline.leaves_at(now, header.published_at());
-        // Published by the clock before it was set: its time is now.
-        let is_of_another_clock = at.since(now) > CLOCK_WAS_SET + self.timeline.target();
-        if beyond || at > now && !is_of_another_clock {
-            return false;
-        }
-        let Some(sample) = self.remove(key) else {
-            return false;
+        let Next::Ready(key) = self.order.next(buffer.samples) else {
+            return self.skip(now, buffer);
         };
-        let Some((complete, lead_at)) = sample.complete.zip(sample.lead_at) else {
-            return false;
-        };
-        if let Some(last) = self.order.last() {
-            let step = header.position.saturating_sub(last.position);
-            if step <= self.config.most_jump {
-                self.counters.lost += step.saturating_sub(1);
-            }
+        let header = buffer.header_of(key)?;
+        if key.0 == SampleClass::Key && self.was_shown(now, header) {
+            return Some(Step::PassGroup(key.1));
         }
+        let at = buffer.timeline.leaves_at(now, header.published_at());
+        let is_due = at <= now || buffer.is_of_another_clock(now, at);
+        (is_due && !self.is_beyond(header)).then_some(Step::Deliver(key))
+    }
+
+    /// Takes a complete sample whose turn it is. Returns it as it leaves, and how many positions before it never left.
+    pub(super) fn deliver(
+        &mut self,
+        now: Instant,
+        timeline: &Timeline,
+        sample: Assembly,
+    ) -> Option<(Sample, u64)> {
+        let header = sample.lead()?.header().clone();
+        let key = (sample.class, sample.sequence);
+        let (complete, lead_at) = sample.complete.zip(sample.lead_at)?;
+        let step = self
+            .order
+            .last()
+            .map_or(0, |last| header.position.saturating_sub(last.position));
+        let lost = if step <= self.max_jump {
+            step.saturating_sub(1)
+        } else {
+            0
+        };
         // From here on the order sees to it.
         self.shown = None;
         self.order.advance(key, &header);
-        let render_at = match is_of_another_clock {
-            true => now,
-            false => self.timeline.render_at(now, header.published_at()),
-        };
         self.catching_up &= complete.late;
-        self.counters.handed_out += 1;
-        self.outputs.push_back(Output::Sample(Sample {
+        let leaves_at = timeline.leaves_at(now, header.published_at());
+        let render_at = match is_of_another_clock(now, leaves_at, timeline) {
+            true => now,
+            false => timeline.render_at(now, header.published_at()),
+        };
+        let sample = Sample {
             key: key.0 == SampleClass::Key,
             payload: complete.payload,
             lead_at,
@@ -87,233 +213,94 @@ impl Consumer {
             late: complete.late,
             catching_up: self.catching_up,
             header,
-        }));
-        true
-    }
-
-    /// Until when a sample that is not complete holds up the others; `None`: it holds up nobody.
-    fn patience(&self, now: Instant) -> Option<Instant> {
-        let next = self.order.next(&self.samples);
-        let awaited = match next {
-            Next::Ready(key) | Next::Incomplete(key) => Some(key),
-            Next::Unknown => None,
         };
-        let given_up = awaited
-            .and_then(|key| self.samples.get(&key))
-            .is_some_and(|sample| sample.given_up);
-        if given_up {
-            return None;
-        }
-        let period = self.source.rate.period();
-        let own = awaited.and_then(|key| self.header_of(key));
-        let published_at = match (own, self.order.last()) {
-            (Some(header), _) => header.published_at(),
-            (None, Some(last)) if !self.order.needs_key() => last.published_at + period,
-            // Nothing was shown yet, so nothing is held up.
-            _ => return None,
-        };
-        Some(self.timeline.render_at(now, published_at) + self.late_tolerance())
+        Some((sample, lost))
     }
 
-    /// How long after its time a sample is still waited for.
-    pub(super) const fn late_tolerance(&self) -> Duration {
-        match self.source.is_standalone() {
-            true => self.config.late_tolerance_standalone,
-            false => self.config.late_tolerance,
-        }
-    }
-
-    /// The key sample to go on with instead of waiting, and when it leaves.
-    fn candidate(&self, now: Instant) -> Option<(u64, Instant)> {
-        let leaves_at = |sample: &Assembly| {
-            let header = sample.lead()?.header();
-            let beyond = self.stop_before.is_some_and(|stop| header.position >= stop);
-            (!beyond).then(|| {
-                (
-                    sample.sequence,
-                    self.timeline.leaves_at(now, header.published_at()),
-                )
-            })
-        };
-        let mut candidates = self.order.candidates(&self.samples).filter_map(leaves_at);
-        let first = candidates.next()?;
-        // Where every sample stands alone, the next one loses least; else the latest that is due saves most.
-        let last_due = candidates.filter(|(_, at)| *at <= now).last();
-        match last_due {
-            Some(last) if !self.source.is_standalone() => Some(last),
-            _ => Some(first),
-        }
-    }
-
-    fn skip_if_due(&mut self, now: Instant) -> bool {
-        let Some((sequence, leaves_at)) = self.candidate(now) else {
-            return false;
-        };
-        if leaves_at > now || self.patience(now).is_some_and(|until| now < until) {
-            return false;
-        }
-        self.counters.skips += 1;
-        self.go_on_with(sequence);
-        true
-    }
-
-    /// When [`skip_if_due`](Self::skip_if_due) or the next sample's time comes.
-    pub(super) fn playback_timeout(&self) -> Option<Instant> {
-        if self.is_held() {
+    /// When there is something to do, if nothing arrives.
+    pub(super) fn poll_timeout(&self, buffer: &Buffer<'_>) -> Option<Instant> {
+        if self.is_held || buffer.is_held {
             return None;
         }
         // Without a base, samples leave at once; with one, `now` does not matter.
         let now = Instant::ZERO;
-        match self.order.next(&self.samples) {
+        match self.order.next(buffer.samples) {
             Next::Ready(key) => {
-                let header = self.header_of(key)?;
-                let beyond = self.stop_before.is_some_and(|stop| header.position >= stop);
-                (!beyond).then(|| self.timeline.leaves_at(now, header.published_at()))
+                let header = buffer
+                    .header_of(key)
+                    .filter(|header| !self.is_beyond(header))?;
+                Some(buffer.timeline.leaves_at(now, header.published_at()))
             }
             Next::Incomplete(_) | Next::Unknown => {
-                let (_, leaves_at) = self.candidate(now)?;
-                let patience = self.patience(now);
-                Some(patience.map_or(leaves_at, |until| until.max(leaves_at)))
+                let (_, leaves_at) = self.candidate(now, buffer)?;
+                let until = self.waits_until(now, buffer);
+                Some(until.map_or(leaves_at, |until| until.max(leaves_at)))
             }
         }
     }
 
-    /// Makes the complete key sample `sequence` the next one, and drops all that comes before it.
-    pub(super) fn go_on_with(&mut self, sequence: u64) {
-        let key = (SampleClass::Key, sequence);
-        let Some(header) = self.header_of(key).cloned() else {
-            return;
+    fn is_beyond(&self, header: &SampleHeader) -> bool {
+        self.stop_before.is_some_and(|stop| header.position >= stop)
+    }
+
+    fn skip(&self, now: Instant, buffer: &Buffer<'_>) -> Option<Step> {
+        let (sequence, leaves_at) = self.candidate(now, buffer)?;
+        let waits = leaves_at > now
+            || self
+                .waits_until(now, buffer)
+                .is_some_and(|until| now < until);
+        (!waits).then_some(Step::Skip(sequence))
+    }
+
+    /// The key sample to go on with instead of waiting, and when it leaves.
+    fn candidate(&self, now: Instant, buffer: &Buffer<'_>) -> Option<(u64, Instant)> {
+        let leaves_at = |sample: &Assembly| {
+            let header = sample.lead()?.header();
+            let at = buffer.timeline.leaves_at(now, header.published_at());
+            (!self.is_beyond(header)).then_some((sample.sequence, at))
         };
-        if self.order.last().is_some() && !self.source.is_standalone() {
-            self.outputs.push_back(Output::Discontinuity);
-        }
-        self.start_key = None;
-        self.order.skip_to(sequence);
-        self.pipeline.skip_to(SampleClass::Key, sequence);
-        self.drop_before(SampleClass::Key, sequence);
-        if !self.source.is_standalone() {
-            let next = header.other_sequence;
-            self.pipeline.skip_to(SampleClass::Delta, next);
-            self.drop_before(SampleClass::Delta, next);
+        let mut candidates = self.order.candidates(buffer.samples).filter_map(leaves_at);
+        let first = candidates.next()?;
+        // Where every sample stands alone, the next one loses least; else the latest that is due saves most.
+        let last_due = candidates.rfind(|(_, at)| *at <= now);
+        match last_due {
+            Some(last) if !self.is_standalone => Some(last),
+            _ => Some(first),
         }
     }
 
-    /// Nothing more of the group in hand can be decoded: the next sample is the next key sample.
-    pub(super) fn abandon_group(&mut self) {
-        self.outputs.push_back(Output::Discontinuity);
-        if !self.source.is_standalone() {
-            self.skip_group_before(self.order.first_key().saturating_add(1));
-        }
-    }
-
-    /// Drops every group before that of key sample `next`, which becomes the next one.
-    pub(super) fn skip_group_before(&mut self, next: u64) {
-        self.order.skip_to(next);
-        self.start_key = None;
-        self.pipeline.skip_to(SampleClass::Key, next);
-        self.drop_before(SampleClass::Key, next);
-        let is_useless = |sample: &Assembly| {
-            sample
-                .lead()
-                .is_some_and(|lead| lead.header().other_sequence < next)
+    /// Until when a sample that is not complete holds up the others; `None`: it holds up nobody.
+    fn waits_until(&self, now: Instant, buffer: &Buffer<'_>) -> Option<Instant> {
+        let awaited = match self.order.next(buffer.samples) {
+            Next::Ready(key) | Next::Incomplete(key) => Some(key),
+            Next::Unknown => None,
         };
-        let useless: Vec<_> = self
-            .samples
-            .iter()
-            .filter(|((class, _), sample)| *class == SampleClass::Delta && is_useless(sample))
-            .map(|(key, _)| *key)
-            .collect();
-        self.counters.drop_undecodable += useless.len() as u64;
-        for key in useless {
-            self.remove(key);
+        let sample = awaited.and_then(|key| buffer.samples.get(&key));
+        if sample.is_some_and(|sample| sample.given_up) {
+            return None;
         }
-    }
-
-    /// Takes note that a sample cannot be completed.
-    pub(super) fn mark_given_up(&mut self, key: SampleKey) {
-        if let Some(sample) = self.samples.get_mut(&key) {
-            let is_news = !core::mem::replace(&mut sample.given_up, true);
-            self.counters.given_up += u64::from(is_news);
-        }
-    }
-
-    /// A sample was asked for too often. If playback waits for it, the rest of its group is of no use.
-    pub(super) fn give_up(&mut self, key: SampleKey) {
-        self.mark_given_up(key);
-        if self.source.is_standalone() {
-            return;
-        }
-        let (class, sequence) = key;
-        let is_awaited = match class {
-            SampleClass::Key => sequence == self.order.first_key() && self.order.needs_key(),
-            SampleClass::Delta => {
-                let next = self.order.last().map(|last| last.next_delta);
-                !self.order.needs_key() && next == Some(sequence)
-            }
+        let own = awaited.and_then(|key| buffer.header_of(key));
+        let published_at = match (own, self.order.last()) {
+            (Some(header), _) => header.published_at(),
+            (None, Some(last)) if !self.order.needs_key() => last.published_at + self.period,
+            // Nothing was shown yet, so nothing is held up.
+            _ => return None,
         };
-        if is_awaited {
-            self.abandon_group();
-        }
+        Some(buffer.timeline.render_at(now, published_at) + self.tolerance)
     }
+}
 
-    /// The tables are full and playback does not move: the group in hand is dropped, so that later ones have room, and so
-    /// is what may not exist.
-    pub(super) fn make_room(&mut self) {
-        if !self.is_stuck() {
-            return;
-        }
-        if !self.order.needs_key() {
-            self.abandon_group();
-        }
-        if self.is_stuck() {
-            self.drop_unanswered_deltas();
-        }
-        // A key sample that does not exist yet cannot be passed over.
-        let newest = self.pipeline.newest(SampleClass::Key);
-        if self.is_stuck() && newest.is_some_and(|newest| self.order.first_key() <= newest) {
-            self.abandon_group();
-        }
-    }
-
-    fn is_stuck(&self) -> bool {
-        let is_full = self.samples.len() >= self.config.most_samples
-            || self.buffered >= self.config.most_buffered;
-        let waits = || {
-            !matches!(self.order.next(&self.samples), Next::Ready(_))
-                || self.synchroniser.holds_playback()
-        };
-        is_full && !self.held && !self.source.is_standalone() && waits()
-    }
-
-    /// Drops delta samples of which no lead came, and goes on at the live edge.
-    fn drop_unanswered_deltas(&mut self) {
-        let unanswered: Vec<_> = self
-            .samples
-            .iter()
-            .filter(|((class, _), sample)| *class == SampleClass::Delta && sample.lead().is_none())
-            .map(|(key, _)| *key)
-            .collect();
-        for key in unanswered {
-            self.remove(key);
-        }
-        if let Some(newest) = self.pipeline.newest(SampleClass::Delta) {
-            let next = newest.saturating_add(1);
-            self.pipeline.skip_to(SampleClass::Delta, next);
-        }
-    }
-
-    fn drop_before(&mut self, class: SampleClass, sequence: u64) {
-        let old: Vec<_> = self
-            .samples
-            .range((class, 0)..(class, sequence))
-            .map(|(key, _)| *key)
-            .collect();
-        for key in old {
-            self.remove(key);
-        }
-    }
-
-    fn header_of(&self, key: SampleKey) -> Option<&crate::sample::SampleHeader> {
+impl<'a> Buffer<'a> {
+    fn header_of(&self, key: SampleKey) -> Option<&'a SampleHeader> {
         Some(self.samples.get(&key)?.lead()?.header())
     }
+
+    fn is_of_another_clock(&self, now: Instant, leaves_at: Instant) -> bool {
+        is_of_another_clock(now, leaves_at, self.timeline)
+    }
+}
+
+/// Whether what would leave then was published by the clock before it was set: its time is now.
+fn is_of_another_clock(now: Instant, leaves_at: Instant, timeline: &Timeline) -> bool {
+    leaves_at.since(now) > CLOCK_WAS_SET + timeline.target()
 }

@@ -127,7 +127,7 @@ impl Desk {
             .start(at(0), &latest(5, 99), StartAt::NewestKey);
         desk.consumer.handle_timeout(at(14));
         assert_eq!(desk.consumer.pipeline.ahead(SampleClass::Delta), 2);
-        assert_eq!(desk.consumer.ask_at, Some(at(15)));
+        assert_eq!(desk.consumer.pipeline.poll_timeout(), Some(at(15)));
         desk.consumer.handle_timeout(at(15));
         assert_eq!(desk.consumer.pipeline.ahead(SampleClass::Delta), 3);
         desk

@@ -323,7 +323,7 @@ impl Consumer {
         header: &crate::sample::SampleHeader,
     ) {
         self.timeline.on_lead(now, key, header);
-        self.note_group(key, header);
+        self.handover.on_lead(key, header);
     }
 
     /// Takes note whether the first of two Interests for a lead was lost.

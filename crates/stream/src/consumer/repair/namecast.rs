@@ -175,7 +175,7 @@ impl Consumer {
             round_trip,
             hedge_after: self.burst(),
             deadline,
-            hurry_until: deadline + self.late_tolerance(),
+            hurry_until: deadline + self.playback.tolerance(),
             is_alive: self.is_alive(now, round_trip),
             is_published: self.is_published(key),
             losses: self.recovery.losses.losses(LEAST_LOSS).of_round_trip(),
@@ -194,8 +194,7 @@ impl Consumer {
 
     /// Whether something came lately. A stream that stands still is not asked for again and again.
     fn is_alive(&self, now: Instant, round_trip: Duration) -> bool {
-        let patience = round_trip + self.source.rate.period() * 4;
-        self.last_arrival.is_none_or(|last| now <= last + patience)
+        self.pipeline.is_alive(now, round_trip)
     }
 
     /// Time after which another Interest is not lost in the same burst: about one sample.

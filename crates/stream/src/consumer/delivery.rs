@@ -4,7 +4,7 @@ use namecast_units::Instant;
 
 use crate::names::SampleClass;
 
-use super::assembly::Assembly;
+use super::assembler::Assembly;
 use super::order::{Next, SampleKey};
 use super::playback::{Buffer, Step};
 use super::{Consumer, Output};
@@ -13,7 +13,7 @@ impl Consumer {
     /// What there is to play.
     pub(super) fn buffer(&self) -> Buffer<'_> {
         Buffer {
-            samples: &self.samples,
+            samples: self.assembler.samples(),
             timeline: &self.timeline,
             is_held: self.synchroniser.holds_playback(),
         }
@@ -38,7 +38,7 @@ impl Consumer {
                     };
                     self.counters.lost += lost;
                     self.counters.handed_out += 1;
-                    self.outputs.push_back(Output::Sample(sample));
+                    self.outputs.push(Output::Sample(sample));
                 }
             }
         }
@@ -47,11 +47,11 @@ impl Consumer {
     /// Makes the complete key sample `sequence` the next one, and drops all that comes before it.
     pub(super) fn go_on_with(&mut self, sequence: u64) {
         let key = (SampleClass::Key, sequence);
-        let Some(header) = self.header_of(key).cloned() else {
+        let Some(header) = self.assembler.header(key).cloned() else {
             return;
         };
         if self.playback.order().last().is_some() && !self.source.is_standalone() {
-            self.outputs.push_back(Output::Discontinuity);
+            self.outputs.push(Output::Discontinuity);
         }
         self.playback.skip_to(sequence);
         self.pipeline.forget_start();
@@ -66,7 +66,7 @@ impl Consumer {
 
     /// Nothing more of the group in hand can be decoded: the next sample is the next key sample.
     pub(super) fn abandon_group(&mut self) {
-        self.outputs.push_back(Output::Discontinuity);
+        self.outputs.push(Output::Discontinuity);
         if !self.source.is_standalone() {
             self.skip_group_before(self.playback.order().first_key().saturating_add(1));
         }
@@ -83,12 +83,9 @@ impl Consumer {
                 .lead()
                 .is_some_and(|lead| lead.header().other_sequence < next)
         };
-        let useless: Vec<_> = self
-            .samples
-            .iter()
-            .filter(|((class, _), sample)| *class == SampleClass::Delta && is_useless(sample))
-            .map(|(key, _)| *key)
-            .collect();
+        let useless = self
+            .assembler
+            .keys(|key, sample| key.0 == SampleClass::Delta && is_useless(sample));
         self.counters.drop_undecodable += useless.len() as u64;
         for key in useless {
             self.remove(key);
@@ -97,10 +94,7 @@ impl Consumer {
 
     /// Takes note that a sample cannot be completed.
     pub(super) fn mark_given_up(&mut self, key: SampleKey) {
-        if let Some(sample) = self.samples.get_mut(&key) {
-            let is_news = !core::mem::replace(&mut sample.given_up, true);
-            self.counters.given_up += u64::from(is_news);
-        }
+        self.counters.given_up += u64::from(self.assembler.give_up(key));
     }
 
     /// A sample was asked for too often. If playback waits for it, the rest of its group is of no use.
@@ -136,23 +130,23 @@ impl Consumer {
     }
 
     fn is_stuck(&self) -> bool {
-        let is_full = self.samples.len() >= self.config.most_samples
-            || self.buffered >= self.config.most_buffered;
         let waits = || {
-            !matches!(self.playback.order().next(&self.samples), Next::Ready(_))
-                || self.synchroniser.holds_playback()
+            !matches!(
+                self.playback.order().next(self.assembler.samples()),
+                Next::Ready(_)
+            ) || self.synchroniser.holds_playback()
         };
-        is_full && !self.playback.is_held() && !self.source.is_standalone() && waits()
+        self.assembler.is_full()
+            && !self.playback.is_held()
+            && !self.source.is_standalone()
+            && waits()
     }
 
     /// Drops delta samples of which no lead came, and goes on at the live edge.
     fn drop_unanswered_deltas(&mut self) {
-        let unanswered: Vec<_> = self
-            .samples
-            .iter()
-            .filter(|((class, _), sample)| *class == SampleClass::Delta && sample.lead().is_none())
-            .map(|(key, _)| *key)
-            .collect();
+        let unanswered = self
+            .assembler
+            .keys(|key, sample| key.0 == SampleClass::Delta && sample.lead().is_none());
         for key in unanswered {
             self.remove(key);
         }
@@ -163,17 +157,11 @@ impl Consumer {
     }
 
     fn drop_before(&mut self, class: SampleClass, sequence: u64) {
-        let old: Vec<_> = self
-            .samples
-            .range((class, 0)..(class, sequence))
-            .map(|(key, _)| *key)
-            .collect();
+        let old = self
+            .assembler
+            .keys(|key, _| ((class, 0)..(class, sequence)).contains(&key));
         for key in old {
             self.remove(key);
         }
-    }
-
-    fn header_of(&self, key: SampleKey) -> Option<&crate::sample::SampleHeader> {
-        Some(self.samples.get(&key)?.lead()?.header())
     }
 }

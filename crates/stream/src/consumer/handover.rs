@@ -10,7 +10,7 @@
 //! once, however slowly they left. Those for which there is no rate left are passed over whole, so that what is requested is always the
 //! newest there is.
 
-use namecast_units::{Bitrate, ByteSize};
+use namecast_units::{Bitrate, ByteSize, Instant};
 
 use crate::names::SampleClass;
 use crate::sample::SampleHeader;
@@ -46,6 +46,8 @@ pub(super) struct Handover {
     allowance: Option<Allowance>,
     /// The newest group of which the key sample's lead came.
     newest_group: Option<GroupStart>,
+    /// Until then no cache may answer: they may hold Data of an earlier publisher under names that come again.
+    fresh_until: Option<Instant>,
 }
 
 impl Handover {
@@ -74,6 +76,16 @@ impl Handover {
     pub(super) fn set_allowance(&mut self, allowance: Option<Allowance>) -> bool {
         let before = core::mem::replace(&mut self.allowance, allowance);
         before != allowance
+    }
+
+    /// Lets no cache answer until then.
+    pub(super) const fn set_fresh_until(&mut self, until: Option<Instant>) {
+        self.fresh_until = until;
+    }
+
+    /// Whether caches may not answer.
+    pub(super) fn needs_fresh(&self, now: Instant) -> bool {
+        self.fresh_until.is_some_and(|until| now < until)
     }
 
     /// Records what the lead of `key` says of its group.

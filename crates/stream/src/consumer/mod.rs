@@ -1,66 +1,79 @@
 //! Pulls one rung of a stream.
 //!
 //! ```text
-//!  pipeline ──▶ Interests ──▶ … ──▶ Data ──▶ assembly ──▶ order ──▶ samples
-//!  λ ahead of    ▲    ▲               │    lead, digests,   by render_at,
-//!  production    │    │               ▼    parity           or the next key
-//!           segments  retransmit ◀── drd
+//!                  Timeline: when samples are published, could be here, are shown
+//!                     │                    │                       │
+//!  Synchroniser ─▶ Pipeline ──wanted──▶ Assembler ──complete──▶ Playback ──▶ samples
+//!  how far ahead   which, when         what is here,           what leaves,
+//!                     ▲                 requested, missing      what is passed over
+//!  Handover ──────────┤                 ▲   │ what came, and when
+//!  what other rungs do│        requests │   ▼
+//!                     └─ published ──── Recovery: what is lost, what to do about it
 //! ```
+//!
+//! Each part owns its state, is told plain values and answers in such. The consumer leads: an event goes to the parts that it concerns,
+//! and what they answer is carried out.
+//!
+//! | file        | what the consumer does there                                    |
+//! |-------------|-----------------------------------------------------------------|
+//! | `requests`  | asks the pipeline what to request, and makes requests of it      |
+//! | `arrival`   | takes Data: verifies, measures, puts samples together            |
+//! | `published` | moves on with what is known to be published                      |
+//! | `repairs`   | looks at samples when their time has come                        |
+//! | `delivery`  | delivers samples, drops what playback passes over                |
+//! | `rungs`     | changes over from one rung to another                            |
+//! | `readings`  | what others read                                                 |
 
-mod ahead;
 mod arrival;
-mod asking;
-mod assembly;
-mod claims;
+mod assembler;
 mod clock;
 mod config;
 mod counters;
 mod delivery;
 mod handover;
 mod order;
-mod path_events;
+mod outbox;
 mod pipeline;
 mod playback;
 mod playout;
+mod published;
+mod readings;
 mod repair;
+mod repairs;
+mod requests;
 mod rungs;
-mod segments;
 pub mod synchroniser;
 #[cfg(test)]
 mod tests;
 mod timeline;
 mod types;
 
-use std::cmp::Reverse;
-use std::collections::VecDeque;
-
 use core::time::Duration;
 
 use namecast_packet::{Data, Interest, lp::NackReason};
-use namecast_units::{Instant, WindowedMinimum};
+use namecast_units::Instant;
 
 use crate::ladder::PathEvent;
 use crate::metadata::Latest;
-use crate::names::{SampleClass, SegmentId};
-use crate::path::{Client, DelayEstimator};
-use crate::rate::{Loss, Lost};
+use crate::names::SampleClass;
+use crate::path::{Client, PathOutlook, PathView};
 
+pub use assembler::{SegmentCounts, SegmentEstimators};
 pub use config::Config;
 pub use counters::Counters;
 pub use handover::{Allowance, GroupStart};
-pub use pipeline::{Advance, Pipeline, demand};
+pub use pipeline::{Advance, Pipeline, PipelineLimits, demand};
 pub use playout::{BaseDelay, Playout};
 pub use repair::{ParseRecoveryError, RecoveryConfig, RecoveryProfile};
 pub use rungs::WireUse;
-pub use segments::{SegmentCounts, SegmentEstimators};
 pub use synchroniser::{StabilityClass, SynchroniserConfig, SynchroniserProfile};
-pub use types::{
-    Delivery, LineUp, Output, PathOutlook, Sample, SharedVerifier, Shown, Sizes, Source, StartAt,
-};
+pub use types::{Delivery, LineUp, Output, Sample, SharedVerifier, Shown, Sizes, Source, StartAt};
 
+use assembler::Assembler;
 use handover::Handover;
-use order::{SampleKey, Samples};
+use outbox::Outbox;
 use playback::Playback;
+use repair::Recovery;
 use synchroniser::{State, Synchroniser};
 use timeline::Timeline;
 
@@ -73,39 +86,21 @@ use timeline::Timeline;
 pub struct Consumer {
     config: Config,
     source: Source,
-    verifier: Option<SharedVerifier>,
     /// By which the requester knows it.
     client: Client,
-    delay: DelayEstimator,
-    segments: SegmentEstimators,
-    pipeline: Pipeline,
-    samples: Samples,
+    /// Whose signature counts.
+    verifier: Option<SharedVerifier>,
+    /// What the path is like.
+    path: PathView,
     timeline: Timeline,
+    pipeline: Pipeline,
+    synchroniser: Synchroniser,
+    assembler: Assembler,
+    recovery: Recovery,
     playback: Playback,
     handover: Handover,
-    /// Segments to request, repairs before others.
-    repairs: VecDeque<SegmentId>,
-    wanted: VecDeque<SegmentId>,
-    /// Segments that are to be requested: here, or at the requester.
-    waiting: usize,
-    /// What the path is like.
-    outlook: PathOutlook,
-    outputs: VecDeque<Output>,
+    outputs: Outbox,
     counters: Counters,
-    /// A sample whose lead claims more than is usual, of which nothing came; claims of others are doubted as long.
-    doubts: Option<SampleKey>,
-    outstanding: usize,
-    buffered: usize,
-    strays: usize,
-    events: path_events::PathEvents,
-    /// Until then no cache may answer.
-    fresh_until: Option<Instant>,
-    repair: &'static dyn repair::Repair,
-    recovery: repair::Recovery,
-    groups: repair::Groups,
-    /// The most by which packets overtook each other lately (a minimum in reverse).
-    reordering: WindowedMinimum<Reverse<Duration>>,
-    synchroniser: Synchroniser,
 }
 
 impl core::fmt::Debug for Consumer {
@@ -123,43 +118,32 @@ impl Consumer {
     /// A consumer of `source` that waits for [`start`](Self::start). The requester knows it as `client`.
     pub fn new(config: Config, source: Source, client: Client) -> Self {
         let period = source.rate.period();
+        let limits = PipelineLimits {
+            lead: config.most_lead,
+            jump: config.most_jump,
+            catch_up: config.most_samples as u64 / 2,
+        };
+        let has_deltas = !source.is_standalone();
+        let recovery = Recovery::new(&config, &source);
+        let segments = source.estimators(config.most_segments);
         Self {
             client,
-            delay: DelayEstimator::new(config.delay),
-            segments: source.estimators(config.most_segments),
-            pipeline: Pipeline::new(
-                period,
-                source.key_interval,
-                config.most_lead,
-                config.most_jump,
-            ),
-            samples: Samples::new(),
+            verifier: None,
+            path: PathView::new(config.delay),
             timeline: Timeline::new(period, source.key_interval),
-            playback: Playback::new(&config, &source),
-            handover: Handover::default(),
-            waiting: 0,
-            outlook: PathOutlook::default(),
-            repairs: VecDeque::new(),
-            wanted: VecDeque::new(),
-            outputs: VecDeque::new(),
-            counters: Counters::default(),
-            doubts: None,
-            outstanding: 0,
-            buffered: 0,
-            strays: 0,
-            events: path_events::PathEvents::default(),
-            fresh_until: None,
-            repair: config.recovery.profile.repair(),
-            recovery: repair::Recovery::new(period, source.key_interval),
-            groups: repair::Groups::default(),
-            reordering: WindowedMinimum::new(Duration::from_secs(1), 10),
+            pipeline: Pipeline::new(period, source.key_interval, limits),
             synchroniser: Synchroniser::new(
                 &config.synchroniser,
                 period,
-                !source.is_standalone(),
+                has_deltas,
                 config.most_lead,
             ),
-            verifier: None,
+            assembler: Assembler::new(&config, recovery.profile().policy(), segments),
+            recovery,
+            playback: Playback::new(&config, &source),
+            handover: Handover::default(),
+            outputs: Outbox::default(),
+            counters: Counters::default(),
             config,
             source,
         }
@@ -193,7 +177,7 @@ impl Consumer {
         self.playback.start(now, first);
         self.handover.restart();
         self.timeline.restart(latest.served_at);
-        self.synchroniser.start(now, self.delay.estimate(now));
+        self.synchroniser.start(now, self.path.delay.estimate(now));
         self.pipeline.start(now, SampleClass::Key, first, newest);
         if let Some(delta) = latest.delta_sequence
             && !self.source.is_standalone()
@@ -236,19 +220,18 @@ impl Consumer {
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let repairs = self.samples.values().filter_map(|sample| sample.wake).min();
-        let others = [
+        let all = [
+            self.assembler.next_wake(),
             self.playback.poll_timeout(&self.buffer()),
             self.synchroniser.poll_timeout(),
             self.pipeline.poll_timeout(),
         ];
-        let all = [repairs].into_iter().chain(others);
-        all.flatten().min()
+        all.into_iter().flatten().min()
     }
 
     /// The next thing to do, until `None`.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+        self.outputs.pop()
     }
 
     /// Sets whose signature counts. Leads that came before are judged now.
@@ -266,8 +249,7 @@ impl Consumer {
         };
         if moved {
             // Checkpoints move along.
-            let incomplete = self.samples.values_mut().filter(|s| s.complete.is_none());
-            incomplete.for_each(|sample| sample.wake_by(now));
+            self.assembler.wake_incomplete(now);
         }
         self.settle(now);
     }
@@ -290,17 +272,17 @@ impl Consumer {
 
     /// Asks past all caches until then: they may hold Data of an earlier publisher under names that come again.
     pub const fn set_fresh_until(&mut self, until: Option<Instant>) {
-        self.fresh_until = until;
+        self.handover.set_fresh_until(until);
     }
 
     /// Takes the time from Interest to Data of something else from the same producer, that existed when it was asked for.
     pub fn on_round_trip(&mut self, now: Instant, rtt: Duration) {
-        self.delay.on_own(now, rtt, Duration::ZERO);
+        self.path.delay.on_own(now, rtt, Duration::ZERO);
     }
 
     /// Sends everything that is outstanding again: the transport came back.
     pub fn handle_link_change(&mut self, now: Instant) {
-        self.ask_everything_again();
+        self.counters.interests_retransmitted += self.assembler.request_again();
         self.settle(now);
     }
 
@@ -312,91 +294,6 @@ impl Consumer {
         self.settle(now);
     }
 
-    /// Compares what the publisher says of its newest samples, and asks for what is new. `starved`: nothing comes.
-    pub fn line_up(&mut self, now: Instant, latest: &Latest, starved: bool) -> LineUp {
-        let (Some(key), Some(known)) =
-            (latest.key_sequence, self.pipeline.newest(SampleClass::Key))
-        else {
-            return LineUp::OutOfLine;
-        };
-        let lower = key < known && (starved || self.timeline.is_news(latest));
-        if lower
-            || key.saturating_sub(known) > self.config.most_jump
-            || self.synchroniser.waits_for_start()
-        {
-            return LineUp::OutOfLine;
-        }
-        if self.synchroniser.lead().is_some() {
-            // What is newest shows in the gaps between arrivals.
-            return LineUp::Missed(Duration::ZERO);
-        }
-        let missed = self.missed(SampleClass::Key, Some(key))
-            + self.missed(SampleClass::Delta, latest.delta_sequence);
-        self.timeline.on_news(latest.served_at);
-        // Only a later key sample than the one in hand allows to leave samples out.
-        let has_later_key = key > self.playback.order().first_key();
-        self.on_published(now, SampleClass::Key, key);
-        if let Some(delta) = latest.delta_sequence {
-            self.on_published(now, SampleClass::Delta, delta);
-        }
-        let missed = if has_later_key { missed } else { 0 };
-        let missed = u32::try_from(missed).unwrap_or(u32::MAX);
-        LineUp::Missed(self.source.rate.period().saturating_mul(missed))
-    }
-
-    /// Continues after [`line_up`](Self::line_up) with all that was missed.
-    pub fn catch_up(&mut self, now: Instant) {
-        self.settle(now);
-    }
-
-    /// Drops groups whose key sample is at `position` or before: another rung shows them.
-    pub fn pass_over(&mut self, now: Instant, position: u64) {
-        let passed = self.samples.values().filter(|sample| {
-            let at = sample.lead().map(|lead| lead.header().position);
-            sample.class == SampleClass::Key && at.is_some_and(|at| at <= position)
-        });
-        if let Some(last) = passed.map(|sample| sample.sequence).max() {
-            self.skip_group_before(last.saturating_add(1));
-        }
-        self.settle(now);
-    }
-
-    /// A key sample that is complete and comes after `position`: its position, and when it would be handed out.
-    pub fn ready_key(&self, now: Instant, after: Option<u64>) -> Option<(u64, Instant)> {
-        self.samples
-            .range((SampleClass::Key, 0)..=(SampleClass::Key, u64::MAX))
-            .filter(|(_, sample)| sample.complete.is_some())
-            .filter_map(|(_, sample)| Some(sample.lead()?.header()))
-            .filter(|header| !self.playback.was_shown(now, header))
-            .find(|header| after.is_none_or(|after| header.position > after))
-            .map(|header| {
-                let at = self.timeline.leaves_at(now, header.published_at());
-                (header.position, at)
-            })
-    }
-
-    /// Makes the complete key sample at `position` the next to be handed out.
-    pub fn begin_at(&mut self, now: Instant, position: u64) {
-        let found = self.samples.values().find(|sample| {
-            let at = sample.lead().map(|lead| lead.header().position);
-            sample.class == SampleClass::Key && at == Some(position)
-        });
-        if let Some(sequence) = found.map(|sample| sample.sequence) {
-            self.go_on_with(sequence);
-        }
-        self.settle(now);
-    }
-
-    /// Playback position of the sample handed out last.
-    pub fn position(&self) -> Option<u64> {
-        self.playback.order().last().map(|last| last.position)
-    }
-
-    /// What the stream's own packets say of the way's length.
-    pub fn base(&self, now: Instant) -> Option<i64> {
-        self.timeline.base(now)
-    }
-
     /// Takes the delay of a packet that states when it was served, as a bound of the base.
     pub fn on_served(&mut self, now: Instant, delay: i64) {
         // By gaps, what comes may be older than the way is long.
@@ -405,114 +302,47 @@ impl Consumer {
         }
     }
 
-    /// When a verified lead arrived last, or the consumer was started.
-    pub const fn last_arrival(&self) -> Option<Instant> {
-        self.pipeline.last_arrival()
-    }
-
-    /// The delay estimator.
-    pub const fn delay(&self) -> &DelayEstimator {
-        &self.delay
-    }
-
-    /// By which the requester knows it.
-    pub const fn client(&self) -> Client {
-        self.client
-    }
-
-    /// What it counted.
-    pub const fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// The rung it pulls.
-    pub const fn source(&self) -> &Source {
-        &self.source
-    }
-
-    /// Samples known to be published since the start.
-    pub fn published(&self) -> u64 {
-        self.pipeline.published()
-    }
-
-    /// λ: samples that may be in flight, by the gaps between arrivals; else those that need to be, ⌈(DRD + margin)/T⌉.
-    pub fn interest_lead(&self, now: Instant) -> u64 {
-        let period = self.source.rate.period();
-        let needed = || demand(self.ahead_by(now), Duration::ZERO, period);
-        self.synchroniser.lead().unwrap_or_else(needed)
-    }
-
-    /// Its synchroniser: the state, and what was observed on the way there.
-    pub const fn synchroniser(&self) -> &Synchroniser {
-        &self.synchroniser
-    }
-
     /// Tells the synchroniser whether a higher bitrate is being tried beside this one.
     pub fn set_challenging(&mut self, now: Instant, is_challenging: bool) {
         self.synchroniser.set_challenging(now, is_challenging);
     }
 
-    /// Playing time of complete samples, from the one due `now` to the last.
-    pub fn buffered_time(&self, now: Instant) -> Duration {
-        let last = self
-            .samples
-            .values()
-            .filter(|sample| sample.complete.is_some())
-            .filter_map(|sample| Some(sample.lead()?.header().published_at()))
-            .max();
-        last.map_or(Duration::ZERO, |published_at| {
-            self.timeline.render_at(now, published_at).since(now)
-        })
+    /// The next event for those who estimate bandwidth by what becomes of packets, until `None`.
+    pub fn poll_path_event(&mut self) -> Option<PathEvent> {
+        self.outputs.pop_event()
     }
 
-    /// Sizes of its tables.
-    pub fn sizes(&self) -> Sizes {
-        Sizes {
-            samples: self.samples.len(),
-            complete: self
-                .samples
-                .values()
-                .filter(|sample| sample.complete.is_some())
-                .count(),
-            buffered: self.buffered,
-            outstanding: self.outstanding,
-            queued: self.waiting,
-            strays: self.strays,
-        }
+    /// Sets whether such events are kept.
+    pub const fn enable_path_events(&mut self, is_enabled: bool) {
+        self.outputs.keep_events(is_enabled);
     }
 
-    /// After every event: asks ahead, sends what may be sent, hands out what is due.
+    /// Sets what the path is like.
+    pub const fn set_outlook(&mut self, outlook: PathOutlook) {
+        self.path.outlook = outlook;
+    }
+
+    /// The path is no longer than it was before it was last found to be.
+    pub fn on_path_shrank(&mut self, now: Instant) {
+        self.timeline.on_path_shrank(now);
+    }
+
+    /// Every delay is longer by `shift` from now on.
+    pub fn on_path_grew(&mut self, now: Instant, shift: Duration) {
+        self.timeline.on_path_grew(now, shift);
+        self.path.delay.raise(shift);
+    }
+
+    /// After every event: delivers what is due, requests ahead, passes on what is to be requested.
     fn settle(&mut self, now: Instant) {
         self.deliver_due(now);
-        self.ask_ahead(now);
-        self.express_queued(now);
+        self.request_ahead(now);
+        self.request_queued(now);
     }
 
     fn clear(&mut self) {
-        self.samples.clear();
-        self.repairs.clear();
-        self.wanted.clear();
-        self.groups.clear();
-        self.outputs.push_back(Output::WithdrawAll);
-        (self.outstanding, self.waiting) = (0, 0);
-        (self.buffered, self.strays) = (0, 0);
-    }
-
-    /// How many samples of `class` up to `newest` were never asked for.
-    fn missed(&self, class: SampleClass, newest: Option<u64>) -> u64 {
-        let next = self.pipeline.next_to_ask(class);
-        newest.zip(next).map_or(0, |(newest, next)| {
-            newest.saturating_add(1).saturating_sub(next)
-        })
-    }
-
-    /// Tells the controller that what was asked for at `asked_at` is lost, unless it knows.
-    fn on_loss(&mut self, asked_at: Instant, kind: Loss) {
-        let lost = Lost {
-            asked_at,
-            kind,
-            repeated: false,
-        };
-        self.note_event(PathEvent::Lost(lost));
+        self.assembler.clear();
+        self.recovery.restart();
+        self.outputs.push(Output::WithdrawAll);
     }
 }

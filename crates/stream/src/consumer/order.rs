@@ -16,7 +16,7 @@ use namecast_units::Timestamp;
 use crate::names::SampleClass;
 use crate::sample::SampleHeader;
 
-use super::assembly::Assembly;
+use super::assembler::Assembly;
 
 /// Class and sequence number of a sample.
 pub(super) type SampleKey = (SampleClass, u64);

@@ -72,6 +72,7 @@ pub enum Advance {
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     sample_period: Duration,
+    key_interval: u32,
     sequences: [Sequence; 2],
     /// Delta samples of the group that playback starts in, published before we came.
     backlog: Range<u64>,
@@ -81,27 +82,39 @@ pub struct Pipeline {
     last_arrival: Option<Instant>,
     /// When the next sample is to be requested.
     wake: Option<Instant>,
-    most_lead: u64,
-    most_jump: u64,
+    limits: PipelineLimits,
 }
 
+/// Bounds of a pipeline.
+#[derive(Clone, Copy, Debug)]
+pub struct PipelineLimits {
+    /// Samples that may be requested ahead of the newest one seen.
+    pub lead: u64,
+    /// How far beyond what is known a sequence number may jump.
+    pub jump: u64,
+    /// Samples behind the live edge that there is room to catch up with.
+    pub catch_up: u64,
+}
+
+/// Samples by which encoders that do not keep time may be ahead.
+const UNEVEN: u64 = 8;
 /// Periods for which nothing may come of a stream that runs.
 const SILENT_PERIODS: u32 = 4;
 
 impl Pipeline {
     /// A pipeline for samples every `sample_period`, of which every `key_interval`-th is a key sample.
-    pub fn new(sample_period: Duration, key_interval: u32, most_lead: u64, most_jump: u64) -> Self {
+    pub fn new(sample_period: Duration, key_interval: u32, limits: PipelineLimits) -> Self {
         let interval = key_interval.max(1);
         // Delta samples keep the sample period: one that is expected too early is better than one too late.
         Self {
             sample_period,
+            key_interval: interval,
             sequences: [sample_period * interval, sample_period].map(Sequence::new),
             backlog: 0..0,
             start_key: None,
             last_arrival: None,
             wake: None,
-            most_lead,
-            most_jump,
+            limits,
         }
     }
 
@@ -147,7 +160,7 @@ impl Pipeline {
     }
 
     /// Forgets when the next sample is to be requested.
-    pub const fn wake_none(&mut self) {
+    pub const fn clear_wake(&mut self) {
         self.wake = None;
     }
 
@@ -215,11 +228,80 @@ impl Pipeline {
     /// λ_d of `class` while Data takes `delay`, with a margin of one sample period.
     pub fn lead(&self, class: SampleClass, delay: Duration) -> u64 {
         let period = self.sequences[class.index()].period;
-        demand(delay, self.sample_period, period).min(self.most_lead)
+        demand(delay, self.sample_period, period).min(self.limits.lead)
+    }
+
+    /// The class of which a sample comes every period, but for key samples in between.
+    pub const fn clocked(&self) -> SampleClass {
+        if self.key_interval <= 1 {
+            SampleClass::Key
+        } else {
+            SampleClass::Delta
+        }
+    }
+
+    /// How many samples of `class` up to `newest` were never requested.
+    pub fn missed(&self, class: SampleClass, newest: u64) -> u64 {
+        let next = self.next_to_ask(class);
+        next.map_or(0, |next| newest.saturating_add(1).saturating_sub(next))
+    }
+
+    /// Samples behind the live edge that there is room to catch up with: of key samples among others no more than are ever
+    /// requested ahead, since nobody would show them.
+    fn room_to_catch_up(&self, class: SampleClass) -> u64 {
+        match class == self.clocked() {
+            true => self.limits.catch_up,
+            false => self.limits.catch_up.min(self.limits.lead.saturating_add(1)),
+        }
+    }
+
+    /// Samples behind the live edge that are caught up with: as many as were published since the last one came, or can
+    /// still be shown within `target`. Numbers that were skipped are of samples that never existed, and would take the place of
+    /// others.
+    fn most_catching_up(&self, now: Instant, class: SampleClass, target: Duration) -> u64 {
+        let silence = self.last_arrival.map_or(Duration::ZERO, |at| now.since(at));
+        let samples = (silence + target).as_nanos() / self.sample_period.as_nanos().max(1);
+        let samples = u64::try_from(samples).unwrap_or(u64::MAX);
+        let likely = match class == self.clocked() {
+            true => samples.saturating_add(UNEVEN),
+            false => samples / u64::from(self.key_interval) + 2,
+        };
+        likely.min(self.room_to_catch_up(class))
+    }
+
+    /// Puts the delta samples from `next` to where the consumer started before all others. Returns whether there is room to.
+    pub fn catch_up_from(&mut self, next: u64) -> bool {
+        let Some(first) = self.first(SampleClass::Delta) else {
+            return true;
+        };
+        let behind = first.saturating_sub(next);
+        let has_room = behind <= self.room_to_catch_up(SampleClass::Delta);
+        if has_room && behind > 0 {
+            self.catch_up(next..first);
+        }
+        has_room
+    }
+
+    /// Records that sample `number` of `class` is published, and passes over those before it if they are too many to catch up with.
+    pub fn on_published(
+        &mut self,
+        now: Instant,
+        class: SampleClass,
+        number: u64,
+        target: Duration,
+    ) -> Advance {
+        let advance = self.advance(class, number);
+        if matches!(&advance, Advance::Overtakes(range) if !range.is_empty())
+            && self.missed(class, number) > self.most_catching_up(now, class, target)
+        {
+            // Too many, if they exist at all.
+            self.skip_to(class, number);
+        }
+        advance
     }
 
     /// Puts delta samples `range`, published before the start, before all others.
-    pub const fn catch_up(&mut self, range: Range<u64>) {
+    const fn catch_up(&mut self, range: Range<u64>) {
         self.backlog = range;
     }
 
@@ -231,7 +313,7 @@ impl Pipeline {
         let sequence = &self.sequences[class.index()];
         sequence.first?;
         let most = sequence.newest.max(sequence.assumed);
-        let most = most.saturating_add(self.most_lead);
+        let most = most.saturating_add(self.limits.lead);
         (sequence.next <= most && sequence.next < u64::MAX).then_some(sequence.next)
     }
 
@@ -261,7 +343,7 @@ impl Pipeline {
 
     /// Takes note that sample `number` of `class` is published.
     pub fn advance(&mut self, class: SampleClass, number: u64) -> Advance {
-        let most_jump = self.most_jump;
+        let most_jump = self.limits.jump;
         let sequence = &mut self.sequences[class.index()];
         if sequence.first.is_none() || number <= sequence.newest {
             return Advance::Known;
@@ -297,7 +379,7 @@ impl Pipeline {
     pub fn expected_at(&self, class: SampleClass, number: u64) -> Instant {
         let sequence = &self.sequences[class.index()];
         let (anchor, arrived_at) = sequence.anchor;
-        let ahead = number.saturating_sub(anchor).min(self.most_jump);
+        let ahead = number.saturating_sub(anchor).min(self.limits.jump);
         let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
         arrived_at + sequence.period.saturating_mul(ahead)
     }
@@ -315,8 +397,14 @@ mod tests {
         Instant::ZERO + ms(millis)
     }
 
+    const LIMITS: PipelineLimits = PipelineLimits {
+        lead: 64,
+        jump: 1_000,
+        catch_up: 256,
+    };
+
     fn pipeline() -> Pipeline {
-        Pipeline::new(ms(40), 25, 64, 1_000)
+        Pipeline::new(ms(40), 25, LIMITS)
     }
 
     /// The paper's example: 105 ms at 33.3 ms a sample is ⌈3.15⌉ = 4; with our margin of one sample, ⌈4.15⌉ = 5. Keys every
@@ -338,7 +426,7 @@ mod tests {
     /// DRD 60 ms, period 40 ms, margin one period: λ = ⌈100/40⌉ = 3.
     #[test]
     fn samples_are_asked_for_up_to_lambda_ahead() {
-        let mut pipeline = Pipeline::new(ms(40), 25, 3, 1_000);
+        let mut pipeline = Pipeline::new(ms(40), 25, PipelineLimits { lead: 3, ..LIMITS });
         assert_eq!(pipeline.peek(SampleClass::Delta), None);
         pipeline.start(at(0), SampleClass::Delta, 11, 10);
         assert_eq!(pipeline.lead(SampleClass::Delta, ms(60)), 3);

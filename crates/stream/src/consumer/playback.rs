@@ -19,7 +19,7 @@ use crate::names::SampleClass;
 use crate::sample::SampleHeader;
 
 use super::Config;
-use super::assembly::Assembly;
+use super::assembler::Assembly;
 use super::order::{Next, Order, SampleKey, Samples};
 use super::timeline::{CLOCK_WAS_SET, Timeline};
 use super::types::{Sample, Shown, Source};

@@ -11,7 +11,7 @@ use crate::metadata::Latest;
 use crate::names::SampleClass;
 use crate::path::{Limit, Token};
 
-use super::assembly::{Asked, Assembly};
+use super::assembler::{Asked, Assembly};
 use super::handover::{Allowance, GroupStart};
 use super::order::{Next, SampleKey};
 use super::{Consumer, Output, StartAt};
@@ -100,9 +100,51 @@ impl Consumer {
         self.begin_group(now, latest, start)
     }
 
+    /// Drops groups whose key sample is at `position` or before: another rung shows them.
+    pub fn pass_over(&mut self, now: Instant, position: u64) {
+        let passed = self.assembler.samples().values().filter(|sample| {
+            let at = sample.lead().map(|lead| lead.header().position);
+            sample.class == SampleClass::Key && at.is_some_and(|at| at <= position)
+        });
+        if let Some(last) = passed.map(|sample| sample.sequence).max() {
+            self.skip_group_before(last.saturating_add(1));
+        }
+        self.settle(now);
+    }
+
+    /// A key sample that is complete and comes after `position`: its position, and when it would be handed out.
+    pub fn ready_key(&self, now: Instant, after: Option<u64>) -> Option<(u64, Instant)> {
+        self.assembler
+            .samples()
+            .range((SampleClass::Key, 0)..=(SampleClass::Key, u64::MAX))
+            .filter(|(_, sample)| sample.complete.is_some())
+            .filter_map(|(_, sample)| Some(sample.lead()?.header()))
+            .filter(|header| !self.playback.was_shown(now, header))
+            .find(|header| after.is_none_or(|after| header.position > after))
+            .map(|header| {
+                let at = self.timeline.leaves_at(now, header.published_at());
+                (header.position, at)
+            })
+    }
+
+    /// Makes the complete key sample at `position` the next to be handed out.
+    pub fn begin_at(&mut self, now: Instant, position: u64) {
+        let found = self.assembler.samples().values().find(|sample| {
+            let at = sample.lead().map(|lead| lead.header().position);
+            sample.class == SampleClass::Key && at == Some(position)
+        });
+        if let Some(sequence) = found.map(|sample| sample.sequence) {
+            self.go_on_with(sequence);
+        }
+        self.settle(now);
+    }
+
     /// Whether the next sample to be handed out is complete.
     pub fn has_ready(&self) -> bool {
-        matches!(self.playback.order().next(&self.samples), Next::Ready(_))
+        matches!(
+            self.playback.order().next(self.assembler.samples()),
+            Next::Ready(_)
+        )
     }
 
     /// Forgets all that is not complete, and requests nothing more.
@@ -133,7 +175,8 @@ impl Consumer {
         let published_at = beside.timeline.time_of(position)?;
         let soonest = beside.timeline.earliest(now, published_at);
         // Interests that have left cannot be called back: their Data would come as well.
-        let are_in_vain = beside.outstanding_from(position) > self.repair.most_in_vain();
+        let are_in_vain =
+            beside.outstanding_from(position) > self.recovery.profile().most_in_vain();
         let is_too_late = soonest < now + self.ahead_by(now) || are_in_vain;
         if waits && is_too_late {
             return None;
@@ -196,29 +239,27 @@ impl Consumer {
     /// Interests that are out for samples at `position` and after it.
     fn outstanding_from(&self, position: u64) -> usize {
         let is_later = |key| self.timeline.position(key).is_some_and(|at| at >= position);
-        let later = self.samples.iter().filter(|(key, _)| is_later(**key));
+        let later = self
+            .assembler
+            .samples()
+            .iter()
+            .filter(|(key, _)| is_later(**key));
         later.map(|(_, sample)| sample.outstanding()).sum()
     }
 
     /// Takes over what `other` knows of the way and its losses.
     fn learn_from(&mut self, other: &Self) {
-        self.delay = other.delay.clone();
+        self.path.learn_from(&other.path);
         self.timeline.learn_from(&other.timeline);
-        self.reordering = other.reordering.clone();
-        self.recovery = other.recovery.clone();
-        self.groups.learn_from(&other.groups);
+        self.recovery.learn_from(&other.recovery);
     }
 
     /// Asks for no sample at `position` or after it, and forgets those that are not whole; `None` ends that.
     pub fn set_ask_before(&mut self, now: Instant, position: Option<u64>) {
         self.handover.set_ask_before(position);
-        let left: Vec<SampleKey> = self
-            .samples
-            .iter()
-            .filter(|(_, sample)| sample.complete.is_none())
-            .map(|(key, _)| *key)
-            .filter(|(class, sequence)| self.is_left_to_another(*class, *sequence))
-            .collect();
+        let left = self
+            .assembler
+            .keys(|key, sample| sample.complete.is_none() && self.is_left_to_another(key));
         for key in left {
             self.remove(key);
             // If the other rung does not come, they are this one's again.
@@ -228,9 +269,9 @@ impl Consumer {
     }
 
     /// Whether a sample is one that another rung's consumer asks for.
-    pub(super) fn is_left_to_another(&self, class: SampleClass, sequence: u64) -> bool {
-        let position = self.timeline.position((class, sequence));
-        self.handover.is_left_to_another(position)
+    pub(super) fn is_left_to_another(&self, key: SampleKey) -> bool {
+        self.handover
+            .is_left_to_another(self.timeline.position(key))
     }
 
     /// When the sample at `position` is to be shown, by the stream's clock.
@@ -241,7 +282,11 @@ impl Consumer {
 
     /// What samples took on the wire so far.
     pub fn wire_use(&self) -> WireUse {
-        let incomplete = self.samples.values().filter(|s| s.complete.is_none());
+        let incomplete = self
+            .assembler
+            .samples()
+            .values()
+            .filter(|s| s.complete.is_none());
         let segments = incomplete.map(Assembly::here).sum::<usize>() as u64;
         let on_their_way = segments * u64::from(self.source.segment_size);
         let counters = &self.counters;
@@ -267,33 +312,9 @@ impl Consumer {
                 rate: allowance.rate,
                 packet_size: allowance.packet_size.unwrap_or(segment),
             });
-            self.outputs.push_back(Output::Limit(limit));
+            self.outputs.push(Output::Limit(limit));
             self.settle(now);
         }
-    }
-
-    /// Passes over the next delta sample if the allowance has not sufficed for those before it: Interests of more than a
-    /// sample period still wait. Key samples never are passed over.
-    pub(super) fn passes_over(&mut self, class: SampleClass, sequence: u64) -> bool {
-        let Some(allowance) = self
-            .handover
-            .allowance()
-            .filter(|_| class == SampleClass::Delta)
-        else {
-            return false;
-        };
-        let in_a_period = (allowance.rate * self.source.rate.period()).as_bytes();
-        let waiting = self.waiting as u64;
-        let waiting = waiting * u64::from(self.source.segment_size);
-        let newest = self.pipeline.newest(class).unwrap_or(sequence);
-        // Of a stream that stands still, no more than a jump is passed over.
-        let is_near = sequence.saturating_sub(newest) <= self.config.most_jump;
-        let is_behind = waiting > in_a_period && is_near;
-        if is_behind {
-            // Nothing of it will come, and others must not wait for that.
-            self.pipeline.assume(class, sequence);
-        }
-        is_behind
     }
 
     /// Time that Data took which existed when it was asked for, as all does that an allowance is for. Those that are asked for
@@ -311,12 +332,10 @@ impl Consumer {
 
     /// Forgets all samples up to `position`: another rung has shown them.
     pub fn forget_up_to(&mut self, position: u64) {
-        let is_past = |key: &SampleKey| {
-            let at = self.timeline.position(*key);
+        let past = self.assembler.keys(|key, _| {
+            let at = self.timeline.position(key);
             at.is_some_and(|at| at <= position)
-        };
-        let keys = self.samples.keys().copied();
-        let past: Vec<SampleKey> = keys.filter(is_past).collect();
+        });
         for key in past {
             self.remove(key);
         }

@@ -18,7 +18,7 @@ use super::*;
 use eager::{Done, Eager};
 
 use crate::catalogue::{SampleRate, StreamKind};
-use crate::names::{RungNames, SegmentKind};
+use crate::names::{RungNames, SegmentId, SegmentKind};
 use crate::sample::Asked;
 use crate::segmenter::{Sample as Encoded, Segmenter, SegmenterConfig, Segments, Stamp};
 
@@ -361,9 +361,9 @@ fn drd_is_measured_by_our_own_nonce_only() {
     let others = desk.cut((SampleClass::Delta, 101), 5, 500, asked(0xFFFF_FFFF.into()));
     desk.give(at(90), &ours.data[0]);
     let expected = Duration::from_micros(60_625);
-    assert_eq!(desk.consumer.delay().estimate(at(90)), expected);
+    assert_eq!(desk.consumer.path().delay.estimate(at(90)), expected);
     desk.give(at(95), &others.data[0]);
-    assert_eq!(desk.consumer.delay().estimate(at(95)), expected);
+    assert_eq!(desk.consumer.path().delay.estimate(at(95)), expected);
     let counters = desk.consumer.counters();
     assert_eq!((counters.leads, counters.leads_for_others), (2, 1));
 }

@@ -14,7 +14,7 @@ use crate::names::{RungNames, SegmentId, StreamNames};
 use crate::path::{Group, Limit, Want};
 use crate::sample::SampleHeader;
 
-use super::segments::{SegmentCounts, SegmentEstimators};
+use super::assembler::{SegmentCounts, SegmentEstimators};
 
 /// A verifier that several consumers share.
 pub type SharedVerifier = Arc<dyn Verifier + Send + Sync>;
@@ -171,15 +171,6 @@ pub enum Output {
     Sample(Sample),
     /// The next sample, a key sample, does not follow the last one.
     Discontinuity,
-}
-
-/// What a consumer needs to know of the path that its requests take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PathOutlook {
-    /// The longest that a packet has queued lately.
-    pub queueing: Duration,
-    /// By how much delays of neighbouring packets differ.
-    pub jitter: Duration,
 }
 
 /// What the link says of a packet that it delivers.

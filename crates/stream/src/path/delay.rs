@@ -41,6 +41,77 @@ const GRANULARITY: Duration = Duration::from_millis(5);
 /// So long without an unambiguous answer means that every Interest is sent again too early.
 const ONLY_AMBIGUOUS: Duration = Duration::from_millis(500);
 
+/// Retransmission timeout, doubled for each transmission after the first ([RFC 6298] §2, §5.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timer {
+    first: Duration,
+    most: Duration,
+}
+
+impl Timer {
+    /// Timeout of a transmission before which there were `attempts`.
+    pub fn after(self, attempts: u32) -> Duration {
+        (self.first * (1 << attempts.min(6))).min(self.most)
+    }
+}
+
+/// What an answer tells of the delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DelaySample {
+    /// It answers our own Interest, which took `rtt` and of that waited `waited` for the Data to exist.
+    Own {
+        /// From Interest to Data.
+        rtt: Duration,
+        /// At the producer.
+        waited: Duration,
+    },
+    /// The same, but the Interest was sent again before.
+    Ambiguous {
+        /// From the first Interest to Data.
+        rtt: Duration,
+        /// At the producer.
+        waited: Duration,
+    },
+    /// How long it waited is not known.
+    Plain {
+        /// From Interest to Data.
+        rtt: Duration,
+    },
+}
+
+/// What a consumer sees of the path that its requests take.
+#[derive(Clone, Debug)]
+pub struct PathView {
+    /// How long Data takes.
+    pub delay: DelayEstimator,
+    /// What else is known.
+    pub outlook: PathOutlook,
+}
+
+impl PathView {
+    /// A view of a path of which nothing is known.
+    pub fn new(config: DelayConfig) -> Self {
+        Self {
+            delay: DelayEstimator::new(config),
+            outlook: PathOutlook::default(),
+        }
+    }
+
+    /// Takes over what `other` knows of delays on the same path.
+    pub fn learn_from(&mut self, other: &Self) {
+        self.delay = other.delay.clone();
+    }
+}
+
+/// How packets queue on a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathOutlook {
+    /// The longest that a packet has queued lately.
+    pub queueing: Duration,
+    /// By how much delays of neighbouring packets differ.
+    pub jitter: Duration,
+}
+
 /// Estimates DRD and retransmission timeout.
 #[derive(Clone, Debug)]
 pub struct DelayEstimator {
@@ -74,6 +145,19 @@ impl DelayEstimator {
             least: WindowedMinimum::new(Duration::from_secs(1), 10),
             own_least: WindowedMinimum::new(Duration::from_secs(1), 10),
         }
+    }
+
+    /// Takes what an answer tells. Returns the round trip if it shows that.
+    pub fn on_sample(&mut self, now: Instant, sample: DelaySample) -> Option<Duration> {
+        match sample {
+            DelaySample::Own { rtt, waited } => {
+                self.on_own(now, rtt, waited);
+                return Some(rtt.saturating_sub(waited));
+            }
+            DelaySample::Ambiguous { rtt, waited } => self.on_ambiguous(now, rtt, waited),
+            DelaySample::Plain { rtt } => self.on_plain(now, rtt),
+        }
+        None
     }
 
     /// Takes an answer to our own Interest, which took `rtt` and of that waited `waited` for the Data to exist.
@@ -166,10 +250,15 @@ impl DelayEstimator {
         self.least.minimum(now)
     }
 
-    /// RTO = SRTT + max(G, 4·RTTVAR), doubled for each of `attempts` transmissions after the first ([RFC 6298] §2, §5.5).
+    /// RTO = SRTT + max(G, 4·RTTVAR), as [`timer`](Self::timer) has it, after `attempts` transmissions.
+    pub fn timeout(&self, now: Instant, attempts: u32) -> Duration {
+        self.timer(now).after(attempts)
+    }
+
+    /// The timer of retransmissions that is set now.
     ///
     /// Without measurements of our own, plain answers stand in with a variation of half.
-    pub fn timeout(&self, now: Instant, attempts: u32) -> Duration {
+    pub fn timer(&self, now: Instant) -> Timer {
         let measured = self.smoothed.or_else(|| {
             let plain = self.plain.minimum(now)?;
             Some((plain, plain / 2))
@@ -178,8 +267,10 @@ impl DelayEstimator {
             Some((smoothed, variation)) => smoothed + (variation * 4).max(GRANULARITY),
             None => self.config.initial_timeout,
         };
-        let doubled = timeout.max(self.config.least_timeout) * (1 << attempts.min(6));
-        doubled.min(self.config.greatest_timeout)
+        Timer {
+            first: timeout.max(self.config.least_timeout),
+            most: self.config.greatest_timeout,
+        }
     }
 }
 

@@ -26,7 +26,7 @@ mod tests;
 mod want;
 
 pub use budget::{Budget, Control, LiveConfig, PACKET, ParseControlError};
-pub use delay::{DelayConfig, DelayEstimator};
+pub use delay::{DelayConfig, DelayEstimator, DelaySample, PathOutlook, PathView, Timer};
 pub use measure::{Path, PathConfig};
 pub use objects::{Object, Retry};
 pub use requester::{Requester, RequesterConfig, RequesterCounters};

@@ -7,8 +7,9 @@ use core::time::Duration;
 use namecast_packet::{Data, Interest, lp::NackReason};
 use namecast_units::{ByteSize, Instant};
 
-use crate::consumer::{Consumer, Delivery, Output, PathOutlook, Sample};
+use crate::consumer::{Consumer, Delivery, Output, Sample};
 
+use super::delay::PathOutlook;
 use super::requester::Requester;
 use super::want::{Event, Token};
 

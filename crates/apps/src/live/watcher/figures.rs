@@ -52,7 +52,7 @@ impl Watcher {
         let again = requested.object_retransmissions;
         let leads = sum(|c| c.leads);
         let main = self.main_stream();
-        let delay = main.map(|pulled| pulled.consumer.delay());
+        let delay = main.map(|pulled| &pulled.consumer.path().delay);
         let budget = self.requester.budget();
         let video = self.stream(StreamKind::Video);
         let pending = self.sizes().consumers.outstanding;

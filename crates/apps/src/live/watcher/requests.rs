@@ -10,8 +10,8 @@ use core::time::Duration;
 
 use namecast_packet::{Data, LpPacket};
 use namecast_stream::StreamKind;
-use namecast_stream::consumer::{self, Consumer, Delivery, PathOutlook};
-use namecast_stream::path::{self, Client, Token};
+use namecast_stream::consumer::{self, Consumer, Delivery};
+use namecast_stream::path::{self, Client, PathOutlook, Token};
 use namecast_units::{Bitrate, ByteSize, Instant};
 
 use super::output::Output;

@@ -11,18 +11,17 @@
 
 use std::collections::BTreeMap;
 
+use core::ops::RangeInclusive;
+
 use bytes::Bytes;
 use namecast_packet::Data;
-use namecast_units::Instant;
 
 use crate::across::{Across, MAX_ACROSS_PARITY};
-use crate::names::{SampleClass, SegmentId, SegmentKind};
+use crate::names::SampleClass;
 
-use super::super::Consumer;
-use super::super::assembly::{Asked, Assembly};
 use super::super::order::SampleKey;
-use super::CLEAN;
 use super::loss::LossEstimator;
+use super::{CLEAN, Moment, Recovery};
 
 /// Groups behind the newest one whose leads are kept: what comes later than that is of no use.
 const MOST_OPEN: u64 = 4;
@@ -36,6 +35,9 @@ const GAIN_KEPT: f64 = 0.97;
 /// Lost leads that parity is taken to have given back before any was lost.
 const GAIN_PRIOR: f64 = 1.0;
 
+/// Numbers of the samples of a group.
+type Members = RangeInclusive<u64>;
+
 /// A lead as it came.
 #[derive(Clone, Debug)]
 struct Kept {
@@ -46,7 +48,9 @@ struct Kept {
 
 /// Leads and parity of the groups in hand.
 #[derive(Clone, Debug, Default)]
-pub(in crate::consumer) struct Groups {
+pub(super) struct Groups {
+    /// Parity across samples, if there is any and it is made use of.
+    across: Option<Across>,
     leads: BTreeMap<SampleKey, Kept>,
     /// Of the groups of which they were asked for, by the last sample, then by number.
     shards: BTreeMap<SampleKey, BTreeMap<u64, Bytes>>,
@@ -89,18 +93,26 @@ impl Gain {
 }
 
 impl Groups {
+    /// Nothing in hand; `across` says how parity is made.
+    pub(super) fn new(across: Option<Across>) -> Self {
+        Self {
+            across,
+            ..Self::default()
+        }
+    }
+
     /// Forgets all but what is known of losses.
-    pub(in crate::consumer) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         let (losses, gain) = (self.losses, self.gain);
         *self = Self {
             losses,
             gain,
-            ..Self::default()
+            ..Self::new(self.across)
         };
     }
 
     /// Takes over what `other` knows of losses.
-    pub(in crate::consumer) const fn learn_from(&mut self, other: &Self) {
+    pub(super) const fn learn_from(&mut self, other: &Self) {
         self.losses = other.losses;
         self.gain = other.gain;
     }
@@ -108,20 +120,6 @@ impl Groups {
     /// Share of leads lost lately, also of samples that were never whole.
     pub(super) fn loss(&self) -> f64 {
         self.losses.share()
-    }
-
-    /// Takes note that shards of the group that ends with sample `last` are asked for.
-    pub(in crate::consumer) fn expect(&mut self, last: SampleKey) {
-        self.shards.entry(last).or_default();
-        while self.shards.len() > MOST_GROUPS {
-            self.shards.pop_first();
-        }
-    }
-
-    /// Leads and shards kept.
-    #[cfg(test)]
-    pub(in crate::consumer) fn kept(&self) -> usize {
-        self.leads.len() + self.shards.values().map(BTreeMap::len).sum::<usize>()
     }
 
     fn keep(&mut self, across: Across, key: SampleKey, lead: Kept) {
@@ -173,186 +171,138 @@ impl Groups {
     }
 }
 
-impl Consumer {
-    /// Parity across samples, if there is any and it is made use of.
-    fn across(&self) -> Option<Across> {
-        let is_used = self.repair.uses_across(&self.config.recovery);
-        self.source.across.filter(|_| is_used)
+/// Why a shard was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::consumer) enum BadShard {
+    /// It is no parity of this code.
+    Malformed,
+    /// Nobody asked for it, or its group was closed meanwhile.
+    Unwanted,
+}
+
+impl Recovery {
+    /// Whether parity across samples is made use of.
+    pub(in crate::consumer) const fn uses_across(&self) -> bool {
+        self.groups.across.is_some()
     }
 
-    /// Shards to ask for ahead of the group that ends with sample `key`: none where a repair round fits before a sample's
-    /// time, or the group takes longer than that; else as many as make it unlikely that one misses it.
-    pub(in crate::consumer) fn across_ahead(&self, now: Instant, key: SampleKey) -> usize {
+    /// Shards to request ahead of the group that ends with sample `key`: none where a repair round fits before a sample's
+    /// time, or the group takes longer than that; else as many as make it unlikely that one misses it. `position` tells where
+    /// samples are.
+    pub(in crate::consumer) fn shards_ahead(
+        &self,
+        moment: &Moment,
+        key: SampleKey,
+        position: impl Fn(SampleKey) -> Option<u64>,
+    ) -> Option<usize> {
         let (class, sequence) = key;
-        let ends = self
-            .across()
-            .and_then(|across| Some((across, across.ends_with(sequence)?)));
-        let Some((across, members)) = ends else {
-            return 0;
-        };
+        let across = self.groups.across?;
+        let members = across.ends_with(sequence)?;
         let losses = self.groups.losses.losses(0.0);
-        if losses.share < CLEAN || self.has_time_to_repair(now, class) {
-            return 0;
+        if losses.share < CLEAN || self.has_time_to_repair(moment, class) {
+            return None;
         }
-        let position = |sequence| self.timeline.position((class, sequence));
-        let Some((first, last)) = position(*members.start()).zip(position(sequence)) else {
-            return 0;
-        };
+        let (first, last) = (position((class, *members.start()))?, position(key)?);
         let frames = u32::try_from(last.saturating_sub(first)).unwrap_or(u32::MAX);
-        let waits = self.source.rate.period().saturating_mul(frames);
-        if waits + self.margin(now, class) > self.timeline.target() {
-            return 0;
+        let waits = self.period.saturating_mul(frames);
+        if waits + self.knowledge.margin(moment, class) > moment.target {
+            return None;
         }
         let (needed, most) = (across.samples as usize, across.parity as usize);
-        let left = |more| losses.left(needed, more);
-        let enough = (1..=most).find(|&more| left(more) <= self.config.recovery.miss);
-        let count = enough.unwrap_or(most);
-        let is_worth_it = self.groups.gain.of(count) >= LEAST_GAIN;
-        let has_room = self.can_ask(self.segments_expected(class) + count);
-        if is_worth_it && has_room { count } else { 0 }
+        let is_enough = |more: &usize| losses.left(needed, *more) <= self.config.miss;
+        let count = (1..=most).find(is_enough).unwrap_or(most);
+        (self.groups.gain.of(count) >= LEAST_GAIN).then_some(count)
     }
 
-    /// Keeps a verified lead, if parity may be made of it.
-    pub(in crate::consumer) fn keep_lead(&mut self, key: SampleKey, asked: &Asked, data: &Data) {
-        let Some(across) = self.across() else {
-            return;
-        };
-        let slot = self.samples.get(&key).and_then(|s| s.data().first());
-        let was_lost = slot.is_some_and(|slot| slot.was_lost);
-        let kept = Kept {
-            wire: data.wire().clone(),
-            was_lost: was_lost || (asked.attempts > 1 && !asked.is_insured),
-        };
-        self.groups.keep(across, key, kept);
-    }
-
-    /// Takes a shard of the group that ends with the sample of `id`.
-    pub(in crate::consumer) fn on_across(&mut self, now: Instant, id: SegmentId, data: &Data) {
-        let Some((across, verifier)) = self.across().zip(self.verifier.clone()) else {
-            self.counters.drop_strays += 1;
-            return;
-        };
-        if data.verify(&*verifier).is_err() {
-            // Nobody waits for it again: what it would have given back is asked for itself.
-            self.counters.drop_verification += 1;
-            return;
+    /// Records that shards of the group that ends with sample `last` are requested.
+    pub(in crate::consumer) fn expect_shards(&mut self, last: SampleKey) {
+        let shards = &mut self.groups.shards;
+        shards.entry(last).or_default();
+        while shards.len() > MOST_GROUPS {
+            shards.pop_first();
         }
-        let content = data.content().unwrap_or_default();
-        let Ok(shard) = across.decode(&content) else {
-            self.counters.drop_across += 1;
-            return;
-        };
-        let key = (id.class, id.sequence);
-        let Some(shards) = self.groups.shards.get_mut(&key) else {
-            // The group was closed meanwhile.
-            self.counters.drop_unwanted += 1;
-            return;
-        };
-        shards.insert(id.index, shard);
-        self.rebuild(now, key);
     }
 
-    /// Rebuilds the leads that are overdue in the group of sample `key`, if enough is here.
-    pub(in crate::consumer) fn rebuild(&mut self, now: Instant, (class, sequence): SampleKey) {
-        let Some(across) = self.across() else { return };
-        let Some(members) = across.members(across.group(sequence)) else {
-            return;
-        };
-        let last = (class, *members.end());
-        let Some(shards) = self.groups.shards.get(&last) else {
-            return;
+    /// Keeps a verified lead, if parity may be made of it. `was_lost` if it did not come when it should have.
+    pub(in crate::consumer) fn keep_lead(&mut self, key: SampleKey, data: &Data, was_lost: bool) {
+        if let Some(across) = self.groups.across {
+            let wire = data.wire().clone();
+            self.groups.keep(across, key, Kept { wire, was_lost });
+        }
+    }
+
+    /// Takes the verified shard `index` of the group that ends with sample `last`.
+    pub(in crate::consumer) fn take_shard(
+        &mut self,
+        last: SampleKey,
+        index: u64,
+        data: &Data,
+    ) -> Result<(), BadShard> {
+        let content = data.content().unwrap_or_default();
+        let shard = self
+            .groups
+            .across
+            .and_then(|across| across.decode(&content).ok())
+            .ok_or(BadShard::Malformed)?;
+        let shards = self.groups.shards.get_mut(&last);
+        shards.ok_or(BadShard::Unwanted)?.insert(index, shard);
+        Ok(())
+    }
+
+    /// Samples of the group that `key` is of, if parity is made use of.
+    pub(in crate::consumer) fn group_of(&self, (_, sequence): SampleKey) -> Option<Members> {
+        let across = self.groups.across?;
+        across.members(across.group(sequence))
+    }
+
+    /// Shards that are here of the group that ends with sample `last`.
+    pub(in crate::consumer) fn shards_here(&self, last: SampleKey) -> usize {
+        self.groups.shards.get(&last).map_or(0, BTreeMap::len)
+    }
+
+    /// Whether enough is here to rebuild leads that did not come of the group with `members` of `class`.
+    pub(in crate::consumer) fn can_rebuild(&self, class: SampleClass, members: &Members) -> bool {
+        let is_missing = |sequence: &u64| !self.groups.leads.contains_key(&(class, *sequence));
+        let missing = members.clone().filter(is_missing).count();
+        let here = self.groups.shards.get(&(class, *members.end()));
+        missing > 0 && here.is_some_and(|shards| missing <= shards.len())
+    }
+
+    /// The leads that did not come, by parity; none if that gives nothing that makes sense.
+    pub(in crate::consumer) fn rebuild(
+        &self,
+        class: SampleClass,
+        members: &Members,
+    ) -> Vec<(SampleKey, Data)> {
+        let shards = self.groups.shards.get(&(class, *members.end()));
+        let Some((across, shards)) = self.groups.across.zip(shards) else {
+            return Vec::new();
         };
         let kept = |sequence| self.groups.leads.get(&(class, sequence));
-        let packets: Vec<_> = members
+        let packets = members
             .clone()
-            .map(|sequence| kept(sequence).map(|kept| kept.wire.clone()))
-            .collect();
-        let missing = packets.iter().filter(|packet| packet.is_none()).count();
-        let is_wanted = members
-            .clone()
-            .any(|sequence| self.is_overdue(now, (class, sequence)));
-        if missing == 0 || missing > shards.len() || !is_wanted {
-            return;
-        }
+            .map(|sequence| Some(kept(sequence)?.wire.clone()));
+        let packets: Vec<_> = packets.collect();
         let shards = (0..u64::from(across.parity)).map(|index| shards.get(&index).cloned());
         let shards: Vec<_> = shards.collect();
-        let rebuilt = across.recover(&packets, &shards);
-        let leads = rebuilt.unwrap_or_default();
-        let is_right = !leads.is_empty()
-            && leads.into_iter().all(|(index, data)| {
-                let key = (class, members.start() + index as u64);
-                self.take_rebuilt(now, across, key, &data)
-            });
-        if !is_right {
-            // Of another publisher's leads, or of none at all.
-            self.counters.drop_across += 1;
-            if let Some(shards) = self.groups.shards.get_mut(&last) {
-                shards.clear();
-            }
+        let rebuilt = across.recover(&packets, &shards).unwrap_or_default();
+        let key = |index: usize| (class, members.start() + index as u64);
+        let rebuilt = rebuilt.into_iter();
+        rebuilt.map(|(index, data)| (key(index), data)).collect()
+    }
+
+    /// The shards of a group are of another publisher's leads, or of none at all.
+    pub(in crate::consumer) fn forget_shards(&mut self, last: SampleKey) {
+        if let Some(shards) = self.groups.shards.get_mut(&last) {
+            shards.clear();
         }
     }
 
-    /// Takes a lead that came out of parity. Tells whether it is what it should be.
-    fn take_rebuilt(&mut self, now: Instant, across: Across, key: SampleKey, data: &Data) -> bool {
-        let id = SegmentId::lead(key.0, key.1);
-        let is_signed = self
-            .verifier
-            .as_ref()
-            .is_some_and(|verifier| data.verify(&**verifier).is_ok());
-        if *data.name() != self.source.names.segment(id) || !is_signed {
-            return false;
-        }
-        if !self.is_overdue(now, key) {
-            return true;
-        }
-        let slot = self.samples.get_mut(&key);
-        if let Some(slot) = slot.and_then(|sample| sample.slot_mut(SegmentKind::Data, 0)) {
-            let is_news = slot.is_early && !slot.is_repair;
-            // It did not come by asking again.
-            slot.is_repair = false;
-            if is_news {
-                self.note_lost(now, key, (SegmentKind::Data, 0));
-            }
-        }
-        self.counters.recovered_across += 1;
-        let kept = Kept {
-            wire: data.wire().clone(),
-            was_lost: true,
-        };
-        self.groups.keep(across, key, kept);
-        self.take_lead(now, key, Asked::unmeasured(now), data);
-        self.finish_if_whole(now, key);
-        true
-    }
-
-    /// Whether the lead of sample `key` should be here, and is not.
-    fn is_overdue(&self, now: Instant, key: SampleKey) -> bool {
-        let lacks_lead = self.samples.get(&key).is_some_and(Assembly::lacks_lead);
-        lacks_lead && self.due_at(now, key) <= now
-    }
-
-    /// Until when parity may still give back the lead of sample `key`, in time for it.
-    pub(super) fn waits_for_across(&self, now: Instant, key: SampleKey) -> Option<Instant> {
-        let across = self.across()?;
-        let (class, sequence) = key;
-        if !self.is_overdue(now, key) {
-            return None;
-        }
-        let members = across.members(across.group(sequence))?;
-        let last = (class, *members.end());
-        let ends = self.samples.get(&last)?;
-        let pending = ends
-            .across()
-            .filter(|(_, _, slot)| slot.is_awaited())
-            .count();
-        let here = self.groups.shards.get(&last).map_or(0, BTreeMap::len);
-        let overdue = members.filter(|&sequence| self.is_overdue(now, (class, sequence)));
-        if pending == 0 || pending + here < overdue.count() {
-            return None;
-        }
-        let until = self.due_at(now, last);
-        let deadline = self.timeline.render_at(now, self.published_at(key)?);
-        (until > now && until <= deadline).then_some(until)
+    /// Leads and shards kept.
+    #[cfg(test)]
+    pub(in crate::consumer) fn kept(&self) -> usize {
+        let groups = &self.groups;
+        groups.leads.len() + groups.shards.values().map(BTreeMap::len).sum::<usize>()
     }
 }
 

@@ -18,7 +18,7 @@ use namecast_units::Instant;
 use crate::names::SegmentKind;
 use crate::sample::Lead;
 
-use super::super::assembly::{Asked, Assembly, Slot};
+use super::super::assembler::{Asked, Assembly, Name, Slot};
 use super::odds::Losses;
 use super::progress::Progress;
 use super::{LEAD, RecoveryConfig};
@@ -107,8 +107,6 @@ enum Rank {
     /// It is asked for, and may still come.
     Pending,
 }
-
-type Name = (SegmentKind, u64);
 
 /// Names of one sample, sorted by what is known of them.
 #[derive(Debug, Default)]

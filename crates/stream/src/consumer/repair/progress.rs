@@ -7,10 +7,6 @@ use core::time::Duration;
 
 use namecast_units::Instant;
 
-use crate::names::SegmentId;
-
-use super::super::Consumer;
-use super::super::assembly::Asked;
 use super::super::order::SampleKey;
 
 /// Interests that leave within so long of each other leave together.
@@ -44,13 +40,21 @@ struct Newest {
 
 /// How a queue on the way moves on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::consumer) struct Progress {
+pub(super) struct Progress {
     newest: Option<Newest>,
     gap: Duration,
 }
 
 impl Progress {
-    fn note(&mut self, now: Instant, key: SampleKey, place: Place, sent_at: Instant) {
+    /// What holds of links on which a queue is to be reckoned with.
+    pub(super) fn of_slow_links(self) -> Self {
+        let is_slow = self.gap >= LEAST_GAP;
+        let gap = if is_slow { self.gap } else { Duration::ZERO };
+        Self { gap, ..self }
+    }
+
+    /// Records a segment that came now in answer to an Interest that left at `sent_at`.
+    pub(super) fn note(&mut self, now: Instant, key: SampleKey, place: Place, sent_at: Instant) {
         // Of Interests that left one right after the other; others may come when they like.
         let follows = |before: &Newest| {
             let is_next = before.key == key && before.place.1 + 1 == place.1;
@@ -80,7 +84,7 @@ impl Progress {
     }
 
     /// Takes note that something came that has no place.
-    pub(in crate::consumer) const fn still_moves(&mut self, now: Instant) {
+    pub(super) const fn still_moves(&mut self, now: Instant) {
         if let Some(newest) = &mut self.newest {
             newest.at = now;
         }
@@ -106,43 +110,6 @@ impl Progress {
             None => Some(place.0 + MOST_GAP),
             Some(newest) => (newest.place <= place).then(|| newest.at + self.patience()),
         }
-    }
-}
-
-impl Consumer {
-    /// How the queue on the way moves on, no faster than we ask.
-    pub(super) fn progress(&self) -> Progress {
-        let known = self.recovery.progress;
-        let gap = known.gap;
-        let is_slow = gap >= LEAST_GAP;
-        let gap = if is_slow { gap } else { Duration::ZERO };
-        Progress { gap, ..known }
-    }
-
-    /// The least that Data takes which exists: what it takes now may be for queues.
-    pub(in crate::consumer) fn least_delay(&self, now: Instant) -> Duration {
-        self.delay
-            .least(now)
-            .unwrap_or_else(|| self.delay.estimate(now))
-    }
-
-    /// Takes note of a segment that came.
-    pub(in crate::consumer) fn note_progress(
-        &mut self,
-        now: Instant,
-        id: SegmentId,
-        asked: &Asked,
-    ) {
-        if asked.attempts != 1 {
-            self.recovery.progress.still_moves(now);
-            return;
-        }
-        let key = (id.class, id.sequence);
-        let set_out = self
-            .expected_at(now, key)
-            .max(asked.last_at + self.least_delay(now));
-        let place = (set_out, asked.order);
-        self.recovery.progress.note(now, key, place, asked.last_at);
     }
 }
 

@@ -14,7 +14,7 @@ use namecast_units::Instant;
 
 use crate::names::SegmentKind;
 
-use super::super::assembly::{Asked, Assembly};
+use super::super::assembler::{Asked, Assembly, Name};
 
 /// What the decision rests on besides the sample itself.
 #[derive(Clone, Copy, Debug)]
@@ -49,12 +49,7 @@ pub(super) struct Decision {
 impl Situation {
     /// Since when there has been evidence that the lead, or any segment, should be here.
     fn evidence(&self, assembly: &Assembly, is_lead: bool) -> Option<Instant> {
-        let stray_at = assembly.stray_at.filter(|_| is_lead);
-        let first = [assembly.overtaken_at, stray_at]
-            .into_iter()
-            .flatten()
-            .min()?;
-        Some(first + self.reordering)
+        Some(assembly.thought_lost_at(is_lead)? + self.reordering)
     }
 
     /// Whether the Interest for a segment that is missing has been in vain.
@@ -111,8 +106,12 @@ impl Situation {
         decision
     }
 
-    /// When to decide again if nothing happens before.
-    pub(super) fn next_look(&self, assembly: &Assembly) -> Option<Instant> {
+    /// When to decide again if nothing happens before, and the timers in `retry` begin anew.
+    pub(super) fn next_look(
+        &self,
+        assembly: &Assembly,
+        retry: &[(Name, Instant)],
+    ) -> Option<Instant> {
         let mut times = Vec::with_capacity(4);
         if self.checkpoint > self.now && !assembly.checked {
             times.push(self.checkpoint);
@@ -124,7 +123,10 @@ impl Situation {
         let timers = assembly
             .slots()
             .filter(|(_, _, slot)| slot.is_missing())
-            .filter_map(|(_, _, slot)| Some(slot.asked?.retry_at));
+            .filter_map(|(kind, index, slot)| {
+                let anew = retry.iter().find(|(name, _)| *name == (kind, index));
+                Some(anew.map_or(slot.asked?.retry_at, |(_, at)| *at))
+            });
         times.into_iter().chain(timers).min()
     }
 }

@@ -4,22 +4,25 @@ use core::time::Duration;
 
 use namecast_units::Instant;
 
-use crate::names::{SampleClass, SegmentKind};
+use crate::names::SampleClass;
 use crate::rate::Loss;
 
-use super::super::Consumer;
-use super::super::assembly::Assembly;
-use super::super::order::SampleKey;
-use super::super::segments::SegmentCounts;
+use super::super::assembler::{Assembly, Name, Plan, Policy, SegmentCounts};
 use super::retransmit::Situation;
-use super::{RecoveryConfig, Repair};
+use super::{Lost, Moment, Recovery, RecoveryConfig, Repair, Times, Verdict};
 
 /// [`RecoveryProfile::Paper`](super::RecoveryProfile::Paper).
 pub(super) struct Rtsd;
 
 impl Repair for Rtsd {
-    fn ahead(&self, consumer: &Consumer, _now: Instant, class: SampleClass) -> SegmentCounts {
-        consumer.segments.estimate(class)
+    fn ahead(
+        &self,
+        _recovery: &Recovery,
+        _moment: &Moment,
+        _class: SampleClass,
+        estimate: SegmentCounts,
+    ) -> SegmentCounts {
+        estimate
     }
 
     fn lead_copies(&self, _config: &RecoveryConfig) -> usize {
@@ -30,7 +33,7 @@ impl Repair for Rtsd {
         false
     }
 
-    fn insurance(&self, _consumer: &Consumer) -> Option<Duration> {
+    fn insurance(&self, _recovery: &Recovery) -> Option<Duration> {
         None
     }
 
@@ -38,12 +41,11 @@ impl Repair for Rtsd {
         false
     }
 
-    fn requests_reported(&self, _kind: SegmentKind) -> bool {
-        true
-    }
-
-    fn doubts_claims(&self) -> bool {
-        false
+    fn policy(&self) -> Policy {
+        Policy {
+            requests_parity: true,
+            doubts_claims: false,
+        }
     }
 
     /// The Interests of the next key sample have always left.
@@ -51,80 +53,74 @@ impl Repair for Rtsd {
         usize::MAX
     }
 
+    /// Only what came moves the pipeline on.
+    fn most_unseen(&self) -> u64 {
+        0
+    }
+
     /// When one more round trip still fits before the deadline: γ·DRD before it (RTSD §3.4).
-    fn check_at(&self, consumer: &Consumer, now: Instant, key: SampleKey) -> Instant {
-        let margin = consumer
-            .delay
-            .estimate(now)
-            .mul_f64(consumer.config.checkpoint);
-        let lead = consumer.samples.get(&key).and_then(Assembly::lead);
-        match lead {
-            Some(lead) => consumer
-                .timeline
-                .render_at(now, lead.header().published_at())
-                .saturating_sub(margin),
-            None => {
-                let expected = consumer.pipeline.expected_at(key.0, key.1);
-                let deadline = expected + consumer.timeline.target();
-                // A delta sample after a key sample comes one period later than the one before promised.
-                let soonest = expected + consumer.source.rate.period() + consumer.reordering(now);
-                deadline.saturating_sub(margin).max(soonest)
-            }
+    fn check_at(&self, recovery: &Recovery, moment: &Moment, times: &Times) -> Instant {
+        let margin = moment.delay.mul_f64(recovery.checkpoint);
+        if let Some(render_at) = times.render_at.filter(|_| times.has_lead) {
+            return render_at.saturating_sub(margin);
         }
+        let deadline = times.in_turn + moment.target;
+        // A delta sample after a key sample comes one period later than the one before promised.
+        let soonest = times.in_turn + times.period + recovery.reordering(moment);
+        deadline.saturating_sub(margin).max(soonest)
     }
 
     fn check_sent_at(&self, _due: Instant, retry_at: Instant) -> Instant {
         retry_at
     }
 
-    fn check(&self, consumer: &mut Consumer, now: Instant, key: SampleKey) {
-        let delay = consumer.delay.estimate(now);
+    fn decide(
+        &self,
+        recovery: &Recovery,
+        moment: &Moment,
+        times: &Times,
+        sample: &Assembly,
+    ) -> Verdict {
+        let now = moment.now;
+        let delay = moment.delay;
         let situation = Situation {
             now,
             delay,
-            least_delay: consumer.delay.least(now).unwrap_or(delay).min(delay),
-            reordering: consumer.reordering(now),
-            checkpoint: self.check_at(consumer, now, key),
-            published: consumer.is_published(key),
-            most_attempts: consumer.config.most_attempts,
+            least_delay: moment.least_delay().min(delay),
+            reordering: recovery.reordering(moment),
+            checkpoint: self.check_at(recovery, moment, times),
+            published: times.is_published,
+            most_attempts: recovery.max_attempts,
         };
-        let Some(sample) = consumer.samples.get_mut(&key) else {
-            return;
-        };
-        if sample.complete.is_some() {
-            sample.wake = None;
-            return;
-        }
         let decision = situation.decide(sample);
-        for &(kind, index) in &decision.timed_out {
-            if let Some(slot) = sample.slot_mut(kind, index) {
-                let timer = consumer.delay.timeout(now, slot.attempts);
-                if let Some(asked) = &mut slot.asked {
-                    asked.retry_at = now + timer;
-                }
+        let timer = |&(kind, index): &Name| {
+            let attempts = sample.slot(kind, index)?.attempts;
+            Some(((kind, index), now + moment.timer.after(attempts)))
+        };
+        let retry: Vec<_> = decision.timed_out.iter().filter_map(timer).collect();
+        let lost = |loss| {
+            move |&name: &Name| Lost {
+                name,
+                loss,
+                is_first: false,
             }
-        }
-        sample.checked |= situation.checkpoint <= now;
-        sample.wake = situation.next_look(sample);
-        let timed_out = decision.timed_out.len() as u64;
-        consumer.counters.interests_timed_out += timed_out;
-        for &(kind, index) in &decision.timed_out {
-            consumer.report_loss(now, key, (kind, index), Loss::Timeout);
-        }
-        for (kind, index) in decision.again {
-            consumer.report_loss(now, key, (kind, index), Loss::Gap);
-            if let Some(slot) = consumer.slot_mut(key, (kind, index)) {
-                slot.is_repair = true;
-            }
-            consumer.queue_repair(key, kind, index);
-        }
-        if decision.give_up {
-            consumer.give_up(key);
+        };
+        let timed_out = decision.timed_out.iter().map(lost(Loss::Timeout));
+        let overdue = decision.again.iter().map(lost(Loss::Gap));
+        Verdict {
+            lost: timed_out.chain(overdue).collect(),
+            plan: Plan {
+                wake: situation.next_look(sample, &retry),
+                checked: situation.checkpoint <= now,
+                hedge_at: None,
+                retry,
+            },
+            request: decision.again,
+            give_up: decision.give_up,
         }
     }
 
-    fn hedge_missing(&self, _consumer: &mut Consumer, _now: Instant, _key: SampleKey) {}
-
-    /// Only what came moves it on.
-    fn pass_unseen(&self, _consumer: &mut Consumer, _now: Instant) {}
+    fn hedge_at(&self, _recovery: &Recovery, _moment: &Moment, _times: &Times) -> Option<Instant> {
+        None
+    }
 }

@@ -37,6 +37,10 @@ struct Booth {
 
 impl Booth {
     fn new(target: Duration) -> Self {
+        Self::with(Config::default(), target)
+    }
+
+    fn with(config: Config, target: Duration) -> Self {
         let source = Source {
             kind: StreamKind::Audio,
             names: names(),
@@ -47,7 +51,7 @@ impl Booth {
             parity_percent: 20,
             across: Some(CODE),
         };
-        let mut consumer = Eager::new(Config::default(), source);
+        let mut consumer = Eager::new(config, source);
         let playout = Playout {
             wall_at_zero: WALL,
             base: None,
@@ -252,13 +256,20 @@ fn parity_is_asked_for_only_where_it_is_in_time_and_nothing_else_is() {
     let mut clean = Booth::new(ms(100));
     clean.play(8..=79, &[]);
     assert!(!asked(&clean));
-    for change in [
-        (|consumer: &mut Consumer| consumer.repair = RecoveryProfile::Paper.repair())
-            as fn(&mut Consumer),
-        |consumer| consumer.config.recovery.across = false,
-    ] {
-        let mut booth = Booth::new(ms(100));
-        change(&mut booth.consumer);
+    let paper = RecoveryConfig {
+        profile: RecoveryProfile::Paper,
+        ..RecoveryConfig::default()
+    };
+    let without = RecoveryConfig {
+        across: false,
+        ..RecoveryConfig::default()
+    };
+    for recovery in [paper, without] {
+        let config = Config {
+            recovery,
+            ..Config::default()
+        };
+        let mut booth = Booth::with(config, ms(100));
         booth.play(8..=79, &[12, 22, 32, 42, 52, 62, 72]);
         assert!(!asked(&booth));
     }
@@ -350,10 +361,10 @@ fn what_is_rebuilt_must_be_the_lead_that_is_missing() {
 fn what_is_kept_is_bounded() {
     let mut booth = Booth::new(ms(100));
     booth.play(8..=800, &[]);
-    let kept = booth.consumer.groups.kept();
+    let kept = booth.consumer.recovery.kept();
     assert!((4 * 4..=5 * 4).contains(&kept), "{kept}");
     booth
         .consumer
         .start(arrives(801), &latest(801, 0), StartAt::NewestKey);
-    assert_eq!(booth.consumer.groups.kept(), 0);
+    assert_eq!(booth.consumer.recovery.kept(), 0);
 }

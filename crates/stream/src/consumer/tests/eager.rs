@@ -1,6 +1,7 @@
 //! A consumer of which everything is requested at once: the twin of a requester without bounds.
 
 use core::ops::{Deref, DerefMut};
+use std::collections::VecDeque;
 
 use namecast_packet::{Nonce, Verifier};
 use namecast_units::Random;

@@ -58,7 +58,7 @@ pub struct SegmentCounts {
 
 impl SegmentCounts {
     /// What `lead` says that its sample has.
-    pub(super) fn of(lead: &Lead) -> Self {
+    pub(in crate::consumer) fn of(lead: &Lead) -> Self {
         Self {
             data: u32::try_from(lead.data_count()).unwrap_or(u32::MAX),
             parity: u32::try_from(lead.parity_count()).unwrap_or(u32::MAX),

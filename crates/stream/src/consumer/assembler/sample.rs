@@ -1,7 +1,7 @@
 //! One sample on its way: collects segments, verifies them by the lead, recovers from parity, puts the payload together.
 
 use bytes::{Bytes, BytesMut};
-use namecast_packet::{Data, Nonce};
+use namecast_packet::Data;
 use namecast_units::Instant;
 
 use crate::fec;
@@ -9,119 +9,14 @@ use crate::names::{SampleClass, SegmentKind};
 use crate::sample::Lead;
 
 use super::segments::SegmentCounts;
+use super::slot::{Content, Slot};
 
-/// An Interest for a segment that was sent and not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
-    /// When it was sent first.
-    pub first_at: Instant,
-    /// When it was sent last.
-    pub last_at: Instant,
-    /// How many Interests had left before it did.
-    pub order: u64,
-    /// Nonce of the first transmission, and of the last.
-    pub nonces: [Nonce; 2],
-    /// How often it was sent.
-    pub attempts: u32,
-    /// When it is to be sent again if nothing happens before.
-    pub retry_at: Instant,
-    /// The last transmission is taken for lost, which the rate controller knows.
-    pub is_lost: bool,
-    /// The path says that it is lost, and in no queue.
-    pub is_gone: bool,
-    /// It was sent twice before the segment existed, and not since.
-    pub is_insured: bool,
-    /// It came back; until `retry_at` there is nothing to be had.
-    pub is_nacked: bool,
-}
-
-impl Asked {
-    /// Stands for an Interest by which nothing can be measured.
-    pub(super) fn unmeasured(now: Instant) -> Self {
-        Self {
-            first_at: now,
-            last_at: now,
-            order: 0,
-            nonces: [0.into(); 2],
-            attempts: 0,
-            retry_at: now,
-            is_lost: false,
-            is_gone: false,
-            is_insured: false,
-            is_nacked: false,
-        }
-    }
-}
-
-/// What is there of a segment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Content {
-    #[default]
-    Missing,
-    /// A packet that nothing vouches for yet.
-    Stray(Box<Data>),
-    /// The segment's verified share of the payload, or parity.
-    Here(Bytes),
-}
-
-/// One segment of a sample.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Slot {
-    content: Content,
-    /// The Interest that is out for it.
-    pub asked: Option<Asked>,
-    /// Whether an Interest for it is about to be sent.
-    pub queued: bool,
-    /// Whether caches gave a bad packet, so that only the producer may answer.
-    pub must_be_fresh: bool,
-    /// Face that answered last, as [`Delivery::face`](super::Delivery::face) tells.
-    pub from_face: Option<u64>,
-    /// Transmissions so far; stays when the Interest was answered with a bad packet.
-    pub attempts: u32,
-    /// Its first Interest left before the segment existed.
-    pub is_early: bool,
-    /// When that Interest is to be sent a second time, in case it was lost.
-    pub insure_at: Option<Instant>,
-    /// It did not come when it should have.
-    pub was_lost: bool,
-    /// It was asked for in repair of the sample.
-    pub is_repair: bool,
-}
-
-impl Slot {
-    pub(super) const fn is_missing(&self) -> bool {
-        matches!(self.content, Content::Missing)
-    }
-
-    pub(super) const fn is_here(&self) -> bool {
-        matches!(self.content, Content::Here(_))
-    }
-
-    /// Whether no more than the Interests that left before the segment existed has been sent for it.
-    pub(super) const fn is_first(&self) -> bool {
-        self.is_early && !self.is_repair
-    }
-
-    const fn is_stray(&self) -> bool {
-        matches!(self.content, Content::Stray(_))
-    }
-
-    /// Whether an Interest for it is out, or about to be sent.
-    pub(super) const fn is_awaited(&self) -> bool {
-        self.asked.is_some() || self.queued
-    }
-
-    fn shard(&self) -> Option<Bytes> {
-        match &self.content {
-            Content::Here(shard) => Some(shard.clone()),
-            _ => None,
-        }
-    }
-}
+/// Kind and index of a segment of a sample.
+pub(in crate::consumer) type Name = (SegmentKind, u64);
 
 /// What became of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Accepted {
+pub(in crate::consumer) enum Accepted {
     /// It is verified and kept.
     Here,
     /// It is kept until the lead comes.
@@ -134,7 +29,7 @@ pub(super) enum Accepted {
 
 /// A sample that is whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Complete {
+pub(in crate::consumer) struct Complete {
     /// When it became so.
     pub at: Instant,
     /// Whether that was after its time.
@@ -145,7 +40,7 @@ pub(super) struct Complete {
 
 /// One sample on its way.
 #[derive(Clone, Debug)]
-pub(super) struct Assembly {
+pub(in crate::consumer) struct Assembly {
     pub class: SampleClass,
     pub sequence: u64,
     lead: Option<Lead>,
@@ -177,7 +72,7 @@ pub(super) struct Assembly {
 
 impl Assembly {
     /// A sample of which `counts` segments are about to be asked for, and of whose lead there may be `copies`.
-    pub(super) fn new(
+    pub(in crate::consumer) fn new(
         class: SampleClass,
         sequence: u64,
         counts: SegmentCounts,
@@ -204,7 +99,7 @@ impl Assembly {
         }
     }
 
-    pub(super) const fn lead(&self) -> Option<&Lead> {
+    pub(in crate::consumer) const fn lead(&self) -> Option<&Lead> {
         self.lead.as_ref()
     }
 
@@ -217,24 +112,28 @@ impl Assembly {
         }
     }
 
-    pub(super) fn slot(&self, kind: SegmentKind, index: u64) -> Option<&Slot> {
+    pub(in crate::consumer) fn slot(&self, kind: SegmentKind, index: u64) -> Option<&Slot> {
         self.slots_of(kind).get(usize::try_from(index).ok()?)
     }
 
     /// Segments that are requested or about to be.
-    pub(super) fn awaited(&self) -> Vec<(SegmentKind, u64)> {
+    pub(in crate::consumer) fn awaited(&self) -> Vec<(SegmentKind, u64)> {
         let all = self.slots().chain(self.copies());
         let awaited = all.filter(|(_, _, slot)| slot.is_awaited());
         awaited.map(|(kind, index, _)| (kind, index)).collect()
     }
 
     /// Wants that have not left.
-    pub(super) fn waiting(&self) -> usize {
+    pub(in crate::consumer) fn waiting(&self) -> usize {
         let all = self.slots().chain(self.copies()).chain(self.across());
         all.filter(|(_, _, slot)| slot.queued).count()
     }
 
-    pub(super) fn slot_mut(&mut self, kind: SegmentKind, index: u64) -> Option<&mut Slot> {
+    pub(in crate::consumer) fn slot_mut(
+        &mut self,
+        kind: SegmentKind,
+        index: u64,
+    ) -> Option<&mut Slot> {
         let slots = match kind {
             SegmentKind::Data => &mut self.data,
             SegmentKind::Parity => &mut self.parity,
@@ -245,35 +144,35 @@ impl Assembly {
     }
 
     /// Copies of the lead.
-    pub(super) fn copies(&self) -> impl Iterator<Item = (SegmentKind, u64, &Slot)> {
+    pub(in crate::consumer) fn copies(&self) -> impl Iterator<Item = (SegmentKind, u64, &Slot)> {
         let copies = (0..).zip(&self.copies);
         copies.map(|(index, slot)| (SegmentKind::LeadCopy, index, slot))
     }
 
     /// Makes room for `count` shards of parity across the group that ends with it.
-    pub(super) fn expect_across(&mut self, count: usize) {
+    pub(in crate::consumer) fn expect_across(&mut self, count: usize) {
         self.across = vec![Slot::default(); count];
     }
 
     /// Parity across the group that ends with it, as far as it is asked for.
-    pub(super) fn across(&self) -> impl Iterator<Item = (SegmentKind, u64, &Slot)> {
+    pub(in crate::consumer) fn across(&self) -> impl Iterator<Item = (SegmentKind, u64, &Slot)> {
         let across = (0..).zip(&self.across);
         across.map(|(index, slot)| (SegmentKind::Across, index, slot))
     }
 
     /// When the first Interest that is to be sent twice is due for that.
-    pub(super) fn next_insurance(&self) -> Option<Instant> {
+    pub(in crate::consumer) fn next_insurance(&self) -> Option<Instant> {
         let slots = self.slots().chain(self.across());
         slots.filter_map(|(_, _, slot)| slot.insure_at).min()
     }
 
     /// Data segments.
-    pub(super) fn data(&self) -> &[Slot] {
+    pub(in crate::consumer) fn data(&self) -> &[Slot] {
         &self.data
     }
 
     /// All segments, data first.
-    pub(super) fn slots(&self) -> impl Iterator<Item = (SegmentKind, u64, &Slot)> {
+    pub(in crate::consumer) fn slots(&self) -> impl Iterator<Item = (SegmentKind, u64, &Slot)> {
         let data = (0..).zip(&self.data);
         let parity = (0..).zip(&self.parity);
         data.map(|(index, slot)| (SegmentKind::Data, index, slot))
@@ -281,7 +180,7 @@ impl Assembly {
     }
 
     /// Interests out for this sample.
-    pub(super) fn outstanding(&self) -> usize {
+    pub(in crate::consumer) fn outstanding(&self) -> usize {
         self.slots()
             .chain(self.copies())
             .chain(self.across())
@@ -290,29 +189,35 @@ impl Assembly {
     }
 
     /// Packets kept that nothing vouches for.
-    pub(super) fn strays(&self) -> usize {
+    pub(in crate::consumer) fn strays(&self) -> usize {
         self.slots().filter(|(_, _, slot)| slot.is_stray()).count()
     }
 
+    /// Since when its lead, or any segment, has been thought lost: later samples came, or followers of the lead.
+    pub(in crate::consumer) fn thought_lost_at(&self, is_lead: bool) -> Option<Instant> {
+        let stray_at = self.stray_at.filter(|_| is_lead);
+        self.overtaken_at.into_iter().chain(stray_at).min()
+    }
+
     /// Whether a follower came and the lead is neither here nor waiting for a key.
-    pub(super) fn lacks_lead(&self) -> bool {
+    pub(in crate::consumer) fn lacks_lead(&self) -> bool {
         self.lead.is_none() && self.data[0].is_missing()
     }
 
     /// Counts the Interests that are out as sent again once, however often they were.
-    pub(super) fn forget_attempts(&mut self) {
+    pub(in crate::consumer) fn forget_attempts(&mut self) {
         for slot in self.data.iter_mut().chain(&mut self.parity) {
             slot.attempts = slot.attempts.min(2);
         }
     }
 
     /// Segments here, data and parity.
-    pub(super) fn here(&self) -> usize {
+    pub(in crate::consumer) fn here(&self) -> usize {
         self.slots().filter(|(_, _, slot)| slot.is_here()).count()
     }
 
     /// Octets of payload that it holds.
-    pub(super) fn size(&self) -> usize {
+    pub(in crate::consumer) fn size(&self) -> usize {
         match (&self.complete, &self.lead) {
             (Some(complete), _) => complete.payload.len(),
             (None, Some(lead)) => lead.header().payload_size,
@@ -321,12 +226,12 @@ impl Assembly {
     }
 
     /// Brings `wake` forward to `at`.
-    pub(super) fn wake_by(&mut self, at: Instant) {
+    pub(in crate::consumer) fn wake_by(&mut self, at: Instant) {
         self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
     }
 
     /// Keeps the packet of a lead until somebody can judge it.
-    pub(super) fn keep_unjudged_lead(&mut self, data: Data) -> Accepted {
+    pub(in crate::consumer) fn keep_unjudged_lead(&mut self, data: Data) -> Accepted {
         if !self.data[0].is_missing() {
             return Accepted::Again;
         }
@@ -335,7 +240,7 @@ impl Assembly {
     }
 
     /// The packet kept by [`keep_unjudged_lead`](Self::keep_unjudged_lead).
-    pub(super) fn take_unjudged_lead(&mut self) -> Option<Data> {
+    pub(in crate::consumer) fn take_unjudged_lead(&mut self) -> Option<Data> {
         match core::mem::take(&mut self.data[0].content) {
             Content::Stray(data) => Some(*data),
             content => {
@@ -346,7 +251,11 @@ impl Assembly {
     }
 
     /// Takes the verified lead. Returns the segments kept before that it does not vouch for; they are missing again.
-    pub(super) fn accept_lead(&mut self, now: Instant, lead: Lead) -> Vec<(SegmentKind, u64)> {
+    pub(in crate::consumer) fn accept_lead(
+        &mut self,
+        now: Instant,
+        lead: Lead,
+    ) -> Vec<(SegmentKind, u64)> {
         self.data.resize(lead.data_count(), Slot::default());
         self.parity.resize(lead.parity_count(), Slot::default());
         // Copies that are still on their way tell nothing new.
@@ -375,7 +284,12 @@ impl Assembly {
     }
 
     /// Takes a segment other than the lead.
-    pub(super) fn accept(&mut self, kind: SegmentKind, index: u64, data: Data) -> Accepted {
+    pub(in crate::consumer) fn accept(
+        &mut self,
+        kind: SegmentKind,
+        index: u64,
+        data: Data,
+    ) -> Accepted {
         let verified = self
             .lead
             .as_ref()
@@ -400,7 +314,7 @@ impl Assembly {
     /// Puts the payload together if enough is here; parity first, before anything is asked for again.
     ///
     /// Tells whether parity was needed.
-    pub(super) fn try_assemble(&self) -> Option<(Bytes, bool)> {
+    pub(in crate::consumer) fn try_assemble(&self) -> Option<(Bytes, bool)> {
         let lead = self.lead.as_ref()?;
         if self.complete.is_some() || self.here() < self.data.len() {
             return None;
@@ -424,13 +338,13 @@ impl Assembly {
     }
 
     /// Whether a segment that is here was asked for more than once.
-    pub(super) fn was_asked_again(&self) -> bool {
+    pub(in crate::consumer) fn was_asked_again(&self) -> bool {
         self.slots()
             .any(|(_, _, slot)| slot.is_here() && slot.is_repair && slot.attempts > 1)
     }
 
     /// Keeps the payload, and nothing else of the segments but parity across samples, which is for others.
-    pub(super) fn finish(&mut self, complete: Complete) {
+    pub(in crate::consumer) fn finish(&mut self, complete: Complete) {
         self.data = vec![Slot::default()];
         self.parity = Vec::new();
         self.copies = Vec::new();

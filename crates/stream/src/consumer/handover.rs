@@ -105,3 +105,31 @@ impl Handover {
         self.newest_group
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_from_the_change_on_are_left_to_the_other_rung() {
+        let mut handover = Handover::default();
+        assert!(!handover.is_left_to_another(Some(60)));
+        handover.set_ask_before(Some(60));
+        let is_left = [Some(59), Some(60), None].map(|at| handover.is_left_to_another(at));
+        assert_eq!(is_left, [false, true, false]);
+        handover.restart();
+        assert!(handover.is_left_to_another(Some(60)), "until it is ended");
+    }
+
+    #[test]
+    fn an_allowance_is_news_once() {
+        let mut handover = Handover::default();
+        let allowance = Some(Allowance {
+            rate: Bitrate::kbps(100),
+            packet_size: None,
+        });
+        assert!(!handover.set_allowance(None));
+        assert!(handover.set_allowance(allowance));
+        assert!(!handover.set_allowance(allowance));
+    }
+}

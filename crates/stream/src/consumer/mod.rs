@@ -58,20 +58,18 @@ use crate::metadata::Latest;
 use crate::names::SampleClass;
 use crate::path::{Client, PathOutlook, PathView};
 
-pub use assembler::{SegmentCounts, SegmentEstimators};
 pub use config::Config;
 pub use counters::Counters;
 pub use handover::{Allowance, GroupStart};
-pub use pipeline::{Advance, Pipeline, PipelineLimits, demand};
-pub use playout::{BaseDelay, Playout};
+pub use playout::Playout;
 pub use repair::{ParseRecoveryError, RecoveryConfig, RecoveryProfile};
-pub use rungs::WireUse;
 pub use synchroniser::{StabilityClass, SynchroniserConfig, SynchroniserProfile};
 pub use types::{Delivery, LineUp, Output, Sample, SharedVerifier, Shown, Sizes, Source, StartAt};
 
 use assembler::Assembler;
 use handover::Handover;
 use outbox::Outbox;
+use pipeline::{Pipeline, PipelineLimits};
 use playback::Playback;
 use repair::Recovery;
 use synchroniser::{State, Synchroniser};

@@ -21,7 +21,7 @@ use crate::names::SampleClass;
 ///
 /// Differs from the paper: the margin of one sample period covers jitter, and the loss of one lead, since the pipeline
 /// moves on only when a lead arrives. With T of a key interval it usually vanishes in the rounding.
-pub fn demand(delay: Duration, margin: Duration, period: Duration) -> u64 {
+pub(super) fn demand(delay: Duration, margin: Duration, period: Duration) -> u64 {
     let nanos = (delay + margin).as_nanos();
     let demand = nanos.div_ceil(period.as_nanos().max(1));
     u64::try_from(demand).unwrap_or(u64::MAX).max(1)
@@ -59,7 +59,7 @@ impl Sequence {
 
 /// What became of the news that a sample is published.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Advance {
+pub(super) enum Advance {
     /// These samples were overtaken by it.
     Overtakes(Range<u64>),
     /// It was known.
@@ -70,7 +70,7 @@ pub enum Advance {
 
 /// The pipeline of one rung: both sequences, and samples to catch up on.
 #[derive(Clone, Debug)]
-pub struct Pipeline {
+pub(super) struct Pipeline {
     sample_period: Duration,
     key_interval: u32,
     sequences: [Sequence; 2],
@@ -87,7 +87,7 @@ pub struct Pipeline {
 
 /// Bounds of a pipeline.
 #[derive(Clone, Copy, Debug)]
-pub struct PipelineLimits {
+pub(super) struct PipelineLimits {
     /// Samples that may be requested ahead of the newest one seen.
     pub lead: u64,
     /// How far beyond what is known a sequence number may jump.
@@ -103,7 +103,7 @@ const SILENT_PERIODS: u32 = 4;
 
 impl Pipeline {
     /// A pipeline for samples every `sample_period`, of which every `key_interval`-th is a key sample.
-    pub fn new(sample_period: Duration, key_interval: u32, limits: PipelineLimits) -> Self {
+    pub(super) fn new(sample_period: Duration, key_interval: u32, limits: PipelineLimits) -> Self {
         let interval = key_interval.max(1);
         // Delta samples keep the sample period: one that is expected too early is better than one too late.
         Self {
@@ -119,7 +119,7 @@ impl Pipeline {
     }
 
     /// Starts again from nothing. Playback starts with `start_key`, and it is not known yet what follows it.
-    pub fn restart(&mut self, now: Instant, start_key: Option<u64>) {
+    pub(super) fn restart(&mut self, now: Instant, start_key: Option<u64>) {
         for sequence in &mut self.sequences {
             *sequence = Sequence::new(sequence.period);
         }
@@ -129,48 +129,48 @@ impl Pipeline {
     }
 
     /// Returns whether playback starts with key sample `sequence`; it is known now what follows it.
-    pub fn take_start(&mut self, sequence: u64) -> bool {
+    pub(super) fn take_start(&mut self, sequence: u64) -> bool {
         self.start_key.take_if(|start| *start == sequence).is_some()
     }
 
     /// Playback does not start with the key sample that it should have.
-    pub const fn forget_start(&mut self) {
+    pub(super) const fn forget_start(&mut self) {
         self.start_key = None;
     }
 
     /// Records that a verified lead came.
-    pub const fn on_lead(&mut self, now: Instant) {
+    pub(super) const fn on_lead(&mut self, now: Instant) {
         self.last_arrival = Some(now);
     }
 
     /// When a verified lead came last, or the pipeline was started.
-    pub const fn last_arrival(&self) -> Option<Instant> {
+    pub(super) const fn last_arrival(&self) -> Option<Instant> {
         self.last_arrival
     }
 
     /// Whether something came lately. A stream that stands still is not requested over and over.
-    pub fn is_alive(&self, now: Instant, round_trip: Duration) -> bool {
+    pub(super) fn is_alive(&self, now: Instant, round_trip: Duration) -> bool {
         let silence = round_trip + self.sample_period * SILENT_PERIODS;
         self.last_arrival.is_none_or(|last| now <= last + silence)
     }
 
     /// When the next sample is to be requested, if nothing happens before.
-    pub const fn poll_timeout(&self) -> Option<Instant> {
+    pub(super) const fn poll_timeout(&self) -> Option<Instant> {
         self.wake
     }
 
     /// Forgets when the next sample is to be requested.
-    pub const fn clear_wake(&mut self) {
+    pub(super) const fn clear_wake(&mut self) {
         self.wake = None;
     }
 
     /// A sample is to be requested at `at`.
-    pub fn wake_by(&mut self, at: Instant) {
+    pub(super) fn wake_by(&mut self, at: Instant) {
         self.wake = self.wake.into_iter().chain([at]).min();
     }
 
     /// Starts the sequence of `class` at `first`, of which `newest` is published (`first − 1`: none is).
-    pub fn start(&mut self, now: Instant, class: SampleClass, first: u64, newest: u64) {
+    pub(super) fn start(&mut self, now: Instant, class: SampleClass, first: u64, newest: u64) {
         let sequence = &mut self.sequences[class.index()];
         sequence.first = Some(first);
         sequence.next = first;
@@ -180,29 +180,29 @@ impl Pipeline {
     }
 
     /// Whether the sequence of `class` has started.
-    pub const fn has_started(&self, class: SampleClass) -> bool {
+    pub(super) const fn has_started(&self, class: SampleClass) -> bool {
         self.sequences[class.index()].first.is_some()
     }
 
     /// Where the sequence of `class` was started.
-    pub const fn first(&self, class: SampleClass) -> Option<u64> {
+    pub(super) const fn first(&self, class: SampleClass) -> Option<u64> {
         self.sequences[class.index()].first
     }
 
     /// The first sample of `class` that was never asked for.
-    pub fn next_to_ask(&self, class: SampleClass) -> Option<u64> {
+    pub(super) fn next_to_ask(&self, class: SampleClass) -> Option<u64> {
         let sequence = &self.sequences[class.index()];
         sequence.first.map(|_| sequence.next)
     }
 
     /// Newest sample of `class` known to be published.
-    pub fn newest(&self, class: SampleClass) -> Option<u64> {
+    pub(super) fn newest(&self, class: SampleClass) -> Option<u64> {
         let sequence = &self.sequences[class.index()];
         sequence.first.map(|_| sequence.newest)
     }
 
     /// Samples known to be published since the start, both classes.
-    pub fn published(&self) -> u64 {
+    pub(super) fn published(&self) -> u64 {
         self.sequences
             .iter()
             .filter_map(|sequence| {
@@ -217,7 +217,7 @@ impl Pipeline {
     }
 
     /// Samples of `class` asked for beyond the newest one taken for published.
-    pub fn ahead(&self, class: SampleClass) -> u64 {
+    pub(super) fn ahead(&self, class: SampleClass) -> u64 {
         let sequence = &self.sequences[class.index()];
         let asked = sequence.next.saturating_sub(1);
         sequence.first.map_or(0, |_| {
@@ -226,13 +226,13 @@ impl Pipeline {
     }
 
     /// λ_d of `class` while Data takes `delay`, with a margin of one sample period.
-    pub fn lead(&self, class: SampleClass, delay: Duration) -> u64 {
+    pub(super) fn lead(&self, class: SampleClass, delay: Duration) -> u64 {
         let period = self.sequences[class.index()].period;
         demand(delay, self.sample_period, period).min(self.limits.lead)
     }
 
     /// The class of which a sample comes every period, but for key samples in between.
-    pub const fn clocked(&self) -> SampleClass {
+    pub(super) const fn clocked(&self) -> SampleClass {
         if self.key_interval <= 1 {
             SampleClass::Key
         } else {
@@ -241,7 +241,7 @@ impl Pipeline {
     }
 
     /// How many samples of `class` up to `newest` were never requested.
-    pub fn missed(&self, class: SampleClass, newest: u64) -> u64 {
+    pub(super) fn missed(&self, class: SampleClass, newest: u64) -> u64 {
         let next = self.next_to_ask(class);
         next.map_or(0, |next| newest.saturating_add(1).saturating_sub(next))
     }
@@ -270,7 +270,7 @@ impl Pipeline {
     }
 
     /// Puts the delta samples from `next` to where the consumer started before all others. Returns whether there is room to.
-    pub fn catch_up_from(&mut self, next: u64) -> bool {
+    pub(super) fn catch_up_from(&mut self, next: u64) -> bool {
         let Some(first) = self.first(SampleClass::Delta) else {
             return true;
         };
@@ -283,7 +283,7 @@ impl Pipeline {
     }
 
     /// Records that sample `number` of `class` is published, and passes over those before it if they are too many to catch up with.
-    pub fn on_published(
+    pub(super) fn on_published(
         &mut self,
         now: Instant,
         class: SampleClass,
@@ -306,7 +306,7 @@ impl Pipeline {
     }
 
     /// The next sample of `class` to ask for, published ones first; `None` if that would be too many ahead.
-    pub fn peek(&self, class: SampleClass) -> Option<u64> {
+    pub(super) fn peek(&self, class: SampleClass) -> Option<u64> {
         if class == SampleClass::Delta && !self.backlog.is_empty() {
             return Some(self.backlog.start);
         }
@@ -318,7 +318,7 @@ impl Pipeline {
     }
 
     /// Takes note that the sample which [`peek`](Self::peek) gave was asked for.
-    pub fn pop(&mut self, class: SampleClass) {
+    pub(super) fn pop(&mut self, class: SampleClass) {
         if class == SampleClass::Delta && self.backlog.next().is_some() {
             return;
         }
@@ -327,13 +327,13 @@ impl Pipeline {
     }
 
     /// Takes note that sample `number` of `class`, which was asked for, is to be asked for again in its turn.
-    pub fn give_back(&mut self, class: SampleClass, number: u64) {
+    pub(super) fn give_back(&mut self, class: SampleClass, number: u64) {
         let sequence = &mut self.sequences[class.index()];
         sequence.next = sequence.next.min(number);
     }
 
     /// Passes over samples of `class` before `from`.
-    pub fn skip_to(&mut self, class: SampleClass, from: u64) {
+    pub(super) fn skip_to(&mut self, class: SampleClass, from: u64) {
         let sequence = &mut self.sequences[class.index()];
         sequence.next = sequence.next.max(from);
         if class == SampleClass::Delta {
@@ -342,7 +342,7 @@ impl Pipeline {
     }
 
     /// Takes note that sample `number` of `class` is published.
-    pub fn advance(&mut self, class: SampleClass, number: u64) -> Advance {
+    pub(super) fn advance(&mut self, class: SampleClass, number: u64) -> Advance {
         let most_jump = self.limits.jump;
         let sequence = &mut self.sequences[class.index()];
         if sequence.first.is_none() || number <= sequence.newest {
@@ -357,18 +357,18 @@ impl Pipeline {
     }
 
     /// Takes sample `number` of `class` for published, without any proof: others are asked for as if it were.
-    pub fn assume(&mut self, class: SampleClass, number: u64) {
+    pub(super) fn assume(&mut self, class: SampleClass, number: u64) {
         let sequence = &mut self.sequences[class.index()];
         sequence.assumed = sequence.assumed.max(number);
     }
 
     /// Newest sample of `class` taken for published.
-    pub const fn assumed(&self, class: SampleClass) -> u64 {
+    pub(super) const fn assumed(&self, class: SampleClass) -> u64 {
         self.sequences[class.index()].assumed
     }
 
     /// Takes note that the lead of sample `number` of `class` arrived without detour.
-    pub fn on_arrival(&mut self, now: Instant, class: SampleClass, number: u64) {
+    pub(super) fn on_arrival(&mut self, now: Instant, class: SampleClass, number: u64) {
         let sequence = &mut self.sequences[class.index()];
         if number >= sequence.anchor.0 {
             sequence.anchor = (number, now);
@@ -376,7 +376,7 @@ impl Pipeline {
     }
 
     /// When sample `number` of `class` should arrive; in the past if it is published.
-    pub fn expected_at(&self, class: SampleClass, number: u64) -> Instant {
+    pub(super) fn expected_at(&self, class: SampleClass, number: u64) -> Instant {
         let sequence = &self.sequences[class.index()];
         let (anchor, arrived_at) = sequence.anchor;
         let ahead = number.saturating_sub(anchor).min(self.limits.jump);

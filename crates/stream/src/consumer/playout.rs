@@ -65,7 +65,7 @@ const LONG_BUCKET: Duration = Duration::from_millis(1_500);
 
 /// Estimates the base of one stream.
 #[derive(Clone, Debug)]
-pub struct BaseDelay {
+pub(super) struct BaseDelay {
     least: WindowedMinimum<i64>,
     /// The least of a minute.
     long: WindowedMinimum<i64>,
@@ -91,7 +91,7 @@ impl Default for BaseDelay {
 
 impl BaseDelay {
     /// Takes the delay of any packet that states when it was published or served: an upper bound of the base.
-    pub fn on_packet(&mut self, now: Instant, delay: i64) {
+    pub(super) fn on_packet(&mut self, now: Instant, delay: i64) {
         if self.least.minimum(now).is_none() {
             let known = self.least.last().or(self.before.map(|(known, _)| known));
             self.before = known.map(|known| (known, now + AFTER_SILENCE));
@@ -103,7 +103,13 @@ impl BaseDelay {
     /// Takes the delay of a sample whose Interest was waiting for it, so that nothing but the way delayed it.
     ///
     /// Once all such samples have been later than `target` for half a second, older minima are forgotten.
-    pub fn on_live_sample(&mut self, now: Instant, delay: i64, target: Duration, is_queued: bool) {
+    pub(super) fn on_live_sample(
+        &mut self,
+        now: Instant,
+        delay: i64,
+        target: Duration,
+        is_queued: bool,
+    ) {
         let target = i64::try_from(target.as_micros()).unwrap_or(i64::MAX);
         let in_time = self
             .least
@@ -124,35 +130,35 @@ impl BaseDelay {
     }
 
     /// Delays are what they were before [`raise`](Self::raise) after all.
-    pub fn unraise(&mut self, now: Instant) {
+    pub(super) fn unraise(&mut self, now: Instant) {
         if let Some(before) = self.unraised.take() {
             self.least.push(now, before);
         }
     }
 
     /// Whether a live sample's delay is so far from the base that the publisher's clock must have been set.
-    pub fn is_of_another_clock(&self, now: Instant, delay: i64) -> bool {
+    pub(super) fn is_of_another_clock(&self, now: Instant, delay: i64) -> bool {
         let limit = CLOCK_WAS_SET.as_micros();
         let base = self.estimate(now);
         base.is_some_and(|base| u128::from(delay.abs_diff(base)) > limit)
     }
 
     /// By how much the base exceeds what it was within the last minute.
-    pub fn growth(&self, now: Instant) -> Duration {
+    pub(super) fn growth(&self, now: Instant) -> Duration {
         let now_and_before = self.estimate(now).zip(self.long.minimum(now));
         let growth = now_and_before.map_or(0, |(now, before)| now.saturating_sub(before));
         Duration::from_micros(u64::try_from(growth).unwrap_or(0))
     }
 
     /// Every delay is longer by `shift` from now on.
-    pub fn raise(&mut self, now: Instant, shift: Duration) {
+    pub(super) fn raise(&mut self, now: Instant, shift: Duration) {
         self.unraised = self.estimate(now);
         self.least
             .raise(i64::try_from(shift.as_micros()).unwrap_or(i64::MAX));
     }
 
     /// The base, in microseconds; `None` before the first packet.
-    pub fn estimate(&self, now: Instant) -> Option<i64> {
+    pub(super) fn estimate(&self, now: Instant) -> Option<i64> {
         let before = self.before.filter(|(_, until)| now < *until);
         let known = self
             .least

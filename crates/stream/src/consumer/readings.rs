@@ -6,7 +6,8 @@ use namecast_units::Instant;
 
 use crate::path::{Client, PathView};
 
-use super::{Consumer, Counters, Sizes, Source, Synchroniser, demand};
+use super::pipeline::demand;
+use super::{Consumer, Counters, Sizes, Source, Synchroniser};
 
 impl Consumer {
     /// Playback position of the sample handed out last.

@@ -11,21 +11,10 @@ use crate::metadata::Latest;
 use crate::names::SampleClass;
 use crate::path::{Limit, Token};
 
-use super::assembler::{Asked, Assembly};
+use super::assembler::Asked;
 use super::handover::{Allowance, GroupStart};
 use super::order::{Next, SampleKey};
 use super::{Consumer, Output, StartAt};
-
-/// What the samples that are whole took on the wire. Counts from the start; two of them tell what was between.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WireUse {
-    /// Octets of Data: headers, and parity that was asked for ahead. No repairs.
-    pub octets: u64,
-    /// Octets of payload.
-    pub payload: u64,
-    /// Samples.
-    pub samples: u64,
-}
 
 /// A group to start with.
 struct GroupAt {
@@ -278,24 +267,6 @@ impl Consumer {
     pub fn shown_at(&self, now: Instant, position: u64) -> Option<Instant> {
         let published_at = self.timeline.time_of(position)?;
         Some(self.timeline.render_at(now, published_at))
-    }
-
-    /// What samples took on the wire so far.
-    pub fn wire_use(&self) -> WireUse {
-        let incomplete = self
-            .assembler
-            .samples()
-            .values()
-            .filter(|s| s.complete.is_none());
-        let segments = incomplete.map(Assembly::here).sum::<usize>() as u64;
-        let on_their_way = segments * u64::from(self.source.segment_size);
-        let counters = &self.counters;
-        let octets = counters.wire_octets.saturating_sub(counters.repair_octets);
-        WireUse {
-            octets: octets.saturating_sub(on_their_way),
-            payload: counters.payload_octets,
-            samples: counters.complete,
-        }
     }
 
     /// Time from one key sample to the next.

@@ -250,3 +250,83 @@ impl Timeline {
         render_at.saturating_sub(self.decode_lead)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_millis(40);
+    const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn timeline() -> Timeline {
+        let mut timeline = Timeline::new(PERIOD, 25);
+        let playout = Playout {
+            wall_at_zero: WALL,
+            base: None,
+            target: Duration::from_millis(100),
+        };
+        timeline.set_playout(at(0), playout, Duration::from_millis(20));
+        timeline
+    }
+
+    fn lead(millis: u64) -> LeadArrival {
+        LeadArrival {
+            published_at: WALL + Duration::from_millis(millis),
+            asked_ahead: true,
+            is_live: true,
+            tells_base: true,
+            rebuffers: false,
+            is_queued: false,
+        }
+    }
+
+    /// 30 ms from publication to arrival, 100 to showing, 20 less for the decoder. One 50 ms later changes none of it.
+    #[test]
+    fn times_follow_the_earliest_arrival() {
+        let mut timeline = timeline();
+        timeline.on_arrival(at(1_030), &lead(1_000));
+        assert_eq!(timeline.on_arrival(at(1_120), &lead(1_040)), at(1_070));
+        let published_at = WALL + Duration::from_millis(1_080);
+        let now = at(1_120);
+        assert_eq!(timeline.earliest(now, published_at), at(1_110));
+        assert_eq!(timeline.render_at(now, published_at), at(1_210));
+        assert_eq!(timeline.leaves_at(now, published_at), at(1_190));
+        assert_eq!(
+            timeline.lateness(at(1_125), published_at),
+            Duration::from_millis(15)
+        );
+        assert_eq!(timeline.time_to_leave(), Duration::from_millis(80));
+    }
+
+    /// By gaps, older samples come first: they tell nothing until playback starts anew.
+    #[test]
+    fn a_base_that_does_not_hold_is_forgotten() {
+        let mut timeline = timeline();
+        timeline.on_arrival(at(1_030), &lead(1_000));
+        let silent = LeadArrival {
+            tells_base: false,
+            ..lead(1_040)
+        };
+        timeline.on_arrival(at(1_045), &silent);
+        assert_eq!(timeline.base(at(1_045)), Some(30_000));
+        let anew = LeadArrival {
+            rebuffers: true,
+            ..lead(1_080)
+        };
+        timeline.on_arrival(at(1_180), &anew);
+        assert_eq!(timeline.base(at(1_180)), Some(100_000));
+    }
+
+    /// The publisher's clock is set back by an hour.
+    #[test]
+    fn a_clock_that_was_set_is_followed_at_once() {
+        let mut timeline = timeline();
+        timeline.on_arrival(at(3_700_030), &lead(3_700_000));
+        let earliest = timeline.on_arrival(at(3_700_070), &lead(100_040));
+        assert_eq!(earliest, at(3_700_070));
+    }
+}

@@ -17,6 +17,8 @@ mod queue;
 mod sample;
 mod segments;
 mod slot;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 
@@ -32,7 +34,7 @@ use super::types::Sizes;
 pub(super) use arrivals::Rejected;
 pub(super) use queue::{Opening, Request, Sent, SentAs, id_of};
 pub(super) use sample::{Accepted, Assembly, Complete, Name};
-pub use segments::{SegmentCounts, SegmentEstimators};
+pub(super) use segments::{SegmentCounts, SegmentEstimators};
 pub(super) use slot::{Asked, Slot};
 
 /// Segments that a round asks for of a sample that is larger than expected, while none of them has come.

@@ -38,7 +38,7 @@ impl Estimator {
 
 /// Estimators of segments per sample, by class and kind.
 #[derive(Clone, Copy, Debug)]
-pub struct SegmentEstimators {
+pub(in crate::consumer) struct SegmentEstimators {
     /// Data and parity of key samples, then of delta samples.
     key: [Estimator; 2],
     delta: [Estimator; 2],
@@ -49,7 +49,7 @@ pub struct SegmentEstimators {
 
 /// Data and parity segments of one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SegmentCounts {
+pub(in crate::consumer) struct SegmentCounts {
     /// Data segments, the lead included: N.
     pub data: u32,
     /// Parity segments: P.
@@ -68,7 +68,12 @@ impl SegmentCounts {
 
 impl SegmentEstimators {
     /// Starts from what is known beforehand, of `sizes` for those of key samples first; no count will exceed `most`.
-    pub const fn new(key: SegmentCounts, delta: SegmentCounts, sizes: [f64; 2], most: u32) -> Self {
+    pub(in crate::consumer) const fn new(
+        key: SegmentCounts,
+        delta: SegmentCounts,
+        sizes: [f64; 2],
+        most: u32,
+    ) -> Self {
         Self {
             key: [Estimator::new(key.data), Estimator::new(key.parity)],
             delta: [Estimator::new(delta.data), Estimator::new(delta.parity)],
@@ -78,18 +83,18 @@ impl SegmentEstimators {
     }
 
     /// Records how much of its payload each data segment of one sample had.
-    pub fn observe_size(&mut self, class: SampleClass, octets: usize) {
+    pub(in crate::consumer) fn observe_size(&mut self, class: SampleClass, octets: usize) {
         let size = &mut self.sizes[class.index()];
         *size += GAIN * (octets as f64 - *size);
     }
 
     /// Octets of payload that a segment of the next sample of `class` will have, on average.
-    pub fn size(&self, class: SampleClass) -> f64 {
+    pub(in crate::consumer) fn size(&self, class: SampleClass) -> f64 {
         self.sizes[class.index()]
     }
 
     /// Takes note of what one sample had.
-    pub fn observe(&mut self, class: SampleClass, counts: SegmentCounts) {
+    pub(in crate::consumer) fn observe(&mut self, class: SampleClass, counts: SegmentCounts) {
         let [data, parity] = match class {
             SampleClass::Key => &mut self.key,
             SampleClass::Delta => &mut self.delta,
@@ -99,7 +104,7 @@ impl SegmentEstimators {
     }
 
     /// How many Interests to send for the next sample of `class`: M.
-    pub fn estimate(&self, class: SampleClass) -> SegmentCounts {
+    pub(in crate::consumer) fn estimate(&self, class: SampleClass) -> SegmentCounts {
         SegmentCounts {
             data: self.count(class, SegmentKind::Data).max(1),
             parity: self.count(class, SegmentKind::Parity),
@@ -107,7 +112,7 @@ impl SegmentEstimators {
     }
 
     /// How likely the next sample of `class` is to have data segment `index`, as far as samples before it tell.
-    pub fn likelihood(&self, class: SampleClass, index: u64) -> f64 {
+    pub(in crate::consumer) fn likelihood(&self, class: SampleClass, index: u64) -> f64 {
         let [data, _] = match class {
             SampleClass::Key => &self.key,
             SampleClass::Delta => &self.delta,
@@ -115,15 +120,6 @@ impl SegmentEstimators {
         let spread = (2.0 * data.deviation).max(0.5);
         let surplus = data.mean + spread - index as f64;
         (surplus / (2.0 * spread)).clamp(0.0, 1.0)
-    }
-
-    /// Mean number of data segments of samples of `class`.
-    pub fn mean(&self, class: SampleClass) -> f64 {
-        let [data, _] = match class {
-            SampleClass::Key => &self.key,
-            SampleClass::Delta => &self.delta,
-        };
-        data.mean.min(f64::from(self.most))
     }
 
     fn count(&self, class: SampleClass, kind: SegmentKind) -> u32 {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use namecast_apps::sequence::{Fetcher, FetcherConfig, Server, ServerConfig};
 use namecast_packet::Name;
+use namecast_stream::path::NumberedConfig;
 use namecast_units::{ByteSize, Instant};
 
 const PAIRS: u64 = 500_000;
@@ -35,12 +36,12 @@ fn main() {
 fn run(controller: &str) -> [f64; 2] {
     let prefix: Name = "/p7".parse().expect("a valid name");
     let control = controller.parse().expect("a valid controller");
-    let mut fetcher = Fetcher::new(FetcherConfig {
-        prefix: prefix.clone(),
+    let requests = NumberedConfig {
         control,
         expected_size: ByteSize::bytes(1_024),
-        ..FetcherConfig::default()
-    });
+        ..NumberedConfig::default()
+    };
+    let mut fetcher = Fetcher::new(FetcherConfig::new(prefix.clone(), requests));
     let mut server = Server::new(ServerConfig {
         prefix,
         wire_size: Some(1_074),

@@ -1,4 +1,4 @@
-//! Where Nonces are drawn: whatever watches or records a stream requests through one module.
+//! Where Nonces are drawn: whatever watches, records or fetches requests through one module.
 
 use anyhow::Result;
 use syn::spanned::Spanned;
@@ -7,14 +7,10 @@ use super::Finding;
 use super::sizes::is_test_module;
 use super::source::{SourceFile, matches};
 
-/// What watches and records.
-const REQUESTING: [&str; 3] = [
-    "crates/apps/src/archive/",
-    "crates/apps/src/live/",
-    "crates/stream/src/",
-];
-/// What sends for them.
-const OWNER: &str = "crates/stream/src/path/";
+/// What watches, records and fetches.
+const REQUESTING: [&str; 2] = ["crates/apps/src/", "crates/stream/src/"];
+/// What draws for them.
+const OWNER: &str = "crates/stream/src/path/nonces.rs";
 
 /// Finds Nonces that are drawn elsewhere; tests may.
 ///
@@ -40,7 +36,7 @@ pub(crate) fn check(file: &SourceFile) -> Result<Vec<Finding>> {
         Finding::new(
             file.at(tokens[at].line),
             "nonce",
-            "a Nonce drawn here: request it through `stream::path::Requester`",
+            "a Nonce drawn here: request it through `stream::path`",
         )
     });
     Ok(found.collect())
@@ -57,7 +53,10 @@ mod tests {
     fn nonces_are_drawn_in_one_place() {
         let count = |path, text| check(&rust(path, text)).unwrap().len();
         assert_eq!(count("crates/apps/src/live/watcher/join.rs", DRAWS), 1);
-        assert_eq!(count("crates/stream/src/path/requester.rs", DRAWS), 0);
+        assert_eq!(count("crates/apps/src/sequence/fetcher/mod.rs", DRAWS), 1);
+        assert_eq!(count("crates/stream/src/path/requester.rs", DRAWS), 1);
+        assert_eq!(count("crates/stream/src/path/nonces.rs", DRAWS), 0);
+        assert_eq!(count("crates/stream/src/path/tests/link.rs", DRAWS), 0);
         assert_eq!(count("crates/forward/src/lib.rs", DRAWS), 0);
         let tests = format!("#[cfg(test)]\nmod tests {{ {DRAWS} }}");
         assert_eq!(count("crates/stream/src/metadata.rs", &tests), 0);

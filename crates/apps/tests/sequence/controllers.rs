@@ -3,7 +3,7 @@
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
-use namecast_apps::sequence::FetcherConfig;
+use namecast_stream::path::NumberedConfig;
 use namecast_stream::rate::{RateControl, arc};
 use namecast_units::Bitrate;
 
@@ -110,7 +110,7 @@ fn after_source_change(config: arc::Config, jitter: Duration) -> f64 {
     let mut path = Path::new();
     path.jitter = jitter;
     let control = RateControl::Arc(config);
-    let fetcher = FetcherConfig {
+    let fetcher = NumberedConfig {
         control,
         ..crate::path::config("arc")
     };
@@ -195,7 +195,7 @@ fn everything_lost_comes_in_the_end() {
     for controller in ["window:20", "arc", "aimd-gap"] {
         let mut path = Path::new();
         path.loss = 0.02;
-        let fetcher = FetcherConfig {
+        let fetcher = NumberedConfig {
             retransmit: true,
             count: Some(5_000),
             ..config(controller)
@@ -205,7 +205,7 @@ fn everything_lost_comes_in_the_end() {
         let figures = path.fetcher(0).figures();
         assert!(path.fetcher(0).is_done(), "{controller}: {figures:?}");
         assert_eq!((figures.data, figures.duplicates), (5_000, 0));
-        assert_eq!(figures.retransmissions, path.drops);
+        assert_eq!(figures.requests.retransmissions, path.drops);
         assert!((60..=150).contains(&path.drops), "{}", path.drops);
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use namecast_apps::sequence::{Fetcher, FetcherConfig, Server, ServerConfig};
 use namecast_packet::Name;
+use namecast_stream::path::NumberedConfig;
 use namecast_units::{Bitrate, ByteSize, Instant, Random};
 
 /// Size of every Data packet, of which 1024 octets are content.
@@ -19,12 +20,11 @@ pub(crate) fn prefix() -> Name {
     "/p/q".parse().expect("a valid name")
 }
 
-/// A fetcher's configuration with the controller of this name.
-pub(crate) fn config(controller: &str) -> FetcherConfig {
-    FetcherConfig {
-        prefix: prefix(),
+/// What a fetcher with the controller of this name requests.
+pub(crate) fn config(controller: &str) -> NumberedConfig {
+    NumberedConfig {
         control: controller.parse().expect("a controller's name"),
-        ..FetcherConfig::default()
+        ..NumberedConfig::default()
     }
 }
 
@@ -98,8 +98,8 @@ impl Path {
     }
 
     /// A flow that starts now.
-    pub(crate) fn add(&mut self, config: FetcherConfig, base_rtt: Duration) {
-        let mut fetcher = Fetcher::new(config);
+    pub(crate) fn add(&mut self, requests: NumberedConfig, base_rtt: Duration) {
+        let mut fetcher = Fetcher::new(FetcherConfig::new(prefix(), requests));
         fetcher.start(self.now);
         self.flows.push(Flow {
             fetcher,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use namecast_apps::sequence::{Fetcher, FetcherConfig, Server, ServerConfig};
 use namecast_packet::Name;
+use namecast_stream::path::NumberedConfig;
 use namecast_units::{ByteSize, Instant, Random};
 
 use super::ScenarioError;
@@ -86,17 +87,16 @@ impl<'t> Fetching<'t> {
     }
 
     fn config(&self, flow: &Flow, prefix: Name, seed: u64) -> FetcherConfig {
-        FetcherConfig {
-            prefix,
+        let requests = NumberedConfig {
             expected_size: ByteSize::bytes(u64::from(self.packet.payload)),
             control: flow.controller,
             lifetime: flow.lifetime,
             retransmit: flow.retransmit,
             reordering_tolerance: flow.reordering_tolerance,
             seed,
-            most_fetched: 0,
-            ..FetcherConfig::default()
-        }
+            ..NumberedConfig::default()
+        };
+        FetcherConfig::new(prefix, requests)
     }
 
     /// Lets a node answer for a prefix, unless it does already, with routes from everywhere.

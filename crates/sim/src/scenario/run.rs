@@ -245,7 +245,7 @@ impl<'a> Run<'a> {
         Snapshot {
             at,
             flows: (0..self.flows.len())
-                .map(|flow| *self.fetcher(flow).figures())
+                .map(|flow| self.fetcher(flow).figures())
                 .collect(),
             bottleneck: *self.network.direction(link, from_second).counters(),
         }
@@ -300,10 +300,10 @@ impl<'a> Run<'a> {
         );
         type Count = fn(&Figures) -> u64;
         let counts: [(&str, Count); 4] = [
-            ("interests", |figures| figures.interests),
-            ("gaps", |figures| figures.gaps),
-            ("timeouts", |figures| figures.timeouts),
-            ("nacks", |figures| figures.nacks),
+            ("interests", |figures| figures.requests.interests),
+            ("gaps", |figures| figures.requests.gaps),
+            ("timeouts", |figures| figures.requests.timeouts),
+            ("nacks", |figures| figures.requests.nacks),
         ];
         for (name, count) in counts {
             metric(name, change(&count).iter().sum());

@@ -11,12 +11,17 @@
 //!
 //! Withholding Interests is the only actuator of a consumer: what is not requested yet waits here, where it can be withdrawn, and
 //! the queue of the network stays short.
+//!
+//! [`NumberedRequester`] requests numbered Data in bulk, without urgency: no other module but this one draws Nonces and arms
+//! timers of retransmissions.
 
 mod budget;
 mod delay;
 mod history;
 mod in_flight;
 mod measure;
+mod nonces;
+mod numbered;
 mod objects;
 mod queue;
 mod requester;
@@ -28,6 +33,9 @@ mod want;
 pub use budget::{Budget, Control, LiveConfig, PACKET, ParseControlError};
 pub use delay::{DelayConfig, DelayEstimator, DelaySample, PathOutlook, PathView, Timer};
 pub use measure::{Path, PathConfig};
+pub use numbered::{
+    NumberedAnswer, NumberedConfig, NumberedCounters, NumberedRequester, Unanswered,
+};
 pub use objects::{Object, Retry};
 pub use requester::{Requester, RequesterConfig, RequesterCounters};
 pub use single::{Single, SingleOutput};

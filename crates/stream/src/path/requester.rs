@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
 
 use namecast_packet::{Interest, InterestBuilder, Nonce};
-use namecast_units::{Bitrate, ByteSize, Instant, Random};
+use namecast_units::{Bitrate, ByteSize, Instant};
 
 use crate::names::SampleClass;
 use crate::rate::{Arrival, Loss, Lost, Pacer};
@@ -13,6 +13,7 @@ use crate::rate::{Arrival, Loss, Lost, Pacer};
 use super::budget::{Budget, Load};
 use super::in_flight::InFlight;
 use super::measure::{Arrived, Path, PathConfig};
+use super::nonces::Nonces;
 use super::objects::{Object, Objects};
 use super::queue::{Queue, Rank};
 use super::want::{Answer, Client, Event, Group, Kind, Limit, Token, Want};
@@ -102,7 +103,7 @@ pub struct Requester {
     in_flight: InFlight,
     objects: Objects,
     limits: BTreeMap<Client, (Limit, Pacer)>,
-    random: Random,
+    nonces: Nonces,
     events: VecDeque<Event>,
     counters: RequesterCounters,
     arriving: Option<Arriving>,
@@ -129,7 +130,7 @@ impl Requester {
             in_flight: InFlight::default(),
             objects: Objects::default(),
             limits: BTreeMap::new(),
-            random: Random::from_seed(config.seed),
+            nonces: Nonces::from_seed(config.seed),
             events: VecDeque::new(),
             counters: RequesterCounters::default(),
             arriving: None,
@@ -209,7 +210,7 @@ impl Requester {
     }
 
     fn send_object(&mut self, interest: InterestBuilder, is_again: bool) -> Nonce {
-        let nonce = self.nonce();
+        let nonce = self.nonces.draw();
         self.counters.objects += 1;
         self.counters.object_retransmissions += u64::from(is_again);
         self.events.push_back(Event::Interest {
@@ -543,7 +544,7 @@ impl Requester {
             self.drop_want(token);
             return;
         }
-        let nonce = self.nonce();
+        let nonce = self.nonces.draw();
         let order = self.counters.interests;
         self.counters.interests += 1;
         self.counters.retransmissions += u64::from(attempts > 0);
@@ -578,10 +579,6 @@ impl Requester {
             interest: interest(&want, nonce),
             avoid_face: want.avoid_face,
         });
-    }
-
-    fn nonce(&mut self) -> Nonce {
-        Nonce::from(self.random.next_u64() as u32)
     }
 
     fn drop_want(&mut self, token: Token) {

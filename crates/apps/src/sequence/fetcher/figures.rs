@@ -2,18 +2,19 @@
 
 use core::time::Duration;
 
+use namecast_stream::path::{NumberedAnswer, NumberedCounters};
 use namecast_units::{Bitrate, ByteSize, Instant};
 
 /// What a fetcher counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Interests sent, all transmissions.
-    pub interests: u64,
-    /// Of those, further transmissions of a number.
-    pub retransmissions: u64,
+    /// Of its Interests.
+    pub requests: NumberedCounters,
+    /// Interests that are neither answered nor lost.
+    pub in_flight: u64,
     /// Numbers that came.
     pub data: u64,
-    /// Of those, ones that were taken for lost, whether asked for again or not.
+    /// Of those, ones that were taken for lost, whether retransmitted or not.
     pub late: u64,
     /// Content of them.
     pub content: ByteSize,
@@ -21,13 +22,7 @@ pub struct Figures {
     pub duplicates: u64,
     /// Data that carried a congestion mark.
     pub congestion_marks: u64,
-    /// Interests found lost because Data asked for later came first.
-    pub gaps: u64,
-    /// Interests found lost by their timer, and by nothing before.
-    pub timeouts: u64,
-    /// Interests that came back.
-    pub nacks: u64,
-    /// Round-trip times measured, of numbers that were asked for once.
+    /// Round-trip times measured, of numbers that were requested once.
     pub rtt_samples: u64,
     /// Their sum, in nanoseconds.
     pub rtt_sum_nanos: u64,
@@ -37,16 +32,24 @@ pub struct Figures {
     pub greatest_rtt: Option<Duration>,
     /// Data that the verifier did not accept.
     pub unverified: u64,
-    /// Data for what was never asked for, and Nacks of what is not waited for.
+    /// Data for what was never requested, and Nacks of what is not waited for.
     pub unasked: u64,
     /// Packets that broke the format.
     pub malformed: u64,
-    /// Interests that are neither answered nor lost.
-    pub in_flight: u64,
 }
 
 impl Figures {
-    pub(super) fn on_rtt(&mut self, rtt: Duration) {
+    /// Takes what `answer` says of Data of `size`.
+    pub(super) fn on_data(&mut self, size: ByteSize, answer: &NumberedAnswer) {
+        self.data += 1;
+        self.content += size;
+        self.late += u64::from(answer.was_lost);
+        if let Some(rtt) = answer.rtt {
+            self.on_rtt(rtt);
+        }
+    }
+
+    fn on_rtt(&mut self, rtt: Duration) {
         self.rtt_samples += 1;
         let nanos = u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX);
         self.rtt_sum_nanos = self.rtt_sum_nanos.saturating_add(nanos);
@@ -128,8 +131,10 @@ impl Sampler {
         }
     }
 
+    /// Begins the first interval, unless it has begun.
     pub(super) fn start(&mut self, now: Instant) {
-        if self.most > 0 && !self.interval.is_zero() {
+        let is_new = self.end.is_none() && self.samples.is_empty();
+        if is_new && self.most > 0 && !self.interval.is_zero() {
             self.end = Some(now + self.interval);
         }
     }

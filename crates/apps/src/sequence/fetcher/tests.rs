@@ -1,8 +1,12 @@
 //! The fetcher on paths that lose, reorder, refuse and forge.
 
-use namecast_packet::Name;
+use core::time::Duration;
 use namecast_packet::signature::{DigestVerifier, NullSigner};
+
+use namecast_packet::{Name, Nonce};
+use namecast_stream::path::NumberedConfig;
 use namecast_stream::rate::RateControl;
+use namecast_units::Random;
 
 use super::*;
 
@@ -26,11 +30,10 @@ fn control(text: &str) -> RateControl {
     text.parse().unwrap()
 }
 
-fn config(controller: &str) -> FetcherConfig {
-    FetcherConfig {
-        prefix: prefix(),
+fn config(controller: &str) -> NumberedConfig {
+    NumberedConfig {
         control: control(controller),
-        ..FetcherConfig::default()
+        ..NumberedConfig::default()
     }
 }
 
@@ -55,7 +58,11 @@ fn numbers(fetcher: &mut Fetcher) -> Vec<u64> {
         .collect()
 }
 
-fn started(config: FetcherConfig) -> Fetcher {
+fn started(requests: NumberedConfig) -> Fetcher {
+    begun(FetcherConfig::new(prefix(), requests))
+}
+
+fn begun(config: FetcherConfig) -> Fetcher {
     let mut fetcher = Fetcher::new(config);
     assert_eq!(fetcher.poll_timeout(), None);
     fetcher.start(at(0));
@@ -73,11 +80,11 @@ fn a_window_is_kept_full() {
     assert_eq!(numbers(&mut fetcher), [4, 5]);
     let figures = fetcher.figures();
     assert_eq!(
-        (figures.interests, figures.data, figures.in_flight),
+        (figures.requests.interests, figures.data, figures.in_flight),
         (6, 3, 3)
     );
     assert_eq!(figures.content, ByteSize::bytes(3_000));
-    assert_eq!((figures.gaps, figures.rtt_samples), (0, 3));
+    assert_eq!((figures.requests.gaps, figures.rtt_samples), (0, 3));
     assert_eq!(figures.least_rtt, Some(20 * MS));
     assert_eq!(figures.greatest_rtt, Some(21 * MS));
     assert_eq!(figures.rtt_sum_nanos, 62_000_000);
@@ -86,7 +93,7 @@ fn a_window_is_kept_full() {
 /// 1 Mbit/s and 1250 octets: an Interest each 10 ms, exactly.
 #[test]
 fn a_rate_is_paced_to_the_nanosecond() {
-    let mut fetcher = started(FetcherConfig {
+    let mut fetcher = started(NumberedConfig {
         expected_size: ByteSize::bytes(1_250),
         ..config("rate:1M")
     });
@@ -102,7 +109,7 @@ fn a_rate_is_paced_to_the_nanosecond() {
 
 #[test]
 fn an_object_with_an_end_is_done_at_its_end() {
-    let mut fetcher = started(FetcherConfig {
+    let mut fetcher = started(NumberedConfig {
         first: 5,
         count: Some(3),
         ..config("unlimited")
@@ -121,7 +128,7 @@ fn an_object_with_an_end_is_done_at_its_end() {
 
 #[test]
 fn after_a_stop_what_is_under_way_still_counts() {
-    let mut fetcher = started(FetcherConfig {
+    let mut fetcher = started(NumberedConfig {
         retransmit: true,
         ..config("window:2")
     });
@@ -139,26 +146,26 @@ fn after_a_stop_what_is_under_way_still_counts() {
 #[test]
 fn what_is_overtaken_is_lost() {
     for (reordering_tolerance, gaps, next) in [(0, 2, vec![4, 5, 6]), (1, 1, vec![4, 5])] {
-        let mut fetcher = started(FetcherConfig {
+        let mut fetcher = started(NumberedConfig {
             reordering_tolerance,
             ..config("window:4")
         });
         asks(&mut fetcher);
         fetcher.handle_packet(at(20), data(2));
-        assert_eq!(fetcher.figures().gaps, gaps);
+        assert_eq!(fetcher.figures().requests.gaps, gaps);
         assert_eq!(numbers(&mut fetcher), next);
         // It was only late; that it is here is good all the same.
         fetcher.handle_packet(at(21), data(0));
         let figures = fetcher.figures();
         assert_eq!((figures.data, figures.late, figures.rtt_samples), (2, 1, 2));
-        assert_eq!(figures.gaps, gaps);
+        assert_eq!(figures.requests.gaps, gaps);
     }
 }
 
 /// Nothing follows, so only the timer tells: 1 s before anything was measured, then 100 ms at least.
 #[test]
 fn the_last_packets_are_lost_by_their_timer() {
-    let mut fetcher = started(FetcherConfig {
+    let mut fetcher = started(NumberedConfig {
         count: Some(3),
         ..config("window:2")
     });
@@ -167,36 +174,45 @@ fn the_last_packets_are_lost_by_their_timer() {
     assert_eq!(numbers(&mut fetcher), [0, 1, 2]);
     assert_eq!(fetcher.poll_timeout(), Some(at(100)));
     fetcher.handle_timeout(at(99));
-    assert_eq!(fetcher.figures().timeouts, 0);
+    assert_eq!(fetcher.figures().requests.timeouts, 0);
     fetcher.handle_timeout(at(100));
     assert_eq!(
-        (fetcher.figures().timeouts, fetcher.figures().in_flight),
+        (
+            fetcher.figures().requests.timeouts,
+            fetcher.figures().in_flight
+        ),
         (1, 1)
     );
     // Backed off: 200 ms for the other, which was sent at 10 ms.
     assert_eq!(fetcher.poll_timeout(), Some(at(210)));
     fetcher.handle_timeout(at(210));
-    assert_eq!(fetcher.figures().timeouts, 2);
+    assert_eq!(fetcher.figures().requests.timeouts, 2);
     assert!(fetcher.is_done());
 }
 
 #[test]
 fn a_lost_number_is_asked_for_again_with_another_nonce() {
-    let mut fetcher = started(FetcherConfig {
+    let requests = NumberedConfig {
         retransmit: true,
-        most_fetched: 10,
         ..config("window:3")
+    };
+    let mut fetcher = begun(FetcherConfig {
+        most_fetched: 10,
+        ..FetcherConfig::new(prefix(), requests)
     });
     let first = asks(&mut fetcher);
     fetcher.handle_packet(at(20), data(1));
     let again = asks(&mut fetcher);
     assert_eq!((again[0].0, again[1].0, again.len()), (0, 3, 2));
     assert_ne!(again[0].1, first[0].1);
-    assert_eq!(fetcher.figures().retransmissions, 1);
+    assert_eq!(fetcher.figures().requests.retransmissions, 1);
     // Which transmission was answered is not known, so nothing is measured and nothing overtaken.
     fetcher.handle_packet(at(45), data(0));
-    let figures = *fetcher.figures();
-    assert_eq!((figures.rtt_samples, figures.gaps, figures.late), (1, 1, 1));
+    let figures = fetcher.figures();
+    assert_eq!(
+        (figures.rtt_samples, figures.requests.gaps, figures.late),
+        (1, 1, 1)
+    );
     let fetched: Vec<_> = core::iter::from_fn(|| fetcher.poll_fetched()).collect();
     let expected = Fetched {
         sequence: 0,
@@ -214,7 +230,7 @@ fn a_lost_number_is_asked_for_again_with_another_nonce() {
 /// The retransmission is lost as well: the next packet that was asked for after it shows that.
 #[test]
 fn a_retransmission_can_be_lost_too() {
-    let mut fetcher = started(FetcherConfig {
+    let mut fetcher = started(NumberedConfig {
         retransmit: true,
         ..config("window:2")
     });
@@ -224,7 +240,10 @@ fn a_retransmission_can_be_lost_too() {
     fetcher.handle_packet(at(40), data(2));
     assert_eq!(numbers(&mut fetcher), [0, 3]);
     assert_eq!(
-        (fetcher.figures().gaps, fetcher.figures().retransmissions),
+        (
+            fetcher.figures().requests.gaps,
+            fetcher.figures().requests.retransmissions
+        ),
         (2, 2)
     );
 }
@@ -232,7 +251,7 @@ fn a_retransmission_can_be_lost_too() {
 /// What answers before its second Interest leaves needs none.
 #[test]
 fn what_comes_late_is_not_asked_for_again() {
-    let mut fetcher = started(FetcherConfig {
+    let mut fetcher = started(NumberedConfig {
         retransmit: true,
         ..config("rate:8k")
     });
@@ -251,7 +270,7 @@ fn what_comes_late_is_not_asked_for_again() {
 
 #[test]
 fn nacks_are_counted_once_and_keep_their_place_in_the_window() {
-    let mut fetcher = started(FetcherConfig {
+    let mut fetcher = started(NumberedConfig {
         retransmit: true,
         ..config("window:1")
     });
@@ -265,22 +284,29 @@ fn nacks_are_counted_once_and_keep_their_place_in_the_window() {
         packet.encode()
     };
     fetcher.handle_packet(at(1), nack(Nonce([0; 4])));
-    assert_eq!((fetcher.figures().nacks, fetcher.figures().unasked), (0, 1));
+    assert_eq!(
+        (fetcher.figures().requests.nacks, fetcher.figures().unasked),
+        (0, 1)
+    );
     for _ in 0..2 {
         fetcher.handle_packet(at(1), nack(asked[0].1));
     }
-    assert_eq!((fetcher.figures().nacks, fetcher.figures().unasked), (1, 2));
+    assert_eq!(
+        (fetcher.figures().requests.nacks, fetcher.figures().unasked),
+        (1, 2)
+    );
     assert!(numbers(&mut fetcher).is_empty());
     fetcher.handle_timeout(at(1_000));
     assert_eq!(numbers(&mut fetcher), [0]);
     // Its timer was not the first sign.
-    assert_eq!(fetcher.figures().timeouts, 0);
+    assert_eq!(fetcher.figures().requests.timeouts, 0);
 }
 
 #[test]
 fn foreign_damaged_and_forged_packets_are_counted() {
     let verifier = std::sync::Arc::new(DigestVerifier);
-    let mut fetcher = Fetcher::new(config("window:2")).verifying(verifier);
+    let mut fetcher =
+        Fetcher::new(FetcherConfig::new(prefix(), config("window:2"))).verifying(verifier);
     fetcher.start(at(0));
     fetcher.handle_packet(at(1), data(0));
     assert_eq!(
@@ -318,7 +344,7 @@ fn foreign_damaged_and_forged_packets_are_counted() {
 #[test]
 fn garbage_is_survived() {
     let mut random = Random::from_seed(5);
-    let mut fetcher = started(FetcherConfig {
+    let mut fetcher = started(NumberedConfig {
         retransmit: true,
         ..config("arc")
     });
@@ -347,8 +373,11 @@ fn garbage_is_survived() {
         figures.malformed > 1_000 && figures.data > 10,
         "{figures:?}"
     );
-    let (lost, out) = (figures.gaps + figures.timeouts, figures.in_flight);
-    assert!(figures.interests <= figures.data + lost + out + figures.nacks);
+    let (lost, out) = (
+        figures.requests.gaps + figures.requests.timeouts,
+        figures.in_flight,
+    );
+    assert!(figures.requests.interests <= figures.data + lost + out + figures.requests.nacks);
 }
 
 #[test]
@@ -385,9 +414,9 @@ fn samples_tell_what_each_interval_brought() {
     assert_eq!(estimates, [None, estimate, estimate]);
     assert_eq!((samples[1].window, samples[1].in_flight), (Some(2), 2));
 
-    let mut bounded = started(FetcherConfig {
+    let mut bounded = begun(FetcherConfig {
         most_samples: 2,
-        ..config("window:2")
+        ..FetcherConfig::new(prefix(), config("window:2"))
     });
     bounded.handle_timeout(at(1_000));
     assert_eq!(bounded.samples().len(), 2);
@@ -396,7 +425,7 @@ fn samples_tell_what_each_interval_brought() {
 /// Nothing comes for a minute: memory stays bounded, and in the end everything is forgotten.
 #[test]
 fn silence_fills_no_memory() {
-    let mut fetcher = started(FetcherConfig {
+    let mut fetcher = started(NumberedConfig {
         max_in_flight: 100,
         ..config("unlimited")
     });

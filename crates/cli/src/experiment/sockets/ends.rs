@@ -116,7 +116,7 @@ impl Ends {
                 Item::Stop => self.consumer.act(zero + at, now, Fetcher::stop),
                 Item::Read => {
                     let read_at = now.monotonic.since(zero);
-                    self.told.push((read_at, *self.consumer.figures()));
+                    self.told.push((read_at, self.consumer.figures()));
                 }
             }
         }

@@ -6,6 +6,7 @@ use namecast_apps::sequence::{Fetcher, FetcherConfig, Figures, Server, ServerCon
 use namecast_forward::{Config, FaceConfig, FaceId, Forwarder, Transmit};
 use namecast_packet::Name;
 use namecast_sim::{Application, Now};
+use namecast_stream::path::NumberedConfig;
 use namecast_units::{ByteSize, Duration, Instant};
 
 use super::super::laboratory::Refusal;
@@ -64,16 +65,18 @@ impl Host<Fetcher> {
     /// If the scenario makes no sense.
     pub(super) fn consumer(stage: &Stage<'_>, seed: u64, port: Port) -> Result<Self, Refusal> {
         let (flow, prefix) = (stage.flow, prefix(stage)?);
-        let fetcher = Fetcher::new(FetcherConfig {
-            prefix: prefix.clone(),
-            sample_interval: None,
+        let requests = NumberedConfig {
             expected_size: ByteSize::bytes(u64::from(stage.scenario.packet.payload)),
             control: flow.controller,
             lifetime: flow.lifetime,
             retransmit: flow.retransmit,
             reordering_tolerance: flow.reordering_tolerance,
             seed,
-            ..FetcherConfig::default()
+            ..NumberedConfig::default()
+        };
+        let fetcher = Fetcher::new(FetcherConfig {
+            sample_interval: None,
+            ..FetcherConfig::new(prefix.clone(), requests)
         });
         let mut host = Self::new(stage, fetcher, port, true)?;
         host.route(prefix, host.socket_face)?;
@@ -81,7 +84,7 @@ impl Host<Fetcher> {
     }
 
     /// What its fetcher has counted.
-    pub(super) const fn figures(&self) -> &Figures {
+    pub(super) const fn figures(&self) -> Figures {
         self.application.figures()
     }
 }

@@ -94,9 +94,9 @@ fn of_the_flow(stage: &Stage<'_>, from: &Edge, until: &Edge) -> [(&'static str, 
         ("jain", 1.0),
         ("rtt", rtt),
         ("added-rtt", rtt - stage.base_rtt.as_secs_f64() * 1e3),
-        ("interests", change(|figures| figures.interests)),
-        ("gaps", change(|figures| figures.gaps)),
-        ("timeouts", change(|figures| figures.timeouts)),
-        ("nacks", change(|figures| figures.nacks)),
+        ("interests", change(|figures| figures.requests.interests)),
+        ("gaps", change(|figures| figures.requests.gaps)),
+        ("timeouts", change(|figures| figures.requests.timeouts)),
+        ("nacks", change(|figures| figures.requests.nacks)),
     ]
 }

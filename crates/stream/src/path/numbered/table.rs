@@ -1,12 +1,13 @@
-//! What was asked for and not answered.
+//! What was requested and not answered.
 
 use std::collections::VecDeque;
 
 use core::time::Duration;
 
+use namecast_packet::Nonce;
 use namecast_units::Instant;
 
-/// Numbers that were asked for, and every transmission of an Interest, in the order they were sent.
+/// Numbers that were requested, and every transmission of an Interest, in the order they were sent.
 ///
 /// ```text
 ///  numbers       base ……… next            each: answered? which transmission was the last?
@@ -31,10 +32,10 @@ pub(super) struct Table {
     most: usize,
 }
 
-/// A number that was asked for.
+/// A number that was requested.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
-    first_asked_at: Instant,
+    first_sent_at: Instant,
     /// Index of the last transmission.
     last: u64,
     transmissions: u32,
@@ -44,8 +45,8 @@ struct Wanted {
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     number: u64,
-    asked_at: Instant,
-    nonce: u32,
+    sent_at: Instant,
+    nonce: Nonce,
     /// Answered, or followed by another transmission of the same number: nothing to wait for.
     is_settled: bool,
     /// Overtaken, timed out or Nacked: out of flight.
@@ -53,34 +54,37 @@ struct Transmission {
     is_nacked: bool,
 }
 
-/// What Data with some number is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// The number was never asked for.
-    Unasked,
-    /// It has been answered before, or given up so long ago that nobody knows.
-    Duplicate,
-    /// It answers.
-    Answers(Answered),
-}
-
 /// The Interests that Data answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answered {
-    /// Index of the transmission that was answered; of the last if there were several.
-    pub transmission: u64,
-    pub asked_at: Instant,
-    pub first_asked_at: Instant,
+pub struct NumberedAnswer {
+    /// Index of the last transmission.
+    pub(super) transmission: u64,
+    /// When the last Interest for the number left.
+    pub sent_at: Instant,
+    /// When the first did.
+    pub first_sent_at: Instant,
+    /// Interests sent for it.
     pub transmissions: u32,
+    /// Round-trip time; `None`: which transmission was answered is not known.
+    pub rtt: Option<Duration>,
     /// The last transmission, or an earlier one, was lost by some sign.
     pub was_lost: bool,
 }
 
+/// Why Data answers nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// The number was never requested.
+    NotRequested,
+    /// It has been answered before, or given up so long ago that nobody knows.
+    Duplicate,
+}
+
 /// A transmission that some sign says is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lost {
+pub(super) struct Overdue {
     pub number: u64,
-    pub asked_at: Instant,
+    pub sent_at: Instant,
     /// Another sign said so before.
     pub repeated: bool,
     /// It leaves the flight by this sign.
@@ -109,7 +113,7 @@ impl Table {
         self.in_flight
     }
 
-    /// The number after the last one asked for.
+    /// The number after the last one requested.
     pub(super) fn next_number(&self) -> u64 {
         self.base.saturating_add(self.numbers.len() as u64)
     }
@@ -119,26 +123,26 @@ impl Table {
         self.numbers.len() < self.most && self.transmissions.len() < self.most * 2
     }
 
-    /// Whether `number` was asked for and not answered.
+    /// Whether `number` was requested and not answered.
     pub(super) fn is_missing(&self, number: u64) -> bool {
         self.wanted(number)
             .is_some_and(|wanted| !wanted.is_answered)
     }
 
-    /// Takes note of an Interest for [`next_number`](Self::next_number).
-    pub(super) fn send_next(&mut self, now: Instant, nonce: u32) {
+    /// Records an Interest for [`next_number`](Self::next_number).
+    pub(super) fn send_next(&mut self, now: Instant, nonce: Nonce) {
         let number = self.next_number();
         let last = self.push(now, number, nonce);
         self.numbers.push_back(Wanted {
-            first_asked_at: now,
+            first_sent_at: now,
             last,
             transmissions: 1,
             is_answered: false,
         });
     }
 
-    /// Takes note of another Interest for `number`, which [is missing](Self::is_missing).
-    pub(super) fn send_again(&mut self, now: Instant, number: u64, nonce: u32) {
+    /// Records another Interest for `number`, which [is missing](Self::is_missing).
+    pub(super) fn send_again(&mut self, now: Instant, number: u64, nonce: Nonce) {
         let last = self.push(now, number, nonce);
         let Some(wanted) = self.wanted_mut(number) else {
             return;
@@ -148,10 +152,10 @@ impl Table {
         self.settle(before);
     }
 
-    fn push(&mut self, now: Instant, number: u64, nonce: u32) -> u64 {
+    fn push(&mut self, now: Instant, number: u64, nonce: Nonce) -> u64 {
         self.transmissions.push_back(Transmission {
             number,
-            asked_at: now,
+            sent_at: now,
             nonce,
             is_settled: false,
             is_lost: false,
@@ -161,26 +165,27 @@ impl Table {
         self.old + self.transmissions.len() as u64 - 1
     }
 
-    /// Takes note of Data with `number`.
-    pub(super) fn answer(&mut self, number: u64) -> Answer {
+    /// Records Data with `number`.
+    pub(super) fn answer(
+        &mut self,
+        now: Instant,
+        number: u64,
+    ) -> Result<NumberedAnswer, Unanswered> {
         if (self.first..self.base).contains(&number) {
-            return Answer::Duplicate;
+            return Err(Unanswered::Duplicate);
         }
-        let Some(wanted) = self.wanted_mut(number) else {
-            return Answer::Unasked;
-        };
+        let wanted = self.wanted_mut(number).ok_or(Unanswered::NotRequested)?;
         if core::mem::replace(&mut wanted.is_answered, true) {
-            return Answer::Duplicate;
+            return Err(Unanswered::Duplicate);
         }
         let wanted = *wanted;
-        let Some(last) = self.settle(wanted.last) else {
-            return Answer::Duplicate;
-        };
-        Answer::Answers(Answered {
+        let last = self.settle(wanted.last).ok_or(Unanswered::Duplicate)?;
+        Ok(NumberedAnswer {
             transmission: wanted.last,
-            asked_at: last.asked_at,
-            first_asked_at: wanted.first_asked_at,
+            sent_at: last.sent_at,
+            first_sent_at: wanted.first_sent_at,
             transmissions: wanted.transmissions,
+            rtt: (wanted.transmissions == 1).then(|| now.since(last.sent_at)),
             was_lost: last.is_lost || last.is_nacked || wanted.transmissions > 1,
         })
     }
@@ -197,7 +202,7 @@ impl Table {
     }
 
     /// The next transmission before `before` that is neither answered nor was looked at for this.
-    pub(super) fn next_overtaken(&mut self, before: u64) -> Option<Lost> {
+    pub(super) fn next_overtaken(&mut self, before: u64) -> Option<Overdue> {
         while self.overtaken < before {
             let index = self.overtaken;
             self.overtaken += 1;
@@ -209,9 +214,9 @@ impl Table {
     }
 
     /// The next transmission that was sent `timeout` ago or earlier, and is not answered.
-    pub(super) fn next_timed_out(&mut self, now: Instant, timeout: Duration) -> Option<Lost> {
+    pub(super) fn next_timed_out(&mut self, now: Instant, timeout: Duration) -> Option<Overdue> {
         while let Some(transmission) = self.oldest_waiting() {
-            if transmission.asked_at + timeout > now {
+            if transmission.sent_at + timeout > now {
                 return None;
             }
             let index = self.timed;
@@ -227,7 +232,7 @@ impl Table {
     pub(super) fn timeout_at(&self, timeout: Duration) -> Option<Instant> {
         let at = usize::try_from(self.timed.saturating_sub(self.old)).ok()?;
         let oldest = self.transmissions.get(at)?;
-        Some(oldest.asked_at + timeout)
+        Some(oldest.sent_at + timeout)
     }
 
     /// Moves on to the oldest transmission whose timer has to run out yet, and forgets what has been answered, or lost
@@ -259,7 +264,7 @@ impl Table {
 
     fn forget_at(&self, wanted: &Wanted, memory: Duration) -> Option<Instant> {
         let last = self.transmission(wanted.last)?;
-        Some(last.asked_at + memory)
+        Some(last.sent_at + memory)
     }
 
     /// When forgetting what was lost makes room, if there is none now.
@@ -281,15 +286,15 @@ impl Table {
         }
     }
 
-    fn lose(&mut self, index: u64) -> Option<Lost> {
+    fn lose(&mut self, index: u64) -> Option<Overdue> {
         let transmission = self.transmission_mut(index)?;
         if transmission.is_settled {
             return None;
         }
         let was_lost = core::mem::replace(&mut transmission.is_lost, true);
-        let lost = Lost {
+        let lost = Overdue {
             number: transmission.number,
-            asked_at: transmission.asked_at,
+            sent_at: transmission.sent_at,
             repeated: was_lost || transmission.is_nacked,
             leaves: !was_lost,
         };
@@ -297,17 +302,17 @@ impl Table {
         Some(lost)
     }
 
-    /// Takes note that the last Interest for `number` came back. `None` if it was an earlier one, or did so before.
-    pub(super) fn nack(&mut self, number: u64, nonce: u32) -> Option<Lost> {
+    /// Records that the last Interest for `number` came back. `None` if it was an earlier one, or did so before.
+    pub(super) fn nack(&mut self, number: u64, nonce: Option<Nonce>) -> Option<Overdue> {
         let wanted = self.wanted(number).filter(|wanted| !wanted.is_answered)?;
         let transmission = self.transmission_mut(wanted.last)?;
-        if transmission.nonce != nonce || transmission.is_nacked {
+        if Some(transmission.nonce) != nonce || transmission.is_nacked {
             return None;
         }
         transmission.is_nacked = true;
-        Some(Lost {
+        Some(Overdue {
             number,
-            asked_at: transmission.asked_at,
+            sent_at: transmission.sent_at,
             repeated: transmission.is_lost,
             leaves: false,
         })

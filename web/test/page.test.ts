@@ -178,8 +178,9 @@ describe("why", () => {
 });
 
 test("the quality of the picture is explained, unless nothing plays", () => {
-  const summary = (some: Partial<Summary>): Summary => ({ phase: "playing", position: { live: true }, rung: "1M", picture: "the highest bitrate that fits", ...some }) as Summary;
+  const summary = (some: Partial<Summary>): Summary => ({ phase: "playing", position: { live: true }, rung: "1M", requestedRung: "1M", picture: "the highest bitrate that fits", ...some }) as Summary;
   expect(whyPicture(summary({}))).toBe("Quality 1M: the highest bitrate that fits.");
+  expect(whyPicture(summary({ requestedRung: "200k", picture: "the network carries no more" }))).toBe("Quality 1M, soon 200k: the network carries no more.");
   expect(whyPicture(summary({ picture: null }))).toBe("Quality 1M: as you chose.");
   expect(whyPicture(summary({ picture: null, position: { live: false } as Summary["position"] }))).toBe("Quality 1M: as it was recorded.");
   expect([whyPicture(summary({ phase: "waiting" })), whyPicture(summary({ rung: null }))]).toEqual(["", ""]);

@@ -95,7 +95,7 @@ function networkFigures(summary: Summary): Figure[] {
     ["Waiting in the network", milliseconds(path.queueing), path.queueing > summary.target ? "warn" : ""],
     ["Link carries", bitrate(path.carried)],
     ["Controller", summary.controller ?? "–"],
-    ["Rate allowed", path.allowed === null ? "no limit" : bitrate(path.allowed)],
+    ["Rate allowed up to", path.allowed === null ? "no limit" : bitrate(path.allowed)],
     ["Rate used", bitrate(path.received)],
     ["Packets lost", percent(path.loss), path.loss > 0.01 ? "warn" : ""],
     ["Frames lost", percent(summary.lossShare), summary.lossShare > 0.005 ? "warn" : ""],
@@ -114,7 +114,7 @@ function playbackFigures(summary: Summary): Figure[] {
     ["First picture after", milliseconds(summary.firstFrame)],
     ["Joined in", milliseconds(summary.join)],
     ["Bitrate", bitrate(summary.bitrate)],
-    ["Quality", summary.rung ?? "–"],
+    ["Quality", qualityText(summary)],
     ["Buffer", milliseconds(summary.buffer)],
     ["Frames shown", count(video.shown)],
     ["Too late, or overtaken", count(video.late + video.overtaken)],
@@ -123,6 +123,10 @@ function playbackFigures(summary: Summary): Figure[] {
     ["Sound", sound[audio.state] + offset],
     ["Held back for sound", milliseconds(audio.delay)],
   ];
+}
+
+function qualityText({ rung, requestedRung }: Summary): string {
+  return rung === null || requestedRung === null || requestedRung === rung ? (rung ?? "–") : `${rung}, soon ${requestedRung}`;
 }
 
 /** The element with this id, which the page's markup must have. */

@@ -34,8 +34,8 @@ const CHARTS: readonly Chart[] = [
   {
     id: "rate",
     lines: [
-      { name: "received", colour: "--network", of: ({ path }) => path.received },
-      { name: "allowed", colour: "--decode", of: ({ path }) => path.allowed, limit: true },
+      { name: "used", colour: "--network", of: ({ path }) => path.received },
+      { name: "allowed up to", colour: "--decode", of: ({ path }) => path.allowed, limit: true },
       { name: "link carries", colour: "--encode", of: ({ path }) => path.carried, limit: true },
       { name: "quality", colour: "--ink", of: ({ rung, rungs }) => rungs.find(({ name }) => name === rung)?.bitrate ?? null, bare: true, stepped: true },
     ],

@@ -4,12 +4,13 @@ import type { Stage, Summary } from "../shared/summary.ts";
 const MAIN = 0.4;
 
 /** Why the picture has the quality that it has, in a sentence. */
-export function whyPicture({ phase, picture, position, rung }: Summary): string {
+export function whyPicture({ phase, picture, position, rung, requestedRung }: Summary): string {
   if (phase !== "playing" || rung === null) {
     return "";
   }
   const reason = picture ?? (position.live ? "as you chose" : "as it was recorded");
-  return `Quality ${rung}: ${reason}.`;
+  const next = requestedRung === null || requestedRung === rung ? "" : `, soon ${requestedRung}`;
+  return `Quality ${rung}${next}: ${reason}.`;
 }
 
 /** Why the latency is what it is, and what to do about it, in a sentence or two. */

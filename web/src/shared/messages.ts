@@ -64,6 +64,8 @@ export type NoticeTopic = "transport" | "publisher" | "past" | "signer" | "codec
 /** One frame that went to the canvas. */
 export interface Shown {
   position: number;
+  /** The rung that it is of. */
+  rung: string;
   capturedAt: number;
   /** When it was to be shown. */
   dueAt: number;

@@ -65,7 +65,10 @@ export interface Summary {
   cacheHitShare: number;
   /** Payload that arrives, in bit/s. */
   bitrate: number;
+  /** Of the picture that is seen. */
   rung: string | null;
+  /** Of the frames that are requested; the picture follows when those requested before it have been shown. */
+  requestedRung: string | null;
   rungs: RungInfo[];
   controller: string | null;
   path: PathSummary;
@@ -88,7 +91,7 @@ export interface Summary {
 export interface PathSummary {
   /** All that arrives. */
   received: number;
-  /** What the rate controller allows; null: it sets no limit. */
+  /** The most that the rate controller allows, which may be far above what the stream needs; null: it sets no limit. */
   allowed: number | null;
   /** What the link carries; null: not measured yet. */
   carried: number | null;

@@ -69,6 +69,7 @@ export class Video {
   #lastShownAt: number | undefined;
   #lastPosition = -1;
   #capturedAt: number | null = null;
+  #shownRung: string | null = null;
   /** Playback jumped, and nothing was shown since. */
   #jumped = false;
   #refused = new Set<string>();
@@ -149,6 +150,11 @@ export class Video {
   /** Capture of the newest frame shown, in milliseconds since 1970. */
   get capturedAt(): number | null {
     return this.#capturedAt;
+  }
+
+  /** The rung of the newest frame shown. */
+  get rung(): string | null {
+    return this.#shownRung;
   }
 
   /** The playout target moved: what is decoded or being decoded moves with it. */
@@ -368,6 +374,7 @@ export class Video {
     this.#lastShownAt = now;
     this.#lastPosition = record.position;
     this.#capturedAt = record.capturedAt;
+    this.#shownRung = record.rung;
     this.#host.rendered(record.position);
     this.#measure(frame, now);
   }
@@ -395,6 +402,7 @@ export class Video {
   #remember({ record, dueAt }: DecodedFrame, wall: number): void {
     this.#shown.push({
       position: record.position,
+      rung: record.rung,
       capturedAt: record.capturedAt,
       dueAt: performance.timeOrigin + dueAt,
       shownAt: wall,

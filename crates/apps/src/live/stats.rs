@@ -48,11 +48,12 @@ pub struct Stats {
     pub throughput_bps: u64,
     /// The rate controller in use.
     pub controller: &'static str,
-    /// What it allows, bit/s; absent if it sets no limit.
+    /// The most that it allows, bit/s, which may be far above what the stream needs and is used (`throughput_bps`); absent if it
+    /// sets no limit.
     pub controller_rate_bps: Option<u64>,
     /// What the path is like.
     pub path: PathStats,
-    /// Rung of the video.
+    /// Rung of the video that is requested. Frames of another that were requested before may still be shown.
     pub rung: Option<String>,
     /// Why the video is of that rung, in words; absent where that is not left to the watcher.
     pub picture: Option<&'static str>,

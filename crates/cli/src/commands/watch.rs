@@ -42,6 +42,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         prints_json: run.json && !run.quiet,
         audio: !no_audio,
         is_open: true,
+        picture: None,
     };
     let node = Node::start(NodeConfig::caching(CACHE));
     let face = node.connect(connect.connect.clone()).await?;
@@ -139,6 +140,8 @@ struct Session {
     prints_json: bool,
     audio: bool,
     is_open: bool,
+    /// The rung that was told last, and why it is that.
+    picture: Option<(String, &'static str)>,
 }
 
 impl Session {
@@ -189,8 +192,19 @@ impl Session {
         let Some(video) = &stats.video else {
             return;
         };
+        if let (Some(rung), Some(picture)) = (&stats.rung, stats.picture)
+            && self.picture.as_ref() != Some(&(rung.clone(), picture))
+        {
+            self.picture = Some((rung.clone(), picture));
+            let object = json!({ "rung": rung, "why": picture });
+            self.tell("picture", &object, &format!("Quality {rung}: {picture}"));
+        }
+        let allowed = stats.controller_rate_bps;
+        let allowed = allowed.map_or_else(String::new, |rate| {
+            format!(" of up to {} ({})", rate / 1_000, stats.controller)
+        });
         self.progress.show(&format!(
-            "{}  {} frames, latency {:.0} ms, buffer {:.0} ms, RTT {}, {} kbit/s, lost {}, bad {}",
+            "{}  {} frames, latency {:.0} ms, buffer {:.0} ms, RTT {}, queueing {:.0} ms, {}{allowed} kbit/s, lost {}, bad {}",
             stats.rung.as_deref().unwrap_or("-"),
             video.received,
             stats.latency.p50_ms,
@@ -198,7 +212,8 @@ impl Session {
             stats
                 .rtt_ms
                 .map_or_else(|| "-".to_owned(), |rtt| format!("{rtt:.1} ms")),
-            stats.goodput_bps / 1_000,
+            stats.path.queueing_ms,
+            stats.throughput_bps / 1_000,
             video.lost,
             stats.verification_failures,
         ));

@@ -324,9 +324,13 @@ pub struct Media {
     /// '-' for standard input.
     #[arg(short, long, default_value = "test", value_name = "test|camera|FILE|-")]
     pub input: Input,
-    /// Start a file again at its end.
+    /// Start files again at their end.
     #[arg(long = "loop")]
     pub looped: bool,
+    /// Files that hold the rungs of one video, encoded already: they are copied, and no picture is encoded. As many frames a
+    /// second and between key frames in all, none that refers to a later one.
+    #[arg(long, value_delimiter = ',', value_name = "FILE,FILE,…", conflicts_with_all = ["input", "ladder", "codec"])]
+    pub encoded: Vec<PathBuf>,
     /// Bitrates of the video; 1M@640x360 chooses the picture's size too.
     #[arg(long, default_value = "200k,1M,3M")]
     pub ladder: Ladder,
@@ -345,6 +349,21 @@ pub struct Media {
     /// Parity segments on offer, as a share of the data segments; none is sent unless it is asked for.
     #[arg(long, default_value = "60%", value_name = "PERCENT", value_parser = parse_percent)]
     pub fec: u32,
+}
+
+impl Media {
+    /// The input, for people.
+    pub fn input_text(&self) -> String {
+        if self.encoded.is_empty() {
+            return self.input.to_string();
+        }
+        let files: Vec<_> = self
+            .encoded
+            .iter()
+            .map(|file| file.display().to_string())
+            .collect();
+        files.join(", ")
+    }
 }
 
 /// Which forwarder to use.

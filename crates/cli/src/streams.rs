@@ -45,7 +45,7 @@ fn describe_video(video: &VideoConfig, cutting: Cutting) -> StreamInfo {
         width: Some(rung.size.width),
         height: Some(rung.size.height),
         rate: SampleRate::new(video.frame_rate, 1),
-        key_interval: video.frame_rate,
+        key_interval: video.key_interval,
         codec_string: video.codec.codec_string(rung.size, video.frame_rate),
         sample_rate: None,
         channels: None,

@@ -195,6 +195,71 @@ async fn other_codecs_come_the_same_way() {
     }
 }
 
+/// A second of 30 frames with a key frame every `key_interval`, and a tone.
+fn make_rung(path: &Path, rate: &str, key_interval: &str, profile: &str) {
+    let sources = "-loglevel error -f lavfi -i testsrc2=size=320x180:rate=30:duration=1 -f lavfi -i sine=duration=1";
+    let codec = "-c:v libx264 -preset veryfast -pix_fmt yuv420p -profile:v";
+    let arguments = format!("{sources} {codec} {profile} -g {key_interval} -b:v {rate}");
+    let mut command = Command::new("ffmpeg");
+    command.args(arguments.split(' ')).arg(path);
+    assert!(command.status().unwrap().success());
+}
+
+/// Two files are played twice: their frames come together, numbered on, and those of one position are key frames together.
+async fn encoded_files_are_copied(directory: &Path) {
+    let file = |name: &str| directory.join(name);
+    let files = [file("high.mp4"), file("low.mp4")];
+    make_rung(&files[0], "800k", "15", "baseline");
+    make_rung(&files[1], "100k", "15", "baseline");
+    let audio = IngestConfig::default().audio;
+    let mut ingest = Ingest::copy(&files, true, audio.as_ref()).unwrap();
+    assert_eq!(
+        (ingest.video().frame_rate, ingest.video().key_interval),
+        (30, 15)
+    );
+    let bitrates: Vec<_> = ingest
+        .video()
+        .ladder
+        .rungs()
+        .iter()
+        .map(|rung| rung.bitrate)
+        .collect();
+    assert!(
+        bitrates.len() == 2 && bitrates[0] < bitrates[1],
+        "{bitrates:?}"
+    );
+    let (mut pictures, mut sounds) = (Vec::new(), 0);
+    while pictures.len() < 80 {
+        let frame = next_frame(&mut ingest).await;
+        match frame.stream {
+            StreamKind::Video => pictures.push((frame.position, frame.rung, frame.key)),
+            StreamKind::Audio => sounds += 1,
+        }
+    }
+    let expected =
+        (0..40).flat_map(|position| [0, 1].map(|rung| (position, rung, position % 15 == 0)));
+    assert!(pictures.iter().copied().eq(expected), "{pictures:?}");
+    assert!((55..=75).contains(&sounds), "{sounds} packets");
+
+    let refused =
+        |files: &[std::path::PathBuf]| Ingest::copy(files, false, None).unwrap_err().to_string();
+    make_rung(&file("other.mp4"), "300k", "30", "baseline");
+    make_rung(&file("main.mp4"), "300k", "15", "main");
+    let cases = [
+        (
+            vec![files[0].clone(), file("other.mp4")],
+            "a key frame every",
+        ),
+        (vec![file("main.mp4")], "-profile:v baseline"),
+        (vec![files[0].clone(), files[0].clone()], "stands twice"),
+        (vec![file("missing.mp4")], "there is no file"),
+    ];
+    for (files, expected) in cases {
+        let said = refused(&files);
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
 fn bad_inputs_are_explained(directory: &Path) {
     let start = |input| Ingest::start(&config(input, "200k", VideoCodec::H264)).unwrap_err();
     let missing = directory.join("missing.mp4");
@@ -258,6 +323,7 @@ async fn ingest_with_ffmpeg() {
     rungs_are_aligned().await;
     killed_encoders_come_back().await;
     files_play_to_their_end(directory.path()).await;
+    encoded_files_are_copied(directory.path()).await;
     other_codecs_come_the_same_way().await;
     let clips = clips_hold_every_frame_once_and_do_not_depend_on_the_time;
     tokio::task::spawn_blocking(clips).await.unwrap();

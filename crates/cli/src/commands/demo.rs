@@ -36,7 +36,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
     let mut stop = Stop::new(run.duration)?;
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
-    progress.say(&format!("Opening {} …", media.input));
+    progress.say(&format!("Opening {} …", media.input_text()));
     let node = Node::start(NodeConfig::caching(CACHE));
     let mut publishing = Publishing::start(&node, &name, &media, &keys).await?;
     // It goes with its directory when the demo ends.
@@ -63,7 +63,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
             publishing: &publishing,
             doors: &doors,
             page: &page,
-            input: media.input.to_string(),
+            input: media.input_text(),
         },
     );
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);

@@ -26,7 +26,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let mut stop = Stop::new(run.duration)?;
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
-    progress.say(&format!("Opening {} …", media.input));
+    progress.say(&format!("Opening {} …", media.input_text()));
     let node = Node::start(NodeConfig::caching(CACHE));
     let mut publishing = Publishing::start(&node, &name, &media, &keys).await?;
     let face = node.connect(connect.connect.clone()).await?;
@@ -41,7 +41,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     }
     progress.say(&format!(
         "Publishing {name}, from {}: {}",
-        media.input,
+        media.input_text(),
         publishing.describe()
     ));
     progress.say(&format!("Signed by {}", publishing.key_name));

@@ -58,17 +58,17 @@ impl Publishing {
         let identity = key_store(keys.keys.clone())?.identity(name)?;
         let certificate = Certificate::decode(identity.certificate.clone())?;
         let key_digest = hex(&certificate.public_key()?.digest());
-        let config = ingest_config(media);
-        let ingest = tokio::task::spawn_blocking({
-            let config = config.clone();
-            move || Ingest::start(&config)
-        })
-        .await??;
+        let (config, encoded) = (ingest_config(media), media.encoded.clone());
+        let start = move || match encoded.is_empty() {
+            true => Ingest::start(&config),
+            false => Ingest::copy(&encoded, config.looped, config.audio.as_ref()),
+        };
+        let ingest = tokio::task::spawn_blocking(start).await??;
         let cutting = Cutting {
             segment_size: media.segment_size,
             parity_percent: media.fec,
         };
-        let streams = streams::describe(&config.video, ingest.audio(), cutting);
+        let streams = streams::describe(ingest.video(), ingest.audio(), cutting);
         let clock = node.clock();
         let publisher = Publisher::new(
             PublisherConfig {

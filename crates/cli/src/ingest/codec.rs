@@ -103,12 +103,12 @@ impl VideoCodec {
     }
 
     /// Options for one rung, so that each frame leaves the encoder before the next one enters.
-    pub fn options(self, rung: &Rung, rate: u32) -> String {
+    pub fn options(self, rung: &Rung, rate: u32, key_interval: u32) -> String {
         let bps = rung.bitrate.as_bps();
         // Half a second of buffer: large enough for a key frame of decent look, small enough to pass in time.
         let buffer = bps / 2;
         let common = format!(
-            "-c:v {} -b:v {bps} -maxrate {bps} -bufsize {buffer} -g {rate} -keyint_min {rate}",
+            "-c:v {} -b:v {bps} -maxrate {bps} -bufsize {buffer} -g {key_interval} -keyint_min {key_interval}",
             self.encoder()
         );
         // Large pictures cost the time; small ones need every bit.

@@ -161,7 +161,7 @@ fn video_arguments(config: &VideoConfig) -> Vec<OsString> {
     for (index, rung) in rungs.iter().enumerate() {
         let output = format!(
             "-map [v{index}] {} -fps_mode passthrough -write_index 0 -flush_packets 1 -f nut",
-            config.codec.options(rung, rate)
+            config.codec.options(rung, rate, config.key_interval)
         );
         arguments.extend(words(&output));
         arguments.push(pipe_url(index));

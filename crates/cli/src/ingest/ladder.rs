@@ -85,6 +85,24 @@ pub struct Rung {
 pub struct Ladder(Vec<Rung>);
 
 impl Ladder {
+    /// A ladder of these rungs.
+    ///
+    /// # Errors
+    /// If there are none, too many, or two of one bitrate.
+    pub fn of(mut rungs: Vec<Rung>) -> Result<Self, LadderError> {
+        if rungs.is_empty() || rungs.len() > MAX_RUNGS {
+            return Err(LadderError::Count(rungs.len()));
+        }
+        rungs.sort_by_key(|rung| rung.bitrate);
+        match rungs
+            .windows(2)
+            .find(|pair| pair[0].bitrate == pair[1].bitrate)
+        {
+            Some(pair) => Err(LadderError::Twice(pair[0].label.clone())),
+            None => Ok(Self(rungs)),
+        }
+    }
+
     /// The rungs, lowest bitrate first; never empty.
     pub fn rungs(&self) -> &[Rung] {
         &self.0
@@ -142,23 +160,9 @@ impl FromStr for Ladder {
     type Err = LadderError;
 
     fn from_str(text: &str) -> Result<Self, LadderError> {
-        let mut rungs: Vec<Rung> = text
-            .split(',')
-            .map(str::trim)
-            .filter(|rung| !rung.is_empty())
-            .map(parse_rung)
-            .collect::<Result<_, _>>()?;
-        if rungs.is_empty() || rungs.len() > MAX_RUNGS {
-            return Err(LadderError::Count(rungs.len()));
-        }
-        rungs.sort_by_key(|rung| rung.bitrate);
-        if let Some(pair) = rungs
-            .windows(2)
-            .find(|pair| pair[0].bitrate == pair[1].bitrate)
-        {
-            return Err(LadderError::Twice(pair[0].label.clone()));
-        }
-        Ok(Self(rungs))
+        let rungs = text.split(',').map(str::trim);
+        let rungs = rungs.filter(|rung| !rung.is_empty()).map(parse_rung);
+        Self::of(rungs.collect::<Result<_, _>>()?)
     }
 }
 

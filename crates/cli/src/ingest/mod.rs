@@ -5,11 +5,13 @@
 //! ```
 //!
 //! Each track has one thread that waits for the source and feeds the encoder. A full encoder holds the thread up, and a
-//! live source then skips frames: delay never builds up. [`clip`] encodes the test picture ahead of time instead.
+//! live source then skips frames: delay never builds up. [`clip`] encodes the test picture ahead of time instead, and
+//! [`Ingest::copy`] takes what is encoded already from files.
 
 pub mod burned_clock;
 pub mod clip;
 pub mod codec;
+mod encoded;
 mod encoder;
 pub(crate) mod ffmpeg;
 pub mod ladder;
@@ -29,6 +31,7 @@ use namecast_units::{Bitrate, Timestamp};
 use tokio::sync::mpsc;
 
 use codec::VideoCodec;
+use encoded::Encoded;
 use ladder::{Ladder, PictureSize};
 use source::{Decoder, DrawnSound, DrawnVideo, Input, Source};
 use track::{Track, TrackEncoder};
@@ -67,8 +70,10 @@ pub struct VideoConfig {
     pub codec: VideoCodec,
     /// Bitrates and picture sizes.
     pub ladder: Ladder,
-    /// Frames a second; also frames from one key frame to the next.
+    /// Frames a second.
     pub frame_rate: u32,
+    /// Frames from one key frame to the next.
+    pub key_interval: u32,
 }
 
 impl VideoConfig {
@@ -85,6 +90,7 @@ impl Default for VideoConfig {
             codec: VideoCodec::default(),
             ladder: Ladder::default(),
             frame_rate: 30,
+            key_interval: 30,
         }
     }
 }
@@ -203,6 +209,14 @@ pub enum IngestError {
     /// The input has no pictures.
     #[error("{0} has no pictures: choose an input with a video track")]
     NoPictures(String),
+    /// A file is no rung of the ladder that the files are to make.
+    #[error("{} cannot be published as it is: {why}", file.display())]
+    NoRung {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The encoder died or hangs.
     #[error("the encoder failed: {0}")]
     Encoder(String),
@@ -234,6 +248,13 @@ struct Sink {
 }
 
 impl Sink {
+    /// A sink with room for [`QUEUED_EVENTS`], and its other end.
+    fn new() -> (Self, mpsc::Receiver<MediaEvent>) {
+        let (events, receiver) = mpsc::channel(QUEUED_EVENTS);
+        let counters = Arc::default();
+        (Self { events, counters }, receiver)
+    }
+
     fn frame(&self, frame: MediaFrame) {
         match self.events.try_send(MediaEvent::Frame(frame)) {
             Ok(()) => self.counters.encoded.fetch_add(1, Ordering::Relaxed),
@@ -253,6 +274,7 @@ pub struct Ingest {
     events: mpsc::Receiver<MediaEvent>,
     counters: Arc<IngestCounters>,
     stop: Arc<AtomicBool>,
+    video: VideoConfig,
     audio: Option<AudioConfig>,
 }
 
@@ -265,12 +287,8 @@ impl Ingest {
         let mut encoders = vec![config.video.codec.encoder()];
         encoders.extend(config.audio.as_ref().map(|_| "libopus"));
         ffmpeg::check(&encoders)?;
-        let (sender, events) = mpsc::channel(QUEUED_EVENTS);
-        let counters = Arc::<IngestCounters>::default();
-        let sink = Sink {
-            events: sender,
-            counters: Arc::clone(&counters),
-        };
+        let (sink, events) = Sink::new();
+        let counters = Arc::clone(&sink.counters);
         let stop = Arc::<AtomicBool>::default();
         let (video, sound) = open(config)?;
         let audio = config.audio.clone().filter(|_| sound.is_some());
@@ -285,13 +303,44 @@ impl Ingest {
             events,
             counters,
             stop,
+            video: config.video.clone(),
             audio,
+        })
+    }
+
+    /// Starts to publish files that hold the rungs of one video, encoded already. Sound is that of the first file that has any,
+    /// encoded as `audio` says; `None`: without.
+    ///
+    /// # Errors
+    /// If the files are no ladder, or ffmpeg is not there or lacks an encoder.
+    pub fn copy(
+        files: &[PathBuf],
+        looped: bool,
+        audio: Option<&AudioConfig>,
+    ) -> Result<Self, IngestError> {
+        let encoded = Encoded::look(files, audio)?;
+        let encoders: Vec<_> = encoded.audio.iter().map(|_| "libopus").collect();
+        ffmpeg::check(&encoders)?;
+        let (sink, events) = Sink::new();
+        let stop = Arc::<AtomicBool>::default();
+        encoded.start(looped, &sink, &stop)?;
+        Ok(Self {
+            events,
+            counters: sink.counters,
+            stop,
+            video: encoded.video,
+            audio: encoded.audio,
         })
     }
 
     /// The next thing that happened; `None` after all tracks have ended.
     pub async fn next(&mut self) -> Option<MediaEvent> {
         self.events.recv().await
+    }
+
+    /// How pictures are encoded.
+    pub const fn video(&self) -> &VideoConfig {
+        &self.video
     }
 
     /// How sound is encoded; `None` if the input has none or it was not wanted.

@@ -146,14 +146,14 @@ impl Look {
 
 /// Makes the two tracks of a file play on one clock.
 #[derive(Debug, Default)]
-struct Playback {
+pub(in super::super) struct Playback {
     /// Wall-clock time of the input's beginning, in microseconds; zero: not begun.
     began: AtomicU64,
 }
 
 impl Playback {
     /// Waits until `offset` from the beginning is due; begins at the first call.
-    fn wait(&self, offset: Duration) -> Timestamp {
+    pub(in super::super) fn wait(&self, offset: Duration) -> Timestamp {
         let clock = Clock::new();
         let now = clock.wall().as_micros();
         let offset = u64::try_from(offset.as_micros()).unwrap_or(u64::MAX);

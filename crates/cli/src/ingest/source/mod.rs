@@ -3,6 +3,7 @@
 mod decoder;
 mod drawn;
 
+pub(super) use decoder::Playback;
 pub use decoder::{Decoder, Probe, probe_file};
 pub use drawn::{DrawnSound, DrawnVideo};
 

@@ -24,6 +24,7 @@ pub use flows::{Change, Flow};
 pub use measure::{Convergence, Window};
 pub use network::{Medium, NetworkScenario, PacketSize, Probe};
 pub use oracle::{Oracle, OracleConfig, oracle};
+pub use place::change_link;
 use run::Run;
 pub use stream::{
     BaseDelay, LadderSpec, Observed, PublisherSpec, RecoverySpec, Routes, Signature, Snapshot,

@@ -71,6 +71,17 @@ pub(super) fn directions(text: &str, topology: &Topology) -> Result<Vec<Directio
     Ok(vec![first, second])
 }
 
+/// Lets a link, written `R1-R2`, or one direction of it, `R1>R2`, change.
+///
+/// # Errors
+/// If there is no such link; what was expected.
+pub fn change_link(topology: &mut Topology, text: &str, step: netem::Step) -> Result<(), String> {
+    for direction in directions(text, topology)? {
+        direction.config_mut(topology).schedule.push(step);
+    }
+    Ok(())
+}
+
 /// Checks that the rate of these can be changed.
 pub(super) fn check_constant(directions: &[Direction], topology: &Topology) -> Result<(), String> {
     let mut rates = directions.iter().map(|it| &it.config(topology).rate);

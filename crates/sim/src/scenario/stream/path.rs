@@ -16,7 +16,7 @@ pub struct BaseDelay {
 
 impl BaseDelay {
     /// The delay of the path that Data takes from `producer` to `consumer`. Jitter is not part of it.
-    pub(super) fn new(topology: &Topology, producer: NodeIndex, consumer: NodeIndex) -> Self {
+    pub fn new(topology: &Topology, producer: NodeIndex, consumer: NodeIndex) -> Self {
         let directions = directions(topology, producer, consumer);
         let changes = directions.iter().flat_map(|config| &config.schedule);
         let mut times: Vec<Duration> = changes.map(|step| step.at).collect();

@@ -13,7 +13,7 @@ use namecast_units::{Duration, Instant, Random};
 
 use super::super::fetching::Fetching;
 use super::super::network::Medium;
-use super::super::place::{Direction, directions, find};
+use super::super::place::{Direction, change_link, directions, find};
 use super::super::{Outcome, ScenarioError};
 use super::StreamScenario;
 use super::measure::{self, Sample};
@@ -423,11 +423,8 @@ fn schedule_links(
             rate: change.rate,
             delay: change.delay,
         };
-        let affected =
-            directions(link, topology).map_err(|problem| ScenarioError::new("changes", problem))?;
-        for direction in affected {
-            direction.config_mut(topology).schedule.push(step);
-        }
+        change_link(topology, link, step)
+            .map_err(|problem| ScenarioError::new("changes", problem))?;
     }
     Ok(changed_at)
 }

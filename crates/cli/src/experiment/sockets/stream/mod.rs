@@ -33,6 +33,7 @@ use std::sync::Arc;
 use namecast_net::Clock;
 use namecast_sim::scenario::{Observed, Snapshot, StreamScenario, Viewing};
 use namecast_sim::topology::NodeIndex;
+use namecast_stream::StreamKind;
 use namecast_units::{Duration, Instant, Random};
 use tokio::runtime::{Builder, Runtime};
 
@@ -96,6 +97,8 @@ enum Item {
 
 /// What came of one run.
 struct Trial {
+    /// When each publisher published its first frame, since the start of the run.
+    starts: Vec<Duration>,
     /// When each watcher joined, and what it handed out.
     watched: Vec<(Instant, Heard)>,
     snapshots: Vec<Snapshot>,
@@ -113,11 +116,14 @@ impl Trial {
         let failures = stage.failures_at(&mut random);
         let link_seed = random.next_u64();
         let _media_seed = random.next_u64();
-        let joins = stage.watchers.iter().map(|(spec, _)| {
-            let at = spec.start + spec.start_spread.mul_f64(random.unit());
+        let joins = stage.watchers.iter().map(|viewer| {
+            let at = viewer.start + viewer.spec.start_spread.mul_f64(random.unit());
             (at, random.next_u64())
         });
         let joins: Vec<_> = joins.collect();
+        let spread = stage.scenario.publishers[0].start_spread;
+        let starts = stage.roots.iter().map(|_| spread.mul_f64(random.unit()));
+        let starts: Vec<_> = starts.collect();
         let times: Vec<_> = joins.iter().map(|(at, _)| *at).collect();
         let agenda = agenda(&times, &failures, &stage.scenario.edges());
 
@@ -125,8 +131,12 @@ impl Trial {
         let world = runtime.block_on(World::start(stage, link_seed))?;
         let zero = Clock::new().now();
         let lateness = runtime.spawn(play::lateness(zero + stage.scenario.duration));
-        let frames = Arc::clone(frames);
-        let publishing = runtime.block_on(Publishing::start(stage, &world, frames, zero))?;
+        let mut publishing = Vec::new();
+        for (root, &start) in stage.roots.iter().zip(&starts) {
+            let frames = (Arc::clone(frames), zero + start);
+            let start = Publishing::start(stage, &world, root, frames);
+            publishing.push(runtime.block_on(start)?);
+        }
         let mut watching: Vec<Option<Watching>> = joins.iter().map(|_| None).collect();
         let mut snapshots = Vec::new();
         for (at, item) in agenda {
@@ -134,7 +144,7 @@ impl Trial {
             match item {
                 Item::Join(place) => {
                     let told = (joins[place].1, zero);
-                    let join = Watching::start(stage, &world, stage.watchers[place], told);
+                    let join = Watching::start(stage, &world, &stage.watchers[place], told);
                     watching[place] = Some(runtime.block_on(join)?);
                 }
                 Item::Fail(node) => {
@@ -156,10 +166,14 @@ impl Trial {
             for watching in watching.into_iter().flatten() {
                 watched.push((watching.joined_at, watching.stop().await));
             }
-            let unpublished = publishing.stop().await?;
+            let mut unpublished = 0;
+            for publishing in publishing {
+                unpublished += publishing.stop().await?;
+            }
             let reports = world.stop().await;
             let errors = reports.iter().map(|report| report.error_ms.p99);
             Ok(Self {
+                starts,
                 watched,
                 snapshots,
                 unpublished,
@@ -178,13 +192,14 @@ impl Trial {
 
     fn metrics(&self, stage: &Stage<'_>) -> BTreeMap<String, f64> {
         let watchers = stage.watchers.iter().zip(&self.watched);
-        let watchers = watchers.map(|(&(spec, _), (joined_at, heard))| Viewing {
-            spec,
+        let watchers = watchers.map(|(viewer, (joined_at, heard))| Viewing {
+            spec: viewer.spec,
             joined_at: *joined_at,
-            media: stage.media(spec.main_kind()),
-            origin: Instant::ZERO,
-            sound: None,
-            base: None,
+            media: stage.media(viewer.spec.main_kind()),
+            origin: Instant::ZERO + self.starts[viewer.root],
+            sound: (stage.audio.is_some() && viewer.spec.audio && viewer.spec.video)
+                .then(|| stage.media(StreamKind::Audio)),
+            base: Some(viewer.base.clone()),
             records: &heard.records,
             simulated: None,
         });

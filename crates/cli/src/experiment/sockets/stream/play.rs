@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use namecast_apps::live::watcher::Frame;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, Watcher, WatcherConfig};
 use namecast_net::{Clock, FaceId};
+use namecast_packet::Name;
 use namecast_sim::live::{FrameRecord, Signing};
-use namecast_sim::scenario::{Signature, Snapshot, WatcherSnapshot, WatcherSpec};
+use namecast_sim::scenario::{Signature, Snapshot, WatcherSnapshot};
 use namecast_sim::topology::NodeIndex;
 use namecast_stream::producer::RungId;
 use namecast_stream::{ProducerConfig, StreamKind};
@@ -16,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::super::super::laboratory::Refusal;
-use super::stage::Stage;
+use super::stage::{Stage, Viewer};
 use super::world::{World, broken};
 use crate::impair::{Errors, Quantiles};
 use crate::ingest::{self, MediaFrame};
@@ -34,20 +35,20 @@ pub(super) struct Publishing {
 }
 
 impl Publishing {
-    /// Publishes `frames`, the first at `zero`.
+    /// Publishes `frames` under `root`, the first at `zero`.
     ///
     /// # Errors
     /// If the publisher takes no such streams.
     pub(super) async fn start(
         stage: &Stage<'_>,
         world: &World,
-        frames: Arc<[MediaFrame]>,
-        zero: Instant,
+        root: &Name,
+        (frames, zero): (Arc<[MediaFrame]>, Instant),
     ) -> Result<Self, Refusal> {
         let clock = Clock::new();
-        let (signer, certificate) = signing(stage).signer(&stage.root);
+        let (signer, certificate) = signing(stage).signer(root);
         let config = PublisherConfig {
-            root: stage.root.clone(),
+            root: root.clone(),
             streams: stage.streams.clone(),
             producer: ProducerConfig::default(),
             shared_since: None,
@@ -62,7 +63,7 @@ impl Publishing {
         let rungs = rungs.collect();
         let node = world.node(stage.publisher);
         let face = node.application_face().await.map_err(broken)?;
-        let added = node.add_route(stage.root.clone(), face.id(), 0).await;
+        let added = node.add_route(root.clone(), face.id(), 0).await;
         added.map_err(broken)?;
         let (id, pump) = (face.id(), PublisherPump::start(clock, face, publisher));
         Ok(Self {
@@ -148,10 +149,10 @@ impl Watching {
     pub(super) async fn start(
         stage: &Stage<'_>,
         world: &World,
-        (spec, at): (&WatcherSpec, NodeIndex),
+        viewer: &Viewer<'_>,
         (seed, zero): (u64, Instant),
     ) -> Result<Self, Refusal> {
-        let node = world.node(at);
+        let node = world.node(viewer.node);
         // With local fields, as `namecast watch` has it.
         let face = node.application_face_with_local_fields().await;
         let face = face.map_err(broken)?;
@@ -159,13 +160,13 @@ impl Watching {
         let watcher = Watcher::new(WatcherConfig {
             wall_at_zero: wall_at_zero(clock),
             trust: signing(stage).trust(),
-            ..spec.config(stage.root.clone(), seed)
+            ..viewer.spec.config(stage.roots[viewer.root].clone(), seed)
         });
         let joined_at = Instant::ZERO + clock.now().since(zero);
         let (pump, said) = WatcherPump::start(clock, face, watcher);
         let heard = Arc::<Mutex<Heard>>::default();
         Ok(Self {
-            node: at,
+            node: viewer.node,
             face: id,
             pump,
             joined_at,
@@ -236,7 +237,7 @@ fn record(frame: Frame, zero: Instant) -> FrameRecord {
 /// If something has ended that should not have.
 pub(super) async fn snapshot(
     world: &World,
-    publishing: &Publishing,
+    publishing: &[Publishing],
     watching: &[Option<Watching>],
     at: Duration,
 ) -> Result<Snapshot, Refusal> {
@@ -247,11 +248,15 @@ pub(super) async fn snapshot(
             None => WatcherSnapshot::default(),
         });
     }
-    let traffic = world.traffic(publishing.node, publishing.face).await?;
+    let mut publishers = Vec::with_capacity(publishing.len());
+    for one in publishing {
+        let traffic = world.traffic(one.node, one.face).await?;
+        publishers.push(traffic.of_publisher());
+    }
     Ok(Snapshot {
         at,
         watchers,
-        publishers: vec![traffic.of_publisher()],
+        publishers,
         links: Vec::new(),
     })
 }

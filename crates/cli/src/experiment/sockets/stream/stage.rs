@@ -6,12 +6,13 @@ use namecast_netem as netem;
 use namecast_packet::Name;
 use namecast_sim::live::Media;
 use namecast_sim::scenario::{
-    PublisherSpec, Routes, StreamChange, StreamScenario, StreamSpec, WatcherSpec,
+    BaseDelay, PublisherSpec, Routes, StreamChange, StreamScenario, StreamSpec, WatcherSpec,
+    change_link,
 };
 use namecast_sim::topology::routes::Graph;
 use namecast_sim::topology::{NodeIndex, Topology};
 use namecast_stream::{StreamInfo, StreamKind};
-use namecast_units::{Duration, Random};
+use namecast_units::{ByteSize, Duration, Random};
 
 use super::super::super::laboratory::Refusal;
 use crate::ingest::{AudioConfig, VideoConfig};
@@ -21,22 +22,36 @@ use crate::streams::{self, Cutting};
 #[derive(Debug)]
 pub(super) struct Stage<'a> {
     pub(super) scenario: &'a StreamScenario,
-    /// How many nodes there are.
-    pub(super) nodes: usize,
+    /// Cache of each node.
+    pub(super) caches: Vec<ByteSize>,
     pub(super) hops: Vec<Hop>,
     /// Links to tell about, in the order of the scenario.
     pub(super) told: Vec<Told>,
-    pub(super) root: Name,
-    /// Where the publisher is.
+    /// What is published under each of these names is the same.
+    pub(super) roots: Vec<Name>,
+    /// Where the publishers are.
     pub(super) publisher: NodeIndex,
     pub(super) video: VideoConfig,
     pub(super) audio: Option<AudioConfig>,
     /// What is published, as the catalogue lists it.
     pub(super) streams: Vec<StreamInfo>,
     /// All watchers, copies included.
-    pub(super) watchers: Vec<(&'a WatcherSpec, NodeIndex)>,
+    pub(super) watchers: Vec<Viewer<'a>>,
     /// Nodes that fail, each with the change that says when.
     pub(super) failures: Vec<(&'a StreamChange, NodeIndex)>,
+}
+
+/// One watcher.
+#[derive(Clone, Debug)]
+pub(super) struct Viewer<'a> {
+    pub(super) spec: &'a WatcherSpec,
+    pub(super) node: NodeIndex,
+    /// Place among the names of what it watches.
+    pub(super) root: usize,
+    /// When it joins, less what is drawn.
+    pub(super) start: Duration,
+    /// Delay of the path from the publisher.
+    pub(super) base: BaseDelay,
 }
 
 /// A link that Interests take.
@@ -92,34 +107,32 @@ impl<'a> Stage<'a> {
             field: Some("topology".to_owned()),
             message: error.to_string(),
         };
-        let topology = scenario.topology(base).map_err(|error| wrong(&error))?;
+        let mut topology = scenario.topology(base).map_err(|error| wrong(&error))?;
+        schedule_links(scenario, &mut topology)?;
         let node = |name: &str| topology.node(name).ok_or_else(|| wrong(&name));
         if scenario.series {
             return refuse("series", "none: only the simulator keeps curves");
         }
-        let extras = [
-            ("flows", !scenario.flows.is_empty(), "none"),
-            (
-                "caches",
-                !scenario.caches.is_empty(),
-                "none: 'cache' is of all nodes",
-            ),
-        ];
-        refuse_any("", extras)?;
+        refuse_any("", [("flows", !scenario.flows.is_empty(), "none")])?;
         let publisher = the_publisher(scenario)?;
-        let hops = hops(&topology, node(&publisher.node)?, scenario.routes)?;
+        let at = node(&publisher.node)?;
+        let hops = hops(&topology, at, scenario.routes)?;
+        let roots: Vec<Name> = (1..=publisher.count)
+            .map(|number| publisher.prefix.replace("{}", &number.to_string()).parse())
+            .collect::<Result<_, _>>()
+            .map_err(|error| wrong(&error))?;
         let (video, audio) = encoders(publisher)?;
         Ok(Self {
             scenario,
-            nodes: topology.nodes.len(),
+            caches: caches(scenario, &topology),
             told: told(scenario, &topology, &hops)?,
             hops,
-            root: publisher.prefix.parse().map_err(|error| wrong(&error))?,
-            publisher: node(&publisher.node)?,
+            watchers: watchers(scenario, &topology, at, &roots)?,
+            roots,
+            publisher: at,
             streams: describe(publisher, &video, audio.as_ref()),
             video,
             audio,
-            watchers: watchers(scenario, &node)?,
             failures: failures(scenario, &node)?,
         })
     }
@@ -136,23 +149,55 @@ impl<'a> Stage<'a> {
 
     /// When each failure takes place, drawn as the simulator does.
     pub(super) fn failures_at(&self, random: &mut Random) -> Vec<(Duration, NodeIndex)> {
-        let failures = self.failures.iter();
-        let at = |change: &StreamChange, unit| change.at + change.spread.mul_f64(unit);
+        let mut failures = Vec::new();
+        for change in &self.scenario.changes {
+            let at = change.at + change.spread.mul_f64(random.unit());
+            let found = self
+                .failures
+                .iter()
+                .find(|(of, _)| core::ptr::eq(*of, change));
+            failures.extend(found.map(|(_, node)| (at, *node)));
+        }
         failures
-            .map(|(change, node)| (at(change, random.unit()), *node))
-            .collect()
     }
 }
 
-/// The only publisher, which publishes from beginning to end.
+/// Changes of links become part of these. Nothing of them is drawn, as relays count the time from their own start.
+fn schedule_links(scenario: &StreamScenario, topology: &mut Topology) -> Result<(), Refusal> {
+    for (index, change) in scenario.changes.iter().enumerate() {
+        let Some(link) = &change.link else { continue };
+        if change.up.is_some() || !change.spread.is_zero() {
+            return refuse(
+                format!("changes.{index}"),
+                "a link's 'rate' or 'delay', without 'spread'",
+            );
+        }
+        let step = netem::Step {
+            at: change.at,
+            rate: change.rate,
+            delay: change.delay,
+        };
+        change_link(topology, link, step).map_err(|message| Refusal {
+            field: Some(format!("changes.{index}.link")),
+            message,
+        })?;
+    }
+    Ok(())
+}
+
+fn caches(scenario: &StreamScenario, topology: &Topology) -> Vec<ByteSize> {
+    let nodes = topology.nodes.iter();
+    let cache = |name| *scenario.caches.get(name).unwrap_or(&scenario.cache);
+    nodes.map(|node| cache(&node.name)).collect()
+}
+
+/// The only publisher, which publishes from beginning to end, perhaps the same under several names.
 fn the_publisher(scenario: &StreamScenario) -> Result<&PublisherSpec, Refusal> {
     let [publisher] = scenario.publishers.as_slice() else {
         return refuse("publishers", "one");
     };
     let extras = [
-        ("count", publisher.count != 1, "1"),
         ("start", !publisher.start.is_zero(), "the beginning"),
-        ("start-spread", !publisher.start_spread.is_zero(), "none"),
         ("stop", publisher.stop.is_some(), "none"),
         ("shared", publisher.shared, "'false'"),
     ];
@@ -252,9 +297,6 @@ fn video_config(stream: &StreamSpec, prefix: &str) -> Result<VideoConfig, Refusa
     let media = stream.media(0);
     let wanted: Vec<_> = media.rungs.iter().map(|rung| &*rung.name).collect();
     let frame_rate = media.rate.num;
-    if media.key_interval != frame_rate {
-        return refuse(format!("{prefix}key-interval"), "as many as 'rate'");
-    }
     let ladder = wanted.join(",").parse().map_err(|error| Refusal {
         field: Some(format!("{prefix}rungs")),
         message: format!("over sockets, {error}"),
@@ -262,6 +304,7 @@ fn video_config(stream: &StreamSpec, prefix: &str) -> Result<VideoConfig, Refusa
     Ok(VideoConfig {
         ladder,
         frame_rate,
+        key_interval: media.key_interval,
         ..VideoConfig::default()
     })
 }
@@ -312,18 +355,31 @@ fn describe(
 
 fn watchers<'a>(
     scenario: &'a StreamScenario,
-    node: &dyn Fn(&str) -> Result<NodeIndex, Refusal>,
-) -> Result<Vec<(&'a WatcherSpec, NodeIndex)>, Refusal> {
+    topology: &Topology,
+    publisher: NodeIndex,
+    roots: &[Name],
+) -> Result<Vec<Viewer<'a>>, Refusal> {
     let mut watchers = Vec::new();
     for (index, watcher) in scenario.watchers.iter().enumerate() {
+        let field = |name: &str| format!("watchers.{index}.{name}");
         if watcher.stop.is_some() {
-            return refuse(
-                format!("watchers.{index}.stop"),
-                "none: it watches to the end",
-            );
+            return refuse(field("stop"), "none: it watches to the end");
         }
         for number in 1..=watcher.count {
-            watchers.push((watcher, node(&watcher.node(number))?));
+            let prefix = watcher.prefix(number);
+            let root = roots
+                .iter()
+                .position(|root| prefix.parse().as_ref() == Ok(root));
+            let (Some(node), Some(root)) = (topology.node(&watcher.node(number)), root) else {
+                return refuse(field("prefix"), "a name that is published");
+            };
+            watchers.push(Viewer {
+                spec: watcher,
+                node,
+                root,
+                start: watcher.start + watcher.stagger * (number - 1),
+                base: BaseDelay::new(topology, publisher, node),
+            });
         }
     }
     Ok(watchers)
@@ -336,6 +392,9 @@ fn failures<'a>(
 ) -> Result<Vec<(&'a StreamChange, NodeIndex)>, Refusal> {
     let mut failures = Vec::new();
     for (index, change) in scenario.changes.iter().enumerate() {
+        if change.link.is_some() {
+            continue;
+        }
         let has_application = |name: &String| {
             let watchers = scenario.watchers.iter();
             let mut watching = watchers.flat_map(|it| (1..=it.count).map(|n| it.node(n)));
@@ -348,7 +407,7 @@ fn failures<'a>(
             _ => {
                 return refuse(
                     format!("changes.{index}"),
-                    "a node without publisher and watchers, and 'up = false'",
+                    "a link's 'rate' or 'delay', or a node without publisher and watchers, and 'up = false'",
                 );
             }
         }

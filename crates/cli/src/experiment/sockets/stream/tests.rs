@@ -1,5 +1,6 @@
 use namecast_sim::scenario::Scenario;
 
+use super::stage::Viewer;
 use super::*;
 
 /// P – A – C, and P – B – C. The watcher's node asks both routers.
@@ -112,7 +113,7 @@ fn publishers_that_sockets_cannot_have_are_refused_with_their_field() {
     assert_refused(&[
         (video, "{ key-factor = 4.0 }", &of_video("key-factor")),
         (video, "{ deviation = 0.1 }", &of_video("deviation")),
-        (video, "{ key-interval = 60 }", &of_video("key-interval")),
+        (video, "{ key-interval = 60 }", ""),
         (video, "{ rungs = [\"1 kbit/s\"] }", &of_video("rungs")),
         (video, "{ rate = 25, key-interval = 25 }", ""),
     ]);
@@ -151,7 +152,7 @@ fn networks_and_changes_that_sockets_cannot_have_are_refused_with_their_field() 
         ),
         (
             "duration",
-            &change("link = \"P-A\", rate = \"1M\""),
+            &change("link = \"B>P\", spread = \"1 s\", rate = \"1M\""),
             "changes.0",
         ),
         ("duration", &change("node = \"A\", up = true"), "changes.0"),
@@ -163,6 +164,54 @@ fn networks_and_changes_that_sockets_cannot_have_are_refused_with_their_field() 
         ),
         ("duration", &change("node = \"A\", up = false"), ""),
     ]);
+}
+
+/// Interests take B>P, Data P>B.
+#[test]
+fn changes_of_a_link_are_in_its_schedule_and_caches_are_of_their_nodes() {
+    let change = "changes = [{ at = \"3 s\", link = \"P>B\", rate = \"1M\" }]\ncaches = { A = \"1 MiB\" }\nduration";
+    let scenario = scenario("duration", change);
+    let stage = Stage::new(&scenario, Path::new(".")).unwrap();
+    let steps = stage
+        .hops
+        .iter()
+        .map(|hop| (hop.interests.schedule.len(), hop.data.schedule.len()));
+    assert!(steps.eq([(0, 0), (0, 1), (0, 0), (0, 0)]));
+    let step = stage.hops[1].data.schedule[0];
+    assert_eq!(
+        (step.at, step.rate),
+        (
+            Duration::from_secs(3),
+            Some(namecast_units::Bitrate::mbps(1))
+        )
+    );
+    let other = scenario.cache;
+    assert_eq!(
+        stage.caches,
+        [other, namecast_units::ByteSize::mebibytes(1), other, other]
+    );
+}
+
+/// Watchers find the names of their own publishers, one after the other.
+#[test]
+fn one_video_is_published_under_several_names() {
+    let to = "publishers = [{ count = 2, prefix = \"/s{}\", streams = [{ kind = \"video\" }] }]\nwatchers = [{ count = 2, prefix = \"/s{}\", stagger = \"3 s\", start = \"1 s\" }]\n";
+    let file = FILE.replacen("watchers = [{ start = \"1 s\" }]\n", "", 1);
+    let from = "publishers = [{ streams = [{ kind = \"video\" }, { kind = \"audio\" }] }]\n";
+    let file = file.replacen(from, to, 1);
+    let Ok(Scenario::Stream(scenario)) = toml::from_str(&file) else {
+        panic!("{file}");
+    };
+    let stage = Stage::new(&scenario, Path::new(".")).unwrap();
+    assert_eq!(
+        stage.roots,
+        ["/s1", "/s2"].map(|root| root.parse().unwrap())
+    );
+    let seconds = |viewer: &Viewer<'_>| (viewer.root, viewer.start.as_secs_f64());
+    assert_eq!(
+        stage.watchers.iter().map(seconds).collect::<Vec<_>>(),
+        [(0, 1.0), (1, 4.0)]
+    );
 }
 
 /// A link that nobody's Interests take has no relay to ask.

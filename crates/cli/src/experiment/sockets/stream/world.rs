@@ -40,11 +40,11 @@ impl World {
             listeners: Vec::new(),
             relays: Vec::new(),
         };
-        for _ in 0..stage.nodes {
+        for &cache in &stage.caches {
             // Routers are other machines to each other.
             let node = Node::start(NodeConfig {
                 udp_loopback_is_local: false,
-                ..NodeConfig::caching(stage.scenario.cache)
+                ..NodeConfig::caching(cache)
             });
             let strategy = stage.scenario.strategy.into();
             let set = node.set_strategy(&Name::root(), strategy);
@@ -72,8 +72,10 @@ impl World {
         let face = from.connect(FaceUri::Udp(relay.address())).await;
         let face = face.map_err(broken)?;
         from.connected(face).await.map_err(broken)?;
-        let added = from.add_route(stage.root.clone(), face, hop.cost).await;
-        added.map_err(broken)?;
+        for root in &stage.roots {
+            let added = from.add_route(root.clone(), face, hop.cost).await;
+            added.map_err(broken)?;
+        }
         self.relays.push(relay);
         Ok(())
     }

@@ -1,24 +1,37 @@
-// What the page does when the link to its node becomes slow and fast again, with real media over real UDP. Asserted is what
-// holds on a loaded machine too; how long it took is printed, and the same without a change is part of measure.mjs.
+// What the page does when the link to its node becomes slow and fast again, with real media, encoded before, over real UDP. What
+// other programs take from this machine, they take before the link changes, too: that is what freezes are compared with.
 
 import assert from "node:assert/strict";
+import path from "node:path";
 import { after, before, test } from "node:test";
 import { startBrowser } from "./lib/browser.mjs";
-import { openBehindLink, playback, rightRung, rungAt, timeTo } from "./lib/link.mjs";
+import { encodeLadder, openBehindLink, playback, qualities, rightRung, rungAt, timeTo, trace } from "./lib/link.mjs";
 import { findBinary, makeHome } from "./lib/processes.mjs";
 
-/** When the link becomes slow and fast again, in seconds after it was made. */
-const [DOWN, UP] = [14, 24];
-/** Frames that must be shown in each phase for playback to go on: a tenth of what is published in ten seconds. */
-const ENOUGH = 30;
+/** When playback counts, and when the link becomes slow and fast again, in seconds after it was made. */
+const [BEGIN, DOWN, UP] = [4, 18, 28];
+/** Frames that must be shown in each phase for playback to go on. */
+const ENOUGH = 60;
+/** How long the link is fast again, unless the right quality is there sooner, in seconds. */
+const AGAIN = 14;
+/** The longest freeze: this, or so much more than before the link changed, in milliseconds. */
+const FREEZE = { most: 500, more: 300 };
+/** How soon the quality fits after the link became slow, and is the highest that fits after it became fast, in milliseconds. */
+const RIGHT = { down: 2_000, up: 10_000 };
+/** How long the right quality is held before the link changes on a machine that others leave enough of, in milliseconds. */
+const HELD = 3_000;
+/** Other programs may disturb one run. */
+const RUNS = 2;
 
 let binary;
 let browser;
 let home;
+let ladder;
 
 before(async () => {
   binary = await findBinary();
   home = await makeHome();
+  ladder = await encodeLadder(home);
   browser = await startBrowser(home.directory);
 });
 
@@ -27,48 +40,82 @@ after(async () => {
   await home?.remove();
 });
 
-test("follows a link from 4 to 1 and back to 4 Mbit/s", async (context) => {
+/** Plays over a link that changes, and gives what became of it. */
+async function play(context) {
   const changes = [{ at: DOWN, to: "low" }, { at: UP, to: "high" }];
-  const { player, madeAt, close } = await openBehindLink({ binary, browser, home, changes });
+  const { player, madeAt, close } = await openBehindLink({ binary, browser, home, ladder, changes });
+  const traced = trace(player, madeAt);
   try {
-    const [downAt, upAt] = [madeAt + DOWN * 1_000, madeAt + UP * 1_000];
-    const { rungs } = await player.untilStats("frames", ({ video, rungs }) => video.shown > ENOUGH && rungs.length > 1);
+    const [beginAt, downAt, upAt] = [BEGIN, DOWN, UP].map((seconds) => madeAt + seconds * 1_000);
+    const { rungs } = await player.untilStats("frames", ({ rungs, video }) => video.shown > 0 && rungs.length > 1);
     const [high, low] = [rightRung(rungs, "high"), rightRung(rungs, "low")];
-    await player.untilStats("the quality for the fast link", ({ rung }) => rung === high);
-    const begunAt = Date.now();
-    if (begunAt > downAt - 1_000) {
-      context.skip("this machine was too slow to begin before the link changed");
-      return;
+    await player.page.waitForTimeout(Math.max(0, upAt - Date.now()));
+    const endsAt = upAt + AGAIN * 1_000;
+    while (Date.now() < endsAt && !(Date.now() > upAt + 2_000 && (await player.stats()).rung === high)) {
+      await player.page.waitForTimeout(200);
     }
-    await player.page.waitForTimeout(upAt - Date.now());
-    await player.untilStats("the quality for the fast link again", ({ rung }) => Date.now() > upAt + 1_000 && rung === high);
-    const again = await player.stats();
-    await player.untilStats("more frames", ({ video }) => video.shown > again.video.shown + ENOUGH);
-    const endedAt = Date.now();
+    await player.page.waitForTimeout(2_000);
+    const endedAt = Date.now() - 500;
+    const [shown, stats] = [await player.shown(), await player.stats()];
 
-    const [shown, record] = [await player.shown(), await player.rungs()];
-    const bitrate = (name) => rungs.find((rung) => rung.name === name).bitrate;
-    const phases = { "4 Mbit/s": [begunAt, downAt], "1 Mbit/s": [downAt, upAt], "4 Mbit/s again": [upAt, endedAt] };
-    for (const [phase, [from, to]] of Object.entries(phases)) {
-      const { frames, longest } = playback(shown, from, to);
-      context.diagnostic(`${phase}: ${frames} frames in ${((to - from) / 1_000).toFixed(1)} s, longest freeze ${longest.toFixed(0)} ms`);
+    const record = qualities(shown);
+    const phases = { "4 Mbit/s": [beginAt, downAt], "1 Mbit/s": [downAt, upAt], "4 Mbit/s again": [upAt, endedAt] };
+    const played = Object.entries(phases).map(([phase, [from, to]]) => ({ phase, seconds: (to - from) / 1_000, ...playback(shown, from, to) }));
+    for (const { phase, frames, seconds, longest } of played) {
+      context.diagnostic(`${phase}: ${frames} frames in ${seconds.toFixed(1)} s, longest freeze ${longest.toFixed(0)} ms`);
     }
+    const place = (name) => rungs.findIndex((rung) => rung.name === name);
+    const [fits, down, up] = [
+      timeTo((rung) => place(rung) >= place(low), record, downAt, upAt),
+      timeTo((rung) => rung === low, record, downAt, upAt),
+      timeTo((rung) => rung === high, record, upAt),
+    ];
     const seconds = (time) => (time === Infinity ? "never" : `${(time / 1_000).toFixed(2)} s`);
-    const down = timeTo((rung) => bitrate(rung) <= bitrate(low), record, downAt, upAt);
-    const up = timeTo((rung) => rung === high, record, upAt);
-    context.diagnostic(`to ${low} or less after the link became slow: ${seconds(down)}; to ${high} after it became fast: ${seconds(up)}`);
+    context.diagnostic(`after the link became slow: ${low} or less after ${seconds(fits)}, ${low} after ${seconds(down)}; after it became fast: ${high} after ${seconds(up)}`);
     context.diagnostic(`qualities: ${record.map(({ at, rung }) => `${((at - madeAt) / 1_000).toFixed(2)} s ${rung}`).join(", ")}`);
 
-    for (const [phase, [from, to]] of Object.entries(phases)) {
-      assert.ok(playback(shown, from, to).frames >= Math.min(ENOUGH, (to - from) / 100), `playback goes on at ${phase}`);
-    }
-    // It was high before the link became slow, and after it became fast; a busy machine may have made it lower in between.
-    assert.ok(bitrate(rungAt(record, upAt)) < bitrate(high), "the quality goes down");
-    const stats = await player.stats();
-    assert.equal(stats.verificationFailures, 0, "nothing failed verification");
-    assert.equal(stats.video.decoderErrors, 0);
-    assert.deepEqual(player.errors, [], "the console complains");
+    const held = record.every(({ at, rung }) => at < downAt - HELD || at > downAt || rung === high) && rungAt(record, downAt) === high;
+    const [before, ...changed] = played.map(({ longest }) => longest);
+    return {
+      stats,
+      errors: player.errors,
+      played,
+      held,
+      tooHighAtLast: place(rungAt(record, upAt)) < place(low),
+      freeze: { longest: Math.max(...changed), most: Math.max(FREEZE.most, before + FREEZE.more) },
+      atLast: [rungAt(record, endedAt), high],
+      fits,
+      up,
+    };
   } finally {
+    await traced.stop(path.resolve(import.meta.dirname, "artifacts/link.jsonl"));
     await close();
   }
+}
+
+function keepsTheBar({ freeze, atLast: [found, right], fits, up }) {
+  return freeze.longest <= freeze.most && found === right && fits <= RIGHT.down && up <= RIGHT.up;
+}
+
+test("follows a link from 4 to 1 and back to 4 Mbit/s", async (context) => {
+  let found;
+  for (let run = 1; run <= RUNS && !(found?.held && keepsTheBar(found)); run += 1) {
+    found = await play(context);
+    assert.equal(found.stats.verificationFailures, 0, "nothing failed verification");
+    assert.equal(found.stats.video.decoderErrors, 0);
+    assert.deepEqual(found.errors, [], "the console complains");
+  }
+  for (const { phase, frames } of found.played) {
+    assert.ok(frames >= ENOUGH, `playback goes on at ${phase}`);
+  }
+  assert.ok(!found.tooHighAtLast, "the quality goes down");
+  if (!found.held) {
+    context.diagnostic(`this machine does not hold the right quality for ${HELD / 1_000} s at a constant 4 Mbit/s, so how it follows a change is not judged`);
+    return;
+  }
+  const { freeze, atLast, fits, up } = found;
+  assert.ok(freeze.longest <= freeze.most, `the longest freeze is ${freeze.longest.toFixed(0)} ms, at most ${freeze.most.toFixed(0)} ms were to be`);
+  assert.equal(...atLast, "the highest quality that fits the fast link, in the end");
+  assert.ok(fits <= RIGHT.down, `a quality that fits within ${RIGHT.down} ms on a slow link`);
+  assert.ok(up <= RIGHT.up, `the highest quality that fits within ${RIGHT.up} ms on a fast link`);
 });

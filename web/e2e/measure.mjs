@@ -5,7 +5,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { openPage, startBrowser } from "./lib/browser.mjs";
-import { openBehindLink, playback, rightRung, timeTo } from "./lib/link.mjs";
+import { encodeLadder, openBehindLink, playback, qualities, rightRung, timeTo } from "./lib/link.mjs";
 import { findBinary, freePort, makeHome, Program, residentMemory, startServer } from "./lib/processes.mjs";
 
 const JOINS = 7;
@@ -190,12 +190,14 @@ async function hidden({ browser, demo }) {
 /** A link of 4 Mbit/s, first as it is and then with ten seconds of 1 Mbit/s. */
 async function link({ browser, binary, home }) {
   const [begin, down, up, end] = [4, 14, 24, 36];
+  const ladder = await encodeLadder(home);
   const run = async (changes) => {
-    const { player, madeAt, close } = await openBehindLink({ binary, browser, home, changes });
+    const { player, madeAt, close } = await openBehindLink({ binary, browser, home, ladder, changes });
     try {
       const at = (seconds) => madeAt + seconds * 1_000;
       await wait(at(end) - Date.now());
-      const [{ rungs }, shown, record] = [await player.stats(), await player.shown(), await player.rungs()];
+      const [{ rungs }, shown] = [await player.stats(), await player.shown()];
+      const record = qualities(shown);
       const longest = [[begin, down], [down, up], [up, end]].map(([from, to]) => playback(shown, at(from), at(to)).longest);
       const [high, low] = [rightRung(rungs, "high"), rightRung(rungs, "low")];
       console.log(`  qualities: ${record.map(({ at: since, rung }) => `${((since - madeAt) / 1_000).toFixed(2)} s ${rung}`).join(", ")}`);

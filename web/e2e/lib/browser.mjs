@@ -152,24 +152,6 @@ export class Player {
     return this.page.evaluate(() => globalThis.sampler.samples);
   }
 
-  /** Begins to record when the page tells of another quality; it tells four times a second. */
-  recordRungs() {
-    return this.page.evaluate(() => {
-      const record = (globalThis.rungRecord = []);
-      setInterval(() => {
-        const rung = globalThis.namecast?.stats()?.rung ?? null;
-        if (rung !== null && record.at(-1)?.rung !== rung) {
-          record.push({ at: Date.now(), rung });
-        }
-      }, 50);
-    });
-  }
-
-  /** What `recordRungs` recorded: each quality, and since when. */
-  rungs() {
-    return this.page.evaluate(() => globalThis.rungRecord);
-  }
-
   /** Pictures that showed something but no valid clock. */
   damaged() {
     return this.page.evaluate(() => globalThis.sampler.damaged());

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use namecast_apps::live::watcher::{Event, Refusal, Verdict, WatcherConfig};
+use namecast_apps::live::watcher::{Event, Output, Refusal, Verdict, Watcher, WatcherConfig};
 use namecast_packet::signature::Ed25519Signer;
 use namecast_packet::{ContentType, Data, KeyLocator, LpPacket, Packet, lp::NackReason};
 use namecast_stream::{Catalogue, Lead, Metadata, StreamKind};
@@ -476,4 +476,44 @@ fn an_old_run_that_is_heard_of_again_shows_nothing_twice() {
     assert!(rejoins >= 1, "{rejoins}");
     let last = world.peers[peer].frames.last().unwrap();
     assert!(last.0 > at(13_900) && !last.1.late, "plays again");
+}
+
+/// Times in ms at which a watcher that nobody answers asks for metadata within `span` ms, its transport coming back
+/// `often` times a millisecond.
+fn probes_into_silence(span: u64, often: u64) -> Vec<u64> {
+    let mut watcher = Watcher::new(World::config());
+    let mut sent = Vec::new();
+    for now in 0..span {
+        watcher.handle_timeout(at(now));
+        for _ in 0..often {
+            watcher.handle_link_change(at(now));
+        }
+        while let Some(output) = watcher.poll_output() {
+            sent.extend(matches!(output, Output::Interest(_)).then_some(now));
+        }
+    }
+    sent
+}
+
+/// Nothing but metadata is asked for until it is here: at once, every 250 ms for 8 times, then half as often after each
+/// 8 that stay without an answer, down to once in 2 s.
+#[test]
+fn a_watcher_that_nobody_answers_asks_less_and_less_often() {
+    let sent = probes_into_silence(60_000, 0);
+    let waits: Vec<_> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(sent[0], 0);
+    assert_eq!(waits[..8], [250; 8]);
+    assert_eq!(waits[8..16], [500; 8]);
+    assert_eq!(waits[16..24], [1_000; 8]);
+    assert!(waits[24..].iter().all(|wait| *wait == 2_000), "{waits:?}");
+    assert!((45..=50).contains(&sent.len()), "{}", sent.len());
+}
+
+/// A transport that comes and goes, and whatever else wants to know at once, never makes two of less than 100 ms.
+#[test]
+fn metadata_is_asked_for_at_most_once_in_100_ms() {
+    let sent = probes_into_silence(10_000, 50);
+    let shortest = sent.windows(2).map(|pair| pair[1] - pair[0]).min();
+    assert_eq!(shortest, Some(100));
+    assert_eq!(sent.len(), 100);
 }

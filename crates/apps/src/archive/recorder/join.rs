@@ -8,20 +8,28 @@ use namecast_units::Instant;
 
 use super::{Event, FIRST_CLIENT, Output, Recorder, Rung};
 use crate::live::watcher::{
-    Fetch, Judge, Progress, Verdict, certificate, certificate_of, certificates, metadata,
+    Fetch, Judge, PROBE_SPACING, Progress, Verdict, certificate, certificate_of, certificates,
+    metadata,
 };
 
 impl Recorder {
     /// Asks for metadata, and for certificate and catalogue while they are missing.
     pub(super) fn ask_for_objects(&mut self, now: Instant) {
         if self.probe_at <= now {
-            self.probe_at = now + self.config.probe_interval;
+            self.probed_at = Some(now);
+            self.probe_at = now + self.config.probe_interval.max(PROBE_SPACING);
             self.requester.want_object(now, metadata(&self.names));
             if let Some((name, _)) = &self.unjudged {
                 let certificate = certificate(name.clone(), true, None);
                 self.requester.want_object(now, certificate);
             }
         }
+    }
+
+    /// Makes the next metadata Interest leave now, or when it may.
+    pub(super) fn hasten_probe(&mut self, now: Instant) {
+        let earliest = self.probed_at.map(|at| at + PROBE_SPACING);
+        self.probe_at = self.probe_at.min(earliest.map_or(now, |at| at.max(now)));
     }
 
     /// Takes Data that is no segment. Tells whether it was asked for.
@@ -180,8 +188,8 @@ impl Recorder {
         let version = catalogue.version;
         self.catalogue = Some((name, catalogue));
         self.push(Output::Event(Event::Recording { version }));
-        // Newest samples are known from metadata only: ask for them at once.
-        self.probe_at = now;
+        // Newest samples are known from metadata only: ask for them as soon as may be.
+        self.hasten_probe(now);
     }
 
     /// Learns what is published.

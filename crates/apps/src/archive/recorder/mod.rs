@@ -200,6 +200,7 @@ pub struct Recorder {
     config: RecorderConfig,
     names: StreamNames,
     requester: Requester,
+    probed_at: Option<Instant>,
     probe_at: Instant,
     /// The certificate that is asked for, and metadata that waits for it.
     unjudged: Option<(Name, Data)>,
@@ -226,6 +227,7 @@ impl Recorder {
         Self {
             names: StreamNames::new(config.root.clone()),
             requester: Requester::new(bounds, Budget::live(LiveConfig::default())),
+            probed_at: None,
             probe_at: Instant::ZERO,
             unjudged: None,
             signer: None,
@@ -320,7 +322,7 @@ impl Recorder {
 
     /// Takes note that the transport came back: everything that is pending is asked for again at once.
     pub fn handle_link_change(&mut self, now: Instant) {
-        self.probe_at = now;
+        self.hasten_probe(now);
         self.requester.restart_objects(now);
         self.handle_timeout(now);
     }

@@ -32,6 +32,10 @@ const METADATA: Token = Token::object(CLIENT, 0);
 const CERTIFICATE: Token = Token::object(CLIENT, 1);
 /// Probes whose answers are still expected.
 const MOST_PROBES: usize = 8;
+/// Shortest time from one probe to the next, whatever asks for them. Doubles with each that is not answered.
+pub(crate) const PROBE_SPACING: Duration = Duration::from_millis(100);
+/// Probes without an answer until those of a starved watcher become rarer by half.
+const PATIENCE: u32 = 8;
 /// Of a certificate. Once it is given up, the join begins anew.
 const RETRY: Retry = Retry {
     first_wait: Duration::from_millis(250),
@@ -62,34 +66,70 @@ pub(super) struct Held {
     data: Data,
 }
 
-/// Metadata probes that are out.
+/// Metadata probes that are out, and when the next one leaves.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Probes {
     sent: VecDeque<(Nonce, Instant)>,
+    sent_at: Option<Instant>,
+    /// Since the last answer.
+    unanswered: u32,
     pub next_at: Option<Instant>,
     /// When the newest answer was served, by the publisher's clock.
     served_at: Timestamp,
 }
 
+impl Probes {
+    /// `interval`, or longer where nobody answers; at most `most`.
+    fn backed_off(&self, interval: Duration, most: Duration) -> Duration {
+        let doublings = (self.unanswered / PATIENCE).min(8);
+        (interval * (1 << doublings)).min(most.max(interval))
+    }
+
+    /// The earliest time for another probe, which waits for nothing but its turn: after `most`, if not sooner.
+    fn earliest(&self, most: Duration) -> Option<Instant> {
+        let spacing = PROBE_SPACING * (1 << self.unanswered.saturating_sub(1).min(8));
+        self.sent_at
+            .map(|sent| sent + spacing.min(most.max(PROBE_SPACING)))
+    }
+
+    fn on_sent(&mut self, now: Instant, nonce: Nonce) {
+        if self.sent.len() == MOST_PROBES {
+            self.sent.pop_front();
+        }
+        self.sent.push_back((nonce, now));
+        self.sent_at = Some(now);
+        self.unanswered = self.unanswered.saturating_add(1);
+    }
+
+    /// Expects answers again.
+    pub(super) fn on_link_change(&mut self) {
+        self.unanswered = 0;
+    }
+}
+
 impl Watcher {
-    /// Sends a metadata Interest, and says when the next one is due.
+    /// Sends a metadata Interest as soon as one may leave, and says when the next one is due.
     pub(super) fn probe(&mut self, now: Instant) {
         if self.started_at.is_none() {
             self.started_at = Some(now);
             self.event(Event::AskingForMetadata);
         }
+        let starved = self.config.starved_probe_interval;
+        let earliest = self.probes.earliest(starved);
+        if let Some(earliest) = earliest.filter(|at| *at > now) {
+            let next_at = self.probes.next_at.unwrap_or(earliest);
+            self.probes.next_at = Some(next_at.min(earliest));
+            return;
+        }
         let interval = if self.is_steady() {
             self.until_common_probe(now)
         } else {
-            self.config.starved_probe_interval
+            self.probes.backed_off(starved, self.config.probe_interval)
         };
-        self.probes.next_at = Some(now + interval.max(Duration::from_millis(1)));
-        if self.probes.sent.len() == MOST_PROBES {
-            self.probes.sent.pop_front();
-        }
+        self.probes.next_at = Some(now + interval.max(PROBE_SPACING));
         let metadata = metadata(&self.names);
         let nonce = self.requester.want_object(now, metadata);
-        self.probes.sent.push_back((nonce, now));
+        self.probes.on_sent(now, nonce);
     }
 
     /// Time until the next probe while all is well: when the publisher's clock, as far as it is known, shows a multiple of
@@ -275,6 +315,7 @@ impl Watcher {
             return;
         }
         self.probes.sent.clear();
+        self.probes.unanswered = 0;
         self.requester.forget(METADATA);
         // An archive repeats what the publisher said last.
         let before = core::mem::replace(&mut self.probes.served_at, served_at);

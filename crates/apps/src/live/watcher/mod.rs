@@ -30,7 +30,7 @@ use namecast_units::{Bitrate, Instant, Timestamp};
 pub use config::{Pin, RungChoice, Trust, WatcherConfig};
 pub(crate) use fetch::{Fetch, Progress};
 pub use figures::TableSizes;
-pub(crate) use join::{certificate, metadata};
+pub(crate) use join::{PROBE_SPACING, certificate, metadata};
 pub use output::{Event, Frame, Output, Refusal, RejoinReason, Signer, Stages, Unkept, Verdict};
 pub use seek::Seek;
 pub(crate) use trust::{Judge, certificate_of, certificates};
@@ -325,6 +325,7 @@ impl Watcher {
 
     /// Takes note that the transport came back: everything that is pending is asked for again at once.
     pub fn handle_link_change(&mut self, now: Instant) {
+        self.probes.on_link_change();
         self.probe(now);
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             consumer.handle_link_change(now);

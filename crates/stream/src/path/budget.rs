@@ -144,6 +144,8 @@ pub const PACKET: f64 = 8_640.0;
 const LARGE_PACKETS: f64 = 3.0;
 /// Something has waited for so long: it is no burst.
 const BACKLOGGED: Duration = Duration::from_millis(60);
+/// Where nothing queues although Interests wait, the window grows by no more than so many times the queue that it aims at.
+const RAMP_QUEUES: f64 = 1.5;
 /// Timers are no finer.
 const MIN_WAIT: Duration = Duration::from_micros(500);
 /// Bounds of the queue that losses prove too long.
@@ -260,7 +262,10 @@ impl Live {
             least = self.room_for(self.config.first_burst) + need * span.as_secs_f64();
             least_pace = least_pace.max(need);
         }
-        self.window = (carried * ramp * (span.as_secs_f64() + queue)).max(least);
+        let span = span.as_secs_f64() + queue;
+        // What leaves shows a round trip later: of a long one, half would be a long queue.
+        let more = ((ramp - 1.0) * span).min(RAMP_QUEUES * queue);
+        self.window = (carried * (span + more)).max(least);
         let pace = (carried * self.config.pace).max(least_pace);
         self.fill(now);
         self.pace = pace * ramp;
@@ -269,7 +274,8 @@ impl Live {
         self.is_holding = self.is_long && is_much;
         if self.is_long {
             // That little takes so long is no queue of ours, or one that is almost gone.
-            self.window = least;
+            let little = path.fast_capacity() * span / 2.0;
+            self.window = little.clamp(LARGE_PACKETS * self.largest, least);
         }
         if now.since(self.capped_at) > Duration::from_secs(2) && self.queue_cap < NO_CAP {
             self.queue_cap *= 1.0008;

@@ -277,6 +277,21 @@ fn a_backlog_leaves_about_as_fast_as_the_link_carries_it() {
     }
 }
 
+/// At a round trip of 200 ms and 6 Mbit/s, of which half is played, 150 packets are published together. What leaves shows a round
+/// trip later: until then an empty queue widens the window by 1.5 times the queue that it aims at, and not by half a round trip.
+#[test]
+fn a_burst_leaves_no_long_queue_before_a_round_trip_has_shown_it() {
+    let mut bench = Bench::new(Link::new(Bitrate::mbps(6), ms(100), 80));
+    bench.play(Bitrate::mbps(3), ms(5_000));
+    for index in 0..150 {
+        bench.want(want(token(2, 1, index), Kind::Key), bench.now);
+    }
+    bench.play(Bitrate::mbps(3), ms(1_000));
+    assert_eq!(bench.link.overflows, 0);
+    let came = bench.came.iter().filter(|(_, token)| token.client == 2);
+    assert_eq!(came.count(), 150);
+}
+
 /// Nobody requests Data a packet at a time before anything was measured: three packets of 100 kB leave at once.
 #[test]
 fn the_first_burst_has_room_for_three_large_packets() {

@@ -126,6 +126,19 @@ fn pick_leaves_a_rung_that_needs_more_than_the_link_carries() {
     assert_eq!(ladder.current(), 0);
 }
 
+/// Within a target of 100 ms what is lost can be requested again after 20 ms, and not after 200 ms.
+#[test]
+fn little_may_be_lost_where_there_is_no_time_to_request_it_again() {
+    let most = |delay| {
+        let mut bench = Bench::new(Link::new(Bitrate::mbps(4), delay, 100));
+        bench.requester.set_target(ms(100));
+        bench.play(Bitrate::mbps(1), ms(3_000));
+        up::most_squeezed(bench.now, bench.requester.path())
+    };
+    assert!((most(ms(10)) - up::SQUEEZED).abs() < 1e-9);
+    assert!((most(ms(100)) - up::SQUEEZED_FOR_GOOD).abs() < 1e-9);
+}
+
 /// A rung of 4 Mbit/s fails on a link of as much, which then becomes one of 6 Mbit/s: all that holds the rung back is
 /// that it has failed. It is barred for some 8 s, and for up to twice that the next time.
 #[test]

@@ -4,12 +4,20 @@ use core::time::Duration;
 
 use namecast_units::Instant;
 
+use crate::path::Path;
+
 use super::{Ladder, View};
 
 /// Rungs that a success is forgotten for, and the share by which waits shrink with every quiet group.
 const QUIET: f64 = 0.97;
 /// Share lost to a full queue at which the rung is too much.
-const SQUEEZED: f64 = 0.03;
+pub(super) const SQUEEZED: f64 = 0.03;
+/// The same where what is lost cannot be requested again in time, so that a frame and what follows it is late.
+pub(super) const SQUEEZED_FOR_GOOD: f64 = 0.004;
+/// A request again takes a round trip and so long to be noticed as necessary.
+const NOTICED: Duration = Duration::from_millis(30);
+/// Delays that vary by more are no queue's, in seconds.
+const UNSTEADY: f64 = 0.008;
 /// Loss above which nothing is tried.
 const MAX_LOSS: f64 = 0.12;
 
@@ -96,7 +104,7 @@ impl Ladder {
         if queue > target * share.max(0.05) {
             return true;
         }
-        if path.congestive_loss(now, Duration::from_secs(2)) > SQUEEZED {
+        if path.congestive_loss(now, Duration::from_secs(2)) > most_squeezed(now, path) {
             return true;
         }
         let base = if cross > 0.45 { 0.11 } else { 0.08 };
@@ -116,7 +124,8 @@ impl Ladder {
                 0.0
             };
         let most_lag = if contended { 0.6 } else { 0.25 } * target;
-        let squeezed = path.congestive_loss(now, Duration::from_secs(2)) > SQUEEZED / 2.0;
+        let squeezed =
+            path.congestive_loss(now, Duration::from_secs(2)) > most_squeezed(now, path) / 2.0;
         if squeezed
             || lag >= most_lag
             || loss >= MAX_LOSS
@@ -161,3 +170,13 @@ impl Ladder {
 }
 
 use super::Rung;
+
+/// Share of packets that a full queue may lose on a rung.
+pub(super) fn most_squeezed(now: Instant, path: &Path) -> f64 {
+    let is_repaired = path.round_trip(now) + NOTICED <= path.target().mul_f64(0.7);
+    // Where delays vary much, what is lost at random seems lost to a full queue.
+    match is_repaired || path.jitter() > UNSTEADY {
+        true => SQUEEZED,
+        false => SQUEEZED_FOR_GOOD,
+    }
+}

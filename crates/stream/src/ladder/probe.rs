@@ -100,9 +100,11 @@ impl Ladder {
         let is_sure = need * 1.1 <= free && need * 1.03 <= capacity;
         let is_stale = path.recent_rate(now).is_none();
         let usual = path.capacity().min(path.quantile(0.5));
+        // Where delays vary by more than a few of our own packets in a row make them, pairs show too little.
+        let is_steady = path.jitter() < (1.5 * PACKET / path.capacity()).max(0.009);
         let is_hopeless = !is_stale
             && path.samples() >= 3
-            && path.jitter() < 0.009
+            && is_steady
             && !path.is_contended(now)
             && need * self.config.up_margin > usual;
         if is_hopeless || is_sure && !is_stale && path.samples() >= 3 {

@@ -145,7 +145,7 @@ const LARGE_PACKETS: f64 = 3.0;
 /// Something has waited for so long: it is no burst.
 const BACKLOGGED: Duration = Duration::from_millis(60);
 /// Where nothing queues although Interests wait, the window grows by no more than so many times the queue that it aims at.
-const RAMP_QUEUES: f64 = 1.5;
+const RAMP_QUEUES: f64 = 1.25;
 /// Timers are no finer.
 const MIN_WAIT: Duration = Duration::from_micros(500);
 /// Bounds of the queue that losses prove too long.

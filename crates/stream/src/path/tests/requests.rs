@@ -278,7 +278,7 @@ fn a_backlog_leaves_about_as_fast_as_the_link_carries_it() {
 }
 
 /// At a round trip of 200 ms and 6 Mbit/s, of which half is played, 150 packets are published together. What leaves shows a round
-/// trip later: until then an empty queue widens the window by 1.5 times the queue that it aims at, and not by half a round trip.
+/// trip later: until then an empty queue widens the window by 1.25 times the queue that it aims at, and not by half a round trip.
 #[test]
 fn a_burst_leaves_no_long_queue_before_a_round_trip_has_shown_it() {
     let mut bench = Bench::new(Link::new(Bitrate::mbps(6), ms(100), 80));

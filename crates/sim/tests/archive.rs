@@ -525,3 +525,38 @@ fn what_plays_goes_on_until_the_other_time_is_here() {
         );
     }
 }
+
+/// The publisher's clock is wrong for a while, which it tells in every answer: recording goes on within five seconds
+/// (it asks once a second), when the clock goes wrong and when it is put right, and nothing is missing.
+#[test]
+fn recording_goes_on_whatever_the_publishers_clock_does() {
+    const HOUR: i64 = 3_600_000_000;
+    for offset in [HOUR, 2 * HOUR, -2 * HOUR, 8_760 * HOUR, -8_760 * HOUR] {
+        let mut world = World::new(ms(10), vec![Media::video()]);
+        let host = world.live.node("P");
+        for (at, micros) in [(10_000, offset), (15_000, 0)] {
+            world
+                .live
+                .network
+                .schedule(Instant::ZERO + ms(at), move |network| {
+                    network.set_wall_offset(host, micros);
+                });
+        }
+        let mut before = 0;
+        for second in (5..=60).step_by(5) {
+            world.live.run_until(ms(second * 1_000));
+            let complete = world.counters().complete;
+            // 150 frames are published in five seconds.
+            let new = complete - before;
+            assert!(
+                second == 5 || (100..=200).contains(&new),
+                "{new} frames until {second} s, offset {offset}"
+            );
+            before = complete;
+        }
+        let counters = world.counters();
+        assert_eq!((counters.incomplete, counters.missing), (0, 0));
+        let store = world.store.borrow();
+        assert!(!store.events.contains(&RecorderEvent::Silent), "{offset}");
+    }
+}

@@ -12,13 +12,20 @@ use crate::live::watcher::{
     metadata,
 };
 
+/// Nonces of metadata Interests that are remembered: an answer may be eight seconds late.
+const MOST_PROBES: usize = 8;
+
 impl Recorder {
     /// Asks for metadata, and for certificate and catalogue while they are missing.
     pub(super) fn ask_for_objects(&mut self, now: Instant) {
         if self.probe_at <= now {
             self.probed_at = Some(now);
             self.probe_at = now + self.config.probe_interval.max(PROBE_SPACING);
-            self.requester.want_object(now, metadata(&self.names));
+            let nonce = self.requester.want_object(now, metadata(&self.names));
+            if self.probes.len() == MOST_PROBES {
+                self.probes.pop_front();
+            }
+            self.probes.push_back(nonce);
             if let Some((name, _)) = &self.unjudged {
                 let certificate = certificate(name.clone(), true, None);
                 self.requester.want_object(now, certificate);
@@ -65,8 +72,12 @@ impl Recorder {
             return;
         }
         let served_at = metadata.latest.first().map(|latest| latest.served_at);
-        if served_at <= self.served_at {
-            // A cache's, or our own archive's: the producer is gone.
+        let answers_us = metadata
+            .nonce
+            .is_some_and(|nonce| self.probes.contains(&nonce));
+        if served_at <= self.served_at && !answers_us {
+            // A cache's, or our own archive's: the producer is gone. What was made for our own Interest is new whatever
+            // the publisher's clock shows: it may have been set back.
             return;
         }
         self.served_at = served_at;

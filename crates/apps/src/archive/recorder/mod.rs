@@ -18,7 +18,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_packet::signature::PublicKey;
-use namecast_packet::{Data, Interest, Name, Packet};
+use namecast_packet::{Data, Interest, Name, Nonce, Packet};
 use namecast_stream::path::{
     self, Budget, Client, LiveConfig, Object, Requester, RequesterConfig, Retry, Token,
 };
@@ -202,6 +202,8 @@ pub struct Recorder {
     requester: Requester,
     probed_at: Option<Instant>,
     probe_at: Instant,
+    /// Nonces of the last metadata Interests.
+    probes: VecDeque<Nonce>,
     /// The certificate that is asked for, and metadata that waits for it.
     unjudged: Option<(Name, Data)>,
     signer: Option<Signer>,
@@ -229,6 +231,7 @@ impl Recorder {
             requester: Requester::new(bounds, Budget::live(LiveConfig::default())),
             probed_at: None,
             probe_at: Instant::ZERO,
+            probes: VecDeque::new(),
             unjudged: None,
             signer: None,
             key: None,

@@ -10,14 +10,15 @@ use core::fmt;
 use core::str::FromStr;
 
 use bytes::Bytes;
-use namecast_units::Timestamp;
+use namecast_packet::Name;
+use namecast_units::{Instant, Timestamp};
 
 use crate::index::{ChunkIndex, Place, Summary};
 
 /// Name of a chunk: when it was begun, and by whom, so that several archives may share a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChunkId {
-    /// Wall clock when it was begun.
+    /// Wall clock when it was begun, as far as that was known, and later than that of every chunk known then.
     pub begun_at: Timestamp,
     /// Number of the writer; writers choose theirs at random.
     pub writer: u32,
@@ -50,8 +51,10 @@ pub(crate) struct Local {
     pub file: Arc<File>,
     pub path: PathBuf,
     /// What was synced.
-    pub index: ChunkIndex,
+    pub index: Arc<ChunkIndex>,
     pub length: u64,
+    /// When it was begun, by the monotonic clock; `None` if it was found at opening.
+    pub received_at: Option<Instant>,
     /// Nobody writes to it any more.
     pub is_finished: bool,
 }
@@ -61,6 +64,16 @@ pub(crate) struct Local {
 pub(crate) struct Sealed {
     pub summary: Summary,
     pub length: u64,
+    /// When it was begun or first seen, by the monotonic clock; `None` if it was found at opening.
+    pub received_at: Option<Instant>,
+}
+
+impl Sealed {
+    /// Whether it holds an object whose name starts with `prefix`.
+    pub(crate) fn holds(&self, prefix: &Name) -> bool {
+        let mut names = self.summary.objects.iter();
+        names.any(|name| prefix.is_prefix_of(name))
+    }
 }
 
 /// The octets of a record in a local chunk.

@@ -14,12 +14,14 @@ mod chunk;
 mod index;
 mod location;
 mod record;
+mod retention;
 mod store;
 
 pub use chunk::ChunkId;
 pub use index::{Place, SampleEntry};
 pub use location::{Location, LocationError};
 pub use record::RecordError;
+pub use retention::{Moment, RetentionConfig};
 pub use store::{
     Archive, Config, Counters, Damage, Error, Figures, FoundRung, FoundSample, Writer,
 };

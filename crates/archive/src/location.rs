@@ -44,7 +44,7 @@ pub(crate) struct Opened {
     pub store: Arc<dyn ObjectStore>,
     /// Chunks and indexes are right below.
     pub prefix: Path,
-    /// Directory of chunks that are not sealed.
+    /// Directory of chunks that are not sealed: `<id>.open`, so that no root's directory is another's.
     pub open: PathBuf,
     /// Directory of sealed chunks, if files can simply be moved there.
     pub sealed: Option<PathBuf>,
@@ -75,12 +75,14 @@ impl Location {
                 let text = directory.display().to_string();
                 let refused = |error| LocationError::Store(text.clone(), error);
                 let store = LocalFileSystem::new_with_prefix(directory).map_err(refused)?;
+                // What is put is durable before anything that depends on it is done.
+                let store = store.with_fsync(true);
                 let prefix: Path = parts().collect();
                 let sealed = store.path_to_filesystem(&prefix).map_err(refused)?;
                 Opened {
                     store: Arc::new(store),
                     prefix,
-                    open: sealed.join("open"),
+                    open: sealed.clone(),
                     sealed: Some(sealed),
                 }
             }
@@ -108,7 +110,22 @@ impl Location {
     }
 }
 
+/// Makes a directory, and those above it, that are still there after a power cut.
 fn make(directory: &FilePath) -> Result<(), LocationError> {
-    std::fs::create_dir_all(directory)
-        .map_err(|error| LocationError::Directory(directory.to_owned(), error))
+    let made = || {
+        let missing: Vec<_> = directory
+            .ancestors()
+            .take_while(|at| !at.exists())
+            .collect();
+        std::fs::create_dir_all(directory)?;
+        let parents = missing.iter().filter_map(|made| made.parent());
+        let mut named = parents.filter(|parent| !parent.as_os_str().is_empty());
+        named.try_for_each(sync_directory)
+    };
+    made().map_err(|error| LocationError::Directory(directory.to_owned(), error))
+}
+
+/// Makes the names of files in a directory durable.
+pub(crate) fn sync_directory(directory: &FilePath) -> std::io::Result<()> {
+    std::fs::File::open(directory)?.sync_all()
 }

@@ -6,6 +6,8 @@
 //!                                  keeper, once a second ───┘
 //! ```
 
+mod keeper;
+
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -13,7 +15,9 @@ use bytes::Bytes;
 use namecast_apps::archive::recorder::{self, Recorder, RecorderConfig};
 use namecast_apps::archive::server::{self, Found, Lookup, Server, ServerConfig};
 use namecast_apps::live::watcher::Trust;
-use namecast_archive::{Archive, Config, FoundRung, FoundSample, Location, Writer};
+use namecast_archive::{
+    Archive, Config, FoundRung, FoundSample, Location, Moment, RetentionConfig, Writer,
+};
 use namecast_net::{ApplicationFace, Clock, FaceId, LinkState, Node, NodeError, Registration};
 use namecast_packet::Name;
 use namecast_stream::index::{IndexedSample, RungIndex, TimeIndex};
@@ -23,12 +27,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::interval;
 
+use self::keeper::{Troubles, keep};
 use crate::pump::{send_all, sleep_until, wall_at_zero};
 
 /// What is appended becomes durable, and is served, so often.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the chunks of others are looked for.
-const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 /// Cost of the routes by which an archive stands in for a publisher.
 const STAND_IN_COST: u64 = 100;
 /// Keyword before an archive's number in its own name.
@@ -130,12 +133,16 @@ impl Archiving {
     pub(crate) async fn start(node: &Node, config: ArchivingConfig) -> anyhow::Result<Self> {
         let root = config.root.clone();
         let number = RandomState::new().build_hasher().finish() as u32;
-        let archive = Archive::open(Config {
-            keep: config.keep,
+        let clock = node.clock();
+        let kept = Config {
+            retention: RetentionConfig {
+                keep: config.keep,
+                ..RetentionConfig::default()
+            },
             keep_size: config.keep_size,
             ..Config::new(root.clone(), config.location, number)
-        })
-        .await?;
+        };
+        let archive = Archive::open(kept, moment(clock)).await?;
         let delegation = root.builder().keyword(KEYWORD);
         let delegation = delegation.generic(&format!("{number:08x}")).finish();
         let (say, sentences) = mpsc::channel(MOST_SENTENCES);
@@ -151,7 +158,6 @@ impl Archiving {
             Some(face) => Some(node.link_state(face).await?),
             None => None,
         };
-        let clock = node.clock();
         let recording = Recording {
             clock,
             recorder: Recorder::new(RecorderConfig {
@@ -162,6 +168,7 @@ impl Archiving {
             }),
             writer: Writer::new(archive.clone()),
             say: say.clone(),
+            troubles: Troubles::default(),
             shown: show_recorded,
             link,
         };
@@ -271,6 +278,7 @@ struct Recording {
     recorder: Recorder,
     writer: Writer,
     say: mpsc::Sender<String>,
+    troubles: Troubles,
     shown: watch::Sender<(recorder::Counters, u64)>,
     link: Option<watch::Receiver<LinkState>>,
 }
@@ -307,7 +315,7 @@ impl Recording {
             self.recorder.handle_timeout(self.clock.now());
         }
         self.drain();
-        let finished = self.writer.finish(self.clock.wall()).await;
+        let finished = self.writer.finish(moment(self.clock)).await;
         if let Err(error) = finished {
             tell(&self.say, error.to_string());
         }
@@ -317,7 +325,7 @@ impl Recording {
     fn drain(&mut self) -> Vec<Bytes> {
         let mut interests = Vec::new();
         while let Some(output) = self.recorder.poll_output() {
-            let now = self.clock.wall();
+            let now = moment(self.clock);
             let written = match output {
                 recorder::Output::Interest(interest) => {
                     interests.push(interest);
@@ -334,18 +342,28 @@ impl Recording {
                 },
             };
             if let Err(error) = written {
-                tell(&self.say, format!("not kept: {error}"));
+                let trouble = format!("not kept: {error}");
+                self.troubles.tell(&self.say, now.monotonic, trouble);
             }
         }
         interests
     }
 
     async fn sync(&mut self) {
-        if let Err(error) = self.writer.sync(self.clock.wall()).await {
-            tell(&self.say, format!("not kept: {error}"));
+        if let Err(error) = self.writer.sync(moment(self.clock)).await {
+            let trouble = format!("not kept: {error}");
+            self.troubles.tell(&self.say, self.clock.now(), trouble);
         }
         let figures = (*self.recorder.counters(), self.recorder.backlog());
         self.shown.send_replace(figures);
+    }
+}
+
+/// Both clocks of this machine.
+fn moment(clock: Clock) -> Moment {
+    Moment {
+        monotonic: clock.now(),
+        wall: clock.wall(),
     }
 }
 
@@ -462,40 +480,5 @@ fn index(rungs: Vec<FoundRung>, since: Option<Timestamp>) -> TimeIndex {
         rungs: rungs.take(namecast_stream::index::MAX_RUNGS).collect(),
         delegation: None,
         since,
-    }
-}
-
-/// Seals and deletes until it is told to stop.
-async fn keep(
-    clock: Clock,
-    archive: Archive,
-    say: mpsc::Sender<String>,
-    mut stopping: watch::Receiver<bool>,
-) {
-    let mut tick = interval(SYNC_INTERVAL);
-    let mut refresh_at = clock.now() + REFRESH_INTERVAL;
-    loop {
-        tokio::select! {
-            _ = tick.tick() => {}
-            _ = stopping.changed() => {
-                return;
-            }
-        }
-        maintain(&archive, clock.wall(), &say).await;
-        if clock.now() >= refresh_at {
-            refresh_at = clock.now() + REFRESH_INTERVAL;
-            if let Err(error) = archive.refresh().await {
-                tell(&say, error.to_string());
-            }
-        }
-    }
-}
-
-async fn maintain(archive: &Archive, now: Timestamp, say: &mpsc::Sender<String>) {
-    if let Err(error) = archive.maintain(now).await {
-        tell(say, error.to_string());
-    }
-    while let Some(damage) = archive.poll_damage() {
-        tell(say, damage.to_string());
     }
 }

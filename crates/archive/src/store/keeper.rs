@@ -2,17 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use namecast_units::Timestamp;
+use namecast_units::{ByteSize, Instant};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 
 use super::{Archive, Error};
 use crate::chunk::{ChunkId, Sealed};
 use crate::index::{FIRST_READ, Summary};
+use crate::location::sync_directory;
+use crate::retention::Moment;
 
 /// Summaries read at a time.
 const AT_ONCE: usize = 16;
@@ -22,10 +23,11 @@ impl Archive {
     ///
     /// # Errors
     /// If the directory or bucket refuses something.
-    pub async fn maintain(&self, now: Timestamp) -> Result<(), Error> {
+    pub async fn maintain(&self, now: Moment) -> Result<(), Error> {
+        self.shared.tables().retention.handle_time(now);
         let done = async {
             self.seal_finished().await?;
-            self.delete_surplus(now).await
+            self.delete_surplus(now.monotonic).await
         };
         let done = done.await;
         self.shared.tables().counters.store_failures += u64::from(done.is_err());
@@ -46,11 +48,13 @@ impl Archive {
 
     /// Moves a chunk to where it stays: first its packets, then its index, which can be made from them.
     async fn seal(&self, id: ChunkId) -> Result<(), Error> {
+        let received_at;
         let (path, index, length) = {
             let tables = self.shared.tables();
             let Some(local) = tables.local.get(&id) else {
                 return Ok(());
             };
+            received_at = local.received_at;
             (local.path.clone(), local.index.clone(), local.length)
         };
         let store = &self.shared.place.store;
@@ -65,6 +69,8 @@ impl Archive {
                 {
                     return Err(Error::File(path, error));
                 }
+                sync_directory(&self.shared.place.open)
+                    .map_err(|error| Error::File(target, error))?;
                 put_index.await?;
             }
             None => {
@@ -82,8 +88,13 @@ impl Archive {
         }
         let summary = index.summary();
         let mut tables = self.shared.tables();
-        tables.sealed.insert(id, Sealed { summary, length });
-        tables.load(id, Arc::new(index), self.shared.config.most_indexes);
+        let sealed = Sealed {
+            summary,
+            length,
+            received_at,
+        };
+        tables.insert_sealed(id, sealed);
+        tables.load(id, index, self.shared.config.most_indexes);
         tables.local.remove(&id);
         tables.counters.sealed += 1;
         Ok(())
@@ -93,7 +104,12 @@ impl Archive {
     ///
     /// # Errors
     /// If the directory or bucket cannot be read.
-    pub async fn refresh(&self) -> Result<(), Error> {
+    pub async fn refresh(&self, now: Moment) -> Result<(), Error> {
+        self.list(Some(now.monotonic)).await
+    }
+
+    /// Learns which sealed chunks there are; new ones came at `received_at`, or before this archive was opened.
+    pub(super) async fn list(&self, received_at: Option<Instant>) -> Result<(), Error> {
         let before: Vec<ChunkId> = self.shared.tables().sealed.keys().copied().collect();
         let store = &self.shared.place.store;
         let listed = store.list_with_delimiter(Some(&self.shared.place.prefix));
@@ -112,9 +128,21 @@ impl Archive {
             .map(|(id, length)| async move { (id, length, self.read_summary(id).await) })
             .buffer_unordered(AT_ONCE);
         while let Some((id, length, summary)) = summaries.next().await {
-            if let Some(summary) = summary? {
-                let sealed = Sealed { summary, length };
-                self.shared.tables().sealed.entry(id).or_insert(sealed);
+            match summary {
+                Ok(Some(summary)) => {
+                    let sealed = Sealed {
+                        summary,
+                        length,
+                        received_at,
+                    };
+                    self.shared.tables().insert_sealed(id, sealed);
+                }
+                Ok(None) => {}
+                // One chunk that cannot be read keeps nobody from the others. It is tried again at the next listing.
+                Err(error) => {
+                    tracing::warn!(%id, %error, "archive");
+                    self.shared.tables().counters.store_failures += 1;
+                }
             }
         }
         drop(summaries);
@@ -134,8 +162,8 @@ impl Archive {
         loop {
             let octets = match self.shared.place.store.get_range(&path, 0..length).await {
                 Ok(octets) => octets,
-                Err(object_store::Error::NotFound { .. }) => break,
-                Err(error) => return Err(error.into()),
+                // Missing, empty, unreadable: it is made anew, unless the chunk cannot be read either.
+                Err(_) => break,
             };
             match Summary::decode(&octets) {
                 Some(Ok(summary)) => return Ok(Some(summary)),
@@ -145,12 +173,19 @@ impl Archive {
                 _ => break,
             }
         }
-        let rebuilt = self.rebuild(id).await?;
-        Ok(rebuilt.map(|index| index.summary()))
+        let Some(rebuilt) = self.rebuild(id).await? else {
+            return Ok(None);
+        };
+        // So that it need not be made again. Whoever may not write here goes on without.
+        let put = self.shared.place.store.put(&path, rebuilt.encode().into());
+        if let Err(error) = put.await {
+            tracing::warn!(%path, %error, "archive");
+        }
+        Ok(Some(rebuilt.summary()))
     }
 
-    async fn delete_surplus(&self, now: Timestamp) -> Result<(), Error> {
-        for id in self.surplus(now) {
+    async fn delete_surplus(&self, now: Instant) -> Result<(), Error> {
+        for (id, is_expired) in self.surplus(now) {
             let store = &self.shared.place.store;
             // The index last: a chunk without one could still be read, an index without chunk is nothing.
             for path in [self.shared.chunk_path(id), self.shared.index_path(id)] {
@@ -163,31 +198,52 @@ impl Archive {
             let mut tables = self.shared.tables();
             tables.forget(id);
             tables.counters.deleted += 1;
+            if is_expired {
+                tables.retention.on_deleted();
+                tables.counters.expired += 1;
+            }
         }
         Ok(())
     }
 
-    /// Sealed chunks that are beyond the limits, oldest first.
-    fn surplus(&self, now: Timestamp) -> Vec<ChunkId> {
+    /// Sealed chunks that are beyond the limits, oldest first, and whether that is by age.
+    fn surplus(&self, now: Instant) -> Vec<(ChunkId, bool)> {
         let config = &self.shared.config;
-        let tables = self.shared.tables();
+        let mut tables = self.shared.tables();
+        let allowance = tables.retention.allowance(now);
+        let is_expired = |id: &ChunkId, sealed: &Sealed| {
+            let age = tables.retention.age(now, *id, sealed.received_at);
+            tables.retention.is_expired(age, config.chunk_age)
+        };
+        let expired = tables.sealed.iter().filter(|(id, it)| is_expired(id, it));
+        let expired = expired.take(allowance).map(|(id, _)| *id);
+        let mut surplus: Vec<(ChunkId, bool)> = expired.map(|id| (id, true)).collect();
+
         let local = tables.local.values().map(|local| local.length);
         let sealed = tables.sealed.values().map(|sealed| sealed.length);
         let mut octets: u64 = local.chain(sealed).sum();
-        let mut chunks = tables.sealed.len();
-        let mut surplus = Vec::new();
-        for (id, sealed) in &tables.sealed {
-            let age = now.since(id.begun_at + config.chunk_age);
-            let too_old = config.keep.is_some_and(|keep| age > keep);
-            let too_much = config
-                .keep_size
-                .is_some_and(|most| octets > most.as_bytes());
-            if !(too_old || too_much || chunks > config.most_chunks) {
-                break;
+        for (id, _) in &surplus {
+            octets -= tables.sealed.get(id).map_or(0, |sealed| sealed.length);
+        }
+        let mut chunks = tables.sealed.len() - surplus.len();
+        let too_much = |octets, chunks| {
+            let most = config.keep_size.map_or(u64::MAX, ByteSize::as_bytes);
+            octets > most || chunks > config.most_chunks
+        };
+        if too_much(octets, chunks) {
+            // Those found at opening came before all others, whatever their names say.
+            let mut by_age: Vec<_> = tables.sealed.iter().collect();
+            by_age.sort_by_key(|(id, sealed)| (sealed.received_at, **id));
+            for (id, sealed) in by_age {
+                if !too_much(octets, chunks) {
+                    break;
+                }
+                if !surplus.contains(&(*id, true)) {
+                    octets -= sealed.length;
+                    chunks -= 1;
+                    surplus.push((*id, false));
+                }
             }
-            octets -= sealed.length;
-            chunks -= 1;
-            surplus.push(*id);
         }
         surplus
     }

@@ -1,6 +1,7 @@
 //! The archive of one root: what is kept where, and what went wrong.
 
 mod keeper;
+mod lookup;
 mod reader;
 mod recovery;
 mod writer;
@@ -13,14 +14,16 @@ use core::fmt;
 use core::time::Duration;
 
 use namecast_packet::Name;
-use namecast_units::{ByteSize, Timestamp};
+use namecast_units::{ByteSize, Instant, Timestamp};
 use object_store::path::Path;
 
 use crate::chunk::{ChunkId, Local, Sealed};
 use crate::index::ChunkIndex;
 use crate::location::{Location, LocationError, Opened};
 use crate::record::RecordError;
+use crate::retention::{Moment, Retention, RetentionConfig};
 
+use lookup::RungChunks;
 pub use reader::{FoundRung, FoundSample};
 pub use writer::Writer;
 
@@ -34,7 +37,7 @@ pub struct Config {
     /// Number of the writer; random, so that no two that share a bucket have the same.
     pub writer: u32,
     /// Chunks all of which is older are deleted.
-    pub keep: Option<Duration>,
+    pub retention: RetentionConfig,
     /// Oldest chunks beyond this are deleted.
     pub keep_size: Option<ByteSize>,
     /// A chunk is sealed once it is this large,
@@ -49,12 +52,12 @@ pub struct Config {
 
 impl Config {
     /// Keeps `root` at `location` for ever.
-    pub const fn new(root: Name, location: Location, writer: u32) -> Self {
+    pub fn new(root: Name, location: Location, writer: u32) -> Self {
         Self {
             root,
             location,
             writer,
-            keep: None,
+            retention: RetentionConfig::default(),
             keep_size: None,
             chunk_size: ByteSize::mebibytes(8),
             chunk_age: Duration::from_secs(10),
@@ -77,6 +80,8 @@ pub struct Counters {
     pub sealed: u64,
     /// Chunks deleted by age and size.
     pub deleted: u64,
+    /// Of those, deleted by age.
+    pub expired: u64,
     /// Times that the directory or bucket refused something; it is tried again.
     pub store_failures: u64,
     /// Damaged records that were met; [`Damage`] says where.
@@ -141,6 +146,9 @@ pub enum Error {
 /// Damages remembered until somebody asks.
 const MOST_DAMAGES: usize = 256;
 
+/// How the names of chunks end that are not sealed.
+const OPEN: &str = "open";
+
 /// What several tasks share.
 #[derive(Debug)]
 struct Shared {
@@ -149,10 +157,15 @@ struct Shared {
     tables: Mutex<Tables>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Tables {
+    retention: Retention,
     local: BTreeMap<ChunkId, Local>,
     sealed: BTreeMap<ChunkId, Sealed>,
+    /// Sealed chunks that hold something of a rung, by what they hold.
+    by_rung: BTreeMap<Name, RungChunks>,
+    /// Sealed chunks that hold an object.
+    by_object: BTreeMap<Name, BTreeSet<ChunkId>>,
     /// Indexes of sealed chunks, the one used last at the end.
     loaded: VecDeque<(ChunkId, Arc<ChunkIndex>)>,
     damages: VecDeque<Damage>,
@@ -160,6 +173,32 @@ struct Tables {
 }
 
 impl Tables {
+    fn new(retention: Retention) -> Self {
+        Self {
+            retention,
+            local: BTreeMap::new(),
+            sealed: BTreeMap::new(),
+            by_rung: BTreeMap::new(),
+            by_object: BTreeMap::new(),
+            loaded: VecDeque::new(),
+            damages: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// The name of a chunk that `writer` begins now.
+    fn name(&self, now: Instant, writer: u32) -> ChunkId {
+        let newest = [
+            self.local.keys().next_back(),
+            self.sealed.keys().next_back(),
+        ];
+        let newest = newest.into_iter().flatten().map(|id| id.begun_at).max();
+        ChunkId {
+            begun_at: self.retention.stamp(now, newest),
+            writer,
+        }
+    }
+
     fn report(&mut self, damage: Damage) {
         tracing::warn!(%damage, "archive");
         self.counters.damaged += 1;
@@ -177,8 +216,43 @@ impl Tables {
         }
     }
 
+    /// Records a sealed chunk, unless it is known.
+    fn insert_sealed(&mut self, id: ChunkId, sealed: Sealed) {
+        if self.sealed.contains_key(&id) {
+            return;
+        }
+        for name in &sealed.summary.objects {
+            self.by_object.entry(name.clone()).or_default().insert(id);
+        }
+        for (rung, span) in &sealed.summary.rungs {
+            self.by_rung
+                .entry(rung.clone())
+                .or_default()
+                .insert(id, span);
+        }
+        self.sealed.insert(id, sealed);
+    }
+
     fn forget(&mut self, id: ChunkId) {
-        self.sealed.remove(&id);
+        let Some(sealed) = self.sealed.remove(&id) else {
+            return;
+        };
+        for name in &sealed.summary.objects {
+            if let Some(chunks) = self.by_object.get_mut(name)
+                && chunks.remove(&id)
+                && chunks.is_empty()
+            {
+                self.by_object.remove(name);
+            }
+        }
+        for (rung, span) in &sealed.summary.rungs {
+            if let Some(chunks) = self.by_rung.get_mut(rung) {
+                chunks.remove(id, span);
+                if chunks.is_empty() {
+                    self.by_rung.remove(rung);
+                }
+            }
+        }
         self.loaded.retain(|(loaded, _)| *loaded != id);
     }
 }
@@ -187,6 +261,10 @@ impl Shared {
     fn tables(&self) -> MutexGuard<'_, Tables> {
         // Each change of the tables is whole, so they are good after a panic elsewhere.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open_path(&self, id: ChunkId) -> PathBuf {
+        self.place.open.join(format!("{id}.{OPEN}"))
     }
 
     fn chunk_path(&self, id: ChunkId) -> Path {
@@ -210,16 +288,23 @@ impl Archive {
     ///
     /// # Errors
     /// If its location cannot be used.
-    pub async fn open(config: Config) -> Result<Self, Error> {
+    pub async fn open(config: Config, now: Moment) -> Result<Self, Error> {
         let place = config.location.open(&config.root)?;
         let shared = Arc::new(Shared {
             place,
+            tables: Mutex::new(Tables::new(Retention::new(now, config.retention.clone()))),
             config,
-            tables: Mutex::default(),
         });
         let archive = Self { shared };
         archive.recover().await?;
-        archive.refresh().await?;
+        archive.list(None).await?;
+        let mut tables = archive.shared.tables();
+        let found = tables.local.keys().chain(tables.sealed.keys());
+        let found: Vec<ChunkId> = found.copied().collect();
+        for id in found {
+            tables.retention.on_found(id);
+        }
+        drop(tables);
         Ok(archive)
     }
 
@@ -244,9 +329,13 @@ impl Archive {
     /// Streams of which something is kept: `/<root>/<stream>`.
     pub fn streams(&self) -> BTreeSet<Name> {
         let tables = self.shared.tables();
-        let sealed = tables.sealed.values().flat_map(|s| s.summary.rungs.keys());
         let local = tables.local.values().flat_map(|l| l.index.rungs());
-        sealed.chain(local).map(Name::parent).collect()
+        tables
+            .by_rung
+            .keys()
+            .chain(local)
+            .map(Name::parent)
+            .collect()
     }
 
     /// The next damage that was met and not told of yet.

@@ -10,13 +10,11 @@ use namecast_stream::SampleClass;
 use namecast_units::Timestamp;
 use object_store::ObjectStoreExt;
 
+use super::lookup::MOST_LOOKED_INTO;
 use super::{Archive, Damage, Error, Tables};
 use crate::chunk::{ChunkId, read_at};
 use crate::index::{ChunkIndex, Place, SampleEntry, SampleKey};
 use crate::record::{self, RecordError};
-
-/// Chunks looked into for a time: a group of samples begins in one of the last few.
-const MOST_LOOKED_INTO: usize = 64;
 
 /// A sample that was found by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,7 +200,7 @@ impl Archive {
             tables.local.get(&id).map(|local| local.index.clone())
         };
         match local {
-            Some(index) => Ok(Arc::new(index)),
+            Some(index) => Ok(index),
             None => Ok(self.index(id).await?.unwrap_or_default()),
         }
     }
@@ -212,8 +210,10 @@ impl Archive {
         if let Some(index) = self.shared.tables().use_loaded(id) {
             return Ok(Some(index));
         }
-        let octets = self.get(&self.shared.index_path(id)).await?;
-        let read = octets.and_then(|octets| ChunkIndex::decode(&octets));
+        // Whatever keeps an index from being read, the chunk can be.
+        let octets = self.get(&self.shared.index_path(id)).await.ok();
+        let read = octets.flatten();
+        let read = read.and_then(|octets| ChunkIndex::decode(&octets));
         let index = match read {
             Some(index) => Some(index),
             None => self.rebuild(id).await?,
@@ -316,24 +316,40 @@ impl Tables {
     fn places_of(&self, rung: &Name, key: SampleKey) -> (Vec<(Source, Place)>, Vec<ChunkId>) {
         let found = self.places(|index| index.sample(rung, key));
         let (class, sequence) = key;
-        let candidates = self.sealed.iter().rev().filter(|(id, sealed)| {
-            let span = sealed.summary.rungs.get(rung);
-            let range = span.and_then(|span| span.sequences[class.index()].as_ref());
-            range.is_some_and(|range| range.contains(&sequence)) && !self.is_loaded(**id)
-        });
-        let candidates = candidates.map(|(id, _)| *id).collect();
+        let chunks = self.by_rung.get(rung);
+        let mut candidates =
+            chunks.map_or_else(Vec::new, |chunks| chunks.with_sample(class, sequence));
+        candidates.retain(|id| !self.is_loaded(*id));
         (found, candidates)
     }
 
+    /// Objects under `prefix` in chunks of ours, and other chunks that hold any, newest first.
     fn objects_under(&self, prefix: &Name) -> (Vec<(Source, Place)>, Vec<ChunkId>) {
         let local = self.local.values().rev().filter_map(|local| {
             let source = Source::Local(local.file.clone(), local.path.display().to_string());
             Some((source, local.index.object(prefix)?.1))
         });
-        let holds = |names: &[Name]| names.iter().any(|name| prefix.is_prefix_of(name));
-        let candidates = self.sealed.iter().rev();
-        let candidates = candidates.filter(|(_, sealed)| holds(&sealed.summary.objects));
-        (local.collect(), candidates.map(|(id, _)| *id).collect())
+        let below = self.by_object.range(prefix..);
+        let mut below = below.take_while(|(name, _)| prefix.is_prefix_of(name));
+        // Every chunk begins with certificate and catalogue, so that of names with many versions one of the newest chunks
+        // has some; of others, the few versions are looked through.
+        let few: Vec<_> = below.by_ref().take(MOST_LOOKED_INTO).collect();
+        let candidates: BTreeSet<ChunkId> = match below.next() {
+            None => few
+                .into_iter()
+                .flat_map(|(_, ids)| ids.iter().rev().take(MOST_LOOKED_INTO))
+                .copied()
+                .collect(),
+            Some(_) => self
+                .sealed
+                .iter()
+                .rev()
+                .filter(|(_, sealed)| sealed.holds(prefix))
+                .take(1)
+                .map(|(id, _)| *id)
+                .collect(),
+        };
+        (local.collect(), candidates.into_iter().rev().collect())
     }
 
     /// Places that `find` finds in indexes in memory, newest first.
@@ -359,31 +375,30 @@ impl Tables {
         Some(index)
     }
 
-    /// Each chunk that has samples of `rung`, with its first and last time of capture.
-    fn spans(&self, rung: &Name) -> Vec<(ChunkId, Timestamp, Timestamp)> {
-        let sealed = self.sealed.iter().filter_map(|(id, sealed)| {
-            let captured = &sealed.summary.rungs.get(rung)?.captured;
-            Some((*id, *captured.start(), *captured.end()))
-        });
-        let local = self.local.iter().filter_map(|(id, local)| {
+    /// Chunks of ours that have samples of `rung`, with their first and last time of capture.
+    fn local_spans(&self, rung: &Name) -> impl Iterator<Item = (ChunkId, Timestamp, Timestamp)> {
+        self.local.iter().filter_map(move |(id, local)| {
             let captured = local.index.captured(rung)?;
             Some((*id, *captured.start(), *captured.end()))
-        });
-        sealed.chain(local).collect()
+        })
     }
 
     /// Chunks with samples at or before `time`, the latest first, with the time of their last one.
     fn chunks_before(&self, rung: &Name, time: Timestamp) -> Vec<(ChunkId, Timestamp)> {
-        let mut spans = self.spans(rung);
-        spans.retain(|(_, first, _)| *first <= time);
+        let sealed = self.by_rung.get(rung);
+        let mut spans = sealed.map_or_else(Vec::new, |chunks| chunks.before(time));
+        let local = self.local_spans(rung);
+        spans.extend(local.filter(|(_, first, _)| *first <= time));
         spans.sort_by_key(|(_, first, _)| core::cmp::Reverse(*first));
         spans.into_iter().map(|(id, _, last)| (id, last)).collect()
     }
 
     /// Chunks with samples after `time`, the earliest first, with the time of their first one.
     fn chunks_after(&self, rung: &Name, time: Timestamp) -> Vec<(ChunkId, Timestamp)> {
-        let mut spans = self.spans(rung);
-        spans.retain(|(_, _, last)| *last > time);
+        let sealed = self.by_rung.get(rung);
+        let mut spans = sealed.map_or_else(Vec::new, |chunks| chunks.after(time));
+        let local = self.local_spans(rung);
+        spans.extend(local.filter(|(_, _, last)| *last > time));
         spans.sort_by_key(|(_, first, _)| *first);
         spans
             .into_iter()
@@ -392,10 +407,11 @@ impl Tables {
     }
 
     fn rungs_of(&self, stream: &Name) -> BTreeSet<Name> {
-        let sealed = self.sealed.values().flat_map(|s| s.summary.rungs.keys());
+        let below = self.by_rung.range(stream..).map(|(rung, _)| rung);
+        let below = below.take_while(|rung| stream.is_prefix_of(rung));
         let local = self.local.values().flat_map(|l| l.index.rungs());
         let is_in = |rung: &&Name| rung.len() == stream.len() + 1 && stream.is_prefix_of(rung);
-        let rungs: BTreeSet<&Name> = sealed.chain(local).filter(is_in).collect();
+        let rungs: BTreeSet<&Name> = below.chain(local).filter(is_in).collect();
         rungs.into_iter().cloned().collect()
     }
 
@@ -404,10 +420,8 @@ impl Tables {
         let last_of = |class: SampleClass| {
             let mut local = self.local.iter().rev();
             let local = local.find_map(|(id, local)| Some((*id, local.index.last(rung, class)?)));
-            let sealed = self.sealed.iter().rev().find_map(|(id, sealed)| {
-                let span = sealed.summary.rungs.get(rung)?;
-                Some((*id, *span.sequences[class.index()].as_ref()?.end()))
-            });
+            let sealed = self.by_rung.get(rung);
+            let sealed = sealed.and_then(|chunks| chunks.newest(class));
             let last = [local, sealed].into_iter().flatten();
             last.max_by_key(|(id, _)| *id).map(|(_, last)| last)
         };

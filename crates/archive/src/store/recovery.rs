@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Archive, Damage, Error};
+use super::{Archive, Damage, Error, OPEN};
 use crate::chunk::{ChunkId, Local};
 use crate::index::ChunkIndex;
 use crate::record::Scanned;
@@ -49,11 +49,18 @@ fn left_behind(directory: &Path) -> io::Result<Vec<Left>> {
     let mut left = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
+        if path.extension().is_none_or(|found| found != OPEN) {
+            continue;
+        }
         let stem = path.file_stem().and_then(|stem| stem.to_str());
         let Some(id) = stem.and_then(|stem| stem.parse().ok()) else {
             continue;
         };
-        left.extend(take_over(path, id)?);
+        // One file that cannot be read keeps nobody from recording.
+        match take_over(path.clone(), id) {
+            Ok(taken) => left.extend(taken),
+            Err(error) => tracing::warn!(path = %path.display(), %error, "archive"),
+        }
     }
     Ok(left)
 }
@@ -76,12 +83,13 @@ fn take_over(path: PathBuf, id: ChunkId) -> io::Result<Option<Left>> {
     });
     let length = torn.unwrap_or(octets.len() as u64);
     file.set_len(length)?;
-    file.sync_data()?;
+    file.sync_all()?;
     let local = Local {
         file: Arc::new(file),
         path,
-        index,
+        index: Arc::new(index),
         length,
+        received_at: None,
         is_finished: true,
     };
     Ok(Some(Left { id, local, wrong }))

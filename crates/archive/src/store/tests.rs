@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use super::*;
 
 mod bucket;
+mod power;
 #[cfg(feature = "s3")]
 mod s3;
 
@@ -33,6 +34,26 @@ fn rung() -> Name {
 
 fn captured_at(position: u64) -> Timestamp {
     START + PERIOD * u32::try_from(position).unwrap()
+}
+
+/// Both clocks when the publisher's shows `wall`.
+fn moment(wall: Timestamp) -> Moment {
+    Moment {
+        monotonic: Instant::ZERO + wall.since(START),
+        wall,
+    }
+}
+
+/// Both clocks at the capture of a sample.
+fn at(position: u64) -> Moment {
+    moment(captured_at(position))
+}
+
+fn keep(age: Duration) -> RetentionConfig {
+    RetentionConfig {
+        keep: Some(age),
+        ..RetentionConfig::default()
+    }
 }
 
 /// Class and number of the sample at `position`, and the number that it refers to.
@@ -82,7 +103,9 @@ fn config(directory: &TempDir, writer: u32) -> Config {
 }
 
 async fn open(directory: &TempDir, writer: u32) -> Archive {
-    Archive::open(config(directory, writer)).await.unwrap()
+    Archive::open(config(directory, writer), moment(START))
+        .await
+        .unwrap()
 }
 
 async fn read(archive: &Archive, position: u64) -> Option<Vec<Data>> {
@@ -94,7 +117,7 @@ async fn read(archive: &Archive, position: u64) -> Option<Vec<Data>> {
 async fn write(archive: &Archive, positions: core::ops::Range<u64>) -> Writer {
     let mut writer = Writer::new(archive.clone());
     for position in positions {
-        let now = captured_at(position);
+        let now = at(position);
         writer.append(now, &sample(position)).unwrap();
         writer.sync(now).await.unwrap();
         archive.maintain(now).await.unwrap();
@@ -124,9 +147,9 @@ async fn what_is_appended_can_be_read_once_it_is_synced_and_not_before() {
     let directory = TempDir::new().unwrap();
     let archive = open(&directory, 1).await;
     let mut writer = Writer::new(archive.clone());
-    writer.append(START, &sample(0)).unwrap();
+    writer.append(moment(START), &sample(0)).unwrap();
     assert_eq!(read(&archive, 0).await, None);
-    writer.sync(START).await.unwrap();
+    writer.sync(moment(START)).await.unwrap();
     assert_eq!(read(&archive, 0).await, Some(sample(0)));
     assert_eq!(read(&archive, 1).await, None);
 }
@@ -138,8 +161,8 @@ async fn chunks_are_sealed_and_read_by_others_with_and_without_indexes() {
     let directory = TempDir::new().unwrap();
     let archive = open(&directory, 1).await;
     let writer = write(&archive, 0..100).await;
-    writer.finish(captured_at(100)).await.unwrap();
-    archive.maintain(captured_at(100)).await.unwrap();
+    writer.finish(at(100)).await.unwrap();
+    archive.maintain(at(100)).await.unwrap();
     assert_eq!(archive.counters().sealed, archive.figures().chunks);
     assert!((8..=12).contains(&archive.figures().chunks));
     let all_there = async |archive: &Archive| {
@@ -166,10 +189,10 @@ async fn an_archive_learns_of_the_chunks_of_others() {
     let directory = TempDir::new().unwrap();
     let (one, two) = (open(&directory, 1).await, open(&directory, 2).await);
     let writer = write(&one, 0..30).await;
-    writer.finish(captured_at(30)).await.unwrap();
-    one.maintain(captured_at(30)).await.unwrap();
+    writer.finish(at(30)).await.unwrap();
+    one.maintain(at(30)).await.unwrap();
     assert_eq!(read(&two, 3).await, None);
-    two.refresh().await.unwrap();
+    two.refresh(moment(START)).await.unwrap();
     assert_eq!(read(&two, 3).await, Some(sample(3)));
 }
 
@@ -180,7 +203,7 @@ async fn a_crash_at_any_octet_loses_only_the_tail() {
     let source = TempDir::new().unwrap();
     let archive = open(&source, 1).await;
     let _writer = write(&archive, 0..8).await;
-    let path = files(source.path(), "chunk").remove(0);
+    let path = files(source.path(), "open").remove(0);
     let octets = fs::read(&path).unwrap();
     let record = crate::record::encode(&sample(0)).unwrap().len();
     let mut random = Random::from_seed(11);
@@ -202,7 +225,7 @@ async fn a_crash_at_any_octet_loses_only_the_tail() {
             assert_eq!(read(&archive, position).await, expected, "cut at {cut}");
         }
         assert_eq!(archive.counters().damaged, 0);
-        archive.maintain(captured_at(8)).await.unwrap();
+        archive.maintain(at(8)).await.unwrap();
         write(&archive, 8..9).await;
         assert_eq!(read(&archive, 8).await, Some(sample(8)));
     }
@@ -217,8 +240,8 @@ async fn a_damaged_record_is_told_and_the_others_are_read() {
         let directory = TempDir::new().unwrap();
         let archive = open(&directory, 1).await;
         let writer = write(&archive, 0..20).await;
-        writer.finish(captured_at(20)).await.unwrap();
-        archive.maintain(captured_at(20)).await.unwrap();
+        writer.finish(at(20)).await.unwrap();
+        archive.maintain(at(20)).await.unwrap();
         let chunks = files(directory.path(), "chunk");
         let chunk = &chunks[usize::try_from(random.below(chunks.len() as u64)).unwrap()];
         let mut octets = fs::read(chunk).unwrap();
@@ -252,8 +275,8 @@ async fn whole_chunks_are_deleted_by_age_and_size() {
     let directory = TempDir::new().unwrap();
     let mut aged = config(&directory, 1);
     aged.chunk_age = Duration::from_secs(1);
-    aged.keep = Some(Duration::from_secs(3));
-    let archive = Archive::open(aged).await.unwrap();
+    aged.retention = keep(Duration::from_secs(3));
+    let archive = Archive::open(aged, moment(START)).await.unwrap();
     let _writer = write(&archive, 0..250).await;
     // Ten seconds were written; of the last three nothing is deleted.
     assert_eq!(read(&archive, 100).await, None);
@@ -273,7 +296,7 @@ async fn whole_chunks_are_deleted_by_age_and_size() {
     let directory = TempDir::new().unwrap();
     let mut small = config(&directory, 1);
     small.keep_size = Some(ByteSize::bytes(100_000));
-    let archive = Archive::open(small).await.unwrap();
+    let archive = Archive::open(small, moment(START)).await.unwrap();
     let _writer = write(&archive, 0..100).await;
     let octets: u64 = files(directory.path(), "chunk")
         .iter()
@@ -291,8 +314,8 @@ async fn times_are_found_as_by_looking_at_every_sample() {
     let archive = open(&directory, 1).await;
     // Nothing is kept of the samples 40 to 59.
     let writer = write(&archive, 0..40).await;
-    writer.finish(captured_at(40)).await.unwrap();
-    archive.maintain(captured_at(40)).await.unwrap();
+    writer.finish(at(40)).await.unwrap();
+    archive.maintain(at(40)).await.unwrap();
     let _writer = write(&archive, 60..100).await;
     let kept = |position: &u64| !(40..60).contains(position);
     let stream = name("/demo/video");
@@ -339,21 +362,23 @@ async fn lasting_objects_begin_each_chunk_and_give_way_to_their_successors() {
     for version in ["v=1", "v=2"] {
         for segment in ["seg=0", "seg=1"] {
             let object = object(&format!("/demo/catalogue/{version}/{segment}"));
-            writer.append_lasting(START, &object, &catalogue).unwrap();
+            writer
+                .append_lasting(moment(START), &object, &catalogue)
+                .unwrap();
         }
     }
     writer
-        .append_lasting(START, &object("/demo/KEY/1"), &name("/demo/KEY"))
+        .append_lasting(moment(START), &object("/demo/KEY/1"), &name("/demo/KEY"))
         .unwrap();
-    writer.sync(START).await.unwrap();
+    writer.sync(moment(START)).await.unwrap();
     // The next chunk repeats version 2 and the key.
     let later = START + Duration::from_secs(60);
-    writer.append(later, &sample(0)).unwrap();
-    writer.sync(later).await.unwrap();
-    archive.maintain(later).await.unwrap();
+    writer.append(moment(later), &sample(0)).unwrap();
+    writer.sync(moment(later)).await.unwrap();
+    archive.maintain(moment(later)).await.unwrap();
     let first = files(directory.path(), "chunk").remove(0);
     fs::remove_file(first).unwrap();
-    archive.refresh().await.unwrap();
+    archive.refresh(moment(START)).await.unwrap();
     let find = async |text: &str| archive.object(&name(text)).await.unwrap();
     assert_eq!(find("/demo/catalogue/v=1").await, None);
     for kept in [

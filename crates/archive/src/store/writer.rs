@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use namecast_packet::{Data, Name};
-use namecast_units::Timestamp;
+use namecast_units::Instant;
 
 use super::{Archive, Error};
 use crate::chunk::{ChunkId, Local};
 use crate::index::{ChunkIndex, Place};
+use crate::location::sync_directory;
 use crate::record::{self, Subject};
+use crate::retention::Moment;
 
 /// Objects that each chunk begins with.
 const MOST_PREAMBLE: usize = 256;
@@ -33,6 +35,9 @@ struct Active {
     file: Arc<File>,
     path: PathBuf,
     length: u64,
+    begun_at: Instant,
+    /// Its name survives a power cut.
+    is_named: bool,
     /// Records that nobody may read yet.
     unsynced: Vec<(Place, Subject)>,
 }
@@ -79,7 +84,7 @@ impl Writer {
     ///
     /// # Errors
     /// If they cannot be written; what was appended before is not harmed.
-    pub fn append(&mut self, now: Timestamp, packets: &[Data]) -> Result<(), Error> {
+    pub fn append(&mut self, now: Moment, packets: &[Data]) -> Result<(), Error> {
         let appended = self.try_append(now, packets);
         let mut tables = self.archive.shared.tables();
         match &appended {
@@ -92,7 +97,7 @@ impl Writer {
         appended.map(drop)
     }
 
-    fn try_append(&mut self, now: Timestamp, packets: &[Data]) -> Result<u64, Error> {
+    fn try_append(&mut self, now: Moment, packets: &[Data]) -> Result<u64, Error> {
         self.finish_if_due(now);
         let mut active = match self.active.take() {
             Some(active) => active,
@@ -111,7 +116,7 @@ impl Writer {
     /// As [`append`](Self::append).
     pub fn append_lasting(
         &mut self,
-        now: Timestamp,
+        now: Moment,
         object: &Data,
         replaced: &Name,
     ) -> Result<(), Error> {
@@ -129,13 +134,10 @@ impl Writer {
         Ok(())
     }
 
-    fn begin(&mut self, now: Timestamp) -> Result<Active, Error> {
+    fn begin(&mut self, now: Moment) -> Result<Active, Error> {
         let shared = &self.archive.shared;
-        let id = ChunkId {
-            begun_at: now,
-            writer: shared.config.writer,
-        };
-        let path = shared.place.open.join(format!("{id}.chunk"));
+        let id = shared.tables().name(now.monotonic, shared.config.writer);
+        let path = shared.open_path(id);
         let open = || {
             let mut options = File::options();
             let file = options
@@ -151,8 +153,9 @@ impl Writer {
         let local = Local {
             file: file.clone(),
             path: path.clone(),
-            index: ChunkIndex::default(),
+            index: Arc::new(ChunkIndex::default()),
             length: 0,
+            received_at: Some(now.monotonic),
             is_finished: false,
         };
         let mut active = Active {
@@ -160,6 +163,8 @@ impl Writer {
             file,
             path,
             length: 0,
+            begun_at: now.monotonic,
+            is_named: false,
             unsynced: Vec::new(),
         };
         let mut objects = self.preamble.values().map(core::slice::from_ref);
@@ -172,18 +177,31 @@ impl Writer {
         Ok(active)
     }
 
-    /// Makes what was appended durable, then readable.
+    /// Makes what was appended durable, the name of its file too, then readable.
     ///
     /// # Errors
-    /// If the file cannot be synced; then nothing new can be read.
-    pub async fn sync(&mut self, now: Timestamp) -> Result<(), Error> {
+    /// If the file or its directory cannot be synced. Then what was appended since the last time is lost, and what comes
+    /// goes to another file: of this one the system may have dropped what it could not write, and would say nothing of it
+    /// the next time.
+    pub async fn sync(&mut self, now: Moment) -> Result<(), Error> {
         if let Some(active) = &mut self.active
             && !active.unsynced.is_empty()
         {
             let file = active.file.clone();
-            let synced = tokio::task::spawn_blocking(move || file.sync_data());
+            let unnamed = (!active.is_named).then(|| self.archive.shared.place.open.clone());
+            let synced = tokio::task::spawn_blocking(move || {
+                file.sync_data()?;
+                unnamed.map_or(Ok(()), |directory| sync_directory(&directory))
+            });
             let synced = synced.await.expect("syncing does not panic");
-            synced.map_err(|error| Error::File(active.path.clone(), error))?;
+            if let Err(error) = synced {
+                let path = active.path.clone();
+                self.archive.shared.tables().counters.write_failures +=
+                    active.unsynced.len() as u64;
+                self.end();
+                return Err(Error::File(path, error));
+            }
+            active.is_named = true;
             publish(&self.archive, active);
         }
         self.finish_if_due(now);
@@ -191,11 +209,11 @@ impl Writer {
     }
 
     /// Ends the open chunk if it is large or old enough and all of it is synced.
-    fn finish_if_due(&mut self, now: Timestamp) {
+    fn finish_if_due(&mut self, now: Moment) {
         let config = &self.archive.shared.config;
         let is_due = |active: &Active| {
             active.length >= config.chunk_size.as_bytes()
-                || now.since(active.id.begun_at) >= config.chunk_age
+                || now.monotonic.since(active.begun_at) >= config.chunk_age
         };
         let synced = |active: &Active| active.unsynced.is_empty();
         if self.active.as_ref().is_some_and(|a| is_due(a) && synced(a)) {
@@ -208,6 +226,11 @@ impl Writer {
             let mut tables = self.archive.shared.tables();
             if let Some(local) = tables.local.get_mut(&active.id) {
                 local.is_finished = true;
+                if local.length == 0 {
+                    // Nothing of it was ever synced.
+                    tables.local.remove(&active.id);
+                    drop(std::fs::remove_file(&active.path));
+                }
             }
         }
     }
@@ -216,7 +239,7 @@ impl Writer {
     ///
     /// # Errors
     /// As [`sync`](Self::sync).
-    pub async fn finish(mut self, now: Timestamp) -> Result<(), Error> {
+    pub async fn finish(mut self, now: Moment) -> Result<(), Error> {
         self.sync(now).await?;
         self.end();
         Ok(())
@@ -229,8 +252,9 @@ fn publish(archive: &Archive, active: &mut Active) {
     let Some(local) = tables.local.get_mut(&active.id) else {
         return;
     };
+    let index = Arc::make_mut(&mut local.index);
     for (place, subject) in active.unsynced.drain(..) {
-        local.index.insert(place, &subject);
+        index.insert(place, &subject);
     }
     local.length = active.length;
 }

@@ -16,24 +16,28 @@ fn machine(bucket: &TempDir, spool: &TempDir, writer: u32) -> Config {
 #[tokio::test]
 async fn what_one_machine_sealed_the_other_reads() {
     let [bucket, here, there] = [(); 3].map(|()| TempDir::new().unwrap());
-    let one = Archive::open(machine(&bucket, &here, 1)).await.unwrap();
-    let two = Archive::open(machine(&bucket, &there, 2)).await.unwrap();
+    let one = Archive::open(machine(&bucket, &here, 1), moment(START))
+        .await
+        .unwrap();
+    let two = Archive::open(machine(&bucket, &there, 2), moment(START))
+        .await
+        .unwrap();
     let writer = write(&one, 0..30).await;
-    two.refresh().await.unwrap();
+    two.refresh(moment(START)).await.unwrap();
     assert_eq!(read(&one, 29).await, Some(sample(29)));
     assert_eq!(read(&two, 29).await, None);
-    assert_eq!(files(here.path(), "chunk").len(), 1);
+    assert_eq!(files(here.path(), "open").len(), 1);
 
-    writer.finish(captured_at(30)).await.unwrap();
-    one.maintain(captured_at(30)).await.unwrap();
-    two.refresh().await.unwrap();
+    writer.finish(at(30)).await.unwrap();
+    one.maintain(at(30)).await.unwrap();
+    two.refresh(moment(START)).await.unwrap();
     for archive in [&one, &two] {
         for position in 0..30 {
             assert_eq!(read(archive, position).await, Some(sample(position)));
         }
         assert_eq!(archive.counters().damaged, 0);
     }
-    assert_eq!(files(here.path(), "chunk"), [] as [PathBuf; 0]);
+    assert_eq!(files(here.path(), "open"), [] as [PathBuf; 0]);
     let chunks = files(bucket.path(), "chunk");
     assert_eq!(chunks.len() as u64, one.counters().sealed);
     assert_eq!(files(bucket.path(), "index").len(), chunks.len());
@@ -48,12 +52,18 @@ async fn what_one_machine_sealed_the_other_reads() {
 #[tokio::test]
 async fn what_a_crash_left_on_a_machine_reaches_the_bucket() {
     let [bucket, here, there] = [(); 3].map(|()| TempDir::new().unwrap());
-    let crashed = Archive::open(machine(&bucket, &here, 1)).await.unwrap();
+    let crashed = Archive::open(machine(&bucket, &here, 1), moment(START))
+        .await
+        .unwrap();
     drop(write(&crashed, 0..3).await);
     drop(crashed);
-    let again = Archive::open(machine(&bucket, &here, 2)).await.unwrap();
-    again.maintain(captured_at(3)).await.unwrap();
-    let two = Archive::open(machine(&bucket, &there, 3)).await.unwrap();
+    let again = Archive::open(machine(&bucket, &here, 2), moment(START))
+        .await
+        .unwrap();
+    again.maintain(at(3)).await.unwrap();
+    let two = Archive::open(machine(&bucket, &there, 3), moment(START))
+        .await
+        .unwrap();
     for position in 0..3 {
         assert_eq!(read(&two, position).await, Some(sample(position)));
     }
@@ -63,19 +73,21 @@ async fn what_a_crash_left_on_a_machine_reaches_the_bucket() {
 #[tokio::test]
 async fn an_unreachable_bucket_loses_nothing() {
     let [bucket, here] = [(); 2].map(|()| TempDir::new().unwrap());
-    let archive = Archive::open(machine(&bucket, &here, 1)).await.unwrap();
+    let archive = Archive::open(machine(&bucket, &here, 1), moment(START))
+        .await
+        .unwrap();
     let place = bucket.path().join("cams");
     // A file stands where the bucket's directory would be.
     fs::write(&place, "").unwrap();
     let writer = write_unmaintained(&archive, 0..30).await;
-    writer.finish(captured_at(30)).await.unwrap();
-    archive.maintain(captured_at(30)).await.unwrap_err();
+    writer.finish(at(30)).await.unwrap();
+    archive.maintain(at(30)).await.unwrap_err();
     assert_eq!(archive.counters().store_failures, 1);
     assert_eq!(read(&archive, 0).await, Some(sample(0)));
 
     fs::remove_file(&place).unwrap();
-    archive.maintain(captured_at(31)).await.unwrap();
-    assert_eq!(files(here.path(), "chunk"), [] as [PathBuf; 0]);
+    archive.maintain(at(31)).await.unwrap();
+    assert_eq!(files(here.path(), "open"), [] as [PathBuf; 0]);
     for position in 0..30 {
         assert_eq!(read(&archive, position).await, Some(sample(position)));
     }
@@ -85,11 +97,9 @@ async fn an_unreachable_bucket_loses_nothing() {
 async fn write_unmaintained(archive: &Archive, positions: core::ops::Range<u64>) -> Writer {
     let mut writer = Writer::new(archive.clone());
     for position in positions {
-        writer
-            .append(captured_at(position), &sample(position))
-            .unwrap();
+        writer.append(at(position), &sample(position)).unwrap();
     }
-    writer.sync(captured_at(0)).await.unwrap();
+    writer.sync(at(0)).await.unwrap();
     writer
 }
 

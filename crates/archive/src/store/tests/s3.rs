@@ -56,53 +56,59 @@ async fn read_all(archive: &Archive, positions: core::ops::Range<u64>) {
 async fn two_machines_share_a_bucket_through_a_crash_and_an_outage() {
     let server = relay().await;
     let [here, there] = [(); 2].map(|()| TempDir::new().unwrap());
-    let one = Archive::open(machine(&here, 1)).await.unwrap();
-    let two = Archive::open(machine(&there, 2)).await.unwrap();
+    let one = Archive::open(machine(&here, 1), moment(START))
+        .await
+        .unwrap();
+    let two = Archive::open(machine(&there, 2), moment(START))
+        .await
+        .unwrap();
     let writer = write(&one, 0..30).await;
-    two.refresh().await.unwrap();
+    two.refresh(moment(START)).await.unwrap();
     read_all(&two, 0..5).await;
     assert_eq!(read(&two, 29).await, None);
 
     drop((writer, one));
-    let one = Archive::open(machine(&here, 3)).await.unwrap();
-    one.maintain(captured_at(30)).await.unwrap();
-    two.refresh().await.unwrap();
+    let one = Archive::open(machine(&here, 3), moment(START))
+        .await
+        .unwrap();
+    one.maintain(at(30)).await.unwrap();
+    two.refresh(moment(START)).await.unwrap();
     read_all(&two, 0..30).await;
-    assert_eq!(files(here.path(), "chunk"), [] as [PathBuf; 0]);
+    assert_eq!(files(here.path(), "open"), [] as [PathBuf; 0]);
 
     drop(server);
     let mut writer = Writer::new(one.clone());
     for position in 30..60 {
-        let now = captured_at(position);
+        let now = at(position);
         writer.append(now, &sample(position)).unwrap();
         writer.sync(now).await.unwrap();
     }
-    writer.finish(captured_at(60)).await.unwrap();
-    let refused = timeout(AWAY, one.maintain(captured_at(60))).await;
+    writer.finish(at(60)).await.unwrap();
+    let refused = timeout(AWAY, one.maintain(at(60))).await;
     refused.expect("in time").unwrap_err();
     assert_eq!(one.counters().store_failures, 1);
     read_all(&one, 30..60).await;
     let (class, sequence, _) = numbers(0);
-    let fresh = Archive::open(machine(&TempDir::new().unwrap(), 4));
+    let fresh = Archive::open(machine(&TempDir::new().unwrap(), 4), moment(START));
     let _: Error = timeout(AWAY, fresh).await.expect("in time").unwrap_err();
     let old = timeout(AWAY, two.sample(&rung(), class, sequence)).await;
     old.expect("in time").unwrap_err();
     assert_eq!(two.counters().damaged, 0);
 
     let _server = relay().await;
-    one.maintain(captured_at(61)).await.unwrap();
-    two.refresh().await.unwrap();
+    one.maintain(at(61)).await.unwrap();
+    two.refresh(moment(START)).await.unwrap();
     read_all(&two, 0..60).await;
     let config = Config {
-        keep: Some(Duration::ZERO),
+        retention: keep(Duration::ZERO),
         ..machine(&here, 5)
     };
-    let last = Archive::open(config).await.unwrap();
+    let last = Archive::open(config, moment(START)).await.unwrap();
     assert_eq!(last.figures().chunks, two.figures().chunks);
-    last.maintain(captured_at(60) + Duration::from_secs(60))
+    last.maintain(moment(captured_at(60) + Duration::from_secs(60)))
         .await
         .unwrap();
-    two.refresh().await.unwrap();
+    two.refresh(moment(START)).await.unwrap();
     assert_eq!(two.figures().chunks, 0);
     assert_eq!(read(&two, 0).await, None);
 }

@@ -1,0 +1,96 @@
+//! Which chunks may hold a sample or a time, found without looking at each.
+
+use std::collections::BTreeMap;
+
+use namecast_stream::SampleClass;
+use namecast_units::Timestamp;
+
+use crate::chunk::ChunkId;
+use crate::index::Span;
+
+/// Chunks looked into for one thing: those of several archives overlap, and a publisher's clock may have gone back.
+pub(super) const MOST_LOOKED_INTO: usize = 64;
+
+/// The least name of a chunk.
+const LEAST: ChunkId = ChunkId {
+    begun_at: Timestamp::from_micros(0),
+    writer: 0,
+};
+/// The greatest name of a chunk.
+const GREATEST: ChunkId = ChunkId {
+    begun_at: Timestamp::from_micros(u64::MAX),
+    writer: u32::MAX,
+};
+
+/// The sealed chunks that hold something of one rung.
+#[derive(Debug, Default)]
+pub(super) struct RungChunks {
+    /// By the first time of capture, with the last.
+    by_first: BTreeMap<(Timestamp, ChunkId), Timestamp>,
+    /// By the last time of capture, with the first.
+    by_last: BTreeMap<(Timestamp, ChunkId), Timestamp>,
+    /// By the last number of key samples, and of delta samples, with the first.
+    by_sequence: [BTreeMap<(u64, ChunkId), u64>; 2],
+    /// The last number of key samples, and of delta samples, of each chunk that has any.
+    newest: [BTreeMap<ChunkId, u64>; 2],
+}
+
+impl RungChunks {
+    pub(super) fn insert(&mut self, id: ChunkId, span: &Span) {
+        let (first, last) = (*span.captured.start(), *span.captured.end());
+        self.by_first.insert((first, id), last);
+        self.by_last.insert((last, id), first);
+        for (class, range) in span.sequences.iter().enumerate() {
+            if let Some(range) = range {
+                self.by_sequence[class].insert((*range.end(), id), *range.start());
+                self.newest[class].insert(id, *range.end());
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: ChunkId, span: &Span) {
+        self.by_first.remove(&(*span.captured.start(), id));
+        self.by_last.remove(&(*span.captured.end(), id));
+        for (class, range) in span.sequences.iter().enumerate() {
+            if let Some(range) = range {
+                self.by_sequence[class].remove(&(*range.end(), id));
+                self.newest[class].remove(&id);
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_first.is_empty()
+    }
+
+    /// Chunks that may hold sample `sequence`, the one begun last first.
+    pub(super) fn with_sample(&self, class: SampleClass, sequence: u64) -> Vec<ChunkId> {
+        let ending = self.by_sequence[class.index()].range((sequence, LEAST)..);
+        let ending = ending.take(MOST_LOOKED_INTO);
+        let holding = ending.filter(|(_, first)| **first <= sequence);
+        let mut found: Vec<ChunkId> = holding.map(|((_, id), _)| *id).collect();
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        found
+    }
+
+    /// Chunks with samples at or before `time`, the latest first, with the times of their first and last one.
+    pub(super) fn before(&self, time: Timestamp) -> Vec<(ChunkId, Timestamp, Timestamp)> {
+        let chunks = self.by_first.range(..=(time, GREATEST)).rev();
+        let chunks = chunks.map(|((first, id), last)| (*id, *first, *last));
+        chunks.take(MOST_LOOKED_INTO).collect()
+    }
+
+    /// Chunks with samples after `time`, those that end first, with the times of their first and last one.
+    pub(super) fn after(&self, time: Timestamp) -> Vec<(ChunkId, Timestamp, Timestamp)> {
+        let later = core::ops::Bound::Excluded((time, GREATEST));
+        let chunks = self.by_last.range((later, core::ops::Bound::Unbounded));
+        let chunks = chunks.map(|((last, id), first)| (*id, *first, *last));
+        chunks.take(MOST_LOOKED_INTO).collect()
+    }
+
+    /// The last number of `class` in the chunk that was begun last and has any.
+    pub(super) fn newest(&self, class: SampleClass) -> Option<(ChunkId, u64)> {
+        let newest = self.newest[class.index()].last_key_value()?;
+        Some((*newest.0, *newest.1))
+    }
+}

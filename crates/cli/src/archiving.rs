@@ -60,6 +60,20 @@ pub(crate) struct ArchivingConfig {
     pub upstream: Option<FaceId>,
 }
 
+impl ArchivingConfig {
+    /// What the store of writer `number` is opened with.
+    fn store(&self, number: u32) -> Config {
+        Config {
+            retention: RetentionConfig {
+                keep: self.keep,
+                ..RetentionConfig::default()
+            },
+            keep_size: self.keep_size,
+            ..Config::new(self.root.clone(), self.location.clone(), number)
+        }
+    }
+}
+
 /// One object of an archive's statistics.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct ArchiveFigures {
@@ -134,15 +148,7 @@ impl Archiving {
         let root = config.root.clone();
         let number = RandomState::new().build_hasher().finish() as u32;
         let clock = node.clock();
-        let kept = Config {
-            retention: RetentionConfig {
-                keep: config.keep,
-                ..RetentionConfig::default()
-            },
-            keep_size: config.keep_size,
-            ..Config::new(root.clone(), config.location, number)
-        };
-        let archive = Archive::open(kept, moment(clock)).await?;
+        let archive = Archive::open(config.store(number), moment(clock)).await?;
         let delegation = root.builder().keyword(KEYWORD);
         let delegation = delegation.generic(&format!("{number:08x}")).finish();
         let (say, sentences) = mpsc::channel(MOST_SENTENCES);
@@ -163,6 +169,7 @@ impl Archiving {
             recorder: Recorder::new(RecorderConfig {
                 trust: config.trust,
                 wall_at_zero: wall_at_zero(clock),
+                kept: archive.newest(),
                 seed: clock.wall().as_micros() ^ u64::from(number) << 20,
                 ..RecorderConfig::new(root.clone())
             }),

@@ -338,6 +338,16 @@ impl Archive {
             .collect()
     }
 
+    /// Each rung of which something is kept, with the last numbers of its key samples and delta samples.
+    pub fn newest(&self) -> BTreeMap<Name, [Option<u64>; 2]> {
+        let tables = self.shared.tables();
+        let local = tables.local.values().flat_map(|l| l.index.rungs());
+        let rungs = tables.by_rung.keys().chain(local);
+        rungs
+            .map(|rung| (rung.clone(), tables.newest(rung)))
+            .collect()
+    }
+
     /// The next damage that was met and not told of yet.
     pub fn poll_damage(&self) -> Option<Damage> {
         self.shared.tables().damages.pop_front()

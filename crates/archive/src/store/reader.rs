@@ -416,7 +416,7 @@ impl Tables {
     }
 
     /// Last numbers of a rung: those of the chunk that was begun last and has any.
-    fn newest(&self, rung: &Name) -> [Option<u64>; 2] {
+    pub(super) fn newest(&self, rung: &Name) -> [Option<u64>; 2] {
         let last_of = |class: SampleClass| {
             let mut local = self.local.iter().rev();
             let local = local.find_map(|(id, local)| Some((*id, local.index.last(rung, class)?)));

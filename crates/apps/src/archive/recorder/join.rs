@@ -1,5 +1,7 @@
 //! Metadata, certificate and catalogue: asked for, verified and kept as they were signed.
 
+use core::time::Duration;
+
 use namecast_packet::{Data, Name};
 use namecast_stream::metadata::{Latest, Metadata};
 use namecast_stream::path::Token;
@@ -213,8 +215,21 @@ impl Recorder {
                 continue;
             };
             let newest = [own.key_sequence, own.delta_sequence];
-            for (sequence, newest) in rung.sequences.iter_mut().zip(newest) {
+            let kept = self.config.kept.get(rung.names.prefix());
+            let kept = kept.copied().unwrap_or_default();
+            let samples = |span: Duration| (span.as_nanos() / rung.period.as_nanos().max(1)) as u64;
+            let (within, overlap) = (
+                samples(self.config.resume_within),
+                samples(self.config.resume_overlap),
+            );
+            for ((sequence, newest), kept) in rung.sequences.iter_mut().zip(newest).zip(kept) {
                 sequence.on_published(newest);
+                let behind = newest
+                    .zip(kept)
+                    .and_then(|(newest, kept)| newest.checked_sub(kept));
+                if let Some(kept) = kept.filter(|_| behind.is_some_and(|behind| behind <= within)) {
+                    sequence.start_at((kept + 1).saturating_sub(overlap));
+                }
             }
             // The key sample's lead tells with which delta sample to start.
             if let Some(key) = own.key_sequence {

@@ -9,7 +9,7 @@
 
 mod join;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use core::fmt;
@@ -55,6 +55,13 @@ pub struct RecorderConfig {
     pub most_attempts: u32,
     /// Older samples than this many before the newest are not asked for after an outage: no cache has them.
     pub most_behind: u64,
+    /// The last number kept of each rung's key samples and delta samples, by an earlier recorder. This one goes on there,
+    /// if the publisher is no more than [`resume_within`](Self::resume_within) ahead.
+    pub kept: BTreeMap<Name, [Option<u64>; 2]>,
+    /// How much of the past publishers have in memory.
+    pub resume_within: Duration,
+    /// How long before the last number recording goes on: of that, some samples may have been waited for still.
+    pub resume_overlap: Duration,
     /// Outputs kept until they are polled; samples beyond it are lost.
     pub most_outputs: usize,
 }
@@ -73,6 +80,9 @@ impl RecorderConfig {
             most_samples: 256,
             most_attempts: 6,
             most_behind: 3_000,
+            kept: BTreeMap::new(),
+            resume_within: Duration::from_secs(30),
+            resume_overlap: Duration::from_secs(2),
             most_outputs: 8_192,
         }
     }
@@ -176,6 +186,8 @@ struct Rung {
     client: Client,
     names: RungNames,
     is_standalone: bool,
+    /// From one sample to the next.
+    period: Duration,
     /// Key and delta.
     sequences: [Sequence; 2],
 }
@@ -186,6 +198,7 @@ impl Rung {
             client,
             names,
             is_standalone: rung.key_interval <= 1,
+            period: rung.rate.period(),
             sequences: SampleClass::ALL.map(Sequence::new),
         }
     }

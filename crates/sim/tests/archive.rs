@@ -592,6 +592,9 @@ fn nothing_is_missing_after_a_kill_while_the_publisher_has_it() {
             });
         }
         world.live.run_until(ms(30_000));
+        // Nothing is requested in vain, key samples of long ago neither.
+        let counters = world.counters();
+        assert_eq!((counters.incomplete, counters.missing), (0, 0));
         let store = world.store.borrow();
         for (stream, rate) in [("video", 30), ("audio", 50)] {
             let of_stream = store.samples.iter().filter(|((rung, ..), _)| {

@@ -15,7 +15,7 @@ use crate::live::watcher::{
 };
 
 /// Nonces of metadata Interests that are remembered: an answer may be eight seconds late.
-const MOST_PROBES: usize = 8;
+const MAX_PROBES: usize = 8;
 
 impl Recorder {
     /// Asks for metadata, and for certificate and catalogue while they are missing.
@@ -24,7 +24,7 @@ impl Recorder {
             self.probed_at = Some(now);
             self.probe_at = now + self.config.probe_interval.max(PROBE_SPACING);
             let nonce = self.requester.want_object(now, metadata(&self.names));
-            if self.probes.len() == MOST_PROBES {
+            if self.probes.len() == MAX_PROBES {
                 self.probes.pop_front();
             }
             self.probes.push_back(nonce);
@@ -217,17 +217,17 @@ impl Recorder {
             let newest = [own.key_sequence, own.delta_sequence];
             let kept = self.config.kept.get(rung.names.prefix());
             let kept = kept.copied().unwrap_or_default();
-            let samples = |span: Duration| (span.as_nanos() / rung.period.as_nanos().max(1)) as u64;
-            let (within, overlap) = (
-                samples(self.config.resume_within),
-                samples(self.config.resume_overlap),
-            );
-            for ((sequence, newest), kept) in rung.sequences.iter_mut().zip(newest).zip(kept) {
-                sequence.on_published(newest);
-                let behind = newest
-                    .zip(kept)
-                    .and_then(|(newest, kept)| newest.checked_sub(kept));
-                if let Some(kept) = kept.filter(|_| behind.is_some_and(|behind| behind <= within)) {
+            for class in SampleClass::ALL.map(SampleClass::index) {
+                let sequence = &mut rung.sequences[class];
+                sequence.on_published(newest[class]);
+                let Some((newest, kept)) = newest[class].zip(kept[class]) else {
+                    continue;
+                };
+                let period = rung.periods[class].as_nanos().max(1);
+                let samples = |span: Duration| (span.as_nanos() / period) as u64;
+                let behind = newest.checked_sub(kept);
+                if behind.is_some_and(|behind| behind <= samples(self.config.resume_within)) {
+                    let overlap = samples(self.config.resume_overlap);
                     sequence.start_at((kept + 1).saturating_sub(overlap));
                 }
             }

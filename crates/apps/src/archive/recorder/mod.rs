@@ -186,8 +186,8 @@ struct Rung {
     client: Client,
     names: RungNames,
     is_standalone: bool,
-    /// From one sample to the next.
-    period: Duration,
+    /// From one key sample to the next, and from one delta sample.
+    periods: [Duration; 2],
     /// Key and delta.
     sequences: [Sequence; 2],
 }
@@ -198,7 +198,10 @@ impl Rung {
             client,
             names,
             is_standalone: rung.key_interval <= 1,
-            period: rung.rate.period(),
+            periods: [
+                rung.rate.period() * rung.key_interval.max(1),
+                rung.rate.period(),
+            ],
             sequences: SampleClass::ALL.map(Sequence::new),
         }
     }

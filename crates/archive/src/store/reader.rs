@@ -340,14 +340,11 @@ impl Tables {
                 .flat_map(|(_, ids)| ids.iter().rev().take(MOST_LOOKED_INTO))
                 .copied()
                 .collect(),
-            Some(_) => self
-                .sealed
-                .iter()
-                .rev()
-                .filter(|(_, sealed)| sealed.holds(prefix))
-                .take(1)
-                .map(|(id, _)| *id)
-                .collect(),
+            Some(_) => {
+                let mut newest = self.sealed.iter().rev();
+                let holding = newest.find(|(_, sealed)| sealed.holds(prefix));
+                holding.map(|(id, _)| *id).into_iter().collect()
+            }
         };
         (local.collect(), candidates.into_iter().rev().collect())
     }

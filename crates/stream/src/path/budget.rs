@@ -273,7 +273,7 @@ impl Live {
         let is_much = path.queued() > 300e3 * target || path.capacity() < 0.6e6;
         self.is_holding = self.is_long && is_much;
         if self.is_long {
-            // That little takes so long is no queue of ours, or one that is almost gone.
+            // Half of what a round trip carries drains a queue of ours. If the delay stays, it is no queue of ours.
             let little = path.fast_capacity() * span / 2.0;
             self.window = little.clamp(LARGE_PACKETS * self.largest, least);
         }

@@ -30,11 +30,12 @@ pub struct Config {
     pub max_measurements: usize,
     /// Most components of a packet's name; a name with more is dropped.
     pub max_name_components: usize,
-    /// Most pending Interests; further ones are refused.
+    /// Most pending Interests. Beyond, the longest-waiting one of the face that has most of them gives way.
     pub pit_capacity: usize,
-    /// Most memory for pending Interests, bookkeeping included; further ones are refused.
+    /// Most memory for pending Interests, bookkeeping included. Beyond, the longest-waiting one of the face that has most of it
+    /// gives way.
     pub pit_octets: ByteSize,
-    /// Most pending Interests of one face; further ones are refused. So one face alone cannot fill the PIT.
+    /// Most pending Interests of one face; further ones are refused. A quarter of the PIT, so that few faces cannot fill it.
     pub face_pit_capacity: usize,
     /// How many Interests a second a face may send; none: any number.
     pub face_interest_rate: Option<InterestRate>,
@@ -42,6 +43,9 @@ pub struct Config {
     pub unsolicited: UnsolicitedData,
     /// Longest that an Interest stays pending, whatever lifetime it states.
     pub max_lifetime: Duration,
+    /// Longest that an Interest from another host stays pending. Consumers of live streams ask up to 4 s ahead, which is also
+    /// the lifetime of Interests that state none.
+    pub max_nonlocal_lifetime: Duration,
     /// Most memory for cached Data, bookkeeping included. Zero switches the content store off.
     pub content_store: ByteSize,
     /// Which cached Data give way to new ones.
@@ -81,10 +85,11 @@ impl Default for Config {
             max_name_components: 128,
             pit_capacity: 65_536,
             pit_octets: ByteSize::mebibytes(64),
-            face_pit_capacity: 32_768,
+            face_pit_capacity: 16_384,
             face_interest_rate: None,
             unsolicited: UnsolicitedData::default(),
             max_lifetime: Duration::from_secs(10 * 86_400),
+            max_nonlocal_lifetime: Duration::from_secs(10),
             content_store: ByteSize::mebibytes(64),
             content_store_policy: CachePolicy::default(),
             content_store_versions: 8,

@@ -7,6 +7,7 @@ use namecast_units::Instant;
 
 use crate::counters::FaceCounters;
 use crate::link::{Reassembler, Reliability};
+use crate::table::ShareId;
 
 /// Number of a face; never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -122,8 +123,8 @@ pub(crate) struct Face {
     pub(crate) config: FaceConfig,
     /// Frames of this face in the output queue.
     pub(crate) queued: u32,
-    /// Pending Interests that have a record of this face as a downstream.
-    pub(crate) pending: u32,
+    /// Where the PIT counts what it waits for.
+    pub(crate) share: ShareId,
     /// Boxed, as few faces have it.
     pub(crate) reliability: Option<Box<Reliability>>,
     pub(crate) counters: FaceCounters,
@@ -255,7 +256,7 @@ mod tests {
             link_timer: None,
             next_sequence: 0,
             queued: 0,
-            pending: 0,
+            share: ShareId::from_place(mtu),
             interests_full_at: Instant::ZERO,
         }
     }

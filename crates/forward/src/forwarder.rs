@@ -156,7 +156,7 @@ impl Forwarder {
             link_timer: None,
             next_sequence: 0,
             queued: 0,
-            pending: 0,
+            share: self.pit.add_face(id),
             interests_full_at: Instant::ZERO,
         };
         self.faces.push(id, face);
@@ -165,9 +165,11 @@ impl Forwarder {
 
     /// Removes a face with its routes, its pending Interests and its frames in the output queue.
     ///
-    /// Interests that were sent on it stay pending for their senders until they expire. An unknown face is no error.
+    /// Interests that others wait for too stay pending, and so do those that were sent on it, until they expire. An unknown
+    /// face is no error.
     pub fn remove_face(&mut self, now: Instant, face: FaceId) {
         self.advance(now);
+        self.forget_downstream(face);
         let Some(removed) = self.faces.remove(face) else {
             return;
         };
@@ -175,7 +177,7 @@ impl Forwarder {
             self.link_timers.remove(&(at, face));
         }
         self.fib.remove_face(face);
-        self.pit.remove_face(face);
+        self.pit.remove_face(face, removed.share);
         if let Some(measurements) = &mut self.measurements {
             measurements.remove_face(face);
         }

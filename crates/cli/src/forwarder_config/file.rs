@@ -14,7 +14,8 @@ use namecast_net::management::{CAPTURE, CHILD_INHERIT};
 use namecast_net::{CongestionLaw, CongestionMarking, FaceUri, NodeConfig};
 use namecast_packet::{Certificate, MAX_PACKET_SIZE, Name};
 use namecast_units::{ByteSize, Duration};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::learning::Learning;
@@ -172,8 +173,10 @@ struct Tables {
     pending_memory: Option<ByteSize>,
     face_pending_interests: Option<Spanned<usize>>,
     face_interest_rate: Option<FaceRate>,
-    #[serde(with = "namecast_units::optional_duration")]
+    #[serde(deserialize_with = "lifetime")]
     max_lifetime: Option<Duration>,
+    #[serde(deserialize_with = "lifetime")]
+    max_nonlocal_lifetime: Option<Duration>,
     dead_nonces: Option<Spanned<usize>>,
     #[serde(with = "namecast_units::optional_duration")]
     dead_nonce_lifetime: Option<Duration>,
@@ -205,6 +208,15 @@ struct Strategy {
 
 const fn yes() -> bool {
     true
+}
+
+/// Reads how long Interests may wait: with no time at all, none would ever be answered.
+fn lifetime<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Duration>, D::Error> {
+    let lifetime = namecast_units::duration::deserialize(source)?;
+    match lifetime.is_zero() {
+        true => Err(D::Error::custom("expected more than 0, such as 10s")),
+        false => Ok(Some(lifetime)),
+    }
 }
 
 /// Reads the text of the file at `path`.
@@ -385,6 +397,8 @@ impl Reading<'_> {
         });
         plane.pit_octets = tables.pending_memory.unwrap_or(plane.pit_octets);
         plane.max_lifetime = tables.max_lifetime.unwrap_or(plane.max_lifetime);
+        let lifetime = tables.max_nonlocal_lifetime;
+        plane.max_nonlocal_lifetime = lifetime.unwrap_or(plane.max_nonlocal_lifetime);
         let lifetime = tables.dead_nonce_lifetime;
         plane.dead_nonce_lifetime = lifetime.unwrap_or(plane.dead_nonce_lifetime);
         self.set(&mut node.max_connections, tables.connections, 1);

@@ -68,7 +68,7 @@ fn what_is_written_takes_effect() {
         udp = { reliability = true, mtu = 1200, loopback-mtu = 2000, idle-timeout = "1m", keep-alive = "25s", max-faces = 9, own-sockets = 8, loopback-is-local = false }
         faces = { congestion = "codel" }
         content-store = { capacity = "1 MiB", policy = "s3-fifo", admit = false, unsolicited = "admit-local", versions = 2 }
-        tables = { faces = 7, routes = 6, pending-interests = 5, face-pending-interests = 4, face-interest-rate = { per-second = 3, burst = 2 }, dead-nonce-lifetime = "3s", queue-memory = "1 kB" }
+        tables = { faces = 7, routes = 6, pending-interests = 5, face-pending-interests = 4, face-interest-rate = { per-second = 3, burst = 2 }, dead-nonce-lifetime = "3s", max-lifetime = "1h", max-nonlocal-lifetime = "5s", queue-memory = "1 kB" }
         learning = { routes = 8, route-lifetime = "2m", max-timeouts = 1 }
         management = { localhop = true, open = ["cs"], time-grace = "1s", nonces = 3 }
         rib = { readvertise-nlsr = true }
@@ -105,6 +105,8 @@ fn what_is_written_takes_effect() {
         (5, 3)
     );
     assert_eq!(plane.face_pit_capacity, 4);
+    let lifetimes = [plane.max_lifetime, plane.max_nonlocal_lifetime];
+    assert_eq!(lifetimes.map(|lifetime| lifetime.as_secs()), [3_600, 5]);
     let rate = InterestRate {
         per_second: 3,
         burst: 2,
@@ -144,6 +146,13 @@ fn a_wrong_value_is_told_with_its_place_and_what_was_expected() {
             "face-interest-rate = { per-second = 0, burst = 1 }",
             37,
             "nonzero",
+        ),
+        ("tables", "max-lifetime = \"0s\"", 16, "more than 0"),
+        (
+            "tables",
+            "max-nonlocal-lifetime = \"0s\"",
+            25,
+            "more than 0",
         ),
         ("udp", "mtu = 63", 7, "expected 64 to 8800"),
         ("udp", "idle-timeout = 5", 16, "string"),

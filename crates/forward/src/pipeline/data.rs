@@ -141,6 +141,7 @@ impl Forwarder {
             .count(entry.choice, |choice| choice.satisfied += 1);
         self.expiries.clear(id);
         self.release(
+            id,
             &entry,
             |face| face.satisfied_in += 1,
             |face| face.satisfied_out += 1,

@@ -11,7 +11,7 @@ use crate::extension::Hook;
 use crate::face::{Face, FaceId};
 use crate::forwarder::Forwarder;
 use crate::strategy::{Decision, InterestContext, StrategyKind, is_localhost};
-use crate::table::pit::{EntryId, InRecord, OutRecord, PitToken};
+use crate::table::pit::{EntryId, InRecord, OutRecord, PitToken, Shortage};
 use crate::table::{NameHashes, name_hash};
 
 /// An Interest on its way through the node.
@@ -53,7 +53,7 @@ impl Forwarder {
         let arrival = Arrival {
             face,
             nonce: interest.nonce().expect("added if it was missing"),
-            expiry: self.expiry_of(interest),
+            expiry: self.expiry_of(interest, is_local),
             interest,
             hashes: &hashes,
             header,
@@ -116,9 +116,10 @@ impl Forwarder {
             && entry.out_record(arrival.face).is_none()
             && waiting.any(|record| record.nonce == arrival.nonce)
             && !self.has_used_quota(arrival.face)
-            && !self
+            && self
                 .pit
-                .is_full(false, arrival.interest.wire().len(), false)
+                .shortage(false, arrival.interest.wire().len(), false)
+                .is_none()
             && self.strategy_for(arrival.interest.name(), arrival.hashes)
                 == &StrategyKind::Multicast
     }
@@ -147,19 +148,23 @@ impl Forwarder {
 
     fn content_store_miss(
         &mut self,
-        known: Option<EntryId>,
+        mut known: Option<EntryId>,
         arrival: &Arrival<'_>,
     ) -> Result<(), DropReason> {
         let interest = arrival.interest;
-        let (octets, is_local) = (interest.wire().len(), is_localhost(interest.name()));
-        if self.pit.is_full(known.is_none(), octets, is_local) {
-            self.return_nack(arrival, NackReason::Congestion);
-            return Err(DropReason::PitFull);
-        }
         let waits = known.is_some_and(|id| self.pit.get(id).in_record(arrival.face).is_some());
         if !waits && self.has_used_quota(arrival.face) {
             self.return_nack(arrival, NackReason::Congestion);
             return Err(DropReason::FaceQuota);
+        }
+        let (octets, is_local) = (interest.wire().len(), is_localhost(interest.name()));
+        while let Some(shortage) = self.pit.shortage(known.is_none(), octets, is_local) {
+            if !self.evict(shortage) {
+                self.return_nack(arrival, NackReason::Congestion);
+                return Err(DropReason::PitFull);
+            }
+            // What gave way may be just this entry.
+            known = self.pit.find(interest, arrival.hashes);
         }
         let (wire, name) = self.kept(interest);
         let id = known.unwrap_or_else(|| {
@@ -177,7 +182,21 @@ impl Forwarder {
     /// Whether a face has as many pending Interests as one may have.
     fn has_used_quota(&self, face: FaceId) -> bool {
         let face = self.faces.get(face);
-        face.is_some_and(|face| face.pending as usize >= self.config.face_pit_capacity)
+        face.is_some_and(|face| self.pit.records_of(face.share) >= self.config.face_pit_capacity)
+    }
+
+    /// Takes the longest-waiting Interest from the face that has most of the full table, and tells it so. Returns whether there
+    /// was one.
+    fn evict(&mut self, shortage: Shortage) -> bool {
+        let Some((face, longest)) = self.pit.largest_share(shortage) else {
+            return false;
+        };
+        self.count_drop(face, DropReason::PitFull);
+        self.send_back(longest, face, NackReason::Congestion);
+        if self.pit.get(longest).in_records.is_empty() {
+            self.refuse(longest);
+        }
+        true
     }
 
     /// Wire and name of an Interest as tables keep them.
@@ -203,10 +222,8 @@ impl Forwarder {
             non_discovery: arrival.header.non_discovery,
             wire,
         };
-        if self.pit.record_received(id, record)
-            && let Some(face) = self.faces.get_mut(arrival.face)
-        {
-            face.pending += 1;
+        if let Some(face) = self.faces.get(arrival.face) {
+            self.pit.record_received(id, record, face.share);
         }
         self.expiries.set(id, self.pit.get(id).expiry);
     }
@@ -347,8 +364,16 @@ impl Forwarder {
         true
     }
 
-    fn expiry_of(&self, interest: &Interest) -> Instant {
-        self.now + interest.lifetime().min(self.config.max_lifetime)
+    /// When an Interest that arrives now expires.
+    fn expiry_of(&self, interest: &Interest, is_local: bool) -> Instant {
+        let bound = match is_local {
+            true => self.config.max_lifetime,
+            false => self
+                .config
+                .max_lifetime
+                .min(self.config.max_nonlocal_lifetime),
+        };
+        self.now + interest.lifetime().min(bound)
     }
 
     /// Sends an Interest back where it just came from, if that link carries Nacks.
@@ -369,7 +394,7 @@ impl Forwarder {
             let arrival = Arrival {
                 face: ingress,
                 nonce: interest.nonce().expect("added when it arrived"),
-                expiry: self.expiry_of(&interest),
+                expiry: self.pit.get(id).expiry,
                 interest: &interest,
                 hashes: &hashes,
                 header: &LpPacket::default(),

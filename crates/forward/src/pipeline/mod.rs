@@ -20,9 +20,10 @@ pub use learn::LEARNED_COST;
 pub use share::LearnedNews;
 
 use crate::counters::FaceCounters;
+use crate::face::FaceId;
 use crate::forwarder::Forwarder;
 use crate::table::name_hash;
-use crate::table::pit::{EntryId, PendingInterest};
+use crate::table::pit::{EntryId, InRecord, PendingInterest};
 
 impl Forwarder {
     /// A pending Interest's time is over.
@@ -36,6 +37,7 @@ impl Forwarder {
             self.routes_timed_out(&entry);
         }
         self.release(
+            id,
             &entry,
             |face| face.expired_in += 1,
             |face| face.expired_out += 1,
@@ -49,23 +51,53 @@ impl Forwarder {
         self.counters.unsatisfied += 1;
         self.expiries.clear(id);
         let entry = self.pit.remove(id);
-        self.release(&entry, |_| {}, |_| {});
+        self.release(id, &entry, |_| {}, |_| {});
         self.remember_nonces(&entry);
         self.pit.take_back(entry, self.config.keep);
     }
 
-    /// Counts the end of an entry at the faces that waited, which have one pending Interest less, and at those that were
+    /// Forgets that a downstream waits; returns its record. An entry for which nobody waits any more is to be
+    /// [refused](Self::refuse).
+    fn take_in_record(&mut self, id: EntryId, from: FaceId) -> Option<InRecord> {
+        let is_first = self.pit.get(id).in_records.first()?.face == from;
+        let record = self.pit.take_in_record(id, from)?;
+        if let Some(face) = self.faces.get(from) {
+            self.pit.leave(id, &record, is_first, face.share);
+        }
+        let entry = self.pit.get(id);
+        let next = entry.in_records.first().map(|next| next.face);
+        if let Some(next) = next {
+            self.expiries.set(id, entry.expiry);
+            if is_first && let Some(face) = self.faces.get(next) {
+                self.pit.take_over(id, face.share);
+            }
+        }
+        Some(record)
+    }
+
+    /// Ends what only `face` waits for, which nobody can be told of any more.
+    pub(crate) fn forget_downstream(&mut self, face: FaceId) {
+        for id in self.pit.awaited_by(face) {
+            self.take_in_record(id, face);
+            if self.pit.get(id).in_records.is_empty() {
+                self.refuse(id);
+            }
+        }
+    }
+
+    /// Counts the end of entry `id` at the faces that waited, which have one pending Interest less, and at those that were
     /// asked.
     fn release(
         &mut self,
+        id: EntryId,
         entry: &PendingInterest,
         count_in: fn(&mut FaceCounters),
         count_out: fn(&mut FaceCounters),
     ) {
-        for record in &entry.in_records {
+        for (number, record) in entry.in_records.iter().enumerate() {
             if let Some(face) = self.faces.get_mut(record.face) {
                 count_in(&mut face.counters);
-                face.pending -= 1;
+                self.pit.leave(id, record, number == 0, face.share);
             }
         }
         for record in &entry.out_records {

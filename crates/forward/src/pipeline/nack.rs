@@ -60,7 +60,8 @@ impl Forwarder {
                 }
             }
         }
-        if !self.pit.get(id).has_pending_out_record(self.now) {
+        let entry = self.pit.get(id);
+        if entry.in_records.is_empty() || !entry.has_pending_out_record(self.now) {
             self.refuse(id);
         }
         Ok(())
@@ -72,10 +73,12 @@ impl Forwarder {
         if !self.faces.get(to).is_some_and(Face::is_point_to_point) {
             return;
         }
-        if let Some(record) = self.pit.take_in_record(id, to) {
-            if let Some(face) = self.faces.get_mut(to) {
-                face.pending -= 1;
-            }
+        self.send_back(id, to, reason);
+    }
+
+    /// Forgets that a downstream waits, and tells it if its link carries Nacks.
+    pub(super) fn send_back(&mut self, id: EntryId, to: FaceId, reason: NackReason) {
+        if let Some(record) = self.take_in_record(id, to) {
             let token = record.token.as_slice();
             let token = (!token.is_empty()).then(|| Bytes::copy_from_slice(token));
             self.send_nack(to, record.wire, token, reason);

@@ -4,7 +4,7 @@ use core::num::NonZeroU32;
 
 /// A place's neighbours in the list that it is in. There is one of these for each cached packet, so it is small.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Links {
+pub(crate) struct Links {
     older: Option<Neighbour>,
     newer: Option<Neighbour>,
 }
@@ -26,48 +26,49 @@ impl Neighbour {
 
 /// One list. Several may share their links, as a place is in one of them at most.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct List {
-    oldest: Option<usize>,
-    newest: Option<usize>,
-    length: usize,
+pub(crate) struct List {
+    oldest: Option<Neighbour>,
+    newest: Option<Neighbour>,
+    length: u32,
 }
 
 impl List {
-    pub(super) const fn oldest(&self) -> Option<usize> {
-        self.oldest
+    pub(crate) fn oldest(&self) -> Option<usize> {
+        self.oldest.map(Neighbour::place)
     }
 
-    pub(super) const fn len(&self) -> usize {
-        self.length
+    pub(crate) const fn len(&self) -> usize {
+        self.length as usize
     }
 
     /// Appends `place`, which must be in no list.
-    pub(super) fn append(&mut self, links: &mut Vec<Links>, place: usize) {
+    pub(crate) fn append(&mut self, links: &mut Vec<Links>, place: usize) {
         if place >= links.len() {
             links.resize(place + 1, Links::default());
         }
         links[place] = Links {
-            older: self.newest.map(Neighbour::at),
+            older: self.newest,
             newer: None,
         };
+        let appended = Some(Neighbour::at(place));
         match self.newest {
-            Some(newest) => links[newest].newer = Some(Neighbour::at(place)),
-            None => self.oldest = Some(place),
+            Some(newest) => links[newest.place()].newer = appended,
+            None => self.oldest = appended,
         }
-        self.newest = Some(place);
+        self.newest = appended;
         self.length += 1;
     }
 
     /// Takes `place`, which must be in this list, out.
-    pub(super) fn remove(&mut self, links: &mut [Links], place: usize) {
+    pub(crate) fn remove(&mut self, links: &mut [Links], place: usize) {
         let Links { older, newer } = links[place];
         match older {
             Some(older) => links[older.place()].newer = newer,
-            None => self.oldest = newer.map(Neighbour::place),
+            None => self.oldest = newer,
         }
         match newer {
             Some(newer) => links[newer.place()].older = older,
-            None => self.newest = older.map(Neighbour::place),
+            None => self.newest = older,
         }
         self.length -= 1;
     }

@@ -7,7 +7,7 @@ mod expiry;
 mod fib;
 mod ghosts;
 mod learned;
-mod list;
+pub(crate) mod list;
 mod measurements;
 mod memory;
 pub(crate) mod name_hash;
@@ -27,7 +27,7 @@ pub(crate) use fib::{Fib, NextHop};
 pub(crate) use learned::{Heard, Learned};
 pub(crate) use measurements::{Exchange, Measurements, Namespace, Standing};
 pub(crate) use name_hash::{NameHasher, NameHashes};
-pub(crate) use pit::Pit;
+pub(crate) use pit::{Pit, ShareId};
 pub(crate) use prefix_table::PrefixTable;
 pub(crate) use strategy_choices::{ChoiceId, StrategyChoices};
 

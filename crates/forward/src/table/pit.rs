@@ -13,6 +13,7 @@ use slab::Slab;
 use smallvec::SmallVec;
 
 use super::expiry::MEMORY_PER_PLACE as EXPIRY;
+use super::list::{Links, List};
 use super::name_hash::HashedKeys;
 use super::spares::Spares;
 use super::{ChoiceId, NameHashes, memory, name_hash};
@@ -69,6 +70,47 @@ pub(crate) struct OutRecord {
     pub(crate) suppression: Duration,
 }
 
+/// Place of a face's [`FaceShare`], until the face is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShareId(u32);
+
+impl ShareId {
+    #[cfg(test)]
+    pub(crate) fn from_place(place: usize) -> Self {
+        Self(memory::short(place))
+    }
+}
+
+/// What one face has in the table.
+#[derive(Clone, Copy, Debug)]
+struct FaceShare {
+    face: FaceId,
+    /// Entries whose first in-record is the face's, in the order in which it began to wait. Each entry is in one face's list,
+    /// so that a full table can tell who takes how much of it.
+    entries: List,
+    /// In-records of the face, first or not.
+    records: u32,
+    /// Octets of their Interests.
+    octets: u64,
+}
+
+impl FaceShare {
+    /// How much the face takes of what there is too little of.
+    const fn of(&self, shortage: Shortage) -> u64 {
+        match shortage {
+            Shortage::Entries => self.entries.len() as u64,
+            Shortage::Memory => self.octets + self.records as u64 * ENTRY.as_bytes(),
+        }
+    }
+}
+
+/// What a full table has no more of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    Entries,
+    Memory,
+}
+
 /// One entry: an Interest of some name and selectors, from all who sent it to all it was sent to.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingInterest {
@@ -113,6 +155,12 @@ impl PendingInterest {
         let mut incoming = self.in_records.iter().map(|record| record.nonce);
         let mut outgoing = self.out_records.iter().map(|record| record.nonce);
         incoming.any(|other| other == nonce) || outgoing.any(|other| other == nonce)
+    }
+
+    /// Sets the time at which the last of the in-records expires.
+    fn expire_with_records(&mut self) {
+        let expiries = self.in_records.iter().map(|record| record.expiry);
+        self.expiry = expiries.max().unwrap_or(Instant::ZERO);
     }
 
     /// Renews or adds the record of an Interest that was sent now.
@@ -183,9 +231,14 @@ const _: () = memory::check::<PendingInterest>(BARE_ENTRY);
 const _: () = memory::check::<InRecord>(IN_RECORD);
 const _: () = memory::check::<OutRecord>(OUT_RECORD);
 
-/// Memory that an entry takes besides its Interests: itself, its place in the index and in the order of expiry.
-const ENTRY: ByteSize =
-    ByteSize::bytes(BARE_ENTRY.as_bytes() + memory::index(4).as_bytes() + EXPIRY.as_bytes());
+/// Memory that an entry takes besides its Interests: itself, its place in the index, in the order of expiry and in a face's
+/// list.
+const ENTRY: ByteSize = ByteSize::bytes(
+    BARE_ENTRY.as_bytes()
+        + memory::index(4).as_bytes()
+        + EXPIRY.as_bytes()
+        + size_of::<Links>() as u64,
+);
 
 /// Interests of `/localhost` may go beyond the table's bounds by one part in so many.
 const RESERVE: u64 = 64;
@@ -203,13 +256,16 @@ fn moved_out<T>(records: &SmallVec<[T; 1]>, each: ByteSize) -> ByteSize {
     }
 }
 
-/// The pending Interests of a node. Bounds are the pipeline's to keep: see [`Pit::is_full`].
+/// The pending Interests of a node. Bounds are the pipeline's to keep: see [`Pit::shortage`].
 #[derive(Debug)]
 pub(crate) struct Pit {
     capacity: usize,
     max_memory: ByteSize,
     memory: ByteSize,
     entries: Slab<PendingInterest>,
+    /// Neighbours of each entry in the list of the face whose in-record is its first.
+    links: Vec<Links>,
+    shares: Slab<FaceShare>,
     /// Entries by hash of their whole name. A place takes 32 bits.
     index: HashTable<u32>,
     /// How many entries with CanBePrefix there are of each number of components, up to the largest there was.
@@ -229,6 +285,8 @@ impl Pit {
             max_memory,
             memory: ByteSize::ZERO,
             entries: Slab::new(),
+            links: Vec::new(),
+            shares: Slab::new(),
             index: HashTable::new(),
             prefix_depths: Vec::new(),
             digest_parents: HashMap::default(),
@@ -241,16 +299,18 @@ impl Pit {
         self.entries.len()
     }
 
-    /// Whether there is no room for an Interest of `octets`, in a new entry or not. Local ones have some of their own, so that
-    /// a flooded node can be asked what ails it.
-    pub(crate) fn is_full(&self, is_new: bool, octets: usize, is_local: bool) -> bool {
+    /// Returns what is missing for an Interest of `octets`, in a new entry or not; `None` if there is room. Local ones have some
+    /// of their own, so that a flooded node can be asked what ails it.
+    pub(crate) fn shortage(&self, is_new: bool, octets: usize, is_local: bool) -> Option<Shortage> {
         let reserve = |bound: u64| if is_local { bound.div_ceil(RESERVE) } else { 0 };
         let capacity = self.capacity as u64;
         let capacity = capacity.saturating_add(reserve(capacity));
         let max_memory = self.max_memory + ByteSize::bytes(reserve(self.max_memory.as_bytes()));
         let entry = if is_new { ENTRY } else { ByteSize::ZERO };
-        is_new && self.entries.len() as u64 >= capacity
-            || self.memory + entry + buffer(octets) > max_memory
+        if is_new && self.entries.len() as u64 >= capacity {
+            return Some(Shortage::Entries);
+        }
+        (self.memory + entry + buffer(octets) > max_memory).then_some(Shortage::Memory)
     }
 
     pub(crate) fn get(&self, id: EntryId) -> &PendingInterest {
@@ -319,25 +379,69 @@ impl Pit {
         EntryId::from_place(id)
     }
 
-    /// Adds the record of a downstream, or renews it; sets the entry's expiry to its latest record's. Says whether the
-    /// record is new.
-    pub(crate) fn record_received(&mut self, id: EntryId, record: InRecord) -> bool {
-        let entry = &mut self.entries[id.place()];
-        self.memory -= entry.memory_received();
-        let mut records = entry.in_records.iter_mut();
-        let old = records.find(|old| old.face == record.face);
-        let is_new = old.is_none();
-        match old {
-            Some(old) => *old = record,
-            None => entry.in_records.push(record),
-        }
-        self.memory += entry.memory_received();
-        let expiries = entry.in_records.iter().map(|record| record.expiry);
-        entry.expiry = expiries.max().expect("there is at least the new record");
-        is_new
+    /// Makes room to count what `face` has in the table.
+    pub(crate) fn add_face(&mut self, face: FaceId) -> ShareId {
+        let share = FaceShare {
+            face,
+            entries: List::default(),
+            records: 0,
+            octets: 0,
+        };
+        ShareId(memory::short(self.shares.insert(share)))
     }
 
-    /// Forgets that the downstream waits; returns its record.
+    /// Forgets a face that waits for nothing, and what it was asked for.
+    pub(crate) fn remove_face(&mut self, face: FaceId, share: ShareId) {
+        self.shares.remove(share.0 as usize);
+        for (_, entry) in &mut self.entries {
+            if entry.out_record(face).is_some() {
+                self.memory -= entry.memory_sent();
+                entry.out_records.retain(|record| record.face != face);
+                self.memory += entry.memory_sent();
+            }
+        }
+    }
+
+    /// In-records of a face.
+    pub(crate) fn records_of(&self, share: ShareId) -> usize {
+        self.shares[share.0 as usize].records as usize
+    }
+
+    /// The face that has most of what there is too little of, and the entry for which it has waited longest. `None` if nobody
+    /// waits for anything.
+    pub(crate) fn largest_share(&self, shortage: Shortage) -> Option<(FaceId, EntryId)> {
+        let shares = self.shares.iter().map(|(_, share)| share);
+        let waiting = shares.filter_map(|share| Some((share, share.entries.oldest()?)));
+        let (share, oldest) = waiting.max_by_key(|(share, _)| share.of(shortage))?;
+        Some((share.face, EntryId::from_place(oldest)))
+    }
+
+    /// Adds the record of a downstream, or renews it; sets the entry's expiry to its latest record's.
+    pub(crate) fn record_received(&mut self, id: EntryId, record: InRecord, share: ShareId) {
+        let entry = &mut self.entries[id.place()];
+        let share = &mut self.shares[share.0 as usize];
+        self.memory -= entry.memory_received();
+        share.octets += record.wire.len() as u64;
+        let mut records = entry.in_records.iter_mut();
+        match records.find(|old| old.face == record.face) {
+            Some(old) => {
+                share.octets -= old.wire.len() as u64;
+                *old = record;
+            }
+            None => {
+                share.records += 1;
+                if entry.in_records.is_empty() {
+                    share.entries.append(&mut self.links, id.place());
+                }
+                entry.in_records.push(record);
+            }
+        }
+        self.memory += entry.memory_received();
+        entry.expire_with_records();
+    }
+
+    /// Forgets that the downstream waits; returns its record. What it takes of its face's share, and of the next one's, is for
+    /// [`leave`](Self::leave) and [`take_over`](Self::take_over).
     pub(crate) fn take_in_record(&mut self, id: EntryId, face: FaceId) -> Option<InRecord> {
         let entry = &mut self.entries[id.place()];
         let mut records = entry.in_records.iter();
@@ -345,7 +449,30 @@ impl Pit {
         self.memory -= entry.memory_received();
         let record = entry.in_records.remove(at);
         self.memory += entry.memory_received();
+        entry.expire_with_records();
         Some(record)
+    }
+
+    /// Takes a record of entry `id` out of its face's `share`; `is_first` if it was the entry's first.
+    pub(crate) fn leave(&mut self, id: EntryId, record: &InRecord, is_first: bool, share: ShareId) {
+        let share = &mut self.shares[share.0 as usize];
+        share.records -= 1;
+        share.octets -= record.wire.len() as u64;
+        if is_first {
+            share.entries.remove(&mut self.links, id.place());
+        }
+    }
+
+    /// Makes entry `id` one of the face whose record has become its first.
+    pub(crate) fn take_over(&mut self, id: EntryId, share: ShareId) {
+        let share = &mut self.shares[share.0 as usize];
+        share.entries.append(&mut self.links, id.place());
+    }
+
+    /// The entries that a face waits for.
+    pub(crate) fn awaited_by(&self, face: FaceId) -> Vec<EntryId> {
+        let waits = |(_, entry): &(EntryId, &PendingInterest)| entry.in_record(face).is_some();
+        self.iter().filter(waits).map(|(id, _)| id).collect()
     }
 
     /// Lets no entry count for a choice that is no more.
@@ -368,17 +495,6 @@ impl Pit {
         self.memory -= entry.memory_sent();
         entry.record_sent(record, next);
         self.memory += entry.memory_sent();
-    }
-
-    /// Forgets what a face waits for and was asked for.
-    pub(crate) fn remove_face(&mut self, face: FaceId) {
-        let memory = &mut self.memory;
-        for (_, entry) in &mut self.entries {
-            *memory -= entry.memory();
-            entry.in_records.retain(|record| record.face != face);
-            entry.out_records.retain(|record| record.face != face);
-            *memory += entry.memory();
-        }
     }
 
     /// A copy of an Interest, for an entry or a record.

@@ -120,20 +120,23 @@ fn memory_is_counted_through_every_change_of_records() {
     let id = insert(&mut pit, &interest, &hashes);
     let first = ENTRY + buffer(interest.wire().len());
     assert_eq!(pit.memory, first);
-    pit.record_received(id, record(300, interest.wire(), 5));
+    let faces = [300, 301].map(FaceId::from_number);
+    let shares = faces.map(|face| pit.add_face(face));
+    pit.record_received(id, record(300, interest.wire(), 5), shares[0]);
     assert_eq!(pit.memory, first);
-    pit.record_received(id, record(301, &Bytes::from(vec![0; 70]), 9));
+    pit.record_received(id, record(301, &Bytes::from(vec![0; 70]), 9), shares[1]);
     let records = |count: u64| ByteSize::bytes(count * IN_RECORD.as_bytes());
     assert_eq!(pit.memory, first + buffer(70) + records(2));
     assert_eq!(pit.get(id).expiry, Instant::from_nanos(9));
     // The name goes on holding the Interest that it came with.
-    pit.record_received(id, record(300, &Bytes::from(vec![0; 40]), 7));
+    pit.record_received(id, record(300, &Bytes::from(vec![0; 40]), 7), shares[0]);
     let all = first + buffer(70) + buffer(40) + records(2);
     assert_eq!(pit.memory, all);
-    pit.remove_face(FaceId::from_number(301));
+    assert!(pit.take_in_record(id, faces[1]).is_some());
     assert_eq!(pit.memory, all - buffer(70));
-    assert!(pit.take_in_record(id, FaceId::from_number(301)).is_none());
-    assert!(pit.take_in_record(id, FaceId::from_number(300)).is_some());
+    assert_eq!(pit.get(id).expiry, Instant::from_nanos(7));
+    assert!(pit.take_in_record(id, faces[1]).is_none());
+    assert!(pit.take_in_record(id, faces[0]).is_some());
     assert_eq!(pit.memory, first + records(2));
     pit.remove(id);
     assert_eq!(pit.memory, ByteSize::ZERO);
@@ -167,20 +170,28 @@ fn memory_is_counted_for_upstreams_and_digests() {
 fn both_bounds_make_the_table_full() {
     let hasher = NameHasher::new(3);
     let mut pit = Pit::new(64, ENTRY + buffer(100));
-    assert!(!pit.is_full(true, 100, false) && pit.is_full(true, 101, false));
+    assert_eq!(pit.shortage(true, 100, false), None);
+    assert_eq!(pit.shortage(true, 101, false), Some(Shortage::Memory));
     let reserve = pit.max_memory.as_bytes().div_ceil(64) as usize;
-    assert!(!pit.is_full(true, 100 + reserve, true) && pit.is_full(true, 101 + reserve, true));
+    assert_eq!(pit.shortage(true, 100 + reserve, true), None);
+    assert_eq!(
+        pit.shortage(true, 101 + reserve, true),
+        Some(Shortage::Memory)
+    );
     pit.max_memory = ByteSize::mebibytes(1);
     for number in 0..65 {
-        assert_eq!(pit.is_full(true, 100, false), number == 64);
-        assert!(!pit.is_full(true, 100, true));
+        let expected = (number == 64).then_some(Shortage::Entries);
+        assert_eq!(pit.shortage(true, 100, false), expected);
+        assert_eq!(pit.shortage(true, 100, true), None);
         let interest = Interest::builder(name(&format!("/{number}"))).build(Nonce::from(1));
         let hashes = hasher.hashes(interest.name(), MAX_COMPONENTS).unwrap();
         insert(&mut pit, &interest, &hashes);
     }
-    assert!(pit.is_full(true, 0, true) && !pit.is_full(false, 100, false));
+    assert_eq!(pit.shortage(true, 0, true), Some(Shortage::Entries));
+    assert_eq!(pit.shortage(false, 100, false), None);
     pit.max_memory = pit.memory + buffer(100);
-    assert!(!pit.is_full(false, 100, false) && pit.is_full(false, 101, false));
+    assert_eq!(pit.shortage(false, 100, false), None);
+    assert_eq!(pit.shortage(false, 101, false), Some(Shortage::Memory));
 }
 
 fn sent(face: u64, at: u64) -> OutRecord {

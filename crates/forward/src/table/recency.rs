@@ -22,7 +22,7 @@ impl Recency {
     pub(super) const MEMORY_PER_PLACE: ByteSize = ByteSize::bytes(16);
 
     /// What was not used for longest.
-    pub(super) const fn oldest(&self) -> Option<usize> {
+    pub(super) fn oldest(&self) -> Option<usize> {
         self.order.oldest()
     }
 

@@ -9,6 +9,7 @@ mod cache;
 mod churn;
 mod counters;
 mod delivery;
+mod flooding;
 mod hostile;
 mod learning;
 mod link;

@@ -140,10 +140,11 @@ fn a_refused_interest_may_be_sent_again_at_once() {
     assert_eq!(net.interests(producer).len(), 2);
 }
 
+/// A quota of ten: 15 of 25 are refused at once, and what is pending is still answered.
 #[test]
-fn a_full_pit_refuses_new_interests_but_serves_the_ones_it_has() {
+fn a_face_that_has_used_its_quota_is_told_but_served() {
     let mut net = Net::with(Config {
-        pit_capacity: 10,
+        face_pit_capacity: 10,
         ..Config::default()
     });
     let (consumer, producer) = (net.app(0), net.app(0));
@@ -155,7 +156,7 @@ fn a_full_pit_refuses_new_interests_but_serves_the_ones_it_has() {
     };
     (0..25).for_each(|number| net.ask(consumer, &asks(number)));
     assert_eq!(net.nacks(consumer), [NackReason::Congestion; 15]);
-    assert_eq!(net.nodes[0].counters().drops.get(DropReason::PitFull), 15);
+    assert_eq!(net.nodes[0].counters().drops.get(DropReason::FaceQuota), 15);
     assert_eq!(net.interests(producer).len(), 10);
     net.ask(consumer, &interest("/3", 100));
     assert_eq!(net.seen(consumer), []);

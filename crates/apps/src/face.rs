@@ -1,7 +1,8 @@
 //! What goes over an application face: network packets, bare or in a link packet.
 
 use bytes::Bytes;
-use namecast_packet::{DecodeError, LpPacket, Packet};
+use namecast_packet::lp::NackReason;
+use namecast_packet::{DecodeError, Interest, LpPacket, Packet};
 
 /// The network packet in `octets`, with the link packet around it; `None` if there is none, or only a fragment of one.
 ///
@@ -14,6 +15,16 @@ pub(crate) fn open(octets: Bytes) -> Result<Option<(Packet, LpPacket)>, DecodeEr
         return Ok(None);
     };
     Ok(Some((Packet::decode(wire)?, link)))
+}
+
+/// Octets that send an Interest back.
+pub(crate) fn refusal(interest: &Interest, pit_token: Option<Bytes>, reason: NackReason) -> Bytes {
+    let packet = LpPacket {
+        nack: Some(reason),
+        pit_token,
+        ..LpPacket::carrying(interest.wire().clone())
+    };
+    packet.encode()
 }
 
 /// Octets that carry an answer: bare, unless the Interest's PIT token goes with it.

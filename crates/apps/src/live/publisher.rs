@@ -6,10 +6,11 @@
 //!                                    └──────── handle_packet ───────┘
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
+use namecast_packet::lp::NackReason;
 use namecast_packet::{Certificate, Name, Packet, Signer};
 use namecast_stream::producer::{ProducerCounters, PublishError, Reply, RungConfig, RungId};
 use namecast_stream::segmenter::SegmenterConfig;
@@ -154,6 +155,9 @@ pub struct Publisher {
     rungs: BTreeMap<(String, String), RungId>,
     numbering: BTreeMap<RungId, Numbering>,
     counters: PublisherCounters,
+    /// Nacks for what will never exist.
+    refusals: VecDeque<Bytes>,
+    max_refusals: usize,
 }
 
 impl Publisher {
@@ -180,6 +184,7 @@ impl Publisher {
             streams: config.streams,
             signer: certificate.key_name().to_string(),
         };
+        let max_refusals = config.producer.max_output;
         let mut producer = Producer::new(config.root, signer, config.producer);
         producer.add_object(certificate.data().clone())?;
         producer.set_catalogue(&catalogue)?;
@@ -188,6 +193,8 @@ impl Publisher {
             rungs: BTreeMap::new(),
             numbering: BTreeMap::new(),
             counters: PublisherCounters::default(),
+            refusals: VecDeque::new(),
+            max_refusals,
             catalogue: catalogue.clone(),
         };
         for stream in &catalogue.streams {
@@ -285,12 +292,18 @@ impl Publisher {
         Ok(())
     }
 
-    /// Takes what an application face received: an Interest, bare or in a link packet. Anything else is counted.
+    /// Takes what an application face received: an Interest, bare or in a link packet. Anything else is counted. An Interest for
+    /// what will never exist is refused by a Nack, so that it does not wait on the way here until its lifetime ends.
     pub fn handle_packet(&mut self, now: Instant, wall: Timestamp, wire: Bytes) {
         match face::open(wire) {
             Ok(Some((Packet::Interest(interest), link))) if link.nack.is_none() => {
-                self.producer
-                    .handle_interest(now, wall, &interest, link.pit_token);
+                let token = link.pit_token.clone();
+                let taken = self.producer.handle_interest(now, wall, &interest, token);
+                if taken.is_err() && self.refusals.len() < self.max_refusals {
+                    // Not NoRoute: by that, nodes would give up the route that led here.
+                    let refusal = face::refusal(&interest, link.pit_token, NackReason::None);
+                    self.refusals.push_back(refusal);
+                }
             }
             Ok(_) => self.counters.unexpected += 1,
             Err(_) => self.counters.malformed += 1,
@@ -307,10 +320,12 @@ impl Publisher {
         self.producer.poll_timeout()
     }
 
-    /// The next packet for the application face: Data, in a link packet only if the Interest's PIT token goes with it.
+    /// The next packet for the application face: Data, in a link packet only if the Interest's PIT token goes with it; or a Nack.
     pub fn poll_output(&mut self) -> Option<Bytes> {
-        let Reply { data, pit_token } = self.producer.poll_output()?;
-        Some(face::answer(data.wire().clone(), pit_token))
+        match self.producer.poll_output() {
+            Some(Reply { data, pit_token }) => Some(face::answer(data.wire().clone(), pit_token)),
+            None => self.refusals.pop_front(),
+        }
     }
 
     /// The name that Interests for this publisher start with.

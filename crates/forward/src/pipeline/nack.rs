@@ -37,7 +37,8 @@ impl Forwarder {
             .ok_or(DropReason::UnexpectedNack)?;
         record.nack = Some(reason);
         let has_followed_route = record.non_discovery;
-        if self.measurements.is_some() {
+        // Without a reason, as from a producer that has no such Data, it says nothing of the path.
+        if self.measurements.is_some() && reason != NackReason::None {
             self.measure_nack(face, interest.name(), &hashes);
         }
         let (choice, kind) = self.strategies.find(interest.name(), &hashes);

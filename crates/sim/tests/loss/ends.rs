@@ -142,7 +142,8 @@ impl Application for Encoder {
         let token = packet.pit_token.clone();
         if let Ok(Packet::Interest(interest)) = Packet::decode(packet.fragment.unwrap()) {
             self.producer
-                .handle_interest(now.monotonic, now.wall, &interest, token);
+                .handle_interest(now.monotonic, now.wall, &interest, token)
+                .ok();
         }
     }
 

@@ -4,7 +4,8 @@
 //!                     ┌─ cached ──────────────▶ answered at once
 //!   Interest ─────────┼─ not yet published ───▶ held ──▶ answered when published
 //!                     │                           └────▶ dropped when its lifetime ends
-//!                     └─ metadata, newest, catalogue, key ─▶ answered at once, signed once per freshness period
+//!                     ├─ metadata, newest, catalogue, key ─▶ answered at once, signed once per freshness period
+//!                     └─ what will never exist ─▶ refused at once
 //! ```
 
 mod answers;
@@ -53,6 +54,10 @@ pub struct Reply {
     /// Octets that the link wants back.
     pub pit_token: Option<Bytes>,
 }
+
+/// What an Interest requests will not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused(pub DropReason);
 
 /// What an Interest waits for: rung, then segment.
 type Key = (RungId, SegmentId);
@@ -285,14 +290,17 @@ impl Producer {
         self.output.push_back(Reply { data, pit_token });
     }
 
-    /// Answers `interest`, or holds it until what it asks for exists. `pit_token` comes back with the answer.
+    /// Answers `interest`, or holds it until what it requests exists. `pit_token` comes back with the answer.
+    ///
+    /// # Errors
+    /// If what it requests will not exist here however long it waits, so that a Nack should tell the sender.
     pub fn handle_interest(
         &mut self,
         now: Instant,
         wall: Timestamp,
         interest: &Interest,
         pit_token: Option<Bytes>,
-    ) {
+    ) -> Result<(), Refused> {
         self.handle_timeout(now);
         self.counters.interests += 1;
         let verdict = match self.find_segment(interest.name()) {
@@ -300,7 +308,10 @@ impl Producer {
             None => self.other_verdict(now, wall, interest),
         };
         match verdict {
-            Verdict::Drop(reason) => self.counters.drop(reason, 1),
+            Verdict::Drop(reason) => {
+                self.counters.drop(reason, 1);
+                return Err(Refused(reason));
+            }
             Verdict::Answer(_) if self.output.len() >= self.config.max_output => {
                 self.counters.drop(DropReason::OutputFull, 1);
             }
@@ -327,6 +338,7 @@ impl Producer {
                 }
             }
         }
+        Ok(())
     }
 
     fn find_segment(&self, name: &Name) -> Option<Key> {

@@ -123,7 +123,8 @@ impl Desk {
         let interest = builder.build(Nonce::from(self.nonce));
         let wall = self.wall();
         self.producer
-            .handle_interest(self.now, wall, &interest, None);
+            .handle_interest(self.now, wall, &interest, None)
+            .ok();
     }
 
     fn publish(&mut self, class: SampleClass, sequence: u64, size: usize) {

@@ -86,7 +86,7 @@ fn fetch(publisher: &mut Publisher, name: &str) -> Option<Data> {
     publisher.handle_packet(Instant::ZERO, WALL, interest(name).wire().clone());
     publisher
         .poll_output()
-        .map(|wire| Data::decode(wire).unwrap())
+        .and_then(|wire| Data::decode(wire).ok())
 }
 
 fn lead(publisher: &mut Publisher, name: &str) -> Lead {
@@ -246,6 +246,56 @@ fn an_interest_in_a_link_packet_gets_its_token_back() {
     let data = Data::decode(answer.fragment.unwrap()).unwrap();
     assert_eq!(data.name().to_string(), name);
     assert_eq!(publisher.poll_timeout(), None);
+}
+
+/// Published are keys 3000 and 3001; held are up to 300 samples ahead, and MAX_SEGMENTS segments. What is not, is refused at once
+/// by a Nack with its token, which gives no reason that would cost a route.
+#[test]
+fn what_will_never_exist_is_refused_at_once() {
+    let mut publisher = publisher();
+    let rung = publisher.rung("video", "1M").unwrap();
+    for position in 0..2 {
+        let frame = frame(position, true, 10);
+        publisher
+            .publish_frame(Instant::ZERO, WALL, rung, frame)
+            .unwrap();
+    }
+    let mut answer = |name: &str| {
+        let asked = LpPacket {
+            pit_token: Some(Bytes::from_static(b"token!")),
+            ..LpPacket::carrying(interest(name).wire().clone())
+        };
+        publisher.handle_packet(Instant::ZERO, WALL, asked.encode());
+        let answer = publisher.poll_output()?;
+        assert!(publisher.poll_output().is_none());
+        let answer = LpPacket::decode(answer).unwrap();
+        assert_eq!(answer.pit_token, asked.pit_token);
+        let is_same = answer.fragment == asked.fragment;
+        assert_eq!(is_same, answer.nack.is_some());
+        Some(answer.nack)
+    };
+    let refused = Some(Some(NackReason::None));
+    for impossible in [
+        "/demo/nothing",
+        "/demo/video/9M/key/seq=3002/data/seg=0",
+        "/demo/sound/1M/key/seq=3002/data/seg=0",
+        "/demo/video/1M/other/seq=3002/data/seg=0",
+        "/demo/video/1M/key/seq=3302/data/seg=0",
+        "/demo/video/1M/key/seq=18446744073709551615/data/seg=0",
+        "/demo/video/1M/key/seq=3002/data/seg=100000",
+        "/demo/video/1M/key/seq=3001/data/seg=7",
+        "/demo/video/1M/key/seq=2999/data/seg=0",
+    ] {
+        assert_eq!(answer(impossible), refused, "{impossible}");
+    }
+    assert_eq!(answer("/demo/video/1M/key/seq=3001/data/seg=0"), Some(None));
+    for early in [
+        "/demo/video/1M/key/seq=3002/data/seg=0",
+        "/demo/video/1M/key/seq=3301/data/seg=0",
+    ] {
+        assert_eq!(answer(early), None, "{early}");
+    }
+    assert_eq!(publisher.pending(), 2);
 }
 
 #[test]

@@ -8,14 +8,21 @@ use namecast_units::{ByteSize, Instant, Timestamp};
 
 use crate::link::{ReassemblyConfig, ReliabilityConfig};
 use crate::shard::Shard;
+use crate::table::HashKey;
 
 /// Bounds and constants of a [`Forwarder`](crate::Forwarder).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Seeds the Nonces that are added to Interests without one, what strategies leave to chance, and the hash tables.
-    ///
-    /// Drivers that face a network choose it at random, so that nobody can aim at one bucket of a table.
+    /// Seeds the Nonces that are added to Interests without one, and what strategies leave to chance. Who sees enough of these
+    /// can find it out.
     pub seed: u64,
+    /// Secret of the hashes of names. Drivers that face a network choose it at random, so that nobody can aim at one place of a
+    /// table, or at one of several forwarders; in simulations it is fixed.
+    pub hash_key: HashKey,
+    /// Most pending Interests whose names have the same hash, so that a look-up compares no more; further ones are refused. Those
+    /// of one name, which differ in their selectors, are four. Cached Data have the bound of
+    /// [`content_store_versions`](Self::content_store_versions).
+    pub max_same_hash: usize,
     /// Which of the node's forwarders this is, if there are several. Then each keeps its part of the bounds below.
     pub shard: Shard,
     /// What pending Interests and cached Data are kept in.
@@ -50,7 +57,7 @@ pub struct Config {
     pub content_store: ByteSize,
     /// Which cached Data give way to new ones.
     pub content_store_policy: CachePolicy,
-    /// Most cached Data packets of one and the same name, which only their digests tell apart.
+    /// Most cached Data packets of one and the same name, which only their digests tell apart; of names with the same hash, too.
     pub content_store_versions: usize,
     /// How long a Nonce is remembered after its Interest left the PIT.
     pub dead_nonce_lifetime: Duration,
@@ -76,6 +83,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             seed: 0,
+            hash_key: HashKey::FIXED,
+            max_same_hash: 8,
             shard: Shard::ONLY,
             keep: Keep::Copies,
             max_faces: 4_096,
@@ -106,8 +115,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The configuration of one forwarder of several, which keeps its part of what bounds the tables of the node. Its hash
-    /// tables and its choices differ from the others'.
+    /// The configuration of one forwarder of several, which keeps its part of what bounds the tables of the node. Its
+    /// choices differ from the others'.
     #[must_use]
     pub fn for_shard(&self, shard: Shard) -> Self {
         let size =

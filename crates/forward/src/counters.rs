@@ -47,7 +47,8 @@ drop_reasons! {
     HopLimit = "hop_limit",
     /// The Interest was here before.
     Loop = "loop",
-    /// The PIT was full: of the face that had most of it, the longest-waiting Interest gave way.
+    /// The PIT was full: of the face that had most of it, the longest-waiting Interest gave way. Or it held as many names of one
+    /// hash as it may.
     PitFull = "pit_full",
     /// The face has as many pending Interests as one face may have.
     FaceQuota = "face_quota",

@@ -106,14 +106,14 @@ impl Forwarder {
 
     /// A node without faces or routes whose configuration others share, all but the seed: for drivers of many nodes.
     pub fn sharing(config: Arc<Config>, seed: u64) -> Self {
-        let hasher = NameHasher::new(seed);
+        let hasher = NameHasher::new(config.hash_key);
         Self {
             random: Random::from_seed(seed),
             token: config.shard.token(),
             faces: FaceTable::default(),
             next_face: FaceId::FIRST,
-            fib: Fib::new(hasher.clone(), config.max_prefixes),
-            strategies: StrategyChoices::new(hasher.clone(), config.max_prefixes),
+            fib: Fib::new(hasher, config.max_prefixes),
+            strategies: StrategyChoices::new(hasher, config.max_prefixes),
             measurements: None,
             learned: None,
             news: Vec::new(),

@@ -32,4 +32,4 @@ pub use link::{ReassemblyConfig, ReliabilityConfig, ReliabilityCounters, fragmen
 pub use pipeline::{LEARNED_COST, LearnedNews};
 pub use shard::{Destination, Dispatcher, Shard};
 pub use strategy::{AsfConfig, StrategyKind, StrategyNameError};
-pub use table::{AddRouteError, CacheOptions, Erased};
+pub use table::{AddRouteError, CacheOptions, Erased, HashKey};

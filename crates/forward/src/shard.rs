@@ -13,7 +13,7 @@
 use bytes::Bytes;
 use namecast_packet::{Component, LpPacket, lp, tlv};
 
-use crate::table::{NameHasher, name_hash};
+use crate::table::{HashKey, NameHasher};
 
 /// Octets of a PIT token; ndnd's forwarder takes no other number.
 const TOKEN_SIZE: usize = 6;
@@ -82,10 +82,10 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// For `count` forwarders. Without the seed, nobody can aim at one of them.
-    pub const fn new(seed: u64, count: u16) -> Self {
+    /// For `count` forwarders. Without the key, nobody can aim at one of them.
+    pub const fn new(key: HashKey, count: u16) -> Self {
         Self {
-            hasher: NameHasher::new(seed),
+            hasher: NameHasher::new(key.for_shards()),
             count: count as usize,
         }
     }
@@ -125,14 +125,14 @@ impl Dispatcher {
 
     /// By the hash of a name without the number of a segment, so that the segments of one object meet and stay a burst.
     fn by_name(&self, name: &[u8]) -> usize {
-        let mut hash = self.hasher.root();
         let mut reader = tlv::Reader::new(name);
-        while let Ok(Some(component)) = reader.element("Name component") {
-            let is_last = reader.is_empty();
-            if !(is_last && component.element_type == u32::from(Component::SEGMENT)) {
-                hash = name_hash::child(hash, &name[component.whole()]);
-            }
-        }
+        let components = core::iter::from_fn(|| {
+            let component = reader.element("Name component").ok()??;
+            let is_segment = component.element_type == u32::from(Component::SEGMENT);
+            let is_left_out = is_segment && reader.is_empty();
+            (!is_left_out).then(|| &name[component.whole()])
+        });
+        let hash = self.hasher.hash_of(components);
         // The high half of the hash, scaled, so that any count gets equal shares.
         (((hash >> 32) * self.count as u64) >> 32) as usize
     }
@@ -217,7 +217,7 @@ mod tests {
     /// Of 9000 names, 3000 ± 5 standard deviations of √(9000 · 1/3 · 2/3) = 45 each.
     #[test]
     fn interests_are_shared_out_evenly() {
-        let dispatcher = Dispatcher::new(5, 3);
+        let dispatcher = Dispatcher::new(HashKey::FIXED, 3);
         let mut counts = [0; 3];
         for number in 0..9_000 {
             match dispatcher.destination(&interest(&format!("/a/{number}"))) {
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn segments_of_one_object_meet_and_objects_do_not() {
-        let dispatcher = Dispatcher::new(5, 64);
+        let dispatcher = Dispatcher::new(HashKey::FIXED, 64);
         let of = |name: String| dispatcher.destination(&interest(&name));
         for object in 0..20 {
             let first = of(format!("/a/seq={object}/seg=0"));
@@ -246,7 +246,7 @@ mod tests {
     /// The token that one forwarder puts in front brings the Data back to it; what is no such token says nothing.
     #[test]
     fn data_go_to_whom_their_token_names() {
-        let dispatcher = Dispatcher::new(5, 3);
+        let dispatcher = Dispatcher::new(HashKey::FIXED, 3);
         let by_name = match dispatcher.destination(&interest("/a/b")) {
             Destination::One(index) => index,
             other => panic!("{other:?}"),
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn pieces_and_acknowledgements_are_for_the_link_service() {
-        let dispatcher = Dispatcher::new(5, 3);
+        let dispatcher = Dispatcher::new(HashKey::FIXED, 3);
         let whole = LpPacket::carrying(interest("/a"));
         let piece = LpPacket {
             sequence: Some(1),
@@ -301,7 +301,7 @@ mod tests {
     /// Every cut of a packet, and every octet changed: an answer, and no panic.
     #[test]
     fn what_breaks_the_format_is_for_somebody_too() {
-        let dispatcher = Dispatcher::new(5, 3);
+        let dispatcher = Dispatcher::new(HashKey::FIXED, 3);
         for whole in [interest("/a/b"), with_token(data("/a/b"), &[0; 6])] {
             for end in 0..whole.len() {
                 dispatcher.destination(&whole.slice(..end));

@@ -11,8 +11,8 @@ use crate::extension::Hook;
 use crate::face::{Face, FaceId};
 use crate::forwarder::Forwarder;
 use crate::strategy::{Decision, InterestContext, StrategyKind, is_localhost};
+use crate::table::NameHashes;
 use crate::table::pit::{EntryId, InRecord, OutRecord, PitToken, Shortage};
-use crate::table::{NameHashes, name_hash};
 
 /// An Interest on its way through the node.
 struct Arrival<'a> {
@@ -59,7 +59,7 @@ impl Forwarder {
             header,
             non_discovery: header.non_discovery,
         };
-        let transmission = name_hash::transmission(hashes.whole(), arrival.nonce);
+        let transmission = self.hasher.transmission(hashes.whole(), arrival.nonce);
         let known = self.pit.find(arrival.interest, arrival.hashes);
         if let Some(id) = known
             && self.came_another_way(id, &arrival)
@@ -165,6 +165,12 @@ impl Forwarder {
             }
             // What gave way may be just this entry.
             known = self.pit.find(interest, arrival.hashes);
+        }
+        if known.is_none()
+            && self.pit.count_alike(arrival.hashes.whole()) >= self.config.max_same_hash
+        {
+            self.return_nack(arrival, NackReason::Congestion);
+            return Err(DropReason::PitFull);
         }
         let (wire, name) = self.kept(interest);
         let id = known.unwrap_or_else(|| {

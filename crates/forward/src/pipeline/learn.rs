@@ -252,7 +252,7 @@ impl Forwarder {
         let choices = choices + learns(after) - learns(before);
         if choices > 0 {
             let capacity = self.config.learning.max_routes;
-            let hasher = self.hasher.clone();
+            let hasher = self.hasher;
             let make = || Box::new(crate::table::Learned::new(hasher, capacity));
             self.learned.get_or_insert_with(make).choices = choices;
         } else if let Some(learned) = self.learned.take() {

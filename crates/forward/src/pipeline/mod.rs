@@ -22,7 +22,6 @@ pub use share::LearnedNews;
 use crate::counters::FaceCounters;
 use crate::face::FaceId;
 use crate::forwarder::Forwarder;
-use crate::table::name_hash;
 use crate::table::pit::{EntryId, InRecord, PendingInterest};
 
 impl Forwarder {
@@ -110,7 +109,7 @@ impl Forwarder {
     /// Remembers the Nonces that the entry's Interests went out with, as these may still come back in a loop.
     fn remember_nonces(&mut self, entry: &PendingInterest) {
         for record in &entry.out_records {
-            let transmission = name_hash::transmission(entry.hash, record.nonce);
+            let transmission = self.hasher.transmission(entry.hash, record.nonce);
             self.dead_nonces.insert(self.now, transmission);
         }
     }

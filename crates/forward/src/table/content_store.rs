@@ -199,7 +199,7 @@ impl ContentStore {
             Duration::ZERO => Instant::ZERO,
             period => now + period + Duration::from_nanos(1),
         };
-        match self.has(data.name().value(), hash) {
+        match self.has_hash(hash) {
             true => self.insert_version(data, hash, stale_from),
             false => self.add(data, hash, stale_from),
         }
@@ -215,7 +215,8 @@ impl ContentStore {
         }
     }
 
-    /// Keeps a packet of whose name there are others, in place of the oldest of them if there are too many.
+    /// Keeps a packet of whose name, or of a name with the same hash, there are others, in place of the oldest of them if there
+    /// are too many.
     fn insert_version(&mut self, data: &Data, hash: u64, stale_from: Instant) {
         let versions = self.versions(data.name().value(), hash);
         let mut ids = versions.iter().copied();
@@ -229,8 +230,9 @@ impl ContentStore {
             }
             return;
         }
-        if versions.len() >= self.max_versions {
-            let oldest = self.eviction.oldest_of(&versions);
+        let alike = self.alike(hash);
+        if alike.len() >= self.max_versions {
+            let oldest = self.eviction.oldest_of(&alike);
             oldest.into_iter().for_each(|id| self.remove(id));
         }
         self.add(data, hash, stale_from);
@@ -312,7 +314,7 @@ impl ContentStore {
 
     /// The packet of exactly this name with the smallest digest, among the fresh ones if `fresh`.
     fn first_version(&self, name: &[u8], hash: u64, now: Instant, fresh: bool) -> Option<usize> {
-        if !self.has(name, hash) {
+        if !self.has_hash(hash) {
             return None;
         }
         let mut versions = self.versions(name, hash);
@@ -326,10 +328,22 @@ impl ContentStore {
         }
     }
 
-    /// Whether there is a packet of exactly this name. Mostly there is none, which takes less time to see than to list.
-    fn has(&self, name: &[u8], hash: u64) -> bool {
-        let is_it = |&id: &u32| self.entries[id as usize].is_named(name, hash);
+    /// Whether there is a packet whose name has this hash. Mostly there is none, which takes less time to see than to list.
+    fn has_hash(&self, hash: u64) -> bool {
+        let is_it = |&id: &u32| self.entries[id as usize].hash == hash;
         self.index.find(hash, is_it).is_some()
+    }
+
+    /// Packets that a look-up of a name with this hash compares with it.
+    #[cfg(test)]
+    pub(crate) fn candidates(&self, hash: u64) -> usize {
+        self.index.iter_hash(hash).count()
+    }
+
+    /// All packets whose names have this hash.
+    fn alike(&self, hash: u64) -> SmallVec<[usize; 8]> {
+        let places = self.index.iter_hash(hash).map(|&id| id as usize);
+        places.filter(|&id| self.entries[id].hash == hash).collect()
     }
 
     /// All packets of exactly this name, in order of their place.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::table::NameHasher;
+use crate::table::{HashKey, NameHasher};
 use namecast_packet::signature::NullSigner;
 use namecast_packet::{Component, Nonce};
 use namecast_units::Random;
@@ -16,7 +16,7 @@ impl Tester {
     fn new(capacity: ByteSize) -> Self {
         Self {
             store: ContentStore::new(Keep::Copies, CachePolicy::Lru, capacity, VERSIONS),
-            hasher: NameHasher::new(5),
+            hasher: NameHasher::new(HashKey::FIXED),
         }
     }
 

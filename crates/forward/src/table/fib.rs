@@ -29,7 +29,7 @@ pub(crate) struct Fib {
 impl Fib {
     pub(crate) fn new(hasher: NameHasher, capacity: usize) -> Self {
         Self {
-            prefixes: PrefixTable::new(hasher.clone(), capacity),
+            prefixes: PrefixTable::new(hasher, capacity),
             hasher,
         }
     }
@@ -115,6 +115,7 @@ impl Fib {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::HashKey;
 
     fn name(uri: &str) -> Name {
         uri.parse().unwrap()
@@ -129,13 +130,13 @@ mod tests {
 
     fn lookup(fib: &Fib, uri: &str) -> Vec<NextHop> {
         let name = name(uri);
-        let hashes = NameHasher::new(1).hashes(&name, 64).unwrap();
+        let hashes = NameHasher::new(HashKey::FIXED).hashes(&name, 64).unwrap();
         fib.next_hops(&name, &hashes).to_vec()
     }
 
     #[test]
     fn the_longest_prefix_wins_and_its_cheapest_hop_comes_first() {
-        let mut fib = Fib::new(NameHasher::new(1), 10);
+        let mut fib = Fib::new(NameHasher::new(HashKey::FIXED), 10);
         fib.add(&name("/"), hop(1, 0)).unwrap();
         fib.add(&name("/a"), hop(2, 20)).unwrap();
         fib.add(&name("/a"), hop(3, 10)).unwrap();
@@ -155,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_full_table_and_a_name_too_deep_are_refused() {
-        let mut fib = Fib::new(NameHasher::new(1), 1);
+        let mut fib = Fib::new(NameHasher::new(HashKey::FIXED), 1);
         let deep = name(&"/x".repeat(33));
         assert_eq!(fib.add(&deep, hop(1, 0)), Err(AddRouteError::NameTooLong));
         fib.add(&name("/a"), hop(1, 0)).unwrap();

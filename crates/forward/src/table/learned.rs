@@ -198,13 +198,14 @@ mod tests {
     use namecast_units::Random;
 
     use super::*;
+    use crate::table::HashKey;
 
     /// Against a map that is looked through whole: what is there, when it ends, and how much fits.
     #[test]
     fn the_table_holds_what_a_plain_map_holds() {
         let mut random = Random::from_seed(3);
-        let hasher = NameHasher::new(1);
-        let mut table = Learned::new(hasher.clone(), 20);
+        let hasher = NameHasher::new(HashKey::FIXED);
+        let mut table = Learned::new(hasher, 20);
         let mut map: BTreeMap<(Name, FaceId), Instant> = BTreeMap::new();
         let (mut now, mut full, mut ended) = (Instant::ZERO, 0, 0);
         let lifetime = Duration::from_nanos(50);

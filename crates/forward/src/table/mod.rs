@@ -1,5 +1,7 @@
 //! What a node remembers: routes, pending Interests, cached Data, Nonces of the past.
 
+#[cfg(test)]
+mod chosen_names_tests;
 mod content_store;
 mod dead_nonce;
 mod eviction;
@@ -10,7 +12,7 @@ mod learned;
 pub(crate) mod list;
 mod measurements;
 mod memory;
-pub(crate) mod name_hash;
+mod name_hash;
 mod order;
 pub(crate) mod pit;
 mod prefix_table;
@@ -26,6 +28,7 @@ pub(crate) use expiry::ExpiryQueue;
 pub(crate) use fib::{Fib, NextHop};
 pub(crate) use learned::{Heard, Learned};
 pub(crate) use measurements::{Exchange, Measurements, Namespace, Standing};
+pub use name_hash::HashKey;
 pub(crate) use name_hash::{NameHasher, NameHashes};
 pub(crate) use pit::{Pit, ShareId};
 pub(crate) use prefix_table::PrefixTable;

@@ -1,21 +1,130 @@
 //! Hashes of a name and all its prefixes, taken in one pass and used by every table.
+//!
+//! The octets of a name, in pieces of up to seven, are the coefficients of a polynomial over the integers modulo the prime
+//! 2⁶¹ − 1, which is evaluated at a secret point:
+//!
+//! ```text
+//! h ← (h + piece) · factor  mod 2⁶¹ − 1
+//! ```
+//!
+//! Two names of `n` pieces at most that are chosen without knowledge of the factor differ by a polynomial which is not zero
+//! and has `n` roots at most, so that they have the same hash with a probability of n / 2⁵⁸, whoever chooses them \[CW79\].
+//! Components are cut into pieces each for itself, and say how long they are, so that no two names have the same pieces. Of
+//! SipHash-1-3, which holds also against those who see hashes, one component costs as much as a whole name does here; nobody
+//! outside sees these hashes but for the choice of a shard, which has a key of its own.
 
+use core::fmt;
 use core::hash::{BuildHasherDefault, Hasher};
 
-use foldhash::SharedSeed;
-use foldhash::quality::FoldHasher;
 use namecast_packet::{Component, Name, Nonce};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
-/// Hashes names. Two with the same seed agree; without the seed nobody can aim at a bucket.
-#[derive(Clone, Debug)]
-pub(crate) struct NameHasher {
-    /// Hash of `/`, in which all others begin.
-    root: u64,
+/// Secret of a node's name hashes. Without it, nobody can find names that share a place in a table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct HashKey {
+    /// State in which all hashes begin.
+    start: u64,
+    /// Point at which polynomials are evaluated.
+    factor: u64,
+    /// Odd; spreads a state over the bits of a hash.
+    spread: u64,
 }
 
-/// Derives the folding constants; the per-node seed is mixed in beside it.
-static SHARED_SEED: SharedSeed = SharedSeed::from_u64(0x6E61_6D65_6361_7374);
+impl HashKey {
+    /// One that everybody knows, and with which each run is the same: for simulations.
+    pub const FIXED: Self = Self::from_words([
+        0x243F_6A88_85A3_08D3,
+        0x1319_8A2E_0370_7344,
+        0xA409_3822_299F_31D0,
+    ]);
+
+    /// The key of 192 random bits.
+    pub const fn from_words([start, factor, spread]: [u64; 3]) -> Self {
+        Self {
+            start: start & PRIME,
+            // Below 2⁵⁸, so that one reduction a step is enough, and neither 0 nor 1.
+            factor: (factor & ((1 << 58) - 1)) | 2,
+            spread: spread | 1,
+        }
+    }
+
+    /// The same secret for another purpose: what is seen of hashes of one kind says nothing of the other.
+    #[must_use]
+    pub(crate) const fn for_shards(self) -> Self {
+        Self::from_words([
+            self.spread,
+            self.factor.wrapping_mul(self.spread),
+            self.start.wrapping_mul(self.spread),
+        ])
+    }
+
+    /// The state after one more piece, which has 56 bits at most. States have less than 62 bits.
+    #[inline]
+    const fn step(self, state: u64, piece: u64) -> u64 {
+        let product = (state + piece) as u128 * self.factor as u128;
+        // Below 2¹²⁰, so that the upper part is below 2⁵⁹.
+        (product as u64 & PRIME) + (product >> 61) as u64
+    }
+
+    /// The state after one more component, which is this `element`.
+    #[inline(always)]
+    fn component(self, mut state: u64, element: &[u8]) -> u64 {
+        if element.len() <= PIECE {
+            return self.step(state, short_piece(element));
+        }
+        let mut rest = element;
+        while let Some(&eight) = rest.first_chunk() {
+            state = self.step(state, u64::from_le_bytes(eight) & FULL_PIECE);
+            rest = &rest[PIECE..];
+        }
+        // What is before them, in the last eight octets, is shifted out.
+        let last = element.last_chunk().expect("it is longer than a piece");
+        self.step(state, u64::from_le_bytes(*last) >> (64 - 8 * rest.len()))
+    }
+
+    /// The hash of what has led to `state`, in which all bits depend on all of it. One to one.
+    #[inline]
+    const fn finish(self, state: u64) -> u64 {
+        let spread = state.wrapping_mul(self.spread);
+        spread ^ (spread >> 32)
+    }
+}
+
+impl Default for HashKey {
+    fn default() -> Self {
+        Self::FIXED
+    }
+}
+
+impl fmt::Debug for HashKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HashKey(…)")
+    }
+}
+
+/// 2⁶¹ − 1.
+const PRIME: u64 = (1 << 61) - 1;
+/// Octets of a piece.
+const PIECE: usize = 7;
+/// The octets of a piece, of eight that begin with them.
+const FULL_PIECE: u64 = (1 << (8 * PIECE)) - 1;
+
+/// The number whose octets, up to [`PIECE`], these are: first and last ones overlap.
+#[inline(always)]
+fn short_piece(octets: &[u8]) -> u64 {
+    if let (Some(&first), Some(&last)) = (octets.first_chunk(), octets.last_chunk()) {
+        let [first, last] = [first, last].map(|four| u64::from(u32::from_le_bytes(four)));
+        return first | last << (8 * (octets.len() - 4));
+    }
+    let octets = octets.iter().rev();
+    octets.fold(0, |number, &octet| number << 8 | u64::from(octet))
+}
+
+/// Hashes names. Two with the same key agree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NameHasher {
+    key: HashKey,
+}
 
 /// Type of implicit digests, as it stands on the wire.
 const IMPLICIT_DIGEST: u8 = Component::IMPLICIT_DIGEST as u8;
@@ -49,73 +158,60 @@ impl Hasher for PassThrough {
 /// Hashes of a name's prefixes; the first is that of `/`.
 #[derive(Clone, Debug)]
 pub(crate) struct NameHashes {
-    prefixes: SmallVec<[u64; USUAL_COMPONENTS + 1]>,
+    key: HashKey,
+    /// States after so many components.
+    states: SmallVec<[u64; USUAL_COMPONENTS + 1]>,
     /// Length of the shortest prefix that ends in an implicit digest.
     digest_at: Option<usize>,
 }
 
 impl NameHasher {
-    pub(crate) const fn new(seed: u64) -> Self {
-        Self { root: seed }
-    }
-
-    /// Hash of `/`.
-    pub(crate) const fn root(&self) -> u64 {
-        self.root
+    pub(crate) const fn new(key: HashKey) -> Self {
+        Self { key }
     }
 
     /// The hashes of `name`, or `None` if it has more than `max_components`.
     pub(crate) fn hashes(&self, name: &Name, max_components: usize) -> Option<NameHashes> {
-        let mut prefixes = SmallVec::new();
         let mut digest_at = None;
-        let mut hash = self.root;
-        prefixes.push(hash);
-        for element in name.elements() {
-            if prefixes.len() > max_components {
-                return None;
-            }
+        let (mut state, mut depth) = (self.key.start, 0);
+        let mut states: SmallVec<_> = smallvec![state];
+        states.extend(name.elements().take(max_components + 1).map(|element| {
+            depth += 1;
             if element[0] == IMPLICIT_DIGEST {
-                digest_at.get_or_insert(prefixes.len());
+                digest_at.get_or_insert(depth);
             }
-            hash = child(hash, element);
-            prefixes.push(hash);
+            state = self.key.component(state, element);
+            state
+        }));
+        if depth > max_components {
+            return None;
         }
         Some(NameHashes {
-            prefixes,
+            key: self.key,
+            states,
             digest_at,
         })
     }
-}
 
-/// Hash of the name that hashes to `parent` with one more component, whose whole element is `element`.
-///
-/// Chained, so that a long name is read once and not once per prefix.
-#[inline]
-pub(crate) fn child(parent: u64, element: &[u8]) -> u64 {
-    let mut hasher = FoldHasher::with_seed(parent, &SHARED_SEED);
-    hasher.write(element);
-    hasher.finish()
-}
+    /// A number that stands for one transmission of an Interest whose name has this hash.
+    pub(crate) fn transmission(&self, name: u64, nonce: Nonce) -> u64 {
+        let state = self
+            .key
+            .step(name & PRIME, u32::from_le_bytes(nonce.0).into());
+        self.key.finish(self.key.step(state, name >> 61))
+    }
 
-/// Hash of the full name of Data: its name, which hashes to `name`, and its implicit digest.
-pub(crate) fn full_name(name: u64, digest: &[u8; 32]) -> u64 {
-    let mut element = [0; 34];
-    // The digest component's type and length take an octet each.
-    element[0] = IMPLICIT_DIGEST;
-    element[1] = 32;
-    element[2..].copy_from_slice(digest);
-    child(name, &element)
-}
-
-/// A number that stands for one transmission of an Interest whose name hashes to `name`.
-pub(crate) fn transmission(name: u64, nonce: Nonce) -> u64 {
-    child(name, &nonce.0)
+    /// The hash of a name that has these components, as they stand on the wire.
+    pub(crate) fn hash_of<'a>(&self, elements: impl Iterator<Item = &'a [u8]>) -> u64 {
+        let component = |state, element| self.key.component(state, element);
+        self.key.finish(elements.fold(self.key.start, component))
+    }
 }
 
 impl NameHashes {
     /// Components of the name.
     pub(crate) fn depth(&self) -> usize {
-        self.prefixes.len() - 1
+        self.states.len() - 1
     }
 
     /// Whether any component is an implicit digest.
@@ -138,9 +234,20 @@ impl NameHashes {
         self.hash(self.depth())
     }
 
+    /// Hash of the full name of Data: its name, which these are the hashes of, and its implicit digest.
+    pub(crate) fn full_name(&self, digest: &[u8; 32]) -> u64 {
+        let mut element = [0; 34];
+        // The digest component's type and length take an octet each.
+        element[0] = IMPLICIT_DIGEST;
+        element[1] = 32;
+        element[2..].copy_from_slice(digest);
+        let state = self.states[self.depth()];
+        self.key.finish(self.key.component(state, &element))
+    }
+
     /// Hash of the first `depth` components.
     pub(crate) fn hash(&self, depth: usize) -> u64 {
-        self.prefixes[depth]
+        self.key.finish(self.states[depth])
     }
 }
 
@@ -150,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_prefix_hashes_as_the_name_it_is() {
-        let hasher = NameHasher::new(7);
+        let hasher = NameHasher::new(HashKey::FIXED);
         let name: Name = "/demo/video/1M/key/seq=300/data/seg=2".parse().unwrap();
         let hashes = hasher.hashes(&name, 7).unwrap();
         for depth in 0..=7 {
@@ -164,10 +271,11 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_and_the_boundaries_of_components_matter() {
-        let whole = |seed, uri: &str| {
+    fn the_key_and_the_boundaries_of_components_matter() {
+        let whole = |start, uri: &str| {
             let name: Name = uri.parse().unwrap();
-            NameHasher::new(seed).hashes(&name, 9).unwrap().whole()
+            let hasher = NameHasher::new(HashKey::from_words([start, 3, 5]));
+            hasher.hashes(&name, 9).unwrap().whole()
         };
         assert_eq!(whole(1, "/a/b"), whole(1, "/a/b"));
         assert_ne!(whole(1, "/a/b"), whole(2, "/a/b"));

@@ -16,7 +16,7 @@ use super::expiry::MEMORY_PER_PLACE as EXPIRY;
 use super::list::{Links, List};
 use super::name_hash::HashedKeys;
 use super::spares::Spares;
-use super::{ChoiceId, NameHashes, memory, name_hash};
+use super::{ChoiceId, NameHashes, memory};
 use crate::config::Keep;
 use crate::face::FaceId;
 
@@ -321,6 +321,20 @@ impl Pit {
         &mut self.entries[id.place()]
     }
 
+    /// How many entries there are whose names have this hash.
+    pub(crate) fn count_alike(&self, hash: u64) -> usize {
+        let alike = self
+            .places(hash)
+            .filter(|&id| self.entries[id].hash == hash);
+        alike.count()
+    }
+
+    /// Entries that a look-up of a name with this hash compares with it.
+    #[cfg(test)]
+    pub(crate) fn candidates(&self, hash: u64) -> usize {
+        self.places(hash).count()
+    }
+
     /// All entries, in order of their place.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (EntryId, &PendingInterest)> {
         self.entries
@@ -330,9 +344,13 @@ impl Pit {
 
     /// The entry for Interests equal to `interest`, in name and selectors.
     pub(crate) fn find(&self, interest: &Interest, hashes: &NameHashes) -> Option<EntryId> {
-        let is_it = |&id: &u32| self.entries[id as usize].is_for(interest);
+        let hash = hashes.whole();
+        let is_it = |&id: &u32| {
+            let entry = &self.entries[id as usize];
+            entry.hash == hash && entry.is_for(interest)
+        };
         self.index
-            .find(hashes.whole(), is_it)
+            .find(hash, is_it)
             .map(|&id| EntryId::from_place(id as usize))
     }
 
@@ -571,7 +589,7 @@ impl Pit {
             kind: Component::IMPLICIT_DIGEST,
             value: &digest,
         });
-        let hash = name_hash::full_name(hashes.whole(), &digest);
+        let hash = hashes.full_name(&digest);
         let entries = self.places(hash);
         let is_match = |id: &usize| self.entries[*id].name == full;
         found.extend(entries.filter(is_match).map(EntryId::from_place));

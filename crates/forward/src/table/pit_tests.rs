@@ -1,5 +1,5 @@
 use super::*;
-use crate::table::NameHasher;
+use crate::table::{HashKey, NameHasher};
 use namecast_packet::signature::NullSigner;
 use namecast_units::Random;
 
@@ -10,7 +10,7 @@ fn name(uri: &str) -> Name {
 }
 
 fn pit() -> (Pit, NameHasher) {
-    let hasher = NameHasher::new(3);
+    let hasher = NameHasher::new(HashKey::FIXED);
     let pit = Pit::new(10, ByteSize::mebibytes(1));
     (pit, hasher)
 }
@@ -168,7 +168,7 @@ fn memory_is_counted_for_upstreams_and_digests() {
 /// Local Interests find room for one entry more, and for a 64th part more of memory.
 #[test]
 fn both_bounds_make_the_table_full() {
-    let hasher = NameHasher::new(3);
+    let hasher = NameHasher::new(HashKey::FIXED);
     let mut pit = Pit::new(64, ENTRY + buffer(100));
     assert_eq!(pit.shortage(true, 100, false), None);
     assert_eq!(pit.shortage(true, 101, false), Some(Shortage::Memory));

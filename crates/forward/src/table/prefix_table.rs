@@ -192,6 +192,7 @@ mod tests {
     use namecast_units::Random;
 
     use super::*;
+    use crate::table::HashKey;
 
     fn random_name(random: &mut Random) -> Name {
         (0..random.below(5)).fold(Name::root(), |name, _| {
@@ -204,8 +205,8 @@ mod tests {
     #[test]
     fn the_table_finds_what_a_plain_map_finds() {
         let mut random = Random::from_seed(8);
-        let hasher = NameHasher::new(2);
-        let mut table = PrefixTable::new(hasher.clone(), 12);
+        let hasher = NameHasher::new(HashKey::FIXED);
+        let mut table = PrefixTable::new(hasher, 12);
         let mut map = BTreeMap::new();
         let mut full = 0;
         for number in 0..20_000_u64 {

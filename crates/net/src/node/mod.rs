@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use namecast_forward::{AddFaceError, FaceId, StrategyKind};
+use namecast_forward::{AddFaceError, FaceId, HashKey, StrategyKind};
 use namecast_packet::Name;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -101,6 +101,9 @@ impl Node {
         let (commands, command_queue) = mpsc::channel(COMMAND_QUEUE);
         let forwarder = namecast_forward::Config {
             seed: seed(config.forwarder.seed),
+            hash_key: HashKey::from_words(
+                [(); 3].map(|()| u64::from_ne_bytes(key_store::random())),
+            ),
             // Links and applications hand in each frame in an allocation of its own.
             keep: namecast_forward::Keep::LargeFrames,
             learning: config.learning(Clock::new()),

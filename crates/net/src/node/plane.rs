@@ -79,7 +79,7 @@ impl Plane {
         Self {
             clock,
             workers: (0..count).map(worker).collect(),
-            dispatcher: Dispatcher::new(config.seed, count),
+            dispatcher: Dispatcher::new(config.hash_key, count),
             earlier: Notify::new(),
             exits: ArcSwapOption::from_pointee(Exits::new()),
             news: News::default(),

@@ -119,9 +119,12 @@ pub struct ManagementConfig {
     pub open_modules: Vec<String>,
     /// Routes that commands may make.
     pub max_routes: usize,
+    /// Next hops that may come of them, with those that longer prefixes inherit from shorter ones.
+    pub max_inherited: usize,
     /// How far the time in a command's signature may be from this node's (NFD: 120 s).
     pub time_grace: Duration,
-    /// Signature nonces that are remembered to refuse replays (NFD: 1000).
+    /// Nonces of digest-signed commands that are remembered to refuse replays (NFD: 1000). Of each key the time of its last
+    /// command is.
     pub max_nonces: usize,
     /// How a routing daemon on this machine is told what applications register; none: it is not, as with NFD.
     pub readvertise: Option<ReadvertiseConfig>,
@@ -135,6 +138,7 @@ impl Default for ManagementConfig {
             keys: Vec::new(),
             open_modules: vec!["rib".to_owned()],
             max_routes: 4_096,
+            max_inherited: 16_384,
             time_grace: Duration::from_secs(120),
             max_nonces: 1_000,
             readvertise: None,

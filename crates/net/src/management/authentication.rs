@@ -1,8 +1,9 @@
 //! Who may command: whose command is whole, recent and new, and if the node was told keys, signed with one of them.
 //!
-//! Commands are signed Interests. The time and the nonce keep a recorded command from being played again. Without keys,
-//! the signature proves little, as anybody can make a digest: this is NFD's trust anchor "any", and as there, signatures
-//! with keys are not checked then.
+//! Commands are signed Interests. The time keeps a recorded command of a key from being played again: it has to be later than
+//! that of any command which that key signed before, as in NFD. Where a digest will do, which anybody can make, a nonce must not
+//! be one of the last ones of such commands; these can push out each other, and nothing of a key's. Without keys this is NFD's
+//! trust anchor "any", and as there, signatures with keys are not checked then.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -29,8 +30,10 @@ pub enum Refusal {
     /// Its key is not one of those that may command, or not at this time.
     #[error("the command is not signed with a key that may command this node")]
     Key,
-    /// There is no time in its signature, or one too far from now.
-    #[error("the time of the signature is missing or too far from now")]
+    /// There is no time in its signature, or one too far from now, or none later than that of the key's last command.
+    #[error(
+        "the time of the signature is missing, too far from now, or not later than that of the command before"
+    )]
     Time,
     /// There is no nonce in its signature, or one that was used.
     #[error("the nonce of the signature is missing or was used before")]
@@ -40,11 +43,21 @@ pub enum Refusal {
 /// Checks commands, and remembers them.
 #[derive(Debug)]
 pub struct Authenticator {
-    keys: Vec<(Certificate, PublicKey)>,
+    keys: Vec<CommandKey>,
     grace: Duration,
     max_nonces: usize,
+    /// Nonces of commands that no key was checked of.
     seen: BTreeSet<Bytes>,
     order: VecDeque<Bytes>,
+}
+
+/// A key that may command.
+#[derive(Debug)]
+struct CommandKey {
+    certificate: Certificate,
+    public_key: PublicKey,
+    /// Greatest time in the signature of a command that it signed.
+    last: Option<Timestamp>,
 }
 
 /// What protects a command against being played again.
@@ -66,7 +79,11 @@ impl Authenticator {
     /// As the configuration says. Keys that cannot be used are left out, and said so.
     pub fn new(config: &ManagementConfig) -> Self {
         let usable = |certificate: &Certificate| match certificate.public_key() {
-            Ok(key) => Some((certificate.clone(), key)),
+            Ok(public_key) => Some(CommandKey {
+                certificate: certificate.clone(),
+                public_key,
+                last: None,
+            }),
             Err(error) => {
                 tracing::error!(certificate = %certificate.name(), %error, "a management key cannot be used");
                 None
@@ -93,36 +110,61 @@ impl Authenticator {
         prefix: usize,
         needs_key: bool,
     ) -> Result<(), Refusal> {
+        if needs_key {
+            return self.check_key(now, command);
+        }
         let freshness = match command.signature_info() {
-            Some(info) if needs_key => {
-                self.check_key(now, command, info)?;
-                Freshness::of(info)
-            }
-            None if needs_key => return Err(Refusal::Key),
             Some(info) => check_signed_interest(command, info)?,
             None => check_old_form(command.name(), prefix)?,
         };
-        let time = freshness.time.ok_or(Refusal::Time)?;
-        let time = Timestamp::from_micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
-        if time.since(now).max(now.since(time)) > self.grace {
-            return Err(Refusal::Time);
-        }
+        self.check_time(now, freshness.time)?;
         let nonce = freshness.nonce.ok_or(Refusal::Nonce)?;
         self.remember(nonce)
     }
 
-    fn check_key(
-        &self,
-        now: Timestamp,
-        command: &Interest,
-        info: &SignatureInfo,
-    ) -> Result<(), Refusal> {
+    /// Checks that one of the configured keys signed a command, after all that it signed before.
+    ///
+    /// # Errors
+    /// Why it must not be carried out.
+    fn check_key(&mut self, now: Timestamp, command: &Interest) -> Result<(), Refusal> {
+        let info = command.signature_info().ok_or(Refusal::Key)?;
+        let place = self.find_key(now, command)?;
+        let time = self.check_time(now, info.time)?;
+        if info.nonce.is_none() {
+            return Err(Refusal::Nonce);
+        }
+        let last = &mut self.keys[place].last;
+        if last.is_some_and(|last| time <= last) {
+            return Err(Refusal::Time);
+        }
+        *last = Some(time);
+        Ok(())
+    }
+
+    /// Whether one of the configured keys signed a command, whenever that was.
+    pub fn is_of_key(&self, now: Timestamp, command: &Interest) -> bool {
+        self.find_key(now, command).is_ok()
+    }
+
+    /// Place of the key that signed a command.
+    fn find_key(&self, now: Timestamp, command: &Interest) -> Result<usize, Refusal> {
+        let info = command.signature_info().ok_or(Refusal::Key)?;
         let locator = info.key_locator.as_ref().ok_or(Refusal::Key)?;
-        let is_meant = |(certificate, _): &&(Certificate, _)| {
-            certificate.matches(locator) && certificate.is_valid_at(now)
-        };
-        let (_, key) = self.keys.iter().find(is_meant).ok_or(Refusal::Key)?;
-        command.verify(key).map_err(|_| Refusal::WrongSignature)
+        let is_meant =
+            |key: &CommandKey| key.certificate.matches(locator) && key.certificate.is_valid_at(now);
+        let place = self.keys.iter().position(is_meant).ok_or(Refusal::Key)?;
+        let verified = command.verify(&self.keys[place].public_key);
+        verified.map_err(|_| Refusal::WrongSignature)?;
+        Ok(place)
+    }
+
+    fn check_time(&self, now: Timestamp, time: Option<Duration>) -> Result<Timestamp, Refusal> {
+        let micros = time.ok_or(Refusal::Time)?.as_micros();
+        let time = Timestamp::from_micros(u64::try_from(micros).unwrap_or(u64::MAX));
+        match time.since(now).max(now.since(time)) > self.grace {
+            true => Err(Refusal::Time),
+            false => Ok(time),
+        }
     }
 
     fn remember(&mut self, nonce: Bytes) -> Result<(), Refusal> {
@@ -313,6 +355,36 @@ mod tests {
         let command = signed_at(SIGNED_AT, &signer);
         assert_eq!(authenticator.check(SIGNED_AT, &command, 4, true), Ok(()));
         let replayed = authenticator.check(SIGNED_AT, &command, 4, true);
-        assert_eq!(replayed, Err(Refusal::Nonce));
+        assert_eq!(replayed, Err(Refusal::Time));
+    }
+
+    /// A key's command stays refused however many others come, with digests or keys; one that is a millisecond later is not.
+    #[test]
+    fn a_captured_command_of_a_key_never_works_again() {
+        let (signer, certificate) = key(1);
+        let mut authenticator = Authenticator::new(&ManagementConfig {
+            keys: vec![certificate],
+            ..ManagementConfig::default()
+        });
+        let command = signed_at(SIGNED_AT, &signer);
+        assert_eq!(authenticator.check(SIGNED_AT, &command, 4, true), Ok(()));
+        for number in 0..1_001_u32 {
+            let nonce = Bytes::copy_from_slice(&number.to_be_bytes());
+            authenticator.remember(nonce).unwrap();
+        }
+        let later = |micros| Timestamp::from_micros(SIGNED_AT.as_micros() + micros);
+        let next = signed_at(later(1_000), &signer);
+        assert_eq!(authenticator.check(SIGNED_AT, &next, 4, true), Ok(()));
+        for _ in 0..2 {
+            let replayed = authenticator.check(later(2), &command, 4, true);
+            assert_eq!(replayed, Err(Refusal::Time));
+        }
+        // A command that the key did not sign moves nothing.
+        let (other, _) = key(2);
+        let forged = signed_at(later(60_000_000), &other);
+        let refused = authenticator.check(SIGNED_AT, &forged, 4, true);
+        assert_eq!(refused, Err(Refusal::WrongSignature));
+        let after = signed_at(later(2_000), &signer);
+        assert_eq!(authenticator.check(SIGNED_AT, &after, 4, true), Ok(()));
     }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::dataset::Item;
 use super::numbers::{COST, FACE_ID};
+use super::rib::check_not_management;
 use super::{ControlParameters, MAX_PREFIX_COMPONENTS, Manager, Refused};
 use crate::node::{NextHops, NodeError};
 
@@ -113,6 +114,7 @@ impl Manager {
             let text = format!("FIB entry prefix cannot exceed {MAX_PREFIX_COMPONENTS} components");
             return Err(Refused::new(414, text));
         }
+        check_not_management(&prefix)?;
         let added = self.node.add_route(prefix, face, cost).await;
         added.map_err(|error| match error {
             NodeError::NoSuchFace(_) => Refused::new(410, "Face not found"),

@@ -83,7 +83,7 @@ pub(crate) async fn serve(node: Node, mut face: ApplicationFace, events: watch::
     let config = &node.config().management;
     let mut manager = Manager {
         authenticator: Authenticator::new(config),
-        rib: Rib::new(config.max_routes),
+        rib: Rib::new(config.max_routes, config.max_inherited),
         publisher: Publisher::default(),
         events: Subscription::new(events),
         node: node.clone(),
@@ -251,6 +251,7 @@ impl Manager {
         };
         let now = self.node.clock().wall();
         let needs_key = self.needs_key(name, from).await;
+        let parameters = self.without_capture(parameters, command, from).await;
         let checked = self
             .authenticator
             .check(now, command, PREFIX_COMPONENTS, needs_key);
@@ -271,9 +272,47 @@ impl Manager {
         Some(respond(name, ContentType::Blob, &response))
     }
 
+    /// Leaves out the flag by which a route would hide those of shorter prefixes, unless an operator's key or an application of
+    /// this process wants it. Some clients set it for whatever they register, so that it is no reason to refuse them.
+    async fn without_capture(
+        &self,
+        parameters: ControlParameters,
+        command: &Interest,
+        from: FaceId,
+    ) -> ControlParameters {
+        let flags = parameters.flags.unwrap_or(0);
+        let is_route = command.name().get(PREFIX_COMPONENTS - 2) == Some(Component::generic("rib"));
+        if !is_route || flags & CAPTURE == 0 || self.is_internal(from).await {
+            return parameters;
+        }
+        let now = self.node.clock().wall();
+        if self.authenticator.is_of_key(now, command) {
+            return parameters;
+        }
+        ControlParameters {
+            flags: Some(flags & !CAPTURE),
+            ..parameters
+        }
+    }
+
+    /// Whether a face leads to an application of this process, which could as well command the node itself.
+    async fn is_internal(&self, face: FaceId) -> bool {
+        let described = self.node.describe(face).await;
+        described.is_ok_and(|face| matches!(face.remote, FaceUri::Internal(_)))
+    }
+
     /// Whether a command from this face has to be signed with one of the configured keys.
     async fn needs_key(&self, command: &Name, from: FaceId) -> bool {
         let config = &self.node.config().management;
+        let is_word = |at, word| command.get(at) == Some(Component::generic(word));
+        if is_word(PREFIX_COMPONENTS - 2, "faces") && is_word(PREFIX_COMPONENTS - 1, "create") {
+            // Pages of a browser, and whoever else reaches a port of this machine, must not have it connect elsewhere.
+            let asking = self.node.describe(from).await;
+            let is_trusted = |remote| matches!(remote, FaceUri::Accepted(_) | FaceUri::Internal(_));
+            if !asking.is_ok_and(|face| is_trusted(face.remote)) {
+                return true;
+            }
+        }
         if config.keys.is_empty() {
             return false;
         }
@@ -283,9 +322,7 @@ impl Manager {
         if !is_localhop && config.open_modules.iter().any(is_open) {
             return false;
         }
-        // Applications of this process could as well ask the node itself.
-        let asking = self.node.describe(from).await;
-        !asking.is_ok_and(|face| matches!(face.remote, FaceUri::Internal(_)))
+        !self.is_internal(from).await
     }
 
     async fn execute(

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use namecast_forward::FaceId;
 use namecast_packet::tlv::{self, Element, Reader, Writer};
-use namecast_packet::{DecodeError, Name};
+use namecast_packet::{Component, DecodeError, Name};
 use namecast_units::{Duration, Instant};
 use serde::Serialize;
 
@@ -35,6 +35,7 @@ pub(crate) struct Rib {
     max_routes: usize,
     /// Cost of each next hop that the forwarder was told of, inherited ones included.
     installed: BTreeMap<(Name, FaceId), u64>,
+    max_installed: usize,
     /// Prefixes whose own routes may have changed since somebody asked.
     touched: BTreeSet<Name>,
 }
@@ -66,13 +67,14 @@ pub(crate) struct Change {
 pub(crate) struct RibFull;
 
 impl Rib {
-    /// A table of at most `max_routes` routes.
-    pub(crate) const fn new(max_routes: usize) -> Self {
+    /// A table of at most `max_routes` routes, from which at most `max_installed` next hops may follow.
+    pub(crate) const fn new(max_routes: usize, max_installed: usize) -> Self {
         Self {
             routes: BTreeMap::new(),
             count: 0,
             max_routes,
             installed: BTreeMap::new(),
+            max_installed,
             touched: BTreeSet::new(),
         }
     }
@@ -80,7 +82,7 @@ impl Rib {
     /// Adds or renews a route.
     ///
     /// # Errors
-    /// If there is no room for a new one.
+    /// If there is no room for a new one, or for the next hops that longer prefixes would inherit.
     pub(crate) fn register(
         &mut self,
         prefix: &Name,
@@ -98,8 +100,23 @@ impl Rib {
         // The name may be part of a received packet, whose memory the table should not hold on to.
         let kept = prefix.detached();
         self.touched.insert(kept.clone());
-        self.routes.entry(kept).or_default().insert(key, route);
-        Ok(self.changes_below(prefix))
+        let before = self.routes.entry(kept).or_default().insert(key, route);
+        let changes = self.changes_below(prefix);
+        if self.installed.len() <= self.max_installed {
+            return Ok(changes);
+        }
+        // Nobody was told of the changes, so nobody need be told that they are taken back.
+        match before {
+            Some(before) => {
+                self.routes
+                    .entry(prefix.clone())
+                    .or_default()
+                    .insert(key, before);
+                self.changes_below(prefix);
+            }
+            None => drop(self.unregister(prefix, face, origin)),
+        }
+        Err(RibFull)
     }
 
     /// Takes a route back; no effect if there is none.
@@ -263,6 +280,18 @@ impl Rib {
     }
 }
 
+/// Refuses routes by which somebody else would be asked what management is.
+pub(super) fn check_not_management(prefix: &Name) -> Result<(), Refused> {
+    let is_below = |scope| {
+        let scope = Name::root().child(Component::generic(scope));
+        scope.child(Component::generic("nfd")).is_prefix_of(prefix)
+    };
+    match is_below("localhost") || is_below("localhop") {
+        true => Err(Refused::new(403, "management answers under this prefix")),
+        false => Ok(()),
+    }
+}
+
 impl Manager {
     pub(super) async fn execute_rib(
         &mut self,
@@ -296,6 +325,7 @@ impl Manager {
         face: FaceId,
         parameters: &ControlParameters,
     ) -> Result<ControlParameters, Refused> {
+        check_not_management(&prefix)?;
         let done = ControlParameters {
             name: Some(prefix.clone()),
             face: Some(face.number()),

@@ -26,7 +26,7 @@ fn change(prefix: &str, face: FaceId, cost: Option<u64>) -> Change {
 
 #[test]
 fn the_cheapest_origin_counts_and_the_last_to_go_ends_the_next_hop() {
-    let mut rib = Rib::new(10);
+    let mut rib = Rib::new(10, 1_000);
     let a = name("/a");
     let costs = |cost| vec![change("/a", FACE, cost)];
     assert_eq!(rib.register(&a, FACE, 0, route(7)), Ok(costs(Some(7))));
@@ -41,7 +41,7 @@ fn the_cheapest_origin_counts_and_the_last_to_go_ends_the_next_hop() {
 #[test]
 fn a_route_ends_at_its_time_and_not_before() {
     let at = Instant::ZERO + Duration::from_secs(9);
-    let mut rib = Rib::new(10);
+    let mut rib = Rib::new(10, 1_000);
     rib.register(&name("/a"), FACE, 0, route(7)).unwrap();
     let short = Route {
         cost: 1,
@@ -58,7 +58,7 @@ fn a_route_ends_at_its_time_and_not_before() {
 
 #[test]
 fn a_full_table_takes_renewals_only() {
-    let mut rib = Rib::new(1);
+    let mut rib = Rib::new(1, 1_000);
     rib.register(&name("/a"), FACE, 0, route(7)).unwrap();
     assert_eq!(rib.register(&name("/a"), FACE, 1, route(7)), Err(RibFull));
     assert!(rib.register(&name("/a"), FACE, 0, route(8)).is_ok());
@@ -66,11 +66,46 @@ fn a_full_table_takes_renewals_only() {
     assert!(rib.register(&name("/a"), FACE, 1, route(7)).is_ok());
 }
 
+/// 20 prefixes with a route of their own, and room for 60 next hops: those of `/` from one face are inherited and fill 41, the
+/// next face's would need 62. It is refused, and nothing is left of it; what was there can be renewed and taken back.
+#[test]
+fn inherited_next_hops_are_bounded() {
+    let mut rib = Rib::new(1_000, 60);
+    for number in 0..20 {
+        let prefix = name(&format!("/{number}"));
+        rib.register(&prefix, FACE, 0, route(7)).unwrap();
+    }
+    let [second, third] = [302, 303].map(FaceId::from_number);
+    let inherited = rib.register(&Name::root(), second, 0, route(1)).unwrap();
+    assert_eq!((inherited.len(), rib.installed.len()), (21, 41));
+    let before = rib.installed.clone();
+    assert_eq!(
+        rib.register(&Name::root(), third, 0, route(1)),
+        Err(RibFull)
+    );
+    assert_eq!((&rib.installed, rib.count), (&before, 21));
+    let alone = Route {
+        flags: 0,
+        ..route(1)
+    };
+    assert!(rib.register(&Name::root(), third, 0, alone).is_ok());
+    let before = rib.installed.clone();
+    // A renewal that would hand it down leaves the route as it was.
+    assert_eq!(
+        rib.register(&Name::root(), third, 0, route(2)),
+        Err(RibFull)
+    );
+    assert_eq!((&rib.installed, rib.count), (&before, 22));
+    assert_eq!(rib.unregister(&Name::root(), third, 0).len(), 1);
+    assert_eq!(rib.unregister(&Name::root(), second, 0).len(), 21);
+    assert_eq!(rib.installed.len(), 20);
+}
+
 /// `/a/b` has a next hop of its own and that of `/a`, the nearer one where both have it; `/a/c`, which has no route, has no
 /// entry. Nothing comes from `/x`.
 #[test]
 fn longer_prefixes_that_have_routes_inherit() {
-    let mut rib = Rib::new(10);
+    let mut rib = Rib::new(10, 1_000);
     rib.register(&name("/x"), OTHER, 0, route(1)).unwrap();
     rib.register(&name("/a/b"), FACE, 0, route(7)).unwrap();
     let both = [change("/a", OTHER, Some(9)), change("/a/b", OTHER, Some(9))];
@@ -96,7 +131,7 @@ fn longer_prefixes_that_have_routes_inherit() {
 
 #[test]
 fn routes_that_do_not_hand_down_and_prefixes_that_capture_end_inheritance() {
-    let mut rib = Rib::new(10);
+    let mut rib = Rib::new(10, 1_000);
     let with = |cost, flags| Route {
         flags,
         ..route(cost)
@@ -134,7 +169,7 @@ fn routes_that_do_not_hand_down_and_prefixes_that_capture_end_inheritance() {
 #[test]
 fn what_the_forwarder_was_told_is_what_the_routes_come_to() {
     let mut random = Random::from_seed(7);
-    let mut rib = Rib::new(50);
+    let mut rib = Rib::new(50, 1_000);
     let mut told = BTreeMap::new();
     let prefixes = ["/", "/a", "/a/b", "/a/b/c", "/a/bb", "/b"].map(name);
     for _ in 0..5_000 {

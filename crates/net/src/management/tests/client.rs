@@ -5,7 +5,8 @@ use namecast_packet::{Certificate, Data, Name};
 use namecast_units::{ByteSize, Duration};
 
 use super::super::{
-    Client, ClientError, ControlParameters, FaceStatus, FibEntry, Item, StrategyChoice,
+    CAPTURE, CHILD_INHERIT, Client, ClientError, ControlParameters, FaceStatus, FibEntry, Item,
+    StrategyChoice,
 };
 use super::{about, name, to};
 use crate::{Clock, FaceUri, KeyStore, ManagementConfig, Node, NodeConfig, RegistrationConfig};
@@ -163,4 +164,81 @@ async fn a_node_with_keys_takes_from_others_only_what_is_open() {
     .unwrap();
     let choices: Vec<StrategyChoice> = own.list("strategy-choice/list").await.unwrap();
     assert_eq!(choices.len(), 3);
+}
+
+/// Whoever reaches a port of this machine must not have it connect elsewhere: over TCP it takes a key, although none is configured;
+/// on the Unix socket it does not.
+#[tokio::test]
+async fn only_the_unix_socket_makes_faces_without_a_key() {
+    let node = Node::start(NodeConfig::default());
+    let address = (std::net::Ipv4Addr::LOCALHOST, 0).into();
+    let listener = node.listen_tcp(address).await.unwrap();
+    let asking = Node::start(NodeConfig::default());
+    let uri = FaceUri::Tcp(*listener.address());
+    let face = asking.connect(uri).await.unwrap();
+    asking.connected(face).await.unwrap();
+    let mut client = Client::of_peer(&asking, face).await.unwrap();
+    let wanted = to("udp4://127.0.0.1:9");
+    let refused = client.command("faces/create", &wanted).await;
+    let is_refused = matches!(refused, Err(ClientError::Refused { code: 403, .. }));
+    assert!(is_refused, "{refused:?}");
+    client.command("rib/register", &about("/a")).await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let (_node, mut client) = connected(NodeConfig::default(), directory.path()).await;
+    client.command("faces/create", &wanted).await.unwrap();
+}
+
+/// The flag is left out of what others register, is there for a key and for applications of this process, and nobody is refused
+/// for it.
+#[tokio::test]
+async fn capturing_takes_a_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let keys = KeyStore::open(directory.path().join("keys")).unwrap();
+    let operator = keys.identity(&name("/operator")).unwrap();
+    let certificate = Certificate::decode(operator.certificate.clone()).unwrap();
+    let config = NodeConfig {
+        management: ManagementConfig {
+            keys: vec![certificate],
+            ..ManagementConfig::default()
+        },
+        ..NodeConfig::default()
+    };
+    let (node, mut client) = connected(config, directory.path()).await;
+    let wanted = ControlParameters {
+        flags: Some(CAPTURE | CHILD_INHERIT),
+        ..about("/a")
+    };
+    let flags = |made: Result<ControlParameters, ClientError>| made.unwrap().flags;
+    let made = client.command("rib/register", &wanted).await;
+    assert_eq!(flags(made), Some(CHILD_INHERIT));
+    let mut client = client.signing_with(operator.signer);
+    let made = client.command("rib/register", &wanted).await;
+    assert_eq!(flags(made), wanted.flags);
+    let mut own = Client::of_node(&node).await.unwrap();
+    assert_eq!(
+        flags(own.command("rib/register", &wanted).await),
+        wanted.flags
+    );
+}
+
+/// Neither the prefixes that management answers under nor longer ones take a route of somebody else, by `rib` or by `fib`; those
+/// beside them do.
+#[tokio::test]
+async fn management_keeps_its_names() {
+    let node = Node::start(NodeConfig::default());
+    let mut client = Client::of_node(&node).await.unwrap();
+    for command in ["rib/register", "fib/add-nexthop"] {
+        for taken in [
+            "/localhost/nfd",
+            "/localhost/nfd/rib",
+            "/localhop/nfd/rib/register",
+        ] {
+            let refused = client.command(command, &about(taken)).await;
+            let is_refused = matches!(refused, Err(ClientError::Refused { code: 403, .. }));
+            assert!(is_refused, "{command} {taken}: {refused:?}");
+        }
+        for free in ["/localhost/nlsr", "/localhop/nlsr", "/nfd"] {
+            client.command(command, &about(free)).await.unwrap();
+        }
+    }
 }

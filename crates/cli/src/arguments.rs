@@ -117,8 +117,12 @@ pub struct Demo {
 /// `namecast publish`.
 #[derive(Debug, Args)]
 pub struct Publish {
-    /// Name to publish under, such as /cam.
+    /// Name to publish under, such as /cam. For / every Interest that nobody else has a longer route for comes here, which takes
+    /// --whole-namespace.
     pub name: Name,
+    /// Publish under / nevertheless.
+    #[arg(long)]
+    pub whole_namespace: bool,
     /// What to publish.
     #[command(flatten)]
     pub media: Media,

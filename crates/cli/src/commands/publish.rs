@@ -17,12 +17,18 @@ const CACHE: ByteSize = ByteSize::mebibytes(1);
 pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let Publish {
         name,
+        whole_namespace,
         media,
         announce,
         connect,
         run,
         keys,
     } = arguments;
+    if name.is_empty() && !whole_namespace {
+        anyhow::bail!(
+            "publishing under / takes every name of the forwarder: give a longer name such as /cam, or add --whole-namespace"
+        );
+    }
     let mut stop = Stop::new(run.duration)?;
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);

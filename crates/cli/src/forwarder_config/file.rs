@@ -168,6 +168,7 @@ struct Tables {
     connections: Option<Spanned<usize>>,
     prefixes: Option<Spanned<usize>>,
     routes: Option<Spanned<usize>>,
+    inherited_next_hops: Option<Spanned<usize>>,
     measurements: Option<Spanned<usize>>,
     pending_interests: Option<Spanned<usize>>,
     pending_memory: Option<ByteSize>,
@@ -177,6 +178,7 @@ struct Tables {
     max_lifetime: Option<Duration>,
     #[serde(deserialize_with = "lifetime")]
     max_nonlocal_lifetime: Option<Duration>,
+    same_hash: Option<Spanned<usize>>,
     dead_nonces: Option<Spanned<usize>>,
     #[serde(with = "namecast_units::optional_duration")]
     dead_nonce_lifetime: Option<Duration>,
@@ -387,6 +389,7 @@ impl Reading<'_> {
         self.set(&mut plane.max_prefixes, tables.prefixes, 1);
         self.set(&mut plane.max_measurements, tables.measurements, 0);
         self.set(&mut plane.pit_capacity, tables.pending_interests, 1);
+        self.set(&mut plane.max_same_hash, tables.same_hash, 4);
         self.set(&mut plane.dead_nonce_capacity, tables.dead_nonces, 0);
         self.set(&mut plane.max_name_components, tables.name_components, 1);
         let of_face = tables.face_pending_interests;
@@ -403,6 +406,8 @@ impl Reading<'_> {
         plane.dead_nonce_lifetime = lifetime.unwrap_or(plane.dead_nonce_lifetime);
         self.set(&mut node.max_connections, tables.connections, 1);
         self.set(&mut node.management.max_routes, tables.routes, 0);
+        let inherited = tables.inherited_next_hops;
+        self.set(&mut node.management.max_inherited, inherited, 0);
         self.set(&mut node.link_queue_frames, tables.queue_frames, 1);
         node.link_queue_size = tables.queue_memory.unwrap_or(node.link_queue_size);
     }

@@ -17,8 +17,11 @@ const RUNS: usize = 7;
 /// What the hash before this one made zero of, whatever its seed.
 const ZEROING: [u8; 8] = [0xc9, 0xac, 0x47, 0xc2, 0xd6, 0x26, 0x76, 0xc0];
 
+/// The octets of a component, by its number.
+type Make = fn(u64) -> [u8; 16];
+
 fn main() {
-    let kinds: [(&str, fn(u64) -> [u8; 16]); 4] = [
+    let kinds: [(&str, Make); 4] = [
         ("ordinary", |number| {
             u128::from(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)).to_le_bytes()
         }),
@@ -42,7 +45,7 @@ fn main() {
 }
 
 /// The least of several runs.
-fn seconds(make: fn(u64) -> [u8; 16]) -> f64 {
+fn seconds(make: Make) -> f64 {
     let names = (0..COUNT).map(|number| {
         let value = &make(number);
         let kind = Component::GENERIC;

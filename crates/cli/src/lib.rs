@@ -25,3 +25,4 @@ pub mod record;
 mod report;
 mod source;
 mod streams;
+mod web_listener;

@@ -4,23 +4,34 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::{ConnectInfo, Extension, Path, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum_server::accept::DefaultAcceptor;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
+use namecast_net::Node;
+use namecast_net::web::{self, Purpose, Scheme, Visitor, WebRequest};
+use namecast_net::websocket::WebDoor;
 use namecast_net::webtransport::WebTransportListener;
-use namecast_net::{Node, websocket};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::metrics;
+use crate::web_listener;
 
 /// Ports tried after the one that was asked for.
 const MORE_PORTS: u16 = 20;
+/// What others than this machine get where the state of the node is.
+const NOT_PUBLIC: &str = "Only this machine may read the state of the node: to let everybody, set public-status = true in \
+    [web] of the configuration file.\n";
 /// What is served where the page was not built.
 const NO_PAGE: &str =
     "The page is not part of this binary: run `cargo xtask web`, then build again.\n";
+
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// The built page: part of the binary, but read from disk in debug builds.
 #[derive(rust_embed::RustEmbed)]
@@ -43,6 +54,7 @@ pub type MoreStatus = Arc<dyn Fn() -> Value + Send + Sync>;
 #[derive(Clone)]
 struct Shared {
     node: Node,
+    web: WebDoor,
     config: Arc<PageConfig>,
     webtransport: Option<Arc<WebTransportListener>>,
     more: Option<MoreStatus>,
@@ -61,6 +73,28 @@ impl PageServer {
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
+
+    fn run(
+        address: SocketAddr,
+        serving: impl Future<Output = std::io::Result<()>> + Send + 'static,
+    ) -> Self {
+        let (stop, stopped) = oneshot::channel::<()>();
+        tokio::spawn(async move {
+            // Connections that are open end with the process: a page's WebSocket would never end by itself.
+            tokio::select! {
+                result = serving => {
+                    if let Err(error) = result {
+                        tracing::error!("web server: {error}");
+                    }
+                }
+                _ = stopped => {}
+            }
+        });
+        Self {
+            address,
+            _stop: stop,
+        }
+    }
 }
 
 /// Everything a page server needs beside its socket.
@@ -70,9 +104,10 @@ pub struct PageService {
 }
 
 impl PageService {
-    /// Serves `node`'s page.
+    /// Serves `node`'s page to those whom `web` lets in.
     pub fn new(
         node: Node,
+        web: WebDoor,
         config: PageConfig,
         webtransport: Option<WebTransportListener>,
         more: Option<MoreStatus>,
@@ -80,6 +115,7 @@ impl PageService {
         Self {
             shared: Shared {
                 node,
+                web,
                 config: Arc::new(config),
                 webtransport: webtransport.map(Arc::new),
                 more,
@@ -93,25 +129,10 @@ impl PageService {
     /// If the socket has no address.
     pub fn start(&self, listener: TcpListener) -> std::io::Result<PageServer> {
         let address = listener.local_addr()?;
-        let (stop, stopped) = oneshot::channel::<()>();
-        let service = self
-            .router()
-            .into_make_service_with_connect_info::<SocketAddr>();
-        tokio::spawn(async move {
-            // Connections that are open end with the process: a page's WebSocket would never end by itself.
-            tokio::select! {
-                result = axum::serve(listener, service).into_future() => {
-                    if let Err(error) = result {
-                        tracing::error!("web server: {error}");
-                    }
-                }
-                _ = stopped => {}
-            }
-        });
-        Ok(PageServer {
-            address,
-            _stop: stop,
-        })
+        let router = self.router(Scheme::Http);
+        let config = self.shared.web.config().clone();
+        let serving = web_listener::serve(listener, DefaultAcceptor::new(), config, router);
+        Ok(PageServer::run(address, serving))
     }
 
     /// Starts to serve on `listener` over TLS, with a certificate made for the occasion. Pages from elsewhere than the
@@ -124,7 +145,6 @@ impl PageService {
         listener: TcpListener,
         names: Vec<String>,
     ) -> anyhow::Result<PageServer> {
-        let address = listener.local_addr()?;
         let certified = rcgen::generate_simple_self_signed(names)?;
         let key =
             rustls::pki_types::PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
@@ -135,30 +155,18 @@ impl PageService {
             .with_single_cert(vec![certified.cert.der().clone()], key.into())?;
         // WebSocket needs HTTP/1.1.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let config = axum_server::tls_rustls::RustlsConfig::from_config(Arc::new(config));
-        let service = self
-            .router()
-            .into_make_service_with_connect_info::<SocketAddr>();
-        let server = axum_server::from_tcp_rustls(listener.into_std()?, config)?;
-        let (stop, stopped) = oneshot::channel::<()>();
-        tokio::spawn(async move {
-            tokio::select! {
-                result = server.serve(service) => {
-                    if let Err(error) = result {
-                        tracing::error!("web server: {error}");
-                    }
-                }
-                _ = stopped => {}
-            }
-        });
-        Ok(PageServer {
-            address,
-            _stop: stop,
-        })
+        let config = RustlsConfig::from_config(Arc::new(config));
+        let limits = self.shared.web.config().clone();
+        let acceptor = RustlsAcceptor::new(config).handshake_timeout(limits.header_timeout);
+        let address = listener.local_addr()?;
+        let router = self.router(Scheme::Https);
+        let serving = web_listener::serve(listener, acceptor, limits, router);
+        Ok(PageServer::run(address, serving))
     }
 
-    /// All routes.
-    pub fn router(&self) -> Router {
+    /// All routes of a server that is reached by `scheme`.
+    pub fn router(&self, scheme: Scheme) -> Router {
+        let shared = &self.shared;
         Router::new()
             .route("/", get(|| async { file("index.html") }))
             .route("/node.json", get(node_json))
@@ -168,10 +176,68 @@ impl PageService {
                 "/{*path}",
                 get(|Path(path): Path<String>| async move { file(&path) }),
             )
-            .with_state(self.shared.clone())
-            .nest("/ws", websocket::router(&self.shared.node))
-            .layer(axum::middleware::map_response(isolate))
+            .layer(middleware::from_fn_with_state(
+                (shared.clone(), scheme),
+                admit,
+            ))
+            .with_state(shared.clone())
+            .nest("/ws", shared.web.router(scheme))
+            .layer(middleware::map_response_with_state(
+                shared.policy(),
+                isolate,
+            ))
     }
+}
+
+impl Shared {
+    /// What the page may load, and who may show it inside of another.
+    fn policy(&self) -> HeaderValue {
+        let mut ancestors = self.web.config().frame_ancestors.join(" ");
+        if ancestors.is_empty() {
+            ancestors.push_str("'none'");
+        }
+        let port = (self.webtransport.as_ref()).map_or(0, |listener| listener.address().port());
+        let policy = format!(
+            "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \
+             worker-src 'self' blob:; connect-src 'self' ws: wss: https://*:{port}; object-src 'none'; base-uri 'none'; \
+             frame-ancestors {ancestors}"
+        );
+        HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("frame-ancestors 'none'"))
+    }
+}
+
+/// Lets in who may read from this node, and lets allowed pages of other sites read what it tells them of itself.
+async fn admit(
+    State((shared, scheme)): State<(Shared, Scheme)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let web_request = WebRequest {
+        peer: peer.map(|ConnectInfo(peer)| peer.ip()),
+        scheme,
+        authority: web::authority(request.uri(), request.headers()),
+        headers: request.headers(),
+        purpose: Purpose::Read,
+    };
+    let visitor = match shared.web.judge(&web_request) {
+        Ok(visitor) => visitor,
+        Err(refusal) => return (refusal.status(), format!("{refusal}\n")).into_response(),
+    };
+    let reader = shared.web.config().reader(&web_request);
+    let reader = reader.and_then(|origin| HeaderValue::from_str(origin).ok());
+    let is_for_pages = request.uri().path() == "/node.json";
+    request.extensions_mut().insert(visitor);
+    let mut response = next.run(request).await;
+    if is_for_pages {
+        let headers = response.headers_mut();
+        headers.insert(header::VARY, HeaderValue::from_static("origin"));
+        if let Some(origin) = reader {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers.insert(RESOURCE_POLICY, HeaderValue::from_static("cross-origin"));
+        }
+    }
+    response
 }
 
 /// Binds the port, or the next free one after it.
@@ -193,18 +259,24 @@ pub async fn bind(mut address: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 /// Lets the page share memory with its workers and time things exactly: both need cross-origin isolation.
-async fn isolate(mut response: Response) -> Response {
+async fn isolate(State(policy): State<HeaderValue>, mut response: Response) -> Response {
     let headers = response.headers_mut();
-    let mut set = |name: &'static str, value: &'static str| {
-        headers.insert(
-            HeaderName::from_static(name),
-            HeaderValue::from_static(value),
-        );
+    let mut set = |name, value: &'static str| {
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
     };
-    set("cross-origin-opener-policy", "same-origin");
-    set("cross-origin-embedder-policy", "require-corp");
-    set("cross-origin-resource-policy", "same-origin");
-    set("x-content-type-options", "nosniff");
+    set(
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    );
+    set(
+        HeaderName::from_static("cross-origin-embedder-policy"),
+        "require-corp",
+    );
+    set(RESOURCE_POLICY, "same-origin");
+    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     response
 }
 
@@ -255,7 +327,13 @@ async fn node_json(State(shared): State<Shared>) -> Response {
     json_response(&node)
 }
 
-async fn status_json(State(shared): State<Shared>) -> Response {
+async fn status_json(
+    State(shared): State<Shared>,
+    Extension(visitor): Extension<Visitor>,
+) -> Response {
+    if !may_read_status(&shared, visitor) {
+        return (StatusCode::FORBIDDEN, NOT_PUBLIC).into_response();
+    }
     let Ok(status) = shared.node.status().await else {
         return (StatusCode::SERVICE_UNAVAILABLE, "The node has stopped.\n").into_response();
     };
@@ -266,7 +344,14 @@ async fn status_json(State(shared): State<Shared>) -> Response {
     json_response(&status)
 }
 
-async fn metrics(State(shared): State<Shared>) -> Response {
+fn may_read_status(shared: &Shared, visitor: Visitor) -> bool {
+    visitor == Visitor::Local || shared.web.config().public_status
+}
+
+async fn metrics(State(shared): State<Shared>, Extension(visitor): Extension<Visitor>) -> Response {
+    if !may_read_status(&shared, visitor) {
+        return (StatusCode::FORBIDDEN, NOT_PUBLIC).into_response();
+    }
     let status = shared.node.status().await.ok();
     match status.and_then(|status| metrics::openmetrics(status).ok()) {
         Some(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),

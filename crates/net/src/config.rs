@@ -5,6 +5,7 @@ use namecast_units::{ByteSize, Duration};
 
 use crate::Clock;
 use crate::link::CongestionMarking;
+use crate::web::WebConfig;
 
 /// How a [`Node`](crate::Node) behaves, and every bound of its tables and queues.
 #[derive(Clone, Debug)]
@@ -49,6 +50,8 @@ pub struct NodeConfig {
     pub reconnect_backoff: (Duration, Duration),
     /// Who may register prefixes, and how many.
     pub management: ManagementConfig,
+    /// Who may come by the web server, WebSocket and WebTransport.
+    pub web: WebConfig,
     /// How this node registers its prefixes with others.
     pub registration: RegistrationConfig,
     /// Time that a graceful stop may take until everything is cut off.
@@ -100,6 +103,7 @@ impl Default for NodeConfig {
             connect_timeout: Duration::from_secs(5),
             reconnect_backoff: (Duration::from_millis(100), Duration::from_secs(1)),
             management: ManagementConfig::default(),
+            web: WebConfig::default(),
             registration: RegistrationConfig::default(),
             shutdown_timeout: Duration::from_secs(2),
         }

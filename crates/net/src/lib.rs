@@ -26,6 +26,7 @@ mod mac_address;
 pub mod management;
 mod node;
 mod registration;
+pub mod web;
 
 pub use announcer::Announcer;
 pub use application::{ApplicationFace, ApplicationReceiver, ApplicationSender};

@@ -205,7 +205,7 @@ impl Everywhere {
             tcp: node.listen_tcp(loopback()).await.unwrap(),
             unix: node.listen_unix(&path).await.unwrap(),
             websocket: format!("ws://{web}/ws").parse().unwrap(),
-            webtransport: webtransport::listen(&node, loopback()).await.unwrap(),
+            webtransport: webtransport::listen(&node, loopback(), &[]).await.unwrap(),
             node,
             _directory: directory,
         }

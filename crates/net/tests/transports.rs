@@ -77,7 +77,9 @@ async fn websocket() {
 #[tokio::test]
 async fn webtransport_in_one_datagram_and_in_several() {
     let (producer, consumer) = pair(8_000).await;
-    let listener = webtransport::listen(&producer, loopback()).await.unwrap();
+    let listener = webtransport::listen(&producer, loopback(), &[])
+        .await
+        .unwrap();
     let hashes = vec![listener.certificate_hash()];
     let face = webtransport::connect(&consumer, listener.address(), hashes)
         .await
@@ -130,7 +132,9 @@ fn client(
 async fn a_foreign_webtransport_client_fetches_with_the_hash_pinned() {
     let producer = start();
     produce(&producer, "/here", 500).await;
-    let listener = webtransport::listen(&producer, loopback()).await.unwrap();
+    let listener = webtransport::listen(&producer, loopback(), &[])
+        .await
+        .unwrap();
     let endpoint = client(listener.certificate_hash());
     let url = format!("https://{}/ndn", listener.address());
     let session = soon("session", endpoint.connect(&url)).await.unwrap();
@@ -151,7 +155,7 @@ async fn a_foreign_webtransport_client_fetches_with_the_hash_pinned() {
 #[tokio::test]
 async fn another_certificate_than_the_pinned_one_is_refused() {
     let node = start();
-    let listener = webtransport::listen(&node, loopback()).await.unwrap();
+    let listener = webtransport::listen(&node, loopback(), &[]).await.unwrap();
     let mut hash = listener.certificate_hash();
     hash[31] ^= 1;
     let endpoint = client(hash);

@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::Context;
+use namecast_net::web::{PageSource, Scheme};
+use namecast_net::websocket::WebDoor;
 use namecast_net::webtransport::{self, WebTransportListener};
 use namecast_net::{Listener, Node};
 
@@ -33,26 +35,37 @@ impl Page {
         let mut remarks = Vec::new();
         let listener = bind(Ipv4Addr::LOCALHOST, port.port, &mut remarks).await?;
         let address = SocketAddr::new(interface(port.listen), listener.local_addr()?.port());
-        let webtransport = match webtransport(node, address).await {
+        let secure = match port.listen {
+            true => {
+                let port = address.port().saturating_add(SECURE_PORT_OFFSET);
+                Some(bind(Ipv4Addr::UNSPECIFIED, port, &mut remarks).await?)
+            }
+            false => None,
+        };
+        let mut pages = vec![(Scheme::Http, address.port())];
+        if let Some(secure) = &secure {
+            pages.push((Scheme::Https, secure.local_addr()?.port()));
+        }
+        let webtransport = match webtransport(node, address, &pages).await {
             Ok(listener) => Some(listener),
             Err(error) => {
                 remarks.push(format!("no WebTransport ({error}): pages use WebSocket"));
                 None
             }
         };
-        let service = PageService::new(node.clone(), config, webtransport, more);
-        let secure = if port.listen {
-            let port = address.port().saturating_add(SECURE_PORT_OFFSET);
-            let listener = bind(Ipv4Addr::UNSPECIFIED, port, &mut remarks).await?;
-            let names = network_addresses().into_iter().map(|ip| ip.to_string());
-            let names = names.chain(["localhost".to_owned()]).collect();
-            remarks.push(
-                "browsers on other devices warn of the certificate, which is this node's own"
-                    .to_owned(),
-            );
-            Some(service.start_secure(listener, names)?)
-        } else {
-            None
+        let web = WebDoor::open(node, &pages);
+        let service = PageService::new(node.clone(), web, config, webtransport, more);
+        let secure = match secure {
+            Some(listener) => {
+                let names = network_addresses().into_iter().map(|ip| ip.to_string());
+                let names = names.chain(["localhost".to_owned()]).collect();
+                remarks.push(
+                    "browsers on other devices warn of the certificate, which is this node's own"
+                        .to_owned(),
+                );
+                Some(service.start_secure(listener, names)?)
+            }
+            None => None,
         };
         Ok(Self {
             server: service.start(listener)?,
@@ -104,10 +117,11 @@ async fn bind(
 async fn webtransport(
     node: &Node,
     page: SocketAddr,
+    pages: &[PageSource],
 ) -> Result<WebTransportListener, namecast_net::ListenError> {
-    match webtransport::listen(node, page).await {
+    match webtransport::listen(node, page, pages).await {
         Ok(listener) => Ok(listener),
-        Err(_) => webtransport::listen(node, SocketAddr::new(page.ip(), 0)).await,
+        Err(_) => webtransport::listen(node, SocketAddr::new(page.ip(), 0), pages).await,
     }
 }
 

@@ -20,6 +20,7 @@ use toml::Spanned;
 
 use super::learning::Learning;
 use super::management::{Management, Rib};
+use super::web::Web;
 use super::{Cache, INTERFACE_PATIENCE, Settings, StaticRoute};
 use crate::certificate_file;
 use crate::source::{Problem, Problems, Sources};
@@ -41,6 +42,7 @@ struct File {
     tables: Tables,
     learning: Learning,
     management: Management,
+    web: Web,
     rib: Rib,
     multicast: Vec<Multicast>,
     ethernet: Vec<Ethernet>,
@@ -313,6 +315,7 @@ impl Reading<'_> {
         self.learning(&mut node.forwarder.learning, file.learning);
         self.management(&mut node.management, file.management);
         file.rib.apply(&mut node.management);
+        self.web(&mut node.web, file.web);
         let store = file.content_store;
         node.forwarder.content_store_policy = store
             .policy

@@ -8,6 +8,7 @@ mod file;
 mod interfaces;
 mod learning;
 mod management;
+mod web;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -8,8 +8,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::{LinkCounters, LinkDrop, LinkEnd, ListenerId, SessionEnd, next_number};
-use crate::FaceUri;
 use crate::node::{Command, ListenError, ListenerEntry, NewFace, Node};
+use crate::web::{Refusal, Visitor};
+use crate::{FaceUri, NodeConfig};
 
 /// Pause after an error of accepting: mostly the process has too many open files, and that does not pass at once.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
@@ -20,7 +21,7 @@ pub(crate) struct Door {
     node: Node,
     id: ListenerId,
     counters: Arc<LinkCounters>,
-    room: Arc<Semaphore>,
+    places: Places,
     /// Ends the listener.
     pub(crate) stop: CancellationToken,
 }
@@ -50,7 +51,7 @@ impl Door {
             node: node.clone(),
             id,
             counters,
-            room: Arc::new(Semaphore::new(node.config().max_connections)),
+            places: Places::new(node.config()),
             stop: node.stopping().child_token(),
         };
         (door, entry)
@@ -84,11 +85,25 @@ impl Door {
 
     /// Room for one more connection, if there is any.
     pub(crate) fn admit(&self) -> Option<OwnedSemaphorePermit> {
-        let permit = Arc::clone(&self.room).try_acquire_owned().ok();
+        let permit = Arc::clone(&self.places.all).try_acquire_owned().ok();
         if permit.is_none() {
             self.counters.dropped(LinkDrop::TooManyFaces, 1);
         }
         permit
+    }
+
+    /// Room for one more connection from the web, if there is any for such a visitor.
+    pub(crate) fn admit_visitor(&self, visitor: Visitor) -> Option<Place> {
+        let place = self.places.take(visitor);
+        if place.is_none() {
+            self.counters.dropped(LinkDrop::TooManyFaces, 1);
+        }
+        place
+    }
+
+    /// Counts a request that is refused.
+    pub(crate) fn refused(&self, refusal: &Refusal) {
+        self.counters.dropped(refusal.reason(), 1);
     }
 
     /// Makes a face for a connection; counts it as lost if the node takes no more.
@@ -115,5 +130,72 @@ impl Door {
     /// Tells the node that the listener is gone.
     pub(crate) fn close(&self) {
         self.node.try_command(Command::RemoveListener(self.id));
+    }
+}
+
+/// A listener's places. Strangers leave some of them to own pages, and those leave half of these to pages on this machine,
+/// as whoever comes from elsewhere may only pretend to be an own page.
+#[derive(Clone, Debug)]
+struct Places {
+    all: Arc<Semaphore>,
+    of_own_pages: Arc<Semaphore>,
+    of_strangers: Arc<Semaphore>,
+}
+
+/// One connection's place.
+pub(crate) type Place = Vec<OwnedSemaphorePermit>;
+
+impl Places {
+    fn new(config: &NodeConfig) -> Self {
+        let all = config.max_connections;
+        let kept = config.web.own_page_places.min(all);
+        let places = |count| Arc::new(Semaphore::new(count));
+        Self {
+            all: places(all),
+            of_own_pages: places(all - kept.div_ceil(2)),
+            of_strangers: places(all - kept),
+        }
+    }
+
+    /// Strangers take a place of each sort, so that those of one sort bound the places of all below it.
+    fn take(&self, visitor: Visitor) -> Option<Place> {
+        let sorts = match visitor {
+            Visitor::Stranger => &[&self.of_strangers, &self.of_own_pages, &self.all][..],
+            Visitor::OwnPage => &[&self.of_own_pages, &self.all],
+            Visitor::Local => &[&self.all],
+        };
+        let take = |&sort: &&Arc<Semaphore>| Arc::clone(sort).try_acquire_owned().ok();
+        sorts.iter().map(take).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::WebConfig;
+
+    /// Of 8 places 4 are kept: strangers have 4; own pages 6, so 2 more; pages on this machine all 8, so another 2.
+    #[test]
+    fn strangers_take_no_place_of_own_pages_nor_these_any_of_this_machine() {
+        let places = Places::new(&NodeConfig {
+            max_connections: 8,
+            web: WebConfig {
+                own_page_places: 4,
+                ..WebConfig::default()
+            },
+            ..NodeConfig::default()
+        });
+        let mut taken = Vec::new();
+        for (visitor, expected) in [
+            (Visitor::Stranger, 4),
+            (Visitor::OwnPage, 2),
+            (Visitor::Local, 2),
+        ] {
+            let before = taken.len();
+            taken.extend(core::iter::from_fn(|| places.take(visitor)));
+            assert_eq!(taken.len() - before, expected, "{visitor:?}");
+        }
+        taken.remove(0);
+        assert!(places.take(Visitor::Stranger).is_some());
     }
 }

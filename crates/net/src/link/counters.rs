@@ -20,17 +20,23 @@ pub enum LinkDrop {
     Framing,
     /// A new peer came when there were as many as the node allows.
     TooManyFaces,
+    /// A browser came under a name that is not this node's.
+    ForeignHost,
+    /// A page of another site came.
+    ForeignOrigin,
 }
 
 impl LinkDrop {
     /// All reasons.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::QueueFull,
         Self::LinkDown,
         Self::TooLarge,
         Self::SendFailed,
         Self::Framing,
         Self::TooManyFaces,
+        Self::ForeignHost,
+        Self::ForeignOrigin,
     ];
 
     /// The reason as statistics name it.
@@ -42,6 +48,8 @@ impl LinkDrop {
             Self::SendFailed => "send_failed",
             Self::Framing => "framing",
             Self::TooManyFaces => "too_many_faces",
+            Self::ForeignHost => "foreign_host",
+            Self::ForeignOrigin => "foreign_origin",
         }
     }
 }

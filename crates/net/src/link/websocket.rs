@@ -3,11 +3,12 @@
 //! The server side is a router, so that one port can serve the page and its packets.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::ws::{Message as ServerMessage, WebSocket, WebSocketUpgrade};
 use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderMap, StatusCode, header, request};
+use axum::http::{StatusCode, request};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use bytes::Bytes;
@@ -22,8 +23,8 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use super::accept::Door;
 use super::{BATCH_FRAMES, Intake, LinkDrop, LinkEnd, LinkReceiver, MAX_FRAME_SIZE, SessionEnd};
-use crate::face_uri::is_loopback_authority;
 use crate::node::{NewFace, Node};
+use crate::web::{self, PageSource, Purpose, Refusal, Scheme, Visitor, WebConfig, WebRequest};
 use crate::{FaceUri, NodeConfig};
 
 /// Largest message that is read at all; larger than any frame, so that a wrong one costs a packet and not the face.
@@ -34,45 +35,93 @@ const PINGS: u32 = 3;
 /// The client's end of a connection.
 pub(super) type ClientSocket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// A router whose path `/` takes WebSocket connections, each a face of `node`: mount it with
-/// `Router::nest("/ws", websocket::router(&node))`.
-///
-/// A peer is local, and may then register prefixes, if it connects from this machine and not on behalf of a page from
-/// elsewhere. For that the server must be made by `into_make_service_with_connect_info::<SocketAddr>()`; otherwise no
-/// peer is local.
-///
-/// # Panics
-/// Outside a tokio runtime.
-pub fn router(node: &Node) -> Router {
-    let uri = FaceUri::Internal("websocket".to_owned());
-    let (door, entry) = Door::prepare(node, uri);
-    let (listener, stop) = (door.clone(), door.stop.clone());
-    node.spawn(async move {
-        // If the node has stopped, there is nothing to make known.
-        if listener.node().add_listener(entry).await.is_ok() {
-            stop.cancelled().await;
-            listener.close();
+/// A node's side of web servers: who may come, and as what.
+#[derive(Clone, Debug)]
+pub struct WebDoor {
+    door: Door,
+    /// Where this node's own pages come from.
+    pages: Arc<[PageSource]>,
+}
+
+impl WebDoor {
+    /// A door of `node`, whose own pages come from `pages`.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn open(node: &Node, pages: &[PageSource]) -> Self {
+        let uri = FaceUri::Internal("websocket".to_owned());
+        let (door, entry) = Door::prepare(node, uri);
+        let (listener, stop) = (door.clone(), door.stop.clone());
+        node.spawn(async move {
+            // If the node has stopped, there is nothing to make known.
+            if listener.node().add_listener(entry).await.is_ok() {
+                stop.cancelled().await;
+                listener.close();
+            }
+        });
+        Self {
+            door,
+            pages: pages.into(),
         }
-    });
-    Router::new().route("/", any(accept)).with_state(door)
+    }
+
+    /// Tells who sent a request, and counts those that are to be refused.
+    ///
+    /// # Errors
+    /// If it is to be refused.
+    pub fn judge(&self, request: &WebRequest<'_>) -> Result<Visitor, Refusal> {
+        let judged = self.config().judge(&self.pages, request);
+        judged.inspect_err(|refusal| self.door.refused(refusal))
+    }
+
+    /// What is configured of it.
+    pub fn config(&self) -> &WebConfig {
+        &self.door.node().config().web
+    }
+
+    /// A router whose path `/` takes WebSocket connections, each a face: mount it with `Router::nest("/ws", door.router(scheme))`
+    /// in a server that is reached by `scheme`.
+    ///
+    /// A peer is local, and may then command, as [`Visitor::Local`]. For that the server must be made by
+    /// `into_make_service_with_connect_info::<SocketAddr>()`; otherwise no peer is local.
+    pub fn router(&self, scheme: Scheme) -> Router {
+        Router::new()
+            .route("/", any(accept))
+            .with_state((self.clone(), scheme))
+    }
 }
 
 async fn accept(
-    State(door): State<Door>,
+    State((web, scheme)): State<(WebDoor, Scheme)>,
     parts: request::Parts,
     upgrade: WebSocketUpgrade,
 ) -> Response {
+    let door = web.door.clone();
     if door.stop.is_cancelled() {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
-    let Some(permit) = door.admit() else {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
-    };
     let peer = parts
         .extensions
         .get::<ConnectInfo<SocketAddr>>()
         .map(|&ConnectInfo(peer)| peer);
-    let scope = scope(peer, &parts.headers);
+    let judged = web.judge(&WebRequest {
+        peer: peer.map(|peer| peer.ip()),
+        scheme,
+        authority: web::authority(&parts.uri, &parts.headers),
+        headers: &parts.headers,
+        purpose: Purpose::Face,
+    });
+    let visitor = match judged {
+        Ok(visitor) => visitor,
+        Err(refusal) => return (refusal.status(), format!("{refusal}\n")).into_response(),
+    };
+    let Some(place) = door.admit_visitor(visitor) else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
+    let scope = match visitor {
+        Visitor::Local => Scope::Local,
+        Visitor::OwnPage | Visitor::Stranger => Scope::NonLocal,
+    };
     let upgrade = upgrade
         .max_message_size(MAX_MESSAGE_SIZE)
         .max_frame_size(MAX_MESSAGE_SIZE);
@@ -81,7 +130,7 @@ async fn accept(
         // Its own task, so that stopping the node waits for what is queued, and cuts it off if need be.
         node.spawn(async move {
             serve(&door, socket, peer, scope).await;
-            drop(permit);
+            drop(place);
         });
     })
 }
@@ -93,22 +142,6 @@ async fn serve(door: &Door, socket: WebSocket, peer: Option<SocketAddr>, scope: 
     if let Some(mut link) = door.face(NewFace::on_demand(remote, scope, None)).await {
         let end = run(socket, &mut link, timeout).await;
         door.leave(link, end).await;
-    }
-}
-
-/// Local if the peer is on this machine and, should it be a browser, shows a page from this machine: any page in the
-/// world can make its visitors' browsers connect to their own machines.
-fn scope(peer: Option<SocketAddr>, headers: &HeaderMap) -> Scope {
-    let from_here = peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback());
-    let page_from_here = headers.get(header::ORIGIN).is_none_or(|origin| {
-        let origin = origin.to_str().unwrap_or("");
-        origin
-            .split_once("://")
-            .is_some_and(|(_, authority)| is_loopback_authority(authority))
-    });
-    match from_here && page_from_here {
-        true => Scope::Local,
-        false => Scope::NonLocal,
     }
 }
 
@@ -273,36 +306,4 @@ async fn watch(silence: &AtomicU32, ping_interval: Duration) -> Endless {
 
 fn transport(error: impl core::fmt::Display) -> SessionEnd {
     SessionEnd::Transport(error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn scope_of(peer: Option<&str>, origin: Option<&str>) -> Scope {
-        let mut headers = HeaderMap::new();
-        if let Some(origin) = origin {
-            headers.insert(header::ORIGIN, origin.parse().unwrap());
-        }
-        scope(peer.map(|peer| peer.parse().unwrap()), &headers)
-    }
-
-    #[test]
-    fn programs_and_pages_of_this_machine_are_local() {
-        let here = Some("127.0.0.1:5");
-        assert_eq!(scope_of(here, None), Scope::Local);
-        assert_eq!(scope_of(Some("[::1]:5"), None), Scope::Local);
-        assert_eq!(scope_of(here, Some("http://127.0.0.1:8080")), Scope::Local);
-        assert_eq!(scope_of(here, Some("http://localhost")), Scope::Local);
-    }
-
-    #[test]
-    fn other_machines_and_foreign_pages_are_not() {
-        let here = Some("127.0.0.1:5");
-        assert_eq!(scope_of(Some("192.0.2.1:5"), None), Scope::NonLocal);
-        assert_eq!(scope_of(None, None), Scope::NonLocal);
-        for origin in ["https://example.net", "http://127.0.0.1.example", "null"] {
-            assert_eq!(scope_of(here, Some(origin)), Scope::NonLocal, "{origin}");
-        }
-    }
 }

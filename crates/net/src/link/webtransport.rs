@@ -4,23 +4,26 @@
 //! that is of ECDSA P-256 and valid for at most two weeks. So the listener makes such certificates by itself.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 use namecast_forward::{FaceId, Scope};
 use namecast_units::Duration;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::DropGuard;
-use wtransport::endpoint::IncomingSession;
 use wtransport::endpoint::endpoint_side::{Client, Server};
-use wtransport::error::SendDatagramError;
+use wtransport::endpoint::{IncomingSession, SessionRequest};
+use wtransport::error::{ConnectionError, SendDatagramError};
 use wtransport::tls::Sha256Digest;
 use wtransport::tls::self_signed::time::OffsetDateTime;
 use wtransport::{ClientConfig, Connection, Endpoint, Identity, ServerConfig, VarInt};
 
-use super::accept::Door;
+use super::accept::{Door, Place};
 use super::connect::{Peer, keep_connected};
 use super::{LinkDrop, LinkEnd, MAX_FRAME_SIZE, SessionEnd};
 use crate::node::{ListenError, NewFace, Node, NodeError};
+use crate::web::{PageSource, Purpose, Refusal, Scheme, Visitor, WebRequest};
 use crate::{Clock, FaceUri, NodeConfig};
 
 /// How long a certificate is valid, in days, starting a day ago for clocks that are behind. Browsers refuse more than 14.
@@ -64,11 +67,16 @@ impl WebTransportListener {
     }
 }
 
-/// Serves WebTransport at `address`, on any path; each session is a face. No peer is local.
+/// Serves WebTransport at `address`, on any path; each session is a face. No peer is local. The node's own pages come from
+/// `pages`.
 ///
 /// # Errors
 /// If the socket or a certificate cannot be had.
-pub async fn listen(node: &Node, address: SocketAddr) -> Result<WebTransportListener, ListenError> {
+pub async fn listen(
+    node: &Node,
+    address: SocketAddr,
+    pages: &[PageSource],
+) -> Result<WebTransportListener, ListenError> {
     let names = subject_names(address);
     let (config, hash) = server_config(&names, address, node.config())?;
     let bind_error = ListenError::bind(FaceUri::WebTransport(address));
@@ -78,7 +86,11 @@ pub async fn listen(node: &Node, address: SocketAddr) -> Result<WebTransportList
     let door = Door::open(node, FaceUri::WebTransport(address)).await?;
     let stop = door.stop.clone();
     let (published, hash) = watch::channel(hash);
-    node.spawn(serve_endpoint(door, endpoint, names, published));
+    let server = Sessions {
+        door,
+        pages: pages.into(),
+    };
+    node.spawn(serve_endpoint(server, endpoint, names, published));
     Ok(WebTransportListener {
         address,
         hash,
@@ -145,14 +157,22 @@ fn keep_alive(config: &NodeConfig) -> Duration {
     config.dead_peer_timeout / 3
 }
 
-async fn serve_endpoint(
+/// What each session needs.
+#[derive(Clone)]
+struct Sessions {
     door: Door,
+    pages: Arc<[PageSource]>,
+}
+
+async fn serve_endpoint(
+    sessions: Sessions,
     endpoint: Endpoint<Server>,
     names: Vec<String>,
     published: watch::Sender<CertificateHash>,
 ) {
-    let node = door.node().clone();
-    let stop = door.stop.clone();
+    let node = sessions.door.node().clone();
+    let stop = sessions.door.stop.clone();
+    let handshakes = Arc::new(Semaphore::new(node.config().max_connections));
     let mut rotation = tokio::time::interval(ROTATION);
     rotation.tick().await;
     loop {
@@ -175,43 +195,78 @@ async fn serve_endpoint(
                 }
             }
             incoming = endpoint.accept() => {
-                if let Some(permit) = door.admit() {
-                    let door = door.clone();
-                    node.spawn(async move {
-                        serve(&door, incoming).await;
-                        drop(permit);
-                    });
+                if let Ok(handshake) = Arc::clone(&handshakes).try_acquire_owned() {
+                    let sessions = sessions.clone();
+                    node.spawn(async move { sessions.serve(incoming, handshake).await });
                 } else {
                     incoming.refuse();
                 }
             }
         }
     }
-    door.close();
+    sessions.door.close();
     // Sessions end by themselves: when the node stops, each sends what is queued and closes.
     endpoint.wait_idle().await;
 }
 
-async fn serve(door: &Door, incoming: IncomingSession) {
-    let handshake = async { incoming.await?.accept().await };
-    let timeout = door.node().config().connect_timeout;
-    let session: Result<Connection, wtransport::error::ConnectionError> =
-        match tokio::time::timeout(timeout, handshake).await {
-            Ok(session) => session,
-            Err(_) => return,
-        };
-    let connection = match session {
-        Ok(connection) => connection,
-        Err(error) => {
-            tracing::debug!(%error, "no WebTransport session");
+impl Sessions {
+    /// Serves one session to its end. Until it is known who comes it has the place of a `handshake`, as there is a bound on
+    /// those, too.
+    async fn serve(&self, incoming: IncomingSession, handshake: OwnedSemaphorePermit) {
+        let timeout = self.door.node().config().connect_timeout;
+        let opened = tokio::time::timeout(timeout, self.open(incoming)).await;
+        drop(handshake);
+        let Ok(Some((connection, place))) = opened else {
             return;
+        };
+        let remote = FaceUri::WebTransport(connection.remote_address());
+        let new = NewFace::on_demand(remote, Scope::NonLocal, Some(mtu(&connection)));
+        if let Some(mut link) = self.door.face(new).await {
+            let end = run(&connection, &mut link).await;
+            self.door.leave(link, end).await;
         }
-    };
-    let remote = FaceUri::WebTransport(connection.remote_address());
-    let new = NewFace::on_demand(remote, Scope::NonLocal, Some(mtu(&connection)));
-    if let Some(mut link) = door.face(new).await {
-        let end = run(&connection, &mut link).await;
-        door.leave(link, end).await;
+        drop(place);
+    }
+
+    /// Accepts a session from whoever may come while there is a place.
+    async fn open(&self, incoming: IncomingSession) -> Option<(Connection, Place)> {
+        let no_session =
+            |error: &ConnectionError| tracing::debug!(%error, "no WebTransport session");
+        let request = incoming.await.inspect_err(no_session).ok()?;
+        let visitor = match self.judge(&request) {
+            Ok(visitor) => visitor,
+            Err(refusal) => {
+                tracing::debug!(%refusal, "no WebTransport session");
+                self.door.refused(&refusal);
+                request.forbidden().await;
+                return None;
+            }
+        };
+        let Some(place) = self.door.admit_visitor(visitor) else {
+            request.too_many_requests().await;
+            return None;
+        };
+        let connection = request.accept().await.inspect_err(no_session).ok()?;
+        Some((connection, place))
+    }
+
+    fn judge(&self, request: &SessionRequest) -> Result<Visitor, Refusal> {
+        let header = |(name, value): (&String, &String)| {
+            let name: HeaderName = name.parse().ok()?;
+            Some((name, HeaderValue::from_str(value).ok()?))
+        };
+        let headers: HeaderMap = request.headers().iter().filter_map(header).collect();
+        let config = &self.door.node().config().web;
+        config.judge(
+            &self.pages,
+            &WebRequest {
+                peer: Some(request.remote_address().ip()),
+                scheme: Scheme::Https,
+                authority: Some(request.authority()),
+                headers: &headers,
+                purpose: Purpose::Face,
+            },
+        )
     }
 }
 

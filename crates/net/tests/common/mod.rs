@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use namecast_net::web::Scheme;
 use namecast_net::{ApplicationFace, FaceId, Node, NodeConfig, NodeStatus, websocket};
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{Data, Interest, LpPacket, Name, Nonce, Packet};
@@ -154,7 +155,8 @@ pub(crate) async fn fetch(face: &mut ApplicationFace, wanted: &Name) -> Data {
 
 /// A web server for the node's WebSocket faces.
 pub(crate) async fn serve_websocket(node: &Node) -> SocketAddr {
-    let app = axum::Router::new().nest("/ws", websocket::router(node));
+    let door = websocket::WebDoor::open(node, &[]);
+    let app = axum::Router::new().nest("/ws", door.router(Scheme::Http));
     let listener = tokio::net::TcpListener::bind(loopback()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let app = app.into_make_service_with_connect_info::<SocketAddr>();

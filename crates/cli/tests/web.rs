@@ -1,0 +1,163 @@
+//! The web server of a running forwarder: what it answers to whom.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
+mod program;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+
+use program::Program;
+
+/// A forwarder with `settings` in its section `[web]`, and the port of its page.
+fn start(home: &Path, settings: &str) -> (Program, u16) {
+    let file = home.join("namecast.toml");
+    let text = format!("listen = {{ udp = [], tcp = [], unix = [] }}\n[web]\n{settings}\n");
+    std::fs::write(file, text).unwrap();
+    let line = "forwarder --json --config namecast.toml --port 0";
+    let mut forwarder = Program::start(home, line);
+    let about = forwarder.lines().next().unwrap();
+    let url = about["url"].as_str().unwrap();
+    let port = url.trim_end_matches('/').rsplit(':').next().unwrap();
+    (forwarder, port.parse().unwrap())
+}
+
+/// Head and body of what the server answers to `GET path` with these lines, in which `PORT` is its port.
+fn get(port: u16, path: &str, lines: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let lines = lines.replace("PORT", &port.to_string());
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nConnection: close\r\n{lines}\r\n"
+    )
+    .unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.to_lowercase(), body.to_owned())
+}
+
+fn status(port: u16, path: &str, lines: &str) -> u16 {
+    let (head, _) = get(port, path, lines);
+    head.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+const OWN: &str = "Host: 127.0.0.1:PORT\r\n";
+const REBOUND: &str = "Host: evil.example:PORT\r\n";
+
+#[test]
+fn the_state_of_a_node_is_for_its_own_machine() {
+    let home = tempfile::tempdir().unwrap();
+    let (_forwarder, port) = start(home.path(), "");
+    for path in ["/status.json", "/metrics"] {
+        assert_eq!(status(port, path, OWN), 200);
+        assert_eq!(status(port, path, REBOUND), 421);
+        let foreign = format!("{OWN}Origin: https://evil.example\r\n");
+        assert_eq!(status(port, path, &foreign), 403);
+        let forwarded = format!("{OWN}X-Forwarded-For: 198.51.100.7\r\n");
+        let (head, body) = get(port, path, &forwarded);
+        assert!(head.starts_with("http/1.1 403"), "{head}");
+        assert!(body.contains("public-status"), "{body}");
+    }
+    assert_eq!(status(port, "/node.json", REBOUND), 421);
+    assert_eq!(status(port, "/node.json", ""), 400);
+}
+
+#[test]
+fn allowed_pages_read_what_a_node_says_of_itself_and_no_others() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = "allow-origins = [\"https://watch.example\"]\nframe-ancestors = [\"https://portal.example\"]";
+    let (_forwarder, port) = start(home.path(), settings);
+    let (head, _) = get(port, "/node.json", OWN);
+    assert!(!head.contains("access-control-allow-origin"), "{head}");
+    assert!(
+        head.contains("cross-origin-resource-policy: same-origin"),
+        "{head}"
+    );
+    assert!(
+        head.contains("frame-ancestors https://portal.example"),
+        "{head}"
+    );
+    let allowed = format!("{OWN}Origin: https://watch.example\r\n");
+    let (head, _) = get(port, "/node.json", &allowed);
+    assert!(
+        head.contains("access-control-allow-origin: https://watch.example"),
+        "{head}"
+    );
+    assert!(
+        head.contains("cross-origin-resource-policy: cross-origin"),
+        "{head}"
+    );
+    assert_eq!(status(port, "/status.json", &allowed), 403);
+    let foreign = format!("{OWN}Origin: https://evil.example\r\n");
+    assert_eq!(status(port, "/node.json", &foreign), 403);
+}
+
+const UPGRADE: &str = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+/// The status with which a WebSocket is answered, and the connection.
+fn upgrade(port: u16, lines: &str) -> (u16, TcpStream) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let lines = lines.replace("PORT", &port.to_string());
+    write!(stream, "GET /ws HTTP/1.1\r\n{UPGRADE}{lines}\r\n").unwrap();
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).unwrap();
+    let status = String::from_utf8_lossy(&head[9..]).parse().unwrap();
+    (status, stream)
+}
+
+/// Strangers can take 256 − 64 = 192 places. A page of this machine still gets one.
+#[test]
+fn strangers_leave_places_to_own_pages_and_foreign_pages_get_none() {
+    let home = tempfile::tempdir().unwrap();
+    let (_forwarder, port) = start(home.path(), "");
+    let foreign = format!("{OWN}Origin: https://evil.example\r\n");
+    assert_eq!(upgrade(port, &foreign).0, 403);
+    let rebound = format!("{REBOUND}Origin: http://evil.example:PORT\r\n");
+    assert_eq!(upgrade(port, &rebound).0, 421);
+    let forwarded = format!("{OWN}Origin: http://127.0.0.1:PORT\r\nVia: 1.1 proxy\r\n");
+    let strangers: Vec<_> = (0..200)
+        .map(|at| upgrade(port, if at % 2 == 0 { OWN } else { &forwarded }))
+        .collect();
+    let taken = strangers.iter().filter(|(status, _)| *status == 101);
+    assert_eq!(taken.count(), 192);
+    let own = format!("{OWN}Origin: http://127.0.0.1:PORT\r\n");
+    let (answer, _connection) = upgrade(port, &own);
+    assert_eq!(answer, 101);
+    let (_, text) = get(port, "/status.json", OWN);
+    let at = text.find('{').unwrap();
+    let until = text.rfind('}').unwrap();
+    let state: serde_json::Value = serde_json::from_str(&text[at..=until]).unwrap();
+    let faces = state["node"]["faces"].as_array().unwrap();
+    let is_web =
+        |face: &&serde_json::Value| face["remote"].as_str().unwrap().starts_with("wsclient");
+    let local = faces
+        .iter()
+        .filter(is_web)
+        .filter(|face| face["is_local"] == true);
+    assert_eq!(local.count(), 1);
+    let drops = &state["node"]["link_drops"];
+    assert_eq!(drops["foreign_origin"], 1);
+    assert_eq!(drops["foreign_host"], 1);
+    assert_eq!(drops["too_many_faces"], 8);
+}
+
+/// A connection that says nothing, or never ends its header, is closed after the time that it has.
+#[test]
+fn a_header_has_a_time_and_a_size() {
+    let home = tempfile::tempdir().unwrap();
+    let (_forwarder, port) = start(home.path(), "header-timeout = \"100ms\"");
+    for start in ["", "GET / HTTP/1.1\r\nHost: 127"] {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(start.as_bytes()).unwrap();
+        let mut rest = Vec::new();
+        // Ends at once or with an error status; without a bound it would wait for ever.
+        let _ = stream.read_to_end(&mut rest);
+    }
+    let (_forwarder, port) = self::start(home.path(), "");
+    let long = format!("{OWN}X-Long: {}\r\n", "a".repeat(20_000));
+    assert_eq!(status(port, "/node.json", &long), 431);
+}

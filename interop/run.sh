@@ -117,6 +117,7 @@ ndnts_cells() {
     cat >"$home/ndnts.toml" <<TOML
 listen = { udp = ["127.0.0.1:0"], tcp = ["127.0.0.1:0"], unix = ["$at"] }
 management = { localhop = true }
+web = { websocket-local = true }
 TOML
     "$NAMECAST" forwarder --json --port 0 --config "$home/ndnts.toml" >"$home/ndnts.json" &
     started+=($!)

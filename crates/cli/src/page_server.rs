@@ -190,18 +190,13 @@ impl PageService {
 }
 
 impl Shared {
-    /// What the page may load, and who may show it inside of another.
+    /// Who may show the page inside of another.
     fn policy(&self) -> HeaderValue {
         let mut ancestors = self.web.config().frame_ancestors.join(" ");
         if ancestors.is_empty() {
             ancestors.push_str("'none'");
         }
-        let port = (self.webtransport.as_ref()).map_or(0, |listener| listener.address().port());
-        let policy = format!(
-            "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \
-             worker-src 'self' blob:; connect-src 'self' ws: wss: https://*:{port}; object-src 'none'; base-uri 'none'; \
-             frame-ancestors {ancestors}"
-        );
+        let policy = format!("frame-ancestors {ancestors}; object-src 'none'; base-uri 'none'");
         HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("frame-ancestors 'none'"))
     }
 }

@@ -43,6 +43,7 @@ where
     let bounded = Bounded {
         acceptor,
         places: Arc::new(Semaphore::new(config.max_connections)),
+        first_timeout: config.header_timeout,
         send_timeout: config.send_timeout,
     };
     let mut server = axum_server::from_tcp(listener.into_std()?)?.acceptor(bounded);
@@ -62,6 +63,7 @@ where
 struct Bounded<A> {
     acceptor: A,
     places: Arc<Semaphore>,
+    first_timeout: Duration,
     send_timeout: Duration,
 }
 
@@ -83,12 +85,14 @@ where
         #[cfg(not(target_os = "linux"))]
         let prepared = Ok::<_, io::Error>(());
         let accepting = self.acceptor.accept(stream, service);
+        let first_timeout = self.first_timeout;
         Box::pin(async move {
             let place = place.map_err(io::Error::other)?;
             prepared?;
             let (stream, service) = accepting.await?;
             let stream = Placed {
                 stream,
+                silence: Some(Box::pin(tokio::time::sleep(first_timeout))),
                 _place: place,
             };
             Ok((stream, service))
@@ -99,6 +103,8 @@ where
 /// A connection, with its place, which is free once it ends.
 struct Placed<T> {
     stream: T,
+    /// Until when it may say nothing at all. The HTTP library takes the time of headers only from their first octet on.
+    silence: Option<Pin<Box<tokio::time::Sleep>>>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -108,7 +114,15 @@ impl<T: AsyncRead + Unpin> AsyncRead for Placed<T> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if read.is_ready() {
+            self.silence = None;
+        } else if let Some(silence) = &mut self.silence
+            && silence.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        read
     }
 }
 

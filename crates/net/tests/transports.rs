@@ -6,8 +6,12 @@ mod common;
 
 use std::time::Duration;
 
-use common::{answer, data, data_of, fetch, interest, loopback, name, produce, soon, start};
+use common::{
+    answer, data, data_of, fetch, interest, loopback, name, produce, soon, start, status_with,
+};
+use namecast_net::web::Scheme;
 use namecast_net::{FaceId, FaceUri, Node, NodeConfig, webtransport};
+use wtransport::endpoint::ConnectOptions;
 use wtransport::tls::Sha256Digest;
 use wtransport::{ClientConfig, Endpoint};
 
@@ -161,6 +165,34 @@ async fn another_certificate_than_the_pinned_one_is_refused() {
     let endpoint = client(hash);
     let url = format!("https://{}/ndn", listener.address());
     assert!(soon("an answer", endpoint.connect(&url)).await.is_err());
+}
+
+/// Pages of this node come from its web server; a page of another site, or under another name of this machine, gets no session.
+#[tokio::test]
+async fn a_foreign_page_gets_no_webtransport_session() {
+    let node = start();
+    let pages = [(Scheme::Http, 8080)];
+    let listener = webtransport::listen(&node, loopback(), &pages)
+        .await
+        .unwrap();
+    let endpoint = client(listener.certificate_hash());
+    let url = format!("https://{}/ndn", listener.address());
+    let session = async |origin: &str| {
+        let options = ConnectOptions::builder(&url).add_header("origin", origin);
+        soon("an answer", endpoint.connect(options.build())).await
+    };
+    for origin in ["https://evil.example", "http://127.0.0.1:3000", "null"] {
+        assert!(session(origin).await.is_err(), "{origin}");
+    }
+    let _own = session("http://127.0.0.1:8080").await.unwrap();
+    let is_session = |face: &&namecast_net::FaceStatus| face.remote.starts_with("quic://");
+    let has_one =
+        |status: &namecast_net::NodeStatus| status.faces.iter().any(|face| is_session(&face));
+    let status = status_with(&node, "a session", has_one).await;
+    let sessions: Vec<_> = status.faces.iter().filter(is_session).collect();
+    assert_eq!(sessions.len(), 1);
+    assert!(!sessions[0].is_local);
+    assert_eq!(status.link_drops["foreign_origin"], 3);
 }
 
 /// What a link receives reaches the application as the forwarder gives it, with no link header it did not ask for.

@@ -4,7 +4,7 @@ use namecast_packet::Certificate;
 use namecast_units::{ByteSize, Duration};
 
 use crate::Clock;
-use crate::link::CongestionMarking;
+use crate::link::{CongestionMarking, StrangersConfig};
 use crate::web::WebConfig;
 
 /// How a [`Node`](crate::Node) behaves, and every bound of its tables and queues.
@@ -26,6 +26,8 @@ pub struct NodeConfig {
     pub udp_peer_sockets: usize,
     /// Silence after which a face that was made by a datagram ends.
     pub udp_idle_timeout: Duration,
+    /// What UDP peers may cost that have not shown that they receive what is sent to their address.
+    pub udp_strangers: StrangersConfig,
     /// Connections of one kind (TCP, Unix, WebSocket, WebTransport) that one listener serves at a time.
     pub max_connections: usize,
     /// Whether UDP peers on this machine count as local, and may register prefixes. NFD says no, ndnd yes.
@@ -92,6 +94,7 @@ impl Default for NodeConfig {
             udp_peer_sockets: 64,
             // NFD's default.
             udp_idle_timeout: Duration::from_secs(600),
+            udp_strangers: StrangersConfig::default(),
             max_connections: 256,
             udp_loopback_is_local: true,
             udp_loopback_mtu: namecast_packet::MAX_PACKET_SIZE,

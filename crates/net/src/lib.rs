@@ -36,8 +36,8 @@ pub use face_uri::{DEFAULT_PORT, DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriEr
 pub use interface::InterfaceWatch;
 pub use key_store::{Identity, KeyStore, KeyStoreError};
 pub use link::{
-    CongestionLaw, CongestionMarking, EthernetConfig, EthernetPort, LinkDrop, UdpMulticast,
-    websocket, webtransport,
+    CongestionLaw, CongestionMarking, EthernetConfig, EthernetPort, LinkDrop, StrangersConfig,
+    UdpMulticast, websocket, webtransport,
 };
 pub use mac_address::{MacAddress, ParseMacAddressError};
 pub use node::{

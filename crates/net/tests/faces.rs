@@ -442,13 +442,15 @@ async fn connections_beyond_the_bound_are_closed() {
         ..NodeConfig::default()
     });
     let listener = node.listen_tcp(loopback()).await.unwrap();
-    let first = TcpStream::connect(listener.address()).await.unwrap();
-    status_with(&node, "a face", |status| faces_of(status, "tcp4://") == 1).await;
+    produce(&node, "/here", 10).await;
+    let mut first = TcpStream::connect(listener.address()).await.unwrap();
+    let wanted = interest(name("/here/first"), Duration::from_secs(60));
+    first.write_all(&wanted).await.unwrap();
+    soon("Data", first.read_u8()).await.unwrap();
     let mut second = TcpStream::connect(listener.address()).await.unwrap();
     hung_up(&mut second).await;
     drop(first);
     status_with(&node, "no face", |status| faces_of(status, "tcp4://") == 0).await;
-    produce(&node, "/here", 10).await;
     eventually("room for another", async || {
         let mut third = TcpStream::connect(listener.address()).await.unwrap();
         let wanted = interest(name("/here/x"), Duration::from_secs(60));
@@ -456,6 +458,40 @@ async fn connections_beyond_the_bound_are_closed() {
         third.read_u8().await.ok()
     })
     .await;
+}
+
+/// Of three connections, the one that got Data and the one with a route stay; the one that did nothing makes room.
+#[tokio::test]
+async fn a_connection_of_no_use_makes_room_for_another() {
+    let node = Node::start(NodeConfig {
+        max_connections: 3,
+        ..NodeConfig::default()
+    });
+    let listener = node.listen_tcp(loopback()).await.unwrap();
+    produce(&node, "/here", 10).await;
+    let mut consumer = TcpStream::connect(listener.address()).await.unwrap();
+    let wanted = interest(name("/here/x"), Duration::from_secs(60));
+    consumer.write_all(&wanted).await.unwrap();
+    soon("Data", consumer.read_u8()).await.unwrap();
+    let _producer = TcpStream::connect(listener.address()).await.unwrap();
+    let status = status_with(&node, "two", |status| faces_of(status, "tcp4://") == 2).await;
+    let of_tcp = status
+        .faces
+        .iter()
+        .filter(|face| face.remote.starts_with("tcp4://"));
+    let newest = of_tcp.map(|face| face.id).max().unwrap();
+    let newest = namecast_net::FaceId::from_number(newest);
+    node.add_route(name("/there"), newest, 0).await.unwrap();
+    let mut useless = TcpStream::connect(listener.address()).await.unwrap();
+    status_with(&node, "three", |status| faces_of(status, "tcp4://") == 3).await;
+    let mut another = TcpStream::connect(listener.address()).await.unwrap();
+    hung_up(&mut useless).await;
+    let wanted = interest(name("/here/y"), Duration::from_secs(60));
+    another.write_all(&wanted).await.unwrap();
+    soon("Data", another.read_u8()).await.unwrap();
+    let status = node.status().await.unwrap();
+    assert_eq!(faces_of(&status, "tcp4://"), 3);
+    assert_eq!(routes_to(&status, "/there"), 1);
 }
 
 /// The peer answers no pings, as nobody drives its socket.

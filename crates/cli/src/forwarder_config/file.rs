@@ -13,7 +13,7 @@ use namecast_forward::{CachePolicy, InterestRate, MIN_MTU, StrategyKind, Unsolic
 use namecast_net::management::{CAPTURE, CHILD_INHERIT};
 use namecast_net::{CongestionLaw, CongestionMarking, FaceUri, NodeConfig};
 use namecast_packet::{Certificate, MAX_PACKET_SIZE, Name};
-use namecast_units::{ByteSize, Duration};
+use namecast_units::{Bitrate, ByteSize, Duration};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
@@ -75,6 +75,12 @@ struct Udp {
     max_faces: Option<Spanned<usize>>,
     own_sockets: Option<Spanned<usize>>,
     loopback_is_local: Option<bool>,
+    #[serde(with = "namecast_units::optional_duration")]
+    stranger_timeout: Option<Duration>,
+    #[serde(with = "namecast_units::optional_duration")]
+    stranger_replace_after: Option<Duration>,
+    strangers_per_prefix: Option<Spanned<usize>>,
+    stranger_budget: Option<Bitrate>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -384,6 +390,12 @@ impl Reading<'_> {
         }
         self.set(&mut node.max_on_demand_faces, udp.max_faces, 0);
         self.set(&mut node.udp_peer_sockets, udp.own_sockets, 0);
+        let strangers = &mut node.udp_strangers;
+        strangers.idle_timeout = udp.stranger_timeout.unwrap_or(strangers.idle_timeout);
+        let replace_after = udp.stranger_replace_after;
+        strangers.replace_after = replace_after.unwrap_or(strangers.replace_after);
+        strangers.budget = udp.stranger_budget.unwrap_or(strangers.budget);
+        self.set(&mut strangers.max_per_prefix, udp.strangers_per_prefix, 0);
     }
 
     fn tables(&mut self, node: &mut NodeConfig, tables: Tables) {

@@ -22,6 +22,8 @@ pub(crate) struct Door {
     id: ListenerId,
     counters: Arc<LinkCounters>,
     places: Places,
+    /// Port of a TCP listener, whose connections make room for others.
+    tcp_port: Option<u16>,
     /// Ends the listener.
     pub(crate) stop: CancellationToken,
 }
@@ -40,6 +42,10 @@ impl Door {
     pub(crate) fn prepare(node: &Node, uri: FaceUri) -> (Self, ListenerEntry) {
         let id = ListenerId(next_number());
         let counters = Arc::new(LinkCounters::default());
+        let tcp_port = match &uri {
+            FaceUri::Tcp(address) => Some(address.port()),
+            _ => None,
+        };
         let entry = ListenerEntry {
             id,
             uri,
@@ -52,6 +58,7 @@ impl Door {
             id,
             counters,
             places: Places::new(node.config()),
+            tcp_port,
             stop: node.stopping().child_token(),
         };
         (door, entry)
@@ -68,7 +75,7 @@ impl Door {
             loop {
                 match accept().await {
                     Ok(connection) => {
-                        if let Some(permit) = self.admit() {
+                        if let Some(permit) = self.admit().await {
                             serve(self.clone(), connection, permit);
                         }
                     }
@@ -83,13 +90,19 @@ impl Door {
         self.close();
     }
 
-    /// Room for one more connection, if there is any.
-    pub(crate) fn admit(&self) -> Option<OwnedSemaphorePermit> {
-        let permit = Arc::clone(&self.places.all).try_acquire_owned().ok();
-        if permit.is_none() {
-            self.counters.dropped(LinkDrop::TooManyFaces, 1);
+    /// Room for one more connection, for which another that was of no use yet may have to end.
+    async fn admit(&self) -> Option<OwnedSemaphorePermit> {
+        let place = Arc::clone(&self.places.all);
+        if let Ok(permit) = Arc::clone(&place).try_acquire_owned() {
+            return Some(permit);
         }
-        permit
+        self.counters.dropped(LinkDrop::TooManyFaces, 1);
+        let has_ended = self.node.end_useless_connection(self.tcp_port?).await;
+        if !has_ended.unwrap_or(false) {
+            return None;
+        }
+        let waiting = tokio::time::timeout(PAUSE_AFTER_ERROR, place.acquire_owned());
+        waiting.await.ok()?.ok()
     }
 
     /// Room for one more connection from the web, if there is any for such a visitor.

@@ -24,11 +24,13 @@ pub enum LinkDrop {
     ForeignHost,
     /// A page of another site came.
     ForeignOrigin,
+    /// A datagram peer that has not shown yet that it is where it says it is was to be sent more than it may.
+    Unproven,
 }
 
 impl LinkDrop {
     /// All reasons.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::QueueFull,
         Self::LinkDown,
         Self::TooLarge,
@@ -37,6 +39,7 @@ impl LinkDrop {
         Self::TooManyFaces,
         Self::ForeignHost,
         Self::ForeignOrigin,
+        Self::Unproven,
     ];
 
     /// The reason as statistics name it.
@@ -50,6 +53,7 @@ impl LinkDrop {
             Self::TooManyFaces => "too_many_faces",
             Self::ForeignHost => "foreign_host",
             Self::ForeignOrigin => "foreign_origin",
+            Self::Unproven => "unproven",
         }
     }
 }

@@ -37,6 +37,7 @@ pub(crate) fn link_queue(
         counters,
         marker: Mutex::new(marker),
         is_at_rest: AtomicBool::new(true),
+        is_stranger: AtomicBool::new(false),
         socket: ArcSwapOption::empty(),
     };
     let receiver = LinkReceiver {
@@ -66,6 +67,8 @@ pub(crate) struct LinkSender {
     marker: Mutex<CongestionMarker>,
     /// Whether the marker has seen no queue since it last rested, so that it need not be told again.
     is_at_rest: AtomicBool,
+    /// Whether what is sent is bounded, as the peer may not be where it says it is.
+    is_stranger: AtomicBool,
     /// Where frames go at once while none is queued. Several threads look at it for each packet, which costs none of them
     /// the memory that others use.
     socket: ArcSwapOption<(Arc<UdpLink>, SocketAddr)>,
@@ -135,6 +138,21 @@ impl LinkSender {
             };
             self.counters.dropped(reason, 1);
         }
+    }
+
+    /// Whether the peer is one of the node's strangers.
+    pub(crate) fn is_stranger(&self) -> bool {
+        self.is_stranger.load(Ordering::Relaxed)
+    }
+
+    /// Makes the peer one of the node's strangers, or none any more.
+    pub(crate) fn set_stranger(&self, is_stranger: bool) {
+        self.is_stranger.store(is_stranger, Ordering::Relaxed);
+    }
+
+    /// Counts frames that were not sent.
+    pub(crate) fn dropped(&self, reason: LinkDrop, frames: usize) {
+        self.counters.dropped(reason, frames as u64);
     }
 
     /// Octets that wait.

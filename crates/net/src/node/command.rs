@@ -45,9 +45,13 @@ pub(crate) enum Command {
         listener: ListenerId,
         /// Who sent it.
         remote: SocketAddr,
+        /// Whether it returned what only that peer can have received.
+        is_proven: bool,
         /// Tells which face, if any.
         reply: Reply<Option<FaceId>>,
     },
+    /// Ends the oldest TCP connection that was accepted at a port, registered nothing and got nothing, if there is one.
+    EndUselessConnection(u16, Reply<bool>),
     /// Makes a listener known; from then on its datagrams make faces.
     AddListener(ListenerEntry, Reply<()>),
     /// Ends a listener and the faces that its datagrams made.

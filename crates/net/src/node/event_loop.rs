@@ -13,10 +13,10 @@ use tokio::sync::mpsc;
 use super::command::NextHops;
 use super::events::{FaceEventKind, FaceEvents};
 use super::face_table::{FaceEntry, FaceTable};
-use super::{Command, ListenerEntry, NewFace, NodeError, Plane, Spawner};
+use super::{Command, ListenerEntry, NewFace, NodeError, Persistency, Plane, Spawner};
 use crate::link::{
-    CongestionMarker, KeepAlive, LinkCounters, LinkDrop, LinkEnd, ListenerId, UdpLink, link_queue,
-    serve_peer,
+    Admission, CongestionMarker, KeepAlive, LinkCounters, LinkDrop, LinkEnd, ListenerId, UdpLink,
+    link_queue, serve_peer,
 };
 use crate::{Clock, FaceUri};
 
@@ -122,16 +122,17 @@ impl EventLoop {
         &mut self,
         listener: ListenerId,
         remote: SocketAddr,
+        is_proven: bool,
     ) -> Option<FaceId> {
         if let Some(face) = self.faces.datagram_face(listener, remote) {
             return Some(face);
         }
-        let (face, mut strays) = self.new_datagram_face(listener, remote)?;
+        let (face, mut strays) = self.new_datagram_face(listener, remote, is_proven)?;
         // Each may make a face, whose socket may receive others' frames in turn.
         while let Some((from, frame)) = strays.pop() {
             let known = self.faces.datagram_face(listener, from);
             let to = known.or_else(|| {
-                let (face, more) = self.new_datagram_face(listener, from)?;
+                let (face, more) = self.new_datagram_face(listener, from, false)?;
                 strays.extend(more);
                 Some(face)
             });
@@ -148,7 +149,11 @@ impl EventLoop {
         &mut self,
         listener: ListenerId,
         remote: SocketAddr,
+        is_proven: bool,
     ) -> Option<(FaceId, Vec<(SocketAddr, Bytes)>)> {
+        // Nobody else can send from an address of this machine.
+        let is_proven = is_proven || remote.ip().to_canonical().is_loopback();
+        let has_room = self.make_room(remote, is_proven);
         let entry = self.listeners.get(&listener)?;
         let shared = Arc::clone(entry.socket.as_ref()?);
         let config = &self.spawner.config;
@@ -162,8 +167,7 @@ impl EventLoop {
             .at(entry.uri.clone())
             .with_reliability(config.udp_reliability);
         let counters = Arc::clone(&entry.counters);
-        let room = self.faces.datagram_faces() < config.max_on_demand_faces;
-        let added = match room {
+        let added = match has_room {
             true => self.add_face_from(new, Some((listener, remote))).ok(),
             false => None,
         };
@@ -179,10 +183,53 @@ impl EventLoop {
         drop(entered);
         if let Some(entry) = self.faces.get_mut(face) {
             entry.has_own_socket = own.is_some();
+            if !is_proven {
+                self.plane.add_stranger(face, &entry.sender, remote);
+            }
         }
         let serving = serve_peer(shared, own, remote, link);
         self.spawner.spawn_on(&lane, serving);
         Some((face, strays.unwrap_or_default()))
+    }
+
+    /// Whether a source may have a face now, for which one of a stranger may have to end.
+    fn make_room(&mut self, remote: SocketAddr, is_proven: bool) -> bool {
+        let places = self.spawner.config.max_on_demand_faces;
+        let room = places.saturating_sub(self.faces.datagram_faces());
+        let now = self.clock.now();
+        let admission = (self.plane.strangers()).admission(now, remote.ip(), room, is_proven);
+        match admission {
+            Admission::Welcome => true,
+            Admission::InsteadOf(face) => {
+                self.remove_face(face);
+                true
+            }
+            Admission::Challenge => false,
+        }
+    }
+
+    /// Ends the oldest TCP connection accepted at `port` that registered nothing and got no Data; false if there is none.
+    pub(super) fn end_useless_connection(&mut self, port: u16) -> bool {
+        let is_useless = |&(face, entry): &(FaceId, &FaceEntry)| {
+            matches!(&entry.local, Some(FaceUri::Tcp(local)) if local.port() == port)
+                && entry.persistency == Persistency::OnDemand
+                && self.plane.face_counters(face).outgoing.data == 0
+                && !self.routes.keys().any(|(_, to)| *to == face)
+        };
+        let Some((face, _)) = self.faces.iter().find(is_useless) else {
+            return false;
+        };
+        self.remove_face(face);
+        true
+    }
+
+    /// Asks strangers to show where they are.
+    fn challenge_strangers(&self) {
+        for (face, entry) in self.faces.iter() {
+            if let Some((_, remote)) = entry.origin {
+                self.plane.challenge_peer(face, remote);
+            }
+        }
     }
 
     /// A socket for one peer, if it may have one, and what it received before it was for that peer only.
@@ -212,6 +259,7 @@ impl EventLoop {
         };
         tracing::debug!(%face, remote = %entry.remote, "face down");
         self.past_drops.add(&entry.counters);
+        self.plane.strangers().remove(face);
         self.routes.retain(|(_, to), _| *to != face);
         self.plane.remove_exit(face);
         let now = self.clock.now();
@@ -233,7 +281,10 @@ impl EventLoop {
         self.faces
             .note_frames(now, |face| self.plane.face_counters(face).incoming.frames);
         let ended = self.faces.ended(now, self.spawner.config.udp_idle_timeout);
-        ended.into_iter().for_each(|face| self.remove_face(face));
+        let silent = self.plane.strangers().silent(now);
+        let ended = ended.into_iter().chain(silent);
+        ended.for_each(|face| self.remove_face(face));
+        self.challenge_strangers();
         self.keep_alive();
     }
 

@@ -7,7 +7,9 @@ use super::event_loop::EventLoop;
 use super::events::FaceEventKind;
 use super::options::FaceNature;
 use super::status::link_drops;
-use super::{FaceOptions, FaceStatus, ListenerStatus, NodeError, NodeStatus, RouteStatus};
+use super::{
+    FaceOptions, FaceStatus, ListenerStatus, NodeError, NodeStatus, Persistency, RouteStatus,
+};
 use crate::link::{KeepAlive, LinkCounters};
 
 impl EventLoop {
@@ -33,9 +35,13 @@ impl EventLoop {
             Command::DatagramFace {
                 listener,
                 remote,
+                is_proven,
                 reply,
             } => {
-                let _ = reply.send(self.datagram_face(listener, remote));
+                let _ = reply.send(self.datagram_face(listener, remote, is_proven));
+            }
+            Command::EndUselessConnection(port, reply) => {
+                let _ = reply.send(self.end_useless_connection(port));
             }
             Command::AddListener(entry, reply) => {
                 self.listeners.insert(entry.id, entry);
@@ -86,6 +92,11 @@ impl EventLoop {
             entry.keep_alive = (!interval.is_zero()).then(|| KeepAlive::new(now, interval));
         }
         entry.persistency = options.persistency.unwrap_or(entry.persistency);
+        if entry.persistency != Persistency::OnDemand {
+            // Who commands that it stays knows the peer.
+            entry.sender.set_stranger(false);
+            self.plane.strangers().remove(face);
+        }
         entry.sender.marker(|marker| options.apply_to_marks(marker));
         self.plane.reconfigure_face(face, &config)?;
         Ok(())

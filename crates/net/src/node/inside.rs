@@ -52,13 +52,21 @@ impl Node {
         &self,
         listener: ListenerId,
         remote: SocketAddr,
+        is_proven: bool,
     ) -> Result<Option<FaceId>, NodeError> {
         self.ask(|reply| Command::DatagramFace {
             listener,
             remote,
+            is_proven,
             reply,
         })
         .await
+    }
+
+    /// Ends the oldest TCP connection accepted at `port` that was of no use yet; false if there is none.
+    pub(crate) async fn end_useless_connection(&self, port: u16) -> Result<bool, NodeError> {
+        self.ask(|reply| Command::EndUselessConnection(port, reply))
+            .await
     }
 
     pub(crate) async fn add_face(&self, new: NewFace) -> Result<LinkEnd, NodeError> {

@@ -110,7 +110,12 @@ impl Node {
             ..config.forwarder.clone()
         };
         let shared = Shared {
-            plane: Arc::new(Plane::new(Clock::new(), &forwarder, config.forwarders)),
+            plane: Arc::new(Plane::new(
+                Clock::new(),
+                &forwarder,
+                config.forwarders,
+                config.udp_strangers.clone(),
+            )),
             commands,
             tasks: TaskTracker::new(),
             lanes: Arc::new(Lanes::new(config.forwarders)),

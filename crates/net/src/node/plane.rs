@@ -9,6 +9,7 @@
 //! are to work at once there are several forwarders, each for its share of all names.
 
 mod news;
+mod strangers;
 mod totals;
 
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ use tokio::sync::Notify;
 
 use super::NodeError;
 use crate::Clock;
-use crate::link::LinkSender;
+use crate::link::{Challenge, LinkSender, Strangers, StrangersConfig};
 use news::News;
 
 /// A node's forwarders, and where each face's frames leave.
@@ -38,6 +39,9 @@ pub(crate) struct Plane {
     /// a change replaces all.
     exits: ArcSwapOption<Exits>,
     news: News,
+    strangers: Mutex<Strangers>,
+    /// What strangers have to return.
+    pub(crate) challenge: Challenge,
 }
 
 /// Where each face's frames leave.
@@ -65,7 +69,12 @@ struct Exit {
 
 impl Plane {
     /// A node with as many forwarders as `config` says, which share its bounds.
-    pub(crate) fn new(clock: Clock, config: &namecast_forward::Config, forwarders: usize) -> Self {
+    pub(crate) fn new(
+        clock: Clock,
+        config: &namecast_forward::Config,
+        forwarders: usize,
+        strangers: StrangersConfig,
+    ) -> Self {
         let most = usize::from(Shard::MOST);
         let count = u16::try_from(forwarders.clamp(1, most)).unwrap_or(1);
         let worker = |index| {
@@ -83,6 +92,8 @@ impl Plane {
             earlier: Notify::new(),
             exits: ArcSwapOption::from_pointee(Exits::new()),
             news: News::default(),
+            strangers: Mutex::new(Strangers::new(strangers)),
+            challenge: Challenge::new(crate::key_store::random()),
         }
     }
 
@@ -101,16 +112,30 @@ impl Plane {
         face: FaceId,
         frames: impl IntoIterator<Item = Bytes>,
     ) -> Result<(), NodeError> {
-        match &*self.exits.load() {
+        let is_stranger = match &*self.exits.load() {
             None => return Err(NodeError::Stopped),
-            Some(exits) if !exits.contains_key(&face) => return Err(NodeError::NoSuchFace(face)),
-            Some(_) => {}
-        }
+            Some(exits) => {
+                let exit = exits.get(&face).ok_or(NodeError::NoSuchFace(face))?;
+                exit.sender.is_stranger()
+            }
+        };
         let now = self.clock.now();
+        if is_stranger {
+            let frames: Vec<Bytes> = frames.into_iter().collect();
+            self.hear_stranger(now, face, &frames);
+            self.process(now, face, frames);
+        } else {
+            self.process(now, face, frames);
+        }
+        Ok(())
+    }
+
+    /// Takes frames through the forwarders.
+    fn process(&self, now: Instant, face: FaceId, frames: impl IntoIterator<Item = Bytes>) {
         if self.workers.len() == 1 {
             let handle = |forwarder: &mut Forwarder| receive(forwarder, now, face, frames);
             self.send(self.work(0, handle).1);
-            return Ok(());
+            return;
         }
         let mut shares = vec![Vec::new(); self.workers.len()];
         for frame in frames {
@@ -126,7 +151,6 @@ impl Plane {
         }
         // What leaves by one face leaves together, whichever forwarder it comes from.
         self.send(self.handle_shares(now, face, shares));
-        Ok(())
     }
 
     /// What forwarders have to send after each got its share of frames. Those that no other thread works with come first, so
@@ -357,7 +381,7 @@ impl Plane {
                 .chain(others.map(|output| output.frame))
                 .collect();
             if let Some(exit) = exits.get(&face) {
-                exit.sender.send(self.clock, frames);
+                self.send_within_bounds(face, &exit.sender, frames);
             }
         }
     }

@@ -95,14 +95,24 @@ impl Door {
         {
             return plane.deliver(face, frames);
         }
-        let Some(face) = self.node.datagram_face(self.id, remote).await? else {
+        let challenge = &plane.challenge;
+        let echo = challenge.echo(remote);
+        let is_proven = frames.iter().any(|frame| echo.is_in(frame));
+        let made = self.node.datagram_face(self.id, remote, is_proven).await?;
+        let Some(face) = made else {
+            let octets = frames.iter().map(Bytes::len).sum();
+            if let Some(frame) = challenge.frame_for(remote, octets) {
+                self.socket.try_send(remote, &[frame], &self.counters);
+            }
             return Ok(());
         };
         if self.known.len() >= self.node.config().max_on_demand_faces {
             self.known.clear();
         }
         self.known.insert(remote, face);
-        plane.deliver(face, frames)
+        plane.deliver(face, frames)?;
+        plane.challenge_peer(face, remote);
+        Ok(())
     }
 }
 

@@ -23,6 +23,8 @@ const RECEIVE_SIZE: usize = 65_536;
 const RECEIVE_BUFFERS: usize = 16;
 /// Most octets the kernel cuts into datagrams in one call: the largest UDP payload, less room for any header.
 const MAX_JOINED: usize = 65_000;
+/// Datagrams of others that are taken from a peer's new socket; more are lost.
+const MAX_STRAYS: usize = 64;
 /// Pause after an error that may repeat at once.
 pub(super) const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(10);
 
@@ -75,7 +77,10 @@ impl UdpLink {
         let socket = std::net::UdpSocket::from(socket);
         let mut strays = Vec::new();
         let mut buffer = [0; MAX_FRAME_SIZE];
-        while let Ok((size, from)) = socket.recv_from(&mut buffer) {
+        // Bounded, as others may send without end.
+        while strays.len() < MAX_STRAYS
+            && let Ok((size, from)) = socket.recv_from(&mut buffer)
+        {
             strays.push((from, Bytes::copy_from_slice(&buffer[..size])));
         }
         Ok((Self::new(socket.into(), true)?, strays))

@@ -1,0 +1,152 @@
+//! UDP peers that are not where they say they are, beside those that are. Loopback addresses prove themselves, so these tests
+//! have a network namespace whose only interface has other ones.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
+mod common;
+#[path = "common/namespace.rs"]
+mod namespace;
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use common::{eventually, fetch, interest, name, produce, soon, start, status_with};
+use namecast_net::{
+    Clock, FaceUri, ManagementConfig, Node, NodeConfig, RegistrationState, StrangersConfig,
+};
+use namecast_units::Bitrate;
+
+/// Every address of 10.0.0.0/8 is this machine's.
+const SET_UP: &str = "ip link set lo up && ip route add local 10.0.0.0/8 dev lo";
+const PLACES: usize = 64;
+
+fn victim() -> Node {
+    Node::start(NodeConfig {
+        max_on_demand_faces: PLACES,
+        management: ManagementConfig {
+            allow_localhop: true,
+            ..ManagementConfig::default()
+        },
+        ..NodeConfig::default()
+    })
+}
+
+/// One Interest from each of so many made-up addresses.
+fn flood(sources: u32, to: SocketAddr) {
+    for number in 0..sources {
+        let [_, a, b, c] = (number * 331 + 512).to_be_bytes();
+        let from = SocketAddr::from((Ipv4Addr::new(10, a, b, c), 0));
+        let socket = UdpSocket::bind(from).unwrap();
+        // What the system has no room for is lost, as in any flood.
+        let _ = socket.send_to(&interest(name("/nobody"), Duration::from_secs(4)), to);
+    }
+}
+
+fn datagram_faces(status: &namecast_net::NodeStatus) -> usize {
+    let faces = status.faces.iter();
+    faces
+        .filter(|face| face.remote.starts_with("udp4://"))
+        .count()
+}
+
+/// 50 000 made-up sources as fast as they can be sent: a peer that comes meanwhile registers a prefix and fetches, and the faces
+/// stay within their bound.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_registers_in_a_flood_of_made_up_sources() {
+    if !namespace::is_inside("a_peer_registers_in_a_flood_of_made_up_sources", SET_UP) {
+        return;
+    }
+    let node = victim();
+    produce(&node, "/here", 1_000).await;
+    let listener = node
+        .listen_udp("10.0.0.1:0".parse().unwrap())
+        .await
+        .unwrap();
+    let to = *listener.address();
+    // Before it comes, all places are taken.
+    flood(PLACES as u32 * 2, to);
+    status_with(&node, "all places are taken", |status| {
+        datagram_faces(status) == PLACES
+    })
+    .await;
+    let flooding = std::thread::spawn(move || flood(50_000, to));
+    let honest = start();
+    let began = Clock::new().now();
+    let face = honest.connect(FaceUri::Udp(to)).await.unwrap();
+    let registration = honest.register_prefix(face, name("/honest"), 0);
+    let mut states = registration.states();
+    let registered = states.wait_for(|state| *state == RegistrationState::Registered);
+    soon("the registration", registered).await.unwrap();
+    eprintln!(
+        "registered after {:?}; flood over: {}",
+        Clock::new().now().since(began),
+        flooding.is_finished()
+    );
+    let status = node.status().await.unwrap();
+    assert!(
+        datagram_faces(&status) <= PLACES,
+        "{}",
+        datagram_faces(&status)
+    );
+    flooding.join().unwrap();
+    honest.add_route(name("/here"), face, 0).await.unwrap();
+    let mut application = honest.application_face().await.unwrap();
+    fetch(&mut application, &name("/here/1")).await;
+    // Those that were made up end by themselves; who is proven stays.
+    let status = status_with(&node, "one face is left", |status| {
+        datagram_faces(status) == 1
+    })
+    .await;
+    assert!(status.routes.iter().any(|route| route.prefix == "/honest"));
+}
+
+/// A consumer that never returns anything, asking for 8000 octets with each of some 40: it gets three times what it sent and the
+/// budget of 10 000 octets for each second begun, and no less than one budget.
+#[tokio::test]
+async fn a_peer_that_proves_nothing_is_sent_no_more_than_its_part() {
+    if !namespace::is_inside(
+        "a_peer_that_proves_nothing_is_sent_no_more_than_its_part",
+        SET_UP,
+    ) {
+        return;
+    }
+    let node = Node::start(NodeConfig {
+        udp_strangers: StrangersConfig {
+            budget: Bitrate::kbps(80),
+            ..StrangersConfig::default()
+        },
+        ..NodeConfig::default()
+    });
+    produce(&node, "/here", 900).await;
+    let listener = node
+        .listen_udp("10.0.0.1:0".parse().unwrap())
+        .await
+        .unwrap();
+    let socket = UdpSocket::bind("10.9.9.9:0").unwrap();
+    socket.connect(*listener.address()).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let began = Clock::new().now();
+    let mut sent = 0;
+    for number in 0..300 {
+        let wanted = interest(name(&format!("/here/{number}")), Duration::from_secs(1));
+        sent += socket.send(&wanted).unwrap() as u64;
+        tokio::task::yield_now().await;
+    }
+    eventually("what is too much is dropped", async || {
+        let status = node.status().await.unwrap();
+        let answered = status.satisfied >= 300;
+        (answered && status.link_drops.contains_key("unproven")).then_some(())
+    })
+    .await;
+    let (mut received, mut buffer) = (0, [0; 9_000]);
+    while let Ok(size) = socket.recv(&mut buffer) {
+        received += size as u64;
+    }
+    let windows = Clock::new().now().since(began).as_secs() + 2;
+    eprintln!("{received} octets for {sent}");
+    assert!(
+        received <= 3 * sent + windows * 10_000,
+        "{received} for {sent}"
+    );
+    assert!(received >= 9_000, "{received}");
+}

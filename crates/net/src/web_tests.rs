@@ -54,7 +54,7 @@ fn face(
     judged.map_err(|refusal| refusal.status().as_u16())
 }
 
-fn page<'a>(origin: &'a str) -> [(&'static str, &'a str); 1] {
+fn page(origin: &str) -> [(&'static str, &str); 1] {
     [("origin", origin)]
 }
 

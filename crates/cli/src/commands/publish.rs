@@ -12,6 +12,7 @@ use crate::report::{ProgressLine, StatsFile};
 
 /// What the node keeps: the publisher answers from a cache of its own.
 const CACHE: ByteSize = ByteSize::mebibytes(1);
+const TAKES_EVERYTHING: &str = "publishing under / takes every name of the forwarder: give a longer name such as /cam, or add --whole-namespace";
 
 /// Runs until interrupted, or the input or the time is over.
 pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
@@ -24,11 +25,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
         run,
         keys,
     } = arguments;
-    if name.is_empty() && !whole_namespace {
-        anyhow::bail!(
-            "publishing under / takes every name of the forwarder: give a longer name such as /cam, or add --whole-namespace"
-        );
-    }
+    anyhow::ensure!(!name.is_empty() || whole_namespace, TAKES_EVERYTHING);
     let mut stop = Stop::new(run.duration)?;
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
@@ -52,7 +49,6 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     ));
     progress.say(&format!("Signed by {}", publishing.key_name));
     progress.say(&format!("Key digest {}", publishing.key_digest));
-    let remote = &connect.connect;
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     loop {
         tokio::select! {
@@ -71,7 +67,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
             }
             Ok(()) = link.changed() => {
                 let state = link.borrow_and_update().clone();
-                progress.say_once(&describe_link(&state, &remote.to_string()));
+                progress.say_once(&describe_link(&state, &connect.connect.to_string()));
             }
             Ok(()) = registered.changed() => {
                 let state = registered.borrow_and_update().clone();

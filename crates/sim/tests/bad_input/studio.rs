@@ -174,7 +174,8 @@ impl Application for Studio {
         };
         if let Some(Ok(Packet::Interest(interest))) = link.fragment.map(Packet::decode) {
             self.producer
-                .handle_interest(now.monotonic, now.wall, &interest, link.pit_token);
+                .handle_interest(now.monotonic, now.wall, &interest, link.pit_token)
+                .ok();
         }
     }
 

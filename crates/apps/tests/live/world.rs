@@ -9,7 +9,7 @@ use bytes::Bytes;
 use namecast_apps::live::publisher::{EncodedFrame, Publisher, PublisherConfig};
 use namecast_apps::live::watcher::{Event, Frame, Output, Signer, Watcher, WatcherConfig};
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
-use namecast_packet::{Certificate, Interest, KeyLocator, Name, Nonce, Packet, Validity};
+use namecast_packet::{Certificate, Interest, KeyLocator, LpPacket, Name, Nonce, Packet, Validity};
 use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, Instant, Random, Timestamp};
 
@@ -390,10 +390,13 @@ impl World {
 
     fn drain_publisher(&mut self) {
         while let Some(packet) = self.publisher.as_mut().and_then(Publisher::poll_output) {
-            self.data_sent += 1;
             let Ok(Packet::Data(data)) = Packet::decode(packet.clone()) else {
-                panic!("a publisher sends Data");
+                // A Nack, for what will never exist: who sent the Interest gives it up.
+                let link = LpPacket::decode(packet).expect("a publisher sends Data or Nacks");
+                assert!(link.nack.is_some());
+                continue;
             };
+            self.data_sent += 1;
             let names: Vec<_> = data.name().prefixes().collect();
             for name in names {
                 let is_exact = name == *data.name();

@@ -259,7 +259,8 @@ fn the_newest_sample_is_told_even_if_the_clock_was_set_back() {
     let later = desk.now + Duration::from_secs(1);
     let set_back = Timestamp::from_micros(5);
     desk.producer
-        .handle_interest(later, set_back, &interest, None);
+        .handle_interest(later, set_back, &interest, None)
+        .unwrap();
     let second = desk.output().remove(0);
     assert!(second.name() > first.name());
 }

@@ -175,7 +175,8 @@ impl Scene {
         if let Some(interest) = self.interests.get(at % self.interests.len().max(1)) {
             let wall = self.wall();
             self.producer
-                .handle_interest(self.now, wall, interest, None);
+                .handle_interest(self.now, wall, interest, None)
+                .ok();
             self.collect();
         }
     }
@@ -189,7 +190,8 @@ impl Scene {
         for interest in core::mem::take(&mut self.interests) {
             let wall = self.wall();
             self.producer
-                .handle_interest(self.now, wall, &interest, None);
+                .handle_interest(self.now, wall, &interest, None)
+                .ok();
         }
         self.collect();
         for data in core::mem::take(&mut self.packets) {

@@ -218,7 +218,8 @@ fn each_pit_token_gets_its_own_answer() {
         let interest = Interest::builder(LEAD.parse().unwrap()).build(nonce.into());
         let token = token.map(|token| Bytes::from_static(token.as_bytes()));
         desk.producer
-            .handle_interest(desk.now, WALL, &interest, token);
+            .handle_interest(desk.now, WALL, &interest, token)
+            .unwrap();
     }
     desk.publish(SampleClass::Key, FIRST, 10);
     let replies: Vec<_> = core::iter::from_fn(|| desk.producer.poll_output()).collect();
@@ -230,6 +231,7 @@ fn each_pit_token_gets_its_own_answer() {
     let interest = Interest::builder(LEAD.parse().unwrap()).build(Nonce::from(6));
     let token = Some(Bytes::from_static(b"c"));
     desk.producer
-        .handle_interest(desk.now, WALL, &interest, token.clone());
+        .handle_interest(desk.now, WALL, &interest, token.clone())
+        .unwrap();
     assert_eq!(desk.producer.poll_output().unwrap().pit_token, token);
 }

@@ -334,7 +334,8 @@ impl Consumer {
         self.assembler.on_gone(now, id);
     }
 
-    /// Takes an Interest that came back: it is sent again after a while.
+    /// Takes an Interest that came back: it is sent again after a while. Without a reason, as publishers refuse what they do not
+    /// have, it is one that is not answered: what the sample's lead says decides whether it is sent again.
     pub(super) fn on_nack(
         &mut self,
         now: Instant,
@@ -342,6 +343,10 @@ impl Consumer {
         nonce: Option<Nonce>,
         reason: NackReason,
     ) {
+        if reason == NackReason::None {
+            self.counters.interests_nacked += 1;
+            return;
+        }
         let timer = self.path.delay.timer(now);
         let wait = |attempts| match reason {
             NackReason::Duplicate => DUPLICATE_WAIT,

@@ -16,6 +16,7 @@
 //! timers of retransmissions.
 
 mod budget;
+mod credit;
 mod delay;
 mod history;
 mod in_flight;

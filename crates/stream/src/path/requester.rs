@@ -11,6 +11,7 @@ use crate::names::SampleClass;
 use crate::rate::{Arrival, Loss, Lost, Pacer};
 
 use super::budget::{Budget, Load};
+use super::credit::Credit;
 use super::in_flight::InFlight;
 use super::measure::{Arrived, Path, PathConfig};
 use super::nonces::Nonces;
@@ -99,6 +100,7 @@ pub struct Requester {
     config: RequesterConfig,
     path: Path,
     budget: Budget,
+    credit: Credit,
     queue: Queue,
     in_flight: InFlight,
     objects: Objects,
@@ -126,6 +128,7 @@ impl Requester {
                 target: config.target,
             }),
             budget,
+            credit: Credit::default(),
             queue: Queue::default(),
             in_flight: InFlight::default(),
             objects: Objects::default(),
@@ -339,6 +342,7 @@ impl Requester {
         let Some(arriving) = self.arriving.take() else {
             return;
         };
+        self.credit.on_data();
         let arrived = arriving.arrived;
         self.path.on_mark(arriving.is_marked);
         self.path.on_arrival(now, &arrived);
@@ -433,6 +437,7 @@ impl Requester {
         };
         self.budget.on_tick(now, &self.path, &load);
         self.path.on_caution(now, self.budget.is_cautious());
+        self.credit.on_tick(now);
         let earned = self.config.repair_rate * now.since(self.repairs_at).as_secs_f64();
         self.repairs = (self.repairs + earned).min(self.config.max_repairs);
         self.repairs_at = now;
@@ -452,7 +457,7 @@ impl Requester {
         if self.queue.is_empty() {
             return;
         }
-        while self.in_flight.len() < self.config.max_in_flight
+        while self.may_send_more()
             && self.may_send_sound(now)
             && let Some(want) = self.queue.peek(Rank::Sound)
         {
@@ -463,12 +468,16 @@ impl Requester {
             self.pump_while_held(now);
         }
         self.window = self.in_flight.survey(now, &self.path).window;
-        while self.in_flight.len() < self.config.max_in_flight
+        while self.may_send_more()
             && self.budget.allows(now, self.window, self.in_flight.len())
             && let Some(token) = self.next_paced(now)
         {
             self.send(now, token);
         }
+    }
+
+    fn may_send_more(&self) -> bool {
+        self.in_flight.len() < self.config.max_in_flight && self.credit.allows()
     }
 
     /// While requests are held back, one leaves now and then, enough to notice that the path is back; and the first of each key
@@ -561,6 +570,9 @@ impl Requester {
         }
         if want.kind.is_paced() {
             self.paced_at = Some(now);
+        }
+        if !is_duplicate {
+            self.credit.on_sent();
         }
         if want.kind.is_paced() && !is_duplicate {
             self.budget.on_sent(now, want.size);

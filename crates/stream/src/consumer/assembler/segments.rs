@@ -7,12 +7,16 @@ use crate::sample::Lead;
 const GAIN: f64 = 1.0 / 8.0;
 /// Deviations added to the mean: too many Interests cost some bytes upstream, too few cost a round trip.
 const DEVIATIONS: f64 = 2.0;
+/// A catalogue that says so many times as much as there is lies, and is not believed any more.
+const WILD: f64 = 4.0;
 
 /// Running mean and mean deviation of one count.
 #[derive(Clone, Copy, Debug)]
 struct Estimator {
     mean: f64,
     deviation: f64,
+    /// Nothing was observed yet.
+    is_guess: bool,
 }
 
 impl Estimator {
@@ -20,10 +24,18 @@ impl Estimator {
         Self {
             mean: initial as f64,
             deviation: 0.0,
+            is_guess: true,
         }
     }
 
     fn observe(&mut self, count: u32) {
+        let is_wild = f64::from(count) * WILD < self.mean;
+        if core::mem::take(&mut self.is_guess) && is_wild {
+            // As RFC 6298 begins.
+            self.mean = f64::from(count);
+            self.deviation = self.mean / 2.0;
+            return;
+        }
         let error = f64::from(count) - self.mean;
         self.mean += GAIN * error;
         self.deviation += GAIN * (error.abs() - self.deviation);
@@ -138,6 +150,20 @@ impl SegmentEstimators {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// 100 announced, 5 there: as many as if nothing had been said. 20 announced: the average moves by an eighth.
+    #[test]
+    fn what_lies_wildly_is_not_believed() {
+        let after = |announced| {
+            let mut estimator = Estimator::new(announced);
+            estimator.observe(5);
+            let first = estimator.estimate();
+            (0..20).for_each(|_| estimator.observe(5));
+            (first, estimator.estimate())
+        };
+        assert_eq!(after(100), (10, 6));
+        assert_eq!(after(20).0, 22);
+    }
 
     const fn counts(data: u32, parity: u32) -> SegmentCounts {
         SegmentCounts { data, parity }

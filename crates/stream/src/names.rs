@@ -4,6 +4,8 @@ use namecast_packet::{Component, Name, tlv};
 
 /// Keyword under which metadata is found.
 pub const METADATA: &str = "metadata";
+/// Hexadecimal digits of a challenge.
+const CHALLENGE_DIGITS: usize = 16;
 /// Keyword under which a rung's newest sample is found.
 pub const LATEST: &str = "latest";
 /// Component before a catalogue's version; no stream may have this name.
@@ -133,6 +135,22 @@ impl StreamNames {
     /// Name of metadata that was made at `micros` since 1970.
     pub fn metadata_version(&self, micros: u64) -> Name {
         versioned(&self.metadata(), micros)
+    }
+
+    /// Name of metadata that is made for one consumer, who asks by the exact name: no cache has it, and no Interest of
+    /// another consumer is combined with it.
+    pub fn challenge(&self, random: u64) -> Name {
+        let name = self.root.builder().keyword(METADATA);
+        name.generic(&format!("{random:0CHALLENGE_DIGITS$x}"))
+            .finish()
+    }
+
+    /// Whether `name` is such a name.
+    pub fn is_challenge(&self, name: &Name) -> bool {
+        let is_random = name.last().is_some_and(|last| {
+            last.kind == Component::GENERIC && last.value.len() == CHALLENGE_DIGITS
+        });
+        is_random && name.parent() == self.metadata()
     }
 
     /// Name of catalogue `version`, without segment number: what metadata names.

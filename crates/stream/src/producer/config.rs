@@ -25,6 +25,8 @@ pub struct ProducerConfig {
     pub max_ahead: u64,
     /// How long metadata and newest-sample answers count as fresh (whole milliseconds), and are given again.
     pub freshness: Duration,
+    /// Most answers for one consumer alone that are signed in a second.
+    pub max_challenges: u32,
     /// Most answers that wait for the driver.
     pub max_output: usize,
     /// Most packets of catalogue and certificates.
@@ -40,6 +42,7 @@ impl Default for ProducerConfig {
             max_lifetime: Duration::from_secs(10),
             max_ahead: 300,
             freshness: Duration::from_millis(10),
+            max_challenges: 2_000,
             max_output: 8_192,
             max_objects: 256,
         }

@@ -23,11 +23,13 @@ pub enum DropReason {
     OutputFull,
     /// Parity across samples, one of which has too large a lead.
     LeadTooLarge,
+    /// Metadata for one consumer alone was made too often in this second.
+    TooManyChallenges,
 }
 
 impl DropReason {
     /// All reasons, in the order of [`ProducerCounters::dropped`].
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Expired,
         Self::TableFull,
         Self::Duplicate,
@@ -38,6 +40,7 @@ impl DropReason {
         Self::Skipped,
         Self::OutputFull,
         Self::LeadTooLarge,
+        Self::TooManyChallenges,
     ];
 
     /// The reason as statistics spell it.
@@ -53,6 +56,7 @@ impl DropReason {
             Self::Skipped => "skipped",
             Self::OutputFull => "output-full",
             Self::LeadTooLarge => "lead-too-large",
+            Self::TooManyChallenges => "too-many-challenges",
         }
     }
 }

@@ -5,6 +5,7 @@
 //!   Interest ─────────┼─ not yet published ───▶ held ──▶ answered when published
 //!                     │                           └────▶ dropped when its lifetime ends
 //!                     ├─ metadata, newest, catalogue, key ─▶ answered at once, signed once per freshness period
+//!                     ├─ challenge ───────────▶ answered at once, signed each time
 //!                     └─ what will never exist ─▶ refused at once
 //! ```
 
@@ -22,7 +23,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 
 use namecast_packet::{Data, Interest, Name, Nonce, Signer};
-use namecast_units::{ByteSize, Instant, Timestamp};
+use namecast_units::{ByteSize, Duration, Instant, Timestamp};
 
 use crate::catalogue::Catalogue;
 use crate::metadata::{MAX_LATEST, Metadata, NewestSample};
@@ -41,6 +42,9 @@ use rung::RungState;
 const CATALOGUE_SEGMENT: usize = 1_000;
 /// Most octets of Content in metadata; a catalogue that does not fit is left out, then the last rungs.
 const MAX_METADATA_CONTENT: usize = 8_000;
+
+/// In which at most [`ProducerConfig::max_challenges`] are answered.
+const CHALLENGE_PERIOD: Duration = Duration::from_secs(1);
 
 /// One rung of one stream of a producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,6 +83,8 @@ pub struct Producer {
     objects: Objects,
     catalogue: Option<(Name, Bytes)>,
     metadata: FreshAnswer,
+    /// Challenges answered, and since when.
+    challenges: (Instant, u32),
     output: VecDeque<Reply>,
     counters: ProducerCounters,
 }
@@ -106,6 +112,7 @@ impl Producer {
             objects: Objects::default(),
             catalogue: None,
             metadata: FreshAnswer::default(),
+            challenges: (Instant::ZERO, 0),
             output: VecDeque::new(),
             counters: ProducerCounters::default(),
             config,
@@ -362,6 +369,9 @@ impl Producer {
             let made = self.make_metadata(now, wall, interest);
             return made.map_or(Verdict::Drop(DropReason::UnknownName), Verdict::Answer);
         }
+        if self.names.is_challenge(name) {
+            return self.challenge_verdict(now, wall, interest);
+        }
         if let Some((stream, time)) = crate::index::parse(name) {
             let index = self.index(&stream, time);
             return match index.since.is_some() {
@@ -412,6 +422,30 @@ impl Producer {
             momentary(names.metadata_version(version), freshness, content).sign(signer)
         };
         Some(self.metadata.get(now, wall, freshness, make))
+    }
+
+    /// Metadata made for one consumer, to prove that the publisher is there: signed each time, a bounded number a second.
+    fn challenge_verdict(&mut self, now: Instant, wall: Timestamp, interest: &Interest) -> Verdict {
+        let Some((catalogue_name, _)) = &self.catalogue else {
+            return Verdict::Drop(DropReason::UnknownName);
+        };
+        let (since, signed) = &mut self.challenges;
+        if now.since(*since) >= CHALLENGE_PERIOD {
+            (*since, *signed) = (now, 0);
+        }
+        if *signed == self.config.max_challenges {
+            return Verdict::Drop(DropReason::TooManyChallenges);
+        }
+        *signed += 1;
+        let metadata = Metadata {
+            catalogue_name: catalogue_name.clone(),
+            catalogue: None,
+            latest: self.rungs.iter().map(|rung| rung.latest(wall)).collect(),
+            nonce: interest.nonce(),
+        };
+        let content = metadata.encode_within(MAX_METADATA_CONTENT);
+        let answer = momentary(interest.name().detached(), self.config.freshness, content);
+        Verdict::Answer(answer.sign(&*self.signer))
     }
 
     fn make_newest(

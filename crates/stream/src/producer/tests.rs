@@ -178,6 +178,43 @@ impl Desk {
 
 const LEAD: &str = "/demo/video/1M/key/seq=1000/data/seg=0";
 
+/// Two in one millisecond get an answer each, with their own Nonce; of 3 in a second, where 2 are the most, the third gets none.
+#[test]
+fn each_challenge_is_signed_anew_up_to_a_bound() {
+    let config = ProducerConfig {
+        max_challenges: 2,
+        ..ProducerConfig::default()
+    };
+    let mut desk = Desk::signed(config, Box::new(ed25519()));
+    let dropped = |desk: &Desk| {
+        let reason = DropReason::TooManyChallenges;
+        desk.producer.counters().dropped(reason)
+    };
+    let names = StreamNames::new("/demo".parse().unwrap());
+    desk.advance(5_000);
+    for (random, answered) in [(0, true), (u64::MAX, true), (7, false)] {
+        let name = names.challenge(random);
+        desk.ask(&name.to_string());
+        let output = desk.output();
+        assert_eq!(output.len(), usize::from(answered), "{name}");
+        for data in output {
+            assert_eq!(*data.name(), name);
+            assert_eq!(data.verify(&ed25519().public_key()), Ok(()));
+            let metadata = Metadata::decode(&data.content().unwrap()).unwrap();
+            assert_eq!(metadata.nonce, Some(Nonce::from(desk.nonce)));
+            assert_eq!(metadata.latest[0].served_at, desk.wall());
+        }
+    }
+    assert_eq!(dropped(&desk), 1);
+    desk.advance(1_000);
+    desk.ask("/demo/32=metadata/0123456789abcdef");
+    assert_eq!((desk.output().len(), dropped(&desk)), (1, 1));
+    for other in ["0123456789abcde", "0123456789abcdef0", "32=123456789abcde"] {
+        desk.ask(&format!("/demo/32=metadata/{other}"));
+    }
+    assert_eq!((desk.output().len(), dropped(&desk)), (0, 1));
+}
+
 #[test]
 fn metadata_tells_catalogue_and_newest_samples() {
     let mut desk = Desk::signed(ProducerConfig::default(), Box::new(ed25519()));

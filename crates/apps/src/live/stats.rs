@@ -11,6 +11,10 @@ pub struct Stats {
     pub name: String,
     /// Whether frames are coming: `joining`, `playing`, `starved`.
     pub state: &'static str,
+    /// Whether what is shown is live: `live`, `recorded`, or `unconfirmed` where the publisher itself does not answer.
+    pub liveness: &'static str,
+    /// Where it is recorded: when the frame shown last was captured, in milliseconds since 1970 by the publisher's clock.
+    pub recorded_from_ms: Option<f64>,
     /// Time that playback is behind what is published, while it plays from the past, ms.
     pub behind_ms: Option<f64>,
     /// Earliest time of capture that can be gone back to, ms since 1970 by the publisher's clock; of watchers that ask for it.

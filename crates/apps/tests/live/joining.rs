@@ -1,7 +1,7 @@
 //! How fast, and by whose word, a watcher joins.
 
 use namecast_apps::live::watcher::{
-    Event, Pin, Refusal, RejoinReason, Trust, Verdict, WatcherConfig,
+    Event, Liveness, Pin, Refusal, RejoinReason, Trust, Verdict, WatcherConfig,
 };
 use namecast_stream::StreamKind;
 
@@ -39,7 +39,8 @@ fn the_first_frame_is_there_after_two_round_trips() {
                 Event::AskingForCertificate { .. },
                 Event::StartingAt { .. },
                 Event::Catalogue { .. },
-                Event::FirstFrame { .. }
+                Event::FirstFrame { .. },
+                Event::Liveness(Liveness::Live)
             ]
         ),
         "{steps:?}"

@@ -7,6 +7,7 @@ use namecast_stream::consumer::Sizes;
 use namecast_units::{Bitrate, Instant, Timestamp};
 
 use super::super::stats::{PathStats, SignerStats, Stats, StreamStats};
+use super::liveness::Liveness;
 use super::measure::millis;
 use super::output::Verdict;
 use super::pull::Pulled;
@@ -56,10 +57,16 @@ impl Watcher {
         let budget = self.requester.budget();
         let video = self.stream(StreamKind::Video);
         let pending = self.sizes().consumers.outstanding;
+        let liveness = self.liveness(now);
         Stats {
             time_ms: millis(now.since(Instant::ZERO)),
             name: self.names.root().to_string(),
             state: self.state(),
+            liveness: liveness.word(),
+            recorded_from_ms: match liveness {
+                Liveness::Recorded(at) => Some(unix_millis(at)),
+                Liveness::Live | Liveness::Unconfirmed => None,
+            },
             behind_ms: self.behind(now).map(millis),
             kept_since_ms: self.travel.kept_since().map(unix_millis),
             video: video.map(|pulled| stream_stats(now, pulled)),
@@ -125,6 +132,11 @@ impl Watcher {
             outputs: self.outputs.len(),
             frames: self.frames.len(),
         }
+    }
+
+    fn liveness(&self, now: Instant) -> Liveness {
+        let (wall, target) = (self.wall(now), self.config.target);
+        self.proof.liveness(now, wall, target)
     }
 
     fn state(&self) -> &'static str {

@@ -30,6 +30,7 @@ use super::trust::{Judge, TrustedKey, certificate_of};
 pub(super) const CLIENT: Client = 0;
 const METADATA: Token = Token::object(CLIENT, 0);
 const CERTIFICATE: Token = Token::object(CLIENT, 1);
+const CHALLENGE: Token = Token::object(CLIENT, 2);
 /// Probes whose answers are still expected.
 const MOST_PROBES: usize = 8;
 /// Shortest time from one probe to the next, whatever asks for them. Doubles with each that is not answered.
@@ -50,6 +51,11 @@ pub(crate) fn metadata(names: &StreamNames) -> Object {
     Object::new(METADATA, interest, None)
 }
 
+/// A request for metadata that is made for nobody else.
+pub(super) fn challenge(name: Name) -> Object {
+    Object::new(CHALLENGE, Interest::builder(name), None)
+}
+
 /// A request for the certificate `name`.
 pub(crate) fn certificate(name: Name, must_be_fresh: bool, retry: Option<Retry>) -> Object {
     let interest = Interest::builder(name).can_be_prefix();
@@ -60,10 +66,32 @@ pub(crate) fn certificate(name: Name, must_be_fresh: bool, retry: Option<Retry>)
     Object::new(CERTIFICATE, interest, retry)
 }
 
+/// Metadata that came.
+#[derive(Clone, Debug)]
+pub(super) struct Heard {
+    metadata: Metadata,
+    at: Instant,
+    /// When our request left that it answers, if that is known.
+    asked_at: Option<Instant>,
+}
+
+impl Heard {
+    /// The publisher's clock when it answered.
+    fn served_at(&self) -> Timestamp {
+        let latest = self.metadata.latest.first();
+        latest.map(|latest| latest.served_at).unwrap_or_default()
+    }
+
+    fn round_trip(&self) -> Option<Duration> {
+        self.asked_at.map(|sent| self.at.since(sent))
+    }
+}
+
 /// Metadata that waits for the key that signed it.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     data: Data,
+    heard: Heard,
 }
 
 /// Metadata probes that are out, and when the next one leaves.
@@ -90,6 +118,12 @@ impl Probes {
         let spacing = PROBE_SPACING * (1 << self.unanswered.saturating_sub(1).min(8));
         self.sent_at
             .map(|sent| sent + spacing.min(most.max(PROBE_SPACING)))
+    }
+
+    /// When the probe left that had `nonce`.
+    fn sent_at(&self, nonce: Nonce) -> Option<Instant> {
+        let sent = self.sent.iter().find(|(own, _)| *own == nonce)?;
+        Some(sent.1)
     }
 
     fn on_sent(&mut self, now: Instant, nonce: Nonce) {
@@ -130,6 +164,16 @@ impl Watcher {
         let metadata = metadata(&self.names);
         let nonce = self.requester.want_object(now, metadata);
         self.probes.on_sent(now, nonce);
+    }
+
+    /// Sends a metadata Interest as if nothing arrived.
+    pub(super) fn probe_soon(&mut self, now: Instant) {
+        let interval = self.config.starved_probe_interval;
+        let soon = self
+            .probes
+            .sent_at
+            .map_or(now, |sent| now.max(sent + interval));
+        self.probes.next_at = self.probes.next_at.map(|at| at.min(soon));
     }
 
     /// Time until the next probe while all is well: when the publisher's clock, as far as it is known, shows a multiple of
@@ -191,29 +235,35 @@ impl Watcher {
     }
 
     fn on_metadata(&mut self, now: Instant, data: &Data) -> bool {
-        if self.probes.sent.is_empty() {
+        let challenged_at = self.proof.sent(data.name());
+        if self.probes.sent.is_empty() && challenged_at.is_none() {
             return false;
         }
         let Some(metadata) = data.content().and_then(|c| Metadata::decode(&c).ok()) else {
             self.counters.malformed += 1;
             return true;
         };
+        let probed_at = metadata.nonce.and_then(|nonce| self.probes.sent_at(nonce));
+        let heard = Heard {
+            metadata,
+            at: now,
+            asked_at: challenged_at.or(probed_at),
+        };
         if let Some(verifier) = &self.verifier {
             if data.verify(&**verifier).is_err() {
                 self.on_foreign_metadata(now, data);
-                return true;
+            } else if self.believe(&heard) {
+                self.act(now, &heard);
             }
         } else if self.held.is_none() {
-            self.ask_for_certificate(now, data);
-            if self.certificate.is_none() {
-                return true;
-            }
-            self.held = Some(Held { data: data.clone() });
-        } else {
             // One at a time: the key decides about the first.
-            return true;
+            self.ask_for_certificate(now, data);
+            if self.certificate.is_some() {
+                self.act(now, &heard);
+                let data = data.clone();
+                self.held = Some(Held { data, heard });
+            }
         }
-        self.process(now, &metadata);
         true
     }
 
@@ -283,6 +333,8 @@ impl Watcher {
             self.probe(now);
             return;
         }
+        self.proof.begin(now);
+        self.believe(&held.heard);
         self.announce();
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             consumer.set_verifier(now, verifier.clone());
@@ -296,52 +348,56 @@ impl Watcher {
         self.requester.forget(CERTIFICATE);
         self.end_fetch();
         self.catalogue = None;
+        self.refused = None;
         for pulled in core::mem::take(&mut self.streams) {
             self.withdraw(&pulled);
         }
         self.is_announced = false;
     }
 
-    /// Acts on metadata that is verified, or as if it were while its key is on the way.
-    fn process(&mut self, now: Instant, metadata: &Metadata) {
-        let own = metadata.nonce.and_then(|nonce| {
-            let sent = self.probes.sent.iter().find(|(own, _)| *own == nonce)?;
-            Some(now.since(sent.1))
-        });
-        let served_at = metadata.latest.first().map(|latest| latest.served_at);
-        let served_at = served_at.unwrap_or_default();
-        if own.is_none() && served_at < self.probes.served_at {
+    /// Takes what verified metadata says of the publisher: its clock, and that it is there. Returns whether the metadata is
+    /// not older than what was heard before.
+    fn believe(&mut self, heard: &Heard) -> bool {
+        let (at, served_at) = (heard.at, heard.served_at());
+        if heard.asked_at.is_none() && served_at < self.probes.served_at {
             self.counters.unexpected += 1;
-            return;
+            return false;
         }
-        self.probes.sent.clear();
-        self.probes.unanswered = 0;
-        self.requester.forget(METADATA);
         // An archive repeats what the publisher said last.
         let before = core::mem::replace(&mut self.probes.served_at, served_at);
         let is_news = before != Timestamp::default() && served_at > before;
-        if own.is_some() {
-            self.sessions.on_clock(now, self.travel.heard(), served_at);
+        if let Some(sent) = heard.asked_at {
+            self.sessions.on_clock(at, self.travel.heard(), served_at);
+            self.proof.on_answer(sent, served_at);
+            let wall = self.wall(at);
+            self.clock.on_answer(at, at.since(sent), wall, served_at);
         }
-        if own.is_some() || is_news {
-            self.travel.on_heard(now, served_at);
+        if heard.asked_at.is_some() || is_news {
+            self.travel.on_heard(at, served_at);
         }
-        if let Some(rtt) = own {
+        self.travel.on_latest(&heard.metadata.latest);
+        true
+    }
+
+    /// Acts on metadata that is verified, or as if it were while its key is on the way.
+    fn act(&mut self, now: Instant, heard: &Heard) {
+        self.probes.sent.clear();
+        self.probes.unanswered = 0;
+        self.requester.forget(METADATA);
+        if let Some(rtt) = heard.round_trip() {
             self.requester.on_round_trip(now, rtt);
-            let wall = self.wall(now);
-            self.clock.on_answer(now, rtt, wall, served_at);
         }
-        self.travel.on_latest(&metadata.latest);
         if self.travel.is_past() {
             return;
         }
+        let metadata = &heard.metadata;
         self.adopt(now, metadata);
         if self.travel.holds_start() && !self.streams.iter().any(|pulled| pulled.has_started) {
             return;
         }
-        let delay = self.playout(now).delay(now, served_at);
+        let delay = self.playout(now).delay(now, heard.served_at());
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
-            if let Some(rtt) = own {
+            if let Some(rtt) = heard.round_trip() {
                 consumer.on_round_trip(now, rtt);
             }
             consumer.on_served(now, delay);
@@ -359,7 +415,7 @@ impl Watcher {
         let known = self.catalogue.as_ref().map(|(name, _)| name);
         let fetching = self.fetch.as_ref().map(|fetch| &fetch.catalogue_name);
         let name = &metadata.catalogue_name;
-        if known == Some(name) || fetching == Some(name) {
+        if known == Some(name) || fetching == Some(name) || self.refused.as_ref() == Some(name) {
             return;
         }
         if let Some(content) = &metadata.catalogue {
@@ -389,7 +445,7 @@ impl Watcher {
             return;
         };
         match fetch.take(now, token, data, &mut self.requester) {
-            Progress::TooLarge => self.event(Event::BadCatalogue("too large".to_owned())),
+            Progress::TooLarge => self.refuse(fetch.catalogue_name, "too large"),
             Progress::Whole(content) => {
                 self.install(now, fetch.catalogue_name, &content);
                 // Newest samples are known from metadata only: ask for them at once.
@@ -399,14 +455,17 @@ impl Watcher {
         }
     }
 
+    /// Does without `catalogue`, and does not look at it again: what has a version does not change.
+    fn refuse(&mut self, catalogue: Name, why: &str) {
+        self.refused = Some(catalogue);
+        self.event(Event::BadCatalogue(why.to_owned()));
+    }
+
     /// Makes `content` the catalogue, and begins to pull what it lists.
     fn install(&mut self, now: Instant, name: Name, content: &Bytes) {
         let catalogue = match Catalogue::decode(content) {
             Ok(catalogue) => catalogue,
-            Err(error) => {
-                self.event(Event::BadCatalogue(error.to_string()));
-                return;
-            }
+            Err(error) => return self.refuse(name, &error.to_string()),
         };
         if self.catalogue.is_some() {
             self.rejoins += 1;

@@ -4,6 +4,7 @@ mod config;
 mod fetch;
 mod figures;
 mod join;
+mod liveness;
 mod measure;
 mod output;
 mod past;
@@ -31,6 +32,7 @@ pub use config::{Pin, RungChoice, Trust, WatcherConfig};
 pub(crate) use fetch::{Fetch, Progress};
 pub use figures::TableSizes;
 pub(crate) use join::{PROBE_SPACING, certificate, metadata};
+pub use liveness::Liveness;
 pub use output::{Event, Frame, Output, Refusal, RejoinReason, Signer, Stages, Unkept, Verdict};
 pub use seek::Seek;
 pub(crate) use trust::{Judge, certificate_of, certificates};
@@ -79,6 +81,8 @@ pub struct Watcher {
     /// The signer judged last, trusted or not.
     signer: Option<Signer>,
     catalogue: Option<(Name, Catalogue)>,
+    /// The catalogue that was refused last.
+    refused: Option<Name>,
     /// Whether the catalogue was verified and handed out.
     is_announced: bool,
     streams: Vec<Pulled>,
@@ -92,6 +96,7 @@ pub struct Watcher {
     is_starved: bool,
     rejoins: u64,
     sessions: sessions::Sessions,
+    proof: liveness::Proof,
     clock: ClockOffset,
     wire: RateMeter,
     payload: RateMeter,
@@ -124,6 +129,7 @@ impl Watcher {
             verifier: None,
             signer: None,
             catalogue: None,
+            refused: None,
             is_announced: false,
             streams: Vec::new(),
             requester: requester(&config),
@@ -134,6 +140,7 @@ impl Watcher {
             is_starved: false,
             rejoins: 0,
             sessions: sessions::Sessions::default(),
+            proof: liveness::Proof::new(config.seed),
             clock: ClockOffset::default(),
             wire: RateMeter::default(),
             payload: RateMeter::default(),
@@ -188,15 +195,20 @@ impl Watcher {
         if self.on_past_nack(now, interest) {
             return;
         }
-        let mut taken = false;
+        let (mut taken, mut is_refused) = (false, false);
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             if let Some(token) = consumer.token_of(interest.name()) {
                 let is_congestion = reason == NackReason::Congestion;
                 self.requester
                     .handle_nack(now, token, interest.nonce(), is_congestion);
                 taken = consumer.handle_nack(now, interest, reason);
+                is_refused = reason == NackReason::None && token.segment.is_lead();
                 break;
             }
+        }
+        if is_refused {
+            // The publisher knows nothing of a sample that should come: it may be another one.
+            self.probe_soon(now);
         }
         // Metadata, certificate and catalogue are requested again in their own time.
         if !taken && self.names.root().is_prefix_of(interest.name()) {
@@ -223,6 +235,7 @@ impl Watcher {
             self.probes.next_at.or(Some(Instant::ZERO)),
             self.starves_at(),
             self.past_timeout(),
+            self.proof.poll_timeout(),
             self.requester.poll_timeout(),
         ];
         let streams = self.streams.iter().flat_map(Pulled::poll_timeouts);
@@ -461,8 +474,20 @@ impl Watcher {
             }
         }
         self.drain(now);
+        self.prove(now);
         self.run_requester(now);
         self.steer(now);
+    }
+
+    /// Finds out whether what is shown is live.
+    fn prove(&mut self, now: Instant) {
+        if let Some(name) = self.proof.poll_challenge(now, &self.names) {
+            self.requester.want_object(now, join::challenge(name));
+        }
+        let (wall, target) = (self.wall(now), self.config.target);
+        if let Some(liveness) = self.proof.news(now, wall, target) {
+            self.event(Event::Liveness(liveness));
+        }
     }
 
     /// Prepares the change to rungs that suit the way better.
@@ -517,6 +542,7 @@ impl Watcher {
         pulled.shown = Some(again.unwrap_or(shown));
         let rung = pulled.rung.clone();
         self.frames.on_handed_out(stream, &sample, stages);
+        self.proof.on_frame(now, sample.header.captured_at);
         if is_first {
             let after = now.since(self.started_at.unwrap_or(now));
             self.joined_after.get_or_insert(after);

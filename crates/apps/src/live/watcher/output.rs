@@ -8,6 +8,8 @@ use namecast_packet::Name;
 use namecast_stream::catalogue::{Catalogue, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
+use super::liveness::Liveness;
+
 /// Something a watcher wants done or known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
@@ -191,6 +193,8 @@ pub enum Event {
     },
     /// Playback goes on with what is published now.
     BackToLive,
+    /// Whether what is shown is live has changed, or is known for the first time.
+    Liveness(Liveness),
     /// From the next frame on, video comes from this rung.
     SwitchedRung {
         /// Rung.
@@ -263,6 +267,13 @@ impl fmt::Display for Event {
                 write!(f, "nothing of {} is to be had: {unkept}", seconds(*to))
             }
             Self::BackToLive => f.write_str("back to live"),
+            Self::Liveness(Liveness::Live) => f.write_str("live: the publisher answers"),
+            Self::Liveness(Liveness::Recorded(at)) => {
+                write!(f, "not live: recorded from {}", seconds(*at))
+            }
+            Self::Liveness(Liveness::Unconfirmed) => {
+                f.write_str("whether it is live cannot be confirmed: the publisher does not answer")
+            }
             Self::SwitchedRung { rung } => write!(f, "switched to {rung}"),
             Self::NoSuchStream { stream } => write!(f, "nothing published as {}", kind(*stream)),
             Self::BadCatalogue(why) => write!(f, "catalogue refused: {why}"),

@@ -11,7 +11,9 @@ mod gaps;
 mod lies;
 #[path = "../live_world/mod.rs"]
 mod live_world;
+mod replays;
 mod restarts;
 mod silence;
 mod stage;
+mod storms;
 mod studio;

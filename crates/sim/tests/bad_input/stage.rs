@@ -55,7 +55,7 @@ impl Stage {
         Self::of(loss, viewer(), clocks, Signing::Hmac)
     }
 
-    fn of(
+    pub(crate) fn of(
         loss: f64,
         config: LiveWatcherConfig,
         [near, far]: [HostClock; 2],
@@ -146,6 +146,15 @@ impl Stage {
 
     pub(crate) fn stats(&self) -> Stats {
         self.live().stats(self.world.now()).unwrap()
+    }
+
+    /// Interests that the watcher sent, and Data that came to it.
+    pub(crate) fn packets(&self) -> [u64; 2] {
+        let network = &self.world.network;
+        let forwarder = network.forwarder(self.world.node("C"));
+        let face = network.application_face(self.watcher);
+        let counters = forwarder.face_counters(face).unwrap();
+        [counters.incoming.interests, counters.outgoing.data]
     }
 
     /// Frames shown in time, by the watcher's clock.

@@ -223,9 +223,11 @@ impl<A: Application> Changed<A> {
     fn drain(&mut self, now: Now) {
         self.now = Some(now);
         while let Some(frame) = self.inner.poll_output() {
-            let link = LpPacket::decode(frame).unwrap();
+            let link = LpPacket::decode(frame.clone()).unwrap();
             let Ok(Packet::Data(data)) = Packet::decode(link.fragment.clone().unwrap()) else {
-                panic!("a publisher sends Data");
+                // A Nack.
+                self.outputs.push_back(frame);
+                continue;
             };
             for data in (self.change)(now, &data) {
                 let fragment = Some(data.wire().clone());

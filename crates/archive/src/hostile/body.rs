@@ -12,10 +12,10 @@ use namecast_stream::{Sample, SampleClass, Segmenter, StreamNames};
 use namecast_units::Timestamp;
 
 use crate::index::{ChunkIndex, Summary};
-use crate::record::{self, Scanned, Subject};
+use crate::record::{self, RecordError, Scanned, Subject};
 
 /// Octets that a script may grow to.
-const MAX_SIZE: usize = 1 << 16;
+const MAX_SIZE: usize = 1 << 13;
 
 /// The first octet says what the others are.
 pub(crate) fn archive_record(octets: &[u8]) {
@@ -33,9 +33,19 @@ pub(crate) fn archive_record(octets: &[u8]) {
 /// Goes through a chunk, and returns its records by offset.
 pub(crate) fn chunk(octets: &Bytes) -> BTreeMap<usize, Vec<Data>> {
     let mut records = BTreeMap::new();
-    let (mut end, mut is_torn) = (0, false);
+    let (mut end, mut is_torn, mut is_damaged) = (0, false, false);
     for scanned in record::scan(octets) {
         assert!(!is_torn, "nothing follows a torn end");
+        let begins_record = match &scanned {
+            Scanned::Record { .. } => true,
+            Scanned::Damaged { error, .. } => *error == RecordError::Packets,
+            Scanned::Torn { .. } => false,
+        };
+        assert!(
+            begins_record || !is_damaged,
+            "damage ends where a record begins"
+        );
+        is_damaged = !begins_record;
         let (offset, length) = match scanned {
             Scanned::Record {
                 offset,

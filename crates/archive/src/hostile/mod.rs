@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use bytes::Bytes;
-use namecast_packet::Name;
+use namecast_packet::signature::NullSigner;
+use namecast_packet::{Data, Name};
 use namecast_stream::SampleClass;
 use namecast_units::{Instant, Random, Timestamp};
 use tempfile::TempDir;
@@ -14,7 +15,7 @@ use tempfile::TempDir;
 use crate::chunk::ChunkId;
 use crate::index::{ChunkIndex, Place};
 use crate::record::{RecordError, Subject};
-use crate::{Archive, Config, Location, Moment};
+use crate::{Archive, Config, Location, Moment, Writer};
 
 /// The starting points of the fuzz target.
 fn seeds() -> Vec<Vec<u8>> {
@@ -143,6 +144,11 @@ async fn an_archive_starts_whatever_its_files_hold() {
             }
         }
         let object = archive.object(&ROOT.parse().unwrap()).await.unwrap();
+        // It goes on, whatever the newest chunk is called.
+        let more = Data::builder("/demo/more".parse().unwrap()).sign(&NullSigner);
+        let mut writer = Writer::new(archive.clone());
+        writer.append(NOW, &[more]).unwrap();
+        writer.sync(NOW).await.unwrap();
         archive.maintain(NOW).await.unwrap();
         assert!(archive.figures().octets >= sealed.len() as u64);
         let holds_object = whole.keys().any(|&at| {

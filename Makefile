@@ -26,8 +26,8 @@ test: ## Everything that decides: format, lint, unit, scenario, page, browser, i
 	@scripts/install.sh test
 	@scripts/test.sh
 
-check: ## The quick part of `make test`: format, lint, house rules
-	@scripts/test.sh format tidy lint
+check: ## Format, lint, house rules, and what dependencies bring along
+	@scripts/test.sh format tidy lint deny
 
 fix: ## Format, apply what the linter can mend by itself, bring the lock file of the fuzz targets up to date
 	@cargo fmt --all

@@ -4,6 +4,7 @@
 #   scripts/install.sh demo    ffmpeg, a C compiler, a WebAssembly toolchain, the page's npm packages
 #   scripts/install.sh test    the same, Chromium, rustfmt and clippy, Python's virtual environments
 #   scripts/install.sh wasm    the WebAssembly toolchain
+#   scripts/install.sh deny    cargo-deny
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -85,6 +86,13 @@ rust_components() {
     fail "could not add rustfmt and clippy: install them, then start again"
 }
 
+# cargo_program NAME: a program from crates.io.
+cargo_program() {
+  command -v "$1" >/dev/null && return
+  say "$1 by cargo, which takes some minutes"
+  quietly cargo install --locked "$1" || fail "could not install $1"
+}
+
 # For the peers of the interop step; where it cannot be had, python-ndn is left out there.
 python_environments() {
   ! command -v python3 >/dev/null || python3 -c 'import ensurepip, venv' 2>/dev/null || (debian_packages python3-venv) || true
@@ -114,5 +122,6 @@ case ${1:-} in
     npm_packages
     ;;
   wasm) wasm ;;
-  *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  deny) cargo_program cargo-deny ;;
+  *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -3,6 +3,7 @@
 #
 #   scripts/test.sh               all steps
 #   scripts/test.sh lint unit     these only
+#   scripts/test.sh deny          what only `make check` does
 #
 # A step that fails does not stop the others, so that one run shows everything; what needs its result is left out.
 # All steps build with the `dev` profile: the binary that the browser drives is the one that the unit tests linked to,
@@ -11,6 +12,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 all_steps=(lock format tidy page lint unit doc fuzz web browser interop)
+# cargo-deny takes minutes to install, and of what it checks `tidy` checks the licences.
+more_steps=(deny)
 steps=("${@:-${all_steps[@]}}")
 
 target=${CARGO_TARGET_DIR:-target}
@@ -35,6 +38,20 @@ step_fuzz() {
   [ -f fuzz/Cargo.toml ] || { echo "no fuzz targets"; return 0; }
   cargo check --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir "$target/fuzz"
 }
+
+# Licences, sources and advisories of everything in the lock files. What cannot be had here is left out with a line that says so.
+step_deny() {
+  scripts/install.sh deny || { echo "left out: cargo-deny, which cannot be had here"; return 0; }
+  deny --workspace check --allow license-exception-not-encountered bans licenses sources || return 1
+  deny_fuzz check --allow license-not-encountered bans licenses sources || return 1
+  if ! cargo deny fetch db >/dev/null 2>&1; then
+    echo "left out: advisories, whose database cannot be fetched here"
+    return 0
+  fi
+  deny --workspace check advisories && deny_fuzz check advisories
+}
+deny() { cargo deny --locked --config deny.toml "$@"; }
+deny_fuzz() { deny --manifest-path fuzz/Cargo.toml "$@"; }
 
 # web_script NAME: runs a script of web/package.json, if there is one.
 web_script() {
@@ -62,7 +79,7 @@ step_interop() {
 # needs STEP: the steps whose failure makes this one pointless.
 needs() {
   case $1 in
-    tidy | page | lint | unit | doc | interop) echo lock ;;
+    tidy | page | lint | unit | doc | interop | deny) echo lock ;;
     web) echo page ;;
     browser) echo page web ;;
   esac
@@ -91,7 +108,8 @@ run() {
 }
 
 for name in "${steps[@]}"; do
-  contains "$name" "${all_steps[@]}" || { echo "no step '$name'; there are: ${all_steps[*]}" >&2; exit 2; }
+  contains "$name" "${all_steps[@]}" "${more_steps[@]}" ||
+    { echo "no step '$name'; there are: ${all_steps[*]} ${more_steps[*]}" >&2; exit 2; }
 done
 for name in "${steps[@]}"; do run "$name"; done
 

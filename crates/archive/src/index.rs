@@ -353,11 +353,14 @@ fn take_name(from: &mut Bytes) -> Option<Name> {
     Some(Name::decode(&octets).ok()?.detached())
 }
 
+/// `None` also for places where no record can be, so that an index of such is refused and made anew.
 fn take_place(from: &mut Bytes) -> Option<Place> {
-    Some(Place {
-        offset: from.try_get_u64_le().ok()?,
-        length: from.try_get_u32_le().ok()?,
-    })
+    let offset = from.try_get_u64_le().ok()?;
+    let length = from.try_get_u32_le().ok()?;
+    offset.checked_add(length.into())?;
+    let packets = (length as usize).checked_sub(record::HEADER)?;
+    let is_possible = (1..=record::MAX_LENGTH).contains(&packets);
+    is_possible.then_some(Place { offset, length })
 }
 
 fn take_entry(from: &mut Bytes) -> Option<(SampleKey, SampleEntry)> {
@@ -401,7 +404,7 @@ mod tests {
         let (one, two) = ("/d/v/1".parse().unwrap(), "/d/v/2".parse().unwrap());
         let place = Place {
             offset: 0,
-            length: 9,
+            length: 77,
         };
         for name in ["/d/KEY/1", "/d/m/v=1/seg=0", "/d/m/v=2/seg=0", "/d/n"] {
             index.objects.insert(name.parse().unwrap(), place);

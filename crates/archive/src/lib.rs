@@ -11,6 +11,8 @@
 //! Nothing is readable before it is synced, so what was served once is never lost to a crash.
 
 mod chunk;
+#[cfg(test)]
+mod hostile;
 mod index;
 mod location;
 mod record;

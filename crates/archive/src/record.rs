@@ -8,6 +8,8 @@
 //! Numbers are little-endian. The first packet's name says what the record is: the lead of a sample, with its other
 //! segments behind it, or an object, which stands alone.
 
+use core::ops::Range;
+
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use namecast_packet::tlv::Reader;
 use namecast_packet::{Data, MAX_PACKET_SIZE, Name};
@@ -101,34 +103,46 @@ pub(crate) fn encode(packets: &[Data]) -> Result<Bytes, RecordError> {
 /// # Errors
 /// Why they do not begin with one.
 pub(crate) fn decode(octets: &Bytes) -> Result<(Vec<Data>, usize), RecordError> {
-    let length = length(octets)?;
+    let Header { length, checksum } = Header::decode(octets)?;
     let body = octets.slice(HEADER..HEADER + length);
+    if crc32fast::hash(&body) != checksum {
+        return Err(RecordError::Checksum);
+    }
+    Ok((packets(&body)?, HEADER + length))
+}
+
+/// What a record says of its body, which is there.
+struct Header {
+    length: usize,
+    checksum: u32,
+}
+
+impl Header {
+    /// The header that `octets` begin with.
+    fn decode(octets: &[u8]) -> Result<Self, RecordError> {
+        let mut header = octets.get(..HEADER).ok_or(RecordError::CutOff)?;
+        if header.copy_to_bytes(MAGIC.len())[..] != MAGIC {
+            return Err(RecordError::Magic);
+        }
+        let (length, checksum) = (header.get_u32_le() as usize, header.get_u32_le());
+        if !(1..=MAX_LENGTH).contains(&length) {
+            return Err(RecordError::Length(length));
+        }
+        if octets.len() - HEADER < length {
+            return Err(RecordError::CutOff);
+        }
+        Ok(Self { length, checksum })
+    }
+}
+
+fn packets(body: &Bytes) -> Result<Vec<Data>, RecordError> {
     let mut packets = Vec::new();
-    let mut reader = Reader::new(&body);
+    let mut reader = Reader::new(body);
     while let Some(element) = reader.element("packet").map_err(|_| RecordError::Packets)? {
         let data = Data::decode(body.slice(element.whole()));
         packets.push(data.map_err(|_| RecordError::Packets)?);
     }
-    Ok((packets, HEADER + length))
-}
-
-/// Octets of packets in the record that `octets` begin with, checked against its checksum.
-fn length(octets: &Bytes) -> Result<usize, RecordError> {
-    let mut header = octets.get(..HEADER).ok_or(RecordError::CutOff)?;
-    if header.copy_to_bytes(MAGIC.len())[..] != MAGIC {
-        return Err(RecordError::Magic);
-    }
-    let (length, checksum) = (header.get_u32_le() as usize, header.get_u32_le());
-    if !(1..=MAX_LENGTH).contains(&length) {
-        return Err(RecordError::Length(length));
-    }
-    let body = octets
-        .get(HEADER..HEADER + length)
-        .ok_or(RecordError::CutOff)?;
-    match crc32fast::hash(body) == checksum {
-        true => Ok(length),
-        false => Err(RecordError::Checksum),
-    }
+    Ok(packets)
 }
 
 /// What a scan finds.
@@ -162,28 +176,34 @@ pub(crate) enum Scanned {
 }
 
 /// Goes through the records in `octets`, past damaged ones, in linear time whatever they hold.
+///
+/// Where a checksum is right, the next record begins behind its body, even if that does not hold packets: it may hold
+/// the beginnings of many records that share most of it.
 pub(crate) fn scan(octets: &Bytes) -> impl Iterator<Item = Scanned> + '_ {
+    let checksums = Checksums::new(octets);
     let mut at = 0;
-    let mut checksums = None;
     core::iter::from_fn(move || {
-        let rest = octets.slice(at..);
-        if rest.is_empty() {
+        if at == octets.len() {
             return None;
         }
         let offset = at;
-        let error = match decode(&rest) {
-            Ok((packets, length)) => {
-                at += length;
-                return Some(Scanned::Record {
-                    offset,
-                    length,
-                    packets,
-                });
+        let (error, next) = match checksums.body(octets, at) {
+            Ok(body) => {
+                at = body.end;
+                let length = at - offset;
+                match packets(&octets.slice(body)) {
+                    Ok(packets) => {
+                        return Some(Scanned::Record {
+                            offset,
+                            length,
+                            packets,
+                        });
+                    }
+                    Err(error) => (error, Some(at)),
+                }
             }
-            Err(error) => error,
+            Err(error) => (error, next_record(octets, at + 1, &checksums)),
         };
-        let checksums = checksums.get_or_insert_with(|| Checksums::new(octets));
-        let next = next_record(octets, at + 1, checksums);
         at = next.unwrap_or(octets.len());
         let length = at - offset;
         Some(match next {
@@ -197,23 +217,9 @@ pub(crate) fn scan(octets: &Bytes) -> impl Iterator<Item = Scanned> + '_ {
     })
 }
 
-/// Where the next whole record begins, at `from` or later.
-fn next_record(octets: &Bytes, from: usize, checksums: &Checksums) -> Option<usize> {
-    (from..octets.len().saturating_sub(HEADER)).find(|&at| {
-        octets[at..].starts_with(&MAGIC)
-            && has_checksum(octets, at, checksums)
-            && decode(&octets.slice(at..)).is_ok()
-    })
-}
-
-/// Whether the header at `at` has the checksum of what follows.
-fn has_checksum(octets: &Bytes, at: usize, checksums: &Checksums) -> bool {
-    let mut header = &octets[at + MAGIC.len()..at + HEADER];
-    let (length, checksum) = (header.get_u32_le() as usize, header.get_u32_le());
-    let body = at + HEADER;
-    (1..=MAX_LENGTH).contains(&length)
-        && body + length <= octets.len()
-        && checksums.of(octets, body, body + length) == checksum
+/// Where the next record with a right checksum begins, at `from` or later.
+fn next_record(octets: &[u8], from: usize, checksums: &Checksums) -> Option<usize> {
+    (from..octets.len().saturating_sub(HEADER)).find(|&at| checksums.body(octets, at).is_ok())
 }
 
 /// Checksums of any range at the same small cost. Packets may hold the beginnings of records by the thousand, each of
@@ -235,6 +241,16 @@ impl Checksums {
             upto.push(hasher.clone().finalize());
         }
         Self { upto }
+    }
+
+    /// Where the packets are of the record at `at`, checked against its checksum.
+    fn body(&self, octets: &[u8], at: usize) -> Result<Range<usize>, RecordError> {
+        let Header { length, checksum } = Header::decode(&octets[at..])?;
+        let (begin, end) = (at + HEADER, at + HEADER + length);
+        match self.of(octets, begin, end) == checksum {
+            true => Ok(begin..end),
+            false => Err(RecordError::Checksum),
+        }
     }
 
     /// The checksum of the first `end` octets.
@@ -378,5 +394,51 @@ mod tests {
         let octets = octets.freeze();
         let records = intact(&octets);
         assert_eq!(records, [vec![object("/a", 40)]]);
+    }
+
+    /// 4 MiB of records, each of which holds all that follow, with right checksums: 350 000 of them, which would be 7 · 10^11
+    /// octets if each were read to its end. As the first one is whole, it is one damaged record.
+    #[test]
+    fn records_within_records_cost_no_more_than_their_length() {
+        let mut checksum = crc32fast::Hasher::new();
+        let mut reversed: Vec<u8> = Vec::new();
+        while reversed.len() < MAX_LENGTH.min(4 << 20) {
+            let mut header = BytesMut::from(&MAGIC[..]);
+            header.put_u32_le(u32::try_from(reversed.len().max(1)).unwrap());
+            header.put_u32_le(checksum.clone().finalize());
+            let mut longer = crc32fast::Hasher::new();
+            longer.update(&header);
+            longer.combine(&checksum);
+            checksum = longer;
+            reversed.extend(header.iter().rev());
+        }
+        let mut octets = BytesMut::from(&b"damage"[..]);
+        octets.extend(reversed.iter().rev());
+        let whole = encode(&[object("/a", 40)]).unwrap();
+        octets.put_slice(&whole);
+        let octets = octets.freeze();
+        assert_eq!(intact(&octets), [vec![object("/a", 40)]]);
+        let damaged = scan(&octets).filter_map(|scanned| match scanned {
+            Scanned::Damaged { length, error, .. } => Some((length, error)),
+            _ => None,
+        });
+        let expected = [
+            (6, RecordError::Magic),
+            (reversed.len(), RecordError::Packets),
+        ];
+        assert_eq!(damaged.collect::<Vec<_>>(), expected);
+    }
+
+    /// 8 MiB of whole records, with the beginning of a long one between each two: 160 000, each of which claims 4 MB.
+    #[test]
+    fn records_between_lies_about_length_cost_no_more_than_their_length() {
+        let whole = encode(&[object("/a", 1)]).unwrap();
+        let mut lie = BytesMut::from(&MAGIC[..]);
+        lie.put_u32_le(u32::try_from(MAX_LENGTH).unwrap());
+        lie.put_u32_le(7);
+        let piece = [&whole[..], &lie[..]].concat();
+        let count = (8 << 20) / piece.len();
+        let octets = Bytes::from(piece.repeat(count));
+        assert_eq!(intact(&octets).len(), count);
     }
 }

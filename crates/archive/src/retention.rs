@@ -116,7 +116,7 @@ impl Retention {
     pub(crate) fn stamp(&self, now: Instant, newest: Option<Timestamp>) -> Timestamp {
         let micros = self.naming + i128::from(now.as_nanos() / 1_000);
         let micros = u64::try_from(micros.max(0)).unwrap_or(u64::MAX);
-        let after = newest.map_or(0, |newest| newest.as_micros() + 1);
+        let after = newest.map_or(0, |newest| newest.as_micros().saturating_add(1));
         Timestamp::from_micros(micros.max(after))
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use namecast_units::{Bitrate, Timestamp};
 
 use crate::across::Across;
-use crate::names;
+use crate::{index, names};
 
 /// Largest catalogue that is read or written, in octets.
 pub const MAX_CATALOGUE_SIZE: usize = 65_536;
@@ -23,6 +23,8 @@ pub const MAX_SIGNER: usize = 1_024;
 pub const SEGMENT_SIZES: core::ops::RangeInclusive<u32> = 256..=8_000;
 /// Most samples per second.
 pub const MAX_SAMPLES_PER_SECOND: u32 = 1_000;
+/// Longest time from one sample to the next, in seconds: spans and sizes that follow from it stay far from overflowing.
+pub const MAX_SECONDS_PER_SAMPLE: u32 = 3_600;
 /// Most samples from one key sample to the next.
 pub const MAX_KEY_INTERVAL: u32 = 100_000;
 /// Largest bitrate of a rung.
@@ -143,6 +145,7 @@ impl SampleRate {
         self.num > 0
             && self.den > 0
             && self.num as u64 <= MAX_SAMPLES_PER_SECOND as u64 * self.den as u64
+            && self.den as u64 <= MAX_SECONDS_PER_SAMPLE as u64 * self.num as u64
     }
 }
 
@@ -239,6 +242,7 @@ impl StreamInfo {
         for (index, rung) in self.rungs.iter().enumerate() {
             let of = format!("{of}/{}", rung.name);
             check_name("name", &of, &rung.name)?;
+            check("name", &of, rung.name != index::INDEX, "reserved")?;
             let twice = self.rungs[..index].iter().any(|r| r.name == rung.name);
             check("name", &of, !twice, "there twice")?;
             rung.validate(&of)?;
@@ -251,7 +255,7 @@ impl Rung {
     fn validate(&self, of: &str) -> Result<(), CatalogueError> {
         check_name("codec_string", of, &self.codec_string)?;
         check("bitrate", of, self.bitrate <= MAX_BITRATE, "too large")?;
-        let rate = "not above 0 and at most 1000 a second";
+        let rate = "not from one an hour to 1000 a second";
         check("rate", of, self.rate.is_valid(), rate)?;
         let interval = (1..=MAX_KEY_INTERVAL).contains(&self.key_interval);
         check("key_interval", of, interval, "not in 1..=100000")?;
@@ -357,7 +361,7 @@ mod tests {
     #[test]
     fn each_bound_is_checked_and_named() {
         type Change = fn(&mut Catalogue);
-        let changes: [(&str, Change); 23] = [
+        let changes: [(&str, Change); 25] = [
             ("signer", |c| c.signer = "x".repeat(1_025)),
             ("streams", |c| c.streams = vec![c.streams[0].clone(); 9]),
             ("name", |c| c.streams[0].name = String::new()),
@@ -384,6 +388,10 @@ mod tests {
             ("rate", |c| {
                 c.streams[0].rungs[0].rate = SampleRate::new(1_001, 1);
             }),
+            ("rate", |c| {
+                c.streams[0].rungs[0].rate = SampleRate::new(1, 3_601);
+            }),
+            ("name", |c| c.streams[0].rungs[0].name = "index".to_owned()),
             ("key_interval", |c| c.streams[0].rungs[0].key_interval = 0),
             ("width", |c| c.streams[0].rungs[0].width = Some(0)),
             ("channels", |c| c.streams[0].rungs[0].channels = Some(256)),

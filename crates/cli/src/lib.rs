@@ -26,3 +26,5 @@ mod report;
 mod source;
 mod streams;
 mod web_listener;
+
+pub use report::printable_lines;

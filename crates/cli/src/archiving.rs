@@ -14,7 +14,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use bytes::Bytes;
 use namecast_apps::archive::recorder::{self, Recorder, RecorderConfig};
 use namecast_apps::archive::server::{self, Found, Lookup, Server, ServerConfig};
-use namecast_apps::live::watcher::Trust;
+use namecast_apps::live::watcher::{Signer, Verdict};
 use namecast_archive::{
     Archive, Config, FoundRung, FoundSample, Location, Moment, RetentionConfig, Writer,
 };
@@ -28,6 +28,7 @@ use tokio::task::JoinSet;
 use tokio::time::interval;
 
 use self::keeper::{Troubles, keep};
+use crate::key_check::KeyCheck;
 use crate::pump::{send_all, sleep_until, wall_at_zero};
 
 /// What is appended becomes durable, and is served, so often.
@@ -44,7 +45,7 @@ const BATCH: usize = 256;
 const MOST_SENTENCES: usize = 256;
 
 /// What to archive, and where.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct ArchivingConfig {
     /// The name that is published.
     pub root: Name,
@@ -55,7 +56,7 @@ pub(crate) struct ArchivingConfig {
     /// Size that is kept.
     pub keep_size: Option<ByteSize>,
     /// Whose signature counts.
-    pub trust: Trust,
+    pub keys: KeyCheck,
     /// The face to the forwarder that publishers and watchers use; `None`: they are on this node.
     pub upstream: Option<FaceId>,
 }
@@ -125,12 +126,36 @@ impl ArchiveFigures {
     }
 }
 
+/// What an archive has to say to people.
+#[derive(Clone, Debug)]
+pub(crate) enum Sentence {
+    /// What happened.
+    News(String),
+    /// Why somebody's packets are not kept.
+    Refusal(String),
+}
+
+impl Sentence {
+    /// The sentence itself.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::News(text) | Self::Refusal(text) => text,
+        }
+    }
+}
+
+impl From<String> for Sentence {
+    fn from(text: String) -> Self {
+        Self::News(text)
+    }
+}
+
 /// An archive that runs; it ends when this is dropped, [`stop`](Self::stop) loses nothing.
 pub(crate) struct Archiving {
     archive: Archive,
     node: Node,
     /// What the archive has to say to people.
-    sentences: mpsc::Receiver<String>,
+    sentences: mpsc::Receiver<Sentence>,
     recorded: watch::Receiver<(recorder::Counters, u64)>,
     served: watch::Receiver<server::Counters>,
     stop: watch::Sender<bool>,
@@ -167,17 +192,19 @@ impl Archiving {
         let recording = Recording {
             clock,
             recorder: Recorder::new(RecorderConfig {
-                trust: config.trust,
+                trust: config.keys.trust(),
                 wall_at_zero: wall_at_zero(clock),
                 kept: archive.newest(),
                 seed: clock.wall().as_micros() ^ u64::from(number) << 20,
                 ..RecorderConfig::new(root.clone())
             }),
             writer: Writer::new(archive.clone()),
+            keys: config.keys,
             say: say.clone(),
             troubles: Troubles::default(),
             shown: show_recorded,
             link,
+            is_refused: false,
         };
         let server = Server::new(ServerConfig {
             delegation: Some(delegation.clone()),
@@ -235,7 +262,7 @@ impl Archiving {
     }
 
     /// The next sentence for people.
-    pub(crate) async fn next_sentence(&mut self) -> String {
+    pub(crate) async fn next_sentence(&mut self) -> Sentence {
         match self.sentences.recv().await {
             Some(sentence) => sentence,
             None => core::future::pending().await,
@@ -284,10 +311,13 @@ struct Recording {
     clock: Clock,
     recorder: Recorder,
     writer: Writer,
-    say: mpsc::Sender<String>,
+    keys: KeyCheck,
+    say: mpsc::Sender<Sentence>,
     troubles: Troubles,
     shown: watch::Sender<(recorder::Counters, u64)>,
     link: Option<watch::Receiver<LinkState>>,
+    /// Whether another key than the recorded one turned out to be the remembered one.
+    is_refused: bool,
 }
 
 impl Recording {
@@ -297,7 +327,8 @@ impl Recording {
         let mut tick = interval(SYNC_INTERVAL);
         self.recorder.handle_timeout(self.clock.now());
         loop {
-            if !send_all(&sender, self.drain()).await {
+            let interests = self.drain();
+            if self.is_refused || !send_all(&sender, interests).await {
                 break;
             }
             let deadline = self.recorder.poll_timeout();
@@ -339,7 +370,7 @@ impl Recording {
                     continue;
                 }
                 recorder::Output::Event(event) => {
-                    tell(&self.say, event.to_string());
+                    self.on_event(&event);
                     continue;
                 }
                 recorder::Output::Sample(packets) => self.writer.append(now, &packets),
@@ -354,6 +385,37 @@ impl Recording {
             }
         }
         interests
+    }
+
+    fn on_event(&mut self, event: &recorder::Event) {
+        match event {
+            recorder::Event::Signer(signer) => self.on_signer(signer),
+            recorder::Event::Recording { .. } => {
+                tell(&self.say, event.to_string());
+                // The catalogue is verified.
+                self.on_verified();
+            }
+            _ => tell(&self.say, event.to_string()),
+        }
+    }
+
+    fn on_signer(&mut self, signer: &Signer) {
+        let text = self.keys.on_signer(signer);
+        match signer.verdict {
+            Verdict::Refused(_) => tell(&self.say, Sentence::Refusal(text)),
+            _ => tell(&self.say, text),
+        }
+    }
+
+    /// Remembers the signer. If another one was remembered meanwhile, nothing more of this one is kept.
+    fn on_verified(&mut self) {
+        match self.keys.on_verified() {
+            Ok(text) => text.into_iter().for_each(|text| tell(&self.say, text)),
+            Err(error) => {
+                tell(&self.say, Sentence::Refusal(error.to_string()));
+                self.is_refused = true;
+            }
+        }
     }
 
     async fn sync(&mut self) {
@@ -375,8 +437,9 @@ fn moment(clock: Clock) -> Moment {
 }
 
 /// Tells people, unless they do not listen.
-fn tell(say: &mpsc::Sender<String>, sentence: String) {
-    tracing::info!(%sentence, "archive");
+fn tell(say: &mpsc::Sender<Sentence>, sentence: impl Into<Sentence>) {
+    let sentence = sentence.into();
+    tracing::info!(sentence = sentence.text(), "archive");
     // Whoever does not listen misses it.
     let _ = say.try_send(sentence);
 }

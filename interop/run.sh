@@ -20,6 +20,8 @@ target=${CARGO_TARGET_DIR:-$root/target}
 tools=$target/interop
 mkdir -p "$tools"
 home=$(mktemp -d)
+# Keys, and those that are remembered of others, go with the run.
+export XDG_DATA_HOME=$home/data
 socket=$home/node.sock
 started=()
 

@@ -60,7 +60,7 @@ class FakeTab implements TabPort {
         ],
       },
     });
-    this.#event({ type: "signer", name: "/fake/KEY", digest: "00", verdict: "made here", trusted: true });
+    this.#event({ type: "signer", name: "/fake/KEY", digest: "00", verdict: "made here", trusted: true, memory: "none" });
     setInterval(() => this.#produce(), 5);
   }
 

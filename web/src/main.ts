@@ -1,5 +1,6 @@
 import { Controls } from "./page/controls.ts";
-import { missing, showNotice, StepLog } from "./page/log.ts";
+import { KnownKeyStore } from "./page/known-keys.ts";
+import { missing, showNotice, StepLog, type NoticeAction } from "./page/log.ts";
 import { readOptions } from "./page/options.ts";
 import { element, Panel } from "./page/panel.ts";
 import { Plots } from "./page/plots.ts";
@@ -7,6 +8,7 @@ import { Rewind } from "./page/rewind.ts";
 import { Sound } from "./page/sound.ts";
 import { Theme } from "./page/theme.ts";
 import type { Command, Fault, Report, Shown } from "./shared/messages.ts";
+import { keyChanged, type KnownKey } from "./shared/known-keys.ts";
 import type { Summary } from "./shared/summary.ts";
 
 const DEFAULT_TARGET = 100;
@@ -37,6 +39,7 @@ declare global {
 class Page {
   readonly #options = readOptions(new URLSearchParams(location.search));
   readonly #worker = new Worker(new URL("./worker/worker.ts", import.meta.url), { type: "module", name: "namecast" });
+  readonly #knownKeys = KnownKeyStore.ofBrowser();
   readonly #log = new StepLog(performance.timeOrigin);
   readonly #panel = new Panel();
   readonly #sound = new Sound();
@@ -73,6 +76,7 @@ class Page {
       type: "start",
       canvas,
       options: this.#options,
+      known: this.#knownKeys.all(),
       base: location.href,
       openedAt: performance.timeOrigin,
       visible: !document.hidden,
@@ -93,7 +97,10 @@ class Page {
         this.#log.push(report.at, report.text);
         break;
       case "notice":
-        showNotice(report.topic, report.text);
+        showNotice(report.topic, report.text, report.forget === undefined ? undefined : this.#forgetting(report.forget));
+        break;
+      case "remember":
+        this.#remember(report.name, report.key);
         break;
       case "name":
         element("name").textContent = report.name;
@@ -107,6 +114,27 @@ class Page {
         this.#shown.splice(0, Math.max(0, this.#shown.length - MAX_SHOWN));
         break;
     }
+  }
+
+  /** Keeps the key of a stream that was met for the first time; another tab may have been first with another one. */
+  #remember(name: string, key: KnownKey): void {
+    const known = this.#knownKeys.remember(name, key);
+    if (known === undefined) {
+      this.#log.push(Date.now(), `This browser does not remember the key of ${name}`);
+    } else if (known.digest !== key.digest) {
+      showNotice("signer", keyChanged(name, known.since), this.#forgetting(name));
+      this.#worker.terminate();
+    } else {
+      this.#log.push(Date.now(), `Remembered the key of ${name}: another one will be refused`);
+    }
+  }
+
+  #forgetting(name: string): NoticeAction {
+    const run = (): void => {
+      this.#knownKeys.forget(name);
+      location.reload();
+    };
+    return { label: "Forget the old key", run };
   }
 
   #showSummary(summary: Summary): void {

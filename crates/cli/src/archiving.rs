@@ -7,28 +7,28 @@
 //! ```
 
 mod keeper;
+mod recording;
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use bytes::Bytes;
 use namecast_apps::archive::recorder::{self, Recorder, RecorderConfig};
 use namecast_apps::archive::server::{self, Found, Lookup, Server, ServerConfig};
-use namecast_apps::live::watcher::Trust;
 use namecast_archive::{
     Archive, Config, FoundRung, FoundSample, Location, Moment, RetentionConfig, Writer,
 };
-use namecast_net::{ApplicationFace, Clock, FaceId, LinkState, Node, NodeError, Registration};
+use namecast_net::{ApplicationFace, Clock, FaceId, Node, NodeError, Registration};
 use namecast_packet::Name;
 use namecast_stream::index::{IndexedSample, RungIndex, TimeIndex};
 use namecast_units::{ByteSize, Duration, Timestamp};
 use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::interval;
 
 use self::keeper::{Troubles, keep};
-use crate::pump::{send_all, sleep_until, wall_at_zero};
+use self::recording::Recording;
+use crate::key_check::KeyCheck;
+use crate::pump::{send_all, wall_at_zero};
 
 /// What is appended becomes durable, and is served, so often.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ const BATCH: usize = 256;
 const MOST_SENTENCES: usize = 256;
 
 /// What to archive, and where.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct ArchivingConfig {
     /// The name that is published.
     pub root: Name,
@@ -55,7 +55,7 @@ pub(crate) struct ArchivingConfig {
     /// Size that is kept.
     pub keep_size: Option<ByteSize>,
     /// Whose signature counts.
-    pub trust: Trust,
+    pub keys: KeyCheck,
     /// The face to the forwarder that publishers and watchers use; `None`: they are on this node.
     pub upstream: Option<FaceId>,
 }
@@ -125,12 +125,36 @@ impl ArchiveFigures {
     }
 }
 
+/// What an archive has to say to people.
+#[derive(Clone, Debug)]
+pub(crate) enum Sentence {
+    /// What happened.
+    News(String),
+    /// Why somebody's packets are not kept.
+    Refusal(String),
+}
+
+impl Sentence {
+    /// The sentence itself.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::News(text) | Self::Refusal(text) => text,
+        }
+    }
+}
+
+impl From<String> for Sentence {
+    fn from(text: String) -> Self {
+        Self::News(text)
+    }
+}
+
 /// An archive that runs; it ends when this is dropped, [`stop`](Self::stop) loses nothing.
 pub(crate) struct Archiving {
     archive: Archive,
     node: Node,
     /// What the archive has to say to people.
-    sentences: mpsc::Receiver<String>,
+    sentences: mpsc::Receiver<Sentence>,
     recorded: watch::Receiver<(recorder::Counters, u64)>,
     served: watch::Receiver<server::Counters>,
     stop: watch::Sender<bool>,
@@ -167,17 +191,19 @@ impl Archiving {
         let recording = Recording {
             clock,
             recorder: Recorder::new(RecorderConfig {
-                trust: config.trust,
+                trust: config.keys.trust(),
                 wall_at_zero: wall_at_zero(clock),
                 kept: archive.newest(),
                 seed: clock.wall().as_micros() ^ u64::from(number) << 20,
                 ..RecorderConfig::new(root.clone())
             }),
             writer: Writer::new(archive.clone()),
+            keys: config.keys,
             say: say.clone(),
             troubles: Troubles::default(),
             shown: show_recorded,
             link,
+            is_refused: false,
         };
         let server = Server::new(ServerConfig {
             delegation: Some(delegation.clone()),
@@ -235,7 +261,7 @@ impl Archiving {
     }
 
     /// The next sentence for people.
-    pub(crate) async fn next_sentence(&mut self) -> String {
+    pub(crate) async fn next_sentence(&mut self) -> Sentence {
         match self.sentences.recv().await {
             Some(sentence) => sentence,
             None => core::future::pending().await,
@@ -279,93 +305,6 @@ impl Archiving {
     }
 }
 
-/// The recorder and what writes.
-struct Recording {
-    clock: Clock,
-    recorder: Recorder,
-    writer: Writer,
-    say: mpsc::Sender<String>,
-    troubles: Troubles,
-    shown: watch::Sender<(recorder::Counters, u64)>,
-    link: Option<watch::Receiver<LinkState>>,
-}
-
-impl Recording {
-    async fn run(mut self, face: ApplicationFace, mut stopping: watch::Receiver<bool>) {
-        let (sender, mut receiver) = face.split();
-        let mut packets = Vec::with_capacity(BATCH);
-        let mut tick = interval(SYNC_INTERVAL);
-        self.recorder.handle_timeout(self.clock.now());
-        loop {
-            if !send_all(&sender, self.drain()).await {
-                break;
-            }
-            let deadline = self.recorder.poll_timeout();
-            tokio::select! {
-                alive = receiver.recv_many(&mut packets, BATCH) => {
-                    if !alive {
-                        break;
-                    }
-                    for packet in packets.drain(..) {
-                        self.recorder.handle_packet(self.clock.now(), packet);
-                    }
-                }
-                _ = tick.tick() => self.sync().await,
-                () = sleep_until(self.clock, deadline) => {}
-                is_up = changed(&mut self.link) => {
-                    if is_up {
-                        self.recorder.handle_link_change(self.clock.now());
-                    }
-                }
-                _ = stopping.changed() => break,
-            }
-            self.recorder.handle_timeout(self.clock.now());
-        }
-        self.drain();
-        let finished = self.writer.finish(moment(self.clock)).await;
-        if let Err(error) = finished {
-            tell(&self.say, error.to_string());
-        }
-    }
-
-    /// Writes what was recorded. Gives the Interests to send.
-    fn drain(&mut self) -> Vec<Bytes> {
-        let mut interests = Vec::new();
-        while let Some(output) = self.recorder.poll_output() {
-            let now = moment(self.clock);
-            let written = match output {
-                recorder::Output::Interest(interest) => {
-                    interests.push(interest);
-                    continue;
-                }
-                recorder::Output::Event(event) => {
-                    tell(&self.say, event.to_string());
-                    continue;
-                }
-                recorder::Output::Sample(packets) => self.writer.append(now, &packets),
-                recorder::Output::Object { data, replaces } => match replaces {
-                    Some(replaced) => self.writer.append_lasting(now, &data, &replaced),
-                    None => self.writer.append(now, &[*data]),
-                },
-            };
-            if let Err(error) = written {
-                let trouble = format!("not kept: {error}");
-                self.troubles.tell(&self.say, now.monotonic, trouble);
-            }
-        }
-        interests
-    }
-
-    async fn sync(&mut self) {
-        if let Err(error) = self.writer.sync(moment(self.clock)).await {
-            let trouble = format!("not kept: {error}");
-            self.troubles.tell(&self.say, self.clock.now(), trouble);
-        }
-        let figures = (*self.recorder.counters(), self.recorder.backlog());
-        self.shown.send_replace(figures);
-    }
-}
-
 /// Both clocks of this machine.
 fn moment(clock: Clock) -> Moment {
     Moment {
@@ -375,21 +314,11 @@ fn moment(clock: Clock) -> Moment {
 }
 
 /// Tells people, unless they do not listen.
-fn tell(say: &mpsc::Sender<String>, sentence: String) {
-    tracing::info!(%sentence, "archive");
+fn tell(say: &mpsc::Sender<Sentence>, sentence: impl Into<Sentence>) {
+    let sentence = sentence.into();
+    tracing::info!(sentence = sentence.text(), "archive");
     // Whoever does not listen misses it.
     let _ = say.try_send(sentence);
-}
-
-/// Waits for the link to change, and tells whether it is up then.
-async fn changed(link: &mut Option<watch::Receiver<LinkState>>) -> bool {
-    match link {
-        Some(state) => match state.changed().await {
-            Ok(()) => matches!(*state.borrow_and_update(), LinkState::Up),
-            Err(_) => core::future::pending().await,
-        },
-        None => core::future::pending().await,
-    }
 }
 
 /// Answers until the face is gone.

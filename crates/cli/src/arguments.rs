@@ -1,6 +1,7 @@
 //! What may be typed after `namecast`.
 
 mod announce;
+mod key;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use namecast_packet::Name;
 use namecast_units::{Bitrate, ByteSize, Duration, ParseQuantityError, Timestamp};
 
 pub use announce::Announce;
+pub use key::{Key, KeyWhat, KnownKeysFile, Trusted};
 
 use crate::experiment::arguments::ExperimentArguments;
 use crate::impair::arguments::Impair;
@@ -84,7 +86,7 @@ pub enum Command {
     Strategy(crate::manage::arguments::Strategy),
     /// Show, configure and erase a forwarder's content store.
     Cs(crate::manage::arguments::Cs),
-    /// Print the certificate of a key, which is made if there is none.
+    /// Print the certificate of a key, which is made if there is none; show and change which keys of streams are remembered.
     Key(Key),
     /// Relay UDP through an emulated link: rate, delay, jitter, loss, queue.
     Impair(Box<Impair>),
@@ -166,9 +168,9 @@ pub struct Watch {
     /// What bounds requests: live, arc, copa, cubic, rate:5M, window:50, …; a wrong name gets the list.
     #[arg(long, default_value = "live")]
     pub controller: String,
-    /// Accept only this key: the digest that the publisher prints, 64 hexadecimal digits.
-    #[arg(long, value_name = "DIGEST")]
-    pub key: Option<String>,
+    /// Whose signature counts.
+    #[command(flatten)]
+    pub trusted: Trusted,
     /// The forwarder to ask.
     #[command(flatten)]
     pub connect: Connect,
@@ -185,9 +187,9 @@ pub struct Archive {
     /// What to keep, and where.
     #[command(flatten)]
     pub keep: Keep,
-    /// Accept only this key: the digest that the publisher prints, 64 hexadecimal digits.
-    #[arg(long, value_name = "DIGEST")]
-    pub key: Option<String>,
+    /// Whose signature counts.
+    #[command(flatten)]
+    pub trusted: Trusted,
     /// The forwarder to record and serve through.
     #[command(flatten)]
     pub connect: Connect,
@@ -261,20 +263,6 @@ pub struct Forwarder {
     /// How long, and what is told.
     #[command(flatten)]
     pub run: Run,
-}
-
-/// `namecast key`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  namecast key /operator > operator.cert      for `keys` in a forwarder's configuration file
-  namecast cs erase / --sign-as /operator     a command to that forwarder")]
-pub struct Key {
-    /// Who holds the key.
-    pub name: Name,
-    /// Where keys are.
-    #[command(flatten)]
-    pub keys: Keys,
 }
 
 /// `namecast bench`.

@@ -15,6 +15,8 @@ pub mod experiment;
 pub mod forwarder_config;
 pub mod impair;
 pub mod ingest;
+mod key_check;
+mod known_keys;
 pub mod manage;
 mod metrics;
 pub mod page_server;
@@ -26,3 +28,5 @@ mod report;
 mod source;
 mod streams;
 mod web_listener;
+
+pub use report::printable_lines;

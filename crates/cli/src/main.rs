@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use namecast_cli::arguments::{Arguments, LogFormat};
-use namecast_cli::commands;
+use namecast_cli::{commands, printable_lines};
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
@@ -35,7 +35,8 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("namecast: {error:#}");
+            let error = format!("{error:#}");
+            eprintln!("namecast: {}", printable_lines(&error));
             ExitCode::FAILURE
         }
     }

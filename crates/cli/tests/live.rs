@@ -157,6 +157,7 @@ fn what_goes_wrong_is_explained() {
     assert!(explain("publish /x --input missing.mp4").contains("--input test"));
     assert!(explain("publish /x --input /dev/video99").contains("plug one in"));
     assert!(explain("watch /x --key 12").contains("64 hexadecimal digits"));
+    assert!(explain("watch /x --key /x/KEY/1").contains("64 hexadecimal digits"));
     assert!(explain("watch /x --controller best").contains("unlimited"));
     assert!(explain("status --port 1").contains("namecast forwarder"));
     assert!(explain("demo --stats /nowhere/x").contains("--stats"));

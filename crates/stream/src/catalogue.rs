@@ -78,7 +78,7 @@ pub enum StreamKind {
 /// A stream at one bitrate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rung {
-    /// The rung's name component: `200k`, `1M`, …
+    /// The rung's name component: `200k`, `1M`, …; 1 to 64 of `A-Z a-z 0-9 . _ -`.
     pub name: String,
     /// Rate of the encoded samples, in bits per second on the wire.
     #[serde(with = "bits_per_second")]
@@ -241,7 +241,8 @@ impl StreamInfo {
         check("rungs", of, count <= MAX_RUNGS, "too many")?;
         for (index, rung) in self.rungs.iter().enumerate() {
             let of = format!("{of}/{}", rung.name);
-            check_name("name", &of, &rung.name)?;
+            let problem = "not 1 to 64 of A-Z, a-z, 0-9, '.', '_', '-'";
+            check("name", &of, is_rung_name(&rung.name), problem)?;
             check("name", &of, rung.name != index::INDEX, "reserved")?;
             let twice = self.rungs[..index].iter().any(|r| r.name == rung.name);
             check("name", &of, !twice, "there twice")?;
@@ -283,6 +284,12 @@ fn check(
     }
     let of = of.to_owned();
     Err(CatalogueError::Field { field, of, problem })
+}
+
+/// Whether a rung may have this name: people type it, and it is printed as it is.
+pub(crate) fn is_rung_name(name: &str) -> bool {
+    let is_allowed = |octet: u8| octet.is_ascii_alphanumeric() || b"._-".contains(&octet);
+    (1..=MAX_TEXT).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 
 fn check_name(field: &'static str, of: &str, text: &str) -> Result<(), CatalogueError> {
@@ -345,6 +352,33 @@ mod tests {
         let expected = r#"{"version":12,"streams":[{"name":"video","kind":"video","codec":"h264","rungs":[{"name":"1M","bitrate":1000000,"width":640,"height":360,"rate":{"num":30,"den":1},"key_interval":30,"codec_string":"avc1.42E01E"}],"segment_size":1000,"parity_percent":20}],"signer":"/demo/KEY/%01"}"#;
         assert_eq!(json, expected);
         assert_eq!(Catalogue::decode(json.as_bytes()).unwrap(), catalogue());
+    }
+
+    /// Every character, alone and within a name: a rung's name is of `[A-Za-z0-9._-]`, and 1 to 64 long.
+    #[test]
+    fn names_of_rungs_are_plain() {
+        let named = |name: &str| {
+            let mut catalogue = catalogue();
+            catalogue.streams[0].rungs[0].name = name.to_owned();
+            let json = serde_json::to_vec(&catalogue).unwrap();
+            let (written, read) = (catalogue.encode(), Catalogue::decode(&json));
+            assert_eq!(written.is_ok(), read.is_ok(), "{name:?}");
+            read
+        };
+        let plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+        for character in (0..0x3000).filter_map(char::from_u32) {
+            for name in [character.to_string(), format!("1{character}M")] {
+                let is_read = named(&name).is_ok();
+                assert_eq!(is_read, plain.contains(character), "{name:?}");
+            }
+        }
+        assert!(named(&"x".repeat(64)).is_ok());
+        for wrong in ["", &"x".repeat(65)] {
+            assert!(named(wrong).is_err(), "{wrong:?}");
+        }
+        let error = named("1M\u{1b}[2J").unwrap_err().to_string();
+        let expected = r#"catalogue: name of "video/1M\u{1b}[2J" is not 1 to 64 of A-Z, a-z, 0-9, '.', '_', '-'"#;
+        assert_eq!(error, expected);
     }
 
     #[test]

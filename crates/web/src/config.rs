@@ -20,9 +20,12 @@ const AUDIO_LEAD: Duration = Duration::from_millis(120);
 pub struct TabConfig {
     /// Name of the stream, as a URI.
     pub root: String,
-    /// Who must have signed it: the digest of a key in hexadecimal, or the name of a key. None: whoever is met first.
+    /// Who must have signed it: the digest of a key in hexadecimal. None: whoever is remembered, else whoever is met first.
     #[serde(default)]
     pub key: Option<String>,
+    /// The digest of the key that the page has remembered since an earlier first use; counts if there is no `key`.
+    #[serde(default)]
+    pub remembered: Option<String>,
     /// Rung to begin with; none: the highest.
     #[serde(default)]
     pub rung: Option<String>,
@@ -50,8 +53,10 @@ pub enum ConfigError {
         /// What is wrong with it.
         why: ParseNameError,
     },
-    /// The key is neither a digest nor a name.
-    #[error("'{0}' is neither the digest of a key, 64 hexadecimal digits, nor the name of one")]
+    /// The key is no digest.
+    #[error(
+        "'{0}' is not the digest of a key, 64 hexadecimal digits as the publisher prints them; the name of a key pins nothing"
+    )]
     Key(String),
     /// The target is no sensible number.
     #[error("a target of {0} ms is not between 0 and 10 000 ms")]
@@ -76,9 +81,10 @@ impl TabConfig {
             name: self.root.clone(),
             why,
         })?;
-        let trust = match &self.key {
-            None => Trust::FirstUse,
-            Some(key) => Trust::Pinned(parse_pin(key)?),
+        let trust = match (&self.key, &self.remembered) {
+            (Some(key), _) => Trust::Pinned(Pin::Digest(parse_digest(key)?)),
+            (None, Some(key)) => Trust::Remembered(parse_digest(key)?),
+            (None, None) => Trust::FirstUse,
         };
         Ok(WatcherConfig {
             audio: self.audio,
@@ -115,11 +121,8 @@ fn parse_name(uri: &str) -> Result<Name, ParseNameError> {
     Name::from_str(uri)
 }
 
-fn parse_pin(key: &str) -> Result<Pin, ConfigError> {
+fn parse_digest(key: &str) -> Result<[u8; 32], ConfigError> {
     let wrong = || ConfigError::Key(key.to_owned());
-    if key.starts_with('/') {
-        return parse_name(key).map(Pin::Name).map_err(|_| wrong());
-    }
     let digits = key.as_bytes();
     if digits.len() != 64 {
         return Err(wrong());
@@ -130,7 +133,7 @@ fn parse_pin(key: &str) -> Result<Pin, ConfigError> {
         *octet =
             u8::try_from(digit(0)? * 16 + digit(1)?).expect("two hexadecimal digits are an octet");
     }
-    Ok(Pin::Digest(digest))
+    Ok(digest)
 }
 
 #[cfg(test)]
@@ -159,10 +162,28 @@ mod tests {
         let key = format!("01aB{}", "0".repeat(60));
         let mut digest = [0; 32];
         (digest[0], digest[1]) = (0x01, 0xab);
-        assert_eq!(parse_pin(&key).unwrap(), Pin::Digest(digest));
-        assert!(parse_pin(&key[1..]).is_err());
-        assert!(parse_pin(&key.replace("ab", "xy").replace("aB", "xy")).is_err());
-        assert!(matches!(parse_pin("/demo/KEY/1").unwrap(), Pin::Name(_)));
+        assert_eq!(parse_digest(&key).unwrap(), digest);
+        assert!(parse_digest(&key[1..]).is_err());
+        assert!(parse_digest(&key.replace("aB", "xy")).is_err());
+        assert!(parse_digest("/demo/KEY/1").is_err(), "a name pins nothing");
+    }
+
+    /// What is pinned counts more than what is remembered.
+    #[test]
+    fn a_remembered_key_is_trusted_unless_one_is_pinned() {
+        let (one, two) = ("01".repeat(32), "02".repeat(32));
+        let trust = |key: &str, remembered: &str| {
+            let fields = format!(r#""key":{key},"remembered":{remembered}"#);
+            let json = WHOLE.replace(r#""key":null"#, &fields);
+            let config = TabConfig::decode(&json).and_then(|config| config.watcher());
+            config.map(|config| config.trust)
+        };
+        let quoted = |key: &str| format!("\"{key}\"");
+        let remembered = trust("null", &quoted(&two)).unwrap();
+        assert_eq!(remembered, Trust::Remembered([2; 32]));
+        let pinned = trust(&quoted(&one), &quoted(&two)).unwrap();
+        assert_eq!(pinned, Trust::Pinned(Pin::Digest([1; 32])));
+        assert!(trust("null", &quoted("2")).is_err());
     }
 
     #[test]

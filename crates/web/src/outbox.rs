@@ -10,7 +10,7 @@
 //! | 3 discontinuity | stream u8, 1 if playback is at another time from now on u8 |
 //! | 4 event | JSON |
 
-use namecast_apps::live::watcher::{Event, Frame, Seek, Unkept};
+use namecast_apps::live::watcher::{Event, Frame, Refusal, Seek, Unkept, Verdict};
 use namecast_stream::StreamKind;
 use namecast_units::{Duration, Instant, Timestamp};
 use serde::Serialize;
@@ -110,6 +110,31 @@ impl Outbox {
     }
 }
 
+/// What a signer's key is to what the page remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Memory {
+    /// It is met for the first time: to be remembered once something is here that it signed.
+    New,
+    /// It is the remembered one.
+    Known,
+    /// Another one is remembered.
+    Changed,
+    /// It has nothing to do with what is remembered: pinned, or refused for another reason.
+    None,
+}
+
+impl From<&Verdict> for Memory {
+    fn from(verdict: &Verdict) -> Self {
+        match verdict {
+            Verdict::FirstUse => Self::New,
+            Verdict::Remembered => Self::Known,
+            Verdict::Refused(Refusal::ChangedKey) => Self::Changed,
+            Verdict::Pinned | Verdict::Refused(_) => Self::None,
+        }
+    }
+}
+
 /// Something rare, as the page reads it.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -126,6 +151,7 @@ pub(crate) enum TabEvent<'a> {
         digest: String,
         verdict: String,
         trusted: bool,
+        memory: Memory,
     },
     /// A time of the past is being fetched. Times are the publisher's clock, ms since 1970.
     Seeking { to: f64 },

@@ -319,6 +319,7 @@ fn signer_event(signer: &Signer) -> TabEvent<'static> {
             .collect(),
         verdict: signer.verdict.to_string(),
         trusted: !matches!(signer.verdict, Verdict::Refused(_)),
+        memory: (&signer.verdict).into(),
     }
 }
 

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use namecast_apps::live::publisher::{EncodedFrame, Publisher, PublisherConfig};
-use namecast_packet::signature::Ed25519Signer;
+use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Certificate, KeyLocator, Validity};
 use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo};
 use namecast_units::{Bitrate, Timestamp};
@@ -48,6 +48,7 @@ fn config() -> TabConfig {
     TabConfig {
         root: "/demo".to_owned(),
         key: None,
+        remembered: None,
         rung: None,
         target_ms: 100.0,
         wall_at_zero_us: WALL.as_micros() as f64,
@@ -310,6 +311,32 @@ fn frames_come_out_whole_and_in_order() {
         .unwrap();
     assert!(signer.contains(r#""trusted":true"#), "{signer}");
     assert!(signer.contains("/demo/KEY/1"), "{signer}");
+    assert!(signer.contains(r#""memory":"new""#), "{signer}");
+}
+
+/// The remembered key plays, and is told to be that; with another one remembered nothing is shown, and why is told.
+#[test]
+fn a_remembered_key_is_told_from_a_changed_one() {
+    let locator = KeyLocator::Name("/demo/KEY/1".parse().unwrap());
+    let key = Ed25519Signer::from_seed([7; 32], locator).public_key();
+    let digits = |digest: [u8; 32]| digest.map(|octet| format!("{octet:02x}")).concat();
+    for (remembered, memory, plays) in [
+        (digits(key.digest()), r#""memory":"known""#, true),
+        ("00".repeat(32), r#""memory":"changed""#, false),
+    ] {
+        let mut world = World::new(&TabConfig {
+            remembered: Some(remembered),
+            ..config()
+        });
+        world.connect();
+        world.run_for(Duration::from_secs(2));
+        assert_eq!(!world.frames.is_empty(), plays, "{memory}");
+        let events = &world.events;
+        assert!(
+            events.iter().any(|event| event.contains(memory)),
+            "{events:?}"
+        );
+    }
 }
 
 #[test]

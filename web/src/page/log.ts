@@ -31,8 +31,14 @@ export class StepLog {
   }
 }
 
+/** What a notice offers to do about it. */
+export interface NoticeAction {
+  label: string;
+  run: () => void;
+}
+
 /** Shows, replaces or removes the notice of a topic. */
-export function showNotice(topic: NoticeTopic, text: string): void {
+export function showNotice(topic: NoticeTopic, text: string, action?: NoticeAction): void {
   const host = element("notices");
   let notice = host.querySelector<HTMLElement>(`[data-topic="${topic}"]`);
   if (text === "") {
@@ -46,6 +52,13 @@ export function showNotice(topic: NoticeTopic, text: string): void {
     host.append(notice);
   }
   notice.textContent = text;
+  if (action !== undefined) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = action.label;
+    button.addEventListener("click", action.run);
+    notice.append(" ", button);
+  }
 }
 
 /** What this browser lacks to play at all; empty if nothing. */

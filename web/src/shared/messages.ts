@@ -1,3 +1,4 @@
+import type { KnownKey, KnownKeys } from "./known-keys.ts";
 import type { Summary, Transport } from "./summary.ts";
 
 /** What the page may choose; all of it may come from the address. */
@@ -19,6 +20,8 @@ export type Command =
       type: "start";
       canvas: OffscreenCanvas;
       options: Options;
+      /** Keys that were remembered when streams were first met. */
+      known: KnownKeys;
       /** Address of the page: what is relative is relative to it. */
       base: string;
       /** When the page was opened: milliseconds since 1970, as all times between threads are. */
@@ -51,8 +54,11 @@ export type Report =
   | { type: "summary"; summary: Summary }
   /** Something that a person wants to know happened, such as a step of joining. */
   | { type: "step"; at: number; text: string }
-  /** Something that a person must know; replaced by the next of the same topic, removed by an empty text. */
-  | { type: "notice"; topic: NoticeTopic; text: string }
+  /** Something that a person must know; replaced by the next of the same topic, removed by an empty text. `forget`: the stream whose remembered
+   * key is in the way. */
+  | { type: "notice"; topic: NoticeTopic; text: string; forget?: string }
+  /** The key of the stream `name` was met for the first time, and has signed what plays. */
+  | { type: "remember"; name: string; key: KnownKey }
   /** The stream that plays. */
   | { type: "name"; name: string }
   | { type: "size"; width: number; height: number }

@@ -53,8 +53,21 @@ export type Stream = "video" | "audio";
 export type TabEvent =
   | { type: "step"; text: string }
   | { type: "catalogue"; catalogue: Catalogue }
-  | { type: "signer"; name: string; digest: string; verdict: string; trusted: boolean }
+  | SignerEvent
   | SeekEvent;
+
+/** Who signs the stream, and whether it counts. */
+export interface SignerEvent {
+  type: "signer";
+  /** Name of the key. */
+  name: string;
+  /** SHA-256 of the key, in hexadecimal. */
+  digest: string;
+  verdict: string;
+  trusted: boolean;
+  /** What the key is to what the page remembers: met for the first time, the remembered one, another one, or none of it. */
+  memory: "new" | "known" | "changed" | "none";
+}
 
 /** What became of a wish to go to another time. Times are the publisher's clock in milliseconds since 1970. */
 export type SeekEvent =

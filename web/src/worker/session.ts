@@ -1,12 +1,14 @@
 import type { Command, Fault, NoticeTopic, Options, Report } from "../shared/messages.ts";
+import type { KnownKey } from "../shared/known-keys.ts";
 import { parseNodeInfo, type NodeInfo } from "../shared/node.ts";
 import type { Phase, Position, Summary } from "../shared/summary.ts";
 import { Audio } from "./audio.ts";
 import { clockAhead, corrected, failuresOf, meanStages, pathOf, rungsOf, sharesOf, signerOf, type CoreFigures } from "./figures.ts";
+import { KeyMemory } from "./key-memory.ts";
 import type { Link } from "./link.ts";
 import { Links } from "./links.ts";
 import { LipSync } from "./lip-sync.ts";
-import { readRecords, type Catalogue, type DiscontinuityRecord, type FrameRecord, type Rung, type Stream, type TabEvent, type TabRecord } from "./records.ts";
+import { readRecords, type Catalogue, type DiscontinuityRecord, type FrameRecord, type Rung, type SignerEvent, type Stream, type TabEvent, type TabRecord } from "./records.ts";
 import { Travel } from "./travel.ts";
 import { STREAM_NUMBER, type Core, type TabConfig, type TabPort } from "./tab-port.ts";
 import { Video } from "./video.ts";
@@ -38,6 +40,7 @@ export class Session {
   readonly #lipSync = new LipSync();
   readonly #travel = new Travel((text) => this.#notice("past", text));
   readonly #name: string;
+  readonly #keys: KeyMemory;
   #face: number | undefined;
   #catalogue: Catalogue | undefined;
   #target: number;
@@ -59,7 +62,9 @@ export class Session {
     this.#name = start.options.name ?? node.name;
     this.#target = start.options.target ?? DEFAULT_TARGET;
     this.#core = core;
-    this.#tab = core.make(this.#tabConfig(start.options, node));
+    const known = Object.hasOwn(start.known, this.#name) ? start.known[this.#name] : undefined;
+    this.#keys = new KeyMemory(this.#name, known);
+    this.#tab = core.make(this.#tabConfig(start.options, node, known));
     this.#video = new Video(start.canvas, start.visible, {
       ...this.#decoderHost("video"),
       resized: (width, height) => report({ type: "size", width, height }),
@@ -117,11 +122,12 @@ export class Session {
     this.#pumpSoon();
   }
 
-  #tabConfig(options: Options, node: NodeInfo): TabConfig {
+  #tabConfig(options: Options, node: NodeInfo, known: KnownKey | undefined): TabConfig {
     const key = options.key ?? (options.name === undefined || options.name === node.name ? node.key : undefined);
     return {
       root: this.#name,
       ...(key === undefined ? {} : { key }),
+      ...(known === undefined ? {} : { remembered: known.digest }),
       ...(options.rung === undefined ? {} : { rung: options.rung }),
       target_ms: this.#target,
       wall_at_zero_us: performance.timeOrigin * 1_000,
@@ -258,15 +264,29 @@ export class Session {
         break;
       case "catalogue":
         this.#catalogue = event.catalogue;
+        this.#remember();
         break;
       case "signer":
-        this.#step(`Signed by ${event.name}: ${event.verdict}`);
-        this.#notice("signer", event.trusted ? "" : `The stream is signed by ${event.name}, which was ${event.verdict}. It is not shown.`);
+        this.#handleSigner(event);
         break;
       default:
         this.#travel.handle(event, performance.now());
         // Whoever moved the rewind bar waits for it.
         this.#summarise();
+    }
+  }
+
+  #handleSigner(signer: SignerEvent): void {
+    this.#step(`Signed by ${signer.name}: ${signer.verdict}`);
+    const { text, canForget } = this.#keys.handleSigner(signer);
+    this.#notice("signer", text, canForget ? this.#name : undefined);
+  }
+
+  /** The core gives the catalogue once it is verified: whoever signed it is remembered. */
+  #remember(): void {
+    const key = this.#keys.handleVerified(new Date().toISOString().slice(0, 10));
+    if (key !== undefined) {
+      this.#report({ type: "remember", name: this.#name, key });
     }
   }
 
@@ -414,10 +434,10 @@ export class Session {
   }
 
   /** Says it once. */
-  #notice(topic: NoticeTopic, text: string): void {
+  #notice(topic: NoticeTopic, text: string, forget?: string): void {
     if ((this.#notices.get(topic) ?? "") !== text) {
       this.#notices.set(topic, text);
-      this.#report({ type: "notice", topic, text });
+      this.#report({ type: "notice", topic, text, ...(forget === undefined ? {} : { forget }) });
     }
   }
 }

@@ -7,6 +7,8 @@ export interface TabConfig {
   root: string;
   /** Digest of the key that must have signed it, in hexadecimal. */
   key?: string;
+  /** Digest of the key that is remembered for it, in hexadecimal; counts if there is no `key`. */
+  remembered?: string;
   rung?: string;
   target_ms: number;
   /** Wall clock at time zero, in microseconds since 1970. */

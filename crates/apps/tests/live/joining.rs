@@ -111,22 +111,26 @@ fn the_signer_is_named_with_a_verdict() {
     let pinned = join_with(Trust::Pinned(Pin::Digest(key_digest(7))));
     assert_eq!(pinned.peers[0].signers[0].verdict, Verdict::Pinned);
     assert!(pinned.peers[0].frames.len() > 60);
-    let name = "/demo/KEY/k7".parse().unwrap();
-    let named = join_with(Trust::Pinned(Pin::Name(name)));
-    assert_eq!(named.peers[0].signers[0].verdict, Verdict::Pinned);
+    let remembered = join_with(Trust::Remembered(key_digest(7)));
+    assert_eq!(remembered.peers[0].signers[0].verdict, Verdict::Remembered);
+    assert!(remembered.peers[0].frames.len() > 60);
 }
 
 #[test]
-fn another_key_than_the_pinned_one_shows_nothing() {
-    let world = join_with(Trust::Pinned(Pin::Digest([9; 32])));
-    let peer = &world.peers[0];
-    assert_eq!(peer.signers.len(), 1, "said once, not at every attempt");
-    let verdict = &peer.signers[0].verdict;
-    assert_eq!(*verdict, Verdict::Refused(Refusal::OtherKey));
-    assert!(peer.frames.is_empty());
-    // Two joins, each until the certificate is there: about 8 samples of 6 segments.
-    assert!(peer.interests < 120, "{}", peer.interests);
-    assert!(peer.watcher.stats(world.now).verification_failures > 0);
+fn another_key_than_the_pinned_or_remembered_one_shows_nothing() {
+    for (trust, refusal) in [
+        (Trust::Pinned(Pin::Digest([9; 32])), Refusal::OtherKey),
+        (Trust::Remembered([9; 32]), Refusal::ChangedKey),
+    ] {
+        let world = join_with(trust);
+        let peer = &world.peers[0];
+        assert_eq!(peer.signers.len(), 1, "said once, not at every attempt");
+        assert_eq!(peer.signers[0].verdict, Verdict::Refused(refusal));
+        assert!(peer.frames.is_empty());
+        // Two joins, each until the certificate is there: about 8 samples of 6 segments.
+        assert!(peer.interests < 120, "{}", peer.interests);
+        assert!(peer.watcher.stats(world.now).verification_failures > 0);
+    }
 }
 
 #[test]
@@ -187,7 +191,7 @@ fn another_publisher_under_the_same_name_is_refused() {
     world.run_until(at(7_000));
     assert_eq!(world.peers[peer].frames.len(), before);
     let last = world.peers[peer].signers.last().unwrap();
-    assert_eq!(last.verdict, Verdict::Refused(Refusal::OtherKey));
+    assert_eq!(last.verdict, Verdict::Refused(Refusal::ChangedKey));
     assert_eq!(last.key_digest, key_digest(8));
     // The real one comes back.
     world.start_publisher(7);

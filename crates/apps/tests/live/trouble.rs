@@ -6,11 +6,13 @@ use std::rc::Rc;
 use bytes::Bytes;
 use namecast_apps::live::watcher::{Event, Output, Refusal, Verdict, Watcher, WatcherConfig};
 use namecast_packet::signature::Ed25519Signer;
-use namecast_packet::{ContentType, Data, KeyLocator, LpPacket, Packet, lp::NackReason};
+use namecast_packet::{
+    Certificate, ContentType, Data, KeyLocator, LpPacket, Packet, lp::NackReason,
+};
 use namecast_stream::{Catalogue, Lead, Metadata, StreamKind};
 use namecast_units::{Instant, Random};
 
-use crate::world::{Show, WALL, World, at, ms, signer};
+use crate::world::{Show, WALL, World, at, key_digest, ms, signer};
 
 fn data_in(packet: &Bytes) -> Option<Data> {
     match Packet::decode(packet.clone()) {
@@ -165,6 +167,41 @@ fn a_damaged_certificate_is_not_trusted() {
             == 1
     );
     assert!(world.peers[peer].frames.len() > 30);
+}
+
+/// The first certificate is the forger's own, under the name of the right key. It is not kept as the first that was seen,
+/// which would shut the right one out: the next one is requested past the caches, and plays.
+#[test]
+fn a_forged_certificate_does_not_shut_the_right_one_out() {
+    let mut world = World::new(Show::default());
+    let mut is_first = true;
+    world.tamper = Some(Box::new(move |_, packet| {
+        let data = data_in(&packet).filter(|data| data.content_type() == ContentType::Key);
+        let Some(data) = data.filter(|_| core::mem::take(&mut is_first)) else {
+            return Some(packet);
+        };
+        let right = Certificate::decode(data).unwrap();
+        let locator = KeyLocator::Name(right.key_name());
+        let forger = Ed25519Signer::from_seed([99; 32], locator);
+        let (identity, validity) = (right.identity(), right.validity());
+        let forged = Certificate::self_signed(&identity, b"k7", 1, validity, &forger);
+        Some(forged.data().wire().clone())
+    }));
+    let peer = world.join(World::config());
+    world.run_until(at(4_000));
+    let peer = &world.peers[peer];
+    let signers: Vec<_> = peer
+        .signers
+        .iter()
+        .map(|signer| (signer.key_digest == key_digest(7), signer.verdict.clone()))
+        .collect();
+    let expected = [
+        (false, Verdict::FirstUse),
+        (false, Verdict::Refused(Refusal::NotSigner)),
+        (true, Verdict::FirstUse),
+    ];
+    assert_eq!(signers, expected);
+    assert!(peer.frames.len() > 30);
 }
 
 /// With a forger who always wins, nothing is shown, nothing grows, and the network is not flooded.

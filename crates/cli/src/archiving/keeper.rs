@@ -6,7 +6,7 @@ use namecast_units::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use tokio::time::interval;
 
-use super::{SYNC_INTERVAL, moment, tell};
+use super::{SYNC_INTERVAL, Sentence, moment, tell};
 
 /// How often the chunks of others are looked for.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
@@ -17,7 +17,7 @@ const REPEAT_INTERVAL: Duration = Duration::from_mins(1);
 pub(super) async fn keep(
     clock: Clock,
     archive: Archive,
-    say: mpsc::Sender<String>,
+    say: mpsc::Sender<Sentence>,
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut tick = interval(SYNC_INTERVAL);
@@ -72,7 +72,7 @@ impl Troubles {
     }
 
     /// Says it, if it is time to.
-    pub(super) fn tell(&mut self, say: &mpsc::Sender<String>, now: Instant, trouble: String) {
+    pub(super) fn tell(&mut self, say: &mpsc::Sender<Sentence>, now: Instant, trouble: String) {
         if let Some(sentence) = self.sentence(now, &trouble) {
             tell(say, sentence);
         }
@@ -83,7 +83,7 @@ async fn maintain(
     archive: &Archive,
     now: Moment,
     troubles: &mut Troubles,
-    say: &mpsc::Sender<String>,
+    say: &mpsc::Sender<Sentence>,
 ) {
     if let Err(error) = archive.maintain(now).await {
         troubles.tell(say, now.monotonic, error.to_string());

@@ -3,17 +3,16 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use namecast_apps::live::watcher::Trust;
 use namecast_archive::Location;
 use namecast_net::{LinkState, Node, NodeConfig};
 use namecast_units::ByteSize;
 use serde_json::json;
 
 use super::publish::describe_link;
-use super::watch::parse_pin;
 use super::{FIGURES_INTERVAL, Stop};
-use crate::archiving::{Archiving, ArchivingConfig};
+use crate::archiving::{Archiving, ArchivingConfig, Sentence};
 use crate::arguments::{Archive, Keep};
+use crate::key_check::KeyCheck;
 use crate::places;
 use crate::report::{ProgressLine, StatsFile};
 
@@ -25,10 +24,11 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
     let Archive {
         name,
         keep,
-        key,
+        trusted,
         connect,
         run,
     } = arguments;
+    let keys = KeyCheck::new(name.clone(), &trusted)?;
     let mut stop = Stop::new(run.duration)?;
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
@@ -37,16 +37,12 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
     node.add_route(name.clone(), face, 0).await?;
     let mut link = node.link_state(face).await?;
     let (store, location) = location(&keep)?;
-    let trust = match key {
-        Some(key) => Trust::Pinned(parse_pin(&key)?),
-        None => Trust::FirstUse,
-    };
     let config = ArchivingConfig {
         root: name.clone(),
         location,
         keep: keep.keep,
         keep_size: keep.keep_size,
-        trust,
+        keys,
         upstream: Some(face),
     };
     let mut archiving = Archiving::start(&node, config).await?;
@@ -60,9 +56,13 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
     loop {
         tokio::select! {
             sentence = archiving.next_sentence() => {
-                progress.say(&sentence);
+                let text = sentence.text();
+                match &sentence {
+                    Sentence::Refusal(text) if !run.json => progress.say_error(text),
+                    _ => progress.say(text),
+                }
                 if run.json && !run.quiet {
-                    println!("{}", json!({ "event": sentence }));
+                    println!("{}", json!({ "event": text }));
                 }
             }
             _ = tick.tick() => {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use namecast_apps::live::watcher::{Pin, Trust};
+use namecast_apps::live::watcher::Pin;
 use namecast_archive::Location;
 use namecast_net::{DEFAULT_PORT, Node, NodeConfig};
 use namecast_packet::Name;
@@ -14,6 +14,7 @@ use super::publishing::{Happened, Publishing};
 use super::{FIGURES_INTERVAL, Stop};
 use crate::archiving::{Archiving, ArchivingConfig};
 use crate::arguments::Demo;
+use crate::key_check::KeyCheck;
 use crate::page_server::PageConfig;
 use crate::report::{ProgressLine, StatsFile};
 
@@ -107,7 +108,7 @@ async fn start_archive(
         location: Location::Directory(kept.path().to_owned()),
         keep: Some(KEEP),
         keep_size: Some(KEEP_SIZE),
-        trust: Trust::Pinned(Pin::Name(publishing.key_name.clone())),
+        keys: KeyCheck::pinned(name.clone(), Pin::Digest(publishing.digest)),
         upstream: None,
     };
     Archiving::start(node, config).await
@@ -156,8 +157,8 @@ fn introduce(progress: &mut ProgressLine, run: &crate::arguments::Run, about: &I
     for url in page.other_urls() {
         progress.say(&format!("              {url}"));
     }
-    if let Some(code) = page.qr_code() {
-        progress.say(&code);
+    for line in page.qr_code().iter().flat_map(|code| code.lines()) {
+        progress.say(line);
     }
     progress.say("");
     progress.say("  Ctrl-C ends it.");

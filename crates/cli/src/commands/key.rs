@@ -1,12 +1,98 @@
-//! `namecast key`: a key's certificate, for those who are to trust it.
+//! `namecast key`: a key's certificate, for those who are to trust it, and the keys that are remembered of others.
+
+use std::path::PathBuf;
+
+use anyhow::{bail, ensure};
+use namecast_apps::live::watcher::Pin;
+use namecast_packet::Name;
+use serde_json::json;
 
 use super::key_store;
-use crate::arguments::Key;
+use crate::arguments::{Key, KeyWhat};
 use crate::certificate_file;
+use crate::key_check::{file_argument, parse_pin};
+use crate::known_keys::{KnownKey, KnownKeys};
+use crate::page_server::hex;
+use crate::report;
 
-/// Prints the certificate.
+/// Does what is asked for.
 pub(super) fn run(arguments: Key) -> anyhow::Result<()> {
-    let identity = key_store(arguments.keys.keys)?.identity(&arguments.name)?;
-    print!("{}", certificate_file::text(&identity.certificate));
+    match (arguments.what, arguments.name) {
+        (Some(KeyWhat::Trust { name, key, known }), _) => trust(name, &key, known.known_keys),
+        (Some(KeyWhat::List { json, known }), _) => list(known.known_keys, json),
+        (Some(KeyWhat::Forget { name, known }), _) => forget(&name, known.known_keys),
+        (None, Some(name)) => {
+            let identity = key_store(arguments.keys.keys)?.identity(&name)?;
+            print!("{}", certificate_file::text(&identity.certificate));
+            Ok(())
+        }
+        (None, None) => bail!("name who holds the key, as in namecast key /cam"),
+    }
+}
+
+fn trust(name: Name, key: &str, file: Option<PathBuf>) -> anyhow::Result<()> {
+    let digest = match parse_pin(key)? {
+        Pin::Digest(digest) => digest,
+        Pin::Certificate(certificate) => {
+            let identity = certificate.identity();
+            ensure!(
+                identity == name,
+                "the certificate in {key} is of {identity}, not of {name}: write namecast key trust {identity} {key}, or \
+                 accept what it certified with --key {key}"
+            );
+            certificate.public_key()?.digest()
+        }
+    };
+    let file = KnownKeys::new(file)?;
+    let old = file.replace(KnownKey::today(name.clone(), digest))?;
+    let digest = hex(&digest);
+    match old {
+        Some(old) => println!(
+            "{name} must be signed by {digest} from now on, not by {} (remembered on {}) any more",
+            hex(&old.digest),
+            old.since
+        ),
+        None => println!("{name} must be signed by {digest} from now on"),
+    }
+    Ok(())
+}
+
+fn list(file: Option<PathBuf>, as_json: bool) -> anyhow::Result<()> {
+    let keys = KnownKeys::new(file)?.all()?;
+    if as_json {
+        let object = |key: &KnownKey| {
+            json!({
+                "name": key.name.to_string(),
+                "key_digest": hex(&key.digest),
+                "since": key.since.to_string(),
+            })
+        };
+        let objects: Vec<_> = keys.iter().map(object).collect();
+        println!("{}", serde_json::to_string_pretty(&objects)?);
+        return Ok(());
+    }
+    let row = |key: &KnownKey| {
+        [
+            key.name.to_string(),
+            hex(&key.digest),
+            key.since.to_string(),
+        ]
+    };
+    let head = ["stream", "key", "since"];
+    print!("{}", report::table(head, keys.iter().map(row)));
+    Ok(())
+}
+
+fn forget(name: &Name, path: Option<PathBuf>) -> anyhow::Result<()> {
+    let argument = file_argument(path.as_deref());
+    let file = KnownKeys::new(path)?;
+    let Some(old) = file.forget(name)? else {
+        bail!("no key of {name} is remembered: namecast key list{argument} shows which are");
+    };
+    println!(
+        "Forgot the key of {name}, {} (remembered on {}); the next one met is remembered",
+        hex(&old.digest),
+        old.since
+    );
     Ok(())
 }

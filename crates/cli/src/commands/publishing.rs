@@ -35,6 +35,8 @@ pub(super) struct Publishing {
     pub(super) key_name: Name,
     /// SHA-256 digest of the key, in hexadecimal.
     pub(super) key_digest: String,
+    /// The same as octets.
+    pub(super) digest: [u8; 32],
 }
 
 /// What happened, for the command to tell.
@@ -57,7 +59,7 @@ impl Publishing {
     ) -> anyhow::Result<Self> {
         let identity = key_store(keys.keys.clone())?.identity(name)?;
         let certificate = Certificate::decode(identity.certificate.clone())?;
-        let key_digest = hex(&certificate.public_key()?.digest());
+        let digest = certificate.public_key()?.digest();
         let (config, encoded) = (ingest_config(media), media.encoded.clone());
         let start = move || match encoded.is_empty() {
             true => Ingest::start(&config),
@@ -92,7 +94,8 @@ impl Publishing {
             refused: 0,
             encode_times: EncodeTimes::default(),
             key_name: certificate.key_name(),
-            key_digest,
+            key_digest: hex(&digest),
+            digest,
         })
     }
 

@@ -5,6 +5,8 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::report::printable;
+
 /// Largest answer that is read, in octets.
 const MAX_ANSWER: u64 = 16 << 20;
 
@@ -75,7 +77,8 @@ fn describe(status: &Value) -> String {
             publisher["frames_published"], publisher["interests_pending"], publisher["data_sent"]
         ));
     }
-    lines.join("\n") + "\n"
+    let lines = lines.iter().map(|line| format!("{}\n", printable(line)));
+    lines.collect()
 }
 
 #[cfg(test)]

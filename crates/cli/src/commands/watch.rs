@@ -1,10 +1,8 @@
 //! `namecast watch`: what is published under a name, to a file, a pipe or nowhere.
 
-use anyhow::bail;
-use namecast_apps::live::watcher::{Pin, RungChoice, Trust};
+use namecast_apps::live::watcher::{RungChoice, Signer, Verdict};
 use namecast_apps::live::{Stats, Watcher, WatcherConfig};
 use namecast_net::{Clock, LinkState, Node, NodeConfig};
-use namecast_packet::Name;
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::path::Control;
 use namecast_stream::rate::RateControl;
@@ -15,6 +13,7 @@ use super::publish::describe_link;
 use super::{FIGURES_INTERVAL, Stop};
 use crate::arguments::Watch;
 use crate::ingest::ladder::parse_bitrate;
+use crate::key_check::KeyCheck;
 use crate::page_server::hex;
 use crate::pump::{self, Watched, WatcherPump};
 use crate::record::Recorder;
@@ -25,7 +24,9 @@ const CACHE: ByteSize = ByteSize::mebibytes(1);
 
 /// Runs until interrupted, or the time is over, or whoever reads the output has left.
 pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
-    let config = watcher_config(&arguments)?;
+    let mut config = watcher_config(&arguments)?;
+    let keys = KeyCheck::new(arguments.name.clone(), &arguments.trusted)?;
+    config.trust = keys.trust();
     let Watch {
         name,
         output,
@@ -38,6 +39,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut session = Session {
         recorder: output.map(Recorder::new),
+        keys,
         progress: ProgressLine::new(!run.quiet && !run.json),
         prints_json: run.json && !run.quiet,
         audio: !no_audio,
@@ -101,9 +103,6 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
     config.wall_at_zero = pump::wall_at_zero(clock);
     // Nonces only have to differ from those of other watchers.
     config.seed = clock.wall().as_micros() ^ u64::from(std::process::id()) << 40;
-    if let Some(key) = &arguments.key {
-        config.trust = Trust::Pinned(parse_pin(key)?);
-    }
     Ok(config)
 }
 
@@ -115,27 +114,10 @@ fn parse_controller(text: &str) -> anyhow::Result<Control> {
     }
 }
 
-/// A key's digest in hexadecimal, or its name.
-pub(super) fn parse_pin(text: &str) -> anyhow::Result<Pin> {
-    if text.starts_with('/') {
-        return Ok(Pin::Name(text.parse::<Name>()?));
-    }
-    let mut digest = [0; 32];
-    let is_digest = text.len() == 64 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
-    if !is_digest {
-        bail!(
-            "'{text}' is no key: write the 64 hexadecimal digits that the publisher prints, or the key's name"
-        );
-    }
-    for (octet, pair) in digest.iter_mut().zip(text.as_bytes().chunks(2)) {
-        *octet = u8::from_str_radix(core::str::from_utf8(pair)?, 16)?;
-    }
-    Ok(Pin::Digest(digest))
-}
-
 /// What the command does with what the watcher says.
 struct Session {
     recorder: Option<Recorder>,
+    keys: KeyCheck,
     progress: ProgressLine,
     prints_json: bool,
     audio: bool,
@@ -154,23 +136,16 @@ impl Session {
                 }
             }
             Watched::Catalogue(catalogue) => {
+                // It is told only once it is verified.
+                if let Some(text) = self.keys.on_verified()? {
+                    self.tell("remembered", &json!(text), &text);
+                }
                 if let Some(recorder) = &mut self.recorder {
                     recorder.open(&catalogue, self.audio)?;
                 }
                 self.tell("catalogue", &json!(catalogue), "");
             }
-            Watched::Signer(signer) => {
-                let digest = hex(&signer.key_digest);
-                let text = format!(
-                    "signed by {} ({}), key {}…",
-                    signer.key_name,
-                    signer.verdict,
-                    &digest[..16]
-                );
-                self.tell("signer", &json!({
-                    "key_name": signer.key_name.to_string(), "key_digest": digest, "verdict": signer.verdict.to_string(),
-                }), &text);
-            }
+            Watched::Signer(signer) => self.hear_signer(&signer),
             Watched::Event(event) => {
                 let text = event.to_string();
                 self.tell("event", &json!(text), &text);
@@ -178,6 +153,22 @@ impl Session {
             Watched::Discontinuity(_) => {}
         }
         Ok(())
+    }
+
+    /// Whoever is refused is named to those too who want to hear of errors only.
+    fn hear_signer(&mut self, signer: &Signer) {
+        let text = self.keys.on_signer(signer);
+        let object = json!({
+            "key_name": signer.key_name.to_string(),
+            "key_digest": hex(&signer.key_digest),
+            "verdict": signer.verdict.to_string(),
+            "remembered_since": self.keys.remembered_since(),
+            "text": text,
+        });
+        match signer.verdict {
+            Verdict::Refused(_) if !self.prints_json => self.progress.say_error(&text),
+            _ => self.tell("signer", &object, &text),
+        }
     }
 
     fn tell(&mut self, kind: &str, object: &serde_json::Value, text: &str) {
@@ -242,22 +233,5 @@ mod tests {
         assert!(parse_controller("unlimited").is_err());
         let error = parse_controller("fast").unwrap_err().to_string();
         assert!(error.contains("'fast' is no controller: write one of arc, "));
-    }
-
-    #[test]
-    fn keys_are_digests_or_names() {
-        let digest = "00ff".repeat(16);
-        let Ok(Pin::Digest(octets)) = parse_pin(&digest) else {
-            panic!("64 digits");
-        };
-        assert_eq!(octets[..4], [0, 255, 0, 255]);
-        assert!(matches!(parse_pin("/demo/KEY/1"), Ok(Pin::Name(_))));
-        assert!(
-            parse_pin("12")
-                .unwrap_err()
-                .to_string()
-                .contains("64 hexadecimal")
-        );
-        assert!(parse_pin(&"é".repeat(32)).is_err());
     }
 }

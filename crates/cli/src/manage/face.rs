@@ -56,7 +56,11 @@ pub(super) async fn run(
             forwarder.command("faces/destroy", &parameters).await?;
             match target.json {
                 true => print_json(&face)?,
-                false => println!("face {} to {} is gone", face.face, face.uri),
+                false => println!(
+                    "face {} to {} is gone",
+                    face.face,
+                    report::printable(&face.uri)
+                ),
             }
         }
     }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::arguments::Target;
 use super::connection::Forwarder;
 use super::{cs, face, print_json, route, strategy};
+use crate::report::{columns, printable};
 
 const PATIENCE_FOR_CHANNELS: Duration = Duration::from_secs(1);
 
@@ -65,7 +66,7 @@ fn describe(status: &Status) -> String {
          out  {} Interests, {} Data, {} Nacks\n\
          {} Interests pending, {} satisfied, {} not\n\
          {} prefixes with next hops, {} measured\n",
-        general.version,
+        printable(&general.version),
         general.in_interests,
         general.in_data,
         general.in_nacks,
@@ -96,7 +97,7 @@ fn describe(status: &Status) -> String {
     };
     let channels = status.channels.iter().flatten();
     let channels: String = channels
-        .map(|channel| format!("{}\n", channel.local_uri))
+        .map(|channel| format!("{}\n", printable(&channel.local_uri)))
         .collect();
     if !channels.is_empty() {
         section("Listening on", &channels);
@@ -123,7 +124,7 @@ fn next_hops(fib: &[FibEntry]) -> String {
         [entry.prefix.to_string(), hops.join(", ")]
     };
     let rows: Vec<_> = fib.iter().map(line).collect();
-    crate::report::columns(&rows)
+    columns(&rows)
 }
 
 #[cfg(test)]

@@ -195,7 +195,7 @@ impl View {
         format!(
             "{}, up {:.0} s; a second, over the last {:.1} s:\n\
              {} Interests pending; the cache has {} Data and {hits}\n\n{}{left_out}{strategies}",
-            self.version,
+            report::printable(&self.version),
             self.uptime_seconds,
             self.seconds,
             self.pit_entries,

@@ -85,8 +85,10 @@ pub enum PublishError {
     /// The producer has as many rungs as metadata can list.
     #[error("more than {MAX_LATEST} rungs")]
     TooManyRungs,
-    /// A rung with this name is already there, or its name is reserved.
-    #[error("rung {0} is already there, or its name is reserved")]
+    /// A rung with this name is already there, or its name is reserved or has characters that it must not have.
+    #[error(
+        "rung {0} is already there, or its name is reserved, or not 1 to 64 of A-Z, a-z, 0-9, '.', '_', '-'"
+    )]
     RungName(Name),
     /// There are as many objects as the configuration allows.
     #[error("no room for another {0} catalogue or certificate packets")]

@@ -25,7 +25,7 @@ use bytes::Bytes;
 use namecast_packet::{Data, Interest, Name, Nonce, Signer};
 use namecast_units::{ByteSize, Duration, Instant, Timestamp};
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, is_rung_name};
 use crate::metadata::{MAX_LATEST, Metadata, NewestSample};
 use crate::names::{SampleClass, SegmentId, SegmentKind, StreamNames};
 use crate::sample::Asked;
@@ -122,7 +122,7 @@ impl Producer {
     /// Adds rung `rung` of stream `stream`.
     ///
     /// # Errors
-    /// If it is there already, its name is reserved, or there are too many.
+    /// If it is there already, its name is reserved or not 1 to 64 of `A-Z a-z 0-9 . _ -`, or there are too many.
     pub fn add_rung(
         &mut self,
         stream: &str,
@@ -132,7 +132,7 @@ impl Producer {
         let names = self.names.rung(stream, rung);
         let reserved = [crate::names::CATALOGUE, crate::names::KEY].contains(&stream)
             || rung == crate::index::INDEX;
-        if reserved || self.by_name.contains_key(names.prefix()) {
+        if !is_rung_name(rung) || reserved || self.by_name.contains_key(names.prefix()) {
             return Err(PublishError::RungName(names.prefix().clone()));
         }
         if self.rungs.len() == MAX_LATEST {

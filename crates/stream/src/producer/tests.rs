@@ -397,7 +397,14 @@ fn a_sample_that_is_too_large_changes_nothing() {
 #[test]
 fn rungs_have_names_of_their_own() {
     let mut desk = Desk::new(ProducerConfig::default());
-    for (stream, rung) in [("video", "1M"), ("catalogue", "1M"), ("KEY", "1M")] {
+    for (stream, rung) in [
+        ("video", "1M"),
+        ("catalogue", "1M"),
+        ("KEY", "1M"),
+        ("video", "index"),
+        ("video", ""),
+        ("video", "1 M"),
+    ] {
         let refused = desk.producer.add_rung(stream, rung, RungConfig::default());
         assert!(
             matches!(refused, Err(PublishError::RungName(_))),

@@ -134,14 +134,20 @@ impl Recorder {
             self.counters.verification_failures += 1;
             return;
         };
+        let Some((_, metadata)) = self.unjudged.take() else {
+            return;
+        };
+        if metadata.verify(&*key).is_err() {
+            // One of the two is forged. A key that is seen for the first time must not keep the right one out.
+            self.counters.verification_failures += 1;
+            return;
+        }
         self.key = Some(key);
         self.push(Output::Object {
             data: Box::new(data.clone()),
             replaces: Some(certificates(self.names.root())),
         });
-        if let Some((_, metadata)) = self.unjudged.take() {
-            self.on_metadata(now, &metadata);
-        }
+        self.on_metadata(now, &metadata);
     }
 
     fn on_catalogue_segment(&mut self, now: Instant, token: Token, data: &Data) {

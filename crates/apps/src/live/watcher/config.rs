@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use namecast_packet::Name;
+use namecast_packet::{Certificate, Name};
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::path::Control;
 use namecast_stream::{StreamKind, consumer};
@@ -135,18 +135,20 @@ pub enum Trust {
     /// The first key that is found under the root; no other after it.
     #[default]
     FirstUse,
-    /// Only this key.
+    /// The key that was found at an earlier first use: SHA-256 digest of its SubjectPublicKeyInfo.
+    Remembered([u8; 32]),
+    /// Only what this vouches for.
     Pinned(Pin),
     /// A secret that signer and watcher share: packets carry HMACs made with it, under the certificate's key name.
     Secret([u8; 32]),
 }
 
-/// What is known of a key beforehand.
+/// What is known of a key beforehand. A name is not enough: anybody can make a key with any name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pin {
     /// SHA-256 digest of the public key's SubjectPublicKeyInfo.
     Digest([u8; 32]),
-    /// Name of the key or of its certificate. Weaker than the digest: anybody can make a key of that name, so it is only
-    /// as good as the network that delivers the certificate.
-    Name(Name),
+    /// A certificate that is accepted as it is. It vouches for its key, and for each key under its identity that it signed
+    /// the certificate of.
+    Certificate(Box<Certificate>),
 }

@@ -22,7 +22,7 @@ use namecast_units::{Instant, Timestamp};
 use super::Watcher;
 use super::config::Trust;
 use super::fetch::{self, Fetch, Progress};
-use super::output::{Event, Output, RejoinReason, Signer, Verdict};
+use super::output::{Event, Output, Refusal, RejoinReason, Signer, Verdict};
 use super::pull::{self, LinedUp, Pulled};
 use super::trust::{Judge, TrustedKey, certificate_of};
 
@@ -317,20 +317,19 @@ impl Watcher {
             }
             return;
         };
-        self.trusted
-            .get_or_insert_with(|| TrustedKey { key: key.clone() });
         let verifier: SharedVerifier = match &self.config.trust {
             Trust::Secret(secret) => Arc::new(HmacVerifier::new(secret)),
-            Trust::FirstUse | Trust::Pinned(_) => key,
+            Trust::FirstUse | Trust::Remembered(_) | Trust::Pinned(_) => key.clone(),
         };
-        self.verifier = Some(verifier.clone());
-        let Some(held) = self.held.take() else {
+        let held = self.held.take();
+        let is_foreign = |held: &Held| held.data.verify(&*verifier).is_err();
+        if held.as_ref().is_some_and(is_foreign) {
+            self.on_wrong_certificate(now);
             return;
-        };
-        if held.data.verify(&*verifier).is_err() {
-            self.counters.verification_failures += 1;
-            self.forget();
-            self.probe(now);
+        }
+        self.trusted.get_or_insert(TrustedKey { key });
+        self.verifier = Some(verifier.clone());
+        if held.is_none() {
             return;
         }
         self.proof.begin(now);
@@ -339,6 +338,19 @@ impl Watcher {
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             consumer.set_verifier(now, verifier.clone());
         }
+    }
+
+    /// The key of the certificate did not sign what was to be verified with it. One of the two is forged, so a key that is
+    /// seen for the first time is not kept: the right one could not take its place any more.
+    fn on_wrong_certificate(&mut self, now: Instant) {
+        self.counters.verification_failures += 1;
+        if let Some(signer) = &mut self.signer {
+            signer.verdict = Verdict::Refused(Refusal::NotSigner);
+            let signer = signer.clone();
+            self.push(Output::Signer(signer));
+        }
+        self.forget();
+        self.probe(now);
     }
 
     /// Drops what nobody vouches for.

@@ -98,8 +98,10 @@ pub struct Signer {
 /// What is thought of a signer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is the pinned key.
+    /// It is the pinned key, or certified by it.
     Pinned,
+    /// It is the key that was remembered at an earlier first use.
+    Remembered,
     /// It is the first key seen under the root, which its certificate is signed with.
     FirstUse,
     /// Its signatures do not count.
@@ -110,15 +112,21 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Another key is pinned, or was seen first.
+    /// Another key is pinned.
     #[error("another key is trusted for this name")]
     OtherKey,
+    /// Another key was seen first, now or at an earlier use.
+    #[error("it is another key than the one remembered for this name")]
+    ChangedKey,
     /// The certificate is not valid at this time.
     #[error("its certificate is not valid now")]
     NotValidNow,
-    /// The certificate does not verify with its own key.
-    #[error("its certificate is damaged or forged")]
+    /// The certificate verifies neither with its own key nor with a pinned one.
+    #[error("its certificate is damaged or forged, or signed by somebody who is not trusted")]
     BadCertificate,
+    /// What was received is not signed with the certificate's key.
+    #[error("what was received is not signed with its key")]
+    NotSigner,
     /// The certificate belongs to another name.
     #[error("its certificate belongs to another name")]
     OtherIdentity,
@@ -128,6 +136,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pinned => f.write_str("pinned"),
+            Self::Remembered => f.write_str("remembered"),
             Self::FirstUse => f.write_str("trusted on first use"),
             Self::Refused(why) => write!(f, "refused: {why}"),
         }

@@ -65,24 +65,58 @@ impl Judge<'_> {
         if certificate.identity() != *self.root {
             return Verdict::Refused(Refusal::OtherIdentity);
         }
-        if certificate.data().verify(key).is_err() {
+        if !self.is_signed(certificate, key) {
             return Verdict::Refused(Refusal::BadCertificate);
         }
         if !certificate.is_valid_at(self.wall) {
             return Verdict::Refused(Refusal::NotValidNow);
         }
-        if self.known.is_some_and(|known| *known.key != *key) {
-            return Verdict::Refused(Refusal::OtherKey);
-        }
+        let is_known = self.known.is_none_or(|known| *known.key == *key);
         match self.trust {
-            Trust::FirstUse => Verdict::FirstUse,
-            Trust::Pinned(Pin::Digest(digest)) if *digest == key.digest() => Verdict::Pinned,
-            Trust::Pinned(Pin::Name(name)) if name.is_prefix_of(certificate.name()) => {
-                Verdict::Pinned
-            }
-            Trust::Pinned(_) => Verdict::Refused(Refusal::OtherKey),
+            Trust::FirstUse if is_known => Verdict::FirstUse,
+            Trust::FirstUse => Verdict::Refused(Refusal::ChangedKey),
+            Trust::Remembered(digest) if *digest == key.digest() => Verdict::Remembered,
+            Trust::Remembered(_) => Verdict::Refused(Refusal::ChangedKey),
+            Trust::Pinned(pin) if self.vouches(pin, certificate, key) => Verdict::Pinned,
             // Whoever knows the secret is who it is, whatever the certificate says.
-            Trust::Secret(_) => Verdict::Pinned,
+            Trust::Secret(_) if is_known => Verdict::Pinned,
+            Trust::Pinned(_) | Trust::Secret(_) => Verdict::Refused(Refusal::OtherKey),
+        }
+    }
+
+    /// Whether `certificate` is as the key itself signed it, or the pinned issuer, or is the pinned one.
+    fn is_signed(&self, certificate: &Certificate, key: &PublicKey) -> bool {
+        let is_pinned = |pinned: &Certificate| *pinned == *certificate;
+        let data = certificate.data();
+        match self.trust {
+            Trust::Pinned(Pin::Certificate(pinned)) if is_pinned(pinned) => true,
+            Trust::Pinned(Pin::Certificate(pinned)) if has_issued(pinned, data) => true,
+            _ => data.verify(key).is_ok(),
+        }
+    }
+
+    /// Whether `pin` stands for `key`, which `certificate` is of.
+    fn vouches(&self, pin: &Pin, certificate: &Certificate, key: &PublicKey) -> bool {
+        match pin {
+            Pin::Digest(digest) => *digest == key.digest(),
+            Pin::Certificate(pinned) => {
+                let is_pinned = pinned.public_key().is_ok_and(|pinned| pinned == *key);
+                is_pinned
+                    || pinned.identity().is_prefix_of(self.root)
+                        && pinned.is_valid_at(self.wall)
+                        && has_issued(pinned, certificate.data())
+            }
         }
     }
 }
+
+/// Whether `data` is signed with the key that `issuer` certifies.
+fn has_issued(issuer: &Certificate, data: &Data) -> bool {
+    issuer
+        .public_key()
+        .is_ok_and(|key| data.verify(&key).is_ok())
+}
+
+#[cfg(test)]
+#[path = "trust_tests.rs"]
+mod tests;

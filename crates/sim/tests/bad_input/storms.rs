@@ -226,13 +226,8 @@ fn a_lying_bitrate_is_no_storm() {
 
 #[test]
 fn a_lying_period_is_no_storm() {
-    for (num, den) in [
-        (1_000, 1),
-        (1, 1),
-        (1, 60),
-        (1, u32::MAX),
-        (u32::MAX, u32::MAX),
-    ] {
+    let hour = 3_600;
+    for (num, den) in [(1_000, 1), (1, 1), (1, 60), (1, hour), (hour, hour)] {
         assert_no_storm(&format!("{num} frames in {den} s"), LYING, || {
             lying(move |stream| stream.rungs[0].rate = SampleRate::new(num, den))
         });

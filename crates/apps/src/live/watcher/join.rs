@@ -329,9 +329,9 @@ impl Watcher {
         }
         self.trusted.get_or_insert(TrustedKey { key });
         self.verifier = Some(verifier.clone());
-        if held.is_none() {
+        let Some(held) = held else {
             return;
-        }
+        };
         self.proof.begin(now);
         self.believe(&held.heard);
         self.announce();

@@ -99,7 +99,7 @@ class FakeTab implements TabPort {
   }
 
   stats(): string {
-    return JSON.stringify({ state: "playing", rung: "1M", picture: "the highest bitrate there is", controller: "none", goodput_bps: 1e6, throughput_bps: 1.1e6, path: { queueing_ms: 2, capacity_bps: 5e6, loss: 0 }, rtt_ms: 1, rtt_min_ms: 1, signer: { key_name: "/fake/KEY", key_digest: "00", verdict: "made here", trusted: true }, video: { buffer_ms: this.#target } });
+    return JSON.stringify({ state: "playing", liveness: "live", rung: "1M", picture: "the highest bitrate there is", controller: "none", goodput_bps: 1e6, throughput_bps: 1.1e6, path: { queueing_ms: 2, capacity_bps: 5e6, loss: 0 }, rtt_ms: 1, rtt_min_ms: 1, signer: { key_name: "/fake/KEY", key_digest: "00", verdict: "made here", trusted: true }, video: { buffer_ms: this.#target } });
   }
 
   #produce(): void {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { bitrate, milliseconds, percent } from "../src/page/format.ts";
+import { bitrate, milliseconds, percent, timeOfDay } from "../src/page/format.ts";
 import { clampTarget, readOptions, withOption } from "../src/page/options.ts";
 import { plotTop, Series } from "../src/page/series.ts";
-import { why, whyPicture } from "../src/page/why.ts";
+import { state, why, whyPicture } from "../src/page/why.ts";
 import { parseHash, parseNodeInfo } from "../src/shared/node.ts";
 import type { StageTimes, Summary } from "../src/shared/summary.ts";
 import { clockAhead, meanStages, pathOf, sharesOf } from "../src/worker/figures.ts";
@@ -175,6 +175,17 @@ describe("why", () => {
   test("says nothing while nothing plays", () => {
     expect(why(summary({ buffer: 300 }, { phase: "waiting" }))).toBe("");
   });
+});
+
+test("live is what the publisher confirms", () => {
+  const shown = Date.UTC(2026, 4, 1, 12);
+  const position = { live: true, now: shown + 75_000, shown };
+  const said = (some: Partial<Summary>) => state({ phase: "playing", position, liveness: "live", recordedFrom: null, ...some } as Summary);
+  expect(said({})).toEqual({ text: "live", look: "playing" });
+  expect(said({ liveness: "unconfirmed" })).toEqual({ text: "cannot be confirmed to be live", look: "past" });
+  expect(said({ liveness: "recorded", recordedFrom: shown })).toEqual({ text: `recorded from ${timeOfDay(shown)}`, look: "past" });
+  expect(said({ position: { ...position, live: false } as Summary["position"] })).toEqual({ text: "1:15 behind live", look: "past" });
+  expect(said({ phase: "waiting" })).toEqual({ text: "waiting", look: "waiting" });
 });
 
 test("the quality of the picture is explained, unless nothing plays", () => {

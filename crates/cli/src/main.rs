@@ -4,8 +4,12 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use namecast_cli::arguments::{Arguments, LogFormat};
+use namecast_cli::commands::NotLive;
 use namecast_cli::{commands, printable_lines};
 use tracing_subscriber::EnvFilter;
+
+/// Exit status where live was wanted and a recording came.
+const NOT_LIVE: u8 = 3;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -35,9 +39,13 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            let status = match error.is::<NotLive>() {
+                true => NOT_LIVE.into(),
+                false => ExitCode::FAILURE,
+            };
             let error = format!("{error:#}");
             eprintln!("namecast: {}", printable_lines(&error));
-            ExitCode::FAILURE
+            status
         }
     }
 }

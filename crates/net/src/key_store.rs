@@ -252,7 +252,7 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> KeyStoreError + use<> {
 ///
 /// # Panics
 /// If the operating system has no randomness: nothing safe can be done then.
-pub(crate) fn random<const N: usize>() -> [u8; N] {
+pub fn random<const N: usize>() -> [u8; N] {
     let mut octets = [0; N];
     getrandom::fill(&mut octets).expect("the operating system provides randomness");
     octets

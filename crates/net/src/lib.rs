@@ -34,7 +34,7 @@ pub use clock::Clock;
 pub use config::{ManagementConfig, NodeConfig, ReadvertiseConfig, RegistrationConfig};
 pub use face_uri::{DEFAULT_PORT, DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriError};
 pub use interface::InterfaceWatch;
-pub use key_store::{Identity, KeyStore, KeyStoreError};
+pub use key_store::{Identity, KeyStore, KeyStoreError, random};
 pub use link::{
     CongestionLaw, CongestionMarking, EthernetConfig, EthernetPort, LinkDrop, StrangersConfig,
     UdpMulticast, websocket, webtransport,

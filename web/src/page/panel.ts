@@ -1,6 +1,6 @@
 import { STAGES, type Stage, type Summary } from "../shared/summary.ts";
-import { bitrate, count, duration, milliseconds, percent } from "./format.ts";
-import { why, whyPicture } from "./why.ts";
+import { bitrate, count, milliseconds, percent } from "./format.ts";
+import { state, why, whyPicture } from "./why.ts";
 
 type Tone = "" | "warn" | "bad";
 /** A figure's name, its text, and whether it is alarming. */
@@ -31,10 +31,9 @@ export class Panel {
 
   show(summary: Summary): void {
     const phase = element("phase");
-    const { live, now, shown } = summary.position;
-    const past = summary.phase === "playing" && !live;
-    setText(phase, past ? `${duration(now - (shown ?? now))} behind live` : summary.phase === "playing" ? "live" : summary.phase);
-    phase.dataset["phase"] = past ? "past" : summary.phase;
+    const { text, look } = state(summary);
+    setText(phase, text);
+    phase.dataset["phase"] = look;
     this.#showLatency(summary);
     setText(element("picture-why"), whyPicture(summary));
     this.#showSigner(summary);

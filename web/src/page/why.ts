@@ -1,7 +1,26 @@
 import type { Stage, Summary } from "../shared/summary.ts";
+import { duration, timeOfDay } from "./format.ts";
 
 /** Share of the latency from which on a stage is called its main part. */
 const MAIN = 0.4;
+
+/** What plays, in a few words, and how to show them. It is called live only while the publisher itself confirms it. */
+export function state({ phase, position, liveness, recordedFrom }: Summary): { text: string; look: string } {
+  if (phase !== "playing") {
+    return { text: phase, look: phase };
+  }
+  if (!position.live) {
+    return { text: `${duration(position.now - (position.shown ?? position.now))} behind live`, look: "past" };
+  }
+  switch (liveness) {
+    case "live":
+      return { text: "live", look: "playing" };
+    case "recorded":
+      return { text: recordedFrom === null ? "recorded" : `recorded from ${timeOfDay(recordedFrom)}`, look: "past" };
+    case "unconfirmed":
+      return { text: "cannot be confirmed to be live", look: "past" };
+  }
+}
 
 /** Why the picture has the quality that it has, in a sentence. */
 export function whyPicture({ phase, picture, position, rung, requestedRung }: Summary): string {

@@ -17,6 +17,9 @@ export type Phase =
   /** A transport is up but the stream brings nothing. */
   | "waiting";
 
+/** Whether what is shown is live, as far as the publisher itself confirms it. */
+export type Liveness = "live" | "recorded" | "unconfirmed";
+
 /** How packets travel. */
 export type Transport = "webtransport" | "websocket";
 
@@ -75,6 +78,9 @@ export interface Summary {
   /** Why the picture has the quality that it has, in words; null where somebody chose it. */
   picture: string | null;
   signer: SignerInfo | null;
+  liveness: Liveness;
+  /** Capture of the frame that is shown, where that is recorded: the publisher's clock, in milliseconds since 1970. */
+  recordedFrom: number | null;
   verificationFailures: number;
   /** Interests that left, and those that left again. */
   interests: number;

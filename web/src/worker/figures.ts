@@ -1,9 +1,11 @@
-import type { PathSummary, RungInfo, SignerInfo, Spread, StageTimes } from "../shared/summary.ts";
+import type { Liveness, PathSummary, RungInfo, SignerInfo, Spread, StageTimes } from "../shared/summary.ts";
 import { STAGES } from "../shared/summary.ts";
 
 /** The core's figures as it writes them: `Stats` of `crates/apps`. What is missing is left out, so all is optional. */
 export interface CoreFigures {
   state?: string;
+  liveness?: Liveness;
+  recorded_from_ms?: number | null;
   /** The earliest time that archives keep, in milliseconds since 1970 by the publisher's clock. */
   kept_since_ms?: number | null;
   join_ms?: number | null;

@@ -408,6 +408,8 @@ export class Session {
       path: pathOf(figures),
       picture: figures.picture ?? null,
       signer: signerOf(figures),
+      liveness: figures.liveness ?? "unconfirmed",
+      recordedFrom: figures.recorded_from_ms ?? null,
       verificationFailures: failuresOf(figures),
       interests: figures.interests_sent ?? 0,
       clockOffset: figures.clock_offset_ms ?? null,

@@ -16,7 +16,9 @@ use std::path::PathBuf;
 
 use namecast_net::{Clock, KeyStore, KeyStoreError};
 use namecast_units::{Duration, Instant};
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
+pub use watch::NotLive;
 
 use crate::arguments::{BenchWhat, Command};
 use crate::manage::{self, Managed};

@@ -1,12 +1,12 @@
 //! `namecast watch`: what is published under a name, to a file, a pipe or nowhere.
 
-use namecast_apps::live::watcher::{RungChoice, Signer, Verdict};
+use namecast_apps::live::watcher::{Event, Liveness, RungChoice, Signer, Verdict};
 use namecast_apps::live::{Stats, Watcher, WatcherConfig};
 use namecast_net::{Clock, LinkState, Node, NodeConfig};
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::path::Control;
 use namecast_stream::rate::RateControl;
-use namecast_units::ByteSize;
+use namecast_units::{ByteSize, Timestamp};
 use serde_json::json;
 
 use super::publish::describe_link;
@@ -25,6 +25,7 @@ const CACHE: ByteSize = ByteSize::mebibytes(1);
 /// Runs until interrupted, or the time is over, or whoever reads the output has left.
 pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
     let mut config = watcher_config(&arguments)?;
+    let wants_live = config.from.is_none();
     let keys = KeyCheck::new(arguments.name.clone(), &arguments.trusted)?;
     config.trust = keys.trust();
     let Watch {
@@ -45,6 +46,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         audio: !no_audio,
         is_open: true,
         picture: None,
+        liveness: Liveness::default(),
     };
     let node = Node::start(NodeConfig::caching(CACHE));
     let face = node.connect(connect.connect.clone()).await?;
@@ -83,9 +85,28 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         }
     }
     drop((pump, heard));
+    let liveness = session.liveness;
     let finished = session.finish();
     node.shutdown().await;
-    finished
+    finished?;
+    match liveness {
+        Liveness::Recorded(captured_at) if wants_live => Err(NotLive(utc(captured_at)).into()),
+        _ => Ok(()),
+    }
+}
+
+/// Live was wanted, and a recording came.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "what came last was not live, but recorded from {0}: to watch the past, say from when with --from"
+)]
+pub struct NotLive(String);
+
+/// A time as people read it.
+fn utc(time: Timestamp) -> String {
+    let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    let time = chrono::DateTime::from_timestamp_micros(micros).unwrap_or_default();
+    time.format("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
@@ -101,8 +122,8 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
         ladder.catches_up = false;
     }
     config.wall_at_zero = pump::wall_at_zero(clock);
-    // Nonces only have to differ from those of other watchers.
-    config.seed = clock.wall().as_micros() ^ u64::from(std::process::id()) << 40;
+    // Whoever could foresee Nonces and challenges could have them answered beforehand.
+    config.seed = u64::from_le_bytes(namecast_net::random());
     Ok(config)
 }
 
@@ -124,6 +145,8 @@ struct Session {
     is_open: bool,
     /// The rung that was told last, and why it is that.
     picture: Option<(String, &'static str)>,
+    /// Whether what is shown is live, as told last.
+    liveness: Liveness,
 }
 
 impl Session {
@@ -146,6 +169,7 @@ impl Session {
                 self.tell("catalogue", &json!(catalogue), "");
             }
             Watched::Signer(signer) => self.hear_signer(&signer),
+            Watched::Event(Event::Liveness(liveness)) => self.hear_liveness(liveness),
             Watched::Event(event) => {
                 let text = event.to_string();
                 self.tell("event", &json!(text), &text);
@@ -168,6 +192,19 @@ impl Session {
         match signer.verdict {
             Verdict::Refused(_) if !self.prints_json => self.progress.say_error(&text),
             _ => self.tell("signer", &object, &text),
+        }
+    }
+
+    /// That it is not live is said to those too who want to hear of errors only.
+    fn hear_liveness(&mut self, liveness: Liveness) {
+        self.liveness = liveness;
+        let object = json!(liveness.word());
+        match liveness {
+            Liveness::Recorded(captured_at) if !self.prints_json => {
+                let text = format!("Not live: recorded from {}", utc(captured_at));
+                self.progress.say_error(&text);
+            }
+            _ => self.tell("liveness", &object, &Event::Liveness(liveness).to_string()),
         }
     }
 

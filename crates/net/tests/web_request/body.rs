@@ -525,5 +525,11 @@ fn served(octets: &[u8]) {
         static SERVER: Server = Server::start();
     }
     let answer = SERVER.with(|server| server.answer(octets));
-    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1."));
+    let is_http = answer.is_empty() || answer.starts_with(b"HTTP/1.");
+    assert!(
+        is_http,
+        "{:?} to {:?}",
+        answer.escape_ascii().to_string(),
+        octets.escape_ascii().to_string()
+    );
 }

@@ -248,6 +248,12 @@ impl Requester {
         self.in_flight.get(token).is_some()
     }
 
+    /// Whether `nonce` is of the Interest for `token` that left last, and is out.
+    pub fn is_latest(&self, token: Token, nonce: Option<Nonce>) -> bool {
+        let entry = self.in_flight.get(token);
+        entry.is_some_and(|entry| Some(entry.nonce) == nonce)
+    }
+
     /// Forgets a want of what turned out not to exist, or an object that came.
     pub fn forget(&mut self, token: Token) {
         self.objects.remove(token);
@@ -373,11 +379,7 @@ impl Requester {
         nonce: Option<Nonce>,
         is_congestion: bool,
     ) {
-        if self
-            .in_flight
-            .get(token)
-            .is_none_or(|entry| Some(entry.nonce) != nonce)
-        {
+        if !self.is_latest(token, nonce) {
             return;
         }
         if let Some(entry) = self.in_flight.remove(token)

@@ -315,10 +315,11 @@ impl Producer {
             None => self.other_verdict(now, wall, interest),
         };
         match verdict {
-            Verdict::Drop(reason) => {
+            Verdict::Refuse(reason) => {
                 self.counters.drop(reason, 1);
                 return Err(Refused(reason));
             }
+            Verdict::Drop(reason) => self.counters.drop(reason, 1),
             Verdict::Answer(_) if self.output.len() >= self.config.max_output => {
                 self.counters.drop(DropReason::OutputFull, 1);
             }
@@ -367,7 +368,7 @@ impl Producer {
         }
         if *name == self.names.metadata() && interest.can_be_prefix() {
             let made = self.make_metadata(now, wall, interest);
-            return made.map_or(Verdict::Drop(DropReason::UnknownName), Verdict::Answer);
+            return made.map_or(Verdict::Refuse(DropReason::UnknownName), Verdict::Answer);
         }
         if self.names.is_challenge(name) {
             return self.challenge_verdict(now, wall, interest);
@@ -376,7 +377,7 @@ impl Producer {
             let index = self.index(&stream, time);
             return match index.since.is_some() {
                 true => Verdict::Answer(index.answer(name.detached())),
-                false => Verdict::Drop(DropReason::UnknownName),
+                false => Verdict::Refuse(DropReason::UnknownName),
             };
         }
         let rung = self.find_rung(name);
@@ -397,7 +398,7 @@ impl Producer {
             .filter_map(FreshAnswer::current);
         match current.into_iter().find(|data| interest.matches(data)) {
             Some(data) => Verdict::Answer(data.clone()),
-            None => Verdict::Drop(DropReason::UnknownName),
+            None => Verdict::Refuse(DropReason::UnknownName),
         }
     }
 
@@ -427,14 +428,14 @@ impl Producer {
     /// Metadata made for one consumer, to prove that the publisher is there: signed each time, a bounded number a second.
     fn challenge_verdict(&mut self, now: Instant, wall: Timestamp, interest: &Interest) -> Verdict {
         let Some((catalogue_name, _)) = &self.catalogue else {
-            return Verdict::Drop(DropReason::UnknownName);
+            return Verdict::Refuse(DropReason::UnknownName);
         };
         let (since, signed) = &mut self.challenges;
         if now.since(*since) >= CHALLENGE_PERIOD {
             (*since, *signed) = (now, 0);
         }
         if *signed == self.config.max_challenges {
-            return Verdict::Drop(DropReason::TooManyChallenges);
+            return Verdict::Refuse(DropReason::TooManyChallenges);
         }
         *signed += 1;
         let metadata = Metadata {
@@ -507,6 +508,9 @@ impl Producer {
 enum Verdict {
     Answer(Data),
     Hold(Key),
+    Refuse(DropReason),
+    /// Nothing is sent. Consumers request a few segments more than a sample turns out to have, and Nacks for all of them would take
+    /// of their links.
     Drop(DropReason),
 }
 

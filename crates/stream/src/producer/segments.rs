@@ -60,20 +60,20 @@ impl Producer {
         let state = &self.rungs[rung.0];
         let next = state.next[id.class.index()];
         if id.index >= self.most((rung, id)) {
-            return Verdict::Drop(DropReason::NoSuchSegment);
+            return Verdict::Refuse(DropReason::NoSuchSegment);
         }
         if let Some(ahead) = id.sequence.checked_sub(next) {
             // The largest number is never published.
             return if ahead < self.config.max_ahead && id.sequence < u64::MAX {
                 Verdict::Hold((rung, id))
             } else {
-                Verdict::Drop(DropReason::TooFarAhead)
+                Verdict::Refuse(DropReason::TooFarAhead)
             };
         }
         match state.cache.get(&id) {
             Lookup::Found(data) => Verdict::Answer(data.clone()),
             Lookup::NoSuchSegment => self.make_and_keep((rung, id)),
-            Lookup::Absent => Verdict::Drop(DropReason::TooOld),
+            Lookup::Absent => Verdict::Refuse(DropReason::TooOld),
         }
     }
 
@@ -81,7 +81,7 @@ impl Producer {
     fn make_and_keep(&mut self, (rung, id): Key) -> Verdict {
         let lead = SegmentId::lead(id.class, id.sequence);
         let Lookup::Found(lead) = self.rungs[rung.0].cache.get(&lead) else {
-            return Verdict::Drop(DropReason::NoSuchSegment);
+            return Verdict::Refuse(DropReason::NoSuchSegment);
         };
         match self.make((rung, id), &lead.clone()) {
             Ok(data) => {

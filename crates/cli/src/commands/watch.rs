@@ -25,7 +25,6 @@ const CACHE: ByteSize = ByteSize::mebibytes(1);
 /// Runs until interrupted, or the time is over, or whoever reads the output has left.
 pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
     let mut config = watcher_config(&arguments)?;
-    let wants_live = config.from.is_none();
     let keys = KeyCheck::new(arguments.name.clone(), &arguments.trusted)?;
     config.trust = keys.trust();
     let Watch {
@@ -46,6 +45,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         audio: !no_audio,
         is_open: true,
         picture: None,
+        wants_live: arguments.from.is_none(),
         liveness: Liveness::default(),
     };
     let node = Node::start(NodeConfig::caching(CACHE));
@@ -85,14 +85,9 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         }
     }
     drop((pump, heard));
-    let liveness = session.liveness;
     let finished = session.finish();
     node.shutdown().await;
-    finished?;
-    match liveness {
-        Liveness::Recorded(captured_at) if wants_live => Err(NotLive(utc(captured_at)).into()),
-        _ => Ok(()),
-    }
+    finished
 }
 
 /// Live was wanted, and a recording came.
@@ -145,6 +140,7 @@ struct Session {
     is_open: bool,
     /// The rung that was told last, and why it is that.
     picture: Option<(String, &'static str)>,
+    wants_live: bool,
     /// Whether what is shown is live, as told last.
     liveness: Liveness,
 }
@@ -248,9 +244,14 @@ impl Session {
     }
 
     fn finish(mut self) -> anyhow::Result<()> {
-        match &mut self.recorder {
-            Some(recorder) => recorder.finish(),
-            None => Ok(()),
+        if let Some(recorder) = &mut self.recorder {
+            recorder.finish()?;
+        }
+        match self.liveness {
+            Liveness::Recorded(captured_at) if self.wants_live => {
+                Err(NotLive(utc(captured_at)).into())
+            }
+            _ => Ok(()),
         }
     }
 }

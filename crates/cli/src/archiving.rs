@@ -194,7 +194,7 @@ impl Archiving {
                 trust: config.keys.trust(),
                 wall_at_zero: wall_at_zero(clock),
                 kept: archive.newest(),
-                seed: clock.wall().as_micros() ^ u64::from(number) << 20,
+                seed: u64::from_le_bytes(namecast_net::random()),
                 ..RecorderConfig::new(root.clone())
             }),
             writer: Writer::new(archive.clone()),

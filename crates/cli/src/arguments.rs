@@ -67,6 +67,8 @@ pub enum Command {
     /// Publish live video and sound under a name.
     Publish(Publish),
     /// Watch what is published under a name.
+    ///
+    /// Exits with 3 where live was wanted and what came last was a recording.
     Watch(Watch),
     /// Keep everything that is published under a name, and serve it.
     Archive(Archive),

@@ -191,12 +191,12 @@ impl Session {
         }
     }
 
-    /// That it is not live is said to those too who want to hear of errors only.
+    /// That it is not live is said to those too who want to hear of errors only, unless they wanted the past.
     fn hear_liveness(&mut self, liveness: Liveness) {
         self.liveness = liveness;
         let object = json!(liveness.word());
         match liveness {
-            Liveness::Recorded(captured_at) if !self.prints_json => {
+            Liveness::Recorded(captured_at) if self.wants_live && !self.prints_json => {
                 let text = format!("Not live: recorded from {}", utc(captured_at));
                 self.progress.say_error(&text);
             }

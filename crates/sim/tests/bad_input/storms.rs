@@ -273,10 +273,13 @@ fn a_rung_that_does_not_exist_is_no_storm() {
     }
 }
 
+/// What is said instead of a number.
+type Lie = fn(u64) -> u64;
+
 /// Newest samples far ahead of those published, far behind, or wherever.
 #[test]
 fn lying_newest_samples_are_no_storm() {
-    let lies: [(&str, fn(u64) -> u64); 4] = [
+    let lies: [(&str, Lie); 4] = [
         ("far ahead", |sequence| sequence + 1_000_000),
         ("a little ahead", |sequence| sequence + 200),
         ("at the beginning", |_| 0),
@@ -300,7 +303,7 @@ fn lying_newest_samples_are_no_storm() {
 /// The publisher's clock runs at ten times its speed, stands still, or jumps to and fro.
 #[test]
 fn a_lying_clock_is_no_storm() {
-    let lies: [(&str, fn(u64) -> u64); 3] = [
+    let lies: [(&str, Lie); 3] = [
         ("ten times as fast", |micros| micros * 10),
         ("standing", |_| 1_800_000_000_000_000),
         ("to and fro", |micros| micros + micros % 7 * 1_000_000),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use core::time::Duration;
 
+use namecast_packet::lp::NackReason;
 use namecast_packet::{Interest, InterestBuilder, Nonce};
 use namecast_units::{Bitrate, ByteSize, Instant};
 
@@ -371,19 +372,20 @@ impl Requester {
         self.arriving.take_if(|arriving| arriving.token == token);
     }
 
-    /// Takes an Interest that came back, if it is the one that left last.
+    /// Takes an Interest that came back, if it is the one that left last. Without a reason, as publishers refuse what they do not
+    /// have, it counts as not answered.
     pub fn handle_nack(
         &mut self,
         now: Instant,
         token: Token,
         nonce: Option<Nonce>,
-        is_congestion: bool,
+        reason: NackReason,
     ) {
-        if !self.is_latest(token, nonce) {
+        if reason == NackReason::None || !self.is_latest(token, nonce) {
             return;
         }
         if let Some(entry) = self.in_flight.remove(token)
-            && is_congestion
+            && reason == NackReason::Congestion
         {
             self.report(now, entry.sent_at, Loss::Nack);
         }

@@ -71,9 +71,8 @@ impl Single {
         let Some(token) = self.consumer.token_of(interest.name()) else {
             return false;
         };
-        let is_congestion = reason == NackReason::Congestion;
         self.requester
-            .handle_nack(now, token, interest.nonce(), is_congestion);
+            .handle_nack(now, token, interest.nonce(), reason);
         self.consumer.handle_nack(now, interest, reason);
         self.settle(now);
         true

@@ -198,15 +198,11 @@ impl Watcher {
         let (mut taken, mut is_refused) = (false, false);
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             if let Some(token) = consumer.token_of(interest.name()) {
-                let is_congestion = reason == NackReason::Congestion;
                 is_refused = reason == NackReason::None
                     && token.segment.is_lead()
                     && self.requester.is_latest(token, interest.nonce());
-                // What a publisher refuses counts as not answered.
-                if reason != NackReason::None {
-                    self.requester
-                        .handle_nack(now, token, interest.nonce(), is_congestion);
-                }
+                self.requester
+                    .handle_nack(now, token, interest.nonce(), reason);
                 taken = consumer.handle_nack(now, interest, reason);
                 break;
             }

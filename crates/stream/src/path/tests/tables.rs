@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use namecast_packet::lp::NackReason;
 use namecast_units::{Bitrate, Random};
 
 use super::*;
@@ -92,9 +93,12 @@ impl Chaos {
             Some((token, nonce)) if self.random.chance(0.7) => (token, nonce),
             _ => (self.token(), Nonce::from(self.random.next_u64() as u32)),
         };
-        let is_congestion = self.random.chance(0.5);
+        let reason = match self.random.chance(0.5) {
+            true => NackReason::Congestion,
+            false => NackReason::NoRoute,
+        };
         self.requester
-            .handle_nack(self.now, token, Some(nonce), is_congestion);
+            .handle_nack(self.now, token, Some(nonce), reason);
     }
 
     fn something(&mut self) {
@@ -262,10 +266,10 @@ fn a_nack_of_another_interest_changes_nothing() {
         (token(1, 1, 1), Some(nonce)),
         (token(2, 1, 0), Some(nonce)),
     ] {
-        requester.handle_nack(at(10), token, nonce, true);
+        requester.handle_nack(at(10), token, nonce, NackReason::Congestion);
         assert_eq!(format!("{requester:?}"), before);
     }
-    requester.handle_nack(at(10), this, Some(nonce), true);
+    requester.handle_nack(at(10), this, Some(nonce), NackReason::Congestion);
     assert_eq!(requester.sizes(), (0, 0));
 }
 
@@ -278,10 +282,22 @@ fn a_nack_of_an_interest_before_the_last_changes_nothing() {
         requester.want(at(millis), want(this, Kind::Repair));
         nonces.push(sent(&mut requester, at(millis))[0].1);
     }
-    requester.handle_nack(at(110), this, Some(nonces[0]), true);
+    requester.handle_nack(at(110), this, Some(nonces[0]), NackReason::Congestion);
     assert!(requester.is_out(this));
-    requester.handle_nack(at(110), this, Some(nonces[1]), true);
+    requester.handle_nack(at(110), this, Some(nonces[1]), NackReason::Congestion);
     assert!(!requester.is_out(this));
+}
+
+/// By a Nack without a reason, publishers refuse what they do not have.
+#[test]
+fn a_refusal_counts_as_not_answered() {
+    let mut requester = requester(RequesterConfig::default());
+    let this = token(1, 1, 0);
+    requester.want(at(0), want(this, Kind::Delta));
+    let (_, nonce) = sent(&mut requester, at(0))[0];
+    let before = format!("{requester:?}");
+    requester.handle_nack(at(10), this, Some(nonce), NackReason::None);
+    assert_eq!(format!("{requester:?}"), before);
 }
 
 #[test]

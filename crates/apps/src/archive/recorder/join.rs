@@ -14,9 +14,6 @@ use crate::live::watcher::{
     metadata,
 };
 
-/// Nonces of metadata Interests that are remembered: an answer may be eight seconds late.
-const MAX_PROBES: usize = 8;
-
 impl Recorder {
     /// Asks for metadata, and for certificate and catalogue while they are missing.
     pub(super) fn ask_for_objects(&mut self, now: Instant) {
@@ -24,10 +21,7 @@ impl Recorder {
             self.probed_at = Some(now);
             self.probe_at = now + self.config.probe_interval.max(PROBE_SPACING);
             let nonce = self.requester.want_object(now, metadata(&self.names));
-            if self.probes.len() == MAX_PROBES {
-                self.probes.pop_front();
-            }
-            self.probes.push_back(nonce);
+            self.probes.push(now, nonce);
             if let Some((name, _)) = &self.unjudged {
                 let certificate = certificate(name.clone(), true, None);
                 self.requester.want_object(now, certificate);
@@ -76,7 +70,7 @@ impl Recorder {
         let served_at = metadata.latest.first().map(|latest| latest.served_at);
         let answers_us = metadata
             .nonce
-            .is_some_and(|nonce| self.probes.contains(&nonce));
+            .is_some_and(|nonce| self.probes.sent_at(nonce).is_some());
         if served_at <= self.served_at && !answers_us {
             // A cache's, or our own archive's: the producer is gone. What was made for our own Interest is new whatever
             // the publisher's clock shows: it may have been set back.

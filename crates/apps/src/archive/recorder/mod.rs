@@ -18,7 +18,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_packet::signature::PublicKey;
-use namecast_packet::{Data, Interest, Name, Nonce, Packet};
+use namecast_packet::{Data, Interest, Name, Packet};
 use namecast_stream::path::{
     self, Budget, Client, LiveConfig, Object, Requester, RequesterConfig, Retry, Token,
 };
@@ -27,7 +27,7 @@ use namecast_units::{Instant, Timestamp};
 
 use super::sequence::{self, Limits, News, Sequence, Taken};
 use crate::face;
-use crate::live::watcher::{Fetch, Signer, Trust};
+use crate::live::watcher::{Fetch, SentProbes, Signer, Trust};
 
 /// Whoever requests the first rung. Metadata and certificate come before it.
 const FIRST_CLIENT: Client = 1;
@@ -218,8 +218,7 @@ pub struct Recorder {
     requester: Requester,
     probed_at: Option<Instant>,
     probe_at: Instant,
-    /// Nonces of the last metadata Interests.
-    probes: VecDeque<Nonce>,
+    probes: SentProbes,
     /// The certificate that is asked for, and metadata that waits for it.
     unjudged: Option<(Name, Data)>,
     signer: Option<Signer>,
@@ -247,7 +246,7 @@ impl Recorder {
             requester: Requester::new(bounds, Budget::live(LiveConfig::default())),
             probed_at: None,
             probe_at: Instant::ZERO,
-            probes: VecDeque::new(),
+            probes: SentProbes::default(),
             unjudged: None,
             signer: None,
             key: None,

@@ -6,14 +6,13 @@
 //!  round trip 2    certificate │ newest key sample │ samples after it │ samples that do not exist yet
 //! ```
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_packet::signature::HmacVerifier;
-use namecast_packet::{Data, Interest, Name, Nonce};
+use namecast_packet::{Data, Interest, Name};
 use namecast_stream::consumer::{LineUp, SharedVerifier};
 use namecast_stream::path::{Client, Object, Retry, Token};
 use namecast_stream::{Catalogue, Metadata, StreamNames};
@@ -23,6 +22,7 @@ use super::Watcher;
 use super::config::Trust;
 use super::fetch::{self, Fetch, Progress};
 use super::output::{Event, Output, Refusal, RejoinReason, Signer, Verdict};
+use super::probes::PROBE_SPACING;
 use super::pull::{self, LinedUp, Pulled};
 use super::trust::{Judge, TrustedKey, certificate_of};
 
@@ -31,12 +31,6 @@ pub(super) const CLIENT: Client = 0;
 const METADATA: Token = Token::object(CLIENT, 0);
 const CERTIFICATE: Token = Token::object(CLIENT, 1);
 const CHALLENGE: Token = Token::object(CLIENT, 2);
-/// Probes whose answers are still expected.
-const MOST_PROBES: usize = 8;
-/// Shortest time from one probe to the next, whatever asks for them. Doubles with each that is not answered.
-pub(crate) const PROBE_SPACING: Duration = Duration::from_millis(100);
-/// Probes without an answer until those of a starved watcher become rarer by half.
-const PATIENCE: u32 = 8;
 /// Of a certificate. Once it is given up, the join begins anew.
 const RETRY: Retry = Retry {
     first_wait: Duration::from_millis(250),
@@ -92,53 +86,6 @@ impl Heard {
 pub(super) struct Held {
     data: Data,
     heard: Heard,
-}
-
-/// Metadata probes that are out, and when the next one leaves.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Probes {
-    sent: VecDeque<(Nonce, Instant)>,
-    sent_at: Option<Instant>,
-    /// Since the last answer.
-    unanswered: u32,
-    pub next_at: Option<Instant>,
-    /// When the newest answer was served, by the publisher's clock.
-    served_at: Timestamp,
-}
-
-impl Probes {
-    /// `interval`, or longer where nobody answers; at most `most`.
-    fn backed_off(&self, interval: Duration, most: Duration) -> Duration {
-        let doublings = (self.unanswered / PATIENCE).min(8);
-        (interval * (1 << doublings)).min(most.max(interval))
-    }
-
-    /// The earliest time for another probe, which waits for nothing but its turn: after `most`, if not sooner.
-    fn earliest(&self, most: Duration) -> Option<Instant> {
-        let spacing = PROBE_SPACING * (1 << self.unanswered.saturating_sub(1).min(8));
-        self.sent_at
-            .map(|sent| sent + spacing.min(most.max(PROBE_SPACING)))
-    }
-
-    /// When the probe left that had `nonce`.
-    fn sent_at(&self, nonce: Nonce) -> Option<Instant> {
-        let sent = self.sent.iter().find(|(own, _)| *own == nonce)?;
-        Some(sent.1)
-    }
-
-    fn on_sent(&mut self, now: Instant, nonce: Nonce) {
-        if self.sent.len() == MOST_PROBES {
-            self.sent.pop_front();
-        }
-        self.sent.push_back((nonce, now));
-        self.sent_at = Some(now);
-        self.unanswered = self.unanswered.saturating_add(1);
-    }
-
-    /// Expects answers again.
-    pub(super) fn on_link_change(&mut self) {
-        self.unanswered = 0;
-    }
 }
 
 impl Watcher {
@@ -243,7 +190,9 @@ impl Watcher {
             self.counters.malformed += 1;
             return true;
         };
-        let probed_at = metadata.nonce.and_then(|nonce| self.probes.sent_at(nonce));
+        let probed_at = metadata
+            .nonce
+            .and_then(|nonce| self.probes.sent.sent_at(nonce));
         let heard = Heard {
             metadata,
             at: now,
@@ -393,8 +342,7 @@ impl Watcher {
 
     /// Acts on metadata that is verified, or as if it were while its key is on the way.
     fn act(&mut self, now: Instant, heard: &Heard) {
-        self.probes.sent.clear();
-        self.probes.unanswered = 0;
+        self.probes.on_answer();
         self.requester.forget(METADATA);
         if let Some(rtt) = heard.round_trip() {
             self.requester.on_round_trip(now, rtt);

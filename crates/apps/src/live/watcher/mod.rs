@@ -8,6 +8,7 @@ mod liveness;
 mod measure;
 mod output;
 mod past;
+mod probes;
 mod probing;
 mod pull;
 mod requests;
@@ -31,9 +32,10 @@ use namecast_units::{Bitrate, Instant, Timestamp};
 pub use config::{Pin, RungChoice, Trust, WatcherConfig};
 pub(crate) use fetch::{Fetch, Progress};
 pub use figures::TableSizes;
-pub(crate) use join::{PROBE_SPACING, certificate, metadata};
+pub(crate) use join::{certificate, metadata};
 pub use liveness::Liveness;
 pub use output::{Event, Frame, Output, Refusal, RejoinReason, Signer, Stages, Unkept, Verdict};
+pub(crate) use probes::{PROBE_SPACING, SentProbes};
 pub use seek::Seek;
 pub(crate) use trust::{Judge, certificate_of, certificates};
 
@@ -71,7 +73,7 @@ pub struct Watcher {
     started_at: Option<Instant>,
     /// From then to the first frame.
     joined_after: Option<Duration>,
-    probes: join::Probes,
+    probes: probes::Probes,
     /// Metadata that waits for its key, the certificate that is requested, and the catalogue.
     held: Option<join::Held>,
     certificate: Option<Name>,
@@ -121,7 +123,7 @@ impl Watcher {
             names: StreamNames::new(config.root.clone()),
             started_at: None,
             joined_after: None,
-            probes: join::Probes::default(),
+            probes: probes::Probes::default(),
             held: None,
             certificate: None,
             fetch: None,

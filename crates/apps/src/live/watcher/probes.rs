@@ -1,0 +1,87 @@
+//! Metadata probes: which are out, and when the next one leaves.
+
+use std::collections::VecDeque;
+
+use core::time::Duration;
+
+use namecast_packet::Nonce;
+use namecast_units::{Instant, Timestamp};
+
+/// Probes whose answers are still expected.
+const MOST_PROBES: usize = 8;
+/// Shortest time from one probe to the next, whatever asks for them. Doubles with each that is not answered.
+pub(crate) const PROBE_SPACING: Duration = Duration::from_millis(100);
+/// Probes without an answer until those of a starved watcher become rarer by half.
+const PATIENCE: u32 = 8;
+
+/// Nonces of the last probes, and when they left.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SentProbes(VecDeque<(Nonce, Instant)>);
+
+impl SentProbes {
+    pub(crate) fn push(&mut self, now: Instant, nonce: Nonce) {
+        if self.0.len() == MOST_PROBES {
+            self.0.pop_front();
+        }
+        self.0.push_back((nonce, now));
+    }
+
+    /// When the probe left that had `nonce`.
+    pub(crate) fn sent_at(&self, nonce: Nonce) -> Option<Instant> {
+        let mut sent = self.0.iter();
+        Some(sent.find(|(own, _)| *own == nonce)?.1)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Probes of a watcher.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Probes {
+    pub sent: SentProbes,
+    /// When the last one left, answered or not.
+    pub sent_at: Option<Instant>,
+    /// Since the last answer.
+    unanswered: u32,
+    pub next_at: Option<Instant>,
+    /// When the newest answer was served, by the publisher's clock.
+    pub served_at: Timestamp,
+}
+
+impl Probes {
+    /// `interval`, or longer where nobody answers; at most `most`.
+    pub(super) fn backed_off(&self, interval: Duration, most: Duration) -> Duration {
+        let doublings = (self.unanswered / PATIENCE).min(8);
+        (interval * (1 << doublings)).min(most.max(interval))
+    }
+
+    /// The earliest time for another probe, which waits for nothing but its turn: after `most`, if not sooner.
+    pub(super) fn earliest(&self, most: Duration) -> Option<Instant> {
+        let spacing = PROBE_SPACING * (1 << self.unanswered.saturating_sub(1).min(8));
+        self.sent_at
+            .map(|sent| sent + spacing.min(most.max(PROBE_SPACING)))
+    }
+
+    pub(super) fn on_sent(&mut self, now: Instant, nonce: Nonce) {
+        self.sent.push(now, nonce);
+        self.sent_at = Some(now);
+        self.unanswered = self.unanswered.saturating_add(1);
+    }
+
+    /// An answer came: no other is expected.
+    pub(super) fn on_answer(&mut self) {
+        self.sent.clear();
+        self.unanswered = 0;
+    }
+
+    /// Expects answers again.
+    pub(super) fn on_link_change(&mut self) {
+        self.unanswered = 0;
+    }
+}

@@ -13,12 +13,13 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use chrono::{DateTime, NaiveDate};
+use chrono::NaiveDate;
 use namecast_net::Clock;
 use namecast_packet::Name;
 
 use crate::page_server::hex;
 use crate::places;
+use crate::report::calendar;
 
 /// Largest file that is read or written, in bytes: a line takes about one hundred.
 const MAX_FILE_SIZE: u64 = 1 << 20;
@@ -42,12 +43,10 @@ pub(crate) struct KnownKey {
 impl KnownKey {
     /// The key of `name` as it is seen today.
     pub(crate) fn today(name: Name, digest: [u8; 32]) -> Self {
-        let micros = i64::try_from(Clock::new().wall().as_micros()).unwrap_or(i64::MAX);
-        let now = DateTime::from_timestamp_micros(micros).unwrap_or_default();
         Self {
             name,
             digest,
-            since: now.date_naive(),
+            since: calendar(Clock::new().wall()).date_naive(),
         }
     }
 

@@ -6,8 +6,16 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context;
+use chrono::{DateTime, Utc};
+use namecast_units::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
+
+/// A time by the calendar, in UTC.
+pub(crate) fn calendar(time: Timestamp) -> DateTime<Utc> {
+    let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    DateTime::from_timestamp_micros(micros).unwrap_or_default()
+}
 
 /// A line of text that may come from the network, with all that would not be text in a terminal written as `\u{1b}`: control
 /// characters, line breaks, and what changes the direction of writing.

@@ -17,7 +17,7 @@ use crate::key_check::KeyCheck;
 use crate::page_server::hex;
 use crate::pump::{self, Watched, WatcherPump};
 use crate::record::Recorder;
-use crate::report::{ProgressLine, StatsFile};
+use crate::report::{ProgressLine, StatsFile, calendar};
 
 /// What the node keeps: enough for what was asked for and came too late.
 const CACHE: ByteSize = ByteSize::mebibytes(1);
@@ -99,9 +99,7 @@ pub struct NotLive(String);
 
 /// A time as people read it.
 fn utc(time: Timestamp) -> String {
-    let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
-    let time = chrono::DateTime::from_timestamp_micros(micros).unwrap_or_default();
-    time.format("%Y-%m-%d %H:%M:%S UTC").to_string()
+    calendar(time).format("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {

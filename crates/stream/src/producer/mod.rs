@@ -414,10 +414,8 @@ impl Producer {
         let freshness = self.config.freshness;
         let make = |version| {
             let metadata = Metadata {
-                catalogue_name: catalogue_name.clone(),
                 catalogue: Some(catalogue.clone()),
-                latest: rungs.iter().map(|rung| rung.latest(wall)).collect(),
-                nonce: interest.nonce(),
+                ..metadata(catalogue_name, rungs, wall, interest)
             };
             let content = metadata.encode_within(MAX_METADATA_CONTENT);
             momentary(names.metadata_version(version), freshness, content).sign(signer)
@@ -438,12 +436,7 @@ impl Producer {
             return Verdict::Refuse(DropReason::TooManyChallenges);
         }
         *signed += 1;
-        let metadata = Metadata {
-            catalogue_name: catalogue_name.clone(),
-            catalogue: None,
-            latest: self.rungs.iter().map(|rung| rung.latest(wall)).collect(),
-            nonce: interest.nonce(),
-        };
+        let metadata = metadata(catalogue_name, &self.rungs, wall, interest);
         let content = metadata.encode_within(MAX_METADATA_CONTENT);
         let answer = momentary(interest.name().detached(), self.config.freshness, content);
         Verdict::Answer(answer.sign(&*self.signer))
@@ -501,6 +494,21 @@ impl Producer {
     /// Memory that cached samples take.
     pub fn cache_size(&self) -> ByteSize {
         self.rungs.iter().map(|rung| rung.cache.size()).sum()
+    }
+}
+
+/// Metadata that answers `interest` now, without the catalogue itself.
+fn metadata(
+    catalogue_name: &Name,
+    rungs: &[RungState],
+    wall: Timestamp,
+    interest: &Interest,
+) -> Metadata {
+    Metadata {
+        catalogue_name: catalogue_name.clone(),
+        catalogue: None,
+        latest: rungs.iter().map(|rung| rung.latest(wall)).collect(),
+        nonce: interest.nonce(),
     }
 }
 

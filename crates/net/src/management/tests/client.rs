@@ -9,7 +9,9 @@ use super::super::{
     StrategyChoice,
 };
 use super::{about, name, to};
-use crate::{Clock, FaceUri, KeyStore, ManagementConfig, Node, NodeConfig, RegistrationConfig};
+use crate::{
+    Clock, FaceUri, Identity, KeyStore, ManagementConfig, Node, NodeConfig, RegistrationConfig,
+};
 
 /// A node and a client on a Unix socket.
 async fn connected(config: NodeConfig, directory: &std::path::Path) -> (Node, Client) {
@@ -123,10 +125,9 @@ async fn what_is_not_answered_is_said_so() {
     assert!(nacked || listed == Err(unanswered), "{listed:?}");
 }
 
-#[tokio::test]
-async fn a_node_with_keys_takes_from_others_only_what_is_open() {
-    let directory = tempfile::tempdir().unwrap();
-    let keys = KeyStore::open(directory.path().join("keys")).unwrap();
+/// An operator whose keys are in `directory`, and a node whose commands take its key.
+fn operated(directory: &std::path::Path) -> (Identity, NodeConfig) {
+    let keys = KeyStore::open(directory.join("keys")).unwrap();
     let operator = keys.identity(&name("/operator")).unwrap();
     let certificate = Certificate::decode(operator.certificate.clone()).unwrap();
     let config = NodeConfig {
@@ -136,6 +137,13 @@ async fn a_node_with_keys_takes_from_others_only_what_is_open() {
         },
         ..NodeConfig::default()
     };
+    (operator, config)
+}
+
+#[tokio::test]
+async fn a_node_with_keys_takes_from_others_only_what_is_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let (operator, config) = operated(directory.path());
     let (node, mut client) = connected(config, directory.path()).await;
     let choice = ControlParameters {
         strategy: Some(name("/localhost/nfd/strategy/multicast")),
@@ -193,16 +201,7 @@ async fn only_the_unix_socket_makes_faces_without_a_key() {
 #[tokio::test]
 async fn capturing_takes_a_key() {
     let directory = tempfile::tempdir().unwrap();
-    let keys = KeyStore::open(directory.path().join("keys")).unwrap();
-    let operator = keys.identity(&name("/operator")).unwrap();
-    let certificate = Certificate::decode(operator.certificate.clone()).unwrap();
-    let config = NodeConfig {
-        management: ManagementConfig {
-            keys: vec![certificate],
-            ..ManagementConfig::default()
-        },
-        ..NodeConfig::default()
-    };
+    let (operator, config) = operated(directory.path());
     let (node, mut client) = connected(config, directory.path()).await;
     let wanted = ControlParameters {
         flags: Some(CAPTURE | CHILD_INHERIT),

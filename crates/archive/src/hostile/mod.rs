@@ -1,9 +1,10 @@
 //! Archives against files of any octets.
 
 mod body;
+#[path = "../../../../fuzz/damaged_seeds.rs"]
+mod damaged_seeds;
 
 use std::fs;
-use std::path::Path;
 
 use bytes::Bytes;
 use namecast_packet::signature::NullSigner;
@@ -17,48 +18,15 @@ use crate::index::{ChunkIndex, Place};
 use crate::record::{RecordError, Subject};
 use crate::{Archive, Config, Location, Moment, Writer};
 
-/// The starting points of the fuzz target.
-fn seeds() -> Vec<Vec<u8>> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/archive_record");
-    let mut paths: Vec<_> = fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    paths.sort();
-    paths.iter().map(|path| fs::read(path).unwrap()).collect()
-}
-
-fn damage(random: &mut Random, octets: &[u8]) -> Vec<u8> {
-    let mut octets = octets.to_vec();
-    for _ in 0..=random.below(3) {
-        let at = random.below(octets.len() as u64 + 1) as usize;
-        let octet = random.next_u64() as u8;
-        match random.below(3) {
-            0 if at < octets.len() => drop(octets.remove(at)),
-            1 => octets.insert(at, octet),
-            _ if at < octets.len() => octets[at] = octet,
-            _ => octets.truncate(at),
-        }
-    }
-    octets
-}
-
 #[test]
 fn damaged_seeds_harm_nothing() {
-    let mut random = Random::from_seed(11);
-    let seeds = seeds();
-    for what in 0..4 {
-        assert!(
-            seeds.iter().any(|seed| seed.first() == Some(&what)),
-            "{what}"
-        );
-    }
-    for seed in &seeds {
-        body::archive_record(seed);
-        for _ in 0..100 {
-            body::archive_record(&damage(&mut random, seed));
-        }
-    }
+    damaged_seeds::harm_nothing(
+        "archive_record",
+        4,
+        100,
+        damaged_seeds::any,
+        body::archive_record,
+    );
 }
 
 /// Pieces of all kinds in any order.
@@ -106,7 +74,10 @@ async fn open(files: &[(&str, &Bytes)]) -> (TempDir, Archive) {
 async fn an_archive_starts_whatever_its_files_hold() {
     let mut random = Random::from_seed(13);
     let rung: Name = "/demo/video/1M".parse().unwrap();
-    let indexes: Vec<Vec<u8>> = seeds().into_iter().filter(|seed| seed[0] == 3).collect();
+    let indexes: Vec<Vec<u8>> = damaged_seeds::seeds("archive_record")
+        .into_iter()
+        .filter(|seed| seed[0] == 3)
+        .collect();
     let id = |begun_at: u64, extension: &str| {
         let begun_at = Timestamp::from_micros(begun_at);
         format!(
@@ -121,7 +92,11 @@ async fn an_archive_starts_whatever_its_files_hold() {
         let (open_chunk, _, cut) = body::build(&script(&mut random)[1..]);
         let (sealed, whole, _) = body::build(&script(&mut random)[1..]);
         let index = &indexes[round % indexes.len()];
-        let index = body::framed(&damage(&mut random, &index[1..]));
+        let index = body::framed(&damaged_seeds::damaged(
+            &mut random,
+            &index[1..],
+            damaged_seeds::any,
+        ));
         let (_directory, archive) = open(&[
             (&id(1, "open"), &open_chunk.slice(..cut)),
             (&id(2, "chunk"), &sealed),

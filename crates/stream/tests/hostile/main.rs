@@ -1,6 +1,8 @@
 //! A consumer against scripts of anything that can happen.
 
 mod body;
+#[path = "../../../../fuzz/damaged_seeds.rs"]
+mod damaged_seeds;
 
 use namecast_stream::consumer::Counters;
 use namecast_units::Random;
@@ -63,12 +65,9 @@ fn lies_across_samples_harm_nothing() {
 /// Starting points for the fuzzer, which are scripts as above: none of them fails.
 #[test]
 fn seeds_of_the_fuzzer_pass() {
-    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/consumer");
-    let mut count = 0;
-    for seed in std::fs::read_dir(seeds).expect("seeds are there") {
-        let octets = std::fs::read(seed.expect("an entry").path());
-        body::consumer(&octets.expect("a file"));
-        count += 1;
+    let seeds = damaged_seeds::seeds("consumer");
+    for seed in &seeds {
+        body::consumer(seed);
     }
-    assert!(count >= 8, "{count}");
+    assert!(seeds.len() >= 8, "{}", seeds.len());
 }

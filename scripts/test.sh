@@ -17,6 +17,8 @@ more_steps=(deny)
 steps=("${@:-${all_steps[@]}}")
 
 target=${CARGO_TARGET_DIR:-target}
+# What incremental builds keep takes time, and is of use only to builds that come after.
+[ -d "$target/debug" ] || export CARGO_INCREMENTAL=0
 summary=()
 failed=()
 

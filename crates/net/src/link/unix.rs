@@ -1,16 +1,24 @@
 //! Unix stream sockets: elements one behind another, between processes of one machine.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use namecast_forward::Scope;
+use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::accept::Door;
 use super::{LinkEnd, SessionEnd, next_number, stream};
 use crate::FaceUri;
 use crate::node::{ListenError, Listener, NewFace, Node};
+
+/// Descriptors that are kept for connections at one path.
+const RESERVED: usize = 4;
+/// `EMFILE` and `ENFILE` of Unix systems: this process, or all together, have as many open files as they may.
+const NO_DESCRIPTORS: [i32; 2] = [24, 23];
 
 /// Accepts connections at `path`.
 pub(crate) async fn listen(node: &Node, path: &Path) -> Result<Listener<PathBuf>, ListenError> {
@@ -21,12 +29,16 @@ pub(crate) async fn listen(node: &Node, path: &Path) -> Result<Listener<PathBuf>
     let door = Door::open(node, uri.clone()).await?;
     let stop = door.stop.clone();
     let local = uri.clone();
+    let reserve = Arc::new(Reserve::default());
+    let kept = Arc::clone(&reserve);
     let accepting = door.accept_all(
-        async move || listener.accept().await,
+        async move || kept.accept(&listener).await,
         move |door, (connection, _), permit| {
             let (node, local) = (door.node().clone(), local.clone());
+            let reserve = Arc::clone(&reserve);
             node.spawn(async move {
                 serve(&door, connection, local).await;
+                reserve.fill();
                 drop(permit);
             });
         },
@@ -36,6 +48,45 @@ pub(crate) async fn listen(node: &Node, path: &Path) -> Result<Listener<PathBuf>
         drop(file);
     });
     Ok(Listener::new(path.to_owned(), uri, stop))
+}
+
+/// Descriptors for when others have taken all that there are, as an operator comes by this socket to end them.
+#[derive(Debug, Default)]
+struct Reserve(Mutex<Vec<File>>);
+
+impl Reserve {
+    async fn accept(&self, listener: &UnixListener) -> io::Result<(UnixStream, SocketAddr)> {
+        self.fill();
+        loop {
+            match listener.accept().await {
+                Err(error) if is_for_want_of_descriptors(&error) && self.give_one() => {}
+                accepted => return accepted,
+            }
+        }
+    }
+
+    /// Takes back what was given.
+    fn fill(&self) {
+        let mut files = self.files();
+        while files.len() < RESERVED
+            && let Ok(file) = File::open("/dev/null")
+        {
+            files.push(file);
+        }
+    }
+
+    fn give_one(&self) -> bool {
+        self.files().pop().is_some()
+    }
+
+    fn files(&self) -> MutexGuard<'_, Vec<File>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_for_want_of_descriptors(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    code.is_some_and(|code| NO_DESCRIPTORS.contains(&code))
 }
 
 async fn serve(door: &Door, connection: UnixStream, local: FaceUri) {

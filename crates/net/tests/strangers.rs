@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::{eventually, fetch, interest, name, produce, soon, start, status_with};
 use namecast_net::{
-    Clock, FaceUri, ManagementConfig, Node, NodeConfig, RegistrationState, StrangersConfig,
+    Clock, FaceId, FaceUri, ManagementConfig, Node, NodeConfig, RegistrationState, StrangersConfig,
 };
 use namecast_units::Bitrate;
 
@@ -149,4 +149,35 @@ async fn a_peer_that_proves_nothing_is_sent_no_more_than_its_part() {
         "{received} for {sent}"
     );
     assert!(received >= 9_000, "{received}");
+}
+
+/// Of two that return nothing and fall silent, the one that a route leads to keeps its face, although it was heard before the other.
+#[tokio::test]
+async fn a_stranger_that_serves_a_prefix_may_be_silent() {
+    if !namespace::is_inside("a_stranger_that_serves_a_prefix_may_be_silent", SET_UP) {
+        return;
+    }
+    let node = Node::start(NodeConfig {
+        udp_strangers: StrangersConfig {
+            idle_timeout: Duration::from_secs(2),
+            ..StrangersConfig::default()
+        },
+        ..NodeConfig::default()
+    });
+    let listener = node
+        .listen_udp("10.0.0.1:0".parse().unwrap())
+        .await
+        .unwrap();
+    let hello = interest(name("/nobody"), Duration::from_secs(1));
+    let producer = UdpSocket::bind("10.9.9.9:0").unwrap();
+    producer.send_to(&hello, *listener.address()).unwrap();
+    let status = status_with(&node, "it has a face", |status| datagram_faces(status) == 1).await;
+    let of_datagrams = |face: &&namecast_net::FaceStatus| face.remote.starts_with("udp4://");
+    let serving = status.faces.iter().find(of_datagrams).unwrap().id;
+    let face = FaceId::from_number(serving);
+    node.add_route(name("/silent"), face, 0).await.unwrap();
+    flood(1, *listener.address());
+    status_with(&node, "both have one", |status| datagram_faces(status) == 2).await;
+    let status = status_with(&node, "one has gone", |status| datagram_faces(status) == 1).await;
+    assert!(status.faces.iter().any(|face| face.id == serving));
 }

@@ -56,8 +56,9 @@ pub struct Authenticator {
 struct CommandKey {
     certificate: Certificate,
     public_key: PublicKey,
-    /// Greatest time in the signature of a command that it signed.
-    last: Option<Timestamp>,
+    /// Greatest time in the signature of a command that it signed. At first it is the start of the node, to the millisecond in
+    /// which clients tell times: what was captured before a restart does not work after it.
+    last: Timestamp,
 }
 
 /// What protects a command against being played again.
@@ -76,13 +77,15 @@ impl Freshness {
 }
 
 impl Authenticator {
-    /// As the configuration says. Keys that cannot be used are left out, and said so.
-    pub fn new(config: &ManagementConfig) -> Self {
+    /// As the configuration says, for a node that starts now. Keys that cannot be used are left out, and said so.
+    pub fn new(config: &ManagementConfig, now: Timestamp) -> Self {
+        let before = now.as_micros() - now.as_micros() % 1_000;
+        let last = Timestamp::from_micros(before.saturating_sub(1));
         let usable = |certificate: &Certificate| match certificate.public_key() {
             Ok(public_key) => Some(CommandKey {
                 certificate: certificate.clone(),
                 public_key,
-                last: None,
+                last,
             }),
             Err(error) => {
                 tracing::error!(certificate = %certificate.name(), %error, "a management key cannot be used");
@@ -134,10 +137,10 @@ impl Authenticator {
             return Err(Refusal::Nonce);
         }
         let last = &mut self.keys[place].last;
-        if last.is_some_and(|last| time <= last) {
+        if time <= *last {
             return Err(Refusal::Time);
         }
-        *last = Some(time);
+        *last = time;
         Ok(())
     }
 
@@ -253,10 +256,11 @@ mod tests {
 
     /// With the default grace of 120 s.
     fn authenticator(max_nonces: usize) -> Authenticator {
-        Authenticator::new(&ManagementConfig {
+        let config = ManagementConfig {
             max_nonces,
             ..ManagementConfig::default()
-        })
+        };
+        Authenticator::new(&config, SIGNED_AT)
     }
 
     fn check(now: Timestamp, hex: &str) -> Result<(), Refusal> {
@@ -338,7 +342,7 @@ mod tests {
             ..ManagementConfig::default()
         };
         let check = |now, command: &Interest| {
-            let mut authenticator = Authenticator::new(&config);
+            let mut authenticator = Authenticator::new(&config, SIGNED_AT);
             authenticator.check(now, command, 4, true)
         };
         assert_eq!(check(SIGNED_AT, &signed_at(SIGNED_AT, &signer)), Ok(()));
@@ -351,7 +355,7 @@ mod tests {
         let digest = check(SIGNED_AT, &signed_at(SIGNED_AT, &DigestSigner));
         assert_eq!(digest, Err(Refusal::Key));
         assert_eq!(check(SIGNED_AT, &interest(OLD_FORM)), Err(Refusal::Key));
-        let mut authenticator = Authenticator::new(&config);
+        let mut authenticator = Authenticator::new(&config, SIGNED_AT);
         let command = signed_at(SIGNED_AT, &signer);
         assert_eq!(authenticator.check(SIGNED_AT, &command, 4, true), Ok(()));
         let replayed = authenticator.check(SIGNED_AT, &command, 4, true);
@@ -362,10 +366,11 @@ mod tests {
     #[test]
     fn a_captured_command_of_a_key_never_works_again() {
         let (signer, certificate) = key(1);
-        let mut authenticator = Authenticator::new(&ManagementConfig {
+        let config = ManagementConfig {
             keys: vec![certificate],
             ..ManagementConfig::default()
-        });
+        };
+        let mut authenticator = Authenticator::new(&config, SIGNED_AT);
         let command = signed_at(SIGNED_AT, &signer);
         assert_eq!(authenticator.check(SIGNED_AT, &command, 4, true), Ok(()));
         for number in 0..1_001_u32 {
@@ -386,5 +391,11 @@ mod tests {
         assert_eq!(refused, Err(Refusal::WrongSignature));
         let after = signed_at(later(2_000), &signer);
         assert_eq!(authenticator.check(SIGNED_AT, &after, 4, true), Ok(()));
+        // Nor does one that was captured before a restart, which took 10 ms.
+        let mut restarted = Authenticator::new(&config, later(12_000));
+        let replayed = restarted.check(later(12_000), &after, 4, true);
+        assert_eq!(replayed, Err(Refusal::Time));
+        let at_once = signed_at(later(12_000), &signer);
+        assert_eq!(restarted.check(later(12_000), &at_once, 4, true), Ok(()));
     }
 }

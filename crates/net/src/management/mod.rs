@@ -82,7 +82,7 @@ pub(crate) fn prefixes(allow_localhop: bool) -> impl Iterator<Item = Name> {
 pub(crate) async fn serve(node: Node, mut face: ApplicationFace, events: watch::Receiver<u64>) {
     let config = &node.config().management;
     let mut manager = Manager {
-        authenticator: Authenticator::new(config),
+        authenticator: Authenticator::new(config, node.clock().wall()),
         rib: Rib::new(config.max_routes, config.max_inherited),
         publisher: Publisher::default(),
         events: Subscription::new(events),
@@ -255,6 +255,12 @@ impl Manager {
         let checked = self
             .authenticator
             .check(now, command, PREFIX_COMPONENTS, needs_key);
+        let plane = self.node.plane();
+        // A fresh command of a key comes from its owner, who is no flood of made-up addresses.
+        if checked.is_ok() && plane.is_stranger(from) && self.authenticator.is_of_key(now, command)
+        {
+            plane.end_strangeness(from);
+        }
         let result = match (checked, announcement) {
             (Ok(()), Some(announcement)) => self.announce(announcement, from, &parameters).await,
             (Ok(()), None) => self.execute(name, &parameters, from).await,

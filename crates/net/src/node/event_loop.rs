@@ -1,6 +1,6 @@
 //! The one task that changes what a node has: faces, listeners, routes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -281,11 +281,20 @@ impl EventLoop {
         self.faces
             .note_frames(now, |face| self.plane.face_counters(face).incoming.frames);
         let ended = self.faces.ended(now, self.spawner.config.udp_idle_timeout);
-        let silent = self.plane.strangers().silent(now);
-        let ended = ended.into_iter().chain(silent);
+        let ended = ended.into_iter().chain(self.silent_strangers(now));
         ended.for_each(|face| self.remove_face(face));
         self.challenge_strangers();
         self.keep_alive();
+    }
+
+    /// Strangers whose faces end. Those that routes lead to may be silent until somebody asks them.
+    fn silent_strangers(&self, now: Instant) -> impl Iterator<Item = FaceId> + use<> {
+        let mut silent = self.plane.strangers().silent(now);
+        if !silent.is_empty() {
+            let serving: BTreeSet<FaceId> = self.routes.keys().map(|(_, face)| *face).collect();
+            silent.retain(|face| !serving.contains(face));
+        }
+        silent.into_iter()
     }
 
     pub(super) fn add_route(

@@ -75,11 +75,12 @@ fn operator() -> (Ed25519Signer, Certificate) {
 }
 
 fn authenticator() -> Authenticator {
-    Authenticator::new(&ManagementConfig {
+    let config = ManagementConfig {
         keys: vec![operator().1],
         max_nonces: 2,
         ..ManagementConfig::default()
-    })
+    };
+    Authenticator::new(&config, Timestamp::from_micros(0))
 }
 
 /// A stranger's command, whatever it is, is not the operator's; and the same one twice is refused.

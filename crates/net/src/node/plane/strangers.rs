@@ -38,8 +38,22 @@ impl Plane {
 
     /// Takes note of what a stranger sent.
     pub(super) fn hear_stranger(&self, now: Instant, face: FaceId, frames: &[Bytes]) {
-        if self.strangers().hear(now, face, frames)
-            && let Some(exits) = &*self.exits.load()
+        if self.strangers().hear(now, face, frames) {
+            self.end_strangeness(face);
+        }
+    }
+
+    /// Whether the peer of a face has not shown yet where it is.
+    pub(crate) fn is_stranger(&self, face: FaceId) -> bool {
+        let exits = self.exits.load();
+        let exit = exits.as_ref().and_then(|exits| exits.get(&face));
+        exit.is_some_and(|exit| exit.sender.is_stranger())
+    }
+
+    /// Takes it as shown that the peer of a face is where it says it is.
+    pub(crate) fn end_strangeness(&self, face: FaceId) {
+        self.strangers().remove(face);
+        if let Some(exits) = &*self.exits.load()
             && let Some(exit) = exits.get(&face)
         {
             tracing::debug!(%face, "the peer is where it says it is");

@@ -24,6 +24,9 @@ await() {
 # there COMMAND…: in the namespace of the far end, which lives as long as its first process.
 there() { nsenter --target "$far" --net "$@"; }
 
+# run_there COMMAND…: the same in the background, so that $! is the command itself and ends with it.
+run_there() { exec nsenter --target "$far" --net "$@"; }
+
 make_link() {
     unshare --net sleep 600 &
     far=$!
@@ -41,10 +44,10 @@ make_link() {
 
 is_apart() { [[ $(readlink "/proc/$far/ns/net") != $(readlink /proc/self/ns/net) ]]; }
 
-# stream CELL NAME PRODUCER CONSUMER: from one forwarder's application to the other's, across the link.
+# stream CELL NAME PRODUCER CONSUMER: from one forwarder's application to the other's, across the link; at $rate, if it is set.
 stream() {
     local stats=$home/$name.json publisher
-    "$namecast" publish "$2" --ladder 200k --quiet --connect "$3" >"$home/$name-publish.log" 2>&1 &
+    "$namecast" publish "$2" --ladder "${rate:-200k}" --quiet --connect "$3" >"$home/$name-publish.log" 2>&1 &
     publisher=$!
     started+=("$publisher")
     "$namecast" watch "$2" --quiet --connect "$4" --duration 10s --stats "$stats" --output "$home/$name.mkv" \

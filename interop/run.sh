@@ -106,7 +106,7 @@ python_cells() {
 build_ndnts() {
     local directory=$tools/ndnts
     mkdir -p "$directory"
-    cp "$here"/ndnts/{package.json,cells.js} "$directory/"
+    cp "$here"/ndnts/{package.json,cells.js,stranger.js} "$directory/"
     cmp -s "$here/ndnts/package-lock.json" "$directory/installed.json" && return
     cp "$here/ndnts/package-lock.json" "$directory/"
     (cd "$directory" && fetch ndnts-npm npm ci --ignore-scripts --no-audit --no-fund) &&
@@ -142,10 +142,17 @@ ndnd_cells() {
     ndnd_forwarder
     ndnd_stream
     ndnd_multicast
+    ndnd_strangers
     ndnd_routing
 }
 
 ndnd_multicast() { in_namespaces "multicast between ours and ndnd" "$here/ndnd/multicast.sh" "$NAMECAST" "$ndnd" "$home"; }
+
+ndnd_strangers() {
+    local ndnts=
+    build_ndnts && ndnts=$tools/ndnts
+    in_namespaces "strangers over UDP" "$here/ndnd/strangers.sh" "$NAMECAST" "$ndnd" "$ndnts" "$home"
+}
 
 # in_namespaces WHAT COMMAND…: a command as root of a network of its own, in which it may make links; left out where none may be.
 in_namespaces() {

@@ -30,7 +30,7 @@ faces:
   websocket: { enabled: false }
 fw: { threads: 1 }
 YAML
-there "$ndnd" fw run "$home/multicast.yml" >"$home/multicast-theirs.log" 2>&1 &
+run_there "$ndnd" fw run "$home/multicast.yml" >"$home/multicast-theirs.log" 2>&1 &
 started+=($!)
 await "our forwarder" test -S "$home/ours.sock"
 await "ndnd's forwarder" test -S "$home/theirs.sock"

@@ -351,8 +351,13 @@ impl Requester {
         };
         self.credit.on_data();
         let arrived = arriving.arrived;
+        let was_measured = self.path.is_measured();
         self.path.on_mark(arriving.is_marked);
         self.path.on_arrival(now, &arrived);
+        if !was_measured && self.path.is_measured() {
+            // The first samples wait for this: no tick is to pass before it counts.
+            self.ticked_at = None;
+        }
         let arrival = Arrival {
             asked_at: arrived.sent_at,
             rtt: arriving.rtt,

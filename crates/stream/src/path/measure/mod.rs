@@ -541,6 +541,11 @@ impl Path {
         self.capacity
     }
 
+    /// Whether the capacity was measured at all.
+    pub(in crate::path) const fn is_measured(&self) -> bool {
+        self.is_measured
+    }
+
     /// The same, or what came through without queueing if that is more.
     pub fn carried(&self) -> f64 {
         self.capacity.max(self.proven)

@@ -305,3 +305,16 @@ fn the_first_burst_has_room_for_three_large_packets() {
     }
     assert_eq!(sent(&mut requester, at(0)).len(), 3);
 }
+
+/// At 1 Gbit/s and a round trip of 200 µs, 100 packets take 0.2 + 100 · 0.009 = 1.1 ms, of which the first burst leaves out 52:
+/// what the first Data showed of the path counts for these at once, and not from the next tick on, 5 ms after the first.
+#[test]
+fn what_is_measured_first_counts_at_once() {
+    let delay = Duration::from_micros(100);
+    let mut bench = Bench::new(Link::new(Bitrate::mbps(1_000), delay, 1_000));
+    for index in 0..100 {
+        bench.want(want(token(1, 1, index), Kind::Key), bench.now);
+    }
+    bench.run_for(ms(3));
+    assert_eq!(bench.came.len(), 100);
+}

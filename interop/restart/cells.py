@@ -191,8 +191,53 @@ def run():
             check(f"away for {away} s, it has an application over {transport} again {shown}", taken <= BOUND, said())
 
 
+def start_archive(number):
+    """An archive of the publisher over Unix, and the file of its figures."""
+    figures = os.path.join(HOME, f"archive{number}.json")
+    archive = start(
+        *("archive", "/interop/restart/unix", "--connect", f"unix://{SOCKET}", "--store", os.path.join(HOME, "store")),
+        *("--stats", figures, "--known-keys", os.path.join(HOME, "known_keys"), "--quiet"),
+    )
+    return archive, figures
+
+
+def recorded(figures, wanted):
+    """The newest figures of an archive, as soon as it has as many samples as are wanted; none if that takes too long."""
+    until, last = time.monotonic() + PATIENCE, {"samples": 0}
+    while last["samples"] < wanted():
+        if time.monotonic() > until:
+            return None
+        time.sleep(0.05)
+        if os.path.exists(figures):
+            with open(figures, encoding="utf-8") as file:
+                whole = [line for line in file if line.endswith("\n")]
+            last = json.loads(whole[-1]) if whole else last
+    return last
+
+
+def run_archive():
+    """The publisher has the samples of half a minute, so that none is missing after a kill."""
+    archive, figures = start_archive(1)
+    check("an archive records", recorded(figures, lambda: 60), said())
+    archive.send_signal(signal.SIGKILL)
+    archive.wait()
+    killed = time.monotonic()
+    time.sleep(3)
+    archive, figures = start_archive(2)
+
+    def all_since():
+        """At 30 samples a second; figures are a second old at most. Without those of the three seconds it never has so many."""
+        return 30 * (time.monotonic() - killed - 2)
+
+    last = recorded(figures, all_since)
+    check("an archive that was killed has what came while it was away", last, said())
+    lost = [last[name] for name in ("samples_missing", "samples_incomplete", "records_damaged", "store_failures")]
+    check("an archive that was killed lacks nothing", lost == [0] * 4, lost)
+
+
 try:
     run()
+    run_archive()
 finally:
     for process in started:
         process.kill()

@@ -28,7 +28,10 @@ pub use counters::{Counters, DropReason, Drops, FaceCounters, StrategyCounters, 
 pub use extension::{Extension, Hook, Verdict};
 pub use face::{AddFaceError, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Scope};
 pub use forwarder::{Forwarder, LearnedRoute, StrategyChoice, Transmit};
-pub use link::{ReassemblyConfig, ReliabilityConfig, ReliabilityCounters, fragment};
+pub use link::{
+    CongestionLaw, CongestionMarker, CongestionMarking, ReassemblyConfig, ReliabilityConfig,
+    ReliabilityCounters, SojournMarker, fragment,
+};
 pub use pipeline::{LEARNED_COST, LearnedNews};
 pub use shard::{Destination, Dispatcher, Shard};
 pub use strategy::{AsfConfig, StrategyKind, StrategyNameError};

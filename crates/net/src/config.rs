@@ -4,8 +4,9 @@ use namecast_packet::Certificate;
 use namecast_units::{ByteSize, Duration};
 
 use crate::Clock;
-use crate::link::{CongestionMarking, StrangersConfig};
+use crate::link::StrangersConfig;
 use crate::web::WebConfig;
+use namecast_forward::CongestionMarking;
 
 /// How a [`Node`](crate::Node) behaves, and every bound of its tables and queues.
 #[derive(Clone, Debug)]

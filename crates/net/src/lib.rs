@@ -36,8 +36,7 @@ pub use face_uri::{DEFAULT_PORT, DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriEr
 pub use interface::InterfaceWatch;
 pub use key_store::{Identity, KeyStore, KeyStoreError, random};
 pub use link::{
-    CongestionLaw, CongestionMarking, EthernetConfig, EthernetPort, LinkDrop, StrangersConfig,
-    UdpMulticast, websocket, webtransport,
+    EthernetConfig, EthernetPort, LinkDrop, StrangersConfig, UdpMulticast, websocket, webtransport,
 };
 pub use mac_address::{MacAddress, ParseMacAddressError};
 pub use node::{
@@ -46,4 +45,6 @@ pub use node::{
 };
 pub use registration::{Announcing, Registration, RegistrationState};
 
-pub use namecast_forward::{AsfConfig, FaceId, Scope, StrategyKind, StrategyNameError};
+pub use namecast_forward::{
+    AsfConfig, CongestionLaw, CongestionMarking, FaceId, Scope, StrategyKind, StrategyNameError,
+};

@@ -46,7 +46,6 @@ pub use jitter::standard_normal;
 pub use link::Link;
 pub use model::{Model, ModelKind};
 pub use output::{Counters, DropReason, Output};
-pub use queue::CoDel;
 pub use rate::{Rate, TraceFile};
 pub use schedule::{
     MAX_ENTRIES, MAX_PERIOD, MAX_RATE, OPPORTUNITY, Schedule, ScheduleError, TraceError,

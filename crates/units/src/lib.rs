@@ -1,11 +1,14 @@
-//! Quantities the whole stack speaks in: points in time, rates, sizes, seeded randomness.
+//! Quantities the whole stack speaks in: points in time, rates, sizes, seeded randomness; and CoDel, by which links and
+//! emulated links find their queues too long.
 
+mod codel;
 mod random;
 mod rate;
 mod text;
 mod time;
 mod windowed;
 
+pub use codel::CoDel;
 pub use core::time::Duration;
 pub use random::Random;
 pub use rate::{Bitrate, ByteSize};

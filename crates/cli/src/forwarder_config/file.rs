@@ -96,6 +96,7 @@ struct Faces {
 #[serde(rename_all = "lowercase")]
 enum Congestion {
     Nfd,
+    NdnSim,
     CoDel,
     Off,
 }
@@ -105,6 +106,7 @@ impl From<Congestion> for Option<CongestionMarking> {
         let law = match written {
             Congestion::Off => return None,
             Congestion::Nfd => CongestionLaw::Nfd,
+            Congestion::NdnSim => CongestionLaw::NdnSim,
             Congestion::CoDel => CongestionLaw::CoDel,
         };
         Some(CongestionMarking {

@@ -96,6 +96,8 @@ fn what_is_written_takes_effect() {
     assert_eq!(node.congestion_marking, Some(marking));
     let off = parse("[faces]\ncongestion = \"off\"").unwrap().node;
     assert_eq!(off.congestion_marking, None);
+    let older = parse("[faces]\ncongestion = \"ndnsim\"").unwrap().node;
+    assert_eq!(older.congestion_marking.unwrap().law, CongestionLaw::NdnSim);
     assert_eq!(node.link_queue_size.as_bytes(), 1_000);
     let plane = node.forwarder;
     assert_eq!(plane.content_store.as_bytes(), 1 << 20);

@@ -6,7 +6,6 @@
 //! ```
 
 mod accept;
-mod congestion;
 mod connect;
 mod counters;
 mod ethernet;
@@ -22,8 +21,6 @@ mod unix;
 pub mod websocket;
 pub mod webtransport;
 
-pub(crate) use congestion::CongestionMarker;
-pub use congestion::{CongestionLaw, CongestionMarking};
 pub(crate) use connect::{Backoff, connect};
 pub(crate) use counters::LinkCounters;
 pub use counters::LinkDrop;

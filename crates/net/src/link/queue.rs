@@ -9,12 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use namecast_forward::Keep;
+use namecast_forward::{CongestionMarker, Keep, SojournMarker};
 use namecast_packet::LpPacket;
 use namecast_units::{ByteSize, Instant};
 use tokio::sync::mpsc;
 
-use super::congestion::{CongestionMarker, SojournMarker};
 use super::counters::{LinkCounters, LinkDrop};
 use super::udp::UdpLink;
 use crate::Clock;
@@ -305,7 +304,7 @@ mod tests {
     /// of a batch needs the queue, as of one without frames.
     #[test]
     fn a_queue_that_was_long_before_counts_for_no_mark() {
-        use crate::link::CongestionMarking;
+        use namecast_forward::CongestionMarking;
         let rule = CongestionMarking {
             threshold: ByteSize::bytes(10),
             ..CongestionMarking::default()

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use namecast_forward::{CacheOptions, FaceConfig, FaceId, LinkType, Scope, Traffic};
+use namecast_forward::{
+    CacheOptions, CongestionMarking, FaceConfig, FaceId, LinkType, Scope, Traffic,
+};
 use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration};
 use tokio::sync::{oneshot, watch};
@@ -12,7 +14,7 @@ use super::events::FaceEvent;
 use super::options::FaceNature;
 use super::{FaceOptions, LinkState, ListenerEntry, NodeError, NodeStatus, Persistency};
 use crate::FaceUri;
-use crate::link::{CongestionMarking, EthernetRequests, LinkEnd, ListenerId};
+use crate::link::{EthernetRequests, LinkEnd, ListenerId};
 
 type Reply<T> = oneshot::Sender<T>;
 

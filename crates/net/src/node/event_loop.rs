@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use namecast_forward::{FaceId, Scope};
+use namecast_forward::{CongestionMarker, FaceId, Scope};
 use namecast_packet::Name;
 use namecast_units::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -15,8 +15,8 @@ use super::events::{FaceEventKind, FaceEvents};
 use super::face_table::{FaceEntry, FaceTable};
 use super::{Command, ListenerEntry, NewFace, NodeError, Persistency, Plane, Spawner};
 use crate::link::{
-    Admission, CongestionMarker, KeepAlive, LinkCounters, LinkDrop, LinkEnd, ListenerId, UdpLink,
-    link_queue, serve_peer,
+    Admission, KeepAlive, LinkCounters, LinkDrop, LinkEnd, ListenerId, UdpLink, link_queue,
+    serve_peer,
 };
 use crate::{Clock, FaceUri};
 

@@ -205,7 +205,8 @@ impl FaceTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::{CongestionMarker, LinkReceiver, link_queue};
+    use crate::link::{LinkReceiver, link_queue};
+    use namecast_forward::CongestionMarker;
     use namecast_units::ByteSize;
 
     const IDLE: Duration = Duration::from_secs(600);

@@ -1,11 +1,10 @@
 //! What may be chosen of a face, when it is made and later.
 
-use namecast_forward::{FaceConfig, LinkType, MIN_MTU, Scope};
+use namecast_forward::{CongestionMarker, FaceConfig, LinkType, MIN_MTU, Scope};
 use namecast_units::{ByteSize, Duration};
 
 use super::Persistency;
 use crate::FaceUri;
-use crate::link::CongestionMarker;
 
 /// What is chosen of a face; none: it stays as it is, or as the node makes faces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

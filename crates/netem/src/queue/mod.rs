@@ -1,15 +1,13 @@
 //! Queue disciplines: who has room, who is marked, who is dropped.
 
-mod codel;
 mod pi2;
 mod ramp;
 mod red;
 
-use namecast_units::{Duration, Instant};
+use namecast_units::{CoDel, Duration, Instant};
 
 use crate::config::Queue;
 use crate::fate::Purpose;
-pub use codel::CoDel;
 use pi2::Pi2;
 use ramp::Ramp;
 use red::Red;
@@ -97,7 +95,10 @@ impl Discipline {
                 interval,
                 mark,
                 ..
-            } => Self::CoDel(CoDel::new(target, interval, mark)),
+            } => Self::CoDel(match mark {
+                true => CoDel::marking(target, interval),
+                false => CoDel::dropping(target, interval),
+            }),
             Queue::Red {
                 min,
                 max,
@@ -142,7 +143,20 @@ impl Discipline {
     /// What becomes of a frame that leaves.
     pub(crate) fn on_departure(&mut self, departure: &Departure) -> Verdict {
         match self {
-            Self::CoDel(codel) => codel.on_departure(departure),
+            Self::CoDel(codel) => {
+                let Departure {
+                    now,
+                    since,
+                    octets,
+                    octets_left,
+                    ..
+                } = *departure;
+                match codel.acts(now, since, octets, octets_left) {
+                    true if codel.drops() => Verdict::Drop,
+                    true => Verdict::Mark,
+                    false => Verdict::Pass,
+                }
+            }
             Self::Red(red) => {
                 if departure.waiting == 0 {
                     red.on_empty(departure.now);

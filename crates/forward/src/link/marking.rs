@@ -1,7 +1,8 @@
 //! When to mark packets: by NFD's rule, which is like CoDel's but goes by the octets that wait, or by CoDel's own.
 
-use namecast_netem::CoDel;
-use namecast_units::{ByteSize, Duration, Instant};
+use core::time::Duration;
+
+use namecast_units::{ByteSize, CoDel, Instant};
 
 /// How long a packet may wait in a link's queue (\[RFC8289\], section 4.3).
 const TARGET: Duration = Duration::from_millis(5);
@@ -12,6 +13,9 @@ pub enum CongestionLaw {
     /// The octets that wait when a packet is queued, as NFD has it.
     #[default]
     Nfd,
+    /// The same as NFD had it before, and ndnSIM 2 has it: the first packet of a long queue is marked at once, if the last mark
+    /// was an interval ago.
+    NdnSim,
     /// The time that a packet has waited when it leaves the queue: CoDel (RFC 8289), which marks instead of dropping.
     CoDel,
 }
@@ -38,22 +42,24 @@ impl Default for CongestionMarking {
     }
 }
 
-/// One link's marks.
+/// One link's marks, where packets are queued.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct CongestionMarker {
+pub struct CongestionMarker {
     /// When the link counts as congested.
-    pub(crate) rule: CongestionMarking,
+    pub rule: CongestionMarking,
     /// Whether packets are marked then.
-    pub(crate) is_on: bool,
+    pub is_on: bool,
     /// When the next packet is marked if the queue stays as long; none while it is short.
     next_at: Option<Instant>,
+    /// When a packet was marked last.
+    last_at: Option<Instant>,
     /// Marks since the queue became long.
     marks: u32,
 }
 
 impl CongestionMarker {
     /// A link without a queue yet; none: its packets are not marked until that is chosen for it.
-    pub(crate) fn new(rule: Option<CongestionMarking>) -> Self {
+    pub fn new(rule: Option<CongestionMarking>) -> Self {
         Self {
             rule: rule.unwrap_or_default(),
             is_on: rule.is_some(),
@@ -62,37 +68,54 @@ impl CongestionMarker {
     }
 
     /// The queue is empty.
-    pub(crate) const fn rest(&mut self) {
+    pub const fn rest(&mut self) {
         (self.next_at, self.marks) = (None, 0);
     }
 
     /// Whether to mark a packet that is queued now behind so many octets. The time is asked for only while they are many.
-    ///
-    /// The first mark comes after one interval, the n-th one interval/√n after the one before it.
-    pub(crate) fn marks(&mut self, now: impl FnOnce() -> Instant, queued: ByteSize) -> bool {
-        let is_by_octets = self.is_on && self.rule.law == CongestionLaw::Nfd;
-        if !is_by_octets || queued <= self.rule.threshold {
+    pub fn marks(&mut self, now: impl FnOnce() -> Instant, queued: ByteSize) -> bool {
+        if !self.is_on || queued <= self.rule.threshold {
             self.rest();
             return false;
         }
-        let now = now();
-        let next_at = *self.next_at.get_or_insert(now + self.rule.interval);
-        if now < next_at {
-            return false;
+        match self.rule.law {
+            CongestionLaw::Nfd => self.marks_after_an_interval(now()),
+            CongestionLaw::NdnSim => self.marks_at_once(now()),
+            CongestionLaw::CoDel => false,
         }
-        self.marks = self.marks.saturating_add(1);
-        let pause = self
-            .rule
-            .interval
-            .div_f64(f64::from(self.marks.saturating_add(1)).sqrt());
-        self.next_at = Some(now + pause);
-        true
     }
-}
 
-impl CongestionMarker {
+    /// The first mark comes after one interval, the n-th one interval/√n after the one before it was due.
+    fn marks_after_an_interval(&mut self, now: Instant) -> bool {
+        let next_at = *self.next_at.get_or_insert(now + self.rule.interval);
+        let is_due = now >= next_at;
+        if is_due {
+            self.marks = self.marks.saturating_add(1);
+            self.next_at = Some(next_at + self.pause(self.marks.saturating_add(1)));
+        }
+        is_due
+    }
+
+    /// The first mark comes an interval after the last one of the queue before, the n-th after that interval/√(n-1) after the one
+    /// before it was due.
+    fn marks_at_once(&mut self, now: Instant) -> bool {
+        let rested = |last: Instant| now >= last + self.rule.interval;
+        let is_due = self.next_at.is_some_and(|at| now >= at) || self.last_at.is_none_or(rested);
+        if is_due {
+            let due_at = self.next_at.filter(|_| self.marks > 0).unwrap_or(now);
+            self.marks = self.marks.saturating_add(1);
+            self.next_at = Some(due_at + self.pause(self.marks));
+            self.last_at = Some(now);
+        }
+        is_due
+    }
+
+    fn pause(&self, number: u32) -> Duration {
+        self.rule.interval.div_f64(f64::from(number).sqrt())
+    }
+
     /// When a packet is queued, if the time that it waits decides about its mark.
-    pub(crate) fn stamp(&self, now: impl FnOnce() -> Instant) -> Option<Instant> {
+    pub fn stamp(&self, now: impl FnOnce() -> Instant) -> Option<Instant> {
         let is_by_time = self.is_on && self.rule.law == CongestionLaw::CoDel;
         is_by_time.then(now)
     }
@@ -100,17 +123,17 @@ impl CongestionMarker {
 
 /// The far end of a link's queue, where it shows how long each packet has waited.
 #[derive(Clone, Debug)]
-pub(crate) struct SojournMarker(CoDel);
+pub struct SojournMarker(CoDel);
 
 impl SojournMarker {
     /// A queue that may be long for `interval`.
-    pub(crate) const fn new(interval: Duration) -> Self {
+    pub const fn new(interval: Duration) -> Self {
         Self(CoDel::marking(TARGET, interval))
     }
 
     /// Whether to mark a frame of so many octets that was queued at `since` and leaves now; so many stay behind it.
-    pub(crate) fn marks(&mut self, now: Instant, since: Instant, octets: usize, left: u64) -> bool {
-        self.0.marks(now, now.since(since), octets, left)
+    pub fn marks(&mut self, now: Instant, since: Instant, octets: usize, left: u64) -> bool {
+        self.0.acts(now, since, octets, left)
     }
 }
 
@@ -136,6 +159,31 @@ mod tests {
             .filter(|&ms| marker.marks(|| at(ms), LONG))
             .collect();
         assert_eq!(marked, [100, 171, 229, 279]);
+    }
+
+    /// Packets at 0, 150 and 165 ms: the first mark is due at 100 ms and comes at 150, the next is due at 170.7 and not at 220.7.
+    #[test]
+    fn a_mark_that_comes_late_delays_no_other() {
+        let mut marker = marker();
+        let marked = [0, 150, 165, 171, 228, 229].map(|ms| marker.marks(|| at(ms), LONG));
+        assert_eq!(marked, [false, true, false, true, false, true]);
+    }
+
+    /// The first packet at once, then 100, 70.7 and 57.7 ms after each other; a queue that is long again begins anew, but no sooner
+    /// than 100 ms after the last mark at 229 ms.
+    #[test]
+    fn ndnsim_marks_the_first_packet_at_once() {
+        let mut marker = marker();
+        marker.rule.law = CongestionLaw::NdnSim;
+        let marked: Vec<_> = (0..260)
+            .filter(|&ms| marker.marks(|| at(ms), LONG))
+            .collect();
+        assert_eq!(marked, [0, 100, 171, 229]);
+        assert!(!marker.marks(|| at(260), ByteSize::ZERO));
+        let again: Vec<_> = (270..440)
+            .filter(|&ms| marker.marks(|| at(ms), LONG))
+            .collect();
+        assert_eq!(again, [329, 429]);
     }
 
     /// RFC 8289 with a packet each millisecond that waited for 10: above the target of 5 ms from 10 ms on, so first at 110,

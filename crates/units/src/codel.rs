@@ -1,8 +1,8 @@
 //! Controlled delay.
 
-use namecast_units::{Duration, Instant};
+use core::time::Duration;
 
-use super::{Departure, Verdict};
+use crate::Instant;
 
 /// CoDel of \[RFC8289\], section 5, one frame at a time: where the RFC's `deque` drops a frame and takes the next, the next call
 /// continues it.
@@ -37,27 +37,18 @@ pub struct CoDel {
 const MEMORY: u32 = 16;
 
 impl CoDel {
-    /// Marks what was queued for longer than `target` all the time for `interval`, ever more often while that lasts. For a
-    /// queue that is not emulated; the RFC recommends 5 ms and 100 ms.
+    /// Marks what was queued for longer than `target` all the time for `interval`, ever more often while that lasts. The RFC
+    /// recommends 5 ms and 100 ms.
     pub const fn marking(target: Duration, interval: Duration) -> Self {
         Self::new(target, interval, true)
     }
 
-    /// Whether to mark a frame of so many octets that leaves the queue now, after it waited for `sojourn`; so many octets
-    /// stay behind it.
-    pub fn marks(&mut self, now: Instant, sojourn: Duration, octets: usize, left: u64) -> bool {
-        let departure = Departure {
-            now,
-            since: now.saturating_sub(sojourn),
-            octets,
-            octets_left: left,
-            // The law goes by octets.
-            waiting: 0,
-        };
-        self.on_departure(&departure) == Verdict::Mark
+    /// Drops it instead.
+    pub const fn dropping(target: Duration, interval: Duration) -> Self {
+        Self::new(target, interval, false)
     }
 
-    pub(crate) const fn new(target: Duration, interval: Duration, marks: bool) -> Self {
+    const fn new(target: Duration, interval: Duration, marks: bool) -> Self {
         Self {
             target,
             interval,
@@ -72,53 +63,53 @@ impl CoDel {
         }
     }
 
-    pub(crate) const fn drops(&self) -> bool {
+    /// Whether it drops, and does not mark.
+    pub const fn drops(&self) -> bool {
         !self.marks
     }
 
-    pub(crate) fn on_departure(&mut self, departure: &Departure) -> Verdict {
-        let now = departure.now;
-        let is_late = self.is_late(departure);
+    /// Whether to mark, or to drop, a frame of so many octets that was queued at `since` and leaves now; so many octets stay
+    /// behind it.
+    pub fn acts(&mut self, now: Instant, since: Instant, octets: usize, left: u64) -> bool {
+        let is_late = self.is_late(now, since, octets, left);
         let is_unfinished = core::mem::take(&mut self.is_unfinished);
         if !self.is_acting {
-            return match is_late {
-                true => self.begin(now),
-                false => Verdict::Pass,
-            };
+            if is_late {
+                self.begin(now);
+            }
+            return is_late;
         }
         if !is_late {
             self.is_acting = false;
-            return Verdict::Pass;
+            return false;
         }
         if is_unfinished {
             self.next_at = self.after(self.next_at);
         }
         if now < self.next_at {
-            return Verdict::Pass;
+            return false;
         }
         self.count = self.count.saturating_add(1);
-        if self.marks {
-            self.next_at = self.after(self.next_at);
-            return Verdict::Mark;
+        match self.marks {
+            true => self.next_at = self.after(self.next_at),
+            false => self.is_unfinished = true,
         }
-        self.is_unfinished = true;
-        Verdict::Drop
+        true
     }
 
     /// The RFC's `dodequeue`: whether frames have been late for an interval.
-    fn is_late(&mut self, departure: &Departure) -> bool {
-        self.largest = self.largest.max(departure.octets);
-        let sojourn = departure.now.since(departure.since);
-        if sojourn < self.target || departure.octets_left <= self.largest as u64 {
+    fn is_late(&mut self, now: Instant, since: Instant, octets: usize, left: u64) -> bool {
+        self.largest = self.largest.max(octets);
+        if now.since(since) < self.target || left <= self.largest as u64 {
             self.act_from = None;
             return false;
         }
-        let from = *self.act_from.get_or_insert(departure.now + self.interval);
-        departure.now >= from
+        let from = *self.act_from.get_or_insert(now + self.interval);
+        now >= from
     }
 
     /// The first drop or mark of an episode; soon after another, it goes on at the pace that held the queue then.
-    fn begin(&mut self, now: Instant) -> Verdict {
+    fn begin(&mut self, now: Instant) {
         self.is_acting = true;
         let since_last = now.since(self.next_at);
         let delta = self.count.saturating_sub(self.last_count);
@@ -126,10 +117,6 @@ impl CoDel {
         self.count = if goes_on { delta } else { 1 };
         self.last_count = self.count;
         self.next_at = self.after(now);
-        match self.marks {
-            true => Verdict::Mark,
-            false => Verdict::Drop,
-        }
     }
 
     /// The control law: `interval/√count` after `at`.
@@ -147,22 +134,17 @@ mod tests {
         CoDel::new(Duration::from_millis(5), Duration::from_millis(100), marks)
     }
 
-    /// A frame of 1000 octets leaves at `at` milliseconds after it waited for `waited`, and `octets_left` still wait.
-    fn departure(at: u64, waited: u64, octets_left: u64) -> Departure {
-        Departure {
-            now: Instant::ZERO + Duration::from_millis(at),
-            since: Instant::ZERO + Duration::from_millis(at - waited),
-            octets: 1_000,
-            octets_left,
-            waiting: 10,
-        }
+    /// A frame of 1000 octets leaves at `at` milliseconds after it waited for `waited`, and `left` octets still wait.
+    fn acts_at(codel: &mut CoDel, at: u64, waited: u64, left: u64) -> bool {
+        let time = |millis| Instant::ZERO + Duration::from_millis(millis);
+        codel.acts(time(at), time(at - waited), 1_000, left)
     }
 
     /// The milliseconds of `range` at which something is done, when each frame waited for `waited` and one leaves each millisecond.
     fn acts(codel: &mut CoDel, range: core::ops::Range<u64>, waited: u64) -> Vec<u64> {
         let mut acts = Vec::new();
         for at in range {
-            while codel.on_departure(&departure(at, waited, 9_000)) != Verdict::Pass {
+            while acts_at(codel, at, waited, 9_000) {
                 acts.push(at);
                 if codel.marks {
                     break;
@@ -186,23 +168,13 @@ mod tests {
         assert_eq!(acts(&mut codel(true), 10..440, 10), FIRST);
     }
 
-    #[test]
-    fn a_queue_that_is_not_emulated_is_marked_by_the_same_law() {
-        let mut codel = CoDel::marking(Duration::from_millis(5), Duration::from_millis(100));
-        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        let mut marks =
-            |millis: u64| codel.marks(at(millis), Duration::from_millis(10), 1_000, 9_000);
-        let marked: Vec<_> = (10..440).filter(|&millis| marks(millis)).collect();
-        assert_eq!(marked, FIRST);
-    }
-
     /// Six drops, of which five came after the first: with count 5, the next episode begins at 541 ms (late since 441) and goes
     /// on after 100/√5 = 44.72 and 100/√6 = 40.82 ms: 585.72, 626.55.
     #[test]
     fn a_new_episode_goes_on_at_the_old_pace() {
         let mut codel = codel(false);
         acts(&mut codel, 10..440, 10);
-        assert_eq!(codel.on_departure(&departure(440, 4, 9_000)), Verdict::Pass);
+        assert!(!acts_at(&mut codel, 440, 4, 9_000));
         assert_eq!(acts(&mut codel, 441..640, 10), [541, 586, 627]);
     }
 
@@ -212,7 +184,7 @@ mod tests {
         for (begins, second) in [(1_973, 2_118), (1_975, 2_175)] {
             let mut codel = codel(false);
             acts(&mut codel, 10..440, 10);
-            codel.on_departure(&departure(440, 4, 9_000));
+            acts_at(&mut codel, 440, 4, 9_000);
             let acts = acts(&mut codel, begins..begins + 201, 10);
             assert_eq!(acts[..2], [begins + 100, second], "{begins}");
         }
@@ -223,10 +195,10 @@ mod tests {
     fn a_short_queue_is_left_alone() {
         assert_eq!(acts(&mut codel(false), 10..400, 4), []);
         assert_eq!(acts(&mut codel(false), 10..120, 5), [110]);
-        for (octets_left, expected) in [(1_000, Verdict::Pass), (1_001, Verdict::Drop)] {
+        for (left, expected) in [(1_000, false), (1_001, true)] {
             let mut codel = codel(false);
-            let verdicts = (10..=110).map(|at| codel.on_departure(&departure(at, 10, octets_left)));
-            assert_eq!(verdicts.last(), Some(expected));
+            let acts = (10..=110).map(|at| acts_at(&mut codel, at, 10, left));
+            assert_eq!(acts.last(), Some(expected));
         }
     }
 }

@@ -60,11 +60,6 @@ impl WebTransportListener {
     pub fn certificate_hash(&self) -> CertificateHash {
         *self.hash.borrow()
     }
-
-    /// The hash, and every later one.
-    pub fn certificate_hashes(&self) -> watch::Receiver<CertificateHash> {
-        self.hash.clone()
-    }
 }
 
 /// Serves WebTransport at `address`, on any path; each session is a face. No peer is local. The node's own pages come from

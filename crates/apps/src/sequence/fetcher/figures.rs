@@ -56,13 +56,6 @@ impl Figures {
         self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
         self.greatest_rtt = Some(self.greatest_rtt.map_or(rtt, |greatest| greatest.max(rtt)));
     }
-
-    /// Mean of the round-trip times.
-    pub fn mean_rtt(&self) -> Option<Duration> {
-        self.rtt_sum_nanos
-            .checked_div(self.rtt_samples)
-            .map(Duration::from_nanos)
-    }
 }
 
 /// A number that came.

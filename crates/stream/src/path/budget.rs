@@ -146,7 +146,8 @@ const LARGE_PACKETS: f64 = 3.0;
 const BACKLOGGED: Duration = Duration::from_millis(60);
 /// Where nothing queues although Interests wait, the window grows by no more than so many times the queue that it aims at.
 const RAMP_QUEUES: f64 = 1.25;
-/// Where delays vary by more than that, in seconds, pairs of packets come apart by themselves, and show less than the path carries.
+/// Where delays vary by more than that, in seconds, and by more than a few packets take, pairs of packets come apart by themselves,
+/// and show less than the path carries.
 const UNSTEADY: f64 = 0.02;
 /// Timers are no finer.
 const MIN_WAIT: Duration = Duration::from_micros(500);
@@ -247,7 +248,8 @@ impl Live {
             true => path.fast_capacity(),
             false => path.carried().max(path.fast_capacity()),
         };
-        if path.is_contended(now) || path.jitter() > UNSTEADY {
+        let is_unsteady = path.jitter() > UNSTEADY.max(3.0 * PACKET / path.capacity());
+        if path.is_contended(now) || is_unsteady {
             carried = carried.max(1.3 * load.need.as_bps() as f64);
         }
         if let Some(offered) = path.offered(now) {

@@ -6,7 +6,7 @@ use core::mem::offset_of;
 use namecast_units::Instant;
 
 use crate::counters::FaceCounters;
-use crate::link::{Reassembler, Reliability};
+use crate::link::Link;
 use crate::table::ShareId;
 
 /// Number of a face; never given twice.
@@ -125,17 +125,12 @@ pub(crate) struct Face {
     pub(crate) queued: u32,
     /// Where the PIT counts what it waits for.
     pub(crate) share: ShareId,
-    /// Boxed, as few faces have it.
-    pub(crate) reliability: Option<Box<Reliability>>,
     pub(crate) counters: FaceCounters,
     /// When it may send a full burst of Interests again.
     pub(crate) interests_full_at: Instant,
     /// When the link service is due, as the timers know it.
     pub(crate) link_timer: Option<Instant>,
-    /// Sequence of the next fragment.
-    pub(crate) next_sequence: u64,
-    /// From the first fragment on.
-    pub(crate) reassembler: Option<Box<Reassembler>>,
+    pub(crate) link: Link,
 }
 
 /// A line of the processors' caches.
@@ -251,10 +246,8 @@ mod tests {
                 ..FaceConfig::default()
             },
             counters: FaceCounters::default(),
-            reassembler: None,
-            reliability: None,
+            link: Link::new(&crate::Config::default(), &FaceConfig::default()),
             link_timer: None,
-            next_sequence: 0,
             queued: 0,
             share: ShareId::from_place(mtu),
             interests_full_at: Instant::ZERO,

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::counters::{Counters, DropReason, FaceCounters, StrategyCounters};
 use crate::extension::Extension;
 use crate::face::{AddFaceError, Face, FaceConfig, FaceId, FaceInfo, FaceTable, MIN_MTU};
-use crate::link::Reliability;
+use crate::link::Link;
 use crate::pipeline::{LEARNED_COST, LearnedNews};
 use crate::strategy::StrategyKind;
 use crate::table::{
@@ -147,14 +147,11 @@ impl Forwarder {
         check_mtu(config.mtu)?;
         let id = self.next_face;
         self.next_face = FaceId::from_number(id.number() + 1);
-        let reliability = reliability(&self.config, &config);
         let face = Face {
+            link: Link::new(&self.config, &config),
             config,
             counters: FaceCounters::default(),
-            reassembler: None,
-            reliability,
             link_timer: None,
-            next_sequence: 0,
             queued: 0,
             share: self.pit.add_face(id),
             interests_full_at: Instant::ZERO,
@@ -201,10 +198,7 @@ impl Forwarder {
         let Some(entry) = self.faces.get_mut(face) else {
             return Ok(());
         };
-        match &mut entry.reliability {
-            Some(reliability) if config.reliability => reliability.set_mtu(config.mtu),
-            _ => entry.reliability = reliability(&self.config, &config),
-        }
+        entry.link.reconfigure(&self.config, &config);
         entry.config = config;
         self.reset_link_timer(face);
         Ok(())
@@ -526,11 +520,6 @@ const fn check_mtu(mtu: Option<usize>) -> Result<(), AddFaceError> {
         Some(mtu) if mtu < MIN_MTU => Err(AddFaceError::MtuTooSmall(mtu)),
         _ => Ok(()),
     }
-}
-
-fn reliability(node: &Config, face: &FaceConfig) -> Option<Box<Reliability>> {
-    let make = || Box::new(Reliability::new(node.reliability, face.mtu));
-    face.reliability.then(make)
 }
 
 impl fmt::Debug for Forwarder {

@@ -4,11 +4,14 @@ mod fragmentation;
 mod marking;
 mod reassembly;
 mod reliability;
+mod service;
 
-pub(crate) use fragmentation::cut;
+use fragmentation::cut;
 pub use fragmentation::fragment;
 pub use marking::{CongestionLaw, CongestionMarker, CongestionMarking, SojournMarker};
-pub(crate) use reassembly::Reassembler;
+use reassembly::Reassembler;
 pub use reassembly::ReassemblyConfig;
-pub(crate) use reliability::{Reliability, RttEstimator};
+use reliability::Reliability;
+pub(crate) use reliability::RttEstimator;
 pub use reliability::{ReliabilityConfig, ReliabilityCounters};
+pub(crate) use service::{Link, Sending};

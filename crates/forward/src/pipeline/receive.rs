@@ -8,14 +8,10 @@ use crate::counters::DropReason;
 use crate::extension::Hook;
 use crate::face::{Face, FaceId};
 use crate::forwarder::Forwarder;
-use crate::link::Reassembler;
 
 /// First octets of network packets: their types, which are below 253 and so stand as they are.
 const BARE_INTEREST: u8 = tlv::INTEREST as u8;
 const BARE_DATA: u8 = tlv::DATA as u8;
-
-/// Most octets of link header fields that stay in memory with a packet. Usual ones are much shorter.
-const MAX_KEPT_HEADER: ByteSize = ByteSize::bytes(64);
 
 impl Forwarder {
     pub(crate) fn receive(&mut self, face: FaceId, frame: Bytes) {
@@ -53,46 +49,18 @@ impl Forwarder {
         id: FaceId,
         frame: Bytes,
     ) -> Result<Option<LpPacket>, DropReason> {
-        let size = ByteSize::of(&frame);
         self.count_frame(id, &frame)?;
-        let mut packet = LpPacket::decode(frame).map_err(|_| DropReason::Malformed)?;
-        let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
-        if let Some(reliability) = &mut face.reliability {
-            let is_new = reliability.handle_packet(self.now, &packet);
-            self.serve_reliability(id);
-            self.reset_link_timer(id);
-            if !is_new {
-                return Err(DropReason::DuplicateFragment);
-            }
-        }
-        match packet.fragment_count.unwrap_or(1) {
-            1 => {
-                packet.fragment = packet.fragment.map(|wire| without_frame(wire, size));
-                Ok(Some(packet))
-            }
-            _ => self.reassemble(id, packet, size),
-        }
-    }
-
-    fn reassemble(
-        &mut self,
-        id: FaceId,
-        mut packet: LpPacket,
-        frame: ByteSize,
-    ) -> Result<Option<LpPacket>, DropReason> {
         let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
         let mut evicted = 0;
-        packet.fragment = packet.fragment.map(|piece| self.config.keep.own(piece));
-        let (bounds, max_fragments) = (self.config.reassembly, self.config.max_fragments);
-        let result = face
-            .reassembler
-            .get_or_insert_with(|| Box::new(Reassembler::new(bounds, max_fragments)))
-            .handle_fragment(self.now, packet, frame, &mut evicted);
+        let opened = (face.link).handle_frame(self.now, frame, &self.config, &mut evicted);
+        if !face.link.has_state() {
+            return opened;
+        }
         for _ in 0..evicted {
             self.count_drop(id, DropReason::ReassemblyFull);
         }
-        self.reset_link_timer(id);
-        result
+        self.serve_link(id);
+        opened
     }
 
     /// Gives up a face's packets whose missing fragments did not come in time, and sends again what the link lost.
@@ -101,23 +69,16 @@ impl Forwarder {
             return;
         };
         face.link_timer = None;
-        if let Some(reliability) = &mut face.reliability {
-            reliability.handle_timeout(self.now);
-        }
-        let reassembler = face.reassembler.as_mut();
-        for _ in 0..reassembler.map_or(0, |it| it.handle_timeout(self.now)) {
+        for _ in 0..face.link.handle_timeout(self.now) {
             self.count_drop(id, DropReason::ReassemblyTimeout);
         }
-        self.serve_reliability(id);
-        self.reset_link_timer(id);
+        self.serve_link(id);
     }
 
     /// Sets a face's timer to when its link service is due next.
     pub(crate) fn reset_link_timer(&mut self, id: FaceId) {
         if let Some(face) = self.faces.get_mut(id) {
-            let reliability = face.reliability.as_ref().and_then(|r| r.poll_timeout());
-            let reassembly = face.reassembler.as_ref().and_then(|r| r.poll_timeout());
-            let to = reassembly.into_iter().chain(reliability).min();
+            let to = face.link.poll_timeout();
             let from = core::mem::replace(&mut face.link_timer, to);
             self.set_link_timer(id, from, to);
         }
@@ -208,15 +169,6 @@ impl Forwarder {
             self.run_extensions(hook, id, header)?;
         }
         Ok(())
-    }
-}
-
-/// The packet in memory of its own, if it is a part of a frame that is mostly something else: tables would keep all of it
-/// and count the packet only.
-fn without_frame(wire: Bytes, frame: ByteSize) -> Bytes {
-    match frame - ByteSize::of(&wire) > MAX_KEPT_HEADER {
-        true => Bytes::copy_from_slice(&wire),
-        false => wire,
     }
 }
 

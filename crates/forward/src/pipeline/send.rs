@@ -8,7 +8,7 @@ use crate::counters::{DropReason, Traffic};
 use crate::extension::{Hook, Verdict};
 use crate::face::FaceId;
 use crate::forwarder::{Forwarder, Transmit};
-use crate::link::{Reliability, cut, fragment};
+use crate::link::Sending;
 
 impl Traffic {
     /// Counts one packet of the kind that the hook is for.
@@ -27,7 +27,7 @@ impl Forwarder {
         let may_stay_bare = self.extensions.is_empty()
             && self.faces.get(to).is_some_and(|face| {
                 let mtu = face.config.mtu.unwrap_or(usize::MAX);
-                wire.len() <= mtu && !face.has_local_fields() && face.reliability.is_none()
+                wire.len() <= mtu && !face.has_local_fields() && !face.config.reliability
             });
         if !may_stay_bare {
             return self.send(hook, from, to, LpPacket::carrying(wire));
@@ -68,77 +68,40 @@ impl Forwarder {
         packet: LpPacket,
     ) -> Result<(), DropReason> {
         let face = self.faces.get_mut(to).ok_or(DropReason::UnknownFace)?;
-        if face.reliability.is_some() {
-            return self.send_reliably(hook, to, packet);
-        }
-        let mtu = face.config.mtu.unwrap_or(usize::MAX);
-        let whole = packet.encode();
-        if whole.len() <= mtu {
-            return self.enqueue(hook, to, [whole]);
-        }
-        let sequence = face.next_sequence | self.config.shard.first_sequence();
-        let frames = fragment(&packet, sequence, mtu, self.config.max_fragments);
-        let frames = frames.ok_or(DropReason::CannotFragment)?;
-        let count = frames.len() as u64;
+        let is_reliable = face.config.reliability;
+        let queued = face.queued as usize;
+        let sending = Sending {
+            now: self.now,
+            mtu: face.config.mtu.unwrap_or(usize::MAX),
+            room: self.config.max_output_queue.saturating_sub(queued),
+            bounds: &self.config,
+            random: &mut self.random,
+        };
+        let frames = face.link.send(packet, sending)?;
         self.enqueue(hook, to, frames)?;
-        if let Some(face) = self.faces.get_mut(to) {
-            face.next_sequence += count;
+        if is_reliable {
+            self.count_reliability(to);
+            self.reset_link_timer(to);
         }
         Ok(())
     }
 
-    /// Queues a packet on a face with link reliability, each of whose frames is numbered.
-    fn send_reliably(
-        &mut self,
-        hook: Option<Hook>,
-        to: FaceId,
-        mut packet: LpPacket,
-    ) -> Result<(), DropReason> {
-        let max_queued = self.config.max_output_queue;
-        packet.fragment = packet.fragment.map(|wire| self.config.keep.own(wire));
-        let face = self.faces.get_mut(to).ok_or(DropReason::UnknownFace)?;
-        let Some(reliability) = &mut face.reliability else {
-            return Ok(());
-        };
-        let mtu = Reliability::room(face.config.mtu.unwrap_or(usize::MAX));
-        let first = match face.next_sequence {
-            // The peer must not take the first ones for repetitions from this node's last life.
-            0 => self.random.next_u64().wrapping_add(self.now.as_nanos()),
-            next => next,
-        };
-        packet.sequence = Some(first);
-        let pieces = if packet.encode_whole().len() <= mtu {
-            vec![packet]
-        } else {
-            packet.sequence = None;
-            let pieces = cut(&packet, first, mtu, self.config.max_fragments);
-            pieces.ok_or(DropReason::CannotFragment)?
-        };
-        if face.queued as usize + pieces.len() > max_queued {
-            return Err(DropReason::OutputQueueFull);
+    fn count_reliability(&mut self, id: FaceId) {
+        if let Some(face) = self.faces.get_mut(id)
+            && let Some(counters) = face.link.reliability_counters()
+        {
+            face.counters.reliability = counters;
         }
-        face.next_sequence = first.wrapping_add(pieces.len() as u64);
-        let pieces = pieces.into_iter();
-        let frames: Vec<_> = pieces
-            .map(|piece| reliability.send(self.now, piece))
-            .collect();
-        face.counters.reliability = reliability.counters();
-        self.enqueue(hook, to, frames)?;
-        self.reset_link_timer(to);
-        Ok(())
     }
 
-    /// Sends what a face's link reliability wants to send by itself, and counts what it gave up.
-    pub(super) fn serve_reliability(&mut self, id: FaceId) {
+    /// Sends what a face's link wants to send by itself, counts what it gave up, and looks after it again when it is due.
+    pub(super) fn serve_link(&mut self, id: FaceId) {
         let max_queued = self.config.max_output_queue;
         let Some(face) = self.faces.get_mut(id) else {
             return;
         };
-        let Some(reliability) = &mut face.reliability else {
-            return;
-        };
         let mut unsent = 0;
-        while let Some(frame) = reliability.poll_output(self.now) {
+        while let Some(frame) = face.link.poll_frame(self.now) {
             if face.queued as usize >= max_queued {
                 unsent += 1;
                 continue;
@@ -150,14 +113,15 @@ impl Forwarder {
             }
             self.output.push_back(Transmit { face: id, frame });
         }
-        face.counters.reliability = reliability.counters();
-        let given_up = reliability.take_given_up();
+        let given_up = face.link.take_given_up();
         for (count, reason) in [
             (unsent, DropReason::OutputQueueFull),
             (given_up, DropReason::Unacknowledged),
         ] {
             (0..count).for_each(|_| self.count_drop(id, reason));
         }
+        self.count_reliability(id);
+        self.reset_link_timer(id);
     }
 
     /// Queues the frames of one packet: all or none, as a packet that lacks a fragment is of no use.

@@ -11,9 +11,12 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use common::{eventually, fetch, interest, name, produce, soon, start, status_with};
+use namecast_net::management::ControlParameters;
 use namecast_net::{
-    Clock, FaceId, FaceUri, ManagementConfig, Node, NodeConfig, RegistrationState, StrangersConfig,
+    Clock, FaceId, FaceUri, KeyStore, ManagementConfig, Node, NodeConfig, RegistrationState,
+    StrangersConfig,
 };
+use namecast_packet::{Certificate, Component, Interest};
 use namecast_units::Bitrate;
 
 /// Every address of 10.0.0.0/8 is this machine's.
@@ -180,4 +183,55 @@ async fn a_stranger_that_serves_a_prefix_may_be_silent() {
     status_with(&node, "both have one", |status| datagram_faces(status) == 2).await;
     let status = status_with(&node, "one has gone", |status| datagram_faces(status) == 1).await;
     assert!(status.faces.iter().any(|face| face.id == serving));
+}
+
+/// Of two that return nothing and fall silent, the one that commanded with a key of the node keeps its face, although it was heard
+/// before the other.
+#[tokio::test]
+async fn a_command_of_a_key_ends_strangeness() {
+    if !namespace::is_inside("a_command_of_a_key_ends_strangeness", SET_UP) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let keys = KeyStore::open(directory.path().join("keys")).unwrap();
+    let operator = keys.identity(&name("/operator")).unwrap();
+    let certificate = Certificate::decode(operator.certificate.clone()).unwrap();
+    let node = Node::start(NodeConfig {
+        udp_strangers: StrangersConfig {
+            idle_timeout: Duration::from_secs(2),
+            ..StrangersConfig::default()
+        },
+        management: ManagementConfig {
+            allow_localhop: true,
+            keys: vec![certificate],
+            ..ManagementConfig::default()
+        },
+        ..NodeConfig::default()
+    });
+    let listener = node
+        .listen_udp("10.0.0.1:0".parse().unwrap())
+        .await
+        .unwrap();
+    let parameters = ControlParameters {
+        name: Some(name("/nothing")),
+        ..ControlParameters::default()
+    };
+    let command = name("/localhop/nfd/rib/unregister").child(Component {
+        kind: Component::GENERIC,
+        value: &parameters.encode(),
+    });
+    let mut info = operator.signer.info();
+    info.time = Some(Duration::from_micros(Clock::new().wall().as_micros()));
+    info.nonce = Some(bytes::Bytes::from_static(b"12345678"));
+    let signed = Interest::builder(command).sign(7.into(), &*operator.signer, &info);
+    let commander = UdpSocket::bind("10.9.9.9:0").unwrap();
+    let to = *listener.address();
+    commander.send_to(signed.wire(), to).unwrap();
+    let status = status_with(&node, "it has a face", |status| datagram_faces(status) == 1).await;
+    let of_datagrams = |face: &&namecast_net::FaceStatus| face.remote.starts_with("udp4://");
+    let commanding = status.faces.iter().find(of_datagrams).unwrap().id;
+    flood(1, to);
+    status_with(&node, "both have one", |status| datagram_faces(status) == 2).await;
+    let status = status_with(&node, "one has gone", |status| datagram_faces(status) == 1).await;
+    assert!(status.faces.iter().any(|face| face.id == commanding));
 }

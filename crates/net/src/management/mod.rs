@@ -255,11 +255,9 @@ impl Manager {
         let checked = self
             .authenticator
             .check(now, command, PREFIX_COMPONENTS, needs_key);
-        let plane = self.node.plane();
-        // A fresh command of a key comes from its owner, who is no flood of made-up addresses.
-        if checked.is_ok() && plane.is_stranger(from) && self.authenticator.is_of_key(now, command)
-        {
-            plane.end_strangeness(from);
+        if needs_key && checked.is_ok() {
+            // A fresh command of a key comes from its owner, who is no flood of made-up addresses.
+            self.node.plane().end_strangeness(from);
         }
         let result = match (checked, announcement) {
             (Ok(()), Some(announcement)) => self.announce(announcement, from, &parameters).await,

@@ -43,18 +43,12 @@ impl Plane {
         }
     }
 
-    /// Whether the peer of a face has not shown yet where it is.
-    pub(crate) fn is_stranger(&self, face: FaceId) -> bool {
-        let exits = self.exits.load();
-        let exit = exits.as_ref().and_then(|exits| exits.get(&face));
-        exit.is_some_and(|exit| exit.sender.is_stranger())
-    }
-
     /// Takes it as shown that the peer of a face is where it says it is.
     pub(crate) fn end_strangeness(&self, face: FaceId) {
         self.strangers().remove(face);
         if let Some(exits) = &*self.exits.load()
             && let Some(exit) = exits.get(&face)
+            && exit.sender.is_stranger()
         {
             tracing::debug!(%face, "the peer is where it says it is");
             exit.sender.set_stranger(false);

@@ -27,6 +27,23 @@ there() { nsenter --target "$far" --net "$@"; }
 # run_there COMMAND…: the same in the background, so that $! is the command itself and ends with it.
 run_there() { exec nsenter --target "$far" --net "$@"; }
 
+# start_ndnd NDND UDP: its forwarder at the far end, on the Unix socket $theirs; UDP is what its configuration says of that.
+start_ndnd() {
+    cat >"$home/$name.yml" <<YAML
+core: { log_level: WARN }
+faces:
+  udp: { $2 }
+  tcp: { enabled: false }
+  unix: { enabled: true, socket_path: $home/$name-theirs.sock }
+  websocket: { enabled: false }
+fw: { threads: 1 }
+YAML
+    run_there "$1" fw run "$home/$name.yml" >"$home/$name-theirs.log" 2>&1 &
+    started+=($!)
+    await "ndnd's forwarder" test -S "$home/$name-theirs.sock"
+    theirs=unix://$home/$name-theirs.sock
+}
+
 make_link() {
     unshare --net sleep 600 &
     far=$!

@@ -21,20 +21,9 @@ route = [{ prefix = "/interop/theirs", face = "$group" }]
 TOML
 "$namecast" forwarder --quiet --port 0 --config "$home/multicast.toml" >"$home/multicast-ours.log" 2>&1 &
 started+=($!)
-cat >"$home/multicast.yml" <<YAML
-core: { log_level: WARN }
-faces:
-  udp: { enabled_unicast: false, enabled_multicast: true }
-  tcp: { enabled: false }
-  unix: { enabled: true, socket_path: $home/theirs.sock }
-  websocket: { enabled: false }
-fw: { threads: 1 }
-YAML
-run_there "$ndnd" fw run "$home/multicast.yml" >"$home/multicast-theirs.log" 2>&1 &
-started+=($!)
 await "our forwarder" test -S "$home/ours.sock"
-await "ndnd's forwarder" test -S "$home/theirs.sock"
-ours=unix://$home/ours.sock theirs=unix://$home/theirs.sock
+start_ndnd "$ndnd" "enabled_unicast: false, enabled_multicast: true"
+ours=unix://$home/ours.sock
 "$namecast" route add /interop/ours "$group" --forwarder "$theirs" >"$home/multicast-route.log" 2>&1 || fail "ndnd's face to the group"
 
 stream "multicast: a publisher at ours, a consumer at ndnd" /interop/ours "$ours" "$theirs"

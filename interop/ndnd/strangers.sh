@@ -17,20 +17,9 @@ listen = { udp = ["192.0.2.1:6363"], tcp = [], unix = ["$home/ours.sock"] }
 TOML
 "$namecast" forwarder --quiet --port 0 --config "$home/strangers.toml" >"$home/strangers-ours.log" 2>&1 &
 started+=($!)
-cat >"$home/strangers.yml" <<YAML
-core: { log_level: WARN }
-faces:
-  udp: { enabled_unicast: true, enabled_multicast: false, port_unicast: 6363 }
-  tcp: { enabled: false }
-  unix: { enabled: true, socket_path: $home/theirs.sock }
-  websocket: { enabled: false }
-fw: { threads: 1 }
-YAML
-run_there "$ndnd" fw run "$home/strangers.yml" >"$home/strangers-theirs.log" 2>&1 &
-started+=($!)
 await "our forwarder" test -S "$home/ours.sock"
-await "ndnd's forwarder" test -S "$home/theirs.sock"
-ours=unix://$home/ours.sock theirs=unix://$home/theirs.sock
+start_ndnd "$ndnd" "enabled_unicast: true, enabled_multicast: false, port_unicast: 6363"
+ours=unix://$home/ours.sock
 "$namecast" route add /interop udp4://192.0.2.1:6363 --forwarder "$theirs" >"$home/strangers-route.log" 2>&1 || fail "ndnd's face to ours"
 
 rate=3M

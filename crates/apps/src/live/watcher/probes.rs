@@ -8,7 +8,7 @@ use namecast_packet::Nonce;
 use namecast_units::{Instant, Timestamp};
 
 /// Probes whose answers are still expected.
-const MOST_PROBES: usize = 8;
+const MAX_PROBES: usize = 8;
 /// Shortest time from one probe to the next, whatever asks for them. Doubles with each that is not answered.
 pub(crate) const PROBE_SPACING: Duration = Duration::from_millis(100);
 /// Probes without an answer until those of a starved watcher become rarer by half.
@@ -20,7 +20,7 @@ pub(crate) struct SentProbes(VecDeque<(Nonce, Instant)>);
 
 impl SentProbes {
     pub(crate) fn push(&mut self, now: Instant, nonce: Nonce) {
-        if self.0.len() == MOST_PROBES {
+        if self.0.len() == MAX_PROBES {
             self.0.pop_front();
         }
         self.0.push_back((nonce, now));

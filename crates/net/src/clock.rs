@@ -34,7 +34,7 @@ impl Clock {
     }
 
     /// Wall-clock time at [`Instant::ZERO`], as far as that can be told now.
-    pub(crate) fn wall_at_zero(self) -> Timestamp {
+    pub fn wall_at_zero(self) -> Timestamp {
         let run = Duration::from_nanos(self.now().as_nanos());
         let run = u64::try_from(run.as_micros()).unwrap_or(u64::MAX);
         Timestamp::from_micros(self.wall().as_micros().saturating_sub(run))

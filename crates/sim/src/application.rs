@@ -1,88 +1,50 @@
-//! Applications: values with a face.
+//! Applications of hosts, of whatever type.
 
 use std::any::Any;
 
 use bytes::Bytes;
-use namecast_apps::sequence::{Fetcher, Server};
-use namecast_units::{Duration, Instant};
+use namecast_apps::sequence::Fetched;
+use namecast_apps::{Application, Now, Output};
+use namecast_units::Instant;
 
-use crate::clock::Now;
-
-/// A program on a host. It speaks the dialect of every state machine here; times are the host's.
-pub trait Application: Any {
-    /// Takes a frame from its face: a bare Interest or Data, or an LpPacket.
+/// An application whose type is known to those who ask for it.
+pub(crate) trait Hosted: Any {
+    /// Takes a frame from its face.
     fn handle_frame(&mut self, now: Now, frame: Bytes);
 
-    /// Does what is due. Early calls do nothing.
+    /// Does what is due.
     fn handle_timeout(&mut self, now: Now);
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next, on the host's monotonic clock.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, on the host's monotonic clock.
     fn poll_timeout(&self) -> Option<Instant>;
 
-    /// The next frame for its face.
-    fn poll_output(&mut self) -> Option<Bytes>;
-
-    /// The next Data that it fetched, for traces, if it says so.
-    fn poll_fetched(&mut self) -> Option<Fetched> {
-        None
-    }
+    /// Returns the next frame, or Data that it fetched, for traces. Nobody hears of other events.
+    fn poll_output(&mut self) -> Option<Output<Fetched>>;
 }
 
-/// A Data packet that an application asked for and got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fetched {
-    /// Its number.
-    pub sequence: u64,
-    /// Since the last Interest for it.
-    pub delay: Duration,
-    /// Since the first Interest for it.
-    pub full_delay: Duration,
-    /// Interests sent for it.
-    pub transmissions: u32,
-}
-
-impl Application for Fetcher {
+impl<A: Application<Event: 'static> + Any> Hosted for A {
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
-        self.handle_packet(now.monotonic, frame);
+        Application::handle_frame(self, now, frame);
     }
 
     fn handle_timeout(&mut self, now: Now) {
-        Self::handle_timeout(self, now.monotonic);
+        Application::handle_timeout(self, now);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        Self::poll_timeout(self)
+        Application::poll_timeout(self)
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
-        Self::poll_output(self)
-    }
-
-    fn poll_fetched(&mut self) -> Option<Fetched> {
-        let fetched = Self::poll_fetched(self)?;
-        Some(Fetched {
-            sequence: fetched.sequence,
-            delay: fetched.delay,
-            full_delay: fetched.full_delay,
-            transmissions: fetched.transmissions,
-        })
-    }
-}
-
-impl Application for Server {
-    fn handle_frame(&mut self, now: Now, frame: Bytes) {
-        self.handle_packet(now.monotonic, frame);
-    }
-
-    fn handle_timeout(&mut self, now: Now) {
-        Self::handle_timeout(self, now.monotonic);
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-
-    fn poll_output(&mut self) -> Option<Bytes> {
-        Self::poll_output(self)
+    fn poll_output(&mut self) -> Option<Output<Fetched>> {
+        loop {
+            match Application::poll_output(self)? {
+                Output::Send(frame) => return Some(Output::Send(frame)),
+                Output::Event(event) => {
+                    if let Some(fetched) = (&event as &dyn Any).downcast_ref() {
+                        return Some(Output::Event(*fetched));
+                    }
+                }
+            }
+        }
     }
 }

@@ -1,15 +1,7 @@
 //! Clocks of hosts, which are not right.
 
+use namecast_apps::Now;
 use namecast_units::{Duration, Instant, Timestamp};
-
-/// The time as a host's applications read it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Now {
-    /// The host's monotonic clock.
-    pub monotonic: Instant,
-    /// The host's wall clock.
-    pub wall: Timestamp,
-}
 
 /// How far a host's clocks are from the network's true time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -17,6 +17,6 @@ pub mod topology;
 pub mod trace;
 pub mod workload;
 
-pub use application::{Application, Fetched};
-pub use clock::{HostClock, Now};
+pub use clock::HostClock;
+pub use namecast_apps::{Application, Now, Output};
 pub use network::{ApplicationId, LinkIndex, MAX_CALLS_AT_INSTANT, Network, NodeConfig};

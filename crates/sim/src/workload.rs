@@ -1,17 +1,17 @@
 //! Simple traffic: what ndnSIM's users know as ConsumerCbr, ConsumerZipfMandelbrot and Producer.
 
+use core::convert::Infallible;
 use core::time::Duration;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use namecast_apps::sequence::Fetched;
+use namecast_apps::{Application, Now, Output};
 use namecast_packet::signature::{NullSigner, Signer};
 use namecast_packet::{
     Component, Data, DataTemplate, Interest, InterestTemplate, LpPacket, Name, Nonce, Packet,
 };
 use namecast_units::{ByteSize, Instant, Random};
-
-use crate::application::{Application, Fetched};
-use crate::clock::Now;
 
 /// Largest catalogue of a Zipf–Mandelbrot workload: its table has this many numbers.
 pub const MAX_CATALOGUE: usize = 10_000_000;
@@ -166,6 +166,7 @@ impl Requester {
             delay,
             full_delay: delay,
             transmissions: 1,
+            size: ByteSize::of(&data.content().unwrap_or_default()),
         });
     }
 
@@ -189,6 +190,8 @@ impl Requester {
 }
 
 impl Application for Requester {
+    type Event = Fetched;
+
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
         let Ok(header) = LpPacket::decode(frame) else {
             return;
@@ -226,12 +229,9 @@ impl Application for Requester {
         Some(self.next_at)
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
-        self.output.take()
-    }
-
-    fn poll_fetched(&mut self) -> Option<Fetched> {
-        self.fetched.pop_front()
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        let frame = self.output.take().map(Output::Send);
+        frame.or_else(|| self.fetched.pop_front().map(Output::Event))
     }
 }
 
@@ -264,6 +264,8 @@ impl Responder {
 }
 
 impl Application for Responder {
+    type Event = Infallible;
+
     fn handle_frame(&mut self, _now: Now, frame: Bytes) {
         let wire = LpPacket::decode(frame).ok().and_then(|lp| lp.fragment);
         let Some(Ok(Packet::Interest(interest))) = wire.map(Packet::decode) else {
@@ -280,7 +282,7 @@ impl Application for Responder {
         None
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
-        self.output.pop_front()
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        self.output.pop_front().map(Output::Send)
     }
 }

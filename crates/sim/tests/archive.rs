@@ -10,6 +10,7 @@
 
 mod live_world;
 
+use core::convert::Infallible;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -17,13 +18,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use live_world::{LiveWorld, link, ms, root, watch};
-use namecast_apps::archive::recorder::{self, Event as RecorderEvent};
-use namecast_apps::archive::server::{self, Found, Lookup};
+use namecast_apps::archive::recorder::{self, Event as RecorderEvent, Recorded};
+use namecast_apps::archive::server::{Found, Lookup};
 use namecast_apps::archive::{Recorder, RecorderConfig, Server, ServerConfig};
 use namecast_apps::live::watcher::{Event, Seek, Unkept};
 use namecast_packet::{Data, Name};
 use namecast_sim::live::{FrameRecord, LiveWatcherConfig, Media};
-use namecast_sim::{Application, ApplicationId, HostClock, NodeConfig, Now};
+use namecast_sim::{Application, ApplicationId, HostClock, NodeConfig, Now, Output};
 use namecast_stream::index::{IndexedSample, RungIndex, TimeIndex};
 use namecast_stream::{Lead, RungNames, SampleClass, StreamKind};
 use namecast_units::{Instant, Timestamp};
@@ -141,18 +142,20 @@ impl Recording {
         let mut store = self.store.borrow_mut();
         while let Some(output) = self.recorder.poll_output() {
             match output {
-                recorder::Output::Interest(wire) => self.interests.push_back(wire),
-                recorder::Output::Sample(packets) => store.keep(packets),
-                recorder::Output::Object { data, .. } => {
+                Output::Send(wire) => self.interests.push_back(wire),
+                Output::Event(Recorded::Sample(packets)) => store.keep(packets),
+                Output::Event(Recorded::Object { data, .. }) => {
                     store.objects.insert(data.name().clone(), *data);
                 }
-                recorder::Output::Event(event) => store.events.push(event),
+                Output::Event(Recorded::Event(event)) => store.events.push(event),
             }
         }
     }
 }
 
 impl Application for Recording {
+    type Event = Infallible;
+
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
         self.recorder.handle_packet(now.monotonic, frame);
         self.drain();
@@ -167,8 +170,8 @@ impl Application for Recording {
         self.recorder.poll_timeout()
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
-        self.interests.pop_front()
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        self.interests.pop_front().map(Output::Send)
     }
 }
 
@@ -178,6 +181,8 @@ struct Serving {
 }
 
 impl Application for Serving {
+    type Event = Infallible;
+
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
         self.server.handle_packet(now.monotonic, frame);
     }
@@ -188,11 +193,11 @@ impl Application for Serving {
         None
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
         loop {
             match self.server.poll_output()? {
-                server::Output::Packet(packet) => return Some(packet),
-                server::Output::Lookup(lookup) => {
+                Output::Send(frame) => return Some(Output::Send(frame)),
+                Output::Event(lookup) => {
                     let found = self.store.borrow().find(&lookup);
                     self.server.handle_found(Instant::ZERO, &lookup, found);
                 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
+use core::convert::Infallible;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use namecast_netem as netem;
 use namecast_packet::signature::NullSigner;
 use namecast_packet::{Data, Interest, LpPacket, Name, Nonce, Packet};
 use namecast_sim::topology::{LinkService, Topology, routes};
-use namecast_sim::{Application, ApplicationId, Network, NodeConfig, Now};
+use namecast_sim::{Application, ApplicationId, Network, NodeConfig, Now, Output};
 use namecast_units::{Bitrate, Instant};
 
 /// Octets of Content: with name and signature info seven fragments at an MTU of 1400.
@@ -30,6 +31,8 @@ struct Server {
 }
 
 impl Application for Server {
+    type Event = Infallible;
+
     fn handle_frame(&mut self, _: Now, frame: Bytes) {
         let packet = LpPacket::decode(frame).unwrap().fragment.unwrap();
         let interest = Interest::decode(packet).unwrap();
@@ -46,8 +49,8 @@ impl Application for Server {
         None
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
-        self.outputs.pop_front()
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        self.outputs.pop_front().map(Output::Send)
     }
 }
 
@@ -80,6 +83,8 @@ impl Asker {
 }
 
 impl Application for Asker {
+    type Event = Infallible;
+
     fn handle_frame(&mut self, _: Now, frame: Bytes) {
         let header = LpPacket::decode(frame).unwrap();
         self.marked += header.congestion_mark.min(1);
@@ -102,8 +107,8 @@ impl Application for Asker {
         (self.next < self.packets).then(|| Instant::ZERO + self.interval * next)
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
-        self.outputs.pop_front()
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        self.outputs.pop_front().map(Output::Send)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Runs in which time would never pass.
 
+use core::convert::Infallible;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use namecast_netem as netem;
 use namecast_packet::{Interest, Name, Nonce};
 use namecast_sim::topology::{Topology, routes};
 use namecast_sim::workload::Responder;
-use namecast_sim::{Application, MAX_CALLS_AT_INSTANT, Network, NodeConfig, Now};
+use namecast_sim::{Application, MAX_CALLS_AT_INSTANT, Network, NodeConfig, Now, Output};
 use namecast_units::Instant;
 
 /// Wants to be called at one instant until it has been called so often.
@@ -19,6 +20,8 @@ struct Restless {
 }
 
 impl Application for Restless {
+    type Event = Infallible;
+
     fn handle_frame(&mut self, _: Now, _: Bytes) {}
 
     fn handle_timeout(&mut self, now: Now) {
@@ -31,7 +34,7 @@ impl Application for Restless {
         (self.left > 0).then_some(self.at)
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
         None
     }
 }
@@ -61,6 +64,8 @@ impl Eager {
 }
 
 impl Application for Eager {
+    type Event = Infallible;
+
     fn handle_frame(&mut self, _: Now, _: Bytes) {
         self.send();
     }
@@ -71,8 +76,8 @@ impl Application for Eager {
         None
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
-        self.output.pop_front()
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        self.output.pop_front().map(Output::Send)
     }
 }
 

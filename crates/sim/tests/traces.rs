@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use namecast_apps::sequence::Fetched;
 use namecast_forward::{Counters, FaceCounters, Traffic};
 use namecast_netem::{self as netem, DropReason, Queue};
 use namecast_packet::{Interest, LpPacket, Name, Nonce};
@@ -19,8 +20,8 @@ use namecast_sim::trace::{
     Sampler, Sink, Snapshot, Tee, run_sampled,
 };
 use namecast_sim::workload::{Choice, Requester, RequesterConfig, Responder, Spacing};
-use namecast_sim::{Application, Fetched, Network, NodeConfig, Now};
-use namecast_units::{Bitrate, Instant};
+use namecast_sim::{Application, Network, NodeConfig, Now, Output};
+use namecast_units::{Bitrate, ByteSize, Instant};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
@@ -44,6 +45,8 @@ fn name_of(frame: &Bytes) -> String {
 }
 
 impl Application for Fetcher {
+    type Event = Fetched;
+
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
         self.now = now.monotonic;
         let name = name_of(&frame);
@@ -54,6 +57,7 @@ impl Application for Fetcher {
             delay,
             full_delay: delay,
             transmissions: 1,
+            size: ByteSize::ZERO,
         });
         self.requester.handle_frame(now, frame);
     }
@@ -67,14 +71,16 @@ impl Application for Fetcher {
         self.requester.poll_timeout()
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
-        let frame = self.requester.poll_output()?;
-        self.asked.insert(name_of(&frame), self.now);
-        Some(frame)
-    }
-
-    fn poll_fetched(&mut self) -> Option<Fetched> {
-        self.fetched.pop_front()
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        let output = self.requester.poll_output();
+        if let Some(Output::Send(frame)) = &output {
+            self.asked.insert(name_of(frame), self.now);
+        }
+        // What the requester reports itself, this test works out by its own means.
+        match output {
+            Some(Output::Send(frame)) => Some(Output::Send(frame)),
+            _ => self.fetched.pop_front().map(Output::Event),
+        }
     }
 }
 
@@ -371,6 +377,7 @@ fn app_delays_are_as_ndnsim_writes_them() {
             delay: Duration::from_nanos(delay),
             full_delay: Duration::from_nanos(full),
             transmissions: 2,
+            size: ByteSize::ZERO,
         };
         delays.record(&Event {
             at: Instant::from_nanos(12_345_678_900),

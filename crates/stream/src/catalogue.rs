@@ -70,6 +70,8 @@ pub enum StreamKind {
     Video,
     /// Sound.
     Audio,
+    /// Samples of any application, which stand alone.
+    Data,
     /// A kind this version does not know.
     #[serde(other)]
     Other,

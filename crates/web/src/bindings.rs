@@ -116,7 +116,8 @@ impl Tab {
 const fn kind(stream: u8) -> StreamKind {
     match stream {
         0 => StreamKind::Video,
-        _ => StreamKind::Audio,
+        1 => StreamKind::Audio,
+        _ => StreamKind::Data,
     }
 }
 

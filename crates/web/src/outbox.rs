@@ -204,7 +204,8 @@ fn unix_ms(time: Timestamp) -> f64 {
 pub(crate) const fn stream_number(stream: StreamKind) -> u8 {
     match stream {
         StreamKind::Video => 0,
-        StreamKind::Audio | StreamKind::Other => 1,
+        StreamKind::Audio => 1,
+        StreamKind::Data | StreamKind::Other => 2,
     }
 }
 

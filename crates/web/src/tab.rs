@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use namecast_apps::live::Watcher;
-use namecast_apps::live::watcher::{Output, Seek, Signer, Verdict};
+use namecast_apps::Output;
+use namecast_apps::live::watcher::{Seek, Signer, Verdict, Watched};
 use namecast_forward::{AddFaceError, Config, FaceConfig, FaceId, Forwarder, Scope, Transmit};
 use namecast_packet::Name;
 use namecast_stream::StreamKind;
@@ -275,22 +276,22 @@ impl Tab {
         }
     }
 
-    fn handle_output(&mut self, now: Instant, output: Output) {
+    fn handle_output(&mut self, now: Instant, output: Output<Watched>) {
         match output {
-            Output::Interest(wire) => self.forwarder.handle_frame(now, self.application, wire),
-            Output::Frame(frame) => {
+            Output::Send(wire) => self.forwarder.handle_frame(now, self.application, wire),
+            Output::Event(Watched::Frame(frame)) => {
                 if self.has_room(frame.payload.len()) {
                     self.outbox.frame(&frame);
                 }
             }
-            Output::Discontinuity { stream, is_jump } => {
+            Output::Event(Watched::Discontinuity { stream, is_jump }) => {
                 self.outbox.discontinuity(stream, is_jump);
             }
-            Output::Catalogue(catalogue) => self.outbox.event(&TabEvent::Catalogue {
+            Output::Event(Watched::Catalogue(catalogue)) => self.outbox.event(&TabEvent::Catalogue {
                 catalogue: &catalogue,
             }),
-            Output::Signer(signer) => self.outbox.event(&signer_event(&signer)),
-            Output::Event(event) => {
+            Output::Event(Watched::Signer(signer)) => self.outbox.event(&signer_event(&signer)),
+            Output::Event(Watched::Event(event)) => {
                 let text = event.to_string();
                 self.outbox.event(&TabEvent::Step { text });
                 if let Some(event) = TabEvent::of_travel(&event) {

@@ -4,7 +4,7 @@
 //!   Interest ──▶ in memory ──▶ answer
 //!                    │ no
 //!                    ▼
-//!            Output::Lookup ──▶ the front-end's store ──▶ handle_found ──▶ answers, or Nacks
+//!            Lookup ──▶ the front-end's store ──▶ handle_found ──▶ answers, or Nacks
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
@@ -18,7 +18,7 @@ use namecast_stream::index::{self, TimeIndex};
 use namecast_stream::{RungNames, SampleClass};
 use namecast_units::{ByteSize, Instant, Timestamp};
 
-use crate::face;
+use crate::{Application, Now, Output, face};
 
 /// Longest that an Interest is held, whatever its lifetime.
 const MOST_LIFETIME: Duration = Duration::from_secs(4);
@@ -81,15 +81,6 @@ pub enum Found {
     Index(TimeIndex),
 }
 
-/// Something a server wants done.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Output {
-    /// A packet to send, as it is.
-    Packet(Bytes),
-    /// Something to look up, for [`Server::handle_found`].
-    Lookup(Lookup),
-}
-
 /// What a server has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -126,7 +117,7 @@ pub struct Server {
     /// In the order they came.
     order: VecDeque<Lookup>,
     size: usize,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<Output<Lookup>>,
     counters: Counters,
 }
 
@@ -183,7 +174,7 @@ impl Server {
         let waiting = self.waiting.entry(lookup.clone()).or_default();
         waiting.push(waiter);
         if waiting.len() == 1 {
-            self.outputs.push_back(Output::Lookup(lookup));
+            self.outputs.push_back(Output::Event(lookup));
         }
     }
 
@@ -263,7 +254,7 @@ impl Server {
     fn reply(&mut self, data: &Data, pit_token: Option<Bytes>) {
         self.counters.answered += 1;
         let packet = face::answer(data.wire().clone(), pit_token);
-        self.outputs.push_back(Output::Packet(packet));
+        self.outputs.push_back(Output::Send(packet));
     }
 
     /// Sends the Interest back: whoever sent it need not wait.
@@ -274,11 +265,11 @@ impl Server {
             pit_token: waiter.pit_token.clone(),
             ..LpPacket::carrying(waiter.interest.wire().clone())
         };
-        self.outputs.push_back(Output::Packet(packet.encode()));
+        self.outputs.push_back(Output::Send(packet.encode()));
     }
 
     /// The next thing to do, until `None`.
-    pub fn poll_output(&mut self) -> Option<Output> {
+    pub fn poll_output(&mut self) -> Option<Output<Lookup>> {
         self.outputs.pop_front()
     }
 
@@ -295,6 +286,24 @@ impl Server {
 
 fn size(packets: &[Data]) -> usize {
     packets.iter().map(|data| data.wire().len()).sum()
+}
+
+impl Application for Server {
+    type Event = Lookup;
+
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
+        self.handle_packet(now.monotonic, frame);
+    }
+
+    fn handle_timeout(&mut self, _now: Now) {}
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        Self::poll_output(self)
+    }
 }
 
 #[cfg(test)]
@@ -336,16 +345,16 @@ mod tests {
         }
     }
 
-    fn outputs(server: &mut Server) -> Vec<Output> {
+    fn outputs(server: &mut Server) -> Vec<Output<Lookup>> {
         core::iter::from_fn(|| server.poll_output()).collect()
     }
 
-    fn nack(interest: &Interest) -> Output {
+    fn nack(interest: &Interest) -> Output<Lookup> {
         let packet = LpPacket {
             nack: Some(NackReason::NoRoute),
             ..LpPacket::carrying(interest.wire().clone())
         };
-        Output::Packet(packet.encode())
+        Output::Send(packet.encode())
     }
 
     #[test]
@@ -353,9 +362,9 @@ mod tests {
         let mut server = server();
         ask(&mut server, &segment(5, 0));
         ask(&mut server, &segment(5, 1));
-        assert_eq!(outputs(&mut server), [Output::Lookup(sample(5))]);
+        assert_eq!(outputs(&mut server), [Output::Event(sample(5))]);
         let packets = vec![packet(&segment(5, 0)), packet(&segment(5, 1))];
-        let sent = |n: usize| Output::Packet(packets[n].wire().clone());
+        let sent = |n: usize| Output::Send(packets[n].wire().clone());
         let found = Found::Packets(packets.clone());
         server.handle_found(Instant::ZERO, &sample(5), found);
         assert_eq!(outputs(&mut server), [sent(0), sent(1)]);
@@ -370,7 +379,7 @@ mod tests {
         let mut server = server();
         for _ in 0..2 {
             let interest = ask(&mut server, &segment(7, 0));
-            assert_eq!(outputs(&mut server), [Output::Lookup(sample(7))]);
+            assert_eq!(outputs(&mut server), [Output::Event(sample(7))]);
             server.handle_found(Instant::ZERO, &sample(7), Found::Packets(Vec::new()));
             assert_eq!(outputs(&mut server), [nack(&interest)]);
         }
@@ -412,7 +421,7 @@ mod tests {
             stream: "/demo/video".parse().unwrap(),
             time: Timestamp::from_micros(55),
         };
-        assert_eq!(outputs(&mut server), [Output::Lookup(lookup.clone())]);
+        assert_eq!(outputs(&mut server), [Output::Event(lookup.clone())]);
         let sample = namecast_stream::index::IndexedSample {
             class: SampleClass::Key,
             sequence: 5,
@@ -434,7 +443,7 @@ mod tests {
             since: Some(Timestamp::from_micros(50)),
         };
         server.handle_found(Instant::ZERO, &lookup, Found::Index(index.clone()));
-        let [Output::Packet(answer)] = &outputs(&mut server)[..] else {
+        let [Output::Send(answer)] = &outputs(&mut server)[..] else {
             panic!("one answer");
         };
         let answer = Data::decode(answer.clone()).unwrap();

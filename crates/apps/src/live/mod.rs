@@ -1,9 +1,11 @@
 //! Live video and audio: one publisher, any number of watchers.
 
+mod player;
 pub mod publisher;
 pub mod stats;
 pub mod watcher;
 
+pub use player::Player;
 pub use publisher::{
     EncodedFrame, FrameError, Publisher, PublisherConfig, PublisherCounters, SetupError,
 };

@@ -6,6 +6,7 @@
 //!                                    └──────── handle_packet ───────┘
 //! ```
 
+use core::convert::Infallible;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use namecast_stream::segmenter::SegmenterConfig;
 use namecast_stream::{Catalogue, Producer, ProducerConfig, Rung, Sample, SampleClass, StreamInfo};
 use namecast_units::{ByteSize, Instant, Timestamp};
 
-use crate::face;
+use crate::{Application, Now, Output, face};
 
 /// What to publish, and under which name.
 #[derive(Clone, Debug)]
@@ -48,6 +49,19 @@ pub struct EncodedFrame {
     pub encoded_at: Timestamp,
     /// The encoded frame.
     pub payload: Bytes,
+}
+
+impl EncodedFrame {
+    /// A frame that was captured and encoded at `wall`.
+    pub fn at(wall: Timestamp, position: u64, key: bool, payload: impl Into<Bytes>) -> Self {
+        Self {
+            position,
+            key,
+            captured_at: wall,
+            encoded_at: wall,
+            payload: payload.into(),
+        }
+    }
 }
 
 /// Why a publisher could not be made.
@@ -243,6 +257,12 @@ impl Publisher {
         self.rungs.get(&names).copied()
     }
 
+    /// Returns the position after that of the last frame of `rung`, for streams whose frames have none of their own.
+    pub fn next_position(&self, rung: RungId) -> u64 {
+        let published = self.numbering.get(&rung);
+        published.map_or(0, |numbering| numbering.next[0] - numbering.first)
+    }
+
     /// Publishes one frame of `rung` and answers the Interests that waited for it.
     ///
     /// # Errors
@@ -356,6 +376,26 @@ impl Publisher {
     /// Memory that cached samples take.
     pub fn cache_size(&self) -> ByteSize {
         self.producer.cache_size()
+    }
+}
+
+impl Application for Publisher {
+    type Event = Infallible;
+
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
+        self.handle_packet(now.monotonic, now.wall, frame);
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        Self::handle_timeout(self, now.monotonic);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Self::poll_timeout(self)
+    }
+
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        Self::poll_output(self).map(Output::Send)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use core::convert::Infallible;
 use core::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use namecast_packet::tlv::{self, Reader};
 use namecast_packet::{Data, DataTemplate, DecodeError, LpPacket, Name};
 use namecast_units::Instant;
 
-use crate::face;
+use crate::{Application, Now, Output, face};
 
 /// What to answer for, and with what.
 #[derive(Clone, Debug)]
@@ -161,14 +162,6 @@ impl Server {
         }
     }
 
-    /// Nothing is ever due.
-    pub fn handle_timeout(&mut self, _now: Instant) {}
-
-    /// `None`: nothing is ever due.
-    pub const fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-
     /// The next packet to send, until `None`.
     pub fn poll_output(&mut self) -> Option<Bytes> {
         self.outputs.pop_front()
@@ -247,6 +240,24 @@ fn signature_lengths(config: &ServerConfig, wire: usize) -> Result<[usize; 4], S
         })?;
     }
     Ok(lengths)
+}
+
+impl Application for Server {
+    type Event = Infallible;
+
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
+        self.handle_packet(now.monotonic, frame);
+    }
+
+    fn handle_timeout(&mut self, _now: Now) {}
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        Self::poll_output(self).map(Output::Send)
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use namecast_apps::live::watcher::{Event, Output, Refusal, Verdict, Watcher, WatcherConfig};
+use namecast_apps::Output;
+use namecast_apps::live::watcher::{Event, Refusal, Verdict, Watcher, WatcherConfig};
 use namecast_packet::signature::Ed25519Signer;
 use namecast_packet::{
     Certificate, ContentType, Data, KeyLocator, LpPacket, Packet, lp::NackReason,
@@ -526,7 +527,7 @@ fn probes_into_silence(span: u64, often: u64) -> Vec<u64> {
             watcher.handle_link_change(at(now));
         }
         while let Some(output) = watcher.poll_output() {
-            sent.extend(matches!(output, Output::Interest(_)).then_some(now));
+            sent.extend(matches!(output, Output::Send(_)).then_some(now));
         }
     }
     sent

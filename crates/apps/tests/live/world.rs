@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BinaryHeap};
 use core::time::Duration;
 
 use bytes::Bytes;
+use namecast_apps::Output;
 use namecast_apps::live::publisher::{EncodedFrame, Publisher, PublisherConfig};
-use namecast_apps::live::watcher::{Event, Frame, Output, Signer, Watcher, WatcherConfig};
+use namecast_apps::live::watcher::{Event, Frame, Signer, Watched, Watcher, WatcherConfig};
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Certificate, Interest, KeyLocator, LpPacket, Name, Nonce, Packet, Validity};
 use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
@@ -445,7 +446,7 @@ impl World {
         while let Some(output) = self.peers[index].watcher.poll_output() {
             let peer = &mut self.peers[index];
             match output {
-                Output::Interest(wire) => {
+                Output::Send(wire) => {
                     peer.interests += 1;
                     let interest = Interest::decode(wire.clone()).unwrap();
                     if interest.must_be_fresh() {
@@ -453,7 +454,7 @@ impl World {
                     }
                     self.send(To::Publisher(index), wire);
                 }
-                Output::Frame(frame) => {
+                Output::Event(Watched::Frame(frame)) => {
                     // Whatever happens, nothing is shown twice, nor anything after what came later.
                     let stream = stream_name(frame.stream);
                     let published = self.published[&(stream, frame.captured_at, frame.position)];
@@ -469,10 +470,12 @@ impl World {
                     );
                     peer.frames.push((now, frame));
                 }
-                Output::Event(event) => peer.events.push((now, event)),
-                Output::Signer(signer) => peer.signers.push(signer),
-                Output::Discontinuity { stream, .. } => peer.resets.push((now, stream)),
-                Output::Catalogue(_) => {}
+                Output::Event(Watched::Event(event)) => peer.events.push((now, event)),
+                Output::Event(Watched::Signer(signer)) => peer.signers.push(signer),
+                Output::Event(Watched::Discontinuity { stream, .. }) => {
+                    peer.resets.push((now, stream))
+                }
+                Output::Event(Watched::Catalogue(_)) => {}
             }
         }
     }
@@ -520,6 +523,7 @@ const fn stream_name(kind: StreamKind) -> &'static str {
     match kind {
         StreamKind::Video => "video",
         StreamKind::Audio => "audio",
+        StreamKind::Data => "data",
         StreamKind::Other => "other",
     }
 }

@@ -1,7 +1,9 @@
 //! A publisher with its encoder.
 
 use bytes::Bytes;
+use core::convert::Infallible;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, PublisherCounters};
+use namecast_apps::{Application, Now, Output};
 use namecast_packet::Name;
 use namecast_stream::ProducerConfig;
 use namecast_stream::producer::{ProducerCounters, RungId};
@@ -10,8 +12,7 @@ use namecast_units::{ByteSize, Duration, Instant, Timestamp};
 use super::identity::Signing;
 use super::media::Media;
 use super::traffic::Traffic;
-use crate::application::Application;
-use crate::clock::{EPOCH, Now};
+use crate::clock::EPOCH;
 
 /// What is published, and when.
 #[derive(Clone, Debug)]
@@ -212,6 +213,8 @@ impl Track {
 }
 
 impl Application for LivePublisher {
+    type Event = Infallible;
+
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
         if let Some(running) = &mut self.running {
             self.traffic.count(&frame);
@@ -244,9 +247,9 @@ impl Application for LivePublisher {
         times.min()
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
         let frame = self.running.as_mut()?.publisher.poll_output()?;
         self.traffic.count(&frame);
-        Some(frame)
+        Some(Output::Send(frame))
     }
 }

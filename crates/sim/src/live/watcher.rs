@@ -1,10 +1,12 @@
 //! A watcher, with a player that writes down what it would show.
 
+use core::convert::Infallible;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use namecast_apps::live::watcher::{Event, Frame, Output, TableSizes};
+use namecast_apps::live::watcher::{Event, Frame, TableSizes, Watched};
 use namecast_apps::live::{Stats, Watcher, WatcherConfig};
+use namecast_apps::{Application, Now, Output};
 use namecast_packet::Name;
 use namecast_stream::StreamKind;
 use namecast_stream::consumer::synchroniser::Observation;
@@ -13,8 +15,6 @@ use namecast_units::{ByteSize, Duration, Instant, Timestamp};
 use super::identity::Signing;
 use super::requests::Requests;
 use super::traffic::Traffic;
-use crate::application::Application;
-use crate::clock::Now;
 
 /// How to watch, and when.
 #[derive(Clone, Debug)]
@@ -209,21 +209,21 @@ impl LiveWatcher {
     fn drain(&mut self, now: Now) {
         while let Some(output) = self.watcher.as_mut().and_then(Watcher::poll_output) {
             match output {
-                Output::Interest(wire) => {
+                Output::Send(wire) => {
                     self.traffic.count(&wire);
                     self.requests.record(now.monotonic, &wire);
                     self.outputs.push_back(wire);
                 }
-                Output::Frame(frame) => self.on_frame(now, &frame),
-                Output::Event(event) => {
+                Output::Event(Watched::Frame(frame)) => self.on_frame(now, &frame),
+                Output::Event(Watched::Event(event)) => {
                     let most = self.config.most_records;
                     push(&mut self.events, most, (now.monotonic, event));
                 }
-                Output::Discontinuity { stream, is_jump } => {
+                Output::Event(Watched::Discontinuity { stream, is_jump }) => {
                     self.to_render
                         .retain(|_, (of, _)| !is_jump || *of != stream);
                 }
-                Output::Catalogue(_) | Output::Signer(_) => {}
+                Output::Event(Watched::Catalogue(_) | Watched::Signer(_)) => {}
             }
         }
         self.render_due(now);
@@ -274,6 +274,8 @@ fn push<T>(records: &mut VecDeque<T>, most: usize, record: T) {
 }
 
 impl Application for LiveWatcher {
+    type Event = Infallible;
+
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
         self.traffic.count(&frame);
         if let Some(watcher) = &mut self.watcher {
@@ -311,7 +313,7 @@ impl Application for LiveWatcher {
             .min()
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
-        self.outputs.pop_front()
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        self.outputs.pop_front().map(Output::Send)
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use namecast_apps::Application;
 use namecast_forward as forward;
 use namecast_forward::{AddRouteError, FaceConfig, FaceId, Forwarder, StrategyKind};
 use namecast_netem as netem;
@@ -16,7 +17,7 @@ use super::{
     Action, ApplicationId, Attachment, Direction, LinkIndex, Network, Node, Part, Running, Setup,
     short,
 };
-use crate::application::Application;
+
 use crate::clock::HostClock;
 use crate::topology::{Link, NodeIndex, Topology};
 
@@ -143,7 +144,7 @@ impl Network {
     pub fn add_application(
         &mut self,
         node: NodeIndex,
-        application: impl Application,
+        application: impl Application<Event: 'static> + 'static,
     ) -> ApplicationId {
         let index = self.applications.len();
         let config = FaceConfig::application("application");
@@ -191,7 +192,7 @@ impl Network {
         &mut self,
         node: NodeIndex,
         prefix: &Name,
-        application: impl Application,
+        application: impl Application<Event: 'static> + 'static,
         towards: &[Option<LinkIndex>],
     ) -> Result<ApplicationId, AddRouteError> {
         let id = self.add_application(node, application);

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use namecast_apps::{Application, Now};
 use namecast_forward as forward;
 use namecast_forward::{FaceConfig, FaceId, Forwarder, StrategyKind};
 use namecast_netem as netem;
@@ -16,8 +17,8 @@ use namecast_packet::Name;
 use namecast_units::Instant;
 use smallvec::SmallVec;
 
-use crate::application::Application;
-use crate::clock::{HostClock, Now};
+use crate::application::Hosted;
+use crate::clock::HostClock;
 use crate::topology::NodeIndex;
 use crate::trace::{LinkSink, Sink};
 
@@ -115,7 +116,7 @@ struct Direction {
 const _: () = assert!(cfg!(not(target_pointer_width = "64")) || size_of::<Direction>() == 7 * 64);
 
 struct Running {
-    application: Box<dyn Application>,
+    application: Box<dyn Hosted>,
     part: u32,
     node: NodeIndex,
     face: FaceId,
@@ -172,13 +173,13 @@ impl Network {
     }
 
     /// An application, if it is of that type.
-    pub fn application<A: Application>(&self, id: ApplicationId) -> Option<&A> {
+    pub fn application<A: Application + 'static>(&self, id: ApplicationId) -> Option<&A> {
         let application: &dyn std::any::Any = &*self.applications[id.0].application;
         application.downcast_ref()
     }
 
     /// Changes an application, then sends what it wants to send.
-    pub fn with_application<A: Application, R>(
+    pub fn with_application<A: Application + 'static, R>(
         &mut self,
         id: ApplicationId,
         change: impl FnOnce(&mut A, Now) -> R,

@@ -1,6 +1,7 @@
 //! The event loop.
 
 use bytes::Bytes;
+use namecast_apps::Output;
 use namecast_forward::{FaceId, Transmit};
 use namecast_netem::{self as netem, DropReason};
 use namecast_packet::LpPacket;
@@ -212,16 +213,17 @@ impl Network {
 
     /// Takes what an application sends, and sets its deadline.
     pub(super) fn drain_application(&mut self, index: usize) {
-        let running = &mut self.applications[index];
+        let running = &self.applications[index];
         let (node, face) = (running.node, running.face);
         let is_up = self.nodes[node].is_up;
-        while let Some(frame) = running.application.poll_output() {
-            if is_up {
-                self.work.push_back(Work::ToNode(node, face, frame));
+        while let Some(output) = self.applications[index].application.poll_output() {
+            match output {
+                Output::Send(frame) if is_up => {
+                    self.work.push_back(Work::ToNode(node, face, frame));
+                }
+                Output::Send(_) => {}
+                Output::Event(fetched) => self.record(node, face, EventKind::Fetched(fetched)),
             }
-        }
-        while let Some(fetched) = self.applications[index].application.poll_fetched() {
-            self.record(node, face, EventKind::Fetched(fetched));
         }
         let running = &self.applications[index];
         if let Some(at) = running.application.poll_timeout() {

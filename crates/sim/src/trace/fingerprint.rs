@@ -89,7 +89,7 @@ mod tests {
     use namecast_units::Instant;
 
     use super::*;
-    use crate::application::Fetched;
+    use namecast_apps::sequence::Fetched;
 
     fn of(events: &[(u64, usize, u64, EventKind<'_>)]) -> String {
         let mut fingerprint = Fingerprint::default();
@@ -114,6 +114,7 @@ mod tests {
                 delay: Duration::from_nanos(delay),
                 full_delay: Duration::from_nanos(full),
                 transmissions,
+                size: namecast_units::ByteSize::ZERO,
             })
         };
         let sent = EventKind::Sent(&a);

@@ -22,9 +22,9 @@ use bytes::Bytes;
 use namecast_netem::{self as netem, DropReason};
 use namecast_units::Instant;
 
-use crate::application::Fetched;
 use crate::network::LinkIndex;
 use crate::topology::NodeIndex;
+use namecast_apps::sequence::Fetched;
 
 pub use csv::CsvTrace;
 pub use fingerprint::Fingerprint;

@@ -1,5 +1,6 @@
 //! Somebody plays a recording of genuine packets.
 
+use core::convert::Infallible;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -9,7 +10,7 @@ use bytes::Bytes;
 use namecast_apps::live::watcher::{Event, Liveness};
 use namecast_packet::{Data, Interest, LpPacket, Name, Packet};
 use namecast_sim::live::{LivePublisher, LivePublisherConfig, Media, Signing};
-use namecast_sim::{Application, HostClock, Now};
+use namecast_sim::{Application, HostClock, Now, Output};
 use namecast_stream::StreamNames;
 use namecast_units::Instant;
 
@@ -140,6 +141,8 @@ impl Replayer {
 }
 
 impl Application for Replayer {
+    type Event = Infallible;
+
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
         let link = LpPacket::decode(frame.clone()).unwrap();
         let Ok(Packet::Interest(interest)) = Packet::decode(link.fragment.unwrap()) else {
@@ -161,8 +164,9 @@ impl Application for Replayer {
         self.publisher.poll_timeout()
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
-        self.publisher.poll_output().or_else(|| self.outputs.pop())
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        let replayed = || self.outputs.pop().map(Output::Send);
+        self.publisher.poll_output().or_else(replayed)
     }
 }
 

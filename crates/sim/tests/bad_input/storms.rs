@@ -1,12 +1,13 @@
 //! Whatever a publisher says, its watchers do not flood the network for it.
 
+use core::convert::Infallible;
 use std::cell::Cell;
 use std::rc::Rc;
 
 use bytes::Bytes;
 use namecast_packet::{Data, Interest, LpPacket, Name, Packet};
 use namecast_sim::live::{LivePublisher, LivePublisherConfig, Media};
-use namecast_sim::{Application, Now};
+use namecast_sim::{Application, Now, Output};
 use namecast_stream::catalogue::{MAX_BITRATE, MAX_CATALOGUE_SIZE};
 use namecast_stream::{Catalogue, Metadata, SampleRate, StreamInfo, StreamNames};
 use namecast_units::{Bitrate, Instant};
@@ -62,6 +63,8 @@ impl Spokesman {
 }
 
 impl Application for Spokesman {
+    type Event = Infallible;
+
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
         let link = LpPacket::decode(frame.clone()).unwrap();
         let fragment = link.fragment.clone().unwrap();
@@ -86,8 +89,8 @@ impl Application for Spokesman {
         self.publisher.poll_timeout()
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
-        while let Some(frame) = self.publisher.poll_output() {
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        while let Some(Output::Send(frame)) = self.publisher.poll_output() {
             let link = LpPacket::decode(frame.clone()).unwrap();
             match link.fragment.clone().map(Packet::decode) {
                 Some(Ok(Packet::Data(data))) if link.nack.is_none() => {
@@ -97,7 +100,7 @@ impl Application for Spokesman {
                 _ => self.outputs.insert(0, frame),
             }
         }
-        self.outputs.pop()
+        self.outputs.pop().map(Output::Send)
     }
 }
 

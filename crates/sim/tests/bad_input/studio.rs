@@ -1,5 +1,6 @@
 //! A publisher that counts as a script says, and one whose answers somebody changes.
 
+use core::convert::Infallible;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
@@ -7,7 +8,7 @@ use namecast_packet::signature::Ed25519Signer;
 use namecast_packet::tlv::Writer;
 use namecast_packet::{Certificate, Data, KeyLocator, LpPacket, Packet, Validity};
 use namecast_sim::live::Media;
-use namecast_sim::{Application, ApplicationId, Now};
+use namecast_sim::{Application, ApplicationId, Now, Output};
 use namecast_stream::producer::{RungConfig, RungId};
 use namecast_stream::segmenter::SegmenterConfig;
 use namecast_stream::{Catalogue, Producer, ProducerConfig, Sample, SampleClass, SampleHeader};
@@ -168,6 +169,8 @@ impl Studio {
 }
 
 impl Application for Studio {
+    type Event = Infallible;
+
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
         let Ok(link) = LpPacket::decode(frame) else {
             return;
@@ -191,13 +194,13 @@ impl Application for Studio {
         [Some(self.due()), expiry].into_iter().flatten().min()
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
         let reply = self.producer.poll_output()?;
         let packet = LpPacket {
             pit_token: reply.pit_token,
             ..LpPacket::carrying(reply.data.wire().clone())
         };
-        Some(packet.encode())
+        Some(Output::Send(packet.encode()))
     }
 }
 
@@ -222,7 +225,7 @@ impl<A: Application> Changed<A> {
 
     fn drain(&mut self, now: Now) {
         self.now = Some(now);
-        while let Some(frame) = self.inner.poll_output() {
+        while let Some(Output::Send(frame)) = self.inner.poll_output() {
             let link = LpPacket::decode(frame.clone()).unwrap();
             let Ok(Packet::Data(data)) = Packet::decode(link.fragment.clone().unwrap()) else {
                 // A Nack.
@@ -242,6 +245,8 @@ impl<A: Application> Changed<A> {
 }
 
 impl<A: Application> Application for Changed<A> {
+    type Event = Infallible;
+
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
         self.inner.handle_frame(now, frame);
         self.drain(now);
@@ -256,14 +261,17 @@ impl<A: Application> Application for Changed<A> {
         self.inner.poll_timeout()
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
-        self.outputs.pop_front()
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        self.outputs.pop_front().map(Output::Send)
     }
 }
 
 impl Stage {
     /// Adds an application that answers for `/demo` on P.
-    pub(crate) fn produce(&mut self, application: impl Application) -> ApplicationId {
+    pub(crate) fn produce(
+        &mut self,
+        application: impl Application<Event: 'static> + 'static,
+    ) -> ApplicationId {
         let node = self.world.node("P");
         let towards = namecast_sim::topology::routes::towards(&self.world.topology, node);
         let network = &mut self.world.network;

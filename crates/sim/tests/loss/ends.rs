@@ -1,5 +1,6 @@
 //! A producer with a synthetic encoder, and a consumer that keeps what became of each frame.
 
+use core::convert::Infallible;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use namecast_packet::signature::{HmacSigner, HmacVerifier};
 use namecast_packet::{KeyLocator, LpPacket, Packet};
-use namecast_sim::{Application, Now};
+use namecast_sim::{Application, Now, Output};
 use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Source, StartAt};
 use namecast_stream::path::{Control, Requester, RequesterConfig, Single, SingleOutput};
 use namecast_stream::producer::{ProducerCounters, Reply, RungConfig, RungId};
@@ -137,6 +138,8 @@ impl Encoder {
 }
 
 impl Application for Encoder {
+    type Event = Infallible;
+
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
         let packet = LpPacket::decode(frame).unwrap();
         let token = packet.pit_token.clone();
@@ -159,13 +162,13 @@ impl Application for Encoder {
         own.into_iter().chain(self.producer.poll_timeout()).min()
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
         let Reply { data, pit_token } = self.producer.poll_output()?;
         let packet = LpPacket {
             pit_token,
             ..LpPacket::carrying(data.wire().clone())
         };
-        Some(packet.encode())
+        Some(Output::Send(packet.encode()))
     }
 }
 
@@ -231,6 +234,8 @@ fn wall_at_zero() -> Timestamp {
 }
 
 impl Application for Viewer {
+    type Event = Infallible;
+
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
         let packet = LpPacket::decode(frame).unwrap();
         if let Ok(Packet::Data(data)) = Packet::decode(packet.fragment.unwrap()) {
@@ -263,12 +268,12 @@ impl Application for Viewer {
         }
     }
 
-    fn poll_output(&mut self) -> Option<Bytes> {
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
         loop {
             match self.single.poll_output()? {
                 SingleOutput::Interest(interest) => {
                     self.interest_octets += interest.wire().len() as u64;
-                    return Some(interest.wire().clone());
+                    return Some(Output::Send(interest.wire().clone()));
                 }
                 SingleOutput::Sample(sample) => {
                     let shown = Shown {

@@ -8,7 +8,7 @@ use namecast_stream::path::Token;
 use namecast_stream::{Catalogue, SampleClass};
 use namecast_units::Instant;
 
-use super::{Event, FIRST_CLIENT, Output, Recorder, Rung};
+use super::{Event, FIRST_CLIENT, Recorded, Recorder, Rung};
 use crate::live::watcher::{
     Fetch, Judge, PROBE_SPACING, Progress, Verdict, certificate, certificate_of, certificates,
     metadata,
@@ -78,7 +78,7 @@ impl Recorder {
         }
         self.served_at = served_at;
         self.heard_at = Some(now);
-        self.push(Output::Object {
+        self.push(Recorded::Object {
             data: Box::new(data.clone()),
             replaces: None,
         });
@@ -122,7 +122,7 @@ impl Recorder {
         let refused = matches!(signer.verdict, Verdict::Refused(_));
         if !refused || self.signer.as_ref() != Some(&signer) {
             self.signer = Some(signer.clone());
-            self.push(Output::Event(Event::Signer(signer)));
+            self.push(Recorded::Event(Event::Signer(signer)));
         }
         let Some(key) = key else {
             self.counters.verification_failures += 1;
@@ -137,7 +137,7 @@ impl Recorder {
             return;
         }
         self.key = Some(key);
-        self.push(Output::Object {
+        self.push(Recorded::Object {
             data: Box::new(data.clone()),
             replaces: Some(certificates(self.names.root())),
         });
@@ -161,20 +161,20 @@ impl Recorder {
         if progress != Progress::TooLarge {
             let catalogues = self.names.root().builder();
             let catalogues = catalogues.generic(namecast_stream::names::CATALOGUE);
-            self.push(Output::Object {
+            self.push(Recorded::Object {
                 data: Box::new(data.clone()),
                 replaces: Some(catalogues.finish()),
             });
         }
         match progress {
             Progress::TooLarge => {
-                self.push(Output::Event(Event::BadCatalogue("too large".to_owned())));
+                self.push(Recorded::Event(Event::BadCatalogue("too large".to_owned())));
             }
             Progress::Whole(content) => match Catalogue::decode(&content) {
                 Ok(catalogue) => self.install(now, fetch.catalogue_name, catalogue),
                 Err(error) => {
                     let event = Event::BadCatalogue(error.to_string());
-                    self.push(Output::Event(event));
+                    self.push(Recorded::Event(event));
                 }
             },
             Progress::Partial => self.fetch = Some(fetch),
@@ -200,7 +200,7 @@ impl Recorder {
             .collect();
         let version = catalogue.version;
         self.catalogue = Some((name, catalogue));
-        self.push(Output::Event(Event::Recording { version }));
+        self.push(Recorded::Event(Event::Recording { version }));
         // Newest samples are known from metadata only: ask for them as soon as may be.
         self.hasten_probe(now);
     }

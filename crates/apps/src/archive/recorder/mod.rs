@@ -1,7 +1,7 @@
 //! Records one published root: every packet of every rung, verified, as it was signed.
 //!
 //! ```text
-//!  metadata, once a second ──▶ newest samples ──▶ leads ──▶ all segments that they name ──▶ Output::Sample
+//!  metadata, once a second ──▶ newest samples ──▶ leads ──▶ all segments that they name ──▶ Recorded::Sample
 //! ```
 //!
 //! It asks only for what is published, once metadata says so: completeness comes before latency, watchers' Interests stay the
@@ -26,8 +26,8 @@ use namecast_stream::{Catalogue, RungNames, SampleClass, StreamNames};
 use namecast_units::{Instant, Timestamp};
 
 use super::sequence::{self, Limits, News, Sequence, Taken};
-use crate::face;
 use crate::live::watcher::{Fetch, SentProbes, Signer, Trust};
+use crate::{Application, Now, Output, face};
 
 /// Whoever requests the first rung. Metadata and certificate come before it.
 const FIRST_CLIENT: Client = 1;
@@ -88,11 +88,9 @@ impl RecorderConfig {
     }
 }
 
-/// Something a recorder wants done or known.
+/// What a recorder reports.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Output {
-    /// An Interest to send, as it is.
-    Interest(Bytes),
+pub enum Recorded {
     /// Packets of a sample to keep, its lead first.
     Sample(Vec<Data>),
     /// A packet to keep by itself.
@@ -230,7 +228,7 @@ pub struct Recorder {
     heard_at: Option<Instant>,
     is_silent: bool,
     rungs: Vec<Rung>,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<Output<Recorded>>,
     counters: Counters,
 }
 
@@ -334,7 +332,7 @@ impl Recorder {
     }
 
     /// The next thing to do or to know, until `None`.
-    pub fn poll_output(&mut self) -> Option<Output> {
+    pub fn poll_output(&mut self) -> Option<Output<Recorded>> {
         self.outputs.pop_front()
     }
 
@@ -371,7 +369,7 @@ impl Recorder {
             match event {
                 path::Event::Interest { interest, .. } => {
                     self.counters.interests += 1;
-                    self.push(Output::Interest(interest.wire().clone()));
+                    self.put(Output::Send(interest.wire().clone()));
                 }
                 path::Event::Dropped(token) => self.on_dropped(now, token),
                 _ => {}
@@ -388,7 +386,7 @@ impl Recorder {
             } else {
                 Event::Recovered
             };
-            self.push(Output::Event(event));
+            self.push(Recorded::Event(event));
         }
     }
 
@@ -440,12 +438,12 @@ impl Recorder {
                         News::Sample(packets, whole) => {
                             self.counters.complete += u64::from(whole);
                             self.counters.incomplete += u64::from(!whole);
-                            Output::Sample(packets)
+                            Recorded::Sample(packets)
                         }
                         News::Gap(sequences) => {
                             let missing = sequences.end() - sequences.start() + 1;
                             self.counters.missing += missing;
-                            Output::Event(Event::Gap {
+                            Recorded::Event(Event::Gap {
                                 rung: rung.names.prefix().clone(),
                                 class,
                                 sequences,
@@ -458,11 +456,35 @@ impl Recorder {
         outputs.into_iter().for_each(|output| self.push(output));
     }
 
-    fn push(&mut self, output: Output) {
+    fn push(&mut self, recorded: Recorded) {
+        self.put(Output::Event(recorded));
+    }
+
+    fn put(&mut self, output: Output<Recorded>) {
         if self.outputs.len() >= self.config.most_outputs {
             self.counters.outputs_dropped += 1;
         } else {
             self.outputs.push_back(output);
         }
+    }
+}
+
+impl Application for Recorder {
+    type Event = Recorded;
+
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
+        self.handle_packet(now.monotonic, frame);
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        Self::handle_timeout(self, now.monotonic);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Self::poll_timeout(self)
+    }
+
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        Self::poll_output(self)
     }
 }

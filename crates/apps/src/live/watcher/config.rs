@@ -17,6 +17,8 @@ pub struct WatcherConfig {
     pub video: bool,
     /// Whether to pull the first audio stream of the catalogue.
     pub audio: bool,
+    /// Whether to pull the first data stream of the catalogue.
+    pub data: bool,
     /// Which bitrate of the video.
     pub rung: RungChoice,
     /// How it is chosen if that is left to the watcher.
@@ -61,6 +63,7 @@ impl WatcherConfig {
             root,
             video: true,
             audio: true,
+            data: false,
             rung: RungChoice::Auto,
             ladder: LadderConfig::default(),
             target: Duration::from_millis(100),
@@ -89,13 +92,16 @@ impl WatcherConfig {
         let audio = self
             .audio
             .then_some((StreamKind::Audio, RungChoice::Highest));
-        video.into_iter().chain(audio)
+        let data = self.data.then_some((StreamKind::Data, RungChoice::Highest));
+        video.into_iter().chain(audio).chain(data)
     }
 
     /// How long before it is shown a sample of a stream of this kind is handed out.
     pub(super) fn lead(&self, kind: StreamKind) -> Duration {
         match kind {
             StreamKind::Audio => self.audio_lead,
+            // Nobody decodes it: it is delivered as soon as it is complete and in order.
+            StreamKind::Data => self.target,
             // Half of a small target is left for the rung that playback changes over to: its frames are larger, so they
             // are complete later than those of the old rung, which would otherwise be handed out first for ever.
             StreamKind::Video | StreamKind::Other => self.decode_lead.min(self.target / 2),

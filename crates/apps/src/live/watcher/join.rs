@@ -21,7 +21,7 @@ use namecast_units::{Instant, Timestamp};
 use super::Watcher;
 use super::config::Trust;
 use super::fetch::{self, Fetch, Progress};
-use super::output::{Event, Output, Refusal, RejoinReason, Signer, Verdict};
+use super::output::{Event, Refusal, RejoinReason, Signer, Verdict, Watched};
 use super::probes::PROBE_SPACING;
 use super::pull::{self, LinedUp, Pulled};
 use super::trust::{Judge, TrustedKey, certificate_of};
@@ -255,7 +255,7 @@ impl Watcher {
         self.requester.forget(CERTIFICATE);
         if self.signer.as_ref() != Some(&signer) {
             self.signer = Some(signer.clone());
-            self.push(Output::Signer(signer));
+            self.push(Watched::Signer(signer));
         }
         let Some(key) = key else {
             self.counters.verification_failures += 1;
@@ -296,7 +296,7 @@ impl Watcher {
         if let Some(signer) = &mut self.signer {
             signer.verdict = Verdict::Refused(Refusal::NotSigner);
             let signer = signer.clone();
-            self.push(Output::Signer(signer));
+            self.push(Watched::Signer(signer));
         }
         self.forget();
         self.probe(now);
@@ -458,7 +458,7 @@ impl Watcher {
             let shown = self.sessions.shown_before(now, &name, kind);
             pulled.begin_after(shown, self.sessions.fresh_until(now));
             if pulled.had_frame {
-                self.push(Output::gap(kind));
+                self.push(Watched::gap(kind));
             }
             self.streams.push(pulled);
         }
@@ -477,7 +477,7 @@ impl Watcher {
         if !core::mem::replace(&mut self.is_announced, true) {
             let version = catalogue.version;
             self.event(Event::Catalogue { version });
-            self.push(Output::Catalogue(catalogue));
+            self.push(Watched::Catalogue(catalogue));
         }
     }
 
@@ -521,7 +521,7 @@ impl Watcher {
             }
         }
         for stream in resets {
-            self.push(Output::gap(stream));
+            self.push(Watched::gap(stream));
         }
         for event in events {
             self.event(event);

@@ -132,7 +132,8 @@ const fn rank(stream: StreamKind) -> u8 {
     match stream {
         StreamKind::Video => 0,
         StreamKind::Audio => 1,
-        StreamKind::Other => 2,
+        StreamKind::Data => 2,
+        StreamKind::Other => 3,
     }
 }
 

@@ -34,13 +34,13 @@ pub(crate) use fetch::{Fetch, Progress};
 pub use figures::TableSizes;
 pub(crate) use join::{certificate, metadata};
 pub use liveness::Liveness;
-pub use output::{Event, Frame, Output, Refusal, RejoinReason, Signer, Stages, Unkept, Verdict};
+pub use output::{Event, Frame, Refusal, RejoinReason, Signer, Stages, Unkept, Verdict, Watched};
 pub(crate) use probes::{PROBE_SPACING, SentProbes};
 pub use seek::Seek;
 pub(crate) use trust::{Judge, certificate_of, certificates};
 
 use super::stats::Stats;
-use crate::face;
+use crate::{Application, Now, Output, face};
 use measure::{ClockOffset, Frames, RateMeter};
 use pull::{ConsumerFactory, Pulled, Retired};
 use trust::TrustedKey;
@@ -104,7 +104,7 @@ pub struct Watcher {
     payload: RateMeter,
     frames: Frames,
     counters: figures::OwnCounters,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<Output<Watched>>,
 }
 
 impl core::fmt::Debug for Watcher {
@@ -246,7 +246,7 @@ impl Watcher {
     }
 
     /// The next thing to do or to know, until `None`.
-    pub fn poll_output(&mut self) -> Option<Output> {
+    pub fn poll_output(&mut self) -> Option<Output<Watched>> {
         self.outputs.pop_front()
     }
 
@@ -329,7 +329,7 @@ impl Watcher {
     }
 
     /// Takes note that the decoder failed: the next frame handed out is a key frame, after a
-    /// [`Output::Discontinuity`].
+    /// [`Watched::Discontinuity`].
     pub fn handle_decoder_error(&mut self, now: Instant, stream: StreamKind) {
         if let Some(pulled) = self.stream_mut(stream) {
             pulled.decoder_errors += 1;
@@ -511,7 +511,7 @@ impl Watcher {
             while let Some((client, output)) = self.streams[at].poll_output() {
                 let stream = self.streams[at].kind;
                 match (client, output) {
-                    (_, consumer::Output::Discontinuity) => self.push(Output::gap(stream)),
+                    (_, consumer::Output::Discontinuity) => self.push(Watched::gap(stream)),
                     (_, consumer::Output::Sample(sample)) => self.hand_out(now, at, sample, false),
                     (client, request) => self.on_request(now, client, request),
                 }
@@ -551,7 +551,7 @@ impl Watcher {
             self.joined_after.get_or_insert(after);
             self.event(Event::FirstFrame { stream, after });
         }
-        self.push(Output::Frame(Frame {
+        self.push(Watched::Frame(Frame {
             stream,
             rung,
             position: sample.header.position,
@@ -568,15 +568,39 @@ impl Watcher {
     }
 
     fn event(&mut self, event: Event) {
-        self.push(Output::Event(event));
+        self.push(Watched::Event(event));
     }
 
-    fn push(&mut self, output: Output) {
+    fn push(&mut self, watched: Watched) {
+        self.put(Output::Event(watched));
+    }
+
+    fn put(&mut self, output: Output<Watched>) {
         if self.outputs.len() >= self.config.most_outputs {
             // Nobody listens. What is asked for is asked for again in time; frames can be skipped.
             self.outputs.pop_front();
             self.counters.outputs_dropped += 1;
         }
         self.outputs.push_back(output);
+    }
+}
+
+impl Application for Watcher {
+    type Event = Watched;
+
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
+        self.handle_packet(now.monotonic, frame);
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        Self::handle_timeout(self, now.monotonic);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Self::poll_timeout(self)
+    }
+
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        Self::poll_output(self)
     }
 }

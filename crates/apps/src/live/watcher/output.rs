@@ -10,11 +10,9 @@ use namecast_units::{Instant, Timestamp};
 
 use super::liveness::Liveness;
 
-/// Something a watcher wants done or known.
+/// What a watcher reports.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Output {
-    /// An Interest to send to the application face, as it is.
-    Interest(Bytes),
+pub enum Watched {
     /// What is published, whenever that changes.
     Catalogue(Catalogue),
     /// Whose signature the stream carries, and whether it counts.
@@ -32,7 +30,7 @@ pub enum Output {
     Event(Event),
 }
 
-impl Output {
+impl Watched {
     /// Playback of `stream` goes on behind a gap.
     pub(super) const fn gap(stream: StreamKind) -> Self {
         Self::Discontinuity {
@@ -323,6 +321,7 @@ pub(super) const fn kind(stream: StreamKind) -> &'static str {
     match stream {
         StreamKind::Video => "video",
         StreamKind::Audio => "audio",
+        StreamKind::Data => "data",
         StreamKind::Other => "other",
     }
 }

@@ -14,9 +14,9 @@ use namecast_stream::consumer::{self, Consumer, Delivery};
 use namecast_stream::path::{self, Client, PathOutlook, Token};
 use namecast_units::{Bitrate, ByteSize, Instant};
 
-use super::output::Output;
 use super::pull::{ConsumerFactory, Pulled, Retired};
 use super::{Watcher, steer};
+use crate::Output;
 
 /// Ladders decide this often at most.
 const STEERING: Duration = Duration::from_millis(5);
@@ -45,7 +45,7 @@ impl Watcher {
                         avoid_face,
                         ..LpPacket::carrying(interest.wire().clone())
                     };
-                    self.push(Output::Interest(packet.encode()));
+                    self.put(Output::Send(packet.encode()));
                 }
                 path::Event::Sent {
                     token,

@@ -11,7 +11,7 @@ use namecast_units::{Instant, Timestamp};
 
 use super::Watcher;
 use super::join;
-use super::output::{Event, Output};
+use super::output::{Event, Watched};
 use super::past::{self, Player, Wanted};
 use super::pull;
 
@@ -205,7 +205,7 @@ impl Watcher {
         let shown = self.streams.iter().filter(|pulled| pulled.had_frame);
         let kinds: Vec<_> = shown.map(|pulled| pulled.kind).collect();
         for stream in kinds {
-            self.push(Output::Discontinuity {
+            self.push(Watched::Discontinuity {
                 stream,
                 is_jump: true,
             });
@@ -345,7 +345,7 @@ impl Watcher {
                     self.hand_out(now, at, *sample, decode_only);
                 }
             }
-            past::Output::Discontinuity(stream) => self.push(Output::gap(stream)),
+            past::Output::Discontinuity(stream) => self.push(Watched::gap(stream)),
             past::Output::Playing(_) | past::Output::Nothing(_) => {}
         }
     }

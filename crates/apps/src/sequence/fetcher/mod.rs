@@ -2,6 +2,30 @@
 
 mod config;
 mod figures;
+
+impl Application for Fetcher {
+    type Event = Fetched;
+
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
+        self.handle_packet(now.monotonic, frame);
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        Self::handle_timeout(self, now.monotonic);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Self::poll_timeout(self)
+    }
+
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        if let Some(frame) = Self::poll_output(self) {
+            return Some(Output::Send(frame));
+        }
+        self.poll_fetched().map(Output::Event)
+    }
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +43,7 @@ use namecast_units::{Bitrate, ByteSize, Instant};
 pub use config::FetcherConfig;
 pub use figures::{Fetched, Figures, Sample};
 
+use crate::{Application, Now, Output};
 use figures::{Sampler, State};
 
 /// Fetches `/<prefix>/seq=<n>` for consecutive n, as fast as its controller allows.

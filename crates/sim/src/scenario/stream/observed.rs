@@ -275,7 +275,7 @@ pub(super) const fn main_stats<'s>(
 ) -> Option<&'s StreamStats> {
     match spec.main_kind() {
         StreamKind::Audio => stats.audio.as_ref(),
-        StreamKind::Video | StreamKind::Other => stats.video.as_ref(),
+        StreamKind::Video | StreamKind::Data | StreamKind::Other => stats.video.as_ref(),
     }
 }
 

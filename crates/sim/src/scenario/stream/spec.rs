@@ -169,7 +169,7 @@ impl StreamSpec {
     pub fn media(&self, seed: u64) -> Media {
         let defaults = match self.kind {
             StreamKind::Audio => Media::audio(),
-            StreamKind::Video | StreamKind::Other => Media::video(),
+            StreamKind::Video | StreamKind::Data | StreamKind::Other => Media::video(),
         };
         let rungs = self.rungs.as_ref().map(|rungs| {
             let rung = |rate: &Bitrate| MediaRung::new(&label(*rate), *rate);
@@ -197,7 +197,7 @@ impl StreamSpec {
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         let media = self.media(0);
         let wrong = |field, expected: &str| Err((field, expected.to_owned()));
-        if self.kind == StreamKind::Other {
+        if matches!(self.kind, StreamKind::Data | StreamKind::Other) {
             return wrong("kind", "expected 'video' or 'audio'");
         }
         if !(1..=1_000).contains(&media.rate.num) {

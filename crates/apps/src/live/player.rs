@@ -1,0 +1,72 @@
+//! A watcher whose front-end decodes nothing: a frame counts as shown when its time has come.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use namecast_stream::StreamKind;
+use namecast_units::Instant;
+
+use super::watcher::{Watched, Watcher};
+use crate::{Application, Now, Output};
+
+/// Frames that wait for their time; more are not reported as shown.
+const MAX_WAITING: usize = 1_024;
+
+/// A watcher that is told by itself when frames are shown, so that its figures hold.
+#[derive(Debug)]
+pub struct Player {
+    /// The watcher.
+    pub watcher: Watcher,
+    /// Frames that were delivered and are not shown yet, with the time at which they are.
+    waiting: VecDeque<(Instant, StreamKind, u64)>,
+}
+
+impl Player {
+    /// Plays what `watcher` delivers.
+    pub const fn new(watcher: Watcher) -> Self {
+        Self {
+            watcher,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    fn show_due(&mut self, now: Instant) {
+        let watcher = &mut self.watcher;
+        self.waiting.retain(|&(at, stream, position)| {
+            if at <= now {
+                watcher.handle_rendered(now, stream, position);
+            }
+            at > now
+        });
+    }
+}
+
+impl Application for Player {
+    type Event = Watched;
+
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
+        self.watcher.handle_packet(now.monotonic, frame);
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        self.show_due(now.monotonic);
+        self.watcher.handle_timeout(now.monotonic);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let shown = self.waiting.iter().map(|&(at, ..)| at).min();
+        self.watcher.poll_timeout().into_iter().chain(shown).min()
+    }
+
+    fn poll_output(&mut self) -> Option<Output<Watched>> {
+        let output = self.watcher.poll_output()?;
+        if let Output::Event(Watched::Frame(frame)) = &output
+            && !frame.late
+            && self.waiting.len() < MAX_WAITING
+        {
+            let shown = (frame.render_at, frame.stream, frame.position);
+            self.waiting.push_back(shown);
+        }
+        Some(output)
+    }
+}

@@ -3,4 +3,5 @@
 pub mod archive;
 mod face;
 pub mod live;
+pub mod object;
 pub mod sequence;

@@ -4,6 +4,7 @@ mod application;
 pub mod archive;
 mod face;
 pub mod live;
+pub mod object;
 pub mod sequence;
 
 pub use application::{Application, Now, Output, step};

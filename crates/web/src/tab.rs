@@ -1,8 +1,8 @@
 //! The node of a browser tab.
 
 use bytes::Bytes;
-use namecast_apps::live::Watcher;
 use namecast_apps::Output;
+use namecast_apps::live::Watcher;
 use namecast_apps::live::watcher::{Seek, Signer, Verdict, Watched};
 use namecast_forward::{AddFaceError, Config, FaceConfig, FaceId, Forwarder, Scope, Transmit};
 use namecast_packet::Name;
@@ -287,9 +287,11 @@ impl Tab {
             Output::Event(Watched::Discontinuity { stream, is_jump }) => {
                 self.outbox.discontinuity(stream, is_jump);
             }
-            Output::Event(Watched::Catalogue(catalogue)) => self.outbox.event(&TabEvent::Catalogue {
-                catalogue: &catalogue,
-            }),
+            Output::Event(Watched::Catalogue(catalogue)) => {
+                self.outbox.event(&TabEvent::Catalogue {
+                    catalogue: &catalogue,
+                })
+            }
             Output::Event(Watched::Signer(signer)) => self.outbox.event(&signer_event(&signer)),
             Output::Event(Watched::Event(event)) => {
                 let text = event.to_string();

@@ -12,8 +12,8 @@ use namecast_packet::{
 use namecast_units::{ByteSize, Instant, Timestamp};
 
 use super::parts;
-use crate::face;
 use crate::live::watcher::certificates;
+use crate::{Application, Now, Output, face};
 
 /// Largest content of a segment: leaves 800 octets of a packet for name and signature.
 const MAX_SEGMENT_SIZE: usize = 8_000;
@@ -448,5 +448,28 @@ impl Server {
     /// What became of packets that arrived.
     pub const fn counters(&self) -> &ServerCounters {
         &self.counters
+    }
+}
+
+impl Application for Server {
+    type Event = Requested;
+
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
+        self.handle_packet(now.monotonic, frame);
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        Self::handle_timeout(self, now.monotonic);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Self::poll_timeout(self)
+    }
+
+    fn poll_output(&mut self) -> Option<Output<Requested>> {
+        if let Some(packet) = Self::poll_output(self) {
+            return Some(Output::Send(packet));
+        }
+        self.poll_event().map(Output::Event)
     }
 }

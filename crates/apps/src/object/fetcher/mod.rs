@@ -26,8 +26,8 @@ use namecast_units::{Bitrate, ByteSize, Instant};
 pub use config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters};
 
 use super::parts;
-use crate::face;
 use crate::live::watcher::certificate;
+use crate::{Application, Now, Output, face};
 use segments::Segments;
 use signer::{KnownSigner, Missing, Unfit};
 
@@ -495,5 +495,28 @@ impl Fetcher {
     /// What arrived.
     pub const fn counters(&self) -> &FetcherCounters {
         &self.counters
+    }
+}
+
+impl Application for Fetcher {
+    type Event = Event;
+
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
+        self.handle_packet(now.monotonic, frame);
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        Self::handle_timeout(self, now.monotonic);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Self::poll_timeout(self)
+    }
+
+    fn poll_output(&mut self) -> Option<Output<Event>> {
+        if let Some(packet) = Self::poll_output(self) {
+            return Some(Output::Send(packet));
+        }
+        self.poll_event().map(Output::Event)
     }
 }

@@ -1,0 +1,125 @@
+//! The library as its users have it: nodes of one process, connected by sockets on loopback.
+
+use core::time::Duration;
+
+use namecast::{Node, Options, Watched};
+use tempfile::TempDir;
+
+/// A forwarder, and a node connected to it.
+struct World {
+    _keys: TempDir,
+    options: Options,
+    _forwarder: Node,
+    address: String,
+}
+
+impl World {
+    async fn new() -> Self {
+        let keys = tempfile::tempdir().unwrap();
+        let options = Options {
+            keys: Some(keys.path().to_owned()),
+            ..Options::default()
+        };
+        let forwarder = Node::start(options.clone());
+        let address = forwarder.listen("udp://127.0.0.1:0").await.unwrap();
+        Self {
+            _keys: keys,
+            options,
+            _forwarder: forwarder,
+            address: address.to_string(),
+        }
+    }
+
+    async fn node(&self) -> Node {
+        let node = Node::start(self.options.clone());
+        node.connect(&self.address).await.unwrap();
+        node
+    }
+}
+
+/// Twenty samples, a tenth of a second apart: whoever joined in time gets them all, in order, as they were sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_stream_arrives_whole_and_in_order() {
+    let world = World::new().await;
+    let (publisher, watcher) = (world.node().await, world.node().await);
+    let publication = publisher.publish("/lab/track").unwrap();
+    let publication = publication.data("position", 20, 16).start().await.unwrap();
+    let mut watching = watcher
+        .watch("/lab/track")
+        .unwrap()
+        .data()
+        .start()
+        .await
+        .unwrap();
+    let feeding = tokio::spawn(async move {
+        let mut tick = tokio::time::interval(Duration::from_millis(50));
+        for number in 0_u32.. {
+            tick.tick().await;
+            let sample = format!("sample {number}");
+            publication.send("position", sample).await.unwrap();
+        }
+    });
+    let mut received = Vec::new();
+    while received.len() < 20 {
+        let frame = watching.next_frame().await.unwrap();
+        let text = String::from_utf8(frame.payload.to_vec()).unwrap();
+        let number: u64 = text.strip_prefix("sample ").unwrap().parse().unwrap();
+        assert_eq!(number, frame.position);
+        received.push(number);
+    }
+    let first = received[0];
+    let expected: Vec<_> = (first..first + 20).collect();
+    assert_eq!(received, expected);
+    let stats = watching.stats().await.unwrap();
+    assert_eq!(stats.verification_failures, 0);
+    feeding.abort();
+}
+
+/// What was not announced is refused by name, and a publication that was dropped publishes nothing more.
+#[tokio::test(flavor = "multi_thread")]
+async fn mistakes_are_named() {
+    let world = World::new().await;
+    let node = world.node().await;
+    assert_eq!(
+        node.publish("%zz").unwrap_err().to_string(),
+        "'%zz' is no name: write it as /first/second"
+    );
+    let publication = node.publish("/lab/door").unwrap().data("open", 1, 1);
+    let publication = publication.start().await.unwrap();
+    let error = publication.send("closed", "x").await.unwrap_err();
+    assert_eq!(error.to_string(), "closed/only is not published here");
+    let error = node.listen("ws://127.0.0.1:1").await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a node cannot listen on ws://127.0.0.1:1/: write udp://, tcp:// or unix://"
+    );
+}
+
+/// The watcher reports who signs before the first sample, and the catalogue that lists the stream.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watcher_reports_signer_and_catalogue_first() {
+    let world = World::new().await;
+    let (publisher, watcher) = (world.node().await, world.node().await);
+    let publication = publisher.publish("/lab/bell").unwrap();
+    let publication = publication.data("ring", 10, 4).start().await.unwrap();
+    publication.send("ring", "ding").await.unwrap();
+    let watch = watcher.watch("/lab/bell").unwrap().data();
+    let mut watching = watch.start().await.unwrap();
+    let mut seen = Vec::new();
+    let frame = loop {
+        match watching.next().await.unwrap() {
+            Watched::Signer(signer) => {
+                assert!(signer.key_name.to_string().starts_with("/lab/bell/KEY/"));
+                seen.push("signer");
+            }
+            Watched::Catalogue(catalogue) => {
+                assert_eq!(catalogue.streams[0].name, "ring");
+                seen.push("catalogue");
+            }
+            Watched::Frame(frame) => break frame,
+            Watched::Discontinuity { .. } | Watched::Event(_) => {}
+        }
+    };
+    assert_eq!(&frame.payload[..], b"ding");
+    assert_eq!(seen, ["signer", "catalogue"]);
+}

@@ -8,9 +8,11 @@ mod hashes;
 mod layers;
 mod leftovers;
 mod licences;
+mod modules;
 mod nonces;
 mod papers;
 mod readmes;
+mod rust;
 mod sizes;
 mod source;
 mod workspace;
@@ -82,6 +84,8 @@ fn errors(workspace: &Workspace) -> Result<Vec<Finding>> {
     errors.extend(licences::check(&workspace.packages));
     errors.extend(dependencies::check(workspace));
     errors.extend(leftovers::check(&workspace.files));
+    let crates = rust::crates(workspace);
+    errors.extend(modules::check(&crates));
 
     let cited = papers::keys(workspace.text("docs/papers.md"));
     let mut core: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();

@@ -37,10 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "web",
         ],
     ),
-    ("namecast-netem", &["config", "jitter", "model", "rate"]),
     ("namecast-sim", &["network", "trace"]),
-    ("namecast-stream", &["catalogue", "index"]),
-    ("namecast-stream", &["consumer", "ladder", "path"]),
 ];
 
 /// Where one module names another: the first place of each pair.

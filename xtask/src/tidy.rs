@@ -15,6 +15,7 @@ mod readmes;
 mod rust;
 mod sizes;
 mod source;
+mod types;
 mod workspace;
 
 use std::collections::BTreeMap;
@@ -86,6 +87,7 @@ fn errors(workspace: &Workspace) -> Result<Vec<Finding>> {
     errors.extend(leftovers::check(&workspace.files));
     let crates = rust::crates(workspace);
     errors.extend(modules::check(&crates));
+    errors.extend(types::check(&crates));
 
     let cited = papers::keys(workspace.text("docs/papers.md"));
     let mut core: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();

@@ -8,11 +8,14 @@ mod hashes;
 mod layers;
 mod leftovers;
 mod licences;
+mod modules;
 mod nonces;
 mod papers;
 mod readmes;
+mod rust;
 mod sizes;
 mod source;
+mod types;
 mod workspace;
 
 use std::collections::BTreeMap;
@@ -82,6 +85,9 @@ fn errors(workspace: &Workspace) -> Result<Vec<Finding>> {
     errors.extend(licences::check(&workspace.packages));
     errors.extend(dependencies::check(workspace));
     errors.extend(leftovers::check(&workspace.files));
+    let crates = rust::crates(workspace);
+    errors.extend(modules::check(&crates));
+    errors.extend(types::check(&crates));
 
     let cited = papers::keys(workspace.text("docs/papers.md"));
     let mut core: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();

@@ -253,7 +253,7 @@ impl Archiving {
     pub(crate) async fn route_streams(&mut self) -> Result<(), NodeError> {
         for stream in self.archive.streams() {
             if self.routed.insert(stream.clone()) {
-                let index = stream.builder().generic(namecast_stream::index::INDEX);
+                let index = stream.builder().generic(namecast_stream::names::INDEX);
                 self.route(index.finish(), 0).await?;
             }
         }
@@ -413,7 +413,7 @@ fn index(rungs: Vec<FoundRung>, since: Option<Timestamp>) -> TimeIndex {
         newest: found.newest,
     });
     TimeIndex {
-        rungs: rungs.take(namecast_stream::index::MAX_RUNGS).collect(),
+        rungs: rungs.take(namecast_stream::catalogue::MAX_RUNGS).collect(),
         delegation: None,
         since,
     }

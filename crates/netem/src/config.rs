@@ -5,6 +5,8 @@ use std::sync::Arc;
 use namecast_units::{Bitrate, ByteSize, Duration};
 use serde::{Deserialize, Serialize};
 
+use crate::jitter::Jitter;
+use crate::loss::Loss;
 use crate::rate::{Rate, TraceFile};
 use crate::schedule::Schedule;
 
@@ -76,84 +78,6 @@ impl Config {
             self.rate = Some(Rate::Schedule(schedule));
         }
         Ok(())
-    }
-}
-
-/// Random addition to the delay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Jitter {
-    /// Uniform: the largest addition. Normal: the standard deviation; negative draws count as zero.
-    #[serde(with = "namecast_units::duration")]
-    pub spread: Duration,
-    /// How additions are distributed.
-    pub shape: JitterShape,
-    /// Whether a frame may overtake earlier ones; otherwise it waits for them.
-    pub reorder: bool,
-}
-
-/// How jitter is distributed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum JitterShape {
-    /// Each addition between zero and the spread is equally likely.
-    #[default]
-    Uniform,
-    /// The upper half of a bell curve: one frame in two gets no addition. The mean is spread/√(2π).
-    Normal,
-}
-
-/// Random loss.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(
-    deny_unknown_fields,
-    rename_all = "kebab-case",
-    rename_all_fields = "kebab-case",
-    tag = "kind"
-)]
-pub enum Loss {
-    /// Nothing is lost.
-    #[default]
-    None,
-    /// Each frame is lost with the same probability.
-    Random {
-        /// Share of frames lost.
-        share: f64,
-    },
-    /// A chain of two states, stepped once for each frame before its fate is drawn: bursts of loss.
-    GilbertElliott {
-        /// Probability of going from good to bad.
-        good_to_bad: f64,
-        /// Probability of going from bad to good; its inverse is the mean length of a burst in frames.
-        bad_to_good: f64,
-        /// Share lost while good.
-        #[serde(default)]
-        loss_good: f64,
-        /// Share lost while bad.
-        #[serde(default = "always")]
-        loss_bad: f64,
-    },
-}
-
-const fn always() -> f64 {
-    1.0
-}
-
-impl Loss {
-    /// Loss of `share` of all frames in bursts of `mean_burst` frames on average: everything is lost while bad, nothing
-    /// while good. A burst of at most one frame is independent loss, and so is the loss of everything.
-    pub fn bursts(share: f64, mean_burst: f64) -> Self {
-        if mean_burst <= 1.0 || share >= 1.0 {
-            return Self::Random { share };
-        }
-        let bad_to_good = 1.0 / mean_burst;
-        Self::GilbertElliott {
-            // In the long run as many bursts begin as end: (1 − share) · good_to_bad = share · bad_to_good.
-            good_to_bad: share * bad_to_good / (1.0 - share),
-            bad_to_good,
-            loss_good: 0.0,
-            loss_bad: 1.0,
-        }
     }
 }
 

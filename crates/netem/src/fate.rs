@@ -2,9 +2,9 @@
 
 use namecast_units::{Duration, Random};
 
-use crate::config::{Config, Loss};
+use crate::config::Config;
 use crate::jitter::JitterProcess;
-use crate::loss::LossProcess;
+use crate::loss::{Loss, LossProcess};
 
 /// What a link draws random numbers for, each from a sequence of its own.
 #[derive(Clone, Copy, Debug)]

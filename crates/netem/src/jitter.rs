@@ -4,7 +4,31 @@ use core::f64::consts::TAU;
 
 use namecast_units::{Duration, Random};
 
-use crate::config::{Jitter, JitterShape};
+use serde::{Deserialize, Serialize};
+
+/// Random addition to the delay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Jitter {
+    /// Uniform: the largest addition. Normal: the standard deviation; negative draws count as zero.
+    #[serde(with = "namecast_units::duration")]
+    pub spread: Duration,
+    /// How additions are distributed.
+    pub shape: JitterShape,
+    /// Whether a frame may overtake earlier ones; otherwise it waits for them.
+    pub reorder: bool,
+}
+
+/// How jitter is distributed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JitterShape {
+    /// Each addition between zero and the spread is equally likely.
+    #[default]
+    Uniform,
+    /// The upper half of a bell curve: one frame in two gets no addition. The mean is spread/√(2π).
+    Normal,
+}
 
 /// Draws one addition after another.
 #[derive(Clone, Debug)]

@@ -40,10 +40,11 @@ mod twin;
 mod validate;
 
 pub use bytes::Bytes;
-pub use config::{Config, Jitter, JitterShape, Loss, Outage, Queue, Step};
+pub use config::{Config, Outage, Queue, Step};
 pub use frame::Frame;
-pub use jitter::standard_normal;
+pub use jitter::{Jitter, JitterShape, standard_normal};
 pub use link::Link;
+pub use loss::Loss;
 pub use model::{Model, ModelKind};
 pub use output::{Counters, DropReason, Output};
 pub use rate::{Rate, TraceFile};

@@ -2,7 +2,8 @@
 
 use namecast_units::{Bitrate, Duration};
 
-use crate::config::{Config, Loss, Queue};
+use crate::config::{Config, Queue};
+use crate::loss::Loss;
 use crate::rate::Rate;
 
 /// Shortest time between two updates of a controller: each of them is worked off.

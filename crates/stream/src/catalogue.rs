@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use namecast_units::{Bitrate, Timestamp};
 
 use crate::across::Across;
-use crate::{index, names};
+use crate::names;
 
 /// Largest catalogue that is read or written, in octets.
 pub const MAX_CATALOGUE_SIZE: usize = 65_536;
@@ -245,7 +245,7 @@ impl StreamInfo {
             let of = format!("{of}/{}", rung.name);
             let problem = "not 1 to 64 of A-Z, a-z, 0-9, '.', '_', '-'";
             check("name", &of, is_rung_name(&rung.name), problem)?;
-            check("name", &of, rung.name != index::INDEX, "reserved")?;
+            check("name", &of, rung.name != names::INDEX, "reserved")?;
             let twice = self.rungs[..index].iter().any(|r| r.name == rung.name);
             check("name", &of, !twice, "there twice")?;
             rung.validate(&of)?;

@@ -10,10 +10,9 @@ use namecast_packet::tlv::{self, Element, Fields, Reader, Writer};
 use namecast_packet::{Component, Data, DecodeError, Name, Problem};
 use namecast_units::Timestamp;
 
-use crate::names::SampleClass;
+use crate::catalogue::MAX_RUNGS;
+use crate::names::{INDEX, SampleClass};
 
-/// Most rungs in an answer: those of the largest stream.
-pub const MAX_RUNGS: usize = crate::catalogue::MAX_RUNGS;
 /// How long caches may repeat an answer to those who want it fresh.
 const FRESHNESS: Duration = Duration::from_millis(100);
 
@@ -31,9 +30,6 @@ const CLASS: u32 = 186;
 const SEQUENCE: u32 = 188;
 const PUBLISHED_AT: u32 = 190;
 const SINCE: u32 = 192;
-
-/// Component between a stream and the time; no rung may have this name.
-pub const INDEX: &str = "index";
 
 /// Name of what the rungs of `stream` (`/<root>/<stream>`) had at `time`.
 pub fn name(stream: &Name, time: Timestamp) -> Name {

@@ -10,6 +10,8 @@ const CHALLENGE_DIGITS: usize = 16;
 pub const LATEST: &str = "latest";
 /// Component before a catalogue's version; no stream may have this name.
 pub const CATALOGUE: &str = "catalogue";
+/// Component between a stream and a time of its index; no rung may have this name.
+pub const INDEX: &str = "index";
 /// Component before a key's identifier; no stream may have this name.
 pub const KEY: &str = "KEY";
 /// Components of a segment's name behind its rung's.

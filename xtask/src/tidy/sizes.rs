@@ -44,11 +44,13 @@ pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
     visitor.findings
 }
 
-/// Whether `item` is a module of unit tests.
+/// Returns whether `item` is a module of unit tests.
 pub(super) fn is_test_module(item: &syn::Item) -> bool {
-    let syn::Item::Mod(module) = item else {
-        return false;
-    };
+    matches!(item, syn::Item::Mod(module) if is_for_tests(module))
+}
+
+/// Returns whether `module` is compiled for tests only.
+pub(super) fn is_for_tests(module: &syn::ItemMod) -> bool {
     module.attrs.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
             && attribute

@@ -31,7 +31,10 @@ impl SourceFile {
     /// The file holds nothing but tests or measurements.
     pub(crate) fn is_test(&self) -> bool {
         let mut parts = self.path.split('/');
-        parts.any(|part| matches!(part, "tests" | "benches" | "examples" | "tests.rs"))
+        parts.any(|part| {
+            matches!(part, "tests" | "benches" | "examples" | "tests.rs")
+                || part.ends_with("_tests.rs")
+        })
     }
 
     /// The code, token by token.

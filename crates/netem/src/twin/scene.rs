@@ -2,7 +2,9 @@
 
 use namecast_units::{Bitrate, ByteSize, Duration, Random};
 
-use crate::config::{Config, Jitter, JitterShape, Loss, Outage, Queue, Step};
+use crate::config::{Config, Outage, Queue, Step};
+use crate::jitter::{Jitter, JitterShape};
+use crate::loss::Loss;
 use crate::rate::Rate;
 use crate::schedule::Schedule;
 

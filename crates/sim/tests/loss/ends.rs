@@ -9,8 +9,10 @@ use bytes::Bytes;
 use namecast_packet::signature::{HmacSigner, HmacVerifier};
 use namecast_packet::{KeyLocator, LpPacket, Packet};
 use namecast_sim::{Application, Now, Output};
-use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Source, StartAt};
-use namecast_stream::path::{Control, Requester, RequesterConfig, Single, SingleOutput};
+use namecast_stream::consumer::{
+    self, Consumer, Delivery, Playout, Single, SingleOutput, Source, StartAt,
+};
+use namecast_stream::path::{Control, Requester, RequesterConfig};
 use namecast_stream::producer::{ProducerCounters, Reply, RungConfig, RungId};
 use namecast_stream::{
     Latest, Producer, ProducerConfig, Sample, SampleClass, SampleRate, SegmenterConfig, StreamKind,

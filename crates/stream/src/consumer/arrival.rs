@@ -11,9 +11,9 @@ use core::time::Duration;
 use namecast_packet::Data;
 use namecast_units::{ByteSize, Instant};
 
-use crate::ladder::PathEvent;
 use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::rate::Arrival;
+use crate::rate::PathEvent;
 use crate::sample::{Lead, SampleHeader};
 
 use super::assembler::{Accepted, Asked, Assembly, Complete, Rejected, Slot};

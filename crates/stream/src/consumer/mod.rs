@@ -42,6 +42,7 @@ mod repair;
 mod repairs;
 mod requests;
 mod rungs;
+mod single;
 pub mod synchroniser;
 #[cfg(test)]
 mod tests;
@@ -53,16 +54,17 @@ use core::time::Duration;
 use namecast_packet::{Data, Interest, lp::NackReason};
 use namecast_units::Instant;
 
-use crate::ladder::PathEvent;
 use crate::metadata::Latest;
 use crate::names::SampleClass;
 use crate::path::{Client, PathOutlook, PathView};
+use crate::rate::PathEvent;
 
 pub use config::Config;
 pub use counters::Counters;
 pub use handover::{Allowance, GroupStart};
 pub use playout::Playout;
 pub use repair::{ParseRecoveryError, RecoveryConfig, RecoveryProfile};
+pub use single::{Single, SingleOutput};
 pub use synchroniser::{StabilityClass, SynchroniserConfig, SynchroniserProfile};
 pub use types::{Delivery, LineUp, Output, Sample, SharedVerifier, Shown, Sizes, Source, StartAt};
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::ladder::PathEvent;
+use crate::rate::PathEvent;
 
 use super::types::Output;
 

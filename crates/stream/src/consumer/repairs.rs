@@ -5,8 +5,8 @@ use core::time::Duration;
 use namecast_packet::Data;
 use namecast_units::{Instant, Timestamp};
 
-use crate::ladder::PathEvent;
 use crate::names::SegmentId;
+use crate::rate::PathEvent;
 use crate::rate::{Loss, Lost};
 
 use super::Consumer;

@@ -14,9 +14,8 @@ use core::time::Duration;
 
 use namecast_units::{Bitrate, Instant};
 
-use super::PathEvent;
 use crate::consumer::Allowance;
-use crate::rate::{Arrival, RateController, Usage, arc};
+use crate::rate::{Arrival, PathEvent, RateController, Usage, arc};
 
 /// Constants of [`Challenge`], and all that \[RTSD\] leaves open about it.
 ///

@@ -22,20 +22,10 @@ use core::time::Duration;
 use namecast_units::{Bitrate, Instant};
 
 use crate::path::Path;
-use crate::rate::{Arrival, Lost};
 
 pub use challenge::Challenge;
 pub use config::{LadderConfig, LadderProfile, ParseLadderError};
 pub use probe::Probe;
-
-/// What became of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathEvent {
-    /// It came; its size is that of its content.
-    Data(Arrival),
-    /// It did not.
-    Lost(Lost),
-}
 
 /// Constants of [`Ladder`]. What they were tuned on is in `docs/decisions`.
 #[derive(Clone, Debug, PartialEq)]

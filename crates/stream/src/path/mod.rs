@@ -26,7 +26,6 @@ mod numbered;
 mod objects;
 mod queue;
 mod requester;
-mod single;
 #[cfg(test)]
 mod tests;
 mod want;
@@ -39,5 +38,4 @@ pub use numbered::{
 };
 pub use objects::{Object, Retry};
 pub use requester::{Requester, RequesterConfig, RequesterCounters};
-pub use single::{Single, SingleOutput};
 pub use want::{Answer, Client, Event, Group, Kind, Limit, Token, Want};

@@ -27,7 +27,7 @@ use namecast_units::{ByteSize, Duration, Instant, Timestamp};
 
 use crate::catalogue::{Catalogue, is_rung_name};
 use crate::metadata::{MAX_LATEST, Metadata, NewestSample};
-use crate::names::{SampleClass, SegmentId, SegmentKind, StreamNames};
+use crate::names::{INDEX, SampleClass, SegmentId, SegmentKind, StreamNames};
 use crate::sample::Asked;
 use crate::segmenter::{Sample, Segments, Stamp};
 
@@ -130,8 +130,8 @@ impl Producer {
         config: RungConfig,
     ) -> Result<RungId, PublishError> {
         let names = self.names.rung(stream, rung);
-        let reserved = [crate::names::CATALOGUE, crate::names::KEY].contains(&stream)
-            || rung == crate::index::INDEX;
+        let reserved =
+            [crate::names::CATALOGUE, crate::names::KEY].contains(&stream) || rung == INDEX;
         if !is_rung_name(rung) || reserved || self.by_name.contains_key(names.prefix()) {
             return Err(PublishError::RungName(names.prefix().clone()));
         }

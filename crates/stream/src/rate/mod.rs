@@ -82,6 +82,15 @@ pub enum Loss {
     Nack,
 }
 
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathEvent {
+    /// It arrived; its size is that of its content.
+    Data(Arrival),
+    /// It was lost.
+    Lost(Lost),
+}
+
 /// What a controller allows from now on. `None` is no limit, or the pipeline's own choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target {

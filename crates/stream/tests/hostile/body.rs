@@ -10,9 +10,9 @@ use namecast_packet::signature::{HmacSigner, HmacVerifier};
 use namecast_packet::tlv::Writer;
 use namecast_packet::{Data, Digests, Interest, KeyLocator, PacketDigest, lp::NackReason};
 use namecast_stream::consumer::{
-    Config, Consumer, Counters, Delivery, Playout, Shown, Source, StartAt,
+    Config, Consumer, Counters, Delivery, Playout, Shown, Single, SingleOutput, Source, StartAt,
 };
-use namecast_stream::path::{Budget, LiveConfig, Requester, RequesterConfig, Single, SingleOutput};
+use namecast_stream::path::{Budget, LiveConfig, Requester, RequesterConfig};
 use namecast_stream::producer::{RungConfig, RungId};
 use namecast_stream::rate::RateControl;
 use namecast_stream::{

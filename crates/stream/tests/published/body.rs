@@ -8,10 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use namecast_packet::signature::HmacVerifier;
 use namecast_packet::{Interest, Name};
-use namecast_stream::consumer::{Config, Consumer, Playout, Source, StartAt};
+use namecast_stream::consumer::{Config, Consumer, Playout, Single, SingleOutput, Source, StartAt};
 use namecast_stream::index::TimeIndex;
 use namecast_stream::metadata::MAX_LATEST;
-use namecast_stream::path::{Budget, LiveConfig, Requester, RequesterConfig, Single, SingleOutput};
+use namecast_stream::path::{Budget, LiveConfig, Requester, RequesterConfig};
 use namecast_stream::{
     Catalogue, CatalogueError, Latest, Metadata, NewestSample, Rung, RungNames, SampleClass,
     SegmentId, StreamInfo, StreamNames,

@@ -7,11 +7,10 @@ use core::time::Duration;
 use namecast_packet::{Data, Interest, lp::NackReason};
 use namecast_units::{ByteSize, Instant};
 
-use crate::consumer::{Consumer, Delivery, Output, Sample};
+use crate::path::{Event, PathOutlook, Requester, Token};
 
-use super::delay::PathOutlook;
-use super::requester::Requester;
-use super::want::{Event, Token};
+use super::Consumer;
+use super::types::{Delivery, Output, Sample};
 
 /// Something a single consumer wants done.
 #[derive(Clone, Debug)]

@@ -2,5 +2,4 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=../../web/dist");
-    println!("cargo::rerun-if-changed=../../experiments");
 }

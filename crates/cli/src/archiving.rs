@@ -28,7 +28,7 @@ use tokio::task::JoinSet;
 use self::keeper::{Troubles, keep};
 use self::recording::Recording;
 use crate::key_check::KeyCheck;
-use crate::pump::{send_all, wall_at_zero};
+use namecast_command::pump::{send_all, wall_at_zero};
 
 /// What is appended becomes durable, and is served, so often.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);

@@ -6,19 +6,17 @@ mod key;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
+use namecast_command::{Logs, Run, parse_duration};
+use namecast_media::ingest::codec::VideoCodec;
+use namecast_media::ingest::ladder::Ladder;
+use namecast_media::ingest::source::Input;
 use namecast_net::FaceUri;
 use namecast_packet::Name;
-use namecast_units::{Bitrate, ByteSize, Duration, ParseQuantityError, Timestamp};
+use namecast_units::{Bitrate, ByteSize, Duration, Timestamp};
 
 pub use announce::Announce;
 pub use key::{Key, KeyWhat, KnownKeysFile, Trusted};
-
-use crate::experiment::arguments::ExperimentArguments;
-use crate::impair::arguments::Impair;
-use crate::ingest::codec::VideoCodec;
-use crate::ingest::ladder::{Ladder, parse_bitrate};
-use crate::ingest::source::Input;
 
 /// Real-time streams by name: publish, watch and forward live video over Named Data Networking.
 #[derive(Debug, Parser)]
@@ -42,21 +40,9 @@ pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// Say more about what happens inside; twice: everything.
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
-    pub verbose: u8,
-    /// How that is written to standard error.
-    #[arg(long, value_enum, global = true, default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
-}
-
-/// How logs are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// Lines for people.
-    Text,
-    /// A JSON object a line.
-    Json,
+    /// What is logged.
+    #[command(flatten)]
+    pub logs: Logs,
 }
 
 /// What to do.
@@ -90,12 +76,10 @@ pub enum Command {
     Cs(crate::manage::arguments::Cs),
     /// Print the certificate of a key, which is made if there is none; show and change which keys of streams are remembered.
     Key(Key),
-    /// Relay UDP through an emulated link: rate, delay, jitter, loss, queue.
-    Impair(Box<Impair>),
-    /// Measure, as ratios to a raw limit taken in the same run.
-    Bench(Bench),
-    /// Repeat figures and tables of papers: list, run, report.
-    Experiment(ExperimentArguments),
+    /// The laboratory's.
+    #[cfg(feature = "lab")]
+    #[command(flatten)]
+    Lab(namecast_lab::Command),
 }
 
 /// `namecast demo`.
@@ -267,50 +251,6 @@ pub struct Forwarder {
     pub run: Run,
 }
 
-/// `namecast bench`.
-#[derive(Debug, Args)]
-pub struct Bench {
-    /// What to measure.
-    #[command(subcommand)]
-    pub what: BenchWhat,
-}
-
-/// What to measure.
-#[derive(Debug, Subcommand)]
-pub enum BenchWhat {
-    /// Streams over loopback sockets: join time, delay, overhead, processor time, memory.
-    Stream(BenchStream),
-    /// The forwarder over UDP: processor time for a Data packet, beside a program that copies datagrams.
-    Forwarder(crate::bench::forwarder::BenchForwarder),
-    /// Resident memory of a forwarder whose tables are full, beside the bounds that it was told.
-    Memory(crate::bench::forwarder::memory::BenchMemory),
-    /// The simulator: packet-hops per processor second, memory per node.
-    Sim(crate::bench::sim::BenchSim),
-}
-
-/// `namecast bench stream`.
-#[derive(Clone, Debug, Args)]
-pub struct BenchStream {
-    /// How often to join, for the median.
-    #[arg(long, default_value_t = 20)]
-    pub joins: u32,
-    /// How long memory is observed.
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
-    pub soak: Duration,
-    /// How long each steady measurement takes.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
-    pub steady: Duration,
-    /// Bitrate of the synthetic video.
-    #[arg(long, default_value = "3M", value_parser = bitrate)]
-    pub bitrate: Bitrate,
-    /// Octets of payload that segments aim at.
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(256..=8_000))]
-    pub segment_size: u32,
-    /// Print one JSON object.
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// What to publish, and how it is encoded and cut.
 #[derive(Clone, Debug, Args)]
 pub struct Media {
@@ -335,7 +275,7 @@ pub struct Media {
     #[arg(long)]
     pub no_audio: bool,
     /// Bitrate of the sound.
-    #[arg(long, default_value = "64k", value_parser = bitrate)]
+    #[arg(long, default_value = "64k")]
     pub audio_bitrate: Bitrate,
     /// Octets of payload that segments aim at.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(256..=8_000))]
@@ -377,23 +317,6 @@ pub struct PagePort {
     /// Let other devices on the network open the page and connect: listen on all addresses.
     #[arg(long)]
     pub listen: bool,
-}
-
-/// How long a command runs, and what it tells.
-#[derive(Clone, Debug, Args)]
-pub struct Run {
-    /// Stop after this time.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub duration: Option<Duration>,
-    /// Write one JSON object a second to this file, and a final one with "final": true.
-    #[arg(long, value_name = "FILE")]
-    pub stats: Option<PathBuf>,
-    /// Print what happens as JSON, one object a line.
-    #[arg(long)]
-    pub json: bool,
-    /// Print errors only.
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 /// Where keys are.
@@ -467,19 +390,6 @@ impl core::str::FromStr for Socket {
             .map_err(|_| {
                 format!("'{text}' is neither ADDRESS:PORT, as in 127.0.0.1:6363, nor 'off'")
             })
-    }
-}
-
-fn bitrate(text: &str) -> Result<Bitrate, String> {
-    parse_bitrate(text).ok_or_else(|| format!("'{text}' is not a bitrate: write 64k or 1M"))
-}
-
-/// Reads `100ms`, `5s`, `10m30s` or plain seconds.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
-    let is_number = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-    match !text.is_empty() && text.bytes().all(is_number) {
-        true => namecast_units::parse_duration(&format!("{text}s")),
-        false => namecast_units::parse_duration(text),
     }
 }
 
@@ -615,12 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_and_shares() {
-        assert_eq!(parse_duration("1.5"), Ok(Duration::from_millis(1_500)));
-        assert_eq!(parse_duration("2m"), Ok(Duration::from_secs(120)));
-        assert_eq!(parse_duration("10m30s"), Ok(Duration::from_secs(630)));
-        assert!(parse_duration("-1s").is_err() && parse_duration("1y").is_err());
-        assert!(parse_duration("1m 3").is_err() && parse_duration("").is_err());
+    fn shares() {
         assert_eq!(parse_percent("0"), Ok(0));
         assert!(parse_percent("101%").is_err());
     }

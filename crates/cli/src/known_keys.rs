@@ -19,7 +19,7 @@ use namecast_packet::Name;
 
 use crate::page_server::hex;
 use crate::places;
-use crate::report::calendar;
+use namecast_command::report::calendar;
 
 /// Largest file that is read or written, in bytes: a line takes about one hundred.
 const MAX_FILE_SIZE: u64 = 1 << 20;

@@ -6,7 +6,7 @@ mod program;
 
 use std::path::Path;
 
-use namecast_cli::ingest::burned_clock::Reading;
+use namecast_media::ingest::burned_clock::Reading;
 use namecast_net::Clock;
 use serde_json::Value;
 

@@ -1,5 +1,7 @@
 //! The forwarder's measurement works; times that it measures on a busy machine mean nothing, but memory does.
 
+#![cfg(feature = "lab")]
+
 use std::process::Command;
 
 use serde_json::Value;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use namecast_apps::live::watcher::Frame;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, Watcher, WatcherConfig};
-use namecast_cli::pump::{self, PublisherPump, Watched, WatcherPump};
+use namecast_command::pump::{self, PublisherPump, Watched, WatcherPump};
 use namecast_net::{ApplicationFace, Identity, KeyStore, Node, NodeConfig};
 use namecast_packet::{Certificate, Data, LpPacket, Name, Packet};
 use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};

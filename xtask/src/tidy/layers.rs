@@ -34,6 +34,7 @@ pub(crate) fn is_core(name: &str) -> bool {
 /// The crates of ours that `name` may depend on; none if the crate is not known.
 fn allowed(name: &str) -> Option<Vec<&'static str>> {
     let runtimes = ["namecast-sim", "namecast-net"];
+    let libraries = ["namecast-command", "namecast-media", "namecast-lab"];
     Some(match name {
         "namecast-units" => vec![],
         "namecast-packet" | "namecast-netem" => vec!["namecast-units"],
@@ -43,7 +44,15 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "namecast-archive" => vec!["namecast-stream", "namecast-packet", "namecast-units"],
         "namecast-sim" | "namecast-net" => CORE.to_vec(),
         "namecast-web" | "namecast-python" => [&CORE[..], &runtimes].concat(),
-        "namecast-cli" => [&CORE[..], &runtimes, &["namecast-archive"]].concat(),
+        "namecast-media" => vec![
+            "namecast-apps",
+            "namecast-stream",
+            "namecast-packet",
+            "namecast-units",
+        ],
+        "namecast-command" => [&CORE[..], &["namecast-net"]].concat(),
+        "namecast-lab" => [&CORE[..], &runtimes, &libraries[..2]].concat(),
+        "namecast-cli" => [&CORE[..], &runtimes, &libraries, &["namecast-archive"]].concat(),
         "xtask" | "namecast-bindgen" => vec![],
         _ => return None,
     })
@@ -142,6 +151,11 @@ mod tests {
             2
         );
         assert_eq!(places(&[("net", &["namecast-cli"]), ("cli", &[])]).len(), 1);
+        assert_eq!(places(&[("lab", &["namecast-cli"]), ("cli", &[])]).len(), 1);
+        assert_eq!(
+            places(&[("media", &["namecast-net"]), ("net", &[])]).len(),
+            1
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tokio::time::interval;
 use super::keeper::Troubles;
 use super::{BATCH, SYNC_INTERVAL, Sentence, moment, tell};
 use crate::key_check::KeyCheck;
-use crate::pump::{send_all, sleep_until};
+use namecast_command::pump::{send_all, sleep_until};
 
 /// The recorder and what writes.
 pub(super) struct Recording {

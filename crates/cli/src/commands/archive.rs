@@ -8,13 +8,14 @@ use namecast_net::{LinkState, Node, NodeConfig};
 use namecast_units::ByteSize;
 use serde_json::json;
 
+use super::FIGURES_INTERVAL;
 use super::publish::describe_link;
-use super::{FIGURES_INTERVAL, Stop};
 use crate::archiving::{Archiving, ArchivingConfig, Sentence};
 use crate::arguments::{Archive, Keep};
 use crate::key_check::KeyCheck;
 use crate::places;
-use crate::report::{ProgressLine, StatsFile};
+use namecast_command::Stop;
+use namecast_command::report::{ProgressLine, StatsFile};
 
 /// What the node keeps: the archive has a memory of its own.
 const CACHE: ByteSize = ByteSize::mebibytes(1);

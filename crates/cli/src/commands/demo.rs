@@ -9,14 +9,15 @@ use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration};
 use serde_json::json;
 
+use super::FIGURES_INTERVAL;
 use super::page::{Doors, Page};
 use super::publishing::{Happened, Publishing};
-use super::{FIGURES_INTERVAL, Stop};
 use crate::archiving::{Archiving, ArchivingConfig};
 use crate::arguments::Demo;
 use crate::key_check::KeyCheck;
 use crate::page_server::PageConfig;
-use crate::report::{ProgressLine, StatsFile};
+use namecast_command::Stop;
+use namecast_command::report::{ProgressLine, StatsFile};
 
 /// What the node keeps: half a minute of the highest rung, as nobody on this machine asks for older Data.
 const CACHE: ByteSize = ByteSize::mebibytes(16);
@@ -123,7 +124,7 @@ struct Introduction<'a> {
 }
 
 /// Says what there is, and where.
-fn introduce(progress: &mut ProgressLine, run: &crate::arguments::Run, about: &Introduction<'_>) {
+fn introduce(progress: &mut ProgressLine, run: &namecast_command::Run, about: &Introduction<'_>) {
     let Introduction {
         name,
         publishing,

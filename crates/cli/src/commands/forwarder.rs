@@ -8,12 +8,13 @@ use namecast_packet::Name;
 use namecast_units::ByteSize;
 use serde_json::json;
 
+use super::FIGURES_INTERVAL;
 use super::page::Page;
-use super::{FIGURES_INTERVAL, Stop};
 use crate::arguments::Forwarder;
 use crate::forwarder_config::{self, Settings, StaticFace, StaticRoute};
 use crate::page_server::PageConfig;
-use crate::report::{ProgressLine, StatsFile};
+use namecast_command::Stop;
+use namecast_command::report::{ProgressLine, StatsFile};
 
 /// Cost of the way upstream: anything registered here is nearer.
 const UPSTREAM_COST: u64 = 100;

@@ -13,7 +13,7 @@ use crate::certificate_file;
 use crate::key_check::{file_argument, parse_pin};
 use crate::known_keys::{KnownKey, KnownKeys};
 use crate::page_server::hex;
-use crate::report;
+use namecast_command::report;
 
 /// Does what is asked for.
 pub(super) fn run(arguments: Key) -> anyhow::Result<()> {

@@ -6,9 +6,10 @@ use namecast_units::ByteSize;
 use serde_json::{Value, json};
 
 use super::publishing::{Happened, Publishing};
-use super::{FIGURES_INTERVAL, Stop, key_store};
+use super::{FIGURES_INTERVAL, key_store};
 use crate::arguments::{Keys, Publish};
-use crate::report::{ProgressLine, StatsFile};
+use namecast_command::Stop;
+use namecast_command::report::{ProgressLine, StatsFile};
 
 /// What the node keeps: the publisher answers from a cache of its own.
 const CACHE: ByteSize = ByteSize::mebibytes(1);

@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 
 use super::key_store;
 use crate::arguments::{Keys, Media};
-use crate::ingest::{
+use crate::page_server::hex;
+use namecast_command::pump::{PublisherFigures, PublisherPump};
+use namecast_media::ingest::{
     AudioConfig, Ingest, IngestConfig, IngestCounters, MediaEvent, MediaFrame, StreamKind,
     VideoConfig,
 };
-use crate::page_server::hex;
-use crate::pump::{PublisherFigures, PublisherPump};
-use crate::streams::{self, Cutting};
+use namecast_media::streams::{self, Cutting};
 
 /// An input that is being published.
 pub(super) struct Publishing {

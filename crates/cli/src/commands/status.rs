@@ -5,7 +5,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::report::printable;
+use namecast_command::report::printable;
 
 /// Largest answer that is read, in octets.
 const MAX_ANSWER: u64 = 16 << 20;

@@ -9,15 +9,15 @@ use namecast_stream::rate::RateControl;
 use namecast_units::{ByteSize, Timestamp};
 use serde_json::json;
 
+use super::FIGURES_INTERVAL;
 use super::publish::describe_link;
-use super::{FIGURES_INTERVAL, Stop};
 use crate::arguments::Watch;
-use crate::ingest::ladder::parse_bitrate;
 use crate::key_check::KeyCheck;
 use crate::page_server::hex;
-use crate::pump::{self, Watched, WatcherPump};
-use crate::record::Recorder;
-use crate::report::{ProgressLine, StatsFile, calendar};
+use namecast_command::Stop;
+use namecast_command::pump::{self, Watched, WatcherPump};
+use namecast_command::report::{ProgressLine, StatsFile, calendar};
+use namecast_media::record::Recorder;
 
 /// What the node keeps: enough for what was asked for and came too late.
 const CACHE: ByteSize = ByteSize::mebibytes(1);
@@ -122,9 +122,9 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
 
 /// A controller's name, or a bitrate alone, which is `rate:` with it.
 fn parse_controller(text: &str) -> anyhow::Result<Control> {
-    match parse_bitrate(text) {
-        Some(rate) => Ok(Control::Rate(RateControl::Rate { rate })),
-        None => Ok(text.parse()?),
+    match text.parse() {
+        Ok(rate) => Ok(Control::Rate(RateControl::Rate { rate })),
+        Err(_) => Ok(text.parse()?),
     }
 }
 

@@ -23,8 +23,8 @@ use super::management::{Management, Rib};
 use super::web::Web;
 use super::{Cache, INTERFACE_PATIENCE, Settings, StaticRoute};
 use crate::certificate_file;
-use crate::source::{Problem, Problems, Sources};
 use links::{Ethernet, Face, Known, Multicast};
+use namecast_command::source::{Problem, Problems, Sources};
 
 /// What one process can take.
 const MAX_BOUND: usize = 1 << 28;

@@ -18,7 +18,7 @@ use namecast_net::{EthernetConfig, FaceOptions, FaceUri, NodeConfig, UdpMulticas
 use namecast_packet::Name;
 use namecast_units::Duration;
 
-use crate::source::{Problem, Problems};
+use namecast_command::source::{Problem, Problems};
 
 /// The defaults as a file, each setting with what it means.
 pub const DEFAULT: &str = include_str!("default.toml");

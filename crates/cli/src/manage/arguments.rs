@@ -8,7 +8,7 @@ use namecast_net::{FaceUri, Persistency};
 use namecast_packet::Name;
 use namecast_units::Duration;
 
-use crate::arguments::parse_duration;
+use namecast_command::parse_duration;
 
 /// Which forwarder is meant, and how it is asked.
 #[derive(Clone, Debug, Args)]

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::arguments::{CsWhat, Switch, Target};
 use super::connection::Forwarder;
 use super::print_json;
-use crate::report::columns;
+use namecast_command::report::columns;
 
 /// Does what is asked for.
 pub(super) async fn run(

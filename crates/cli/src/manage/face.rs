@@ -10,7 +10,7 @@ use namecast_units::Duration;
 use super::arguments::{FaceArguments, FaceWhat, Switch, Target};
 use super::connection::Forwarder;
 use super::{flag_names, print_json};
-use crate::report;
+use namecast_command::report;
 
 /// Does what is asked for.
 pub(super) async fn run(

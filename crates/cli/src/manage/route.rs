@@ -9,7 +9,7 @@ use namecast_net::management::{
 use super::arguments::{FaceArguments, FaceChoice, Origin, RouteWhat, Target};
 use super::connection::Forwarder;
 use super::{face, flag_names, print_json};
-use crate::report;
+use namecast_command::report;
 
 const AS_MADE: FaceArguments = FaceArguments {
     persistency: None,

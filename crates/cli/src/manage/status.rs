@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::arguments::Target;
 use super::connection::Forwarder;
 use super::{cs, face, print_json, route, strategy};
-use crate::report::{columns, printable};
+use namecast_command::report::{columns, printable};
 
 const PATIENCE_FOR_CHANNELS: Duration = Duration::from_secs(1);
 

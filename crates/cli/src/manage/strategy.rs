@@ -7,7 +7,7 @@ use namecast_packet::Name;
 use super::arguments::{StrategyWhat, Target};
 use super::connection::Forwarder;
 use super::print_json;
-use crate::report;
+use namecast_command::report;
 
 /// Does what is asked for.
 pub(super) async fn run(

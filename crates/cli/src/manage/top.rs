@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::arguments::Top;
 use super::connection::Forwarder;
-use crate::report;
+use namecast_command::report;
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::arguments::Trace;
 use super::connection::Forwarder;
 use super::print_json;
-use crate::report::columns;
+use namecast_command::report::columns;
 
 /// Tells what the forwarder's tables say of a name.
 pub(super) async fn run(forwarder: &mut Forwarder, trace: &Trace) -> anyhow::Result<()> {

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use namecast_cli::ingest::burned_clock::Reading;
-use namecast_cli::ingest::ladder::PictureSize;
+use namecast_media::ingest::burned_clock::Reading;
+use namecast_media::ingest::ladder::PictureSize;
 use namecast_net::Clock;
 use namecast_units::Duration;
 use serde_json::Value;

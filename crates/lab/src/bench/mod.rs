@@ -1,0 +1,47 @@
+//! What things cost and how fast they are, as ratios to a raw limit taken in the same run.
+
+mod forwarder;
+mod measure;
+mod sim;
+mod stream;
+
+use clap::{Args, Subcommand};
+
+use forwarder::BenchForwarder;
+use forwarder::memory::BenchMemory;
+use sim::BenchSim;
+use stream::BenchStream;
+
+/// `namecast bench`.
+#[derive(Debug, Args)]
+pub struct Bench {
+    /// What to measure.
+    #[command(subcommand)]
+    pub what: BenchWhat,
+}
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub enum BenchWhat {
+    /// Streams over loopback sockets: join time, delay, overhead, processor time, memory.
+    Stream(BenchStream),
+    /// The forwarder over UDP: processor time for a Data packet, beside a program that copies datagrams.
+    Forwarder(BenchForwarder),
+    /// Resident memory of a forwarder whose tables are full, beside the bounds that it was told.
+    Memory(BenchMemory),
+    /// The simulator: packet-hops per processor second, memory per node.
+    Sim(BenchSim),
+}
+
+/// Measures what was asked for.
+///
+/// # Errors
+/// What went wrong, with what to do next.
+pub(crate) async fn run(arguments: Bench) -> anyhow::Result<()> {
+    match arguments.what {
+        BenchWhat::Stream(arguments) => stream::run(&arguments).await,
+        BenchWhat::Forwarder(arguments) => forwarder::run(&arguments),
+        BenchWhat::Memory(arguments) => forwarder::memory::run(&arguments),
+        BenchWhat::Sim(arguments) => sim::run(&arguments),
+    }
+}

@@ -1,0 +1,11 @@
+//! Files, cameras and encoders as frames, and frames as files. Encoding and decoding is ffmpeg's.
+//!
+//! ```text
+//!  camera, file, test picture ─▶ ingest ─ MediaFrame ─▶ a publisher     streams: how its catalogue describes them
+//!                                                       a watcher ─ Frame ─▶ record ─▶ file, pipe
+//! ```
+
+mod clock;
+pub mod ingest;
+pub mod record;
+pub mod streams;

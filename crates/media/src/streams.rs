@@ -1,0 +1,84 @@
+//! What ingest makes, as the catalogue describes it.
+
+use namecast_stream::{Across, Rung, SampleRate, StreamInfo, StreamKind};
+
+use crate::ingest::ladder::label;
+use crate::ingest::{self, AudioConfig, VideoConfig};
+
+/// Name of the video stream under the root.
+const VIDEO: &str = "video";
+/// Name of the audio stream under the root.
+const AUDIO: &str = "audio";
+
+/// Parity across packets of sound, which have none of their own: with 20 ms each, a lost one is back after 60 ms at most, and 10 %
+/// of losses leave one in a hundred (`rtsd/across`). None is made unless somebody asks for it. Frames of video take longer than
+/// playback waits, and most have parity of their own.
+const SOUND_ACROSS: Across = Across {
+    samples: 4,
+    parity: 2,
+};
+
+/// How samples are cut and protected.
+#[derive(Clone, Copy, Debug)]
+pub struct Cutting {
+    /// Octets of Content that segments aim at.
+    pub segment_size: u32,
+    /// Parity segments per hundred data segments.
+    pub parity_percent: u32,
+}
+
+/// The catalogue's streams for these encoders.
+pub fn describe(
+    video: &VideoConfig,
+    audio: Option<&AudioConfig>,
+    cutting: Cutting,
+) -> Vec<StreamInfo> {
+    let mut streams = vec![describe_video(video, cutting)];
+    streams.extend(audio.map(|audio| describe_audio(audio, cutting)));
+    streams
+}
+
+fn describe_video(video: &VideoConfig, cutting: Cutting) -> StreamInfo {
+    let rung = |rung: &ingest::ladder::Rung| Rung {
+        name: rung.label.clone(),
+        bitrate: rung.bitrate,
+        width: Some(rung.size.width),
+        height: Some(rung.size.height),
+        rate: SampleRate::new(video.frame_rate, 1),
+        key_interval: video.key_interval,
+        codec_string: video.codec.codec_string(rung.size, video.frame_rate),
+        sample_rate: None,
+        channels: None,
+        across: None,
+    };
+    StreamInfo {
+        name: VIDEO.to_owned(),
+        kind: StreamKind::Video,
+        codec: video.codec.name().to_owned(),
+        rungs: video.ladder.rungs().iter().map(rung).collect(),
+        segment_size: cutting.segment_size,
+        parity_percent: cutting.parity_percent,
+    }
+}
+
+fn describe_audio(audio: &AudioConfig, cutting: Cutting) -> StreamInfo {
+    StreamInfo {
+        name: AUDIO.to_owned(),
+        kind: StreamKind::Audio,
+        codec: "opus".to_owned(),
+        rungs: vec![Rung {
+            name: label(audio.bitrate),
+            bitrate: audio.bitrate,
+            width: None,
+            height: None,
+            rate: SampleRate::new(AudioConfig::PACKETS_PER_SECOND, 1),
+            key_interval: 1,
+            codec_string: "opus".to_owned(),
+            sample_rate: Some(AudioConfig::SAMPLE_RATE),
+            channels: Some(audio.channels),
+            across: Some(SOUND_ACROSS),
+        }],
+        segment_size: cutting.segment_size,
+        parity_percent: cutting.parity_percent,
+    }
+}

@@ -12,12 +12,14 @@ mod recording;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+use namecast::{Handle, drive};
+use namecast_apps::Now;
 use namecast_apps::archive::recorder::{self, Recorder, RecorderConfig};
 use namecast_apps::archive::server::{self, Found, Lookup, Server, ServerConfig};
 use namecast_archive::{
     Archive, Config, FoundRung, FoundSample, Location, Moment, RetentionConfig, Writer,
 };
-use namecast_net::{ApplicationFace, Clock, FaceId, Node, NodeError, Registration};
+use namecast_net::{Clock, FaceId, Node, NodeError, Registration};
 use namecast_packet::Name;
 use namecast_stream::index::{IndexedSample, RungIndex, TimeIndex};
 use namecast_units::{ByteSize, Duration, Timestamp};
@@ -28,7 +30,6 @@ use tokio::task::JoinSet;
 use self::keeper::{Troubles, keep};
 use self::recording::Recording;
 use crate::key_check::KeyCheck;
-use namecast_command::pump::{send_all, wall_at_zero};
 
 /// What is appended becomes durable, and is served, so often.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
@@ -38,8 +39,6 @@ const STAND_IN_COST: u64 = 100;
 const KEYWORD: &str = "archive";
 /// Lookups at a time.
 const MOST_LOOKUPS: usize = 64;
-/// Packets taken from a face at once.
-const BATCH: usize = 256;
 /// Sentences for people that may wait.
 const MOST_SENTENCES: usize = 256;
 
@@ -188,15 +187,17 @@ impl Archiving {
             Some(face) => Some(node.link_state(face).await?),
             None => None,
         };
+        let recorder = Recorder::new(RecorderConfig {
+            trust: config.keys.trust(),
+            wall_at_zero: clock.wall_at_zero(),
+            kept: archive.newest(),
+            seed: u64::from_le_bytes(namecast_net::random()),
+            ..RecorderConfig::new(root.clone())
+        });
+        let (recorder, recorded_packets) = drive(clock, recording_face, recorder).spawn(|| {});
         let recording = Recording {
             clock,
-            recorder: Recorder::new(RecorderConfig {
-                trust: config.keys.trust(),
-                wall_at_zero: wall_at_zero(clock),
-                kept: archive.newest(),
-                seed: u64::from_le_bytes(namecast_net::random()),
-                ..RecorderConfig::new(root.clone())
-            }),
+            recorder,
             writer: Writer::new(archive.clone()),
             keys: config.keys,
             say: say.clone(),
@@ -210,14 +211,9 @@ impl Archiving {
             ..ServerConfig::new(root.clone())
         });
         let mut tasks = JoinSet::new();
-        tasks.spawn(recording.run(recording_face, stopping.clone()));
-        tasks.spawn(serve(
-            clock,
-            serving_face,
-            server,
-            archive.clone(),
-            show_served,
-        ));
+        tasks.spawn(recording.run(recorded_packets, stopping.clone()));
+        let (server, lookups) = drive(clock, serving_face, server).spawn(|| {});
+        tasks.spawn(serve(server, lookups, archive.clone(), show_served));
         tasks.spawn(keep(clock, archive.clone(), say, stopping));
         let mut archiving = Self {
             archive,
@@ -321,49 +317,35 @@ fn tell(say: &mpsc::Sender<Sentence>, sentence: impl Into<Sentence>) {
     let _ = say.try_send(sentence);
 }
 
-/// Answers until the face is gone.
+/// Looks up what a server asks for, until it ends.
 async fn serve(
-    clock: Clock,
-    face: ApplicationFace,
-    mut server: Server,
+    server: Handle<Server>,
+    mut lookups: mpsc::Receiver<Lookup>,
     archive: Archive,
     shown: watch::Sender<server::Counters>,
 ) {
-    let (sender, mut receiver) = face.split();
-    let mut packets = Vec::with_capacity(BATCH);
-    let mut lookups: JoinSet<(Lookup, Found)> = JoinSet::new();
-    let mut waiting = std::collections::VecDeque::new();
+    let mut running: JoinSet<(Lookup, Found)> = JoinSet::new();
+    let mut tick = tokio::time::interval(SYNC_INTERVAL);
     loop {
-        let mut answers = Vec::new();
-        while let Some(output) = server.poll_output() {
-            match output {
-                server::Output::Packet(packet) => answers.push(packet),
-                server::Output::Lookup(lookup) => waiting.push_back(lookup),
-            }
-        }
-        while lookups.len() < MOST_LOOKUPS
-            && let Some(lookup) = waiting.pop_front()
-        {
-            lookups.spawn(look_up(archive.clone(), lookup));
-        }
-        if !send_all(&sender, answers).await {
-            return;
-        }
-        shown.send_replace(*server.counters());
         tokio::select! {
-            alive = receiver.recv_many(&mut packets, BATCH) => {
-                if !alive {
-                    return;
-                }
-                for packet in packets.drain(..) {
-                    server.handle_packet(clock.now(), packet);
-                }
-            }
-            Some(found) = lookups.join_next() => {
+            lookup = lookups.recv(), if running.len() < MOST_LOOKUPS => match lookup {
+                Some(lookup) => drop(running.spawn(look_up(archive.clone(), lookup))),
+                None => return,
+            },
+            Some(found) = running.join_next() => {
                 if let Ok((lookup, found)) = found {
-                    server.handle_found(clock.now(), &lookup, found);
+                    let handle = move |server: &mut Server, now: Now| {
+                        server.handle_found(now.monotonic, &lookup, found);
+                    };
+                    if server.call(handle).await.is_none() {
+                        return;
+                    }
                 }
             }
+            _ = tick.tick() => match server.call(|server, _| *server.counters()).await {
+                Some(counters) => drop(shown.send_replace(counters)),
+                None => return,
+            },
         }
     }
 }

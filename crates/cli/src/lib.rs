@@ -1,9 +1,9 @@
 //! The command `namecast`, as a library so that its parts can be tested.
 //!
 //! ```text
-//!  arguments ─▶ commands ─▶ ingest (namecast-media) ─ frames ─▶ pump ─ Publisher ─ face ─┐
+//!  arguments ─▶ commands ─▶ ingest (namecast-media) ─ frames ─▶ drive ─ Publisher ─ face ─┐
 //!                    │                                                                Node (namecast-net) ─ listeners, page_server
-//!                    └────▶ recorder (namecast-media) ◀ frames ─ pump ─ Watcher ─── face ─┘
+//!                    └────▶ recorder (namecast-media) ◀ frames ─ drive ─ Watcher ─── face ─┘
 //! ```
 
 mod archiving;

@@ -5,9 +5,11 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use namecast_apps::live::watcher::Frame;
-use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, Watcher, WatcherConfig};
-use namecast_command::pump::{self, PublisherPump, Watched, WatcherPump};
+use namecast::drive;
+use namecast_apps::live::watcher::{Frame, Watched};
+use namecast_apps::live::{
+    EncodedFrame, Player, Publisher, PublisherConfig, Watcher, WatcherConfig,
+};
 use namecast_net::{ApplicationFace, Identity, KeyStore, Node, NodeConfig};
 use namecast_packet::{Certificate, Data, LpPacket, Name, Packet};
 use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
@@ -124,7 +126,7 @@ async fn publish(node: &Node, name: &Name, identity: Identity) {
     let rung = publisher.rung("video", "1M").unwrap();
     let face = node.application_face().await.unwrap();
     node.add_route(name.clone(), face.id(), 0).await.unwrap();
-    let publisher = PublisherPump::start(clock, face, publisher);
+    let (publisher, _) = drive(clock, face, publisher).spawn(|| {});
     tokio::spawn(async move {
         let mut ticks = tokio::time::interval(Duration::from_secs(1) / 30);
         for position in 0.. {
@@ -137,7 +139,11 @@ async fn publish(node: &Node, name: &Name, identity: Identity) {
                 encoded_at: wall,
                 payload: payload(position),
             };
-            publisher.publish(rung, frame);
+            publisher.try_call(move |publisher, now| {
+                publisher
+                    .publish_frame(now.monotonic, now.wall, rung, frame)
+                    .unwrap();
+            });
         }
     });
 }
@@ -187,7 +193,7 @@ impl Way {
     /// Watches [`FRAMES`] frames, each of which must be what was published; gives the failures of verification.
     async fn watch(&self) -> u64 {
         let mut config = WatcherConfig::new(self.name.clone());
-        config.wall_at_zero = pump::wall_at_zero(self.here.clock());
+        config.wall_at_zero = self.here.clock().wall_at_zero();
         config.audio = false;
         let face = self
             .here
@@ -195,7 +201,8 @@ impl Way {
             .await
             .unwrap();
         let clock = self.here.clock();
-        let (watcher, mut heard) = WatcherPump::start(clock, face, Watcher::new(config));
+        let player = Player::new(Watcher::new(config));
+        let (player, mut heard) = drive(clock, face, player).spawn(|| {});
         let mut last = None;
         for _ in 0..FRAMES {
             let frame = next_frame(&mut heard).await;
@@ -204,7 +211,7 @@ impl Way {
             assert!(last.is_none_or(|last| position > last), "in order");
             last = Some(position);
         }
-        let stats = watcher.stats().await.unwrap();
+        let stats = player.stats().await.unwrap();
         assert!(stats.signer.unwrap().trusted);
         stats.verification_failures
     }

@@ -2,7 +2,6 @@
 
 mod arguments;
 mod program;
-pub mod pump;
 pub mod report;
 pub mod source;
 mod stop;

@@ -227,6 +227,7 @@ fn now(clock: Clock) -> Now {
     }
 }
 
-async fn sleep_until(clock: Clock, due: Option<Instant>) {
+/// Sleeps until `due`, or for a minute if that is `None`.
+pub async fn sleep_until(clock: Clock, due: Option<Instant>) {
     tokio::time::sleep(due.map_or(IDLE, |at| at.since(clock.now()))).await;
 }

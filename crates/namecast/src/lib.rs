@@ -29,7 +29,7 @@ mod publish;
 #[cfg(feature = "watch")]
 mod watch;
 
-pub use drive::{Driven, Handle, drive};
+pub use drive::{Driven, Handle, drive, sleep_until};
 pub use error::Error;
 pub use node::{Node, Options, connect};
 pub use object::Serving;

@@ -34,7 +34,12 @@ pub(crate) fn is_core(name: &str) -> bool {
 /// The crates of ours that `name` may depend on; none if the crate is not known.
 fn allowed(name: &str) -> Option<Vec<&'static str>> {
     let runtimes = ["namecast-sim", "namecast-net"];
-    let libraries = ["namecast-command", "namecast-media", "namecast-lab"];
+    let libraries = [
+        "namecast",
+        "namecast-command",
+        "namecast-media",
+        "namecast-lab",
+    ];
     Some(match name {
         "namecast-units" => vec![],
         "namecast-packet" | "namecast-netem" => vec!["namecast-units"],
@@ -44,6 +49,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "namecast-archive" => vec!["namecast-stream", "namecast-packet", "namecast-units"],
         "namecast-sim" | "namecast-net" => CORE.to_vec(),
         "namecast-web" | "namecast-python" => [&CORE[..], &runtimes].concat(),
+        "namecast" => [&CORE[..], &["namecast-net"]].concat(),
         "namecast-media" => vec![
             "namecast-apps",
             "namecast-stream",
@@ -51,7 +57,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
             "namecast-units",
         ],
         "namecast-command" => [&CORE[..], &["namecast-net"]].concat(),
-        "namecast-lab" => [&CORE[..], &runtimes, &libraries[..2]].concat(),
+        "namecast-lab" => [&CORE[..], &runtimes, &libraries[..3]].concat(),
         "namecast-cli" => [&CORE[..], &runtimes, &libraries, &["namecast-archive"]].concat(),
         "xtask" | "namecast-bindgen" => vec![],
         _ => return None,

@@ -169,6 +169,8 @@ pub struct Publisher {
     rungs: BTreeMap<(String, String), RungId>,
     numbering: BTreeMap<RungId, Numbering>,
     counters: PublisherCounters,
+    /// Why the last frame that was refused was.
+    last_refusal: Option<String>,
     /// Nacks for what will never exist.
     refusals: VecDeque<Bytes>,
     max_refusals: usize,
@@ -207,6 +209,7 @@ impl Publisher {
             rungs: BTreeMap::new(),
             numbering: BTreeMap::new(),
             counters: PublisherCounters::default(),
+            last_refusal: None,
             refusals: VecDeque::new(),
             max_refusals,
             catalogue: catalogue.clone(),
@@ -276,9 +279,12 @@ impl Publisher {
         frame: EncodedFrame,
     ) -> Result<(), FrameError> {
         let published = self.try_publish(now, wall, rung, frame);
-        match published {
+        match &published {
             Ok(()) => self.counters.frames += 1,
-            Err(_) => self.counters.frames_refused += 1,
+            Err(error) => {
+                self.counters.frames_refused += 1;
+                self.last_refusal = Some(error.to_string());
+            }
         }
         published
     }
@@ -361,6 +367,11 @@ impl Publisher {
     /// What was published and what arrived.
     pub const fn counters(&self) -> &PublisherCounters {
         &self.counters
+    }
+
+    /// Returns why the last frame that was refused was.
+    pub fn last_refusal(&self) -> Option<&str> {
+        self.last_refusal.as_deref()
     }
 
     /// What became of Interests and samples.

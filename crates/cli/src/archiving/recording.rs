@@ -1,22 +1,21 @@
-//! Drives the recorder, writes what it gives, and says who signed it.
+//! Writes what the recorder gives, and says who signed it.
 
-use bytes::Bytes;
-use namecast_apps::archive::recorder::{self, Recorder};
+use namecast::Handle;
+use namecast_apps::archive::recorder::{self, Recorded, Recorder};
 use namecast_apps::live::watcher::{Signer, Verdict};
 use namecast_archive::Writer;
-use namecast_net::{ApplicationFace, Clock, LinkState};
+use namecast_net::{Clock, LinkState};
 use tokio::sync::{mpsc, watch};
 use tokio::time::interval;
 
 use super::keeper::Troubles;
-use super::{BATCH, SYNC_INTERVAL, Sentence, moment, tell};
+use super::{SYNC_INTERVAL, Sentence, moment, tell};
 use crate::key_check::KeyCheck;
-use namecast_command::pump::{send_all, sleep_until};
 
 /// The recorder and what writes.
 pub(super) struct Recording {
     pub(super) clock: Clock,
-    pub(super) recorder: Recorder,
+    pub(super) recorder: Handle<Recorder>,
     pub(super) writer: Writer,
     pub(super) keys: KeyCheck,
     pub(super) say: mpsc::Sender<Sentence>,
@@ -28,71 +27,54 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Records until the face is gone, or it is to stop.
-    pub(super) async fn run(mut self, face: ApplicationFace, mut stopping: watch::Receiver<bool>) {
-        let (sender, mut receiver) = face.split();
-        let mut packets = Vec::with_capacity(BATCH);
+    /// Writes what is recorded, until the recorder ends, or it is to stop.
+    pub(super) async fn run(
+        mut self,
+        mut recorded: mpsc::Receiver<Recorded>,
+        mut stopping: watch::Receiver<bool>,
+    ) {
         let mut tick = interval(SYNC_INTERVAL);
-        self.recorder.handle_timeout(self.clock.now());
-        loop {
-            let interests = self.drain();
-            if self.is_refused || !send_all(&sender, interests).await {
-                break;
-            }
-            let deadline = self.recorder.poll_timeout();
+        while !self.is_refused {
             tokio::select! {
-                alive = receiver.recv_many(&mut packets, BATCH) => {
-                    if !alive {
-                        break;
-                    }
-                    for packet in packets.drain(..) {
-                        self.recorder.handle_packet(self.clock.now(), packet);
-                    }
-                }
+                what = recorded.recv() => match what {
+                    Some(what) => self.take(what),
+                    None => break,
+                },
                 _ = tick.tick() => self.sync().await,
-                () = sleep_until(self.clock, deadline) => {}
                 is_up = changed(&mut self.link) => {
                     if is_up {
-                        self.recorder.handle_link_change(self.clock.now());
+                        self.recorder.try_call(|recorder, now| recorder.handle_link_change(now.monotonic));
                     }
                 }
                 _ = stopping.changed() => break,
             }
-            self.recorder.handle_timeout(self.clock.now());
         }
-        self.drain();
+        if !self.is_refused {
+            while let Ok(what) = recorded.try_recv() {
+                self.take(what);
+            }
+        }
         let finished = self.writer.finish(moment(self.clock)).await;
         if let Err(error) = finished {
             tell(&self.say, error.to_string());
         }
     }
 
-    /// Writes what was recorded. Gives the Interests to send.
-    fn drain(&mut self) -> Vec<Bytes> {
-        let mut interests = Vec::new();
-        while let Some(output) = self.recorder.poll_output() {
-            let now = moment(self.clock);
-            let written = match output {
-                recorder::Output::Interest(interest) => {
-                    interests.push(interest);
-                    continue;
-                }
-                recorder::Output::Event(event) => {
-                    self.on_event(&event);
-                    continue;
-                }
-                recorder::Output::Sample(packets) => self.writer.append(now, &packets),
-                recorder::Output::Object { data, replaces } => match replaces {
-                    Some(replaced) => self.writer.append_lasting(now, &data, &replaced),
-                    None => self.writer.append(now, &[*data]),
-                },
-            };
-            if let Err(error) = written {
-                let trouble = format!("not kept: {error}");
-                self.troubles.tell(&self.say, now.monotonic, trouble);
-            }
+    /// Writes what was recorded.
+    fn take(&mut self, recorded: Recorded) {
+        let now = moment(self.clock);
+        let written = match recorded {
+            Recorded::Event(event) => return self.on_event(&event),
+            Recorded::Sample(packets) => self.writer.append(now, &packets),
+            Recorded::Object { data, replaces } => match replaces {
+                Some(replaced) => self.writer.append_lasting(now, &data, &replaced),
+                None => self.writer.append(now, &[*data]),
+            },
+        };
+        if let Err(error) = written {
+            let trouble = format!("not kept: {error}");
+            self.troubles.tell(&self.say, now.monotonic, trouble);
         }
-        interests
     }
 
     fn on_event(&mut self, event: &recorder::Event) {
@@ -131,8 +113,10 @@ impl Recording {
             let trouble = format!("not kept: {error}");
             self.troubles.tell(&self.say, self.clock.now(), trouble);
         }
-        let figures = (*self.recorder.counters(), self.recorder.backlog());
-        self.shown.send_replace(figures);
+        let figures = |recorder: &mut Recorder, _| (*recorder.counters(), recorder.backlog());
+        if let Some(figures) = self.recorder.call(figures).await {
+            self.shown.send_replace(figures);
+        }
     }
 }
 

@@ -83,7 +83,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
             _ = archiving.next_sentence() => {}
             _ = tick.tick() => {
                 archiving.route_streams().await?;
-                let figures = publishing.figures();
+                let figures = publishing.figures().await;
                 stats.write(&figures, false)?;
                 progress.show(&format!("  {}", figures.line()));
             }
@@ -91,7 +91,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
         }
     }
     progress.say("Stopping.");
-    stats.write(&publishing.figures(), true)?;
+    stats.write(&publishing.figures().await, true)?;
     archiving.stop().await;
     drop((publishing, page, doors));
     node.shutdown().await;

@@ -62,7 +62,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
                 }
             },
             _ = tick.tick() => {
-                let figures = publishing.figures();
+                let figures = publishing.figures().await;
                 stats.write(&figures, false)?;
                 progress.show(&figures.line());
             }
@@ -81,7 +81,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     }
     progress.say("Stopping.");
     registration.cancel();
-    stats.write(&publishing.figures(), true)?;
+    stats.write(&publishing.figures().await, true)?;
     drop(publishing);
     node.shutdown().await;
     Ok(())

@@ -1,22 +1,23 @@
 //! What `demo` and `publish` have in common: an input is encoded, and published on a node.
 
 use core::fmt::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig};
+use namecast::{Handle, drive};
+use namecast_apps::Now;
+use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, PublisherCounters};
 use namecast_net::Node;
 use namecast_packet::{Certificate, Name};
-use namecast_stream::producer::RungId;
+use namecast_stream::producer::{ProducerCounters, RungId};
 use namecast_stream::{ProducerConfig, StreamInfo};
-use namecast_units::Duration;
+use namecast_units::{ByteSize, Duration};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::key_store;
 use crate::arguments::{Keys, Media};
 use crate::page_server::hex;
-use namecast_command::pump::{PublisherFigures, PublisherPump};
 use namecast_media::ingest::{
     AudioConfig, Ingest, IngestConfig, IngestCounters, MediaEvent, MediaFrame, StreamKind,
     VideoConfig,
@@ -26,7 +27,9 @@ use namecast_media::streams::{self, Cutting};
 /// An input that is being published.
 pub(super) struct Publishing {
     ingest: Ingest,
-    pump: PublisherPump,
+    handle: Handle<Publisher>,
+    /// What was counted a second ago.
+    counted: Arc<Mutex<Counted>>,
     streams: Vec<StreamInfo>,
     rungs: Vec<(StreamKind, Vec<RungId>)>,
     refused: u64,
@@ -86,8 +89,10 @@ impl Publishing {
         let rungs = rung_ids(&publisher, &streams);
         let face = node.application_face().await?;
         node.add_route(name.clone(), face.id(), 0).await?;
+        let (handle, _) = drive(clock, face, publisher).spawn(|| {});
         Ok(Self {
-            pump: PublisherPump::start(clock, face, publisher),
+            handle,
+            counted: Arc::default(),
             ingest,
             streams,
             rungs,
@@ -134,15 +139,22 @@ impl Publishing {
             encoded_at: frame.encoded_at,
             payload: frame.payload,
         };
-        if !self.pump.publish(rung, encoded) {
+        let publish = move |publisher: &mut Publisher, now: Now| {
+            // A refusal is in the publisher's counters.
+            let _ = publisher.publish_frame(now.monotonic, now.wall, rung, encoded);
+        };
+        if !self.handle.try_call(publish) {
             self.refused += 1;
         }
     }
 
     /// What was counted.
-    pub(super) fn figures(&mut self) -> Figures {
+    pub(super) async fn figures(&mut self) -> Figures {
+        let counted = self.handle.call(|publisher, _| Counted::of(publisher));
+        let counted = counted.await.unwrap_or_default();
+        *lock(&self.counted) = counted.clone();
         Figures::new(
-            &self.pump.figures(),
+            &counted,
             self.ingest.counters(),
             self.refused,
             self.encode_times.take(),
@@ -151,9 +163,10 @@ impl Publishing {
 
     /// A function that tells the same to the web server.
     pub(super) fn status(&self) -> crate::page_server::MoreStatus {
-        let (pump, counters) = (self.pump.clone(), Arc::clone(self.ingest.counters()));
+        let counted = Arc::clone(&self.counted);
+        let counters = Arc::clone(self.ingest.counters());
         Arc::new(move || {
-            let figures = Figures::new(&pump.figures(), &counters, 0, [0.0; 2]);
+            let figures = Figures::new(&lock(&counted), &counters, 0, [0.0; 2]);
             serde_json::to_value(figures).unwrap_or(Value::Null)
         })
     }
@@ -215,6 +228,35 @@ fn rung_ids(publisher: &Publisher, streams: &[StreamInfo]) -> Vec<(StreamKind, V
         .iter()
         .map(|stream| (kind(stream), ids(stream)))
         .collect()
+}
+
+/// What a publisher has counted.
+#[derive(Clone, Debug, Default)]
+struct Counted {
+    publisher: PublisherCounters,
+    producer: ProducerCounters,
+    /// Interests held now.
+    pending: usize,
+    /// Memory that cached samples take.
+    cache_size: ByteSize,
+    /// Why the last frame that was refused was.
+    last_refusal: Option<String>,
+}
+
+impl Counted {
+    fn of(publisher: &Publisher) -> Self {
+        Self {
+            publisher: *publisher.counters(),
+            producer: publisher.producer_counters().clone(),
+            pending: publisher.pending(),
+            cache_size: publisher.cache_size(),
+            last_refusal: publisher.last_refusal().map(str::to_owned),
+        }
+    }
+}
+
+fn lock(counted: &Mutex<Counted>) -> MutexGuard<'_, Counted> {
+    counted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Times from capture to the end of encoding since they were last taken.
@@ -288,21 +330,21 @@ pub(super) struct Figures {
 
 impl Figures {
     fn new(
-        figures: &PublisherFigures,
+        counted: &Counted,
         ingest: &IngestCounters,
         refused: u64,
         [encode_ms_p50, encode_ms_p99]: [f64; 2],
     ) -> Self {
-        let PublisherFigures {
+        let Counted {
             publisher,
             producer,
             ..
-        } = figures;
+        } = counted;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Self {
             frames_published: publisher.frames,
             frames_refused: publisher.frames_refused + refused + read(&ingest.overflowed),
-            last_refusal: figures.last_refusal.clone(),
+            last_refusal: counted.last_refusal.clone(),
             frames_captured: read(&ingest.captured),
             frames_lost: read(&ingest.lost),
             encoder_restarts: read(&ingest.encoder_restarts),
@@ -311,12 +353,12 @@ impl Figures {
             interests_received: producer.interests,
             interests_answered_at_once: producer.answered_at_once,
             interests_answered_after_waiting: producer.answered_after_waiting,
-            interests_pending: figures.pending as u64,
+            interests_pending: counted.pending as u64,
             interests_dropped: producer.dropped.iter().sum(),
             data_sent: producer.data_sent,
             payload_octets: producer.payload,
             wire_octets: producer.wire,
-            cache_octets: figures.cache_size.as_bytes(),
+            cache_octets: counted.cache_size.as_bytes(),
             malformed: publisher.malformed,
         }
     }

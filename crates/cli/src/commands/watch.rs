@@ -1,7 +1,8 @@
 //! `namecast watch`: what is published under a name, to a file, a pipe or nowhere.
 
-use namecast_apps::live::watcher::{Event, Liveness, RungChoice, Signer, Verdict};
-use namecast_apps::live::{Stats, Watcher, WatcherConfig};
+use namecast::drive;
+use namecast_apps::live::watcher::{Event, Liveness, RungChoice, Signer, Verdict, Watched};
+use namecast_apps::live::{Player, Stats, Watcher, WatcherConfig};
 use namecast_net::{Clock, LinkState, Node, NodeConfig};
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::path::Control;
@@ -15,7 +16,6 @@ use crate::arguments::Watch;
 use crate::key_check::KeyCheck;
 use crate::page_server::hex;
 use namecast_command::Stop;
-use namecast_command::pump::{self, Watched, WatcherPump};
 use namecast_command::report::{ProgressLine, StatsFile, calendar};
 use namecast_media::record::Recorder;
 
@@ -53,7 +53,8 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
     node.add_route(name, face, 0).await?;
     let mut link = node.link_state(face).await?;
     let application = node.application_face_with_local_fields().await?;
-    let (pump, mut heard) = WatcherPump::start(node.clock(), application, Watcher::new(config));
+    let player = Player::new(Watcher::new(config));
+    let (player, mut heard) = drive(node.clock(), application, player).spawn(|| {});
     let remote = connect.connect.to_string();
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     while session.is_open {
@@ -63,7 +64,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
                 None => break,
             },
             _ = tick.tick() => {
-                if let Some(figures) = pump.stats().await {
+                if let Some(figures) = player.stats().await {
                     stats.write(&figures, false)?;
                     session.show(&figures);
                 }
@@ -72,19 +73,19 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
                 let state = link.borrow_and_update().clone();
                 session.progress.say_once(&describe_link(&state, &remote));
                 if matches!(state, LinkState::Up) {
-                    pump.link_changed().await;
+                    player.link_changed();
                 }
             }
             () = stop.wait() => break,
         }
     }
-    if let Some(figures) = pump.stats().await {
+    if let Some(figures) = player.stats().await {
         stats.write(&figures, true)?;
         if session.prints_json {
             println!("{}", json!({ "final": true, "stats": figures }));
         }
     }
-    drop((pump, heard));
+    drop((player, heard));
     let finished = session.finish();
     node.shutdown().await;
     finished
@@ -114,7 +115,7 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
         // A file cannot take frames twice.
         ladder.catches_up = false;
     }
-    config.wall_at_zero = pump::wall_at_zero(clock);
+    config.wall_at_zero = clock.wall_at_zero();
     // Whoever could foresee Nonces and challenges could have them answered beforehand.
     config.seed = u64::from_le_bytes(namecast_net::random());
     Ok(config)
@@ -168,7 +169,7 @@ impl Session {
                 let text = event.to_string();
                 self.tell("event", &json!(text), &text);
             }
-            Watched::Discontinuity(_) => {}
+            Watched::Discontinuity { .. } => {}
         }
         Ok(())
     }

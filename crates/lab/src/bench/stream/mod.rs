@@ -158,7 +158,7 @@ struct Overhead {
 async fn overhead(arguments: &BenchStream) -> anyhow::Result<Overhead> {
     let stage = Stage::start(arguments, 0).await?;
     tokio::time::sleep(WARM_UP).await;
-    let producer = stage.figures().producer;
+    let producer = stage.counters().await;
     stage.stop().await;
     let added = (producer.wire - producer.payload) as f64;
     Ok(Overhead {
@@ -198,17 +198,17 @@ async fn steady(arguments: &BenchStream, ways: &[Way]) -> anyhow::Result<(Delays
     for watcher in &watchers {
         watcher.reset();
     }
-    let (before, usage) = (stage.figures(), Usage::now()?);
+    let (before, usage) = (stage.counters().await, Usage::now()?);
     tokio::time::sleep(arguments.steady).await;
-    let (after, used) = (stage.figures(), Usage::now()?.since(usage));
+    let (after, used) = (stage.counters().await, Usage::now()?.since(usage));
     let received: Vec<_> = watchers.iter().map(synthetic::Watching::take).collect();
     for watcher in watchers {
         watcher.stop().await;
     }
     stage.stop().await;
     let octets: u64 = received.iter().map(|received| received.octets).sum();
-    let data = after.producer.data_sent - before.producer.data_sent;
-    let frames = after.publisher.frames - before.publisher.frames;
+    let data = after.data_sent - before.data_sent;
+    let frames = after.samples - before.samples;
     let cost = Cost {
         data_per_frame: data as f64 / frames as f64,
         cpu_ms_per_megabit: used.as_secs_f64() * 1e3 / (octets as f64 * 8e-6),

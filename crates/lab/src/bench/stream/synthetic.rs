@@ -5,17 +5,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, Watcher, WatcherConfig};
+use namecast::{Handle, drive};
+use namecast_apps::live::watcher::Watched;
+use namecast_apps::live::{
+    EncodedFrame, Player, Publisher, PublisherConfig, Watcher, WatcherConfig,
+};
 use namecast_net::{Clock, KeyStore, Listener, Node, NodeConfig};
 use namecast_packet::{Certificate, Name};
-use namecast_stream::producer::RungId;
+use namecast_stream::producer::{ProducerCounters, RungId};
 use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, ByteSize, Duration, Random};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use super::BenchStream;
-use namecast_command::pump::{self, PublisherFigures, PublisherPump, Watched, WatcherPump};
 
 const FRAMES_PER_SECOND: u32 = 30;
 /// What each node keeps: little, so that it is full before memory is looked at.
@@ -39,7 +42,7 @@ pub(super) struct Stage {
     node: Node,
     name: Name,
     listener: Listener<SocketAddr>,
-    pump: PublisherPump,
+    publisher: Handle<Publisher>,
     ticker: JoinHandle<()>,
     _keys: tempfile::TempDir,
 }
@@ -78,21 +81,22 @@ impl Stage {
             .context("the rung exists")?;
         let face = node.application_face().await?;
         node.add_route(name.clone(), face.id(), 0).await?;
-        let pump = PublisherPump::start(clock, face, publisher);
-        let ticker = tokio::spawn(publish(pump.clone(), rung, arguments.bitrate));
+        let (publisher, _) = drive(clock, face, publisher).spawn(|| {});
+        let ticker = tokio::spawn(publish(publisher.clone(), rung, arguments.bitrate));
         Ok(Self {
             node,
             name,
             listener,
-            pump,
+            publisher,
             ticker,
             _keys: keys,
         })
     }
 
     /// What the publisher counted.
-    pub(super) fn figures(&self) -> PublisherFigures {
-        self.pump.figures()
+    pub(super) async fn counters(&self) -> ProducerCounters {
+        let counters = self.publisher.call(|it, _| it.producer_counters().clone());
+        counters.await.unwrap_or_default()
     }
 
     /// Starts a watcher.
@@ -107,10 +111,11 @@ impl Stage {
             }
         };
         let mut config = WatcherConfig::new(self.name.clone());
-        config.wall_at_zero = pump::wall_at_zero(node.clock());
+        config.wall_at_zero = node.clock().wall_at_zero();
         config.seed = node.clock().now().as_nanos();
         let face = node.application_face_with_local_fields().await?;
-        let (pump, mut heard) = WatcherPump::start(node.clock(), face, Watcher::new(config));
+        let player = Player::new(Watcher::new(config));
+        let (player, mut heard) = drive(node.clock(), face, player).spawn(|| {});
         let received = Arc::<Mutex<Received>>::default();
         let shared = Arc::clone(&received);
         let (key_seen, first_key) = tokio::sync::oneshot::channel();
@@ -135,7 +140,7 @@ impl Stage {
         });
         Ok(Watching {
             own_node,
-            pump,
+            player,
             listener,
             received,
             first_key,
@@ -148,7 +153,7 @@ impl Stage {
         let mut watching = self.watch(Way::Udp).await?;
         let key = tokio::time::timeout(JOIN_LIMIT, &mut watching.first_key).await;
         let Ok(Ok(at)) = key else {
-            let stats = watching.pump.stats().await;
+            let stats = watching.player.stats().await;
             bail!("no key sample within {JOIN_LIMIT:?}: {stats:?}");
         };
         watching.stop().await;
@@ -158,7 +163,7 @@ impl Stage {
     /// Ends it.
     pub(super) async fn stop(self) {
         self.ticker.abort();
-        drop((self.pump, self.listener));
+        drop((self.publisher, self.listener));
         self.node.shutdown().await;
     }
 }
@@ -166,7 +171,7 @@ impl Stage {
 /// A watcher that runs.
 pub(super) struct Watching {
     own_node: Option<Node>,
-    pump: WatcherPump,
+    player: Handle<Player>,
     listener: JoinHandle<()>,
     received: Arc<Mutex<Received>>,
     first_key: tokio::sync::oneshot::Receiver<namecast_units::Instant>,
@@ -186,7 +191,7 @@ impl Watching {
     /// Ends it.
     pub(super) async fn stop(self) {
         self.listener.abort();
-        drop(self.pump);
+        drop(self.player);
         if let Some(node) = self.own_node {
             node.shutdown().await;
         }
@@ -224,7 +229,7 @@ fn frame_sizes(bitrate: Bitrate) -> (usize, usize) {
 }
 
 /// Publishes frames of random octets at their times.
-async fn publish(pump: PublisherPump, rung: RungId, bitrate: Bitrate) {
+async fn publish(publisher: Handle<Publisher>, rung: RungId, bitrate: Bitrate) {
     let clock = Clock::new();
     let (key_size, delta_size) = frame_sizes(bitrate);
     let mut random = Random::from_seed(u64::from(FRAMES_PER_SECOND));
@@ -244,7 +249,10 @@ async fn publish(pump: PublisherPump, rung: RungId, bitrate: Bitrate) {
             encoded_at: wall,
             payload: octets.slice(..if key { key_size } else { delta_size }),
         };
-        pump.publish(rung, frame);
+        publisher.try_call(move |publisher, now| {
+            // A refusal is in the publisher's counters.
+            let _ = publisher.publish_frame(now.monotonic, now.wall, rung, frame);
+        });
     }
 }
 

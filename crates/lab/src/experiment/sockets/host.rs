@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use namecast_apps::sequence::{Fetcher, FetcherConfig, Figures, Server, ServerConfig};
 use namecast_forward::{Config, FaceConfig, FaceId, Forwarder, Transmit};
 use namecast_packet::Name;
-use namecast_sim::{Application, Now};
+use namecast_sim::{Application, Now, Output};
 use namecast_stream::path::NumberedConfig;
 use namecast_units::{ByteSize, Duration, Instant};
 
@@ -217,9 +217,12 @@ impl<A: Application> Host<A> {
     /// Hands frames over until nobody has any.
     fn settle(&mut self, now: Now) {
         loop {
-            while let Some(frame) = self.application.poll_output() {
-                self.forwarder
-                    .handle_frame(now.monotonic, self.application_face, frame);
+            while let Some(output) = self.application.poll_output() {
+                // What it reports is in its figures, too.
+                if let Output::Send(frame) = output {
+                    self.forwarder
+                        .handle_frame(now.monotonic, self.application_face, frame);
+                }
             }
             let Some(Transmit { face, frame }) = self.forwarder.poll_output() else {
                 return;

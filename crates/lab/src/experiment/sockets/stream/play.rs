@@ -3,8 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use namecast_apps::live::watcher::Frame;
-use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, Watcher, WatcherConfig};
+use namecast::{Handle, drive, sleep_until};
+use namecast_apps::Now;
+use namecast_apps::live::watcher::{Frame, Watched};
+use namecast_apps::live::{
+    EncodedFrame, Player, Publisher, PublisherConfig, Watcher, WatcherConfig,
+};
 use namecast_net::{Clock, FaceId};
 use namecast_packet::Name;
 use namecast_sim::live::{FrameRecord, Signing};
@@ -20,7 +24,6 @@ use super::super::super::laboratory::Refusal;
 use super::stage::{Stage, Viewer};
 use super::world::{World, broken};
 use crate::impair::{Errors, Quantiles};
-use namecast_command::pump::{PublisherPump, Watched, WatcherPump, sleep_until, wall_at_zero};
 use namecast_media::ingest::{self, MediaFrame};
 
 /// How long the task sleeps that measures how late it is woken.
@@ -30,7 +33,7 @@ const PROBE: Duration = Duration::from_millis(5);
 pub(super) struct Publishing {
     node: NodeIndex,
     face: FaceId,
-    pump: PublisherPump,
+    publisher: Handle<Publisher>,
     feeding: JoinHandle<u64>,
 }
 
@@ -65,12 +68,13 @@ impl Publishing {
         let face = node.application_face().await.map_err(broken)?;
         let added = node.add_route(root.clone(), face.id(), 0).await;
         added.map_err(broken)?;
-        let (id, pump) = (face.id(), PublisherPump::start(clock, face, publisher));
+        let id = face.id();
+        let (publisher, _) = drive(clock, face, publisher).spawn(|| {});
         Ok(Self {
             node: stage.publisher,
             face: id,
-            feeding: tokio::spawn(feed(pump.clone(), rungs, frames, zero)),
-            pump,
+            feeding: tokio::spawn(feed(publisher.clone(), rungs, frames, zero)),
+            publisher,
         })
     }
 
@@ -80,7 +84,8 @@ impl Publishing {
     /// If it ended early, which is a defect.
     pub(super) async fn stop(self) -> Result<u64, Refusal> {
         let no_room = self.feeding.await.map_err(broken)?;
-        Ok(no_room + self.pump.figures().publisher.frames_refused)
+        let refused = self.publisher.call(|it, _| it.counters().frames_refused);
+        Ok(no_room + refused.await.unwrap_or(0))
     }
 }
 
@@ -93,7 +98,7 @@ fn signing(stage: &Stage<'_>) -> Signing {
 
 /// Publishes each frame at its time, as if it were captured and encoded then. Says how many the publisher had no room for.
 async fn feed(
-    pump: PublisherPump,
+    publisher: Handle<Publisher>,
     rungs: Vec<(StreamKind, Vec<RungId>)>,
     frames: Arc<[MediaFrame]>,
     zero: Instant,
@@ -119,7 +124,11 @@ async fn feed(
             encoded_at: wall,
             payload: frame.payload.clone(),
         };
-        unpublished += u64::from(!pump.publish(rung, encoded));
+        let publish = move |publisher: &mut Publisher, now: Now| {
+            // A refusal is in the publisher's counters.
+            let _ = publisher.publish_frame(now.monotonic, now.wall, rung, encoded);
+        };
+        unpublished += u64::from(!publisher.try_call(publish));
     }
     unpublished
 }
@@ -128,7 +137,7 @@ async fn feed(
 pub(super) struct Watching {
     node: NodeIndex,
     face: FaceId,
-    pump: WatcherPump,
+    player: Handle<Player>,
     pub(super) joined_at: Instant,
     heard: Arc<Mutex<Heard>>,
     hearing: JoinHandle<()>,
@@ -158,17 +167,17 @@ impl Watching {
         let face = face.map_err(broken)?;
         let (clock, id) = (Clock::new(), face.id());
         let watcher = Watcher::new(WatcherConfig {
-            wall_at_zero: wall_at_zero(clock),
+            wall_at_zero: clock.wall_at_zero(),
             trust: signing(stage).trust(),
             ..viewer.spec.config(stage.roots[viewer.root].clone(), seed)
         });
         let joined_at = Instant::ZERO + clock.now().since(zero);
-        let (pump, said) = WatcherPump::start(clock, face, watcher);
+        let (player, said) = drive(clock, face, Player::new(watcher)).spawn(|| {});
         let heard = Arc::<Mutex<Heard>>::default();
         Ok(Self {
             node: viewer.node,
             face: id,
-            pump,
+            player,
             joined_at,
             hearing: tokio::spawn(hear(said, Arc::clone(&heard), zero)),
             heard,
@@ -176,7 +185,7 @@ impl Watching {
     }
 
     async fn snapshot(&self, world: &World) -> Result<WatcherSnapshot, Refusal> {
-        let stats = self.pump.stats().await;
+        let stats = self.player.stats().await;
         Ok(WatcherSnapshot {
             stats: stats.ok_or_else(|| broken("a watcher ended early"))?,
             traffic: world.traffic(self.node, self.face).await?.of_watcher(),
@@ -186,7 +195,7 @@ impl Watching {
 
     /// Ends it, and gives all that it handed out.
     pub(super) async fn stop(self) -> Heard {
-        drop(self.pump);
+        drop(self.player);
         // It ends with the watcher.
         let _ = self.hearing.await;
         core::mem::take(&mut lock(&self.heard))
@@ -210,7 +219,7 @@ async fn hear(mut said: mpsc::Receiver<Watched>, heard: Arc<Mutex<Heard>>, zero:
                 let at = Clock::new().now().since(zero).as_secs_f64();
                 tracing::debug!("{at:.3} s: {event}");
             }
-            Watched::Catalogue(_) | Watched::Signer(_) | Watched::Discontinuity(_) => {}
+            Watched::Catalogue(_) | Watched::Signer(_) | Watched::Discontinuity { .. } => {}
         }
     }
 }

@@ -284,7 +284,9 @@ fn encoders(publisher: &PublisherSpec) -> Result<(VideoConfig, Option<AudioConfi
         refuse_any(&prefix, extras)?;
         match stream.kind {
             StreamKind::Audio => audio = Some(audio_config(stream, &prefix)?),
-            StreamKind::Video | StreamKind::Other => video = Some(video_config(stream, &prefix)?),
+            StreamKind::Video | StreamKind::Data | StreamKind::Other => {
+                video = Some(video_config(stream, &prefix)?)
+            }
         }
     }
     match video {

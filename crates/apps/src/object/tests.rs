@@ -95,9 +95,12 @@ struct Bench {
     on_way: BTreeMap<(Instant, u64), (bool, Bytes)>,
     count: u64,
     free_at: Instant,
+    /// Most segments that waited for the budget.
+    longest_table: usize,
     /// Longest time that a packet waited for the link.
     longest_queue: Duration,
-    interests: Vec<Name>,
+    /// What the fetcher sent, and which face it wants avoided.
+    interests: Vec<(Interest, Option<u64>)>,
     events: Vec<Event>,
 }
 
@@ -117,6 +120,7 @@ impl Bench {
             on_way: BTreeMap::new(),
             count: 0,
             free_at: at(0),
+            longest_table: 0,
             longest_queue: Duration::ZERO,
             interests: Vec::new(),
             events: Vec::new(),
@@ -141,10 +145,10 @@ impl Bench {
 
     fn drain(&mut self) {
         while let Some(wire) = self.fetcher.poll_output() {
-            let Ok(Some((Packet::Interest(interest), _))) = face::open(wire.clone()) else {
+            let Ok(Some((Packet::Interest(interest), link))) = face::open(wire.clone()) else {
                 panic!("not an Interest");
             };
-            self.interests.push(interest.name().clone());
+            self.interests.push((interest, link.avoid_face));
             self.send(true, wire);
         }
         while let Some(Requested(name)) = self.server.poll_event() {
@@ -155,6 +159,8 @@ impl Bench {
                 self.send(false, wire);
             }
         }
+        let waiting = self.fetcher.requester().sizes().1;
+        self.longest_table = self.longest_table.max(waiting);
         let fetcher = &mut self.fetcher;
         self.events
             .extend(core::iter::from_fn(|| fetcher.poll_event()));
@@ -189,7 +195,8 @@ impl Bench {
 
     /// Interests for this name.
     fn asked(&self, name: &Name) -> usize {
-        self.interests.iter().filter(|asked| *asked == name).count()
+        let names = self.interests.iter().map(|(interest, _)| interest.name());
+        names.filter(|asked| *asked == name).count()
     }
 }
 
@@ -237,7 +244,12 @@ fn objects_of_any_size_come_whole() {
 /// to that as well, and queues stay short.
 #[test]
 fn a_large_object_fills_the_path_without_a_long_queue() {
-    for (mbps, delay, most) in [(10, 10, 1_200), (2, 40, 5_500), (100, 40, 1_000)] {
+    for (mbps, delay, most) in [
+        (10, 10, 1_200),
+        (2, 40, 5_500),
+        (100, 40, 600),
+        (200, 100, 1_000),
+    ] {
         let (mut bench, content) = bench(1_000_000);
         bench.rate = Bitrate::mbps(mbps);
         bench.delay = delay * MS;
@@ -263,27 +275,53 @@ fn a_large_object_fills_the_path_without_a_long_queue() {
     }
 }
 
-/// Of packets in both directions: at a loss of 20 %, 64 of 100 Interests are answered.
+/// Of packets in both directions: at a loss of 20 %, 64 of 100 Interests are answered. Lost segments may be in a cache.
 #[test]
 fn what_is_lost_or_overtaken_is_requested_again() {
-    for (seed, loss, jitter) in [(1, 0.0, 30), (2, 0.02, 0), (3, 0.1, 30), (4, 0.2, 5)] {
+    let cases = [
+        (0.0, 30, 700),
+        (0.02, 0, 500),
+        (0.1, 0, 1_500),
+        (0.1, 30, 2_500),
+        (0.2, 5, 4_000),
+    ];
+    for (seed, (loss, jitter, most)) in (1..).zip(cases) {
         let (mut bench, content) = bench(1_000_000);
         bench.loss = loss;
         bench.jitter = jitter * MS;
         bench.random = Random::from_seed(seed);
-        let fetched = bench.run();
-        assert_eq!(fetched.unwrap().content, content, "seed {seed}");
-        let answered = (1.0 - loss) * (1.0 - loss);
-        let most = 251.0 / answered * 1.3;
-        assert!(
-            (bench.interests.len() as f64) < most,
-            "seed {seed}: {}",
-            bench.interests.len()
-        );
+        assert_eq!(bench.run().unwrap().content, content, "seed {seed}");
+        assert!(bench.now < at(most), "seed {seed}: {}", bench.now);
+        let expected = 251.0 / ((1.0 - loss) * (1.0 - loss));
+        let sent = bench.interests.len();
+        assert!((sent as f64) < 1.3 * expected, "seed {seed}: {sent}");
+        let discovery = name("/demo/files/a");
+        let fresh = bench.interests.iter().filter(|it| it.0.must_be_fresh());
+        assert!(fresh.into_iter().all(|it| *it.0.name() == discovery));
     }
 }
 
-/// The first three answers for segment `number` are forged.
+/// Of 250 segments, the last is lost: nothing comes after it. Two round trips of 20 ms and 100 ms later it is requested again.
+#[test]
+fn a_lost_tail_is_noticed_soon() {
+    let (mut bench, _) = bench(1_000_000);
+    let mut lost_at = 1;
+    bench.on_answer = Box::new(move |_, wire| {
+        let is_lost = is_segment(&wire, 249) && lost_at > 0;
+        lost_at -= u32::from(is_lost);
+        Some(wire).filter(|_| !is_lost)
+    });
+    bench.run().unwrap();
+    let undisturbed = {
+        let (mut bench, _) = self::bench(1_000_000);
+        bench.run().unwrap();
+        bench.now
+    };
+    let later = bench.now.since(undisturbed);
+    assert!(later > 100 * MS && later < 200 * MS, "{later:?}");
+}
+
+/// The first three answers for segment `number` are forged, and come from face 9.
 #[test]
 fn forged_segments_are_requested_past_all_caches() {
     for number in [0, 3] {
@@ -291,16 +329,28 @@ fn forged_segments_are_requested_past_all_caches() {
         let mut count = 0;
         bench.on_answer = Box::new(move |_, wire| {
             count += u32::from(is_segment(&wire, number));
-            let is_forged = is_segment(&wire, number) && count <= 3;
-            Some(if is_forged { forged(&wire) } else { wire })
+            if !is_segment(&wire, number) || count > 3 {
+                return Some(wire);
+            }
+            let packet = LpPacket {
+                incoming_face: Some(9),
+                ..LpPacket::carrying(forged(&wire))
+            };
+            Some(packet.encode())
         });
         assert_eq!(bench.run().unwrap().content, content, "{number}");
         assert_eq!(bench.fetcher.counters().verification_failures, 3);
-        let asked = match number {
-            0 => name("/demo/files/a"),
-            _ => versioned().builder().segment(number).finish(),
+        let (asked, fresh, avoided) = match number {
+            0 => (name("/demo/files/a"), [true; 4], [None; 4]),
+            _ => (
+                versioned().builder().segment(number).finish(),
+                [false, true, true, true],
+                [None, Some(9), Some(9), Some(9)],
+            ),
         };
-        assert_eq!(bench.asked(&asked), 4);
+        let sent = bench.interests.iter().filter(|it| *it.0.name() == asked);
+        let sent: Vec<_> = sent.map(|(it, face)| (it.must_be_fresh(), *face)).collect();
+        assert_eq!(sent, fresh.into_iter().zip(avoided).collect::<Vec<_>>());
     }
 }
 
@@ -489,6 +539,7 @@ fn a_lying_final_block_costs_little() {
         assert_eq!(bench.run(), Err(expected), "{last:?}");
         let sent = bench.interests.len();
         assert!(sent <= interests, "{last:?}: {sent}");
+        assert!(bench.longest_table <= 1_024, "{}", bench.longest_table);
     }
 }
 

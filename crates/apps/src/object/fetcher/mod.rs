@@ -28,7 +28,7 @@ pub use config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters};
 use super::parts;
 use crate::live::watcher::certificate;
 use crate::{Application, Now, Output, face};
-use segments::Segments;
+use segments::{Segments, Vain};
 use signer::{KnownSigner, Missing, Unfit};
 
 /// The client of what is requested outside the budget. Segments belong to the clients after it, one for each start.
@@ -41,12 +41,10 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 const MAX_WAIT: Duration = Duration::from_secs(1);
 /// Lifetime of an Interest for a segment, which exists.
 const LIFETIME: Duration = Duration::from_secs(2);
-/// Without Data for two round trips and this time, what is out is requested again: nothing may follow that shows its loss.
+/// Without Data for two round trips and this time, one segment is requested again: nothing may follow that shows a loss.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Each repetition without Data doubles that time, up to this.
+/// Each such probe without Data doubles that time, up to this.
 const MAX_PATIENCE: Duration = Duration::from_secs(2);
-/// Segments of one repetition.
-const MAX_REPEATED: usize = 16;
 /// Times that fetching begins anew.
 const MAX_RESTARTS: u32 = 3;
 
@@ -73,9 +71,9 @@ pub struct Fetcher {
     /// The signer, once it has signed what came.
     known: Option<KnownSigner>,
     restarts: u32,
-    /// When to request segments again that are out, and how often that was done since one came.
-    repeat_at: Instant,
-    repeats: u32,
+    /// When to probe whether segments that are out are lost, and how often that was done since one came.
+    probe_at: Instant,
+    probes: u32,
     /// Why an Interest for a first segment came back.
     nack: Option<NackReason>,
     outputs: VecDeque<Bytes>,
@@ -108,8 +106,8 @@ impl Fetcher {
             stage: Stage::Idle,
             known: None,
             restarts: 0,
-            repeat_at: Instant::ZERO,
-            repeats: 0,
+            probe_at: Instant::ZERO,
+            probes: 0,
             nack: None,
             outputs: VecDeque::new(),
             events: VecDeque::new(),
@@ -232,7 +230,7 @@ impl Fetcher {
         } else if !known.has_signed(data) {
             self.counters.verification_failures += 1;
             self.requester.disbelieve(token);
-            self.request_again(now, number, Failure::BadSignature, delivery.face);
+            self.request_again(now, number, Vain::Forged(delivery.face));
         } else {
             match segments.take(number, data) {
                 Ok(()) => self.on_progress(now),
@@ -265,34 +263,41 @@ impl Fetcher {
         }
     }
 
-    /// Requests segment `number` again, as it did not come or is forged; ends if that was so too often.
-    fn request_again(&mut self, now: Instant, number: u64, why: Failure, face: Option<u64>) {
+    /// Requests segment `number` again; ends if that was so too often.
+    fn request_again(&mut self, now: Instant, number: u64, vain: Vain) {
         let Stage::Pulling(segments) = &mut self.stage else {
             return;
         };
         match segments.on_vain(number) {
-            Some(in_vain) if in_vain >= self.config.max_attempts => self.end(Event::Failed(why)),
-            Some(_) => self.request(now, number, Some((why, face))),
+            Some(times) if times >= self.config.max_attempts => {
+                self.end(Event::Failed(vain.failure()));
+            }
+            Some(_) => self.request(now, number, Some(vain)),
             None => {}
         }
     }
 
-    /// Requests segment `number`, which was requested before in vain for the reason given with the face it came from.
-    fn request(&mut self, now: Instant, number: u64, before: Option<(Failure, Option<u64>)>) {
+    fn request(&mut self, now: Instant, number: u64, vain: Option<Vain>) {
         let token = self.token(number);
         let Stage::Pulling(segments) = &self.stage else {
             return;
         };
-        let is_forged = matches!(before, Some((Failure::BadSignature, _)));
+        let (kind, forged) = match vain {
+            None => (Kind::Delta, None),
+            Some(Vain::Forged(face)) => (Kind::Repair, Some(face)),
+            Some(Vain::Lost | Vain::Nacked(_)) => (Kind::Repair, None),
+            // What is lost fills the window: this one leaves nevertheless.
+            Some(Vain::Silence) => (Kind::Sound, None),
+        };
         let want = Want {
             token,
             name: segments.name().builder().segment(number).finish(),
             lifetime: LIFETIME,
             // What is forged may be in a cache.
-            must_be_fresh: is_forged,
+            must_be_fresh: forged.is_some(),
             can_be_prefix: false,
-            kind: before.as_ref().map_or(Kind::Delta, |_| Kind::Repair),
-            avoid_face: before.and_then(|(_, face)| face),
+            avoid_face: forged.flatten(),
+            kind,
             size: segments.packet_size(),
             available_at: None,
             not_before: None,
@@ -302,27 +307,24 @@ impl Fetcher {
         self.requester.want(now, want);
     }
 
-    /// Sets when nothing has come for long, where segments were requested again `repeats` times without Data.
-    fn wait(&mut self, now: Instant, repeats: u32) {
+    /// Sets when nothing has come for long, after `probes` probes without Data.
+    fn wait(&mut self, now: Instant, probes: u32) {
         let once = 2 * self.requester.path().round_trip(now) + PATIENCE;
-        self.repeat_at = now + (once * (1 << repeats.min(8))).min(MAX_PATIENCE);
-        self.repeats = repeats;
+        self.probe_at = now + (once * (1 << probes.min(8))).min(MAX_PATIENCE);
+        self.probes = probes;
     }
 
-    /// Requests segments again that are out while nothing comes.
-    fn repeat(&mut self, now: Instant) {
-        if self.repeat_at > now {
-            return;
-        }
-        if let Stage::Pulling(segments) = &self.stage {
+    /// Requests one segment again while nothing comes: its Data shows that what is out before it is lost.
+    fn probe(&mut self, now: Instant) {
+        if let Stage::Pulling(segments) = &self.stage
+            && self.probe_at <= now
+        {
             let is_out = |number: &u64| self.requester.is_out(self.token(*number));
-            let out = segments.wanted().filter(is_out).take(MAX_REPEATED);
-            for number in out.collect::<Vec<_>>() {
-                // What is lost, as all of it may be, leaves its room in the window to others.
-                self.requester.forget(self.token(number));
-                self.request_again(now, number, Failure::Unanswered, None);
+            let first = segments.wanted().find(is_out);
+            if let Some(number) = first {
+                self.request_again(now, number, Vain::Silence);
             }
-            self.wait(now, self.repeats + 1);
+            self.wait(now, self.probes + 1);
         }
     }
 
@@ -358,7 +360,7 @@ impl Fetcher {
                     self.restart(now, Failure::Refused(reason));
                 } else if reason == NackReason::Congestion {
                     self.requester.handle_nack(now, token, nonce, reason);
-                    self.request_again(now, number, Failure::Refused(reason), None);
+                    self.request_again(now, number, Vain::Nacked(reason));
                 }
             }
             _ => {}
@@ -415,7 +417,7 @@ impl Fetcher {
         if let Stage::Idle = self.stage {
             self.discover(now);
         }
-        self.repeat(now);
+        self.probe(now);
         self.settle(now);
     }
 
@@ -460,7 +462,7 @@ impl Fetcher {
                 self.restart(now, Failure::Unanswered);
             }
             Stage::Pulling(_) if token == self.token(number) => {
-                self.request_again(now, number, Failure::Unanswered, None);
+                self.request_again(now, number, Vain::Lost);
             }
             _ => {}
         }
@@ -472,7 +474,7 @@ impl Fetcher {
         match self.stage {
             Stage::Idle => Some(Instant::ZERO),
             Stage::Over => None,
-            Stage::Pulling(_) => requester.into_iter().chain([self.repeat_at]).min(),
+            Stage::Pulling(_) => requester.into_iter().chain([self.probe_at]).min(),
             Stage::Discovering | Stage::Certifying(_) => requester,
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
+use namecast_packet::lp::NackReason;
 use namecast_packet::{Component, Data, Name};
 use namecast_units::ByteSize;
 
@@ -129,6 +130,28 @@ impl Segments {
         let parts = self.parts.values();
         parts.for_each(|part| content.extend_from_slice(part));
         content.freeze()
+    }
+}
+
+/// Why the last Interest for a segment was in vain.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Vain {
+    Lost,
+    /// Nothing comes any more.
+    Silence,
+    /// Its Data is not what was signed, and came from this face of the node.
+    Forged(Option<u64>),
+    Nacked(NackReason),
+}
+
+impl Vain {
+    /// What to report if that was so too often.
+    pub(super) const fn failure(self) -> Failure {
+        match self {
+            Self::Lost | Self::Silence => Failure::Unanswered,
+            Self::Forged(_) => Failure::BadSignature,
+            Self::Nacked(reason) => Failure::Refused(reason),
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use namecast_apps::archive::server::{self, Found, Lookup, Server, ServerConfig};
 use namecast_archive::{
     Archive, Config, FoundRung, FoundSample, Location, Moment, RetentionConfig, Writer,
 };
+use namecast_command::pump::{send_all, wall_at_zero};
 use namecast_net::{ApplicationFace, Clock, FaceId, Node, NodeError, Registration};
 use namecast_packet::Name;
 use namecast_stream::index::{IndexedSample, RungIndex, TimeIndex};
@@ -28,7 +29,6 @@ use tokio::task::JoinSet;
 use self::keeper::{Troubles, keep};
 use self::recording::Recording;
 use crate::key_check::KeyCheck;
-use namecast_command::pump::{send_all, wall_at_zero};
 
 /// What is appended becomes durable, and is served, so often.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);

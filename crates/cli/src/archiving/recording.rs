@@ -4,6 +4,7 @@ use bytes::Bytes;
 use namecast_apps::archive::recorder::{self, Recorder};
 use namecast_apps::live::watcher::{Signer, Verdict};
 use namecast_archive::Writer;
+use namecast_command::pump::{send_all, sleep_until};
 use namecast_net::{ApplicationFace, Clock, LinkState};
 use tokio::sync::{mpsc, watch};
 use tokio::time::interval;
@@ -11,7 +12,6 @@ use tokio::time::interval;
 use super::keeper::Troubles;
 use super::{BATCH, SYNC_INTERVAL, Sentence, moment, tell};
 use crate::key_check::KeyCheck;
-use namecast_command::pump::{send_all, sleep_until};
 
 /// The recorder and what writes.
 pub(super) struct Recording {

@@ -5,6 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig};
+use namecast_command::pump::{PublisherFigures, PublisherPump};
+use namecast_media::ingest::{
+    AudioConfig, Ingest, IngestConfig, IngestCounters, MediaEvent, MediaFrame, StreamKind,
+    VideoConfig,
+};
+use namecast_media::streams::{self, Cutting};
 use namecast_net::Node;
 use namecast_packet::{Certificate, Name};
 use namecast_stream::producer::RungId;
@@ -16,12 +22,6 @@ use serde_json::{Value, json};
 use super::key_store;
 use crate::arguments::{Keys, Media};
 use crate::page_server::hex;
-use namecast_command::pump::{PublisherFigures, PublisherPump};
-use namecast_media::ingest::{
-    AudioConfig, Ingest, IngestConfig, IngestCounters, MediaEvent, MediaFrame, StreamKind,
-    VideoConfig,
-};
-use namecast_media::streams::{self, Cutting};
 
 /// An input that is being published.
 pub(super) struct Publishing {

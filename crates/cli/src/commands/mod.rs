@@ -117,7 +117,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Cs(arguments) => manage::run(Managed::Cs(arguments)).await,
         Command::Key(arguments) => key::run(arguments),
         #[cfg(feature = "lab")]
-        Command::Lab(command) => namecast_lab::run(command).await,
+        Command::Lab(command) => namecast_lab::main().carry_out(command).await,
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, Watcher, WatcherConfig};
+use namecast_command::pump::{self, PublisherFigures, PublisherPump, Watched, WatcherPump};
 use namecast_net::{Clock, KeyStore, Listener, Node, NodeConfig};
 use namecast_packet::{Certificate, Name};
 use namecast_stream::producer::RungId;
@@ -15,7 +16,6 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use super::BenchStream;
-use namecast_command::pump::{self, PublisherFigures, PublisherPump, Watched, WatcherPump};
 
 const FRAMES_PER_SECOND: u32 = 30;
 /// What each node keeps: little, so that it is full before memory is looked at.

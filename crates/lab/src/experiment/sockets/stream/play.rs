@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use namecast_apps::live::watcher::Frame;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, Watcher, WatcherConfig};
+use namecast_command::pump::{PublisherPump, Watched, WatcherPump, sleep_until, wall_at_zero};
+use namecast_media::ingest::{self, MediaFrame};
 use namecast_net::{Clock, FaceId};
 use namecast_packet::Name;
 use namecast_sim::live::{FrameRecord, Signing};
@@ -20,8 +22,6 @@ use super::super::super::laboratory::Refusal;
 use super::stage::{Stage, Viewer};
 use super::world::{World, broken};
 use crate::impair::{Errors, Quantiles};
-use namecast_command::pump::{PublisherPump, Watched, WatcherPump, sleep_until, wall_at_zero};
-use namecast_media::ingest::{self, MediaFrame};
 
 /// How long the task sleeps that measures how late it is woken.
 const PROBE: Duration = Duration::from_millis(5);
@@ -160,7 +160,7 @@ impl Watching {
         let watcher = Watcher::new(WatcherConfig {
             wall_at_zero: wall_at_zero(clock),
             trust: signing(stage).trust(),
-            ..viewer.spec.config(stage.roots[viewer.root].clone(), seed)
+            ..viewer.spec.config(stage.roots[viewer.root].clone(), seed)?
         });
         let joined_at = Instant::ZERO + clock.now().since(zero);
         let (pump, said) = WatcherPump::start(clock, face, watcher);

@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use chrono::NaiveDate;
+use namecast_command::report::calendar;
 use namecast_net::Clock;
 use namecast_packet::Name;
 
 use crate::page_server::hex;
 use crate::places;
-use namecast_command::report::calendar;
 
 /// Largest file that is read or written, in bytes: a line takes about one hundred.
 const MAX_FILE_SIZE: u64 = 1 << 20;

@@ -1,13 +1,13 @@
 //! The command `namecast`, as a library so that its parts can be tested.
 //!
 //! ```text
-//!  arguments ─▶ commands ─▶ ingest (namecast-media) ─ frames ─▶ drive ─ Publisher ─ face ─┐
-//!                    │                                                                Node (namecast-net) ─ listeners, page_server
-//!                    └────▶ recorder (namecast-media) ◀ frames ─ drive ─ Watcher ─── face ─┘
+//!  main ─▶ commands ─▶ ingest (namecast-media) ─ frames ─▶ drive ─ Publisher ─ face ─┐
+//!             │                                                                Node (namecast-net) ─ listeners, page_server
+//!             └────▶ recorder (namecast-media) ◀ frames ─ drive ─ Watcher ─── face ─┘
 //! ```
 
 mod archiving;
-pub mod arguments;
+mod arguments;
 mod certificate_file;
 pub mod commands;
 pub mod forwarder_config;

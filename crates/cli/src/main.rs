@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use namecast_cli::arguments::Arguments;
-use namecast_cli::commands::{self, NotLive};
+use namecast_cli::commands::{self, Arguments, NotLive};
 use namecast_command::execute;
 
 /// Exit status where live was wanted and a recording came.

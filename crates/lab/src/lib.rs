@@ -4,17 +4,27 @@
 //!  experiments/*.toml ─▶ experiment ─┬─ namecast-sim, in virtual time
 //!                                    └─ nodes of namecast-net, in real time, with impair between them
 //! ```
+//!
+//! [`main`] makes a program of it that has rate controllers of one's own; `examples/own_controller.rs` is one.
 
 mod bench;
 pub mod experiment;
 pub mod impair;
 mod priority;
 
-use clap::Subcommand;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use namecast_command::Logs;
 
 use bench::Bench;
+use experiment::Simulator;
 use experiment::arguments::ExperimentArguments;
 use impair::arguments::Impair;
+pub use namecast_stream::rate;
+use namecast_stream::rate::{CustomControl, RateControl, RateController};
+pub use namecast_units as units;
+use namecast_units::Instant;
 
 /// What a laboratory does.
 #[derive(Debug, Subcommand)]
@@ -27,14 +37,66 @@ pub enum Command {
     Experiment(ExperimentArguments),
 }
 
-/// Does what was asked for.
-///
-/// # Errors
-/// What went wrong, with what to do next.
-pub async fn run(command: Command) -> anyhow::Result<()> {
-    match command {
-        Command::Impair(arguments) => impair::command::run(*arguments).await,
-        Command::Bench(arguments) => bench::run(arguments).await,
-        Command::Experiment(arguments) => experiment::command::run(arguments).await,
+/// Returns a laboratory to which controllers may be added before it runs.
+pub fn main() -> Laboratory {
+    Laboratory::default()
+}
+
+/// A program that does what `namecast experiment`, `bench` and `impair` do, with more controllers.
+#[derive(Clone, Debug, Default)]
+pub struct Laboratory {
+    simulator: Simulator,
+}
+
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    max_term_width = 100,
+    about = "A laboratory: experiments, benchmarks, and a relay with an emulated link"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    logs: Logs,
+}
+
+impl Laboratory {
+    /// Lets experiment files name a controller, as in `controller = "mine"`: `build` makes one, and is told the time at which
+    /// its periods start.
+    ///
+    /// # Panics
+    /// If one of our own controllers is called so.
+    #[must_use]
+    pub fn controller(
+        mut self,
+        name: &'static str,
+        build: fn(Instant) -> Box<dyn RateController>,
+    ) -> Self {
+        let is_free = name.parse::<RateControl>().is_err() && name != "live";
+        assert!(is_free, "there is a controller called '{name}'");
+        self.simulator.register(CustomControl { name, build });
+        self
+    }
+
+    /// Does what the program's arguments say.
+    pub fn run(self) -> ExitCode {
+        let Arguments { command, logs } = Arguments::parse();
+        let failure = |_: &anyhow::Error| ExitCode::FAILURE;
+        namecast_command::execute(&logs, self.carry_out(command), failure)
+    }
+
+    /// Does what was asked for.
+    ///
+    /// # Errors
+    /// What went wrong, with what to do next.
+    pub async fn carry_out(self, command: Command) -> anyhow::Result<()> {
+        match command {
+            Command::Impair(arguments) => impair::command::run(*arguments).await,
+            Command::Bench(arguments) => bench::run(arguments).await,
+            Command::Experiment(arguments) => {
+                experiment::command::run(arguments, self.simulator).await
+            }
+        }
     }
 }

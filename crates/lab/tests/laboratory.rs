@@ -4,13 +4,21 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use namecast_lab::experiment::{
-    Experiment, Library, Progress, RunConfig, Simulator, StoreLimits, run,
+    Experiment, Library, Progress, RunConfig, Simulator, StoreLimits, TracedRun, run,
 };
+
+const fn traced(point: &str, quick: bool) -> TracedRun<'_> {
+    TracedRun {
+        point: Some(point),
+        quick,
+        seed: 1,
+    }
+}
 
 /// Asking for a point that there is not has all points made and looked at, of the whole experiment and of its short form.
 #[test]
 fn every_point_of_every_experiment_is_valid() {
-    let library = Library::embedded().unwrap();
+    let (simulator, library) = (Simulator::default(), Library::embedded().unwrap());
     let ids = library.select(&[]).unwrap();
     assert!(ids.len() >= 25, "{ids:?}");
     for id in ids {
@@ -18,7 +26,7 @@ fn every_point_of_every_experiment_is_valid() {
         for quick in [false, true] {
             let nowhere = Path::new("never written");
             let error = experiment
-                .trace(Some("no such point"), quick, 1, nowhere)
+                .trace(&simulator, traced("no such point", quick), nowhere)
                 .unwrap_err();
             let error = error.to_string();
             assert!(error.contains("choose one of its points"), "{id}: {error}");
@@ -55,7 +63,7 @@ fn tables_and_closed_forms_hold() {
     };
     let stop = AtomicBool::new(false);
     let finished = run(
-        &Simulator,
+        &Simulator::default(),
         &experiments,
         &config,
         &stop,
@@ -75,7 +83,9 @@ fn a_point_is_traced_by_its_labels() {
     let library = Library::embedded().unwrap();
     let experiment = Experiment::read(&library, "arc/low-rate").unwrap();
     let out = tempfile::tempdir().unwrap();
-    let digest = experiment.trace(Some("ARC"), true, 1, out.path()).unwrap();
+    let digest = experiment
+        .trace(&Simulator::default(), traced("ARC", true), out.path())
+        .unwrap();
     assert_eq!(digest.len(), 64);
     let csv = std::fs::read_to_string(out.path().join("events.csv")).unwrap();
     assert!(csv.lines().count() > 1_000);

@@ -16,6 +16,10 @@ use namecast_lab::experiment::{
 use namecast_sim::scenario::Scenario;
 use serde::Deserialize;
 
+fn simulator() -> Simulator {
+    Simulator::default()
+}
+
 /// One flow at 2 Mbit/s over a dumbbell, two windows.
 fn scenario(medium: &str) -> Scenario {
     let file = format!(
@@ -40,13 +44,13 @@ fn scenario(medium: &str) -> Scenario {
 fn a_flow_over_sockets_delivers_and_is_measured_as_in_the_simulator() {
     let here = Path::new(".");
     let sockets = scenario("sockets");
-    Simulator.validate(&sockets, here).unwrap();
-    assert!(Simulator.takes_real_time(&sockets));
-    let real = Simulator.run(&sockets, here, 7).unwrap().metrics;
+    simulator().validate(&sockets, here).unwrap();
+    assert!(simulator().takes_real_time(&sockets));
+    let real = simulator().run(&sockets, here, 7).unwrap().metrics;
 
     let simulated = scenario("simulator");
-    assert!(!Simulator.takes_real_time(&simulated));
-    let simulated = Simulator.run(&simulated, here, 7).unwrap().metrics;
+    assert!(!simulator().takes_real_time(&simulated));
+    let simulated = simulator().run(&simulated, here, 7).unwrap().metrics;
     let own = ["relay-error-p99", "ends-error-p99", "trials", "disturbed"];
     let expected: BTreeSet<&str> = simulated.keys().map(String::as_str).chain(own).collect();
     assert_eq!(
@@ -98,10 +102,10 @@ fn stream(medium: &str) -> Scenario {
 fn a_stream_over_sockets_arrives_and_is_measured_as_in_the_simulator() {
     let here = Path::new(".");
     let sockets = stream("sockets");
-    Simulator.validate(&sockets, here).unwrap();
-    assert!(Simulator.takes_real_time(&sockets));
-    let real = Simulator.run(&sockets, here, 7).unwrap().metrics;
-    let simulated = Simulator
+    simulator().validate(&sockets, here).unwrap();
+    assert!(simulator().takes_real_time(&sockets));
+    let real = simulator().run(&sockets, here, 7).unwrap().metrics;
+    let simulated = simulator()
         .run(&stream("simulator"), here, 7)
         .unwrap()
         .metrics;

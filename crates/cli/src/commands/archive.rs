@@ -3,19 +3,77 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use clap::Args;
 use namecast_archive::Location;
+use namecast_command::report::{ProgressLine, StatsFile};
+use namecast_command::{Run, Stop, parse_duration};
 use namecast_net::{LinkState, Node, NodeConfig};
-use namecast_units::ByteSize;
+use namecast_packet::Name;
+use namecast_units::{ByteSize, Duration};
 use serde_json::json;
 
 use super::FIGURES_INTERVAL;
 use super::publish::describe_link;
 use crate::archiving::{Archiving, ArchivingConfig, Sentence};
-use crate::arguments::{Archive, Keep};
+use crate::arguments::{Connect, Trusted};
 use crate::key_check::KeyCheck;
 use crate::places;
-use namecast_command::Stop;
-use namecast_command::report::{ProgressLine, StatsFile};
+
+/// `namecast archive`.
+#[derive(Debug, Args)]
+pub struct Archive {
+    /// Name that is published, such as /cam.
+    pub name: Name,
+    /// What to keep, and where.
+    #[command(flatten)]
+    pub keep: Keep,
+    /// Whose signature counts.
+    #[command(flatten)]
+    pub trusted: Trusted,
+    /// The forwarder to record and serve through.
+    #[command(flatten)]
+    pub connect: Connect,
+    /// How long, and what is told.
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// What an archive keeps, and where.
+#[derive(Clone, Debug, Args)]
+pub struct Keep {
+    /// Directory, or a bucket such as s3://bucket/prefix, with credentials in the environment. Several archives may share
+    /// it. Without it: namecast/archive in the user's data directory.
+    #[arg(long, value_name = "DIRECTORY|URL")]
+    pub store: Option<String>,
+    /// Directory for what is not in the bucket yet.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub spool: Option<PathBuf>,
+    /// Delete what is older.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub keep: Option<Duration>,
+    /// Delete the oldest beyond this size: 500M or 10G.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub keep_size: Option<ByteSize>,
+}
+
+/// Reads `500M`, `10G`, `2T`, in powers of 1000, or bytes without a unit.
+fn parse_size(text: &str) -> Result<ByteSize, String> {
+    const UNITS: [(char, u64); 4] = [
+        ('K', 1_000),
+        ('M', 1_000_000),
+        ('G', 1_000_000_000),
+        ('T', 1_000_000_000_000),
+    ];
+    let unit = UNITS.iter().find(|(unit, _)| text.ends_with(*unit));
+    let number = unit.map_or(text, |_| &text[..text.len() - 1]);
+    let factor = unit.map_or(1, |(_, factor)| *factor);
+    let size = number
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(factor));
+    let size = size.filter(|&size| size > 0).map(ByteSize::bytes);
+    size.ok_or_else(|| format!("'{text}' is not a size: write 500M or 10G"))
+}
 
 /// What the node keeps: the archive has a memory of its own.
 const CACHE: ByteSize = ByteSize::mebibytes(1);

@@ -2,8 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use clap::Args;
 use namecast_apps::live::watcher::Pin;
 use namecast_archive::Location;
+use namecast_command::report::{ProgressLine, StatsFile};
+use namecast_command::{Run, Stop};
 use namecast_net::{DEFAULT_PORT, Node, NodeConfig};
 use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration};
@@ -13,11 +16,29 @@ use super::FIGURES_INTERVAL;
 use super::page::{Doors, Page};
 use super::publishing::{Happened, Publishing};
 use crate::archiving::{Archiving, ArchivingConfig};
-use crate::arguments::Demo;
+use crate::arguments::{Keys, Media, PagePort};
 use crate::key_check::KeyCheck;
 use crate::page_server::PageConfig;
-use namecast_command::Stop;
-use namecast_command::report::{ProgressLine, StatsFile};
+
+/// `namecast demo`.
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Name to publish under.
+    #[arg(long, default_value = "/demo")]
+    pub name: Name,
+    /// What to publish.
+    #[command(flatten)]
+    pub media: Media,
+    /// The page.
+    #[command(flatten)]
+    pub page: PagePort,
+    /// How long, and what is told.
+    #[command(flatten)]
+    pub run: Run,
+    /// Where keys are.
+    #[command(flatten)]
+    pub keys: Keys,
+}
 
 /// What the node keeps: half a minute of the highest rung, as nobody on this machine asks for older Data.
 const CACHE: ByteSize = ByteSize::mebibytes(16);

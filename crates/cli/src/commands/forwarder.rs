@@ -1,20 +1,90 @@
 //! `namecast forwarder`: a node that others connect to, with the page.
 
-use std::path::Path;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
+use namecast_command::report::{ProgressLine, StatsFile};
+use namecast_command::{Run, Stop};
 use namecast_net::management::CHILD_INHERIT;
-use namecast_net::{FaceOptions, Node, NodeConfig};
+use namecast_net::{FaceOptions, FaceUri, Node, NodeConfig};
 use namecast_packet::Name;
 use namecast_units::ByteSize;
 use serde_json::json;
 
 use super::FIGURES_INTERVAL;
 use super::page::Page;
-use crate::arguments::Forwarder;
+use crate::arguments::PagePort;
 use crate::forwarder_config::{self, Settings, StaticFace, StaticRoute};
 use crate::page_server::PageConfig;
-use namecast_command::Stop;
-use namecast_command::report::{ProgressLine, StatsFile};
+
+/// `namecast forwarder`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  namecast forwarder
+  namecast forwarder --upstream udp4://192.0.2.1:6363
+  namecast forwarder --print-config > namecast.toml
+  namecast forwarder --config namecast.toml
+  namecast status                                     in another terminal")]
+pub struct Forwarder {
+    /// Listeners, faces, routes, strategies and bounds from this file, in TOML.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["udp", "udp_reliability", "tcp", "unix", "cache", "threads", "upstream"])]
+    pub config: Option<PathBuf>,
+    /// Print a configuration file that has the defaults and explains them, and stop.
+    #[arg(long)]
+    pub print_config: bool,
+    /// Receive UDP here; 'off' for not at all.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6363")]
+    pub udp: Socket,
+    /// Acknowledge frames over UDP and send lost ones again, towards peers that do so too.
+    #[arg(long)]
+    pub udp_reliability: bool,
+    /// Accept TCP here; 'off' for not at all.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6363")]
+    pub tcp: Socket,
+    /// Accept connections on a Unix socket at this path, instead of the one in the user's runtime directory; 'off' for
+    /// not at all.
+    #[arg(long, value_name = "PATH")]
+    pub unix: Option<PathBuf>,
+    /// Name that the page watches unless its address says otherwise.
+    #[arg(long)]
+    pub name: Option<Name>,
+    /// Memory for Data that others may ask for again, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    pub cache: u64,
+    /// Threads that forward at a time.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: u16,
+    /// Connect to another forwarder and send it the Interests that nobody here can answer; may be repeated.
+    #[arg(long, value_name = "FACE-URI")]
+    pub upstream: Vec<FaceUri>,
+    /// The page.
+    #[command(flatten)]
+    pub page: PagePort,
+    /// How long, and what is told.
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// A socket address, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Socket(pub Option<SocketAddr>);
+
+impl core::str::FromStr for Socket {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self(None));
+        }
+        text.parse()
+            .map(|address| Self(Some(address)))
+            .map_err(|_| {
+                format!("'{text}' is neither ADDRESS:PORT, as in 127.0.0.1:6363, nor 'off'")
+            })
+    }
+}
 
 /// Cost of the way upstream: anything registered here is nearer.
 const UPSTREAM_COST: u64 = 100;

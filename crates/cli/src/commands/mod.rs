@@ -12,16 +12,87 @@ mod watch;
 
 use std::path::PathBuf;
 
+use clap::{Parser, Subcommand};
+use namecast_command::Logs;
 use namecast_net::{KeyStore, KeyStoreError};
 use namecast_units::Duration;
 
 pub use watch::NotLive;
 
-use crate::arguments::Command;
 use crate::manage::{self, Managed};
+use archive::Archive;
+use demo::Demo;
+use forwarder::Forwarder;
+use key::Key;
+use publish::Publish;
+use watch::Watch;
 
 /// How often figures are written and shown.
 const FIGURES_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Real-time streams by name: publish, watch and forward live video over Named Data Networking.
+#[derive(Debug, Parser)]
+#[command(
+    name = "namecast",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  namecast demo                                 live test video, a node and the page, in one process
+  namecast demo --input film.mp4 --loop         the same with a file
+  namecast forwarder                            a node that others connect to, with the page
+  namecast status                               faces, routes and counters of it, or of NFD or ndnd
+  namecast route add /edu udp4://192.0.2.1      send it elsewhere what it cannot answer
+  namecast publish /cam --input camera          publish through the forwarder on this machine
+  namecast watch /cam --output - | ffplay -     watch it natively
+  namecast archive /cam --keep 24h              keep a day of it, and serve it
+  namecast watch /cam --from -60s               watch what was a minute ago"
+)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// What is logged.
+    #[command(flatten)]
+    pub logs: Logs,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Node, live video and page in one process: open the printed address.
+    Demo(Demo),
+    /// Publish live video and sound under a name.
+    Publish(Publish),
+    /// Watch what is published under a name.
+    ///
+    /// Exits with 3 where live was wanted and what came last was a recording.
+    Watch(Watch),
+    /// Keep everything that is published under a name, and serve it.
+    Archive(Archive),
+    /// Run a node that others connect to, and the page.
+    Forwarder(Forwarder),
+    /// Show the state of a running forwarder, whichever it is.
+    Status(manage::arguments::Status),
+    /// Watch what a running forwarder does, face by face.
+    Top(manage::arguments::Top),
+    /// Show which way Interests for a name would take through a forwarder: strategy, next hops, costs.
+    Trace(manage::arguments::Trace),
+    /// Show, make, change and end a forwarder's faces.
+    Face(manage::arguments::Face),
+    /// Show, add and remove a forwarder's routes.
+    Route(manage::arguments::Route),
+    /// Show and choose how a forwarder forwards.
+    Strategy(manage::arguments::Strategy),
+    /// Show, configure and erase a forwarder's content store.
+    Cs(manage::arguments::Cs),
+    /// Print the certificate of a key, which is made if there is none; show and change which keys of streams are remembered.
+    Key(Key),
+    /// The laboratory's.
+    #[cfg(feature = "lab")]
+    #[command(flatten)]
+    Lab(namecast_lab::Command),
+}
 
 /// Runs what was asked for.
 ///
@@ -46,7 +117,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Cs(arguments) => manage::run(Managed::Cs(arguments)).await,
         Command::Key(arguments) => key::run(arguments),
         #[cfg(feature = "lab")]
-        Command::Lab(command) => namecast_lab::run(command).await,
+        Command::Lab(command) => namecast_lab::main().carry_out(command).await,
     }
 }
 
@@ -56,3 +127,6 @@ fn key_store(directory: Option<PathBuf>) -> Result<KeyStore, KeyStoreError> {
         None => KeyStore::open_default(),
     }
 }
+
+#[cfg(test)]
+mod tests;

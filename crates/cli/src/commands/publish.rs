@@ -1,15 +1,64 @@
 //! `namecast publish`: an input under a name, through a forwarder.
 
-use namecast_net::{Announcer, LinkState, Node, NodeConfig, RegistrationState};
+use clap::{Args, ValueEnum};
+use namecast_command::report::{ProgressLine, StatsFile};
+use namecast_command::{Run, Stop};
+use namecast_net::{Announcer, Announcing, LinkState, Node, NodeConfig, RegistrationState};
 use namecast_packet::Name;
 use namecast_units::ByteSize;
 use serde_json::{Value, json};
 
 use super::publishing::{Happened, Publishing};
 use super::{FIGURES_INTERVAL, key_store};
-use crate::arguments::{Keys, Publish};
-use namecast_command::Stop;
-use namecast_command::report::{ProgressLine, StatsFile};
+use crate::arguments::{Connect, Keys, Media};
+
+/// `namecast publish`.
+#[derive(Debug, Args)]
+pub struct Publish {
+    /// Name to publish under, such as /cam. For / every Interest that nobody else has a longer route for comes here, which takes
+    /// --whole-namespace.
+    pub name: Name,
+    /// Publish under / nevertheless.
+    #[arg(long)]
+    pub whole_namespace: bool,
+    /// What to publish.
+    #[command(flatten)]
+    pub media: Media,
+    /// Announce the name besides registering it, so that forwarders that learn routes find it.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Announce::Auto)]
+    pub announce: Announce,
+    /// The forwarder to publish through.
+    #[command(flatten)]
+    pub connect: Connect,
+    /// How long, and what is told.
+    #[command(flatten)]
+    pub run: Run,
+    /// Where keys are.
+    #[command(flatten)]
+    pub keys: Keys,
+}
+
+/// Whether forwarders that learn routes are told that this is the place to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Announce {
+    /// Where the forwarder's strategy for the name is self-learning.
+    Auto,
+    /// In any case.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+impl Announce {
+    /// The same for the node.
+    pub const fn when(self) -> Option<Announcing> {
+        match self {
+            Self::Auto => Some(Announcing::WhereLearned),
+            Self::Always => Some(Announcing::Always),
+            Self::Never => None,
+        }
+    }
+}
 
 /// What the node keeps: the publisher answers from a cache of its own.
 const CACHE: ByteSize = ByteSize::mebibytes(1);

@@ -7,6 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use namecast::{Handle, drive};
 use namecast_apps::Now;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, PublisherCounters};
+use namecast_media::ingest::{
+    AudioConfig, Ingest, IngestConfig, IngestCounters, MediaEvent, MediaFrame, StreamKind,
+    VideoConfig,
+};
+use namecast_media::streams::{self, Cutting};
 use namecast_net::Node;
 use namecast_packet::{Certificate, Name};
 use namecast_stream::producer::{ProducerCounters, RungId};
@@ -18,11 +23,6 @@ use serde_json::{Value, json};
 use super::key_store;
 use crate::arguments::{Keys, Media};
 use crate::page_server::hex;
-use namecast_media::ingest::{
-    AudioConfig, Ingest, IngestConfig, IngestCounters, MediaEvent, MediaFrame, StreamKind,
-    VideoConfig,
-};
-use namecast_media::streams::{self, Cutting};
 
 /// An input that is being published.
 pub(super) struct Publishing {

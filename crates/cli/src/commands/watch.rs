@@ -1,8 +1,13 @@
 //! `namecast watch`: what is published under a name, to a file, a pipe or nowhere.
 
+mod arguments;
+
 use namecast::drive;
 use namecast_apps::live::watcher::{Event, Liveness, RungChoice, Signer, Verdict, Watched};
 use namecast_apps::live::{Player, Stats, Watcher, WatcherConfig};
+use namecast_command::Stop;
+use namecast_command::report::{ProgressLine, StatsFile, calendar};
+use namecast_media::record::Recorder;
 use namecast_net::{Clock, LinkState, Node, NodeConfig};
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::path::Control;
@@ -10,14 +15,12 @@ use namecast_stream::rate::RateControl;
 use namecast_units::{ByteSize, Timestamp};
 use serde_json::json;
 
+pub(super) use arguments::Watch;
+
 use super::FIGURES_INTERVAL;
 use super::publish::describe_link;
-use crate::arguments::Watch;
 use crate::key_check::KeyCheck;
 use crate::page_server::hex;
-use namecast_command::Stop;
-use namecast_command::report::{ProgressLine, StatsFile, calendar};
-use namecast_media::record::Recorder;
 
 /// What the node keeps: enough for what was asked for and came too late.
 const CACHE: ByteSize = ByteSize::mebibytes(1);

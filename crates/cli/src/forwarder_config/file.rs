@@ -9,6 +9,7 @@ use core::str::FromStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use namecast_command::source::{Problem, Problems, Sources};
 use namecast_forward::{CachePolicy, InterestRate, MIN_MTU, StrategyKind, UnsolicitedData};
 use namecast_net::management::{CAPTURE, CHILD_INHERIT};
 use namecast_net::{CongestionLaw, CongestionMarking, FaceUri, NodeConfig};
@@ -24,7 +25,6 @@ use super::web::Web;
 use super::{Cache, INTERFACE_PATIENCE, Settings, StaticRoute};
 use crate::certificate_file;
 use links::{Ethernet, Face, Known, Multicast};
-use namecast_command::source::{Problem, Problems, Sources};
 
 /// What one process can take.
 const MAX_BOUND: usize = 1 << 28;

@@ -1,6 +1,7 @@
 //! `namecast cs`.
 
 use anyhow::Context;
+use namecast_command::report::columns;
 use namecast_net::management::{ADMIT, ControlParameters, CsInfo, SERVE};
 use namecast_packet::Name;
 use serde_json::json;
@@ -8,7 +9,6 @@ use serde_json::json;
 use super::arguments::{CsWhat, Switch, Target};
 use super::connection::Forwarder;
 use super::print_json;
-use namecast_command::report::columns;
 
 /// Does what is asked for.
 pub(super) async fn run(

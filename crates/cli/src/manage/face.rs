@@ -1,6 +1,7 @@
 //! `namecast face`.
 
 use anyhow::bail;
+use namecast_command::report;
 use namecast_net::FaceUri;
 use namecast_net::management::{
     CONGESTION_MARKING, ClientError, ControlParameters, FaceStatus, LOCAL_FIELDS, LP_RELIABILITY,
@@ -10,7 +11,6 @@ use namecast_units::Duration;
 use super::arguments::{FaceArguments, FaceWhat, Switch, Target};
 use super::connection::Forwarder;
 use super::{flag_names, print_json};
-use namecast_command::report;
 
 /// Does what is asked for.
 pub(super) async fn run(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use namecast_command::report;
 use namecast_net::management::{
     CAPTURE, CHILD_INHERIT, ControlParameters, FaceStatus, RibEntry, RibRoute,
 };
@@ -9,7 +10,6 @@ use namecast_net::management::{
 use super::arguments::{FaceArguments, FaceChoice, Origin, RouteWhat, Target};
 use super::connection::Forwarder;
 use super::{face, flag_names, print_json};
-use namecast_command::report;
 
 const AS_MADE: FaceArguments = FaceArguments {
     persistency: None,

@@ -1,5 +1,6 @@
 //! `namecast status`: all that a forwarder tells of itself.
 
+use namecast_command::report::{columns, printable};
 use namecast_net::management::{
     ChannelStatus, CsInfo, FaceStatus, FibEntry, GeneralStatus, RibEntry, StrategyChoice,
 };
@@ -9,7 +10,6 @@ use serde::Serialize;
 use super::arguments::Target;
 use super::connection::Forwarder;
 use super::{cs, face, print_json, route, strategy};
-use namecast_command::report::{columns, printable};
 
 const PATIENCE_FOR_CHANNELS: Duration = Duration::from_secs(1);
 

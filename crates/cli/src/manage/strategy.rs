@@ -1,13 +1,13 @@
 //! `namecast strategy`.
 
 use anyhow::Context;
+use namecast_command::report;
 use namecast_net::management::{ControlParameters, StrategyChoice};
 use namecast_packet::Name;
 
 use super::arguments::{StrategyWhat, Target};
 use super::connection::Forwarder;
 use super::print_json;
-use namecast_command::report;
 
 /// Does what is asked for.
 pub(super) async fn run(

@@ -4,6 +4,7 @@
 
 use std::io::{ErrorKind, IsTerminal, Write};
 
+use namecast_command::report;
 use namecast_net::Clock;
 use namecast_net::management::{CsInfo, FaceStatus, GeneralStatus, StrategyChoice, StrategyCounts};
 use namecast_units::{Duration, Instant};
@@ -11,7 +12,6 @@ use serde::Serialize;
 
 use super::arguments::Top;
 use super::connection::Forwarder;
-use namecast_command::report;
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);

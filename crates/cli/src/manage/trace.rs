@@ -1,5 +1,6 @@
 //! `namecast trace`: which way an Interest would take through a forwarder.
 
+use namecast_command::report::columns;
 use namecast_net::management::{FaceStatus, FibEntry, StrategyChoice};
 use namecast_packet::Name;
 use serde::Serialize;
@@ -7,7 +8,6 @@ use serde::Serialize;
 use super::arguments::Trace;
 use super::connection::Forwarder;
 use super::print_json;
-use namecast_command::report::columns;
 
 /// Tells what the forwarder's tables say of a name.
 pub(super) async fn run(forwarder: &mut Forwarder, trace: &Trace) -> anyhow::Result<()> {

@@ -13,16 +13,19 @@ use super::arguments::{
 };
 use super::{
     Experiment, Finished, Library, Listed, Problems, Progress, RunConfig, RunError, Simulator,
-    StoreLimits, Summary, failures, program_digest, report, run as run_all, table,
+    StoreLimits, Summary, TracedRun, failures, program_digest, report, run as run_all, table,
 };
 
 /// Does what was asked for.
-pub(crate) async fn run(arguments: ExperimentArguments) -> anyhow::Result<()> {
+pub(crate) async fn run(
+    arguments: ExperimentArguments,
+    simulator: Simulator,
+) -> anyhow::Result<()> {
     match arguments.what {
         What::List(arguments) => list(&arguments),
-        What::Run(arguments) => run_until_stopped(arguments).await,
+        What::Run(arguments) => run_until_stopped(arguments, simulator).await,
         What::Report(arguments) => write_report(&arguments),
-        What::Trace(arguments) => write_trace(&arguments),
+        What::Trace(arguments) => write_trace(&arguments, &simulator),
     }
 }
 
@@ -79,11 +82,11 @@ fn list(arguments: &ListArguments) -> anyhow::Result<()> {
 }
 
 /// Runs on other threads, so that an interrupt ends the wait at once. What is finished is on disk by then.
-async fn run_until_stopped(arguments: RunArguments) -> anyhow::Result<()> {
+async fn run_until_stopped(arguments: RunArguments, simulator: Simulator) -> anyhow::Result<()> {
     let mut interrupt = Stop::new(None)?;
     let stop = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&stop);
-    let running = tokio::task::spawn_blocking(move || run_chosen(&arguments, &told));
+    let running = tokio::task::spawn_blocking(move || run_chosen(&arguments, &simulator, &told));
     tokio::select! {
         result = running => result?,
         () = interrupt.wait() => {
@@ -93,7 +96,11 @@ async fn run_until_stopped(arguments: RunArguments) -> anyhow::Result<()> {
     }
 }
 
-fn run_chosen(arguments: &RunArguments, stop: &AtomicBool) -> anyhow::Result<()> {
+fn run_chosen(
+    arguments: &RunArguments,
+    simulator: &Simulator,
+    stop: &AtomicBool,
+) -> anyhow::Result<()> {
     let library = open(&arguments.choice)?;
     let ids = select(&library, &arguments.choice)?;
     let experiments = read_each(&ids, |id| Experiment::read(&library, id))?;
@@ -109,7 +116,7 @@ fn run_chosen(arguments: &RunArguments, stop: &AtomicBool) -> anyhow::Result<()>
         limits: StoreLimits::default(),
     };
     let progress = Progress::new(arguments.quiet);
-    let finished = run_all(&Simulator, &experiments, &config, stop, &progress);
+    let finished = run_all(simulator, &experiments, &config, stop, &progress);
     // Problems already say where they are; they need no further words.
     let finished = finished.map_err(|error: RunError| anyhow::anyhow!("{error}"))?;
     conclude(&finished, arguments)
@@ -183,14 +190,18 @@ fn write_report(arguments: &ReportArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write_trace(arguments: &TraceArguments) -> anyhow::Result<()> {
+fn write_trace(arguments: &TraceArguments, simulator: &Simulator) -> anyhow::Result<()> {
     let library = match &arguments.experiments {
         Some(folder) => Library::open(folder)?,
         None => Library::embedded()?,
     };
     let experiment = Experiment::read(&library, &arguments.id)?;
-    let point = arguments.point.as_deref();
-    let digest = experiment.trace(point, arguments.quick, arguments.seed, &arguments.out)?;
+    let run = TracedRun {
+        point: arguments.point.as_deref(),
+        quick: arguments.quick,
+        seed: arguments.seed,
+    };
+    let digest = experiment.trace(simulator, run, &arguments.out)?;
     println!("{}: events with digest {digest}", arguments.out.display());
     Ok(())
 }

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
+use namecast_command::report;
+use namecast_command::source::Problems;
 use serde::Serialize;
 
 use super::library::Library;
 use super::output::Timing;
 use super::plan::Experiment;
-use namecast_command::report;
-use namecast_command::source::Problems;
 
 /// One experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -44,3 +44,4 @@ pub use simulator::Simulator;
 pub use statistics::Statistics;
 pub use store::StoreLimits;
 pub use summary::{CheckResult, FigureEntry, Summary};
+pub use trace::TracedRun;

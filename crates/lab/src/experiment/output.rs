@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use namecast_command::report;
+use namecast_command::source::{Problem, Problems};
 use serde::{Deserialize, Serialize};
 
 use super::figure::{Artist, Curves, Drawing, Shown, significant};
@@ -12,8 +14,6 @@ use super::plan::Experiment;
 use super::statistics::Statistics;
 use super::store::{Absent, Spent, Store, StoredSeries, write_whole};
 use super::summary::{Asked, FigureEntry, Summary};
-use namecast_command::report;
-use namecast_command::source::{Problem, Problems};
 
 /// How long an experiment took. Apart from `summary.json`, which is the same every time.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]

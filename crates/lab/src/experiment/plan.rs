@@ -4,6 +4,7 @@ use core::ops::Range;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use namecast_command::source::{Problem, Problems, Sources};
 use serde_json::Value;
 use toml::Spanned;
 
@@ -13,7 +14,6 @@ use super::key::Expression;
 use super::laboratory::Laboratory;
 use super::library::Library;
 use super::tree::{self, Override, Table};
-use namecast_command::source::{Problem, Problems, Sources};
 
 /// An experiment as its file, and those it extends, describe it.
 #[derive(Debug)]
@@ -106,7 +106,8 @@ impl<'l> Experiment<'l> {
             problems.push(self.sources.problem(seeds, message));
         }
         for (field, text) in [("title", &self.header.title), ("item", &self.header.item)] {
-            if text.is_empty() || text.contains(char::is_control) {
+            let is_missing = text.is_empty() && field == "title";
+            if is_missing || text.contains(char::is_control) {
                 let message = format!("`{field}`: expected one line of text");
                 problems.push(self.sources.problem(0..0, message));
             }

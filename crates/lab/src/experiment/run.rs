@@ -21,6 +21,8 @@ use rayon::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 use thiserror::Error;
 
+use namecast_command::source::Problems;
+
 use super::laboratory::{Laboratory, Refusal};
 use super::measured::Measured;
 use super::output::{self, Output};
@@ -29,7 +31,6 @@ use super::progress::Progress;
 use super::store::{Absent, Identity, Record, Spent, Store, StoreLimits};
 use super::summary::{Asked, Summary, usual_runs};
 use crate::priority::give_way;
-use namecast_command::source::Problems;
 
 /// How to run.
 #[derive(Clone, Debug)]

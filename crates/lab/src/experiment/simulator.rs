@@ -1,22 +1,43 @@
 //! The laboratory that runs scenarios in virtual time, or over sockets where they say so.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use namecast_sim::scenario::{Medium, NetworkScenario, Scenario, ScenarioError, StreamScenario};
+use namecast_stream::rate::CustomControl;
 
 use super::laboratory::{Laboratory, Outcome, Refusal, Series};
 use super::sockets;
 
-/// Runs scenarios of the simulator.
-#[derive(Clone, Copy, Debug)]
-pub struct Simulator;
+/// Runs scenarios of the simulator, which may name controllers of one's own.
+#[derive(Clone, Debug, Default)]
+pub struct Simulator {
+    controllers: Vec<CustomControl>,
+}
+
+impl Simulator {
+    /// Lets scenarios name `controller`. The names of our own cannot be given away.
+    pub fn register(&mut self, controller: CustomControl) {
+        self.controllers.push(controller);
+    }
+
+    /// Returns `scenario` with the controllers that it names.
+    pub(super) fn prepare<'s>(&self, scenario: &'s Scenario) -> Cow<'s, Scenario> {
+        let mut prepared = Cow::Borrowed(scenario);
+        for controller in &self.controllers {
+            prepared.to_mut().register(*controller);
+        }
+        prepared
+    }
+}
 
 impl Laboratory for Simulator {
     type Scenario = Scenario;
 
     fn validate(&self, scenario: &Scenario, base: &Path) -> Result<(), Refusal> {
+        let scenario = self.prepare(scenario);
         scenario.validate(base).map_err(refusal)?;
-        match over_sockets(scenario) {
+        match over_sockets(&scenario) {
             Some(OverSockets::Flow(network)) => sockets::validate(network),
             Some(OverSockets::Stream(stream)) => sockets::stream::validate(stream, base),
             None => Ok(()),
@@ -28,7 +49,8 @@ impl Laboratory for Simulator {
     }
 
     fn run(&self, scenario: &Scenario, base: &Path, seed: u64) -> Result<Outcome, Refusal> {
-        if let Some(real) = over_sockets(scenario) {
+        let scenario = self.prepare(scenario);
+        if let Some(real) = over_sockets(&scenario) {
             scenario.validate(base).map_err(refusal)?;
             return match real {
                 OverSockets::Flow(network) => sockets::run(network, seed),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use namecast_command::source::Problem;
 use serde::{Deserialize, Serialize};
 
 use super::file::Of;
@@ -9,7 +10,6 @@ use super::key;
 use super::measured::{Evaluated, Measured, Runs};
 use super::plan::Experiment;
 use super::statistics::Statistics;
-use namecast_command::source::Problem;
 
 /// What an experiment found. The same file and seed give the same bytes.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]

@@ -6,7 +6,7 @@ use namecast_stream::rate::{Arrival, Loss, Lost, RateControl, RateController};
 use namecast_units::{Bitrate, ByteSize, Duration, Instant, Random};
 use serde::{Deserialize, Serialize};
 
-use super::{Outcome, ScenarioError, Series};
+use super::{Choice, Outcome, ScenarioError, Series};
 
 /// Content of every packet: the papers' s.
 const SIZE: ByteSize = ByteSize::bytes(1_024);
@@ -29,7 +29,7 @@ const MAX_SAMPLES: u128 = 1_000_000;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Evolution {
     /// The controller.
-    pub controller: RateControl,
+    pub controller: Choice<RateControl>,
     /// What the path does.
     pub path: Path,
     /// How long it goes on.
@@ -89,12 +89,17 @@ impl Evolution {
         {
             return Err(ScenarioError::new("path.share", "expected 0 to below 1"));
         }
-        Ok(())
+        self.controller().map(drop)
+    }
+
+    fn controller(&self) -> Result<RateControl, ScenarioError> {
+        let controller = self.controller.get();
+        controller.map_err(|problem| ScenarioError::new("controller", problem))
     }
 
     pub(super) fn run(&self, seed: u64) -> Result<Outcome, ScenarioError> {
         self.validate()?;
-        let controller = self.controller.build(Instant::ZERO);
+        let controller = self.controller()?.build(Instant::ZERO);
         if controller.target().rate.is_none() {
             let problem = "expected one that sets a rate; windows need a network";
             return Err(ScenarioError::new("controller", problem));

@@ -63,7 +63,9 @@ impl<'t> Fetching<'t> {
             .parse()
             .map_err(|error| wrong(format!("'{}' is no name: {error}", flow.prefix)))?;
         self.serve(network, producer, &prefix)?;
-        let mut config = self.config(flow, prefix, random.next_u64());
+        let mut config = self
+            .config(flow, prefix, random.next_u64())
+            .map_err(wrong)?;
         adjust(&mut config);
         let application = network.add_application(consumer, Fetcher::new(config));
         let start = Instant::ZERO + flow.start + flow.start_spread.mul_f64(random.unit());
@@ -86,17 +88,17 @@ impl<'t> Fetching<'t> {
         })
     }
 
-    fn config(&self, flow: &Flow, prefix: Name, seed: u64) -> FetcherConfig {
+    fn config(&self, flow: &Flow, prefix: Name, seed: u64) -> Result<FetcherConfig, String> {
         let requests = NumberedConfig {
             expected_size: ByteSize::bytes(u64::from(self.packet.payload)),
-            control: flow.controller,
+            control: flow.controller.get()?,
             lifetime: flow.lifetime,
             retransmit: flow.retransmit,
             reordering_tolerance: flow.reordering_tolerance,
             seed,
             ..NumberedConfig::default()
         };
-        FetcherConfig::new(prefix, requests)
+        Ok(FetcherConfig::new(prefix, requests))
     }
 
     /// Lets a node answer for a prefix, unless it does already, with routes from everywhere.

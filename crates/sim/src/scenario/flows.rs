@@ -5,6 +5,7 @@ use namecast_stream::rate::RateControl;
 use namecast_units::{Bitrate, Duration};
 use serde::{Deserialize, Serialize};
 
+use super::choice::Choice;
 use super::place::find;
 use crate::topology::Topology;
 
@@ -21,7 +22,7 @@ pub struct Flow {
     /// Name that the Data's numbers follow. Flows of one prefix fetch the same Data.
     pub prefix: String,
     /// What decides how fast.
-    pub controller: RateControl,
+    pub controller: Choice<RateControl>,
     /// When it starts.
     #[serde(with = "namecast_units::duration")]
     pub start: Duration,
@@ -47,7 +48,7 @@ impl Default for Flow {
             consumer: "C{}".to_owned(),
             producer: "P{}".to_owned(),
             prefix: "/p{}".to_owned(),
-            controller: RateControl::default(),
+            controller: Choice::default(),
             start: Duration::ZERO,
             start_spread: Duration::from_millis(10),
             stop: None,
@@ -69,6 +70,9 @@ impl Flow {
     /// # Errors
     /// The field at fault and what is wrong with it.
     pub(super) fn check(&self, topology: &Topology) -> Result<(), (&'static str, String)> {
+        self.controller
+            .get()
+            .map_err(|problem| ("controller", problem))?;
         for number in [1, self.count] {
             for (field, text) in [("consumer", &self.consumer), ("producer", &self.producer)] {
                 find(topology, &Self::named(text, number)).map_err(|problem| (field, problem))?;

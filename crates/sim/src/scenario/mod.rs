@@ -2,6 +2,7 @@
 //!
 //! A scenario and a seed fix the outcome: no clock, no thread, no file that was not named.
 
+mod choice;
 mod evolution;
 mod fetching;
 mod flows;
@@ -19,6 +20,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use choice::Choice;
 pub use evolution::{Evolution, Path as PathModel};
 pub use flows::{Change, Flow};
 pub use measure::{Convergence, Window};

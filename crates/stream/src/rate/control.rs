@@ -51,6 +51,24 @@ pub enum RateControl {
     Bic(bic::Config),
     /// Copa \[COPA\]: full links with short queues at any delay.
     Copa(copa::Config),
+    /// One that is not of this crate: no text names it.
+    Custom(CustomControl),
+}
+
+/// A controller that is not of this crate.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CustomControl {
+    /// Its name. Two controllers of one name are the same.
+    pub name: &'static str,
+    /// Makes it; the time starts its periods.
+    #[serde(skip)]
+    pub build: fn(Instant) -> Box<dyn RateController>,
+}
+
+impl PartialEq for CustomControl {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
 }
 
 impl RateControl {
@@ -82,6 +100,7 @@ impl RateControl {
             Self::Cubic(config) => Box::new(cubic::Controller::new(config)),
             Self::Bic(config) => Box::new(bic::Controller::new(config)),
             Self::Copa(config) => Box::new(copa::Controller::new(config)),
+            Self::Custom(custom) => (custom.build)(now),
         }
     }
 
@@ -185,6 +204,7 @@ impl fmt::Display for RateControl {
             Self::Cubic(_) => "cubic",
             Self::Bic(_) => "bic",
             Self::Copa(_) => "copa",
+            Self::Custom(custom) => custom.name,
         })
     }
 }
@@ -255,7 +275,7 @@ fn from_table(mut map: Map<String, Value>) -> Result<RateControl, serde_json::Er
             let [] = only(map, [])?;
             base
         }
-        RateControl::Rate { .. } | RateControl::Window { .. } => {
+        RateControl::Rate { .. } | RateControl::Window { .. } | RateControl::Custom(_) => {
             let message = "a kind is a name alone: write rate and window as parameters";
             return Err(de::Error::custom(message));
         }

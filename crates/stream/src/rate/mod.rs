@@ -33,7 +33,7 @@ use core::time::Duration;
 
 use namecast_units::{Bitrate, ByteSize, Instant};
 
-pub use control::{ParseRateControlError, RateControl};
+pub use control::{CustomControl, ParseRateControlError, RateControl};
 pub use fixed::{FixedRate, FixedWindow, Unlimited};
 pub use pacer::Pacer;
 pub use round_trip::{RoundTrip, RoundTripConfig};

@@ -7,7 +7,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -24,6 +23,7 @@ use tempfile::TempDir;
 
 use super::load;
 use super::measured::Measured;
+use super::namecast;
 use super::port::{Port, Sending};
 
 /// Without an answer for so long, Interests count as lost, or as waiting.
@@ -216,7 +216,7 @@ impl Forwarder {
         );
         let file = directory.path().join("namecast.toml");
         std::fs::write(&file, text)?;
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = namecast()?;
         command
             .args(["forwarder", "--port", "0", "--json", "--config"])
             .arg(file);
@@ -240,7 +240,7 @@ impl Forwarder {
 
     /// How many Interests are pending, and how many packets are cached.
     fn entries(&self) -> anyhow::Result<(u64, u64)> {
-        let output = Command::new(std::env::current_exe()?)
+        let output = namecast()?
             .args(["status", "--json", "--forwarder"])
             .arg(format!("unix://{}", self.socket.display()))
             .output()?;

@@ -9,6 +9,7 @@ use namecast_units::Duration;
 use tempfile::TempDir;
 
 use super::measured::Measured;
+use super::namecast;
 
 /// Time that starting may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -52,7 +53,7 @@ pub(super) fn start(
 
 /// Commands the forwarder at `socket`.
 fn manage(socket: &Path, arguments: &[&str]) -> anyhow::Result<()> {
-    let output = Command::new(std::env::current_exe()?)
+    let output = namecast()?
         .args(arguments)
         .arg("--forwarder")
         .arg(format!("unix://{}", socket.display()))

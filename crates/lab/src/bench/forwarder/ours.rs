@@ -1,12 +1,12 @@
-//! Our own forwarder: this executable again.
+//! Our own forwarder: `namecast forwarder`.
 
 use std::net::SocketAddr;
-use std::process::Command;
 
 use anyhow::Context;
 use tempfile::TempDir;
 
 use super::measured::Measured;
+use super::namecast;
 
 /// What is different from a forwarder without a configuration file.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ pub(super) fn start(
     }
     let file = directory.path().join("namecast.toml");
     std::fs::write(&file, text)?;
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = namecast()?;
     command
         .args(["forwarder", "--port", "0", "--json", "--config"])
         .arg(&file);

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 
+use namecast_command::source::Problem;
+
 use super::chart::{Body, Chart, Group, Spot};
 use super::file::{Figure, FigureKind, Placed, Sweep};
 use super::key;
@@ -16,7 +18,6 @@ use super::plan::Experiment;
 use super::statistics::Statistics;
 use super::store::StoredSeries;
 use super::summary::Summary;
-use namecast_command::source::Problem;
 pub(super) use table::significant;
 pub(super) use validity::problems;
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use namecast_command::source::Problem;
+
 use super::Artist;
 use crate::experiment::file::Figure;
 use crate::experiment::key;
 use crate::experiment::measured::Runs;
 use crate::experiment::statistics::Statistics;
-use namecast_command::source::Problem;
 
 impl Artist<'_> {
     /// One row a point, one column a metric, and more for what is known of it.

@@ -4,10 +4,11 @@ use core::ops::Range;
 
 use toml::Spanned;
 
+use namecast_command::source::Problem;
+
 use super::MAX_BINS;
 use crate::experiment::file::{Figure, FigureKind, Names, Placed, Sweep};
 use crate::experiment::plan::Experiment;
-use namecast_command::source::Problem;
 
 /// What is wrong with a figure, as far as can be told without a run.
 pub(in crate::experiment) fn problems(

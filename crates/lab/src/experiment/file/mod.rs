@@ -5,12 +5,12 @@ mod sweep;
 use core::ops::Range;
 use std::collections::BTreeMap;
 
+use namecast_command::source::{Problem, Sources};
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::tree::{self, Node, Override, Table};
-use namecast_command::source::{Problem, Sources};
 
 /// What the runner knows by default, and the most that one file may ask for.
 #[derive(Clone, Copy, Debug)]
@@ -48,9 +48,11 @@ pub(super) const DEFAULT_SEEDS: u32 = 10;
 pub(super) struct Header {
     /// What is shown, in a few words.
     pub(super) title: String,
-    /// Figure or table of the paper, such as `Fig. 5`.
+    /// Figure or table of the paper, such as `Fig. 5`; empty if it is of none.
+    #[serde(default)]
     pub(super) item: String,
-    /// Key in `docs/papers.md`.
+    /// Key in `docs/papers.md`; empty if it is of none.
+    #[serde(default)]
     pub(super) paper: String,
     /// Markdown for the report.
     #[serde(default)]

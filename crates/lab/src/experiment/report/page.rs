@@ -115,7 +115,10 @@ fn experiment(entry: &Entry) -> Markup {
     let summary = &entry.summary;
     html! {
         section id=(anchor(&summary.id)) {
-            p.item { (summary.source) " " (summary.item) " · " (summary.id) " · " (verdict(summary)) }
+            p.item {
+                @if !summary.source.is_empty() { (summary.source) " " (summary.item) " · " }
+                (summary.id) " · " (verdict(summary))
+            }
             h2 { @if summary.title.is_empty() { (summary.id) } @else { (summary.title) } }
             (markdown(&summary.about))
             @for (figure, picture) in summary.figures.iter().zip(&entry.pictures) {

@@ -67,7 +67,7 @@ impl Host<Fetcher> {
         let (flow, prefix) = (stage.flow, prefix(stage)?);
         let requests = NumberedConfig {
             expected_size: ByteSize::bytes(u64::from(stage.scenario.packet.payload)),
-            control: flow.controller,
+            control: flow.controller.get()?,
             lifetime: flow.lifetime,
             retransmit: flow.retransmit,
             reordering_tolerance: flow.reordering_tolerance,

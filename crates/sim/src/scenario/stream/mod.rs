@@ -294,6 +294,8 @@ impl StreamScenario {
                     return Err(wrong(field, problem));
                 }
             }
+            let controller = watcher.controller.get();
+            controller.map_err(|problem| wrong("controller", problem))?;
             if let Err((field, problem)) = watcher.ladder.check() {
                 return Err(wrong(&format!("ladder.{field}"), problem));
             }

@@ -189,7 +189,9 @@ impl<'a> Run<'a> {
         let stagger = spec.stagger * (number - 1);
         let start = spec.start + stagger + spec.start_spread.mul_f64(random.unit());
         let watcher = LiveWatcher::new(LiveWatcherConfig {
-            watcher: spec.config(root.clone(), random.next_u64()),
+            watcher: spec
+                .config(root.clone(), random.next_u64())
+                .map_err(wrong)?,
             signing: self.signing(),
             start,
             stop: spec.stop,

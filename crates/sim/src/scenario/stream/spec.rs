@@ -14,6 +14,7 @@ use namecast_stream::{Across, SampleRate, StreamKind};
 use namecast_units::{Bitrate, Duration};
 use serde::{Deserialize, Serialize};
 
+use super::super::choice::Choice;
 use super::super::flows::Flow;
 use crate::live::{Media, MediaRung, SizeShape};
 
@@ -275,7 +276,7 @@ pub struct WatcherSpec {
     /// The rung that it is to reach, for the metrics `goal-…`.
     pub goal: Option<String>,
     /// What decides how fast Data is asked for.
-    pub controller: Control,
+    pub controller: Choice<Control>,
     /// How it finds the newest frames and decides how many to ask for ahead.
     pub synchroniser: SynchroniserSpec,
     /// How it repairs what was lost.
@@ -384,7 +385,7 @@ impl Default for WatcherSpec {
             rung: "auto".to_owned(),
             ladder: LadderSpec::default(),
             goal: None,
-            controller: Control::Live,
+            controller: Choice::default(),
             synchroniser: SynchroniserSpec::default(),
             recovery: RecoverySpec::default(),
             most_attempts: None,
@@ -412,8 +413,11 @@ impl WatcherSpec {
         }
     }
 
-    /// What a watcher of `root` is told.
-    pub fn config(&self, root: Name, seed: u64) -> WatcherConfig {
+    /// Returns what a watcher of `root` is told.
+    ///
+    /// # Errors
+    /// Nothing has the controller's name.
+    pub fn config(&self, root: Name, seed: u64) -> Result<WatcherConfig, String> {
         let defaults = WatcherConfig::new(root);
         let mut consumer = defaults.consumer.clone();
         consumer.most_attempts = self.most_attempts.unwrap_or(consumer.most_attempts);
@@ -431,17 +435,17 @@ impl WatcherSpec {
             detection_period: self.synchroniser.detection_period,
             staleness: self.synchroniser.staleness,
         };
-        WatcherConfig {
+        Ok(WatcherConfig {
             video: self.video,
             audio: self.audio,
             rung: RungChoice::from(&*self.rung),
             ladder: self.ladder.config(),
             target: self.target,
-            control: self.controller,
+            control: self.controller.get()?,
             seed,
             consumer,
             ..defaults
-        }
+        })
     }
 }
 

@@ -30,6 +30,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use namecast_media::ingest::{MediaFrame, clip};
 use namecast_net::Clock;
 use namecast_sim::scenario::{Observed, Snapshot, StreamScenario, Viewing};
 use namecast_sim::topology::NodeIndex;
@@ -40,7 +41,6 @@ use tokio::runtime::{Builder, Runtime};
 use super::super::laboratory::{DISTURBED, Outcome, Refusal};
 use crate::impair::{DISTURBED_ABOVE as RELAY_DISTURBED_ABOVE, Quantiles};
 use crate::priority::rise;
-use namecast_media::ingest::{MediaFrame, clip};
 use play::{Heard, Publishing, Watching};
 use stage::Stage;
 use world::{World, broken};

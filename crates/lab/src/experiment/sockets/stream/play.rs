@@ -9,6 +9,7 @@ use namecast_apps::live::watcher::{Frame, Watched};
 use namecast_apps::live::{
     EncodedFrame, Player, Publisher, PublisherConfig, Watcher, WatcherConfig,
 };
+use namecast_media::ingest::{self, MediaFrame};
 use namecast_net::{Clock, FaceId};
 use namecast_packet::Name;
 use namecast_sim::live::{FrameRecord, Signing};
@@ -24,7 +25,6 @@ use super::super::super::laboratory::Refusal;
 use super::stage::{Stage, Viewer};
 use super::world::{World, broken};
 use crate::impair::{Errors, Quantiles};
-use namecast_media::ingest::{self, MediaFrame};
 
 /// How long the task sleeps that measures how late it is woken.
 const PROBE: Duration = Duration::from_millis(5);
@@ -169,7 +169,7 @@ impl Watching {
         let watcher = Watcher::new(WatcherConfig {
             wall_at_zero: clock.wall_at_zero(),
             trust: signing(stage).trust(),
-            ..viewer.spec.config(stage.roots[viewer.root].clone(), seed)
+            ..viewer.spec.config(stage.roots[viewer.root].clone(), seed)?
         });
         let joined_at = Instant::ZERO + clock.now().since(zero);
         let (player, said) = drive(clock, face, Player::new(watcher)).spawn(|| {});

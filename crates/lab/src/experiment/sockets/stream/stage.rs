@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use namecast_media::ingest::{AudioConfig, VideoConfig};
+use namecast_media::streams::{self, Cutting};
 use namecast_netem as netem;
 use namecast_packet::Name;
 use namecast_sim::live::Media;
@@ -15,8 +17,6 @@ use namecast_stream::{StreamInfo, StreamKind};
 use namecast_units::{ByteSize, Duration, Random};
 
 use super::super::super::laboratory::Refusal;
-use namecast_media::ingest::{AudioConfig, VideoConfig};
-use namecast_media::streams::{self, Cutting};
 
 /// Nodes, links and ends of a scenario, as they are set up.
 #[derive(Debug)]

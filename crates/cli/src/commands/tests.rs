@@ -1,0 +1,88 @@
+//! What the documentation says may be typed.
+
+use clap::CommandFactory;
+use namecast_media::ingest::source::Input;
+use namecast_units::ByteSize;
+
+use super::*;
+
+fn parse(line: &str) -> Result<Command, String> {
+    let parsed = Arguments::try_parse_from(line.split_whitespace());
+    parsed
+        .map(|parsed| parsed.command)
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_definition_is_consistent() {
+    Arguments::command().debug_assert();
+}
+
+#[test]
+fn defaults_are_the_documented_ones() {
+    let Ok(Command::Demo(demo)) = parse("namecast demo") else {
+        panic!("demo needs no arguments");
+    };
+    assert_eq!(demo.name.to_string(), "/demo");
+    assert_eq!(demo.media.input, Input::Test);
+    assert_eq!(demo.media.ladder.to_string(), "200k,1M,3M");
+    let cutting = namecast_stream::SegmenterConfig::default();
+    let given = (demo.media.segment_size as usize, demo.media.fec as usize);
+    assert_eq!(given, (cutting.segment_size, cutting.parity_percent));
+    assert_eq!((demo.page.port, demo.page.listen), (8_080, false));
+    assert_eq!(demo.run.duration, None);
+}
+
+#[test]
+fn the_documented_options_are_understood() {
+    let line = "namecast publish /cam --input film.mp4 --loop --ladder 500k,2M --segment-size 1200 --fec 50% \
+                --connect udp4://10.0.0.1:6363 --stats s.json --duration 90s";
+    let Ok(Command::Publish(publish)) = parse(line) else {
+        panic!("documented");
+    };
+    assert_eq!(publish.media.input, Input::File("film.mp4".into()));
+    assert_eq!((publish.media.segment_size, publish.media.fec), (1_200, 50));
+    assert_eq!(publish.connect.connect.to_string(), "udp4://10.0.0.1:6363");
+    assert_eq!(publish.run.duration, Some(Duration::from_secs(90)));
+    let Ok(Command::Watch(watch)) =
+        parse("namecast watch /cam --output - --target 250ms --rung 1M")
+    else {
+        panic!("documented");
+    };
+    assert_eq!(watch.target, Duration::from_millis(250));
+    assert!(watch.from.is_none());
+    assert!(parse("namecast watch /x --from -1m30s").is_ok());
+    let Ok(Command::Forwarder(forwarder)) = parse("namecast forwarder --udp off --unix /tmp/n")
+    else {
+        panic!("documented");
+    };
+    assert_eq!(forwarder.udp, forwarder::Socket(None));
+    assert_eq!(forwarder.tcp.0.map(|tcp| tcp.port()), Some(6_363));
+}
+
+#[test]
+fn errors_say_what_to_write_instead() {
+    let refused = |line: &str| parse(line).unwrap_err();
+    assert!(refused("namecast demo --fec 200%").contains("write 0% to 100%"));
+    assert!(refused("namecast demo --ladder fast").contains("write 200k, 1M"));
+    assert!(refused("namecast demo --codec mpeg2").contains("h264, vp8, vp9, av1"));
+    assert!(refused("namecast demo --duration soon").contains("write 100ms, 5s"));
+    assert!(refused("namecast watch /x --connect 1.2.3.4").contains("udp4://"));
+    assert!(refused("namecast demo --segment-size 9000").contains("8000"));
+}
+
+#[test]
+fn archives_keep_by_age_and_size() {
+    let Ok(Command::Archive(archive)) =
+        parse("namecast archive /x --store s3://b/p --keep 24h --keep-size 10G")
+    else {
+        panic!("documented");
+    };
+    assert_eq!(archive.keep.keep, Some(Duration::from_secs(86_400)));
+    assert_eq!(
+        archive.keep.keep_size,
+        Some(ByteSize::bytes(10_000_000_000))
+    );
+    assert!(parse("namecast archive /x --keep-size 0").is_err());
+    assert!(parse("namecast archive /x --keep-size 5X").is_err());
+}

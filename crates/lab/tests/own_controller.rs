@@ -1,0 +1,72 @@
+//! A program with a controller of its own, as its examples show it.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Runs an experiment file of one flow over 10 Mbit/s, with results below `home`.
+fn run(home: &Path, controller: &str) -> Output {
+    let file = format!(
+        r#"
+        title = "One flow"
+        seeds = 1
+        [scenario]
+        kind = "network"
+        duration = "5 s"
+        measure = {{ from = "1 s" }}
+        bottleneck = "R1>R2"
+        flows = [{{ controller = "{controller}", start-spread = "0 s" }}]
+        [scenario.topology]
+        kind = "dumbbell"
+        flows = 1
+        bottleneck = {{ rate = "10 Mbit/s", delay = "8 ms", queue = {{ kind = "drop-tail", packets = 50 }} }}
+        "#
+    );
+    std::fs::create_dir_all(home.join("files/own")).unwrap();
+    std::fs::write(home.join("files/own/flow.toml"), file).unwrap();
+    let tests = std::env::current_exe().unwrap();
+    let target = tests.ancestors().nth(2).unwrap();
+    Command::new(target.join("examples/own_controller"))
+        .args([
+            "experiment",
+            "run",
+            "--experiments",
+            "files",
+            "--out",
+            "results",
+        ])
+        .current_dir(home)
+        .output()
+        .expect("`cargo test` without `--test` has built the example")
+}
+
+/// It starts with 1 Mbit/s and adds 2 kbit/s for each packet of 8192 bits, so its rate is 1 Mbit/s · exp(t · 2000 / 8192 s):
+/// from the first second to the fifth, (3.39 − 1.28) / 0.244 / 4 = 2.16 Mbit/s on average.
+#[test]
+fn an_experiment_runs_a_controller_that_the_program_registers() {
+    let home = tempfile::tempdir().unwrap();
+    let output = run(home.path(), "mine");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let summary = home.path().join("results/own/flow/summary.json");
+    let summary: Value = serde_json::from_slice(&std::fs::read(summary).unwrap()).unwrap();
+    let goodput = summary["metrics"]["goodput"].as_f64().unwrap();
+    assert!((2.05..2.25).contains(&goodput), "{goodput}");
+}
+
+#[test]
+fn a_name_that_nobody_registered_is_refused_with_its_line() {
+    let home = tempfile::tempdir().unwrap();
+    let output = run(home.path(), "yours");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    let expected = "flow.toml:9:";
+    assert!(said.contains(expected), "{said}");
+    assert!(
+        said.contains("'yours' is no controller: write one of arc,"),
+        "{said}"
+    );
+}

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use namecast_forward as forward;
-use namecast_forward::{AddRouteError, FaceConfig, FaceId, Forwarder, StrategyKind};
+use namecast_forward::{AddRouteError, FaceConfig, FaceId, StrategyKind};
 use namecast_netem as netem;
 use namecast_packet::Name;
 use namecast_units::{Instant, Random};
@@ -79,7 +79,7 @@ impl Network {
             clock,
             part,
             is_up: true,
-            forwarder: empty_forwarder(&config, strategy, index),
+            node: empty_node(&config, strategy, index),
             setup: Setup {
                 name,
                 config,
@@ -129,7 +129,7 @@ impl Network {
 
     fn add_face(&mut self, node: NodeIndex, attachment: Attachment, config: FaceConfig) -> FaceId {
         let node = &mut self.nodes[node];
-        let face = add_forwarder_face(&mut node.forwarder, config.clone());
+        let face = add_node_face(&mut node.node, config.clone());
         node.attachments.push(attachment);
         node.setup.faces.push(config);
         face
@@ -177,7 +177,7 @@ impl Network {
         cost: u64,
     ) -> Result<(), AddRouteError> {
         let node = &mut self.nodes[node];
-        node.forwarder.add_route(prefix.clone(), face, cost)?;
+        (node.node.forwarder).add_route(prefix.clone(), face, cost)?;
         node.setup.routes.push((prefix, face, cost));
         Ok(())
     }
@@ -236,12 +236,13 @@ impl Network {
             return;
         }
         let setup = &node.setup;
-        node.forwarder = empty_forwarder(&setup.config, setup.strategy, index);
+        node.node = empty_node(&setup.config, setup.strategy, index);
         for config in &setup.faces {
-            add_forwarder_face(&mut node.forwarder, config.clone());
+            add_node_face(&mut node.node, config.clone());
         }
         for (prefix, face, cost) in &setup.routes {
-            node.forwarder
+            node.node
+                .forwarder
                 .add_route(prefix.clone(), *face, *cost)
                 .expect("it was accepted before");
         }
@@ -259,23 +260,22 @@ impl Network {
     }
 }
 
-fn empty_forwarder(
+fn empty_node(
     config: &Arc<forward::Config>,
     strategy: Option<StrategyKind>,
     index: NodeIndex,
-) -> Forwarder {
+) -> forward::Node {
     let seed = config.seed ^ (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut forwarder = Forwarder::sharing(Arc::clone(config), seed);
+    let mut node = forward::Node::sharing(Arc::clone(config), seed);
     if let Some(strategy) = strategy {
-        forwarder
+        node.forwarder
             .set_strategy(Name::default(), strategy)
             .expect("an empty table takes the empty name");
     }
-    forwarder
+    node
 }
 
-fn add_forwarder_face(forwarder: &mut Forwarder, config: FaceConfig) -> FaceId {
-    forwarder
-        .add_face(config)
+fn add_node_face(node: &mut forward::Node, config: FaceConfig) -> FaceId {
+    node.add_face(config)
         .expect("bounds are wide enough for the topology")
 }

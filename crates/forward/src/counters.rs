@@ -114,7 +114,11 @@ impl Drops {
     }
 
     pub(crate) const fn add(&mut self, reason: DropReason) {
-        self.0[reason as usize] += 1;
+        self.add_many(reason, 1);
+    }
+
+    pub(crate) const fn add_many(&mut self, reason: DropReason, packets: u64) {
+        self.0[reason as usize] += packets;
     }
 }
 
@@ -127,7 +131,7 @@ pub struct Traffic {
     pub data: u64,
     /// Nacks.
     pub nacks: u64,
-    /// Frames, counting each fragment.
+    /// Frames, counting each fragment where the link's are added.
     pub frames: u64,
     /// Octets of all frames.
     pub octets: ByteSize,
@@ -170,7 +174,7 @@ pub struct FaceCounters {
     pub keep_alives: u64,
     /// Dropped on the way in or out.
     pub drops: Drops,
-    /// Link reliability, if the face has it.
+    /// Link reliability, if the face has it and the link's counters are added.
     pub reliability: ReliabilityCounters,
 }
 
@@ -281,7 +285,8 @@ impl FaceCounters {
             outgoing,
             keep_alives,
             drops,
-            reliability,
+            // The link's, of which there is one.
+            reliability: _,
             satisfied_in,
             satisfied_out,
             expired_in,
@@ -290,10 +295,6 @@ impl FaceCounters {
         self.incoming.merge(incoming);
         self.outgoing.merge(outgoing);
         self.drops.merge(drops);
-        // One of them has the link service.
-        if self.reliability == ReliabilityCounters::default() {
-            self.reliability = *reliability;
-        }
         for (sum, more) in [
             (&mut self.keep_alives, keep_alives),
             (&mut self.satisfied_in, satisfied_in),

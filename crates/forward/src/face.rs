@@ -6,7 +6,6 @@ use core::mem::offset_of;
 use namecast_units::Instant;
 
 use crate::counters::FaceCounters;
-use crate::link::Link;
 use crate::table::ShareId;
 
 /// Number of a face; never given twice.
@@ -71,8 +70,6 @@ pub struct FaceConfig {
     pub reliability: bool,
     /// Whether the peer wants IncomingFaceId and may choose faces by NextHopFaceId or avoid one. Only for local scope.
     pub local_fields: bool,
-    /// Whether the frames go on to the link service of another forwarder of the node, which counts them.
-    pub is_relayed: bool,
     /// For people: a URI or a purpose.
     pub description: String,
 }
@@ -85,6 +82,11 @@ impl FaceConfig {
             description: description.into(),
             ..Self::default()
         }
+    }
+
+    /// Returns whether a link packet of so many octets is one frame as it is, which the link neither cuts nor numbers.
+    pub fn takes_whole(&self, octets: usize) -> bool {
+        !self.reliability && octets <= self.mtu.unwrap_or(usize::MAX)
     }
 }
 
@@ -113,7 +115,7 @@ pub struct FaceInfo<'a> {
     pub counters: &'a FaceCounters,
 }
 
-/// A face and its link service's state.
+/// A face, as its tables know it. Its link is its driver's.
 ///
 /// A simulated node is mostly out of the processor's caches when a packet comes to it, so what each packet touches lies in
 /// the first three lines of a cache: who it is, what came in and was satisfied, what went out. The rest is not fetched.
@@ -121,16 +123,13 @@ pub struct FaceInfo<'a> {
 #[repr(C, align(64))]
 pub(crate) struct Face {
     pub(crate) config: FaceConfig,
-    /// Frames of this face in the output queue.
+    /// Packets of this face in the output queue.
     pub(crate) queued: u32,
     /// Where the PIT counts what it waits for.
     pub(crate) share: ShareId,
     pub(crate) counters: FaceCounters,
     /// When it may send a full burst of Interests again.
     pub(crate) interests_full_at: Instant,
-    /// When the link service is due, as the timers know it.
-    pub(crate) link_timer: Option<Instant>,
-    pub(crate) link: Link,
 }
 
 /// A line of the processors' caches.
@@ -246,8 +245,6 @@ mod tests {
                 ..FaceConfig::default()
             },
             counters: FaceCounters::default(),
-            link: Link::new(&crate::Config::default(), &FaceConfig::default()),
-            link_timer: None,
             queued: 0,
             share: ShareId::from_place(mtu),
             interests_full_at: Instant::ZERO,

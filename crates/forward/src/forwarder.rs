@@ -1,7 +1,7 @@
 //! The forwarder: what its driver sees.
 
 use core::fmt;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,7 +12,6 @@ use crate::config::Config;
 use crate::counters::{Counters, DropReason, FaceCounters, StrategyCounters};
 use crate::extension::Extension;
 use crate::face::{AddFaceError, Face, FaceConfig, FaceId, FaceInfo, FaceTable, MIN_MTU};
-use crate::link::Link;
 use crate::pipeline::{LEARNED_COST, LearnedNews};
 use crate::strategy::StrategyKind;
 use crate::table::{
@@ -20,12 +19,12 @@ use crate::table::{
     Measurements, NameHasher, NextHop, Pit, StrategyChoices,
 };
 
-/// A frame to send, for the driver of a face.
+/// Something to send, for the driver of a face.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// Face to send it on.
     pub face: FaceId,
-    /// One link packet: a datagram, a message, or the next octets of a stream.
+    /// One link packet. It is a frame if the face [takes it whole](FaceConfig::takes_whole), or came out of its link.
     pub frame: Bytes,
 }
 
@@ -55,12 +54,13 @@ pub struct LearnedRoute {
 
 /// One node's forwarding plane.
 ///
-/// Whatever a link delivered goes into [`handle_frame`](Self::handle_frame). After that, after a change of faces or
-/// routes, and after [`handle_timeout`](Self::handle_timeout), take frames from [`poll_output`](Self::poll_output) until
+/// Whole packets go into [`handle_frame`](Self::handle_frame). After that, after a change of faces or
+/// routes, and after [`handle_timeout`](Self::handle_timeout), take packets from [`poll_output`](Self::poll_output) until
 /// there are none, and call `handle_timeout` when [`poll_timeout`](Self::poll_timeout) says so. Early or repeated calls
-/// are harmless, and a late one is made up for by the next frame. The same calls with the same seed give the same frames.
+/// are harmless, and a late one is made up for by the next frame. The same calls with the same seed give the same packets.
+/// Faces that fragment, or acknowledge, need a [`Link`](crate::Link) each; [`Node`](crate::Node) has both.
 ///
-/// Frames are kept in the output queue until they are polled; whatever keeps packets longer copies them, unless
+/// Packets are kept in the output queue until they are polled; whatever keeps packets longer copies them, unless
 /// [`Config::keep`] says otherwise.
 #[repr(C)]
 pub struct Forwarder {
@@ -75,8 +75,6 @@ pub struct Forwarder {
     pub(crate) learned: Option<Box<Learned>>,
     pub(crate) extensions: Vec<Box<dyn Extension>>,
     pub(crate) expiries: ExpiryQueue,
-    /// When faces' link services are due.
-    link_timers: BTreeSet<(Instant, FaceId)>,
     pub(crate) output: VecDeque<Transmit>,
     pub(crate) faces: FaceTable,
     /// What Interests carry, so that Data come back to this one of the node's forwarders.
@@ -126,7 +124,6 @@ impl Forwarder {
             ),
             dead_nonces: DeadNonceList::new(config.dead_nonce_lifetime, config.dead_nonce_capacity),
             expiries: ExpiryQueue::default(),
-            link_timers: BTreeSet::new(),
             output: VecDeque::new(),
             counters: Counters::default(),
             extensions: Vec::new(),
@@ -148,10 +145,8 @@ impl Forwarder {
         let id = self.next_face;
         self.next_face = FaceId::from_number(id.number() + 1);
         let face = Face {
-            link: Link::new(&self.config, &config),
             config,
             counters: FaceCounters::default(),
-            link_timer: None,
             queued: 0,
             share: self.pit.add_face(id),
             interests_full_at: Instant::ZERO,
@@ -170,9 +165,6 @@ impl Forwarder {
         let Some(removed) = self.faces.remove(face) else {
             return;
         };
-        if let Some(at) = removed.link_timer {
-            self.link_timers.remove(&(at, face));
-        }
         self.fib.remove_face(face);
         self.pit.remove_face(face, removed.share);
         if let Some(measurements) = &mut self.measurements {
@@ -184,8 +176,7 @@ impl Forwarder {
         self.output.retain(|transmit| transmit.face != face);
     }
 
-    /// Changes what a face is. What its link service waits for goes on, unless `config` takes it away: without link
-    /// reliability, frames that were not acknowledged count as sent. An unknown face is no error.
+    /// Changes what a face is. An unknown face is no error.
     ///
     /// # Errors
     /// If the MTU is below [`MIN_MTU`]; then nothing changes.
@@ -198,9 +189,7 @@ impl Forwarder {
         let Some(entry) = self.faces.get_mut(face) else {
             return Ok(());
         };
-        entry.link.reconfigure(&self.config, &config);
         entry.config = config;
-        self.reset_link_timer(face);
         Ok(())
     }
 
@@ -339,7 +328,8 @@ impl Forwarder {
         self.extensions.push(extension);
     }
 
-    /// Takes what a link delivered: an LpPacket, or a bare Interest or Data.
+    /// Takes a frame that carries a whole packet: an LpPacket, or a bare Interest or Data. Others [concern the
+    /// link](crate::Link::concerns), and what comes out of it is for [`handle_packet`](Self::handle_packet).
     ///
     /// Bad frames are counted and dropped; nothing that arrives ends the face.
     pub fn handle_frame(&mut self, now: Instant, face: FaceId, frame: Bytes) {
@@ -347,33 +337,10 @@ impl Forwarder {
         self.receive(face, frame);
     }
 
-    /// Takes a frame as far as the link service goes: the whole packet that it completes, if it does, for
-    /// [`handle_packet`](Self::handle_packet) of the forwarder that it is for. Where there is one only, `handle_frame` does
-    /// both.
-    pub fn open(&mut self, now: Instant, face: FaceId, frame: Bytes) -> Option<LpPacket> {
-        self.handle_timeout(now);
-        self.open_frame(face, frame).unwrap_or_else(|reason| {
-            self.count_drop(face, reason);
-            None
-        })
-    }
-
-    /// Takes a whole packet that came through the link service.
+    /// Takes a whole packet that came out of the face's link, which has counted its frames.
     pub fn handle_packet(&mut self, now: Instant, face: FaceId, packet: LpPacket) {
         self.handle_timeout(now);
         if let Err(reason) = self.receive_packet(face, packet) {
-            self.count_drop(face, reason);
-        }
-    }
-
-    /// Sends a whole packet, which another forwarder of the node counted, through the link service of a face.
-    pub fn relay(&mut self, now: Instant, face: FaceId, frame: Bytes) {
-        self.handle_timeout(now);
-        let sent = match LpPacket::decode(frame) {
-            Ok(packet) => self.send_through_link(None, face, packet),
-            Err(_) => Err(DropReason::Malformed),
-        };
-        if let Err(reason) = sent {
             self.count_drop(face, reason);
         }
     }
@@ -401,30 +368,30 @@ impl Forwarder {
         if self.learned.is_some() {
             self.expire_learned();
         }
-        while let Some(&(at, face)) = self.link_timers.first()
-            && at <= self.now
-        {
-            self.link_timers.pop_first();
-            self.handle_link_timeout(face);
-        }
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let expiry = self.expiries.first().map(|(at, _)| at);
-        let link = self.link_timers.first().map(|&(at, _)| at);
         let learned = self.learned.as_ref().and_then(|it| it.poll_timeout());
-        let due = expiry.into_iter().chain(link).chain(learned);
+        let due = expiry.into_iter().chain(learned);
         due.min()
     }
 
-    /// The next frame to send, in the order in which they came about.
+    /// The next packet to send, in the order in which they came about.
     pub fn poll_output(&mut self) -> Option<Transmit> {
+        self.poll_output_for_link().map(|(transmit, _)| transmit)
+    }
+
+    /// The next packet to send, and whether its face takes it whole.
+    pub(crate) fn poll_output_for_link(&mut self) -> Option<(Transmit, bool)> {
         let transmit = self.output.pop_front()?;
-        if let Some(face) = self.faces.get_mut(transmit.face) {
+        let face = self.faces.get_mut(transmit.face);
+        let is_whole = face.is_none_or(|face| {
             face.queued -= 1;
-        }
-        Some(transmit)
+            face.config.takes_whole(transmit.frame.len())
+        });
+        Some((transmit, is_whole))
     }
 
     /// What the node has seen.
@@ -486,24 +453,6 @@ impl Forwarder {
     /// The clock never goes back, whatever the driver says.
     fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
-    }
-
-    /// Moves the time at which a face's link service is due.
-    pub(crate) fn set_link_timer(
-        &mut self,
-        face: FaceId,
-        from: Option<Instant>,
-        to: Option<Instant>,
-    ) {
-        if from == to {
-            return;
-        }
-        if let Some(at) = from {
-            self.link_timers.remove(&(at, face));
-        }
-        if let Some(at) = to {
-            self.link_timers.insert((at, face));
-        }
     }
 
     /// Counts a dropped packet, for the node and for the face if there is one.

@@ -16,6 +16,7 @@ mod extension;
 mod face;
 mod forwarder;
 mod link;
+mod node;
 mod pipeline;
 mod shard;
 mod strategy;
@@ -29,9 +30,10 @@ pub use extension::{Extension, Hook, Verdict};
 pub use face::{AddFaceError, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Scope};
 pub use forwarder::{Forwarder, LearnedRoute, StrategyChoice, Transmit};
 pub use link::{
-    CongestionLaw, CongestionMarker, CongestionMarking, ReassemblyConfig, ReliabilityConfig,
-    ReliabilityCounters, SojournMarker, fragment,
+    CongestionLaw, CongestionMarker, CongestionMarking, FrameCount, Link, LinkCounters,
+    ReassemblyConfig, ReliabilityConfig, ReliabilityCounters, SendQueueConfig, fragment,
 };
+pub use node::Node;
 pub use pipeline::{LEARNED_COST, LearnedNews};
 pub use shard::{Destination, Dispatcher, Shard};
 pub use strategy::{AsfConfig, StrategyKind, StrategyNameError};

@@ -7,8 +7,7 @@
 //! ```
 //!
 //! Each has tables of its own, and none knows of the others, so that they may work at the same time. All have the same faces,
-//! routes and strategies; the driver sees to that. What came in pieces, or is acknowledged, goes to the one forwarder that
-//! has the link service of its face, and then on as a whole packet.
+//! routes and strategies; the driver sees to that, and takes what came in pieces, or is acknowledged, through the face's link first.
 
 use bytes::Bytes;
 use namecast_packet::{Component, LpPacket, lp, tlv};
@@ -51,11 +50,6 @@ impl Shard {
         (self.count > 1).then(|| Bytes::from_static(token))
     }
 
-    /// Where this forwarder's numbers of link packets begin, so that no two number theirs alike.
-    pub(crate) const fn first_sequence(self) -> u64 {
-        (self.index as u64) << 48
-    }
-
     /// Part of a bound that all forwarders of the node keep together; never nothing of something.
     pub(crate) fn part_of(self, bound: usize) -> usize {
         bound.div_ceil(usize::from(self.count.max(1)))
@@ -69,9 +63,6 @@ pub enum Destination {
     One(usize),
     /// Data that do not tell who asked for them: those that [await](crate::Forwarder::awaits) them; if none does, this one.
     Waiting(usize),
-    /// The one that has the link service of the face; what [comes out of it](crate::Forwarder::open) is to be asked about
-    /// again.
-    LinkService,
 }
 
 /// Tells which forwarder a frame is for.
@@ -90,16 +81,15 @@ impl Dispatcher {
         }
     }
 
-    /// Which forwarder a frame is for. One that breaks the format is for the first, which counts it.
+    /// Which forwarder a frame with a whole packet is for. One that breaks the format is for the first, which counts it.
     pub fn destination(&self, frame: &[u8]) -> Destination {
         match Glance::at(frame) {
-            Some(glance) if glance.is_for_link_service => Destination::LinkService,
             Some(glance) => self.of_network_packet(glance.packet, glance.token),
             None => Destination::One(0),
         }
     }
 
-    /// Which forwarder a whole packet is for that the link service let through.
+    /// Which forwarder a whole packet is for that came out of a link.
     pub fn destination_of(&self, packet: &LpPacket) -> Destination {
         match &packet.fragment {
             Some(wire) => self.of_network_packet(wire, packet.pit_token.as_deref()),
@@ -141,8 +131,6 @@ impl Dispatcher {
 /// What can be seen of a frame without taking it apart.
 #[derive(Debug, Default)]
 struct Glance<'a> {
-    /// Whether it is a piece of a packet, or says something about frames.
-    is_for_link_service: bool,
     token: Option<&'a [u8]>,
     packet: &'a [u8],
 }
@@ -157,25 +145,15 @@ impl<'a> Glance<'a> {
                 ..Self::default()
             });
         }
-        let mut glance = Self {
-            is_for_link_service: true,
-            ..Self::default()
-        };
-        let mut says_of_frames = false;
+        let mut glance = Self::default();
         let mut fields = tlv::Reader::within(frame, whole.value);
         while let Some(field) = fields.element("link header").ok()? {
             match field.element_type {
-                lp::FRAGMENT => {
-                    glance.packet = &frame[field.value];
-                    glance.is_for_link_service = false;
-                }
+                lp::FRAGMENT => glance.packet = &frame[field.value],
                 lp::PIT_TOKEN => glance.token = Some(&frame[field.value]),
-                lp::FRAGMENT_COUNT => says_of_frames |= frame[field.value] != [1],
-                lp::TX_SEQUENCE | lp::ACK => says_of_frames = true,
                 _ => {}
             }
         }
-        glance.is_for_link_service |= says_of_frames;
         Some(glance)
     }
 }
@@ -268,34 +246,6 @@ mod tests {
             );
         }
         assert_eq!(Shard::ONLY.token(), None);
-    }
-
-    #[test]
-    fn pieces_and_acknowledgements_are_for_the_link_service() {
-        let dispatcher = Dispatcher::new(HashKey::FIXED, 3);
-        let whole = LpPacket::carrying(interest("/a"));
-        let piece = LpPacket {
-            sequence: Some(1),
-            fragment_count: Some(2),
-            ..whole.clone()
-        };
-        let numbered = LpPacket {
-            tx_sequence: Some(1),
-            ..whole.clone()
-        };
-        let acknowledging = LpPacket {
-            acks: vec![1],
-            ..whole.clone()
-        };
-        for packet in [piece, numbered.clone(), acknowledging, LpPacket::default()] {
-            assert_eq!(
-                dispatcher.destination(&packet.encode()),
-                Destination::LinkService
-            );
-        }
-        let direct = dispatcher.destination(&interest("/a"));
-        assert_eq!(dispatcher.destination(&whole.encode()), direct);
-        assert_eq!(dispatcher.destination_of(&numbered), direct);
     }
 
     /// Every cut of a packet, and every octet changed: an answer, and no panic.

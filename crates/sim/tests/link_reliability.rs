@@ -159,12 +159,12 @@ impl World {
     /// What the link service of a node counts.
     fn counters(&self, node: usize) -> ReliabilityCounters {
         let face = self.network.face_of(node, 0).unwrap();
-        let forwarder = self.network.forwarder(node);
+        let forwarder = self.network.node(node);
         forwarder.face_counters(face).unwrap().reliability
     }
 
     fn dropped(&self, reason: DropReason) -> u64 {
-        let nodes = [0, 1].map(|node| self.network.forwarder(node).counters().drops.get(reason));
+        let nodes = [0, 1].map(|node| self.network.node(node).counters().drops.get(reason));
         nodes.iter().sum()
     }
 }
@@ -197,7 +197,7 @@ fn large_packets_cross_links_that_lose_frames() {
             let sent = 7.0 * PACKETS as f64;
             let again = world.counters(0).retransmitted as f64 / sent;
             assert!((share..1.9 * share).contains(&again), "{loss:?}: {again}");
-            let left = [0, 1].map(|node| world.network.forwarder(node).poll_timeout());
+            let left = [0, 1].map(|node| world.network.node(node).poll_timeout());
             assert_eq!(left, [None; 2]);
         }
         let mut world = World::new(netem::Loss::Random { share }, 3_000, PLAIN);
@@ -220,7 +220,7 @@ fn on_a_good_link_it_costs_acks_alone() {
             (fragments, 0)
         );
         assert_eq!(counters.ack_frames, [0, 1_000][node]);
-        assert_eq!(world.network.forwarder(node).counters().drops.total(), 0);
+        assert_eq!(world.network.node(node).counters().drops.total(), 0);
     }
 }
 

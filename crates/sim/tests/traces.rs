@@ -414,8 +414,8 @@ fn show(sampler: &mut dyn Sampler, millis: u64, interests: u64, counters: &Count
         at: at(Duration::from_millis(millis)),
         node: 0,
         name: "r1",
-        faces: vec![face(256, "to r2", &used), face(257, "", &idle)],
-        counters,
+        faces: vec![face(256, "to r2", used), face(257, "", idle)],
+        counters: *counters,
     });
 }
 
@@ -498,9 +498,9 @@ fn rates_have_ndnsims_types_in_its_order() {
         faces: vec![FaceSnapshot {
             id: 1,
             description: "x",
-            counters: &counters,
+            counters,
         }],
-        counters: &node,
+        counters: node,
     });
     let (_, rows) = table(rates.finish().expect("memory takes everything"));
     let rows: Vec<_> = rows
@@ -577,7 +577,7 @@ fn tables_of_a_run_add_up() {
         run_sampled(&mut network, end, &mut [&mut shown.0, &mut shown.1]);
         assert_eq!(network.now(), end);
     }
-    let incoming = network.forwarder(3).counters().incoming;
+    let incoming = network.node(3).counters().incoming;
     let consumer = network.node_name(3).to_owned();
     drop((network, shown));
     let finish = "memory takes everything";

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use namecast_apps::Output;
 use namecast_apps::live::Watcher;
 use namecast_apps::live::watcher::{Seek, Signer, Verdict, Watched};
-use namecast_forward::{AddFaceError, Config, FaceConfig, FaceId, Forwarder, Scope, Transmit};
+use namecast_forward::{AddFaceError, Config, FaceConfig, FaceId, Node, Scope, Transmit};
 use namecast_packet::Name;
 use namecast_stream::StreamKind;
 use namecast_units::{ByteSize, Duration, Instant};
@@ -46,7 +46,7 @@ pub enum FaceError {
 /// transport is up.
 #[derive(Debug)]
 pub struct Tab {
-    forwarder: Forwarder,
+    node: Node,
     watcher: Watcher,
     /// The watcher's face.
     application: FaceId,
@@ -84,21 +84,21 @@ impl Tab {
     /// A field of `config` without sense.
     pub fn new(config: &TabConfig) -> Result<Self, ConfigError> {
         let watcher = Watcher::new(config.watcher()?);
-        let mut forwarder = Forwarder::new(Config {
+        let mut node = Node::new(Config {
             seed: u64::from(config.seed),
             max_faces: MAX_FACES,
             pit_capacity: PIT_CAPACITY,
             content_store: CONTENT_STORE,
             ..Config::default()
         });
-        let application = forwarder
+        let application = node
             .add_face(FaceConfig {
                 local_fields: true,
                 ..FaceConfig::application("watcher")
             })
             .expect("a forwarder without faces has room for one");
         Ok(Self {
-            forwarder,
+            node,
             watcher,
             application,
             outbox: Outbox::default(),
@@ -119,13 +119,13 @@ impl Tab {
         description: &str,
         mtu: Option<usize>,
     ) -> Result<FaceId, FaceError> {
-        let face = self.forwarder.add_face(FaceConfig {
+        let face = self.node.add_face(FaceConfig {
             scope: Scope::NonLocal,
             mtu,
             description: description.to_owned(),
             ..FaceConfig::default()
         })?;
-        self.forwarder.add_route(Name::root(), face, 10)?;
+        self.node.forwarder.add_route(Name::root(), face, 10)?;
         if self.had_link {
             self.watcher.handle_link_change(now);
         }
@@ -137,7 +137,7 @@ impl Tab {
     /// A transport is gone.
     pub fn face_down(&mut self, now: Instant, face: FaceId) {
         if face != self.application {
-            self.forwarder.remove_face(now, face);
+            self.node.remove_face(now, face);
             self.turn(now);
         }
     }
@@ -157,13 +157,13 @@ impl Tab {
                 frame[middle] ^= 1;
             }
         }
-        self.forwarder.handle_frame(now, face, Bytes::from(frame));
+        self.node.handle_frame(now, face, Bytes::from(frame));
         self.turn(now);
     }
 
     /// Does what is due. Early and repeated calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.forwarder.handle_timeout(now);
+        self.node.handle_timeout(now);
         if self.had_link {
             self.watcher.handle_timeout(now);
         }
@@ -173,7 +173,7 @@ impl Tab {
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let watcher = self.had_link.then(|| self.watcher.poll_timeout()).flatten();
-        [self.forwarder.poll_timeout(), watcher]
+        [self.node.poll_timeout(), watcher]
             .into_iter()
             .flatten()
             .min()
@@ -252,7 +252,7 @@ impl Tab {
     /// Carries packets between forwarder, watcher and outbox until nothing moves.
     fn turn(&mut self, now: Instant) {
         for _ in 0..MAX_ROUNDS {
-            if let Some(transmit) = self.forwarder.poll_output() {
+            if let Some(transmit) = self.node.poll_output() {
                 self.handle_transmit(now, transmit);
             } else if let Some(output) = self.watcher.poll_output() {
                 self.handle_output(now, output);
@@ -278,7 +278,7 @@ impl Tab {
 
     fn handle_output(&mut self, now: Instant, output: Output<Watched>) {
         match output {
-            Output::Send(wire) => self.forwarder.handle_frame(now, self.application, wire),
+            Output::Send(wire) => self.node.handle_frame(now, self.application, wire),
             Output::Event(Watched::Frame(frame)) => {
                 if self.has_room(frame.payload.len()) {
                     self.outbox.frame(&frame);

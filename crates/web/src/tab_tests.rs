@@ -21,7 +21,7 @@ const KEY_INTERVAL: u64 = 30;
 /// A node with a publisher, joined to a tab by a link with delay; all in virtual time.
 struct World {
     now: Instant,
-    node: Forwarder,
+    node: Node,
     publisher: Publisher,
     producer_face: FaceId,
     to_tab: VecDeque<(Instant, FaceId, Bytes)>,
@@ -102,9 +102,10 @@ fn payload(position: u64) -> Vec<u8> {
 
 impl World {
     fn new(config: &TabConfig) -> Self {
-        let mut node = Forwarder::new(Config::default());
+        let mut node = Node::new(Config::default());
         let producer_face = node.add_face(FaceConfig::application("publisher")).unwrap();
-        node.add_route("/demo".parse().unwrap(), producer_face, 0)
+        node.forwarder
+            .add_route("/demo".parse().unwrap(), producer_face, 0)
             .unwrap();
         Self {
             now: Instant::from_nanos(1_000_000_000),

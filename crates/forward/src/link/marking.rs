@@ -68,19 +68,19 @@ impl CongestionMarker {
     }
 
     /// The queue is empty.
-    pub const fn rest(&mut self) {
+    pub(super) const fn rest(&mut self) {
         (self.next_at, self.marks) = (None, 0);
     }
 
-    /// Whether to mark a packet that is queued now behind so many octets. The time is asked for only while they are many.
-    pub fn marks(&mut self, now: impl FnOnce() -> Instant, queued: ByteSize) -> bool {
+    /// Whether to mark a packet that is queued at `now` behind so many octets.
+    pub(super) fn marks(&mut self, now: Instant, queued: ByteSize) -> bool {
         if !self.is_on || queued <= self.rule.threshold {
             self.rest();
             return false;
         }
         match self.rule.law {
-            CongestionLaw::Nfd => self.marks_after_an_interval(now()),
-            CongestionLaw::NdnSim => self.marks_at_once(now()),
+            CongestionLaw::Nfd => self.marks_after_an_interval(now),
+            CongestionLaw::NdnSim => self.marks_at_once(now),
             CongestionLaw::CoDel => false,
         }
     }
@@ -113,26 +113,20 @@ impl CongestionMarker {
     fn pause(&self, number: u32) -> Duration {
         self.rule.interval.div_f64(f64::from(number).sqrt())
     }
-
-    /// When a packet is queued, if the time that it waits decides about its mark.
-    pub fn stamp(&self, now: impl FnOnce() -> Instant) -> Option<Instant> {
-        let is_by_time = self.is_on && self.rule.law == CongestionLaw::CoDel;
-        is_by_time.then(now)
-    }
 }
 
 /// The far end of a link's queue, where it shows how long each packet has waited.
 #[derive(Clone, Debug)]
-pub struct SojournMarker(CoDel);
+pub(super) struct SojournMarker(CoDel);
 
 impl SojournMarker {
     /// A queue that may be long for `interval`.
-    pub const fn new(interval: Duration) -> Self {
+    pub(super) const fn new(interval: Duration) -> Self {
         Self(CoDel::marking(TARGET, interval))
     }
 
     /// Whether to mark a frame of so many octets that was queued at `since` and leaves now; so many stay behind it.
-    pub fn marks(&mut self, now: Instant, since: Instant, octets: usize, left: u64) -> bool {
+    pub(super) fn marks(&mut self, now: Instant, since: Instant, octets: usize, left: u64) -> bool {
         self.0.acts(now, since, octets, left)
     }
 }
@@ -155,9 +149,7 @@ mod tests {
     #[test]
     fn marks_come_ever_faster_while_the_queue_is_long() {
         let mut marker = marker();
-        let marked: Vec<_> = (0..300)
-            .filter(|&ms| marker.marks(|| at(ms), LONG))
-            .collect();
+        let marked: Vec<_> = (0..300).filter(|&ms| marker.marks(at(ms), LONG)).collect();
         assert_eq!(marked, [100, 171, 229, 279]);
     }
 
@@ -165,7 +157,7 @@ mod tests {
     #[test]
     fn a_mark_that_comes_late_delays_no_other() {
         let mut marker = marker();
-        let marked = [0, 150, 165, 171, 228, 229].map(|ms| marker.marks(|| at(ms), LONG));
+        let marked = [0, 150, 165, 171, 228, 229].map(|ms| marker.marks(at(ms), LONG));
         assert_eq!(marked, [false, true, false, true, false, true]);
     }
 
@@ -175,13 +167,11 @@ mod tests {
     fn ndnsim_marks_the_first_packet_at_once() {
         let mut marker = marker();
         marker.rule.law = CongestionLaw::NdnSim;
-        let marked: Vec<_> = (0..260)
-            .filter(|&ms| marker.marks(|| at(ms), LONG))
-            .collect();
+        let marked: Vec<_> = (0..260).filter(|&ms| marker.marks(at(ms), LONG)).collect();
         assert_eq!(marked, [0, 100, 171, 229]);
-        assert!(!marker.marks(|| at(260), ByteSize::ZERO));
+        assert!(!marker.marks(at(260), ByteSize::ZERO));
         let again: Vec<_> = (270..440)
-            .filter(|&ms| marker.marks(|| at(ms), LONG))
+            .filter(|&ms| marker.marks(at(ms), LONG))
             .collect();
         assert_eq!(again, [329, 429]);
     }
@@ -200,39 +190,28 @@ mod tests {
             law: CongestionLaw::CoDel,
             ..CongestionMarking::default()
         }));
-        assert!((0..300).all(|ms| !marker.marks(|| at(ms), LONG)));
-        assert_eq!(marker.stamp(|| at(7)), Some(at(7)));
-        marker.is_on = false;
-        assert_eq!(marker.stamp(|| at(7)), None);
-    }
-
-    #[test]
-    fn nfds_rule_asks_for_no_time_of_packets() {
-        assert_eq!(
-            marker().stamp(|| unreachable!("the time is not needed")),
-            None
-        );
+        assert!((0..300).all(|ms| !marker.marks(at(ms), LONG)));
     }
 
     #[test]
     fn a_queue_that_was_short_once_begins_anew() {
         let mut marker = marker();
-        assert!(!marker.marks(|| at(0), LONG));
-        assert!(!marker.marks(|| at(90), marker.rule.threshold));
-        assert!(!marker.marks(|| at(100), LONG));
-        assert!(!marker.marks(|| at(199), LONG));
-        assert!(marker.marks(|| at(200), LONG));
+        assert!(!marker.marks(at(0), LONG));
+        assert!(!marker.marks(at(90), marker.rule.threshold));
+        assert!(!marker.marks(at(100), LONG));
+        assert!(!marker.marks(at(199), LONG));
+        assert!(marker.marks(at(200), LONG));
     }
 
     #[test]
     fn a_link_whose_marks_were_turned_off_begins_anew_when_they_are_on_again() {
         let mut marker = marker();
-        assert!(!marker.marks(|| at(0), LONG));
+        assert!(!marker.marks(at(0), LONG));
         marker.is_on = false;
-        assert!(!marker.marks(|| at(100), LONG));
+        assert!(!marker.marks(at(100), LONG));
         marker.is_on = true;
-        assert!(!marker.marks(|| at(101), LONG));
-        assert!(!marker.marks(|| at(200), LONG));
-        assert!(marker.marks(|| at(201), LONG));
+        assert!(!marker.marks(at(101), LONG));
+        assert!(!marker.marks(at(200), LONG));
+        assert!(marker.marks(at(201), LONG));
     }
 }

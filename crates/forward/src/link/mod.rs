@@ -1,17 +1,23 @@
-//! The link service: frames of a link to network packets and back (NDNLPv2).
+//! Links: frames of a link to network packets and back (NDNLPv2).
 
+mod counters;
 mod fragmentation;
 mod marking;
+mod queue;
 mod reassembly;
 mod reliability;
 mod service;
 
+pub use counters::{FrameCount, LinkCounters};
 use fragmentation::cut;
 pub use fragmentation::fragment;
-pub use marking::{CongestionLaw, CongestionMarker, CongestionMarking, SojournMarker};
+use marking::SojournMarker;
+pub use marking::{CongestionLaw, CongestionMarker, CongestionMarking};
+pub use queue::SendQueueConfig;
 use reassembly::Reassembler;
 pub use reassembly::ReassemblyConfig;
 use reliability::Reliability;
 pub(crate) use reliability::RttEstimator;
 pub use reliability::{ReliabilityConfig, ReliabilityCounters};
-pub(crate) use service::{Link, Sending};
+pub use service::Link;
+pub(crate) use service::without_frame;

@@ -1,11 +1,17 @@
-//! The link service of one face (NDNLPv2): from frames to packets, and back.
+//! One face's link (NDNLPv2): from frames to packets, and back, with what waits to be sent.
+
+use core::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use namecast_packet::LpPacket;
+use namecast_packet::{LpPacket, lp, tlv};
 use namecast_units::{ByteSize, Instant, Random};
 use smallvec::{SmallVec, smallvec};
 
-use super::{Reassembler, Reliability, ReliabilityCounters, cut, fragment};
+use super::queue::SendQueue;
+use super::{
+    CongestionMarker, LinkCounters, Reassembler, Reliability, SendQueueConfig, cut, fragment,
+};
 use crate::config::Config;
 use crate::counters::DropReason;
 use crate::face::FaceConfig;
@@ -14,68 +20,88 @@ use crate::face::FaceConfig;
 const MAX_KEPT_HEADER: ByteSize = ByteSize::bytes(64);
 
 /// The frames of a packet: one, more often than not.
-pub(crate) type Frames = SmallVec<[Bytes; 1]>;
+type Frames = SmallVec<[Bytes; 1]>;
 
-/// What sending a packet depends on.
-#[derive(Debug)]
-pub(crate) struct Sending<'a> {
-    pub(crate) now: Instant,
-    /// Octets of the link's largest frame.
-    pub(crate) mtu: usize,
-    /// Frames that there is room for.
-    pub(crate) room: usize,
-    pub(crate) bounds: &'a Config,
-    pub(crate) random: &'a mut Random,
-}
-
-/// This end of a link: fragments, and acknowledgement where both ends have it.
+/// This end of a link: fragments, acknowledgement where both ends have it, the send queue with its marks, and what all of
+/// them count.
 ///
-/// It knows neither faces nor tables. The bounds are those of the node.
+/// What the link delivered goes into [`handle_frame`](Self::handle_frame), whole packets for the neighbour into
+/// [`enqueue`](Self::enqueue); frames come out of [`poll_frame`](Self::poll_frame) while the socket has room. After a frame,
+/// and after [`handle_timeout`](Self::handle_timeout), there may be frames that nobody enqueued: Acks, and what the link lost.
+///
+/// A link knows neither tables nor names. Frames that [need nothing of it](Self::concerns) may pass it by while
+/// [nothing waits](Self::is_empty), and are counted by the forwarder alone.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub struct Link {
+    bounds: Arc<Config>,
+    config: FaceConfig,
+    random: Random,
     /// Sequence of the next fragment.
     next_sequence: u64,
     /// Boxed, as few links have it.
     reliability: Option<Box<Reliability>>,
     /// From the first fragment on.
     reassembler: Option<Box<Reassembler>>,
+    queue: SendQueue,
+    counters: LinkCounters,
 }
 
 impl Link {
-    /// A link on which nothing has passed yet.
-    pub(crate) fn new(bounds: &Config, face: &FaceConfig) -> Self {
+    /// Returns a link on which nothing has passed yet, with the node's bounds. `seed` chooses the number of the first frame
+    /// where they are acknowledged.
+    pub fn new(
+        bounds: Arc<Config>,
+        config: &FaceConfig,
+        queue: SendQueueConfig,
+        seed: u64,
+    ) -> Self {
         let mut link = Self {
+            bounds,
+            config: FaceConfig::default(),
+            random: Random::from_seed(seed),
             next_sequence: 0,
             reliability: None,
             reassembler: None,
+            queue: SendQueue::new(queue),
+            counters: LinkCounters::default(),
         };
-        link.reconfigure(bounds, face);
+        link.reconfigure(config);
         link
     }
 
-    /// Is as `face` says from now on. What it waits for goes on, unless that takes it away: without link reliability, frames
+    /// Changes what the link is. What it waits for goes on, unless `config` takes it away: without link reliability, frames
     /// that were not acknowledged count as sent.
-    pub(crate) fn reconfigure(&mut self, bounds: &Config, face: &FaceConfig) {
+    pub fn reconfigure(&mut self, config: &FaceConfig) {
         match &mut self.reliability {
-            Some(reliability) if face.reliability => reliability.set_mtu(face.mtu),
+            Some(reliability) if config.reliability => reliability.set_mtu(config.mtu),
             _ => {
-                let make = || Box::new(Reliability::new(bounds.reliability, face.mtu));
-                self.reliability = face.reliability.then(make);
+                let make = || Box::new(Reliability::new(self.bounds.reliability, config.mtu));
+                self.reliability = config.reliability.then(make);
             }
         }
+        self.config = config.clone();
     }
 
-    /// Takes a frame. Returns the packet that it carries or completes; counts the incomplete ones that gave way to it.
-    ///
-    /// # Errors
-    /// Why the frame is of no use.
-    pub(crate) fn handle_frame(
-        &mut self,
-        now: Instant,
-        frame: Bytes,
-        bounds: &Config,
-        evicted: &mut u64,
-    ) -> Result<Option<LpPacket>, DropReason> {
+    /// Returns whether a received frame is for the link: a piece of a packet, or one that says something about frames. Others
+    /// carry a whole packet, for a forwarder.
+    pub fn concerns(frame: &[u8]) -> bool {
+        const LP_PACKET: u8 = lp::LP_PACKET as u8;
+        frame.first() == Some(&LP_PACKET) && says_of_frames(frame).unwrap_or(false)
+    }
+
+    /// Takes a frame that the link delivered. Returns the packet that it carries or completes; what it is dropped for is
+    /// counted.
+    pub fn handle_frame(&mut self, now: Instant, frame: Bytes) -> Option<LpPacket> {
+        self.counters.received.add(&frame);
+        let opened = self.open(now, frame);
+        self.serve(now);
+        opened.unwrap_or_else(|reason| {
+            self.counters.drops.add(reason);
+            None
+        })
+    }
+
+    fn open(&mut self, now: Instant, frame: Bytes) -> Result<Option<LpPacket>, DropReason> {
         let size = ByteSize::of(&frame);
         let mut packet = LpPacket::decode(frame).map_err(|_| DropReason::Malformed)?;
         if let Some(reliability) = &mut self.reliability
@@ -84,236 +110,229 @@ impl Link {
             return Err(DropReason::DuplicateFragment);
         }
         if packet.fragment_count.unwrap_or(1) == 1 {
-            packet.fragment = packet.fragment.map(|wire| without_frame(wire, size));
+            without_frame(&mut packet, size);
             return Ok(Some(packet));
         }
+        let bounds = &self.bounds;
         packet.fragment = packet.fragment.map(|piece| bounds.keep.own(piece));
         let make = || Box::new(Reassembler::new(bounds.reassembly, bounds.max_fragments));
         let reassembler = self.reassembler.get_or_insert_with(make);
-        reassembler.handle_fragment(now, packet, size, evicted)
+        let mut evicted = 0;
+        let opened = reassembler.handle_fragment(now, packet, size, &mut evicted);
+        (self.counters.drops).add_many(DropReason::ReassemblyFull, evicted);
+        opened
+    }
+
+    /// Queues a whole link packet for the neighbour, in as many frames as the link wants: all of them or none, as a packet
+    /// that lacks a fragment is of no use. What finds no room is dropped and counted.
+    pub fn enqueue(&mut self, now: Instant, packet: Bytes) {
+        match self.frames_of(now, packet) {
+            Ok(frames) => frames.into_iter().for_each(|it| self.queue.push(now, it)),
+            Err(reason) => self.drop(reason),
+        }
+    }
+
+    /// Queues a frame of the driver's own as it is, such as one that keeps the link alive. What finds no room is dropped and
+    /// counted.
+    pub fn enqueue_frame(&mut self, now: Instant, frame: Bytes) {
+        match self.check_room(1, frame.len()) {
+            Ok(()) => self.queue.push(now, frame),
+            Err(reason) => self.drop(reason),
+        }
+    }
+
+    fn drop(&mut self, reason: DropReason) {
+        match reason {
+            DropReason::OutputQueueFull => self.counters.queue_full += 1,
+            _ => self.counters.drops.add(reason),
+        }
     }
 
     /// The frames that carry a packet, if there is room for them.
-    ///
-    /// # Errors
-    /// If there is not, or the packet cannot be cut so small.
-    pub(crate) fn send(
-        &mut self,
-        packet: LpPacket,
-        sending: Sending<'_>,
-    ) -> Result<Frames, DropReason> {
-        if self.reliability.is_some() {
-            return self.send_reliably(packet, sending);
+    fn frames_of(&mut self, now: Instant, packet: Bytes) -> Result<Frames, DropReason> {
+        if self.config.takes_whole(packet.len()) {
+            self.check_room(1, packet.len())?;
+            // What waits must not keep the buffer that a small frame was cut from.
+            return Ok(smallvec![self.bounds.keep.own(packet)]);
         }
-        let bounds = sending.bounds;
-        let whole = packet.encode();
-        if whole.len() <= sending.mtu {
-            return Ok(smallvec![whole]);
+        let packet = LpPacket::decode(packet).map_err(|_| DropReason::Malformed)?;
+        let frames = match self.reliability {
+            Some(_) => self.number(now, packet)?,
+            None => self.cut(&packet)?,
+        };
+        for frame in &frames {
+            self.counters.sent.add(frame);
         }
-        let first = self.next_sequence | bounds.shard.first_sequence();
-        let frames = fragment(&packet, first, sending.mtu, bounds.max_fragments);
+        Ok(frames)
+    }
+
+    fn cut(&mut self, packet: &LpPacket) -> Result<Frames, DropReason> {
+        let (mtu, most) = (
+            self.config.mtu.unwrap_or(usize::MAX),
+            self.bounds.max_fragments,
+        );
+        let frames = fragment(packet, self.next_sequence, mtu, most);
         let frames = frames.ok_or(DropReason::CannotFragment)?;
-        sending.check(frames.len())?;
+        self.check_room(frames.len(), frames.iter().map(Bytes::len).sum())?;
         self.next_sequence += frames.len() as u64;
         Ok(frames.into())
     }
 
-    /// The same where each frame is numbered, and kept until it is acknowledged.
-    fn send_reliably(
-        &mut self,
-        mut packet: LpPacket,
-        sending: Sending<'_>,
-    ) -> Result<Frames, DropReason> {
-        let (now, bounds) = (sending.now, sending.bounds);
+    /// Each frame is numbered, and kept until it is acknowledged.
+    fn number(&mut self, now: Instant, mut packet: LpPacket) -> Result<Frames, DropReason> {
+        let bounds = Arc::clone(&self.bounds);
         packet.fragment = packet.fragment.map(|wire| bounds.keep.own(wire));
-        let Some(reliability) = &mut self.reliability else {
-            return Ok(Frames::new());
-        };
-        let mtu = Reliability::room(sending.mtu);
+        let mtu = Reliability::room(self.config.mtu.unwrap_or(usize::MAX));
         let first = match self.next_sequence {
             // The peer must not take the first ones for repetitions from this node's last life.
-            0 => sending.random.next_u64().wrapping_add(now.as_nanos()),
+            0 => self.random.next_u64().wrapping_add(now.as_nanos()),
             next => next,
         };
         packet.sequence = Some(first);
-        let pieces = if packet.encode_whole().len() <= mtu {
+        let length = packet.encode_whole().len();
+        let pieces = if length <= mtu {
             vec![packet]
         } else {
             packet.sequence = None;
             let pieces = cut(&packet, first, mtu, bounds.max_fragments);
             pieces.ok_or(DropReason::CannotFragment)?
         };
-        sending.check(pieces.len())?;
+        self.check_room(pieces.len(), length)?;
         self.next_sequence = first.wrapping_add(pieces.len() as u64);
+        let reliability = self.reliability.as_mut();
+        let reliability = reliability.expect("only reliable links number their frames");
         let pieces = pieces.into_iter();
         Ok(pieces.map(|piece| reliability.send(now, piece)).collect())
     }
 
-    /// Whether it may ever want to send by itself, or be called in time.
-    pub(crate) const fn has_state(&self) -> bool {
-        self.reliability.is_some() || self.reassembler.is_some()
+    fn check_room(&self, frames: usize, octets: usize) -> Result<(), DropReason> {
+        match self.queue.has_room(frames, ByteSize::bytes(octets as u64)) {
+            true => Ok(()),
+            false => Err(DropReason::OutputQueueFull),
+        }
     }
 
-    /// The next frame that it sends by itself: one that the link lost, or Acks.
-    pub(crate) fn poll_frame(&mut self, now: Instant) -> Option<Bytes> {
-        self.reliability.as_mut()?.poll_output(now)
+    /// Queues what the link sends by itself, frames that were lost and Acks, and counts what it gave up.
+    fn serve(&mut self, now: Instant) {
+        let Some(reliability) = &mut self.reliability else {
+            return;
+        };
+        while let Some(frame) = reliability.poll_output(now) {
+            if self.queue.has_room(1, ByteSize::of(&frame)) {
+                self.counters.sent.add(&frame);
+                self.queue.push(now, frame);
+            } else {
+                self.counters.queue_full += 1;
+            }
+        }
+        let given_up = reliability.take_given_up();
+        (self.counters.drops).add_many(DropReason::Unacknowledged, given_up);
     }
 
-    /// Packets that it has given up since the last call, as nothing of them was acknowledged.
-    pub(crate) fn take_given_up(&mut self) -> u64 {
-        let reliability = self.reliability.as_mut();
-        reliability.map_or(0, |reliability| reliability.take_given_up())
+    /// Returns the next frame to send, if there is one and it has no more than `room` octets.
+    pub fn poll_frame(&mut self, now: Instant, room: ByteSize) -> Option<Bytes> {
+        self.queue.pop(now, room)
     }
 
-    /// What its reliability has done, if it has any.
-    pub(crate) fn reliability_counters(&self) -> Option<ReliabilityCounters> {
-        self.reliability.as_ref().map(|it| it.counters())
+    /// Takes back frames that came out last and that the socket had no room for after all.
+    pub fn put_back(&mut self, now: Instant, frames: impl DoubleEndedIterator<Item = Bytes>) {
+        self.queue.put_back(now, frames);
     }
 
-    /// Finds out what the link lost, and gives up packets whose missing fragments did not come in time. Returns how many.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) -> u64 {
+    /// Finds out what the link lost, and gives up packets whose missing fragments did not come in time. Early calls do
+    /// nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
         if let Some(reliability) = &mut self.reliability {
             reliability.handle_timeout(now);
         }
-        let reassembler = self.reassembler.as_mut();
-        reassembler.map_or(0, |reassembler| reassembler.handle_timeout(now))
+        if let Some(reassembler) = &mut self.reassembler {
+            let expired = reassembler.handle_timeout(now);
+            (self.counters.drops).add_many(DropReason::ReassemblyTimeout, expired);
+        }
+        self.serve(now);
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) and then [`poll_frame`](Self::poll_frame) next.
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    pub fn poll_timeout(&self) -> Option<Instant> {
         let reliability = self.reliability.as_ref().and_then(|it| it.poll_timeout());
         let reassembly = self.reassembler.as_ref().and_then(|it| it.poll_timeout());
         reassembly.into_iter().chain(reliability).min()
     }
-}
 
-impl Sending<'_> {
-    /// All of a packet's frames are sent, or none, as a packet that lacks a fragment is of no use.
-    const fn check(&self, frames: usize) -> Result<(), DropReason> {
-        match frames > self.room {
-            true => Err(DropReason::OutputQueueFull),
-            false => Ok(()),
+    /// Returns whether no frame waits.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Returns the octets that wait.
+    pub const fn queued(&self) -> ByteSize {
+        self.queue.size()
+    }
+
+    /// Returns for how long the next frame has waited.
+    pub fn delay(&self, now: Instant) -> Duration {
+        self.queue.delay(now)
+    }
+
+    /// Records that frames passed by while nothing waited: a queue that was long before counts for no mark.
+    pub const fn rest(&mut self) {
+        self.queue.marker_mut().rest();
+    }
+
+    /// Returns when frames are marked.
+    pub const fn marker(&self) -> &CongestionMarker {
+        self.queue.marker()
+    }
+
+    /// Returns when frames are marked, to be changed.
+    pub const fn marker_mut(&mut self) -> &mut CongestionMarker {
+        self.queue.marker_mut()
+    }
+
+    /// Returns what the link is.
+    pub const fn config(&self) -> &FaceConfig {
+        &self.config
+    }
+
+    /// Returns what the link has done.
+    pub fn counters(&self) -> LinkCounters {
+        let reliability = self.reliability.as_ref().map(|it| it.counters());
+        LinkCounters {
+            marked: self.queue.marked(),
+            reliability: reliability.unwrap_or_default(),
+            ..self.counters
         }
     }
 }
 
-/// The packet in memory of its own, if it is a part of a frame that is mostly something else: tables would keep all of it
-/// and count the packet only.
-fn without_frame(wire: Bytes, frame: ByteSize) -> Bytes {
-    match frame - ByteSize::of(&wire) > MAX_KEPT_HEADER {
-        true => Bytes::copy_from_slice(&wire),
-        false => wire,
+/// Whether a link packet is a piece of a network packet, says something about frames, or carries nothing; `None` if it breaks
+/// the format.
+fn says_of_frames(frame: &[u8]) -> Option<bool> {
+    let mut reader = tlv::Reader::new(frame);
+    let whole = reader.element("frame").ok()??;
+    let (mut is_for_link, mut carries) = (false, false);
+    let mut fields = tlv::Reader::within(frame, whole.value);
+    while let Some(field) = fields.element("link header").ok()? {
+        match field.element_type {
+            lp::FRAGMENT => carries = true,
+            lp::FRAGMENT_COUNT => is_for_link |= frame[field.value] != [1],
+            lp::TX_SEQUENCE | lp::ACK => is_for_link = true,
+            _ => {}
+        }
+    }
+    Some(is_for_link || !carries)
+}
+
+/// Gives the wire of a packet memory of its own if it is a part of a frame of `size` octets that is mostly something else: tables
+/// would keep all of it and count the packet only.
+pub(crate) fn without_frame(packet: &mut LpPacket, size: ByteSize) {
+    if let Some(wire) = &mut packet.fragment
+        && size - ByteSize::of(wire) > MAX_KEPT_HEADER
+    {
+        *wire = Bytes::copy_from_slice(wire);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use core::time::Duration;
-
-    use super::*;
-
-    /// Both ends of a link whose frames have at most 400 octets.
-    struct Ends {
-        bounds: Config,
-        random: Random,
-        near: Link,
-        far: Link,
-    }
-
-    impl Ends {
-        fn new(reliability: bool) -> Self {
-            let bounds = Config::default();
-            let face = FaceConfig {
-                mtu: Some(400),
-                reliability,
-                ..FaceConfig::default()
-            };
-            Self {
-                near: Link::new(&bounds, &face),
-                far: Link::new(&bounds, &face),
-                random: Random::from_seed(1),
-                bounds,
-            }
-        }
-
-        fn send(&mut self, octets: usize, room: usize) -> Result<Frames, DropReason> {
-            let packet = LpPacket {
-                congestion_mark: 1,
-                ..LpPacket::carrying(vec![7; octets].into())
-            };
-            let sending = Sending {
-                now: Instant::ZERO,
-                mtu: 400,
-                room,
-                bounds: &self.bounds,
-                random: &mut self.random,
-            };
-            self.near.send(packet, sending)
-        }
-
-        fn receive(&mut self, frames: impl IntoIterator<Item = Bytes>) -> Vec<usize> {
-            let mut evicted = 0;
-            let opened = frames.into_iter().filter_map(|frame| {
-                let now = Instant::ZERO;
-                let opened = (self.far).handle_frame(now, frame, &self.bounds, &mut evicted);
-                opened.unwrap()
-            });
-            let packets = opened.collect::<Vec<_>>();
-            assert_eq!(evicted, 0);
-            let length = |packet: LpPacket| packet.fragment.unwrap().len();
-            packets.into_iter().map(length).collect()
-        }
-    }
-
-    /// 1000 octets take three frames of 400, of which each has room for 374.
-    #[test]
-    fn a_packet_crosses_in_pieces_and_comes_whole() {
-        for reliability in [false, true] {
-            let mut ends = Ends::new(reliability);
-            let frames = ends.send(1_000, 10).unwrap();
-            assert_eq!(frames.len(), 3);
-            assert!(frames.iter().all(|frame| frame.len() <= 400));
-            assert_eq!(ends.receive(frames), [1_000]);
-            let small = ends.send(100, 10).unwrap();
-            assert_eq!(ends.receive(small), [100]);
-            assert_eq!(ends.far.poll_timeout().is_some(), reliability);
-        }
-    }
-
-    #[test]
-    fn what_finds_no_room_is_not_sent_and_leaves_nothing() {
-        for reliability in [false, true] {
-            let mut ends = Ends::new(reliability);
-            assert_eq!(ends.send(1_000, 2), Err(DropReason::OutputQueueFull));
-            assert_eq!(ends.near.next_sequence, 0);
-            assert_eq!(ends.near.poll_timeout(), None);
-            let frames = ends.send(1_000, 3).unwrap();
-            assert_eq!(ends.receive(frames), [1_000]);
-        }
-    }
-
-    /// The peer has acknowledged something before, or it would be taken for one that does not. Then a frame is lost, and sent again
-    /// by itself.
-    #[test]
-    fn what_the_link_lost_is_sent_again_where_both_ends_acknowledge() {
-        let mut ends = Ends::new(true);
-        let first = ends.send(100, 10).unwrap();
-        assert_eq!(ends.receive(first), [100]);
-        let later = Instant::ZERO + Duration::from_millis(10);
-        let ack = ends.far.poll_frame(later).unwrap();
-        let acknowledged = ends.near.handle_frame(later, ack, &ends.bounds, &mut 0);
-        assert_eq!(acknowledged.unwrap().unwrap().fragment, None);
-        let lost = ends.send(200, 10).unwrap();
-        let due = ends.near.poll_timeout().unwrap();
-        assert_eq!(
-            ends.near
-                .poll_frame(due.saturating_sub(Duration::from_nanos(1))),
-            None
-        );
-        assert_eq!(ends.near.handle_timeout(due), 0);
-        let again = ends.near.poll_frame(due).unwrap();
-        assert_ne!(again, lost[0], "it has a number of its own");
-        assert_eq!(ends.receive([again]), [200]);
-        assert_eq!(ends.near.reliability_counters().unwrap().retransmitted, 1);
-    }
-}
+#[path = "service_tests.rs"]
+mod tests;

@@ -1,4 +1,4 @@
-//! From a frame to a network packet: the receiving half of the link service.
+//! From a whole packet to its pipeline.
 
 use bytes::Bytes;
 use namecast_packet::{Data, Interest, LpPacket, MAX_PACKET_SIZE, tlv};
@@ -8,6 +8,7 @@ use crate::counters::DropReason;
 use crate::extension::Hook;
 use crate::face::{Face, FaceId};
 use crate::forwarder::Forwarder;
+use crate::link::without_frame;
 
 /// First octets of network packets: their types, which are below 253 and so stand as they are.
 const BARE_INTEREST: u8 = tlv::INTEREST as u8;
@@ -28,10 +29,11 @@ impl Forwarder {
             self.count_frame(id, &frame)?;
             return self.receive_network_packet(id, frame, &mut LpPacket::default());
         }
-        match self.open_frame(id, frame)? {
-            Some(packet) => self.receive_packet(id, packet),
-            None => Ok(()),
-        }
+        self.count_frame(id, &frame)?;
+        let size = ByteSize::of(&frame);
+        let mut packet = LpPacket::decode(frame).map_err(|_| DropReason::Malformed)?;
+        without_frame(&mut packet, size);
+        self.receive_packet(id, packet)
     }
 
     fn count_frame(&mut self, id: FaceId, frame: &Bytes) -> Result<(), DropReason> {
@@ -41,47 +43,6 @@ impl Forwarder {
             traffic.octets += ByteSize::of(frame);
         }
         Ok(())
-    }
-
-    /// The packet that a frame carries or completes.
-    pub(crate) fn open_frame(
-        &mut self,
-        id: FaceId,
-        frame: Bytes,
-    ) -> Result<Option<LpPacket>, DropReason> {
-        self.count_frame(id, &frame)?;
-        let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
-        let mut evicted = 0;
-        let opened = (face.link).handle_frame(self.now, frame, &self.config, &mut evicted);
-        if !face.link.has_state() {
-            return opened;
-        }
-        for _ in 0..evicted {
-            self.count_drop(id, DropReason::ReassemblyFull);
-        }
-        self.serve_link(id);
-        opened
-    }
-
-    /// Gives up a face's packets whose missing fragments did not come in time, and sends again what the link lost.
-    pub(crate) fn handle_link_timeout(&mut self, id: FaceId) {
-        let Some(face) = self.faces.get_mut(id) else {
-            return;
-        };
-        face.link_timer = None;
-        for _ in 0..face.link.handle_timeout(self.now) {
-            self.count_drop(id, DropReason::ReassemblyTimeout);
-        }
-        self.serve_link(id);
-    }
-
-    /// Sets a face's timer to when its link service is due next.
-    pub(crate) fn reset_link_timer(&mut self, id: FaceId) {
-        if let Some(face) = self.faces.get_mut(id) {
-            let to = face.link.poll_timeout();
-            let from = core::mem::replace(&mut face.link_timer, to);
-            self.set_link_timer(id, from, to);
-        }
     }
 
     /// Takes a link packet that carries a network packet whole.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use namecast_forward::{
-    Config, FaceConfig, FaceId, Forwarder, Keep, ReassemblyConfig, ReliabilityConfig,
+    Config, FaceConfig, FaceId, Keep, Node, ReassemblyConfig, ReliabilityConfig,
 };
 use namecast_packet::signature::NullSigner;
 use namecast_packet::{Data, Interest, LpPacket, Name, Nonce, Packet};
@@ -63,14 +63,14 @@ impl Script<'_> {
 
 /// A node, its face to the link, and its face to the application.
 struct End {
-    node: Forwarder,
+    node: Node,
     link: FaceId,
     application: FaceId,
 }
 
 impl End {
     fn new(mtu: usize) -> Self {
-        let mut node = Forwarder::new(Config {
+        let mut node = Node::new(Config {
             keep: Keep::Frames,
             pit_capacity: MOST_PENDING,
             content_store: CACHE,
@@ -134,7 +134,9 @@ pub(crate) fn link_service(octets: &[u8]) -> Outcome {
     };
     for (place, to) in [(0, scene.ends[0].link), (1, scene.ends[1].application)] {
         let node = &mut scene.ends[place].node;
-        node.add_route(Name::root(), to, 0).expect("there is room");
+        node.forwarder
+            .add_route(Name::root(), to, 0)
+            .expect("there is room");
     }
     while let Some(what) = script.octet() {
         scene.step(what, &mut script);
@@ -229,8 +231,8 @@ impl Scene {
             let end = &mut self.ends[from];
             let sent: Vec<_> = core::iter::from_fn(|| end.node.poll_output()).collect();
             assert!(sent.len() <= MOST_AT_ONCE, "{}", sent.len());
-            assert!(end.node.pending_interests() <= MOST_PENDING + 1);
-            assert!(end.node.cached_size() <= CACHE);
+            assert!(end.node.forwarder.pending_interests() <= MOST_PENDING + 1);
+            assert!(end.node.forwarder.cached_size() <= CACHE);
             let link = end.link;
             for transmit in sent {
                 if transmit.face == link {
@@ -270,7 +272,10 @@ impl Scene {
         for _ in 0..MOST_TIMERS {
             let timers = self.ends.iter().filter_map(|end| end.node.poll_timeout());
             let Some(at) = timers.min() else {
-                let pending = self.ends.iter().map(|end| end.node.pending_interests());
+                let pending = self
+                    .ends
+                    .iter()
+                    .map(|end| end.node.forwarder.pending_interests());
                 assert_eq!(pending.sum::<usize>(), 0);
                 return;
             };

@@ -17,7 +17,7 @@ fn one_node() -> (Net, [End; 2], End) {
 
 /// Satisfied and expired, as a downstream and as an upstream.
 fn outcomes(net: &Net, (node, face): End) -> [u64; 4] {
-    let counters: &FaceCounters = net.nodes[node].face_counters(face).unwrap();
+    let counters: FaceCounters = net.nodes[node].face_counters(face).unwrap();
     [
         counters.satisfied_in,
         counters.expired_in,

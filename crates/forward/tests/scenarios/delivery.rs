@@ -37,7 +37,7 @@ fn interests_of_one_name_go_up_once_and_data_comes_back_to_all() {
     assert_eq!(net.nodes[0].counters().outgoing.data, 3);
     assert_eq!(
         (
-            net.nodes[0].pending_interests(),
+            net.nodes[0].forwarder.pending_interests(),
             net.nodes[0].poll_timeout()
         ),
         (0, None)
@@ -63,7 +63,7 @@ fn interests_with_other_selectors_are_not_aggregated() {
             .build(Nonce::from(3)),
     );
     assert_eq!(net.interests(producer).len(), 3);
-    assert_eq!(net.nodes[0].pending_interests(), 3);
+    assert_eq!(net.nodes[0].forwarder.pending_interests(), 3);
     // One packet satisfies all three, and the face gets it once.
     net.answer(producer, &data("/p/1"));
     assert_eq!(net.data(consumer).len(), 1);
@@ -84,7 +84,7 @@ fn data_with_a_longer_name_answers_only_who_allowed_it() {
     net.answer(producer, &data("/p/a/b/c"));
     assert_eq!(net.data(exact), []);
     assert_eq!(net.data(prefix), [data("/p/a/b/c")]);
-    assert_eq!(net.nodes[0].pending_interests(), 1);
+    assert_eq!(net.nodes[0].forwarder.pending_interests(), 1);
 }
 
 #[test]
@@ -358,7 +358,9 @@ fn the_chosen_next_hop_is_for_local_applications_with_local_fields() {
     assert_eq!(net.interests(chosen), [interest("/avoid/5", 5)]);
     assert_eq!(net.interests(cheap), [interest("/avoid/6", 6)]);
     let mut packet = LpPacket::carrying(interest("/p/only", 7).wire().clone());
-    net.nodes[0].remove_route(&"/".parse().unwrap(), chosen.1);
+    net.nodes[0]
+        .forwarder
+        .remove_route(&"/".parse().unwrap(), chosen.1);
     packet.avoid_face = Some(cheap.1.number());
     net.send(chooser, packet.encode());
     assert_eq!(net.interests(cheap), [interest("/p/only", 7)]);
@@ -456,7 +458,7 @@ fn a_face_that_ends_takes_its_routes_and_interests_with_it() {
     assert_eq!((net.data(gone).len(), net.data(stays).len()), (0, 1));
 
     net.nodes[1].remove_face(net.now, producer.1);
-    assert_eq!(net.nodes[1].routed_prefixes(), 0);
+    assert_eq!(net.nodes[1].forwarder.routed_prefixes(), 0);
     net.ask(stays, &interest("/p/2", 3));
     assert_eq!(net.nacks(stays).len(), 1);
     net.nodes[1].remove_face(net.now, producer.1);

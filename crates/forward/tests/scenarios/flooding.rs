@@ -161,7 +161,7 @@ fn the_longest_waiting_interest_of_who_has_most_gives_way() {
         counters.drops.get(DropReason::PitFull)
     };
     assert_eq!(faces.map(|(_, face)| dropped(face)), [0, 0, 2]);
-    assert_eq!(net.nodes[0].pending_interests(), 10);
+    assert_eq!(net.nodes[0].forwarder.pending_interests(), 10);
     for number in [0, 3, 10, 11] {
         net.answer(producer, &data(&format!("/{number}")));
     }
@@ -186,7 +186,7 @@ fn an_interest_that_gives_way_stays_for_others_who_wait() {
         if leave {
             let now = net.now;
             net.nodes[0].remove_face(now, faces[0].1);
-            assert_eq!(net.nodes[0].pending_interests(), 1);
+            assert_eq!(net.nodes[0].forwarder.pending_interests(), 1);
         }
         net.answer(producer, &data("/both"));
         assert_eq!(net.data(faces[1]), [data("/both")]);
@@ -241,9 +241,9 @@ fn interests_from_other_hosts_wait_for_ten_seconds_at_most() {
         let long = Interest::builder(name("/long")).lifetime(millis(20_000));
         net.ask(consumer, &long.build(Nonce::from(1)));
         net.run_for(millis(seconds * 1_000 - 1));
-        assert_eq!(net.nodes[0].pending_interests(), 1);
+        assert_eq!(net.nodes[0].forwarder.pending_interests(), 1);
         net.run_for(millis(1));
-        assert_eq!(net.nodes[0].pending_interests(), 0);
+        assert_eq!(net.nodes[0].forwarder.pending_interests(), 0);
     }
 }
 

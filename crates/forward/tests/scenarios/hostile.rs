@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_forward::{
-    AsfConfig, Config, DropReason, FaceConfig, FaceId, Forwarder, Keep, LearningConfig,
+    AsfConfig, Config, DropReason, FaceConfig, FaceId, Keep, LearningConfig, Node,
     ReassemblyConfig, StrategyKind,
 };
 use namecast_packet::lp::NackReason;
@@ -129,7 +129,7 @@ fn runs() -> u64 {
 }
 
 /// Adds a face of any kind, perhaps with a route to it.
-fn random_face(random: &mut Random, node: &mut Forwarder) -> FaceId {
+fn random_face(random: &mut Random, node: &mut Node) -> FaceId {
     let mtu = random.chance(0.5).then(|| 64 + random.below(600) as usize);
     let base = match random.chance(0.5) {
         true => FaceConfig::application(""),
@@ -144,7 +144,9 @@ fn random_face(random: &mut Random, node: &mut Forwarder) -> FaceId {
     let face = node.add_face(config).unwrap();
     let prefix = name(["/", "/a", "/a/b", "/b"][random.below(4) as usize]);
     if random.chance(0.5) {
-        node.add_route(prefix, face, random.below(9)).unwrap();
+        node.forwarder
+            .add_route(prefix, face, random.below(9))
+            .unwrap();
     }
     face
 }
@@ -156,7 +158,7 @@ fn nothing_that_arrives_breaks_the_node() {
     let (mut measured, mut learned, mut usual) = (0, 0, [0; 3]);
     for seed in 0..runs() {
         let mut random = Random::from_seed(seed);
-        let mut node = Forwarder::new(small());
+        let mut node = Node::new(small());
         let mut now = Instant::ZERO;
         let mut faces = Vec::new();
         for step in 0..STEPS {
@@ -169,7 +171,8 @@ fn nothing_that_arrives_breaks_the_node() {
             }
             if random.chance(0.01) {
                 let kind = KINDS[step % KINDS.len()];
-                node.set_strategy(name(["/", "/a"][step / 2 % 2]), kind)
+                node.forwarder
+                    .set_strategy(name(["/", "/a"][step / 2 % 2]), kind)
                     .unwrap();
             }
             let mut frame = random_frame(&mut random);
@@ -186,11 +189,11 @@ fn nothing_that_arrives_breaks_the_node() {
                 core::iter::from_fn(|| node.poll_output()).for_each(drop);
             }
             // One more is for local names.
-            assert!(node.pending_interests() <= 21);
-            assert!(node.cached_size() <= ByteSize::bytes(5_000));
-            assert!(node.measured_next_hops() <= 2);
-            measured = measured.max(node.measured_next_hops());
-            let routes = node.learned_routes().count();
+            assert!(node.forwarder.pending_interests() <= 21);
+            assert!(node.forwarder.cached_size() <= ByteSize::bytes(5_000));
+            assert!(node.forwarder.measured_next_hops() <= 2);
+            measured = measured.max(node.forwarder.measured_next_hops());
+            let routes = node.forwarder.learned_routes().count();
             assert!(routes <= 2);
             learned = learned.max(routes);
         }
@@ -203,14 +206,18 @@ fn nothing_that_arrives_breaks_the_node() {
             .for_each(|(sum, count)| *sum += count);
         // A damaged announcement may hold for ever, so end the learning.
         for prefix in ["/", "/a"] {
-            node.set_strategy(name(prefix), StrategyKind::BestRoute)
+            node.forwarder
+                .set_strategy(name(prefix), StrategyKind::BestRoute)
                 .unwrap();
         }
         // A damaged lifetime may be any number, so jump to the end of the longest.
         node.handle_timeout(now + Config::default().max_lifetime);
-        assert_eq!((node.pending_interests(), node.poll_timeout()), (0, None));
+        assert_eq!(
+            (node.forwarder.pending_interests(), node.poll_timeout()),
+            (0, None)
+        );
         let counters = node.counters();
-        assert_eq!(node.faces().count(), faces.len());
+        assert_eq!(node.forwarder.faces().count(), faces.len());
         assert!(counters.incoming.interests >= counters.satisfied + counters.unsatisfied);
     }
     assert!(usual.iter().all(|&sum| sum > 10 * runs()), "{usual:?}");
@@ -220,7 +227,7 @@ fn nothing_that_arrives_breaks_the_node() {
 #[test]
 fn random_octets_never_end_a_face() {
     let mut random = Random::from_seed(11);
-    let mut node = Forwarder::new(Config::default());
+    let mut node = Node::new(Config::default());
     let face = node.add_face(FaceConfig::default()).unwrap();
     for _ in 0..20_000 {
         let mut octets = vec![0; random.below(60) as usize];
@@ -243,7 +250,7 @@ fn random_octets_never_end_a_face() {
     );
     assert!(node.counters().drops.get(DropReason::Malformed) > 10_000);
     let consumer = node.add_face(FaceConfig::default()).unwrap();
-    node.add_route(name("/"), face, 0).unwrap();
+    node.forwarder.add_route(name("/"), face, 0).unwrap();
     node.handle_frame(Instant::ZERO, consumer, interest("/p", 1).wire().clone());
     node.handle_frame(Instant::ZERO, face, data("/p").wire().clone());
     assert_eq!(node.counters().satisfied, 1);
@@ -251,7 +258,7 @@ fn random_octets_never_end_a_face() {
 
 #[test]
 fn what_is_too_large_or_misplaced_is_dropped_by_name() {
-    let mut node = Forwarder::new(Config::default());
+    let mut node = Node::new(Config::default());
     let face = node.add_face(FaceConfig::default()).unwrap();
     let mut send = |frame: Bytes| {
         let before = node.counters().drops;
@@ -303,7 +310,7 @@ fn what_is_too_large_or_misplaced_is_dropped_by_name() {
         ..LpPacket::default()
     };
     assert_eq!(send(acknowledgement.encode()), None);
-    assert_eq!(node.face(face).unwrap().counters.keep_alives, 1);
+    assert_eq!(node.forwarder.face(face).unwrap().counters.keep_alives, 1);
 }
 
 /// What tables keep is a matter of memory and time; what comes out is the same.
@@ -311,14 +318,14 @@ fn what_is_too_large_or_misplaced_is_dropped_by_name() {
 fn nodes_that_keep_frames_and_nodes_that_copy_behave_the_same() {
     let run = |seed, keep, content_store| {
         let mut random = Random::from_seed(seed);
-        let mut node = Forwarder::new(Config {
+        let mut node = Node::new(Config {
             keep,
             content_store,
             ..small()
         });
         let faces = [(); 3].map(|()| node.add_face(FaceConfig::default()).unwrap());
         for (prefix, face) in ["/a", "/b", "/"].into_iter().zip(faces) {
-            node.add_route(name(prefix), face, 0).unwrap();
+            node.forwarder.add_route(name(prefix), face, 0).unwrap();
         }
         let (mut now, mut sent) = (Instant::ZERO, Vec::new());
         for _ in 0..2_000 {
@@ -327,7 +334,7 @@ fn nodes_that_keep_frames_and_nodes_that_copy_behave_the_same() {
             node.handle_frame(now, face, random_frame(&mut random).into());
             sent.extend(core::iter::from_fn(|| node.poll_output()));
         }
-        (sent, *node.counters(), node.cached_packets())
+        (sent, node.counters(), node.forwarder.cached_packets())
     };
     for seed in 0..5 {
         // Copies count for a little more, so frames are compared where that decides nothing.
@@ -343,7 +350,7 @@ fn nodes_that_keep_frames_and_nodes_that_copy_behave_the_same() {
 /// Fragments that never complete hold no more than the bound, and are given up in time.
 #[test]
 fn a_flood_of_first_fragments_is_bounded() {
-    let mut node = Forwarder::new(small());
+    let mut node = Node::new(small());
     let face = node.add_face(FaceConfig::default()).unwrap();
     for number in 0..1_000 {
         let piece = LpPacket {
@@ -364,12 +371,12 @@ fn a_flood_of_first_fragments_is_bounded() {
 /// Interests that differ only in a digest share nothing that would make one look-up walk over all of them.
 #[test]
 fn an_interest_flood_costs_octets_up_to_the_bound() {
-    let mut node = Forwarder::new(Config {
+    let mut node = Node::new(Config {
         pit_octets: ByteSize::bytes(100_000),
         ..Config::default()
     });
     let [consumer, producer] = [(); 2].map(|()| node.add_face(FaceConfig::default()).unwrap());
-    node.add_route(name("/"), producer, 0).unwrap();
+    node.forwarder.add_route(name("/"), producer, 0).unwrap();
     for number in 0..2_000_u32 {
         let interest = Interest::builder(name("/p"))
             .parameters(number.to_be_bytes().repeat(200))
@@ -379,12 +386,12 @@ fn an_interest_flood_costs_octets_up_to_the_bound() {
     }
     // Each takes about 850 octets for the Interest, of which its name is a part, and 360 besides: 82 of them.
     assert!(
-        (78..=86).contains(&node.pending_interests()),
+        (78..=86).contains(&node.forwarder.pending_interests()),
         "{}",
-        node.pending_interests()
+        node.forwarder.pending_interests()
     );
     let refused = node.counters().drops.get(DropReason::PitFull);
-    assert_eq!(refused + node.pending_interests() as u64, 2_000);
+    assert_eq!(refused + node.forwarder.pending_interests() as u64, 2_000);
 }
 
 /// Interests that are mostly a link header that is passed over, eight thousand octets of it: the table takes them out of
@@ -393,12 +400,12 @@ fn an_interest_flood_costs_octets_up_to_the_bound() {
 fn a_long_link_header_is_not_kept_with_the_packet() {
     /// An unknown field that may be passed over.
     const IGNORED: u32 = 952;
-    let mut node = Forwarder::new(Config {
+    let mut node = Node::new(Config {
         keep: Keep::Frames,
         ..Config::default()
     });
     let [consumer, producer] = [(); 2].map(|()| node.add_face(FaceConfig::default()).unwrap());
-    node.add_route(name("/"), producer, 0).unwrap();
+    node.forwarder.add_route(name("/"), producer, 0).unwrap();
     for (nonce, header, is_kept) in [(1, 8_000, false), (2, 40, true)] {
         let interest = interest(&format!("/p/{nonce}"), nonce);
         let mut frame = Writer::default();
@@ -413,25 +420,27 @@ fn a_long_link_header_is_not_kept_with_the_packet() {
         let is_in_frame = frame.as_ptr_range().contains(&sent.as_ptr());
         assert_eq!(is_in_frame, is_kept, "{header}");
     }
-    assert_eq!(node.pending_interests(), 2);
+    assert_eq!(node.forwarder.pending_interests(), 2);
 }
 
 /// The table is full of one face's Interests; others still get an answer where it matters.
 #[test]
 fn a_full_table_has_room_for_management() {
-    let mut node = Forwarder::new(Config {
+    let mut node = Node::new(Config {
         pit_capacity: 64,
         face_pit_capacity: 64,
         ..Config::default()
     });
     let [flooding, producer] = [(); 2].map(|()| node.add_face(FaceConfig::default()).unwrap());
     let [operator, manager] = [(); 2].map(|()| node.add_face(FaceConfig::application("")).unwrap());
-    node.add_route(name("/"), producer, 0).unwrap();
-    node.add_route(name("/localhost"), manager, 0).unwrap();
+    node.forwarder.add_route(name("/"), producer, 0).unwrap();
+    node.forwarder
+        .add_route(name("/localhost"), manager, 0)
+        .unwrap();
     let mut ask = |face, uri: &str, nonce| {
-        let before = node.pending_interests();
+        let before = node.forwarder.pending_interests();
         node.handle_frame(Instant::ZERO, face, interest(uri, nonce).wire().clone());
-        node.pending_interests() > before
+        node.forwarder.pending_interests() > before
     };
     let flood = (0..100).filter(|&nonce| ask(flooding, &format!("/p/{nonce}"), nonce));
     assert_eq!(flood.count(), 64);

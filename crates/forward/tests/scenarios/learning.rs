@@ -22,7 +22,8 @@ const HOUR: Duration = Duration::from_secs(3_600);
 fn learning(count: usize) -> Net {
     let mut net = Net::new(count);
     for node in &mut net.nodes {
-        node.set_strategy(name("/"), StrategyKind::SelfLearning)
+        node.forwarder
+            .set_strategy(name("/"), StrategyKind::SelfLearning)
             .unwrap();
     }
     net
@@ -35,6 +36,7 @@ fn with_neighbours(config: LearningConfig) -> (Net, End, [End; 2]) {
         ..Config::default()
     });
     net.nodes[0]
+        .forwarder
         .set_strategy(name("/"), StrategyKind::SelfLearning)
         .unwrap();
     let consumer = net.app(0);
@@ -66,7 +68,7 @@ fn non_discovery(uri: &str, nonce: u32) -> Bytes {
 }
 
 fn routes(net: &Net, node: usize) -> Vec<(String, FaceId)> {
-    let routes = net.nodes[node].learned_routes();
+    let routes = net.nodes[node].forwarder.learned_routes();
     routes
         .map(|route| (route.prefix.to_string(), route.face))
         .collect()
@@ -208,12 +210,17 @@ fn what_an_application_announces_to_its_node_goes_with_its_data() {
         let (mut net, producer, neighbours) = with_neighbours(LearningConfig::default());
         if !learns {
             net.nodes[0]
+                .forwarder
                 .set_strategy(name("/"), StrategyKind::BestRoute)
                 .unwrap();
         }
         net.route(0, "/p", producer.1, 0);
         let announcement = PrefixAnnouncement::sign(&name("/p"), 1, MINUTE, None, &NullSigner);
-        assert!(net.nodes[0].announce(net.now, producer.1, &announcement));
+        assert!(
+            net.nodes[0]
+                .forwarder
+                .announce(net.now, producer.1, &announcement)
+        );
         net.ask(neighbours[0], &interest("/p/1", 1));
         net.answer(producer, &data("/p/1"));
         let seen = net.seen(neighbours[0]);
@@ -224,7 +231,7 @@ fn what_an_application_announces_to_its_node_goes_with_its_data() {
         );
         net.run_for(MINUTE);
         assert_eq!(net.nodes[0].poll_timeout(), None);
-        assert_eq!(net.nodes[0].routed_prefixes(), 1);
+        assert_eq!(net.nodes[0].forwarder.routed_prefixes(), 1);
         assert_eq!(net.nodes[0].counters().announcements_refused, 0);
     }
     let (mut net, producer, _) = with_neighbours(LearningConfig {
@@ -232,7 +239,11 @@ fn what_an_application_announces_to_its_node_goes_with_its_data() {
         ..LearningConfig::default()
     });
     let of_another = PrefixAnnouncement::sign(&name("/p"), 1, MINUTE, None, &signer(2));
-    assert!(!net.nodes[0].announce(net.now, producer.1, &of_another));
+    assert!(
+        !net.nodes[0]
+            .forwarder
+            .announce(net.now, producer.1, &of_another)
+    );
     assert_eq!(net.nodes[0].counters().announcements_refused, 1);
 }
 
@@ -272,7 +283,13 @@ fn a_route_ends_when_it_is_not_used_and_when_its_announcement_does() {
         let (mut net, consumer, neighbours) = with_neighbours(LearningConfig::default());
         learn(&mut net, consumer, neighbours, announced);
         let first = announced.min(10 * MINUTE);
-        let expires = |net: &Net| net.nodes[0].learned_routes().next().map(|it| it.expires);
+        let expires = |net: &Net| {
+            net.nodes[0]
+                .forwarder
+                .learned_routes()
+                .next()
+                .map(|it| it.expires)
+        };
         assert_eq!(expires(&net), Some(Instant::ZERO + first));
         net.run_for(5 * MINUTE);
         net.ask(consumer, &interest("/p/1", 1));
@@ -280,10 +297,10 @@ fn a_route_ends_when_it_is_not_used_and_when_its_announcement_does() {
         assert_eq!(expires(&net), Some(Instant::ZERO + end));
         net.run_for(end - 5 * MINUTE - Duration::from_nanos(1));
         assert_eq!(routes(&net, 0).len(), 1);
-        assert_eq!(net.nodes[0].routed_prefixes(), 1);
+        assert_eq!(net.nodes[0].forwarder.routed_prefixes(), 1);
         net.run_for(Duration::from_nanos(1));
         assert_eq!(routes(&net, 0), []);
-        assert_eq!(net.nodes[0].routed_prefixes(), 0);
+        assert_eq!(net.nodes[0].forwarder.routed_prefixes(), 0);
         assert_eq!(net.nodes[0].poll_timeout(), None);
         asked(&mut net, neighbours);
         net.ask(consumer, &interest("/p/2", 2));
@@ -314,7 +331,7 @@ fn a_next_hop_that_knows_no_route_is_forgotten_and_everybody_is_asked_again() {
         net.nack(neighbour, &interest("/p/1", 4), NackReason::NoRoute);
     }
     assert_eq!(net.seen(consumer), []);
-    assert_eq!(net.nodes[0].pending_interests(), 0);
+    assert_eq!(net.nodes[0].forwarder.pending_interests(), 0);
 }
 
 /// Three in a row; Data in between begin the count anew.
@@ -413,7 +430,11 @@ fn a_flood_crosses_each_link_once_each_way_at_most() {
     assert_eq!(sent(&net), [3, 2, 2, 2]);
     assert_eq!(loops(&net), 6);
     net.run_for(Duration::from_secs(4));
-    assert!(net.nodes.iter().all(|node| node.pending_interests() == 0));
+    assert!(
+        net.nodes
+            .iter()
+            .all(|node| node.forwarder.pending_interests() == 0)
+    );
     let outsider = net.face(3, FaceConfig::default());
     net.ask(outsider, &interest("/p", 1));
     assert_eq!(sent(&net), [3, 2, 2, 2]);
@@ -465,7 +486,7 @@ fn a_route_back_to_who_asks_is_none() {
 fn an_operators_word_counts_more() {
     let (mut net, consumer, neighbours) = with_neighbours(LearningConfig::default());
     learn(&mut net, consumer, neighbours, HOUR);
-    let learned = net.nodes[0].learned_routes().next();
+    let learned = net.nodes[0].forwarder.learned_routes().next();
     let expected = LearnedRoute {
         prefix: name("/p"),
         face: neighbours[0].1,
@@ -476,14 +497,16 @@ fn an_operators_word_counts_more() {
     net.route(0, "/p", neighbours[0].1, 7);
     assert_eq!(routes(&net, 0), []);
     net.run_for(2 * HOUR);
-    assert_eq!(net.nodes[0].routed_prefixes(), 1);
+    assert_eq!(net.nodes[0].forwarder.routed_prefixes(), 1);
     net.ask(consumer, &interest("/p/1", 1));
     assert_eq!(asked(&mut net, neighbours), [(1, 1), (0, 0)]);
     // What follows the operator's route is no answer to a search, but a search of another's may be answered by it.
     net.nack(neighbours[0], &interest("/p/1", 1), NackReason::NoRoute);
-    assert_eq!(net.nodes[0].routed_prefixes(), 1);
-    net.nodes[0].remove_route(&name("/p"), neighbours[0].1);
-    assert_eq!(net.nodes[0].routed_prefixes(), 0);
+    assert_eq!(net.nodes[0].forwarder.routed_prefixes(), 1);
+    net.nodes[0]
+        .forwarder
+        .remove_route(&name("/p"), neighbours[0].1);
+    assert_eq!(net.nodes[0].forwarder.routed_prefixes(), 0);
     assert_eq!(net.nodes[0].poll_timeout(), None);
 }
 
@@ -492,6 +515,7 @@ fn learned_routes_go_with_their_face_and_with_the_last_choice() {
     for removes_face in [true, false] {
         let (mut net, consumer, neighbours) = with_neighbours(LearningConfig::default());
         net.nodes[0]
+            .forwarder
             .set_strategy(name("/other"), StrategyKind::SelfLearning)
             .unwrap();
         learn(&mut net, consumer, neighbours, HOUR);
@@ -500,13 +524,14 @@ fn learned_routes_go_with_their_face_and_with_the_last_choice() {
             net.nodes[0].remove_face(now, neighbours[0].1);
         } else {
             net.nodes[0]
+                .forwarder
                 .set_strategy(name("/"), StrategyKind::BestRoute)
                 .unwrap();
-            assert_eq!(net.nodes[0].routed_prefixes(), 1);
-            net.nodes[0].unset_strategy(&name("/other"));
+            assert_eq!(net.nodes[0].forwarder.routed_prefixes(), 1);
+            net.nodes[0].forwarder.unset_strategy(&name("/other"));
         }
         assert_eq!(routes(&net, 0), []);
-        assert_eq!(net.nodes[0].routed_prefixes(), 0);
+        assert_eq!(net.nodes[0].forwarder.routed_prefixes(), 0);
         assert_eq!(net.nodes[0].poll_timeout(), None);
     }
 }
@@ -516,9 +541,10 @@ fn learned_routes_go_with_their_face_and_with_the_last_choice() {
 fn other_strategies_pass_on_what_learning_nodes_tell_each_other() {
     let mut net = learning(3);
     net.nodes[1]
+        .forwarder
         .set_strategy(name("/"), StrategyKind::BestRoute)
         .unwrap();
-    net.nodes[1].unset_strategy(&name("/"));
+    net.nodes[1].forwarder.unset_strategy(&name("/"));
     let (to_1, _) = net.link(0, 1);
     let (to_2, _) = net.link(1, 2);
     net.route(1, "/p", to_2, 0);
@@ -530,7 +556,7 @@ fn other_strategies_pass_on_what_learning_nodes_tell_each_other() {
     let learned = [0, 1, 2].map(|node| routes(&net, node));
     assert_eq!(learned, [vec![("/p".to_owned(), to_1)], vec![], vec![]]);
     // Behind it, an Interest that follows a route still does.
-    net.nodes[2].remove_route(&name("/p"), producer.1);
+    net.nodes[2].forwarder.remove_route(&name("/p"), producer.1);
     net.link(2, 0);
     net.ask(consumer, &interest("/p/2", 2));
     assert_eq!(net.nacks(consumer), [NackReason::NoRoute]);

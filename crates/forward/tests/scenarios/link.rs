@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use namecast_forward::{
-    AddFaceError, Config, DropReason, Extension, FaceConfig, FaceId, Forwarder, Hook, Verdict,
+    AddFaceError, Config, DropReason, Extension, FaceConfig, FaceId, Hook, Node, Verdict,
 };
 use namecast_packet::signature::NullSigner;
 use namecast_packet::{Data, Interest, LpPacket, Nonce};
@@ -50,7 +50,7 @@ fn reassembly_survives_loss_duplicates_and_reordering() {
     for seed in 0..50 {
         let mut random = Random::from_seed(seed);
         let mtu = 64 + random.below(1_500) as usize;
-        let mut sender = Forwarder::new(Config::default());
+        let mut sender = Node::new(Config::default());
         let out = sender
             .add_face(FaceConfig {
                 mtu: Some(mtu),
@@ -58,11 +58,11 @@ fn reassembly_survives_loss_duplicates_and_reordering() {
             })
             .unwrap();
         let app = sender.add_face(FaceConfig::application("")).unwrap();
-        sender.add_route(name("/"), out, 0).unwrap();
-        let mut receiver = Forwarder::new(Config::default());
+        sender.forwarder.add_route(name("/"), out, 0).unwrap();
+        let mut receiver = Node::new(Config::default());
         let inward = receiver.add_face(FaceConfig::default()).unwrap();
         let sink = receiver.add_face(FaceConfig::application("")).unwrap();
-        receiver.add_route(name("/"), sink, 0).unwrap();
+        receiver.forwarder.add_route(name("/"), sink, 0).unwrap();
 
         let (mut arriving, mut expected) = (Vec::new(), Vec::new());
         for number in 0..20 {
@@ -106,7 +106,10 @@ fn reassembly_survives_loss_duplicates_and_reordering() {
         receiver.handle_timeout(Instant::ZERO + millis(500));
         receiver.handle_timeout(Instant::ZERO + millis(4_000));
         assert_eq!(
-            (receiver.poll_timeout(), receiver.pending_interests()),
+            (
+                receiver.poll_timeout(),
+                receiver.forwarder.pending_interests()
+            ),
             (None, 0)
         );
     }
@@ -150,13 +153,13 @@ fn an_incomplete_packet_is_given_up_after_half_a_second_of_silence() {
 
 #[test]
 fn an_output_queue_takes_no_more_than_its_bound_and_hurts_no_other_face() {
-    let mut node = Forwarder::new(Config {
+    let mut node = Node::new(Config {
         max_output_queue: 5,
         ..Config::default()
     });
     let [slow, other, consumer] = [(); 3].map(|()| node.add_face(FaceConfig::default()).unwrap());
-    node.add_route(name("/slow"), slow, 0).unwrap();
-    node.add_route(name("/other"), other, 0).unwrap();
+    node.forwarder.add_route(name("/slow"), slow, 0).unwrap();
+    node.forwarder.add_route(name("/other"), other, 0).unwrap();
     for number in 0..20 {
         node.handle_frame(
             Instant::ZERO,
@@ -199,7 +202,7 @@ fn counters_add_up() {
     let (asked, answered) = (interest("/p", 1), data("/p"));
     net.ask(consumer, &asked);
     net.answer(producer, &answered);
-    let at = |face| *net.nodes[0].face_counters(face).unwrap();
+    let at = |face| net.nodes[0].face_counters(face).unwrap();
     let (consumer, producer) = (at(consumer.1), at(producer.1));
     assert_eq!(
         (consumer.incoming.interests, consumer.outgoing.data),
@@ -253,7 +256,7 @@ impl Extension for Marker {
 #[test]
 fn an_extension_may_change_the_header_or_refuse_the_packet() {
     let mut net = Net::new(1);
-    net.nodes[0].add_extension(Box::new(Marker));
+    net.nodes[0].forwarder.add_extension(Box::new(Marker));
     let (consumer, producer) = (net.app(0), net.app(0));
     net.route(0, "/", producer.1, 0);
     net.ask(consumer, &interest("/refused/1", 1));
@@ -267,11 +270,11 @@ fn an_extension_may_change_the_header_or_refuse_the_packet() {
 /// Frames are numbered from the change on, and cut to the new MTU; without reliability nothing is due for them any more.
 #[test]
 fn a_face_changes_while_it_lives() {
-    let mut node = Forwarder::new(Config::default());
+    let mut node = Node::new(Config::default());
     let app = node.add_face(FaceConfig::application("")).unwrap();
     let out = node.add_face(FaceConfig::default()).unwrap();
-    node.add_route(name("/"), out, 0).unwrap();
-    let send = |node: &mut Forwarder, number| {
+    node.forwarder.add_route(name("/"), out, 0).unwrap();
+    let send = |node: &mut Node, number| {
         let interest = Interest::builder(name(&format!("/p/{number}")))
             .parameters(vec![0; 150])
             .build(Nonce::from(number));

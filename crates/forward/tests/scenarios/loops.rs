@@ -24,7 +24,11 @@ fn a_ring_of_three_ends_with_nack_duplicate() {
         .map(|n| n.counters().drops.get(DropReason::Loop))
         .collect();
     assert_eq!(loops, [1, 0, 0]);
-    assert!(net.nodes.iter().all(|node| node.pending_interests() == 0));
+    assert!(
+        net.nodes
+            .iter()
+            .all(|node| node.forwarder.pending_interests() == 0)
+    );
 }
 
 /// The same with multicast on every node, links both ways: each Interest crosses each link once each way at most, and the
@@ -34,6 +38,7 @@ fn a_ring_with_multicast_carries_each_interest_once() {
     let mut net = Net::new(3);
     for node in 0..3 {
         net.nodes[node]
+            .forwarder
             .set_strategy(name("/"), StrategyKind::Multicast)
             .unwrap();
     }

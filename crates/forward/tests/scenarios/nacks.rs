@@ -33,7 +33,7 @@ fn the_consumer_hears_the_mildest_reason_once_all_upstreams_refused() {
     assert_eq!(seen[0].header.nack, Some(NackReason::Congestion));
     // With the Interest that the consumer sent last, so that it knows which one failed.
     assert_eq!(seen[0].packet.wire(), interest("/p", 2).wire());
-    assert_eq!(net.nodes[0].pending_interests(), 0);
+    assert_eq!(net.nodes[0].forwarder.pending_interests(), 0);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn no_route_is_said_at_once_with_the_token() {
     assert_eq!(seen[0].header.pit_token.as_deref(), Some(&b"token!"[..]));
     assert_eq!(
         (
-            net.nodes[0].pending_interests(),
+            net.nodes[0].forwarder.pending_interests(),
             net.nodes[0].poll_timeout()
         ),
         (0, None)
@@ -99,7 +99,10 @@ fn shared_links_neither_carry_nor_heed_nacks() {
     net.ask(consumer, &interest("/p", 2));
     net.nack(shared, &interest("/p", 2), NackReason::NoRoute);
     assert_eq!(
-        (net.seen(consumer), net.nodes[0].pending_interests()),
+        (
+            net.seen(consumer),
+            net.nodes[0].forwarder.pending_interests()
+        ),
         (vec![], 1)
     );
 }
@@ -117,7 +120,7 @@ fn the_last_upstream_is_told_if_it_waits_for_us() {
         [],
         "the second may still have another way"
     );
-    assert_eq!(net.nodes[0].pending_interests(), 1);
+    assert_eq!(net.nodes[0].forwarder.pending_interests(), 1);
 }
 
 /// After all upstreams refused, the next Interest starts anew, without suppression.
@@ -163,7 +166,7 @@ fn a_face_that_has_used_its_quota_is_told_but_served() {
     net.answer(producer, &data("/3"));
     assert_eq!(net.data(consumer), [data("/3")]);
     net.run_for(millis(100));
-    assert_eq!(net.nodes[0].pending_interests(), 0);
+    assert_eq!(net.nodes[0].forwarder.pending_interests(), 0);
     net.ask(consumer, &asks(50));
     assert_eq!(net.interests(producer).len(), 1);
 }
@@ -179,7 +182,10 @@ fn an_upstream_whose_time_is_over_is_waited_for_no_longer() {
         let (consumer, first, second) = (net.app(0), net.app(0), net.app(0));
         net.route(0, "/p", first.1, 1);
         net.route(0, "/p", second.1, 2);
-        net.nodes[0].set_strategy(name("/"), kind).unwrap();
+        net.nodes[0]
+            .forwarder
+            .set_strategy(name("/"), kind)
+            .unwrap();
         let short = Interest::builder(name("/p")).lifetime(millis(20));
         net.ask(consumer, &short.build(Nonce::from(1)));
         net.run_for(millis(10));
@@ -188,6 +194,6 @@ fn an_upstream_whose_time_is_over_is_waited_for_no_longer() {
         net.run_for(millis(10));
         net.nack(second, &interest("/p", 2), NackReason::NoRoute);
         assert_eq!(net.nacks(consumer), [NackReason::NoRoute], "{kind:?}");
-        assert_eq!(net.nodes[0].pending_interests(), 0);
+        assert_eq!(net.nodes[0].forwarder.pending_interests(), 0);
     }
 }

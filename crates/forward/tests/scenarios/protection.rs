@@ -29,11 +29,17 @@ fn a_face_has_no_more_pending_interests_than_its_quota() {
     for number in 0..5 {
         net.ask(flooding, &interest(&format!("/{number}"), number));
     }
-    assert_eq!((refused(&net), net.nodes[0].pending_interests()), (2, 3));
+    assert_eq!(
+        (refused(&net), net.nodes[0].forwarder.pending_interests()),
+        (2, 3)
+    );
     net.ask(flooding, &interest("/2", 77));
     net.ask(other, &interest("/9", 9));
     net.ask(other, &interest("/2", 10));
-    assert_eq!((refused(&net), net.nodes[0].pending_interests()), (2, 4));
+    assert_eq!(
+        (refused(&net), net.nodes[0].forwarder.pending_interests()),
+        (2, 4)
+    );
     net.answer(producer, &data("/0"));
     net.nack(producer, &interest("/1", 1), NackReason::NoRoute);
     for number in 10..13 {
@@ -41,7 +47,7 @@ fn a_face_has_no_more_pending_interests_than_its_quota() {
     }
     assert_eq!(refused(&net), 3);
     net.run_for(SILENCE);
-    assert_eq!(net.nodes[0].pending_interests(), 0);
+    assert_eq!(net.nodes[0].forwarder.pending_interests(), 0);
     for number in 20..24 {
         net.ask(flooding, &interest(&format!("/{number}"), number));
     }
@@ -127,7 +133,7 @@ fn unsolicited_data_are_cached_where_the_policy_admits_them() {
     let consumer = net.app(0);
     net.answer(local, &data("/early"));
     net.answer(remote, &data("/forged"));
-    let counters = *net.nodes[0].counters();
+    let counters = net.nodes[0].counters();
     assert_eq!(counters.unsolicited_cached, 1);
     assert_eq!(counters.drops.get(DropReason::Unsolicited), 1);
     assert_eq!(counters.outgoing.data, 0);

@@ -15,7 +15,10 @@ fn with_upstreams<const N: usize>(strategy: StrategyKind) -> (Net, End, [End; N]
     for (cost, upstream) in (1..).zip(&upstreams) {
         net.route(0, "/p", upstream.1, cost);
     }
-    net.nodes[0].set_strategy(name("/p"), strategy).unwrap();
+    net.nodes[0]
+        .forwarder
+        .set_strategy(name("/p"), strategy)
+        .unwrap();
     (net, consumer, upstreams)
 }
 
@@ -116,11 +119,12 @@ fn multicast_keeps_interests_for_next_hops_that_come_later() {
 fn the_longest_prefix_chooses_the_strategy() {
     let (mut net, consumer, upstreams) = with_upstreams::<2>(StrategyKind::Multicast);
     net.nodes[0]
+        .forwarder
         .set_strategy(name("/p/single"), StrategyKind::BestRoute)
         .unwrap();
     net.ask(consumer, &interest("/p/single/1", 1));
     assert_eq!(upstreams.map(|u| net.interests(u).len()), [1, 0]);
-    net.nodes[0].unset_strategy(&name("/p/single"));
+    net.nodes[0].forwarder.unset_strategy(&name("/p/single"));
     net.ask(consumer, &interest("/p/single/2", 2));
     assert_eq!(upstreams.map(|u| net.interests(u).len()), [1, 1]);
 }
@@ -220,7 +224,9 @@ fn random_never_sends_back_and_refuses_what_has_nowhere_to_go() {
         net.ask(upstreams[0], &interest(&format!("/p/{nonce}"), nonce));
     }
     assert_eq!(upstreams.map(|u| net.interests(u).len()), [0, 100]);
-    net.nodes[0].remove_route(&name("/p"), upstreams[1].1);
+    net.nodes[0]
+        .forwarder
+        .remove_route(&name("/p"), upstreams[1].1);
     net.ask(upstreams[0], &interest("/p/none", 1));
     assert_eq!(net.nacks(upstreams[0]), [NackReason::NoRoute]);
     // Its own Nacks are those of best-route.
@@ -253,10 +259,13 @@ fn multicast_keeps_nacks_to_itself() {
     let (mut net, consumer, upstreams) = with_upstreams::<2>(StrategyKind::Multicast);
     net.ask(consumer, &interest("/p", 1));
     net.nack(upstreams[0], &interest("/p", 1), NackReason::NoRoute);
-    assert_eq!(net.nodes[0].pending_interests(), 1);
+    assert_eq!(net.nodes[0].forwarder.pending_interests(), 1);
     net.nack(upstreams[1], &interest("/p", 1), NackReason::NoRoute);
     assert_eq!(
-        (net.seen(consumer), net.nodes[0].pending_interests()),
+        (
+            net.seen(consumer),
+            net.nodes[0].forwarder.pending_interests()
+        ),
         (vec![], 0)
     );
 }

@@ -13,6 +13,7 @@ fn node() -> (Net, End, End) {
     net.route(0, "/a", producer.1, 0);
     net.route(0, "/b", producer.1, 0);
     net.nodes[0]
+        .forwarder
         .set_strategy(name("/a"), StrategyKind::Multicast)
         .unwrap();
     (net, consumer, producer)
@@ -20,7 +21,7 @@ fn node() -> (Net, End, End) {
 
 /// What is counted for each prefix.
 fn counted(net: &Net) -> Vec<(String, StrategyCounters)> {
-    let choices = net.nodes[0].strategies();
+    let choices = net.nodes[0].forwarder.strategies();
     choices
         .map(|choice| (choice.prefix.to_string(), choice.counters))
         .collect()
@@ -113,17 +114,20 @@ fn counters_live_and_die_with_their_choice() {
     let (mut net, consumer, producer) = node();
     net.ask(consumer, &interest("/a/1", 1));
     net.nodes[0]
+        .forwarder
         .set_strategy(name("/a"), StrategyKind::Multicast)
         .unwrap();
     assert_eq!(of(&net, "/a").interests, 1);
     net.nodes[0]
+        .forwarder
         .set_strategy(name("/a"), StrategyKind::BestRoute)
         .unwrap();
     net.answer(producer, &data("/a/1"));
     assert_eq!(of(&net, "/a"), StrategyCounters::default());
     net.ask(consumer, &interest("/a/2", 2));
-    net.nodes[0].unset_strategy(&name("/a"));
+    net.nodes[0].forwarder.unset_strategy(&name("/a"));
     net.nodes[0]
+        .forwarder
         .set_strategy(name("/b"), StrategyKind::Multicast)
         .unwrap();
     net.answer(producer, &data("/a/2"));
@@ -134,6 +138,7 @@ fn counters_live_and_die_with_their_choice() {
     );
     assert_eq!(net.nodes[0].counters().satisfied, 2);
     net.nodes[0]
+        .forwarder
         .set_strategy(name("/"), StrategyKind::Random)
         .unwrap();
     net.ask(consumer, &interest("/a/3", 3));

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use namecast_forward::{Config, FaceConfig, FaceId, Forwarder};
+use namecast_forward::{Config, FaceConfig, FaceId, Node};
 use namecast_packet::lp::NackReason;
 use namecast_packet::signature::NullSigner;
 use namecast_packet::{Data, Interest, LpPacket, Name, Nonce, Packet};
@@ -26,7 +26,7 @@ pub(crate) struct Seen {
 #[derive(Default)]
 pub(crate) struct Net {
     pub(crate) now: Instant,
-    pub(crate) nodes: Vec<Forwarder>,
+    pub(crate) nodes: Vec<Node>,
     links: BTreeMap<End, End>,
     seen: BTreeMap<End, VecDeque<Seen>>,
 }
@@ -39,7 +39,7 @@ impl Net {
             ..Config::default()
         });
         Self {
-            nodes: nodes.map(Forwarder::new).collect(),
+            nodes: nodes.map(Node::new).collect(),
             ..Self::default()
         }
     }
@@ -47,7 +47,7 @@ impl Net {
     /// One node.
     pub(crate) fn with(config: Config) -> Self {
         Self {
-            nodes: vec![Forwarder::new(config)],
+            nodes: vec![Node::new(config)],
             ..Self::default()
         }
     }
@@ -84,6 +84,7 @@ impl Net {
 
     pub(crate) fn route(&mut self, node: usize, prefix: &str, face: FaceId, cost: u64) {
         self.nodes[node]
+            .forwarder
             .add_route(name(prefix), face, cost)
             .unwrap();
     }
@@ -111,7 +112,7 @@ impl Net {
     /// Lets time pass, stopping wherever a node asked to be called.
     pub(crate) fn run_for(&mut self, span: Duration) {
         let end = self.now + span;
-        while let Some(at) = self.nodes.iter().filter_map(Forwarder::poll_timeout).min()
+        while let Some(at) = self.nodes.iter().filter_map(Node::poll_timeout).min()
             && at <= end
         {
             self.now = self.now.max(at);

@@ -1,112 +1,234 @@
-//! Frames on their way to one link.
+//! A face's link between whoever has a packet for it and the task that drives its socket.
 //!
-//! A link that is slow loses its own frames, the newest first, and never holds up the node: whoever has a frame for it
+//! ```text
+//!   packet ── LinkSender::send ─┬─▶ socket, if it is UDP, has room, and nothing waits
+//!                               └─▶ Link (its own lock: queue, marks, fragments, Acks) ── LinkReceiver ── link task ──▶ socket
+//! ```
+//!
+//! A link that is slow loses its own frames, the newest first, and never holds up the node: whoever has a packet for it
 //! tries to send it or to put it in the queue, and goes on.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use namecast_forward::{CongestionMarker, Keep, SojournMarker};
+use namecast_forward::{FaceConfig, FaceId, Link};
 use namecast_packet::LpPacket;
 use namecast_units::{ByteSize, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 
 use super::counters::{LinkCounters, LinkDrop};
+use super::strangers::Strangers;
 use super::udp::UdpLink;
 use crate::Clock;
 
-/// Makes a queue that holds at most `frames` frames and `size` octets, and has packets marked as `marker` says.
-pub(crate) fn link_queue(
-    frames: usize,
-    size: ByteSize,
-    marker: CongestionMarker,
-    counters: Arc<LinkCounters>,
-) -> (LinkSender, LinkReceiver) {
-    let (sender, receiver) = mpsc::channel(frames.max(1));
-    let queued = Arc::new(AtomicUsize::new(0));
-    let size = usize::try_from(size.as_bytes()).unwrap_or(usize::MAX);
-    let sojourn = SojournMarker::new(marker.rule.interval);
-    let sender = LinkSender {
-        sender,
-        queued: Arc::clone(&queued),
-        size,
-        counters,
-        marker: Mutex::new(marker),
+/// Room for any frame: that the socket has none shows only when it is tried.
+const ANY: ByteSize = ByteSize::bytes(u64::MAX);
+
+/// Returns both ends of a link.
+pub(crate) fn link_queue(link: Link, counters: Arc<LinkCounters>) -> (LinkSender, LinkReceiver) {
+    let shared = Arc::new(Shared {
+        longest: AtomicUsize::new(longest_whole(link.config())),
+        state: Mutex::new(State { link, armed: None }),
+        is_empty: AtomicBool::new(true),
         is_at_rest: AtomicBool::new(true),
         is_stranger: AtomicBool::new(false),
-        socket: ArcSwapOption::empty(),
-    };
+        account: Mutex::new(None),
+        ready: Notify::new(),
+        has_ended: AtomicBool::new(false),
+        is_closed: AtomicBool::new(false),
+        counters,
+    });
     let receiver = LinkReceiver {
-        receiver,
-        queued,
+        shared: Arc::clone(&shared),
         taken: Vec::new(),
-        sojourn,
+    };
+    let sender = LinkSender {
+        shared,
+        socket: ArcSwapOption::empty(),
     };
     (sender, receiver)
 }
 
-/// A frame that waits.
+/// Octets of the longest packet that is a frame as it is; none is if all are numbered.
+fn longest_whole(config: &FaceConfig) -> usize {
+    match config.reliability {
+        true => 0,
+        false => config.mtu.unwrap_or(usize::MAX),
+    }
+}
+
+/// What both ends of a link share.
 #[derive(Debug)]
-struct Waiting {
-    frame: Bytes,
-    /// Since when, if that decides about its mark.
-    since: Option<Instant>,
+struct Shared {
+    state: Mutex<State>,
+    /// Whether no frame waits, and octets of the longest packet that needs nothing of the link: looked at for each packet,
+    /// which the lock would be dear for.
+    is_empty: AtomicBool,
+    longest: AtomicUsize,
+    /// Whether the marks have seen no queue since the link last rested, so that it need not be told again.
+    is_at_rest: AtomicBool,
+    /// Whether what is sent is bounded, as the peer may not be where it says it is.
+    is_stranger: AtomicBool,
+    account: Mutex<Option<Account>>,
+    /// Tells the link's task that frames wait, that a deadline came nearer, or that the face has ended.
+    ready: Notify,
+    has_ended: AtomicBool,
+    /// Whether nobody takes frames any more.
+    is_closed: AtomicBool,
+    counters: Arc<LinkCounters>,
+}
+
+#[derive(Debug)]
+struct State {
+    link: Link,
+    /// When the link's task looks after it by itself, if ever.
+    armed: Option<Instant>,
+}
+
+/// Where it is counted what a stranger may be sent.
+#[derive(Debug)]
+pub(crate) struct Account {
+    /// His face.
+    pub(crate) face: FaceId,
+    /// All accounts.
+    pub(crate) strangers: Arc<Mutex<Strangers>>,
+}
+
+/// A whole packet from a link, for a forwarder.
+#[derive(Clone, Debug)]
+pub(crate) enum Arrival {
+    /// As its frame brought it: most are.
+    Frame(Bytes),
+    /// As the link put it together, or took it from what says something about frames.
+    Packet(Box<LpPacket>),
+}
+
+impl Shared {
+    /// A panic of another task, which is a defect, leaves counters at worst: the link goes on.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes at most `limit` frames that may leave.
+    fn take(&self, now: Instant, link: &mut Link, batch: &mut Vec<Bytes>, limit: usize) {
+        let is_stranger = self.is_stranger.load(Ordering::Relaxed);
+        let mut count = 0;
+        while count < limit
+            && let Some(frame) = link.poll_frame(now, ANY)
+        {
+            if is_stranger && !self.may_leave(now, &frame) {
+                self.counters.dropped(LinkDrop::Unproven, 1);
+                continue;
+            }
+            batch.push(frame);
+            count += 1;
+        }
+    }
+
+    /// Whether a stranger may be sent a frame.
+    fn may_leave(&self, now: Instant, frame: &Bytes) -> bool {
+        let account = self.account.lock();
+        let account = account.unwrap_or_else(PoisonError::into_inner);
+        account.as_ref().is_none_or(|Account { face, strangers }| {
+            let mut strangers = strangers.lock().unwrap_or_else(PoisonError::into_inner);
+            strangers.may_send(now, *face, frame.len() as u64)
+        })
+    }
+
+    /// Takes note of how the link is left, and wakes its task if there is something to do.
+    fn leave(&self, state: &State) {
+        let is_empty = state.link.is_empty();
+        self.is_empty.store(is_empty, Ordering::Relaxed);
+        let due = state.link.poll_timeout();
+        let is_nearer = due.is_some_and(|due| state.armed.is_none_or(|armed| due < armed));
+        if !is_empty || is_nearer {
+            self.ready.notify_one();
+        }
+    }
 }
 
 /// The node's end.
 #[derive(Debug)]
 pub(crate) struct LinkSender {
-    sender: mpsc::Sender<Waiting>,
-    queued: Arc<AtomicUsize>,
-    size: usize,
-    counters: Arc<LinkCounters>,
-    marker: Mutex<CongestionMarker>,
-    /// Whether the marker has seen no queue since it last rested, so that it need not be told again.
-    is_at_rest: AtomicBool,
-    /// Whether what is sent is bounded, as the peer may not be where it says it is.
-    is_stranger: AtomicBool,
+    shared: Arc<Shared>,
     /// Where frames go at once while none is queued. Several threads look at it for each packet, which costs none of them
     /// the memory that others use.
     socket: ArcSwapOption<(Arc<UdpLink>, SocketAddr)>,
 }
 
 impl LinkSender {
-    /// Sends frames at once if the link can, and queues what the system has no room for.
-    pub(crate) fn send(&self, clock: Clock, frames: Vec<Bytes>) {
-        let sent = match self.queued().as_bytes() {
-            0 => self.send_now(&frames),
-            _ => 0,
-        };
-        if sent == frames.len() {
-            if !self.is_at_rest.load(Ordering::Relaxed) {
-                self.marker(|marker| {
-                    marker.rest();
-                    self.is_at_rest.store(true, Ordering::Relaxed);
-                });
-            }
-            return;
+    /// Takes a frame that the link delivered. Returns the packet that it carries or completes.
+    pub(crate) fn open(&self, now: Instant, frame: Bytes) -> Option<Arrival> {
+        if !Link::concerns(&frame) {
+            return Some(Arrival::Frame(frame));
         }
-        let mut marker = self.marker.lock().unwrap_or_else(PoisonError::into_inner);
-        self.is_at_rest.store(false, Ordering::Relaxed);
-        for frame in frames.into_iter().skip(sent) {
-            let is_congested = marker.marks(|| clock.now(), self.queued());
-            let frame = match is_congested {
-                true => LpPacket::marked(frame),
-                // What waits must not keep the buffer that a small frame was cut from.
-                false => Keep::LargeFrames.own(frame),
-            };
-            let since = marker.stamp(|| clock.now());
-            self.push(Waiting { frame, since });
+        let mut state = self.shared.lock();
+        let packet = state.link.handle_frame(now, frame);
+        self.shared.leave(&state);
+        packet.map(|packet| Arrival::Packet(Box::new(packet)))
+    }
+
+    /// Sends link packets at once if the link can, and queues what the system has no room for.
+    pub(crate) fn send(&self, clock: Clock, packets: Vec<Bytes>) {
+        let shared = &*self.shared;
+        let may_pass = shared.is_empty.load(Ordering::Relaxed) && !self.is_stranger();
+        let longest = match may_pass {
+            true => shared.longest.load(Ordering::Relaxed),
+            false => 0,
+        };
+        let passing = packets.iter().take_while(|it| it.len() <= longest);
+        let passing = passing.count();
+        let sent = self.send_now(&packets[..passing]);
+        if sent < packets.len() {
+            let has_room = sent == passing;
+            return self.enqueue(clock.now(), packets.into_iter().skip(sent), has_room);
+        }
+        if !shared.is_at_rest.load(Ordering::Relaxed) {
+            shared.lock().link.rest();
+            shared.is_at_rest.store(true, Ordering::Relaxed);
         }
     }
 
-    /// How many frames need no queue, since the socket took them or never will.
-    fn send_now(&self, frames: &[Bytes]) -> usize {
+    /// Lets the link have packets. What it makes of them leaves at once if the socket may have room.
+    fn enqueue(&self, now: Instant, packets: impl Iterator<Item = Bytes>, has_room: bool) {
+        let shared = &*self.shared;
+        if self.is_closed() {
+            return shared
+                .counters
+                .dropped(LinkDrop::LinkDown, packets.count() as u64);
+        }
+        let mut state = shared.lock();
+        shared.is_at_rest.store(false, Ordering::Relaxed);
+        let socket = self.socket.load();
+        let socket = socket
+            .as_deref()
+            .filter(|_| has_room && !self.is_stranger());
+        for packet in packets {
+            state.link.enqueue(now, packet);
+            if let Some((socket, remote)) = socket {
+                let mut frames = Vec::new();
+                shared.take(now, &mut state.link, &mut frames, usize::MAX);
+                let sent = socket.try_send(*remote, &frames, &shared.counters);
+                state.link.put_back(now, frames.drain(sent..));
+            }
+        }
+        shared.leave(&state);
+    }
+
+    /// Sends a frame of the node's own, of which the link makes nothing.
+    pub(crate) fn send_frame(&self, clock: Clock, frame: Bytes) {
+        let mut state = self.shared.lock();
+        state.link.enqueue_frame(clock.now(), frame);
+        self.shared.leave(&state);
+    }
+
+    /// How many packets need no queue, since the socket took them or never will.
+    fn send_now(&self, packets: &[Bytes]) -> usize {
         match self.socket.load().as_deref() {
-            Some((socket, remote)) => socket.try_send(*remote, frames, &self.counters),
+            Some((socket, remote)) => socket.try_send(*remote, packets, &self.shared.counters),
             None => 0,
         }
     }
@@ -116,104 +238,114 @@ impl LinkSender {
         self.socket.store(socket.map(Arc::new));
     }
 
-    /// Looks at the congestion marks, or changes them.
-    pub(crate) fn marker<T>(&self, change: impl FnOnce(&mut CongestionMarker) -> T) -> T {
-        change(&mut self.marker.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Queues a frame, or drops and counts it if there is no room or no link.
-    fn push(&self, waiting: Waiting) {
-        let length = waiting.frame.len();
-        if self.queued.load(Ordering::Relaxed) + length > self.size {
-            self.counters.dropped(LinkDrop::QueueFull, 1);
-            return;
-        }
-        self.queued.fetch_add(length, Ordering::Relaxed);
-        if let Err(refused) = self.sender.try_send(waiting) {
-            self.queued.fetch_sub(length, Ordering::Relaxed);
-            let reason = match refused {
-                mpsc::error::TrySendError::Full(_) => LinkDrop::QueueFull,
-                mpsc::error::TrySendError::Closed(_) => LinkDrop::LinkDown,
-            };
-            self.counters.dropped(reason, 1);
-        }
+    /// Looks at the link, or changes it.
+    pub(crate) fn with_link<T>(&self, with: impl FnOnce(&mut Link) -> T) -> T {
+        let mut state = self.shared.lock();
+        let result = with(&mut state.link);
+        let longest = longest_whole(state.link.config());
+        self.shared.longest.store(longest, Ordering::Relaxed);
+        self.shared.leave(&state);
+        result
     }
 
     /// Whether the peer is one of the node's strangers.
     pub(crate) fn is_stranger(&self) -> bool {
-        self.is_stranger.load(Ordering::Relaxed)
+        self.shared.is_stranger.load(Ordering::Relaxed)
     }
 
-    /// Makes the peer one of the node's strangers, or none any more.
-    pub(crate) fn set_stranger(&self, is_stranger: bool) {
-        self.is_stranger.store(is_stranger, Ordering::Relaxed);
-    }
-
-    /// Counts frames that were not sent.
-    pub(crate) fn dropped(&self, reason: LinkDrop, frames: usize) {
-        self.counters.dropped(reason, frames as u64);
-    }
-
-    /// Octets that wait.
-    pub(crate) fn queued(&self) -> ByteSize {
-        ByteSize::bytes(self.queued.load(Ordering::Relaxed) as u64)
+    /// Makes the peer one of the node's strangers, who has an account, or none any more.
+    pub(crate) fn set_stranger(&self, account: Option<Account>) {
+        let shared = &self.shared;
+        let is_stranger = account.is_some();
+        *shared
+            .account
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = account;
+        shared.is_stranger.store(is_stranger, Ordering::Relaxed);
     }
 
     /// Whether nobody takes frames any more.
     pub(crate) fn is_closed(&self) -> bool {
-        self.sender.is_closed()
+        self.shared.is_closed.load(Ordering::Relaxed)
     }
 }
 
-/// The link's end.
+impl Drop for LinkSender {
+    fn drop(&mut self) {
+        self.shared.has_ended.store(true, Ordering::Release);
+        self.shared.ready.notify_one();
+    }
+}
+
+/// The end of the link's task.
 #[derive(Debug)]
 pub(crate) struct LinkReceiver {
-    receiver: mpsc::Receiver<Waiting>,
-    queued: Arc<AtomicUsize>,
-    /// Room for what is taken in one go; empty between calls.
-    taken: Vec<Waiting>,
-    sojourn: SojournMarker,
+    shared: Arc<Shared>,
+    /// Room for what is taken alone; empty between calls.
+    taken: Vec<Bytes>,
 }
 
 impl LinkReceiver {
     /// The next frame; `None` once the face has ended and all frames are out.
     pub(crate) async fn recv(&mut self) -> Option<Bytes> {
-        let waiting = self.receiver.recv().await?;
-        Some(self.release(now, waiting))
+        let mut taken = core::mem::take(&mut self.taken);
+        self.recv_many(&mut taken, 1).await;
+        let frame = taken.pop();
+        self.taken = taken;
+        frame
     }
 
     /// Waits for frames and appends at most `limit` to `batch`. False once the face has ended and all frames are out.
     pub(crate) async fn recv_many(&mut self, batch: &mut Vec<Bytes>, limit: usize) -> bool {
-        let more = self.receiver.recv_many(&mut self.taken, limit).await > 0;
-        let mut taken = core::mem::take(&mut self.taken);
-        batch.extend(taken.drain(..).map(|waiting| self.release(now, waiting)));
-        self.taken = taken;
-        more
+        // A link that always has frames lets other tasks have their turn now and then.
+        tokio::task::coop::consume_budget().await;
+        loop {
+            let has_ended = self.shared.has_ended.load(Ordering::Acquire);
+            let (count, due) = self.take(batch, limit);
+            if count > 0 || has_ended {
+                return count > 0;
+            }
+            let deadline = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(Clock::new().deadline(due)).await,
+                    None => core::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.shared.ready.notified() => {}
+                () = deadline => {}
+            }
+        }
     }
 
     /// The next frame if there is one already.
     pub(crate) fn try_recv(&mut self) -> Option<Bytes> {
-        let waiting = self.receiver.try_recv().ok()?;
-        Some(self.release(now, waiting))
+        let mut taken = core::mem::take(&mut self.taken);
+        self.take(&mut taken, 1);
+        let frame = taken.pop();
+        self.taken = taken;
+        frame
     }
 
-    /// Gives back a frame's room, and marks it if it has waited for too long.
-    fn release(&mut self, now: impl FnOnce() -> Instant, waiting: Waiting) -> Bytes {
-        let Waiting { frame, since } = waiting;
-        let length = frame.len();
-        let left = self.queued.fetch_sub(length, Ordering::Relaxed) - length;
-        let is_late =
-            since.is_some_and(|since| self.sojourn.marks(now(), since, length, left as u64));
-        match is_late {
-            true => LpPacket::marked(frame),
-            false => frame,
+    /// Does what the link is due for and takes frames; tells how many, and when the link is due next.
+    fn take(&self, batch: &mut Vec<Bytes>, limit: usize) -> (usize, Option<Instant>) {
+        let (now, before) = (Clock::new().now(), batch.len());
+        let mut state = self.shared.lock();
+        if state.link.poll_timeout().is_some_and(|due| due <= now) {
+            state.link.handle_timeout(now);
         }
+        self.shared.take(now, &mut state.link, batch, limit);
+        let is_empty = state.link.is_empty();
+        self.shared.is_empty.store(is_empty, Ordering::Relaxed);
+        state.armed = state.link.poll_timeout();
+        (batch.len() - before, state.armed)
     }
 }
 
-/// The time, for frames whose mark goes by it.
-fn now() -> Instant {
-    Clock::new().now()
+impl Drop for LinkReceiver {
+    fn drop(&mut self) {
+        self.shared.is_closed.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Numbers that tell accepted connections apart.
@@ -224,130 +356,104 @@ pub(crate) fn next_number() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use namecast_forward::{Config, DropReason, ReassemblyConfig, SendQueueConfig};
+
     use super::*;
 
     fn frame(length: usize) -> Bytes {
         Bytes::from(vec![0; length])
     }
 
-    fn unstamped(length: usize) -> Waiting {
-        Waiting {
-            frame: frame(length),
-            since: None,
-        }
+    fn queue(max_frames: usize, counters: &Arc<LinkCounters>) -> (LinkSender, LinkReceiver) {
+        let queue = SendQueueConfig {
+            max_frames,
+            ..SendQueueConfig::default()
+        };
+        let link = Link::new(
+            Arc::new(Config::default()),
+            &FaceConfig::default(),
+            queue,
+            0,
+        );
+        link_queue(link, Arc::clone(counters))
     }
 
-    fn queue(
-        frames: usize,
-        octets: u64,
-        counters: &Arc<LinkCounters>,
-    ) -> (LinkSender, LinkReceiver) {
-        let marker = CongestionMarker::default();
-        link_queue(
-            frames,
-            ByteSize::bytes(octets),
-            marker,
-            Arc::clone(counters),
-        )
+    fn queue_full(sender: &LinkSender) -> u64 {
+        sender.with_link(|link| link.counters().queue_full)
     }
 
-    /// Room for 4 frames and 100 octets: 60 + 40 fit, the 1 after them does not, and fits again once 40 are out.
-    #[test]
-    fn octets_are_bounded_and_given_back() {
+    #[tokio::test]
+    async fn frames_come_out_in_order_until_the_face_ends() {
         let counters = Arc::new(LinkCounters::default());
-        let (sender, mut receiver) = queue(4, 100, &counters);
-        sender.push(unstamped(40));
-        sender.push(unstamped(60));
-        sender.push(unstamped(1));
-        assert_eq!(counters.drops(LinkDrop::QueueFull), 1);
-        assert_eq!(receiver.try_recv().unwrap().len(), 40);
-        sender.push(unstamped(40));
-        assert_eq!(counters.drops(LinkDrop::QueueFull), 1);
-        assert_eq!(receiver.try_recv().unwrap().len(), 60);
-        assert_eq!(receiver.try_recv().unwrap().len(), 40);
-        assert_eq!(receiver.queued.load(Ordering::Relaxed), 0);
+        let (sender, mut receiver) = queue(3, &counters);
+        sender.send(Clock::new(), (1..=4).map(frame).collect());
+        assert_eq!(queue_full(&sender), 1);
+        assert_eq!(receiver.try_recv(), Some(frame(1)));
+        sender.send_frame(Clock::new(), frame(5));
+        drop(sender);
+        let mut batch = Vec::new();
+        assert!(receiver.recv_many(&mut batch, 2).await);
+        assert_eq!(batch, [frame(2), frame(3)]);
+        assert_eq!(receiver.recv().await, Some(frame(5)));
+        assert_eq!(receiver.recv().await, None);
+        assert!(!receiver.recv_many(&mut batch, 2).await);
     }
 
-    #[test]
-    fn a_frame_that_waits_does_not_keep_the_buffer_it_was_cut_from() {
-        let (sender, mut receiver) = queue(4, 9_000, &Arc::new(LinkCounters::default()));
-        let buffer = frame(60_000);
-        sender.send(Clock::new(), vec![buffer.slice(..40), buffer.slice(40..90)]);
-        assert!(buffer.is_unique());
-        let waiting = core::iter::from_fn(|| receiver.try_recv());
-        assert_eq!(waiting.collect::<Vec<_>>(), [frame(40), frame(50)]);
-    }
-
-    #[test]
-    fn frames_are_bounded_and_the_newest_is_lost() {
+    #[tokio::test]
+    async fn who_waits_hears_of_frames_and_of_the_end() {
         let counters = Arc::new(LinkCounters::default());
-        let (sender, mut receiver) = queue(2, 100, &counters);
-        (1..=3).for_each(|length| sender.push(unstamped(length)));
-        assert_eq!(counters.drops(LinkDrop::QueueFull), 1);
-        assert_eq!(receiver.try_recv().unwrap().len(), 1);
-        assert_eq!(receiver.try_recv().unwrap().len(), 2);
-        assert!(receiver.try_recv().is_none());
+        let (sender, mut receiver) = queue(3, &counters);
+        let waiting = tokio::spawn(async move {
+            let first = receiver.recv().await;
+            (first, receiver.recv().await)
+        });
+        tokio::task::yield_now().await;
+        sender.send(Clock::new(), vec![frame(7)]);
+        tokio::task::yield_now().await;
+        drop(sender);
+        assert_eq!(waiting.await.unwrap(), (Some(frame(7)), None));
     }
 
     #[test]
     fn frames_for_a_link_that_is_gone_are_counted_as_such() {
         let counters = Arc::new(LinkCounters::default());
-        let (sender, receiver) = queue(2, 100, &counters);
+        let (sender, receiver) = queue(2, &counters);
         drop(receiver);
-        sender.push(unstamped(1));
+        sender.send(Clock::new(), vec![frame(1)]);
         assert!(sender.is_closed());
         assert_eq!(counters.drops(LinkDrop::LinkDown), 1);
-        assert_eq!(sender.queued.load(Ordering::Relaxed), 0);
+        assert_eq!(queue_full(&sender), 0);
     }
 
-    /// The second frame waits behind more than the threshold, from when on an interval is counted. It is forgotten once nothing
-    /// of a batch needs the queue, as of one without frames.
-    #[test]
-    fn a_queue_that_was_long_before_counts_for_no_mark() {
-        use namecast_forward::CongestionMarking;
-        let rule = CongestionMarking {
-            threshold: ByteSize::bytes(10),
-            ..CongestionMarking::default()
+    /// A packet of which a fragment is missing is given up though nothing comes, and nobody sends.
+    #[tokio::test]
+    async fn the_task_behind_a_link_serves_its_timers() {
+        let config = Config {
+            reassembly: ReassemblyConfig {
+                timeout: core::time::Duration::from_millis(1),
+                ..ReassemblyConfig::default()
+            },
+            ..Config::default()
         };
-        for (is_idle_between, is_marked) in [(false, true), (true, false)] {
-            let counters = Arc::new(LinkCounters::default());
-            let marker = CongestionMarker::new(Some(rule));
-            let (sender, _receiver) = link_queue(4, ByteSize::bytes(1_000), marker, counters);
-            let clock = Clock::new();
-            sender.send(clock, vec![frame(100)]);
-            sender.send(clock, vec![frame(100)]);
-            if is_idle_between {
-                sender.send(clock, Vec::new());
-            }
-            let later = clock.now() + rule.interval * 2;
-            let marks = |marker: &mut CongestionMarker| marker.marks(|| later, sender.queued());
-            assert_eq!(sender.marker(marks), is_marked);
+        let (face, queue) = (FaceConfig::default(), SendQueueConfig::default());
+        let link = Link::new(Arc::new(config), &face, queue, 0);
+        let (sender, mut receiver) = link_queue(link, Arc::new(LinkCounters::default()));
+        let waiting = tokio::spawn(async move { receiver.recv().await });
+        tokio::task::yield_now().await;
+        let piece = LpPacket {
+            sequence: Some(1),
+            fragment_count: Some(2),
+            ..LpPacket::carrying(frame(9))
+        };
+        assert!(sender.open(Clock::new().now(), piece.encode()).is_none());
+        let given_up = || {
+            let drops = sender.with_link(|link| link.counters().drops);
+            drops.get(DropReason::ReassemblyTimeout)
+        };
+        while given_up() == 0 {
+            tokio::task::yield_now().await;
         }
-    }
-
-    /// A packet leaves each millisecond after it has waited for ten, with others behind it: CoDel's first mark comes 100 ms
-    /// after the first packet, the second 100 ms later. Packets without a time, as with NFD's rule, have none.
-    #[test]
-    fn packets_that_waited_for_too_long_leave_with_a_mark() {
-        use namecast_units::Duration;
-        let packet = LpPacket::carrying(Bytes::from_static(&[6, 1, 0])).encode();
-        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        for (is_stamped, expected) in [(true, &[110, 210][..]), (false, &[])] {
-            let counters = Arc::new(LinkCounters::default());
-            let (sender, mut receiver) = queue(512, 10_000, &counters);
-            let mut marked = Vec::new();
-            (0..300).for_each(|_| sender.push(unstamped(packet.len())));
-            for millis in 10..250 {
-                let waiting = Waiting {
-                    frame: packet.clone(),
-                    since: is_stamped.then(|| at(millis - 10)),
-                };
-                let frame = receiver.release(|| at(millis), waiting);
-                if LpPacket::decode(frame).unwrap().congestion_mark > 0 {
-                    marked.push(millis);
-                }
-            }
-            assert_eq!(marked, expected);
-        }
+        drop(sender);
+        assert_eq!(waiting.await.unwrap(), None);
     }
 }

@@ -189,7 +189,6 @@ impl NewFace {
             mtu,
             reliability: false,
             local_fields: false,
-            is_relayed: false,
             description: remote.to_string(),
         };
         Self {

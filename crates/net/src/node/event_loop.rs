@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use namecast_forward::{CongestionMarker, FaceId, Scope};
+use namecast_forward::{FaceId, Link, Scope, SendQueueConfig};
 use namecast_packet::Name;
 use namecast_units::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -88,14 +88,15 @@ impl EventLoop {
         tracing::debug!(%face, remote = %new.remote, "face up");
         let config = &self.spawner.config;
         let counters = Arc::new(LinkCounters::default());
-        let mut marker = CongestionMarker::new(config.congestion_marking);
-        new.options.apply_to_marks(&mut marker);
-        let (sender, queue) = link_queue(
-            config.link_queue_frames,
-            config.link_queue_size,
-            marker,
-            Arc::clone(&counters),
-        );
+        let bounds = SendQueueConfig {
+            max_frames: config.link_queue_frames.max(1),
+            max_size: config.link_queue_size,
+            marking: config.congestion_marking,
+        };
+        let seed = u64::from_le_bytes(crate::key_store::random());
+        let mut link = Link::new(Arc::clone(&self.plane.bounds), &new.config, bounds, seed);
+        new.options.apply_to_marks(link.marker_mut());
+        let (sender, queue) = link_queue(link, Arc::clone(&counters));
         let sender = Arc::new(sender);
         let link = LinkEnd {
             face,
@@ -104,8 +105,7 @@ impl EventLoop {
             sender: Arc::downgrade(&sender),
             counters: Arc::clone(&counters),
         };
-        self.plane
-            .add_exit(face, Arc::clone(&sender), new.config.reliability);
+        self.plane.add_exit(face, &sender);
         let now = self.clock.now();
         let keep_alive = new.options.keep_alive.or(config.udp_keep_alive);
         let keep_alive = keep_alive.filter(|interval| new.is_udp_peer() && !interval.is_zero());
@@ -258,7 +258,7 @@ impl EventLoop {
             return;
         };
         tracing::debug!(%face, remote = %entry.remote, "face down");
-        self.past_drops.add(&entry.counters);
+        self.past_drops.add(&entry.losses());
         self.plane.strangers().remove(face);
         self.routes.retain(|(_, to), _| *to != face);
         self.plane.remove_exit(face);

@@ -94,10 +94,10 @@ impl EventLoop {
         entry.persistency = options.persistency.unwrap_or(entry.persistency);
         if entry.persistency != Persistency::OnDemand {
             // Who commands that it stays knows the peer.
-            entry.sender.set_stranger(false);
+            entry.sender.set_stranger(None);
             self.plane.strangers().remove(face);
         }
-        entry.sender.marker(|marker| options.apply_to_marks(marker));
+        (entry.sender).with_link(|link| options.apply_to_marks(link.marker_mut()));
         self.plane.reconfigure_face(face, &config)?;
         Ok(())
     }
@@ -149,7 +149,7 @@ impl EventLoop {
         let silence = self.clock.now().since(entry.last_heard);
         let idle_timeout = self.spawner.config.udp_idle_timeout;
         let (congestion_marking, congestion) =
-            (entry.sender).marker(|marker| (marker.is_on, marker.rule));
+            (entry.sender).with_link(|link| (link.marker().is_on, link.marker().rule));
         let config = self.plane.face_config(face)?;
         let counters = self.plane.face_counters(face);
         Some(FaceDescription {
@@ -178,7 +178,7 @@ impl EventLoop {
         lost.add(&self.past_drops);
         let mut status = NodeStatus::new(uptime, &self.plane);
         for (face, entry) in self.faces.iter() {
-            lost.add(&entry.counters);
+            lost.add(&entry.losses());
             let counters = self.plane.face_counters(face);
             status.faces.push(FaceStatus::new(face, &counters, entry));
         }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::NewFace;
 use crate::FaceUri;
-use crate::link::{KeepAlive, LinkCounters, LinkSender, ListenerId};
+use crate::link::{KeepAlive, LinkCounters, LinkDrop, LinkSender, ListenerId};
 
 /// What ends a face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -110,6 +110,15 @@ impl FaceEntry {
 }
 
 impl FaceEntry {
+    /// What the link lost, and why.
+    pub(crate) fn losses(&self) -> LinkCounters {
+        let losses = LinkCounters::default();
+        losses.add(&self.counters);
+        let queue_full = self.sender.with_link(|link| link.counters().queue_full);
+        losses.dropped(LinkDrop::QueueFull, queue_full);
+        losses
+    }
+
     /// Whether a peer that is silent for long ends the face.
     pub(crate) fn ends_by_silence(&self) -> bool {
         self.origin.is_some() && self.persistency == Persistency::OnDemand
@@ -206,15 +215,15 @@ impl FaceTable {
 mod tests {
     use super::*;
     use crate::link::{LinkReceiver, link_queue};
-    use namecast_forward::CongestionMarker;
-    use namecast_units::ByteSize;
+    use namecast_forward::{FaceConfig, Link, SendQueueConfig};
 
     const IDLE: Duration = Duration::from_secs(600);
 
     fn entry(origin: Option<(ListenerId, SocketAddr)>) -> (FaceEntry, LinkReceiver) {
         let counters = Arc::new(LinkCounters::default());
-        let marker = CongestionMarker::default();
-        let (sender, receiver) = link_queue(4, ByteSize::bytes(100), marker, Arc::clone(&counters));
+        let (config, queue) = (FaceConfig::default(), SendQueueConfig::default());
+        let link = Link::new(Arc::default(), &config, queue, 0);
+        let (sender, receiver) = link_queue(link, Arc::clone(&counters));
         let new = NewFace::on_demand(FaceUri::Accepted(1), Scope::Local, None);
         let mut entry = FaceEntry::new(new, Arc::new(sender), counters, Instant::ZERO);
         entry.origin = origin;

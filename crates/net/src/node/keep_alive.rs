@@ -27,7 +27,7 @@ impl EventLoop {
             };
             let findings = keep_alive.look(now, counted(&self.plane.face_counters(face)));
             if findings.is_due {
-                entry.sender.send(self.clock, vec![KeepAlive::frame()]);
+                entry.sender.send_frame(self.clock, KeepAlive::frame());
             }
             changes.extend(findings.silence.map(|is_silent| (face, is_silent)));
         }

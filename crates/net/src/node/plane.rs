@@ -1,7 +1,7 @@
-//! The way of a frame: from whoever received it through a forwarder to the links it leaves by.
+//! The way of a frame: from whoever received it through its link and a forwarder to the links it leaves by.
 //!
 //! ```text
-//!   socket ── task that received ──▶ Plane::deliver ── lock ── Forwarder ── unlock ──▶ LinkSender ──▶ socket
+//!   socket ── task that received ──▶ LinkSender::open ── lock ── Forwarder ── unlock ──▶ LinkSender::send ──▶ socket
 //! ```
 //!
 //! Whoever received frames carries them all the way: no packet waits for another task to wake up. A lock is held only
@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 
 use super::NodeError;
 use crate::Clock;
-use crate::link::{Challenge, LinkSender, Strangers, StrangersConfig};
+use crate::link::{Arrival, Challenge, LinkSender, Strangers, StrangersConfig};
 use news::News;
 
 /// A node's forwarders, and where each face's frames leave.
@@ -39,13 +39,17 @@ pub(crate) struct Plane {
     /// a change replaces all.
     exits: ArcSwapOption<Exits>,
     news: News,
-    strangers: Mutex<Strangers>,
+    strangers: Arc<Mutex<Strangers>>,
+    /// What links have counted that are gone.
+    past_links: Mutex<namecast_forward::LinkCounters>,
+    /// The bounds of links.
+    pub(crate) bounds: Arc<namecast_forward::Config>,
     /// What strangers have to return.
     pub(crate) challenge: Challenge,
 }
 
-/// Where each face's frames leave.
-type Exits = BTreeMap<FaceId, Exit>;
+/// Where each face's packets leave.
+type Exits = BTreeMap<FaceId, Arc<LinkSender>>;
 
 /// One forwarder, for one thread at a time, in lines of the processors' caches that it shares with no other.
 #[derive(Debug)]
@@ -57,14 +61,6 @@ struct State {
     forwarder: Forwarder,
     /// When the task that keeps time looks after this forwarder by itself, if ever.
     armed: Option<Instant>,
-}
-
-/// Where the frames of a face leave.
-#[derive(Clone, Debug)]
-struct Exit {
-    sender: Arc<LinkSender>,
-    /// Whether all frames go through the link service of one forwarder.
-    is_reliable: bool,
 }
 
 impl Plane {
@@ -92,7 +88,9 @@ impl Plane {
             earlier: Notify::new(),
             exits: ArcSwapOption::from_pointee(Exits::new()),
             news: News::default(),
-            strangers: Mutex::new(Strangers::new(strangers)),
+            strangers: Arc::new(Mutex::new(Strangers::new(strangers))),
+            past_links: Mutex::default(),
+            bounds: Arc::new(config.clone()),
             challenge: Challenge::new(crate::key_store::random()),
         }
     }
@@ -112,41 +110,50 @@ impl Plane {
         face: FaceId,
         frames: impl IntoIterator<Item = Bytes>,
     ) -> Result<(), NodeError> {
-        let is_stranger = match &*self.exits.load() {
-            None => return Err(NodeError::Stopped),
-            Some(exits) => {
-                let exit = exits.get(&face).ok_or(NodeError::NoSuchFace(face))?;
-                exit.sender.is_stranger()
-            }
-        };
+        let exits = self.exits.load();
+        let exits = exits.as_ref().ok_or(NodeError::Stopped)?;
+        let sender = exits.get(&face).ok_or(NodeError::NoSuchFace(face))?;
         let now = self.clock.now();
-        if is_stranger {
+        if sender.is_stranger() {
             let frames: Vec<Bytes> = frames.into_iter().collect();
             self.hear_stranger(now, face, &frames);
-            self.process(now, face, frames);
+            self.process(
+                now,
+                face,
+                frames.into_iter().filter_map(|it| sender.open(now, it)),
+            );
         } else {
-            self.process(now, face, frames);
+            let frames = frames.into_iter();
+            self.process(now, face, frames.filter_map(|it| sender.open(now, it)));
         }
         Ok(())
     }
 
-    /// Takes frames through the forwarders.
-    fn process(&self, now: Instant, face: FaceId, frames: impl IntoIterator<Item = Bytes>) {
+    /// Takes what came through the link of a face through the forwarders.
+    fn process(&self, now: Instant, face: FaceId, arrivals: impl Iterator<Item = Arrival>) {
         if self.workers.len() == 1 {
-            let handle = |forwarder: &mut Forwarder| receive(forwarder, now, face, frames);
+            let handle = |forwarder: &mut Forwarder| receive(forwarder, now, face, arrivals);
             self.send(self.work(0, handle).1);
             return;
         }
         let mut shares = vec![Vec::new(); self.workers.len()];
-        for frame in frames {
-            match self.dispatcher.destination(&frame) {
-                Destination::One(index) => shares[index].push(frame),
-                Destination::Waiting(otherwise) => {
-                    for index in self.waiting_for(&frame, otherwise) {
-                        shares[index].push(frame.clone());
+        for arrival in arrivals {
+            let (destination, wire) = match &arrival {
+                Arrival::Frame(frame) => (self.dispatcher.destination(frame), Some(frame)),
+                Arrival::Packet(packet) => (
+                    self.dispatcher.destination_of(packet),
+                    packet.fragment.as_ref(),
+                ),
+            };
+            match (destination, wire) {
+                (Destination::Waiting(otherwise), Some(wire)) => {
+                    for index in self.waiting_for(wire, otherwise) {
+                        shares[index].push(arrival.clone());
                     }
                 }
-                Destination::LinkService => self.deliver_through_link(now, face, frame),
+                (Destination::One(index) | Destination::Waiting(index), _) => {
+                    shares[index].push(arrival);
+                }
             }
         }
         // What leaves by one face leaves together, whichever forwarder it comes from.
@@ -155,22 +162,27 @@ impl Plane {
 
     /// What forwarders have to send after each got its share of frames. Those that no other thread works with come first, so
     /// that threads with shares for the same ones seldom wait for each other.
-    fn handle_shares(&self, now: Instant, face: FaceId, shares: Vec<Vec<Bytes>>) -> Vec<Transmit> {
+    fn handle_shares(
+        &self,
+        now: Instant,
+        face: FaceId,
+        shares: Vec<Vec<Arrival>>,
+    ) -> Vec<Transmit> {
         let mut outputs = Vec::new();
-        let mut handle = |index, state, share: Vec<Bytes>| {
+        let mut handle = |state, share: Vec<Arrival>| {
             let handle = |forwarder: &mut Forwarder| receive(forwarder, now, face, share);
-            outputs.extend(self.work_with(index, state, handle).1);
+            outputs.extend(self.work_with(state, handle).1);
         };
         let mut busy = Vec::new();
         let shares = shares.into_iter().enumerate();
         for (index, share) in shares.filter(|(_, share)| !share.is_empty()) {
             match self.workers[index].lock_if_free() {
-                Some(state) => handle(index, state, share),
+                Some(state) => handle(state, share),
                 None => busy.push((index, share)),
             }
         }
         for (index, share) in busy {
-            handle(index, self.workers[index].lock(), share);
+            handle(self.workers[index].lock(), share);
         }
         outputs
     }
@@ -185,32 +197,6 @@ impl Plane {
         }
     }
 
-    /// Hands a frame to the forwarder with the face's link service, and the packet that it completes to those it is for.
-    fn deliver_through_link(&self, now: Instant, face: FaceId, frame: Bytes) {
-        let home = self.home(face);
-        let open = |forwarder: &mut Forwarder| forwarder.open(now, face, frame);
-        let (packet, outputs) = self.work(home, open);
-        self.send(outputs);
-        let Some(packet) = packet else { return };
-        let destinations = match (self.dispatcher.destination_of(&packet), &packet.fragment) {
-            (Destination::One(index), _) => vec![index],
-            (Destination::Waiting(otherwise), Some(wire)) => self.waiting_for(wire, otherwise),
-            _ => vec![home],
-        };
-        for index in destinations {
-            let handle = |forwarder: &mut Forwarder| {
-                forwarder.handle_packet(now, face, packet.clone());
-            };
-            let ((), outputs) = self.work(index, handle);
-            self.send(outputs);
-        }
-    }
-
-    /// Which forwarder has the link service of a face, where that has state.
-    fn home(&self, face: FaceId) -> usize {
-        (face.number() % self.workers.len() as u64) as usize
-    }
-
     /// Adds a face to all forwarders.
     ///
     /// # Errors
@@ -219,16 +205,11 @@ impl Plane {
         &self,
         config: &FaceConfig,
     ) -> Result<FaceId, namecast_forward::AddFaceError> {
-        // All give the same numbers, as they are asked for the same faces in the same order; home depends on the number.
-        let add = |forwarder: &mut Forwarder| forwarder.add_face(config.clone());
-        let face = self.change(add)?;
-        if config.reliability {
-            self.reconfigure_face(face, config)?;
-        }
-        Ok(face)
+        // All give the same numbers, as they are asked for the same faces in the same order.
+        self.change(|forwarder| forwarder.add_face(config.clone()))
     }
 
-    /// Changes what a face is, in all forwarders.
+    /// Changes what a face is, in all forwarders and its link.
     ///
     /// # Errors
     /// If it cannot be so.
@@ -237,28 +218,9 @@ impl Plane {
         face: FaceId,
         config: &FaceConfig,
     ) -> Result<(), namecast_forward::AddFaceError> {
-        let home = self.home(face);
-        let elsewhere = FaceConfig {
-            reliability: false,
-            mtu: None,
-            is_relayed: true,
-            ..config.clone()
-        };
-        for index in 0..self.workers.len() {
-            let config = match config.reliability && index != home {
-                true => &elsewhere,
-                false => config,
-            };
-            let change =
-                |forwarder: &mut Forwarder| forwarder.reconfigure_face(face, config.clone());
-            let (changed, outputs) = self.work(index, change);
-            self.send(outputs);
-            changed?;
-        }
-        self.change_exits(|exits| {
-            if let Some(exit) = exits.get_mut(&face) {
-                exit.is_reliable = config.reliability;
-            }
+        self.change(|forwarder| forwarder.reconfigure_face(face, config.clone()))?;
+        self.with_sender(face, |sender| {
+            sender.with_link(|link| link.reconfigure(config))
         });
         Ok(())
     }
@@ -276,27 +238,11 @@ impl Plane {
 
     /// Works with one forwarder, and tells what there is to send.
     fn work<T>(&self, index: usize, work: impl FnOnce(&mut Forwarder) -> T) -> (T, Vec<Transmit>) {
-        self.work_with(index, self.workers[index].lock(), work)
+        self.work_with(self.workers[index].lock(), work)
     }
 
     /// The same with that forwarder's lock taken.
     fn work_with<T>(
-        &self,
-        index: usize,
-        state: MutexGuard<'_, State>,
-        work: impl FnOnce(&mut Forwarder) -> T,
-    ) -> (T, Vec<Transmit>) {
-        let (result, outputs) = self.work_alone(state, work);
-        match self.workers.len() {
-            1 => (result, outputs),
-            _ => {
-                self.share_news();
-                (result, self.through_link(index, outputs))
-            }
-        }
-    }
-
-    fn work_alone<T>(
         &self,
         mut state: MutexGuard<'_, State>,
         work: impl FnOnce(&mut Forwarder) -> T,
@@ -310,6 +256,10 @@ impl Plane {
             self.earlier.notify_one();
         }
         self.news.add(state.forwarder.take_news());
+        drop(state);
+        if self.workers.len() > 1 {
+            self.share_news();
+        }
         (result, outputs)
     }
 
@@ -318,22 +268,30 @@ impl Plane {
         look(&self.workers[0].lock().forwarder)
     }
 
-    /// Sends a face's frames through `sender` from now on.
-    pub(crate) fn add_exit(&self, face: FaceId, sender: Arc<LinkSender>, is_reliable: bool) {
-        let exit = Exit {
-            sender,
-            is_reliable,
-        };
+    /// Sends a face's packets through `sender` from now on.
+    pub(crate) fn add_exit(&self, face: FaceId, sender: &Arc<LinkSender>) {
         self.change_exits(|exits| {
-            exits.insert(face, exit.clone());
+            exits.insert(face, Arc::clone(sender));
         });
     }
 
     /// A face's link has nothing more to send than what it has queued.
     pub(crate) fn remove_exit(&self, face: FaceId) {
+        self.with_sender(face, |sender| {
+            let past = self.past_links.lock();
+            past.unwrap_or_else(PoisonError::into_inner)
+                .merge(&link_counters(sender));
+        });
         self.change_exits(|exits| {
             exits.remove(&face);
         });
+    }
+
+    /// Looks at where a face's packets leave, if there is such a face.
+    fn with_sender<T>(&self, face: FaceId, look: impl FnOnce(&LinkSender) -> T) -> Option<T> {
+        let exits = self.exits.load();
+        let exits = exits.as_ref()?;
+        exits.get(&face).map(|sender| look(sender))
     }
 
     /// Takes no more frames, and lets links send what they have queued.
@@ -380,33 +338,10 @@ impl Plane {
             let frames: Vec<Bytes> = core::iter::once(frame)
                 .chain(others.map(|output| output.frame))
                 .collect();
-            if let Some(exit) = exits.get(&face) {
-                self.send_within_bounds(face, &exit.sender, frames);
+            if let Some(sender) = exits.get(&face) {
+                sender.send(self.clock, frames);
             }
         }
-    }
-
-    /// Lets whole packets of the forwarder `from` go through the one that has the link service of their face, where that has
-    /// state.
-    fn through_link(&self, from: usize, outputs: Vec<Transmit>) -> Vec<Transmit> {
-        let exits = self.exits.load();
-        let Some(exits) = &*exits else { return outputs };
-        let is_elsewhere = |output: &Transmit| {
-            let exit = exits.get(&output.face);
-            exit.is_some_and(|exit| exit.is_reliable) && self.home(output.face) != from
-        };
-        if !outputs.iter().any(is_elsewhere) {
-            return outputs;
-        }
-        let (elsewhere, mut here): (Vec<_>, Vec<_>) = outputs.into_iter().partition(is_elsewhere);
-        let now = self.clock.now();
-        for Transmit { face, frame } in elsewhere {
-            let home = &self.workers[self.home(face)];
-            let ((), frames) =
-                self.work_alone(home.lock(), |forwarder| forwarder.relay(now, face, frame));
-            here.extend(frames);
-        }
-        here
     }
 
     fn change_exits(&self, change: impl Fn(&mut Exits)) {
@@ -434,14 +369,26 @@ impl Worker {
     }
 }
 
-/// Hands a forwarder frames that came in on a face.
+/// What a link has counted, but for what found no room: that is among what the link lost.
+fn link_counters(sender: &LinkSender) -> namecast_forward::LinkCounters {
+    let counters = sender.with_link(|link| link.counters());
+    namecast_forward::LinkCounters {
+        queue_full: 0,
+        ..counters
+    }
+}
+
+/// Hands a forwarder what came in on a face.
 fn receive(
     forwarder: &mut Forwarder,
     now: Instant,
     face: FaceId,
-    frames: impl IntoIterator<Item = Bytes>,
+    arrivals: impl IntoIterator<Item = Arrival>,
 ) {
-    for frame in frames {
-        forwarder.handle_frame(now, face, frame);
+    for arrival in arrivals {
+        match arrival {
+            Arrival::Frame(frame) => forwarder.handle_frame(now, face, frame),
+            Arrival::Packet(packet) => forwarder.handle_packet(now, face, *packet),
+        }
     }
 }

@@ -174,7 +174,7 @@ impl FaceStatus {
             incoming: (&counters.incoming).into(),
             outgoing: (&counters.outgoing).into(),
             drops: forwarder_drops(&counters.drops),
-            link_drops: link_drops(&entry.counters),
+            link_drops: link_drops(&entry.losses()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use namecast_apps::Application;
 use namecast_forward as forward;
-use namecast_forward::{AddRouteError, FaceConfig, FaceId, Forwarder, StrategyKind};
+use namecast_forward::{AddRouteError, FaceConfig, FaceId, StrategyKind};
 use namecast_netem as netem;
 use namecast_packet::Name;
 use namecast_units::{Instant, Random};
@@ -80,7 +80,7 @@ impl Network {
             clock,
             part,
             is_up: true,
-            forwarder: empty_forwarder(&config, strategy, index),
+            node: empty_node(&config, strategy, index),
             setup: Setup {
                 name,
                 config,
@@ -130,7 +130,7 @@ impl Network {
 
     fn add_face(&mut self, node: NodeIndex, attachment: Attachment, config: FaceConfig) -> FaceId {
         let node = &mut self.nodes[node];
-        let face = add_forwarder_face(&mut node.forwarder, config.clone());
+        let face = add_node_face(&mut node.node, config.clone());
         node.attachments.push(attachment);
         node.setup.faces.push(config);
         face
@@ -178,7 +178,7 @@ impl Network {
         cost: u64,
     ) -> Result<(), AddRouteError> {
         let node = &mut self.nodes[node];
-        node.forwarder.add_route(prefix.clone(), face, cost)?;
+        (node.node.forwarder).add_route(prefix.clone(), face, cost)?;
         node.setup.routes.push((prefix, face, cost));
         Ok(())
     }
@@ -237,12 +237,13 @@ impl Network {
             return;
         }
         let setup = &node.setup;
-        node.forwarder = empty_forwarder(&setup.config, setup.strategy, index);
+        node.node = empty_node(&setup.config, setup.strategy, index);
         for config in &setup.faces {
-            add_forwarder_face(&mut node.forwarder, config.clone());
+            add_node_face(&mut node.node, config.clone());
         }
         for (prefix, face, cost) in &setup.routes {
-            node.forwarder
+            node.node
+                .forwarder
                 .add_route(prefix.clone(), *face, *cost)
                 .expect("it was accepted before");
         }
@@ -260,23 +261,22 @@ impl Network {
     }
 }
 
-fn empty_forwarder(
+fn empty_node(
     config: &Arc<forward::Config>,
     strategy: Option<StrategyKind>,
     index: NodeIndex,
-) -> Forwarder {
+) -> forward::Node {
     let seed = config.seed ^ (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut forwarder = Forwarder::sharing(Arc::clone(config), seed);
+    let mut node = forward::Node::sharing(Arc::clone(config), seed);
     if let Some(strategy) = strategy {
-        forwarder
+        node.forwarder
             .set_strategy(Name::default(), strategy)
             .expect("an empty table takes the empty name");
     }
-    forwarder
+    node
 }
 
-fn add_forwarder_face(forwarder: &mut Forwarder, config: FaceConfig) -> FaceId {
-    forwarder
-        .add_face(config)
+fn add_node_face(node: &mut forward::Node, config: FaceConfig) -> FaceId {
+    node.add_face(config)
         .expect("bounds are wide enough for the topology")
 }

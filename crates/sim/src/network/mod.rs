@@ -84,7 +84,7 @@ struct Node {
     clock: HostClock,
     part: u32,
     is_up: bool,
-    forwarder: Forwarder,
+    node: forward::Node,
     setup: Setup,
 }
 
@@ -149,9 +149,14 @@ impl Network {
         &self.nodes[node].setup.name
     }
 
-    /// A node's forwarding plane, to look at.
+    /// A node's forwarder and links, to look at.
+    pub fn node(&self, node: NodeIndex) -> &forward::Node {
+        &self.nodes[node].node
+    }
+
+    /// A node's tables, to look at.
     pub fn forwarder(&self, node: NodeIndex) -> &Forwarder {
-        &self.nodes[node].forwarder
+        &self.node(node).forwarder
     }
 
     /// The emulated direction of a link that starts at its first end, or at its second.

@@ -53,7 +53,7 @@ impl Network {
                 let node = &mut self.nodes[index];
                 if node.is_up {
                     let now = node.clock.monotonic(self.now);
-                    node.forwarder.handle_timeout(now);
+                    node.node.handle_timeout(now);
                     self.drain_node(index);
                 }
             }
@@ -137,13 +137,13 @@ impl Network {
         self.record(index, face, EventKind::Received(&frame));
         let node = &mut self.nodes[index];
         let now = node.clock.monotonic(self.now);
-        node.forwarder.handle_frame(now, face, frame);
+        node.node.handle_frame(now, face, frame);
         self.drain_node(index);
     }
 
     /// Sends what a forwarder has for its faces, and sets its deadline.
     pub(super) fn drain_node(&mut self, index: NodeIndex) {
-        while let Some(Transmit { face, frame }) = self.nodes[index].forwarder.poll_output() {
+        while let Some(Transmit { face, frame }) = self.nodes[index].node.poll_output() {
             self.record(index, face, EventKind::Sent(&frame));
             let place = usize::try_from(face.number() - FIRST_FACE).expect("a face of ours");
             match self.nodes[index].attachments[place] {
@@ -158,7 +158,7 @@ impl Network {
             }
         }
         let node = &self.nodes[index];
-        if let Some(at) = node.forwarder.poll_timeout() {
+        if let Some(at) = node.node.poll_timeout() {
             let at = node.clock.true_time(at).max(self.now);
             self.events.wake(node.part, at);
         }

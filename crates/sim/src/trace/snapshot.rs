@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use namecast_forward::{Counters, FaceCounters, Forwarder};
+use namecast_forward::{Counters, FaceCounters, Node};
 use namecast_units::Instant;
 
 use super::Sink;
@@ -23,7 +23,7 @@ pub struct Snapshot<'a> {
     /// Its faces, in order of number.
     pub faces: Vec<FaceSnapshot<'a>>,
     /// What the whole node has seen.
-    pub counters: &'a Counters,
+    pub counters: Counters,
 }
 
 /// A face's counters at one moment.
@@ -34,23 +34,23 @@ pub struct FaceSnapshot<'a> {
     /// For people: where it leads.
     pub description: &'a str,
     /// What it has seen.
-    pub counters: &'a FaceCounters,
+    pub counters: FaceCounters,
 }
 
 impl<'a> Snapshot<'a> {
-    /// The counters of node `node`, called `name`, as its forwarder has them.
-    pub fn of(at: Instant, node: NodeIndex, name: &'a str, forwarder: &'a Forwarder) -> Self {
-        let faces = forwarder.faces().map(|face| FaceSnapshot {
+    /// The counters of node `node`, called `name`, as its forwarder and links have them.
+    pub fn of(at: Instant, node: NodeIndex, name: &'a str, of: &'a Node) -> Self {
+        let faces = of.forwarder.faces().map(|face| FaceSnapshot {
             id: face.id.number(),
             description: &face.config.description,
-            counters: face.counters,
+            counters: of.face_counters(face.id).unwrap_or_default(),
         });
         Self {
             at,
             node,
             name,
             faces: faces.collect(),
-            counters: forwarder.counters(),
+            counters: of.counters(),
         }
     }
 
@@ -96,8 +96,8 @@ pub fn run_sampled(network: &mut Network, end: Instant, samplers: &mut [&mut dyn
             if next_multiple(now, sampler.period()) == Some(due) {
                 for node in 0..network.nodes() {
                     let name = network.node_name(node);
-                    let forwarder = network.forwarder(node);
-                    sampler.sample(&Snapshot::of(due, node, name, forwarder));
+                    let snapshot = Snapshot::of(due, node, name, network.node(node));
+                    sampler.sample(&snapshot);
                 }
             }
         }

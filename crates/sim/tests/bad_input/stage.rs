@@ -151,7 +151,7 @@ impl Stage {
     /// Interests that the watcher sent, and Data that came to it.
     pub(crate) fn packets(&self) -> [u64; 2] {
         let network = &self.world.network;
-        let forwarder = network.forwarder(self.world.node("C"));
+        let forwarder = network.node(self.world.node("C"));
         let face = network.application_face(self.watcher);
         let counters = forwarder.face_counters(face).unwrap();
         [counters.incoming.interests, counters.outgoing.data]

@@ -104,7 +104,7 @@ fn with_keys_only_their_owners_announce() {
         assert_eq!(routes(&net, 0).len(), usize::from(is_learned));
     }
     // The very same octets need no second look, but others do.
-    net.nodes[0].remove_route(&name("/p"), first.1);
+    net.nodes[0].forwarder.remove_route(&name("/p"), first.1);
     net.ask(consumer, &interest("/p/3", 3));
     net.send(second, announcing("/p/3", "/p", HOUR));
     assert_eq!(routes(&net, 0), []);
@@ -166,7 +166,7 @@ fn a_route_ends_with_the_period_of_its_announcement() {
     net.send(neighbours[0], with("/p/1", signed.data().wire()));
     let end = Instant::ZERO + MINUTE + Duration::from_micros(1);
     let ends = |net: &Net| {
-        let route = net.nodes[0].learned_routes().next();
+        let route = net.nodes[0].forwarder.learned_routes().next();
         route.map(|route| route.expires)
     };
     assert_eq!(ends(&net), Some(end));
@@ -174,12 +174,16 @@ fn a_route_ends_with_the_period_of_its_announcement() {
     net.ask(consumer, &interest("/p/2", 2));
     net.answer(neighbours[0], &data("/p/2"));
     assert_eq!(ends(&net), Some(end), "however much it is used");
-    let left = net.nodes[0].announced_for(&signed);
+    let left = net.nodes[0].forwarder.announced_for(&signed);
     assert_eq!(left, MINUTE / 2 + Duration::from_micros(1));
     net.run_for(Duration::from_secs(31));
     assert_eq!(ends(&net), None);
     let now = net.now;
-    assert!(!net.nodes[0].announce(now, neighbours[0].1, &signed));
+    assert!(
+        !net.nodes[0]
+            .forwarder
+            .announce(now, neighbours[0].1, &signed)
+    );
     let counters = net.nodes[0].counters();
     assert_eq!(
         (

@@ -8,7 +8,7 @@ use namecast_forward::FaceId;
 use namecast_units::Instant;
 
 use super::Plane;
-use crate::link::{LinkDrop, LinkSender, Strangers};
+use crate::link::{Account, LinkSender, Strangers};
 
 impl Plane {
     /// The accounts of strangers, for a moment.
@@ -18,22 +18,21 @@ impl Plane {
     }
 
     /// Makes the peer of a face a stranger, and asks him to show that he receives what is sent to him.
-    pub(crate) fn add_stranger(&self, face: FaceId, sender: &Arc<LinkSender>, remote: SocketAddr) {
+    pub(crate) fn add_stranger(&self, face: FaceId, sender: &LinkSender, remote: SocketAddr) {
         let now = self.clock.now();
         let echo = self.challenge.echo(remote);
         self.strangers().add(now, face, remote, echo);
-        sender.set_stranger(true);
+        let strangers = Arc::clone(&self.strangers);
+        sender.set_stranger(Some(Account { face, strangers }));
     }
 
     /// Asks the peer of a face to return what shows where he is, if he is a stranger and as far as he may be sent anything.
     pub(crate) fn challenge_peer(&self, face: FaceId, remote: SocketAddr) {
-        if let Some(exits) = &*self.exits.load()
-            && let Some(exit) = exits.get(&face)
-            && exit.sender.is_stranger()
-        {
-            let frames = vec![self.challenge.frame(remote)];
-            self.send_within_bounds(face, &exit.sender, frames);
-        }
+        self.with_sender(face, |sender| {
+            if sender.is_stranger() {
+                sender.send_frame(self.clock, self.challenge.frame(remote));
+            }
+        });
     }
 
     /// Takes note of what a stranger sent.
@@ -46,31 +45,11 @@ impl Plane {
     /// Takes it as shown that the peer of a face is where it says it is.
     pub(crate) fn end_strangeness(&self, face: FaceId) {
         self.strangers().remove(face);
-        if let Some(exits) = &*self.exits.load()
-            && let Some(exit) = exits.get(&face)
-            && exit.sender.is_stranger()
-        {
-            tracing::debug!(%face, "the peer is where it says it is");
-            exit.sender.set_stranger(false);
-        }
-    }
-
-    /// Sends frames, to a stranger as many as he may get.
-    pub(super) fn send_within_bounds(
-        &self,
-        face: FaceId,
-        sender: &LinkSender,
-        mut frames: Vec<Bytes>,
-    ) {
-        if sender.is_stranger() {
-            let (now, count) = (self.clock.now(), frames.len());
-            let mut strangers = self.strangers();
-            frames.retain(|frame| strangers.may_send(now, face, frame.len() as u64));
-            drop(strangers);
-            if frames.len() < count {
-                sender.dropped(LinkDrop::Unproven, count - frames.len());
+        self.with_sender(face, |sender| {
+            if sender.is_stranger() {
+                tracing::debug!(%face, "the peer is where it says it is");
+                sender.set_stranger(None);
             }
-        }
-        sender.send(self.clock, frames);
+        });
     }
 }

@@ -1,6 +1,7 @@
 //! What a node's forwarders have and have seen, as if they were one.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
 use namecast_forward::{
     CacheOptions, Counters, Erased, FaceConfig, FaceCounters, FaceId, Forwarder, LearnedRoute,
@@ -9,7 +10,7 @@ use namecast_forward::{
 use namecast_packet::Name;
 use namecast_units::ByteSize;
 
-use super::Plane;
+use super::{Plane, link_counters};
 
 impl Plane {
     /// How much all content stores together may hold, and what they do.
@@ -78,16 +79,24 @@ impl Plane {
         numbers.sum()
     }
 
-    /// What all forwarders together have seen.
+    /// What all forwarders and links together have seen.
     pub(crate) fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         for worker in &self.workers {
             sum.merge(worker.lock().forwarder.counters());
         }
+        let past = self.past_links.lock();
+        let past = *past.unwrap_or_else(PoisonError::into_inner);
+        past.merge_into_node(&mut sum);
+        if let Some(exits) = &*self.exits.load() {
+            for sender in exits.values() {
+                link_counters(sender).merge_into_node(&mut sum);
+            }
+        }
         sum
     }
 
-    /// What a face has seen in all forwarders together; nothing if there is no such face.
+    /// What a face has seen in its link and all forwarders together; nothing if there is no such face.
     pub(crate) fn face_counters(&self, face: FaceId) -> FaceCounters {
         let mut sum = FaceCounters::default();
         for worker in &self.workers {
@@ -95,12 +104,14 @@ impl Plane {
                 sum.merge(counters);
             }
         }
+        self.with_sender(face, |sender| {
+            link_counters(sender).merge_into_face(&mut sum);
+        });
         sum
     }
 
     /// What a face is; none if there is no such face.
     pub(crate) fn face_config(&self, face: FaceId) -> Option<FaceConfig> {
-        let home = self.workers[self.home(face)].lock();
-        home.forwarder.face(face).map(|info| info.config.clone())
+        self.look(|forwarder| forwarder.face(face).map(|info| info.config.clone()))
     }
 }

@@ -123,7 +123,7 @@ impl<W: Write> Sampler for RateTable<W> {
         let seconds = self.period.as_secs_f64();
         let (at, name) = (General(snapshot.seconds()), field(snapshot.name));
         for face in &snapshot.faces {
-            let counts = counts(face.counters);
+            let counts = counts(&face.counters);
             if counts.iter().all(|&count| count == 0) {
                 continue;
             }

@@ -1,0 +1,140 @@
+//! Frames that wait until the link takes them, and the marks that they get for it.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use namecast_packet::LpPacket;
+use namecast_units::{ByteSize, Instant};
+
+use super::{CongestionLaw, CongestionMarker, CongestionMarking, SojournMarker};
+
+/// Bounds of a link's send queue, and when its frames are marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendQueueConfig {
+    /// Most frames that wait; packets beyond are dropped, the newest first.
+    pub max_frames: usize,
+    /// Most octets that wait.
+    pub max_size: ByteSize,
+    /// When packets are marked; `None`: not until marks are turned on.
+    pub marking: Option<CongestionMarking>,
+}
+
+impl Default for SendQueueConfig {
+    /// No bounds and no marks, for drivers whose link takes every frame at once.
+    fn default() -> Self {
+        Self {
+            max_frames: usize::MAX,
+            max_size: ByteSize::bytes(u64::MAX),
+            marking: None,
+        }
+    }
+}
+
+/// A frame that waits.
+#[derive(Debug)]
+struct Waiting {
+    frame: Bytes,
+    since: Instant,
+}
+
+/// The frames that wait for one link, in order.
+#[derive(Debug)]
+pub(super) struct SendQueue {
+    max_frames: usize,
+    max_size: ByteSize,
+    waiting: VecDeque<Waiting>,
+    size: ByteSize,
+    marker: CongestionMarker,
+    sojourn: SojournMarker,
+    marked: u64,
+}
+
+impl SendQueue {
+    pub(super) fn new(config: SendQueueConfig) -> Self {
+        let marker = CongestionMarker::new(config.marking);
+        Self {
+            max_frames: config.max_frames,
+            max_size: config.max_size,
+            waiting: VecDeque::new(),
+            size: ByteSize::ZERO,
+            sojourn: SojournMarker::new(marker.rule.interval),
+            marker,
+            marked: 0,
+        }
+    }
+
+    /// Returns whether so many frames of so many octets together fit in.
+    pub(super) fn has_room(&self, frames: usize, size: ByteSize) -> bool {
+        let free = self.max_frames.saturating_sub(self.waiting.len());
+        frames <= free && self.size + size <= self.max_size
+    }
+
+    /// Appends a frame, marked if the queue before it has been too long for too long.
+    pub(super) fn push(&mut self, now: Instant, frame: Bytes) {
+        let is_congested = self.marker.marks(now, self.size);
+        let frame = self.marked_if(is_congested, frame);
+        self.size += ByteSize::of(&frame);
+        self.waiting.push_back(Waiting { frame, since: now });
+    }
+
+    /// Takes the next frame if it has no more than `room` octets, marked if it has waited for too long.
+    pub(super) fn pop(&mut self, now: Instant, room: ByteSize) -> Option<Bytes> {
+        let size = ByteSize::of(&self.waiting.front()?.frame);
+        if size > room {
+            return None;
+        }
+        let Waiting { frame, since } = self.waiting.pop_front()?;
+        self.size -= size;
+        let is_by_time = self.marker.is_on && self.marker.rule.law == CongestionLaw::CoDel;
+        let left = self.size.as_bytes();
+        let is_late = is_by_time && self.sojourn.marks(now, since, frame.len(), left);
+        Some(self.marked_if(is_late, frame))
+    }
+
+    /// Puts back frames that the link did not take after all, in front of the others.
+    pub(super) fn put_back(
+        &mut self,
+        now: Instant,
+        frames: impl DoubleEndedIterator<Item = Bytes>,
+    ) {
+        for frame in frames.rev() {
+            self.size += ByteSize::of(&frame);
+            self.waiting.push_front(Waiting { frame, since: now });
+        }
+    }
+
+    pub(super) const fn size(&self) -> ByteSize {
+        self.size
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Returns for how long the next frame has waited.
+    pub(super) fn delay(&self, now: Instant) -> Duration {
+        let next = self.waiting.front();
+        next.map_or(Duration::ZERO, |next| now.since(next.since))
+    }
+
+    pub(super) const fn marked(&self) -> u64 {
+        self.marked
+    }
+
+    pub(super) const fn marker(&self) -> &CongestionMarker {
+        &self.marker
+    }
+
+    pub(super) const fn marker_mut(&mut self) -> &mut CongestionMarker {
+        &mut self.marker
+    }
+
+    fn marked_if(&mut self, is_marked: bool, frame: Bytes) -> Bytes {
+        if !is_marked {
+            return frame;
+        }
+        self.marked += 1;
+        LpPacket::marked(frame)
+    }
+}

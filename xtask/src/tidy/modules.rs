@@ -15,10 +15,6 @@ use super::sizes::is_for_tests;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("namecast-apps", &["archive", "live"]),
     (
-        "namecast-cli",
-        &["arguments", "bench", "experiment", "impair", "manage"],
-    ),
-    (
         "namecast-forward",
         &[
             "config", "counters", "face", "link", "shard", "strategy", "table",

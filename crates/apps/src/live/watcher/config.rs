@@ -41,15 +41,6 @@ pub struct WatcherConfig {
     pub seed: u64,
     /// What bounds all requests.
     pub control: Control,
-    /// Time from one metadata probe to the next while all is well.
-    pub probe_interval: Duration,
-    /// The same while nothing arrives.
-    pub starved_probe_interval: Duration,
-    /// Nothing has arrived for this long: the stream is starved.
-    pub starvation: Duration,
-    /// Once so much playing time was published without being asked for, playback goes on with the newest key sample instead
-    /// of playing the backlog.
-    pub most_behind: Duration,
     /// Outputs kept until they are polled; the oldest frames go first beyond it.
     pub most_outputs: usize,
     /// Bounds and constants of each stream's consumer.
@@ -75,10 +66,6 @@ impl WatcherConfig {
             from: None,
             seed: 0,
             control: Control::Live,
-            probe_interval: Duration::from_secs(2),
-            starved_probe_interval: Duration::from_millis(250),
-            starvation: Duration::from_millis(500),
-            most_behind: Duration::from_secs(1),
             most_outputs: 4_096,
             consumer: consumer::Config::default(),
         }

@@ -31,6 +31,13 @@ pub(super) const CLIENT: Client = 0;
 const METADATA: Token = Token::object(CLIENT, 0);
 const CERTIFICATE: Token = Token::object(CLIENT, 1);
 const CHALLENGE: Token = Token::object(CLIENT, 2);
+/// Time from one metadata probe to the next while all is well.
+const PROBE_INTERVAL: Duration = Duration::from_secs(2);
+/// Time from one metadata probe to the next while nothing arrives.
+const STARVED_PROBE_INTERVAL: Duration = Duration::from_millis(250);
+/// Once so much playing time was published without being requested, playback goes on with the newest key sample instead of
+/// playing the backlog.
+const MAX_BEHIND: Duration = Duration::from_secs(1);
 /// Of a certificate. Once it is given up, the join begins anew.
 const RETRY: Retry = Retry {
     first_wait: Duration::from_millis(250),
@@ -95,7 +102,7 @@ impl Watcher {
             self.started_at = Some(now);
             self.event(Event::AskingForMetadata);
         }
-        let starved = self.config.starved_probe_interval;
+        let starved = STARVED_PROBE_INTERVAL;
         let earliest = self.probes.earliest(starved);
         if let Some(earliest) = earliest.filter(|at| *at > now) {
             let next_at = self.probes.next_at.unwrap_or(earliest);
@@ -105,7 +112,7 @@ impl Watcher {
         let interval = if self.is_steady() {
             self.until_common_probe(now)
         } else {
-            self.probes.backed_off(starved, self.config.probe_interval)
+            self.probes.backed_off(starved, PROBE_INTERVAL)
         };
         self.probes.next_at = Some(now + interval.max(PROBE_SPACING));
         let metadata = metadata(&self.names);
@@ -115,7 +122,7 @@ impl Watcher {
 
     /// Sends a metadata Interest as if nothing arrived.
     pub(super) fn probe_soon(&mut self, now: Instant) {
-        let interval = self.config.starved_probe_interval;
+        let interval = STARVED_PROBE_INTERVAL;
         let soon = self
             .probes
             .sent_at
@@ -127,7 +134,7 @@ impl Watcher {
     /// the interval. All watchers then ask at one time, so that nodes combine their Interests, and the publisher answers
     /// as often as if there were one.
     fn until_common_probe(&self, now: Instant) -> Duration {
-        let interval = self.config.probe_interval;
+        let interval = PROBE_INTERVAL;
         let micros = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
         let Some(offset) = self.clock.micros().filter(|_| micros > 0) else {
             return interval;
@@ -262,7 +269,7 @@ impl Watcher {
             if self.trusted.is_none() {
                 self.forget();
                 // No better signer will be there in a moment.
-                self.probes.next_at = Some(now + self.config.probe_interval);
+                self.probes.next_at = Some(now + PROBE_INTERVAL);
             }
             return;
         };
@@ -365,7 +372,7 @@ impl Watcher {
         self.share_playout(now);
         self.line_up(now, metadata);
         if !self.is_steady() {
-            let soon = now + self.config.starved_probe_interval;
+            let soon = now + STARVED_PROBE_INTERVAL;
             self.probes.next_at = self.probes.next_at.map(|at| at.min(soon));
         }
     }
@@ -484,7 +491,6 @@ impl Watcher {
     /// Starts streams, or compares them with what the publisher says of its newest samples.
     fn line_up(&mut self, now: Instant, metadata: &Metadata) {
         let starved = self.is_starved;
-        let most_behind = self.config.most_behind;
         let fresh_until = self.sessions.fresh_until(now);
         let mut events = Vec::new();
         let mut resets = Vec::new();
@@ -500,7 +506,7 @@ impl Watcher {
                     continue;
                 }
                 Some(LinedUp::Known(LineUp::OutOfLine)) => RejoinReason::OutOfLine,
-                Some(LinedUp::Known(LineUp::Missed(span))) if span > most_behind => {
+                Some(LinedUp::Known(LineUp::Missed(span))) if span > MAX_BEHIND => {
                     RejoinReason::FarBehind
                 }
                 Some(LinedUp::Known(LineUp::Missed(_))) => {

@@ -45,6 +45,8 @@ use measure::{ClockOffset, Frames, RateMeter};
 use pull::{ConsumerFactory, Pulled, Retired};
 use trust::TrustedKey;
 
+/// Nothing has arrived for this long: the stream is starved. A frame or two late are none of it.
+const STARVATION: Duration = Duration::from_millis(500);
 /// Longest playout target: beyond it, buffers would be too small.
 const MOST_TARGET: Duration = Duration::from_secs(10);
 
@@ -151,11 +153,6 @@ impl Watcher {
             outputs: VecDeque::new(),
             config,
         }
-    }
-
-    /// What it was told, with later changes.
-    pub const fn config(&self) -> &WatcherConfig {
-        &self.config
     }
 
     /// Takes what the application face delivered: Data or a Nack, bare or in an LpPacket. Anything else is counted.
@@ -444,7 +441,7 @@ impl Watcher {
     /// When the streams count as starved if nothing arrives before.
     fn starves_at(&self) -> Option<Instant> {
         let last = self.last_arrival().filter(|_| !self.is_starved)?;
-        Some(last + self.config.starvation)
+        Some(last + STARVATION)
     }
 
     /// After every event: keeps clocks equal, changes rungs, passes on what consumers want, notices starvation.
@@ -464,7 +461,7 @@ impl Watcher {
         self.watch_rungs(now);
         let starved = self
             .last_arrival()
-            .is_some_and(|last| now.since(last) >= self.config.starvation);
+            .is_some_and(|last| now.since(last) >= STARVATION);
         if starved != self.is_starved {
             self.is_starved = starved;
             self.event(if starved {

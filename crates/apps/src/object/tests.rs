@@ -166,24 +166,29 @@ impl Bench {
             .extend(core::iter::from_fn(|| fetcher.poll_event()));
     }
 
+    /// Goes on to the next thing that is due.
+    fn step(&mut self) {
+        let arrival = self.on_way.keys().next().map(|(at, _)| *at);
+        let timeouts = [self.fetcher.poll_timeout(), self.server.poll_timeout()];
+        let next = timeouts.into_iter().flatten().chain(arrival).min();
+        self.now = next.expect("neither ended nor waiting").max(self.now);
+        self.fetcher.handle_timeout(self.now);
+        self.server.handle_timeout(self.now);
+        while let Some(entry) = self.on_way.first_entry()
+            && entry.key().0 <= self.now
+        {
+            match entry.remove() {
+                (true, wire) => self.server.handle_packet(self.now, wire),
+                (false, wire) => self.fetcher.handle_packet(self.now, wire),
+            }
+        }
+        self.drain();
+    }
+
     /// Runs until the fetcher ends, or for ten minutes.
     fn run(&mut self) -> Result<Fetched, Failure> {
         while self.now < at(600_000) {
-            let arrival = self.on_way.keys().next().map(|(at, _)| *at);
-            let timeouts = [self.fetcher.poll_timeout(), self.server.poll_timeout()];
-            let next = timeouts.into_iter().flatten().chain(arrival).min();
-            self.now = next.expect("neither ended nor waiting").max(self.now);
-            self.fetcher.handle_timeout(self.now);
-            self.server.handle_timeout(self.now);
-            while let Some(entry) = self.on_way.first_entry()
-                && entry.key().0 <= self.now
-            {
-                match entry.remove() {
-                    (true, wire) => self.server.handle_packet(self.now, wire),
-                    (false, wire) => self.fetcher.handle_packet(self.now, wire),
-                }
-            }
-            self.drain();
+            self.step();
             match self.events.last() {
                 Some(Event::Fetched(fetched)) => return Ok(fetched.clone()),
                 Some(Event::Failed(why)) => return Err(why.clone()),
@@ -388,7 +393,12 @@ fn forged_certificates_do_not_keep_the_right_one_out() {
         })
     });
     assert_eq!(bench.run().unwrap().content, content);
-    assert_eq!(bench.asked(&name("/demo/KEY/1")), 3);
+    let sent = bench.interests.iter().map(|(interest, _)| interest);
+    let sent = sent.filter(|interest| *interest.name() == name("/demo/KEY/1"));
+    let fresh: Vec<_> = sent.map(Interest::must_be_fresh).collect();
+    assert_eq!(fresh, [false, true, true]);
+    // Six round trips: none waited for a timer.
+    assert!(bench.now < at(200), "{}", bench.now);
 }
 
 /// The key that is trusted is not the one that signs; or it is, by its digest or its certificate.
@@ -450,6 +460,19 @@ fn a_signer_must_belong_to_a_prefix_of_the_name() {
 }
 
 #[test]
+fn a_signature_may_name_the_certificate() {
+    let locator = KeyLocator::Name(certificate("/demo", 7).name().clone());
+    let signer = Box::new(Ed25519Signer::from_seed([7; 32], locator));
+    let config_of_server = ServerConfig::new(name("/demo/files"));
+    let mut server = Server::new(config_of_server, signer, certificate("/demo", 7)).unwrap();
+    server
+        .put(name("/demo/files/a"), content(10, 1), WALL)
+        .unwrap();
+    let fetched = Bench::new(server, config()).run().unwrap();
+    assert_eq!(fetched.signer.key_name, name("/demo/KEY/1"));
+}
+
+#[test]
 fn a_shared_secret_signs_instead_of_the_key() {
     let secret = [9; 32];
     for (told, accepted) in [(secret, true), ([8; 32], false)] {
@@ -495,6 +518,130 @@ fn a_version_that_changes_does_not_mix() {
         );
         assert_eq!(fetched.content, expected, "{puts}");
     }
+}
+
+/// A cache may know the newest version by any of its segments.
+#[test]
+fn any_segment_shows_the_version() {
+    for (number, last, expected) in [(3, 9, Ok(())), (3, 2, Err(Failure::Malformed))] {
+        let (mut bench, content) = bench(40_000);
+        let part = content.slice(12_000..16_000);
+        let middle = Data::builder(versioned().builder().segment(number).finish())
+            .final_block(Name::root().builder().segment(last).finish())
+            .content(part)
+            .sign(&signer("/demo", 7));
+        let mut is_first = true;
+        bench.on_answer = Box::new(move |_, wire| {
+            if core::mem::take(&mut is_first) {
+                return Some(middle.wire().clone());
+            }
+            let is_data = (0..10).any(|number| is_segment(&wire, number));
+            Some(if is_data {
+                lie(&wire, Some(last))
+            } else {
+                wire
+            })
+        });
+        let ended = bench
+            .run()
+            .map(|fetched| assert_eq!(fetched.content, content));
+        assert_eq!(ended, expected);
+        assert_eq!(
+            bench.asked(&versioned().builder().segment(number).finish()),
+            0
+        );
+    }
+}
+
+/// Signed with the right key all the same: another object, and another version.
+#[test]
+fn data_that_was_not_requested_changes_nothing() {
+    let (mut bench, content) = bench(40_000);
+    let foreign = [
+        ("/demo/files/b/v=5/seg=0", 0),
+        ("/demo/files/a/v=5/seg=3", 9),
+        ("/demo/files/a/seg=3", 9),
+    ];
+    let foreign = foreign.map(|(uri, last)| {
+        let data = Data::builder(name(uri)).content(vec![0; 4_000]);
+        let data = data.final_block(Name::root().builder().segment(last).finish());
+        data.sign(&signer("/demo", 7)).wire().clone()
+    });
+    bench.fetcher.handle_timeout(at(0));
+    bench.fetcher.handle_packet(at(0), foreign[0].clone());
+    let mut count = 0;
+    bench.on_answer = Box::new(move |_, wire| {
+        count += 1;
+        Some(if (4..7).contains(&count) {
+            foreign[count - 4].clone()
+        } else {
+            wire
+        })
+    });
+    assert_eq!(bench.run().unwrap().content, content);
+    assert!(bench.fetcher.counters().unexpected >= 4);
+}
+
+fn nack(interest: &Interest, nonce: Option<Nonce>, reason: NackReason) -> Bytes {
+    let interest = nonce.map_or_else(|| interest.clone(), |nonce| interest.with_nonce(nonce));
+    face::refusal(&interest, None, reason)
+}
+
+/// Nodes without a route may find one, and congestion passes; what is refused with another Nonce is not ours any more.
+#[test]
+fn only_the_last_refusal_of_a_publisher_is_final() {
+    let (mut bench, _) = bench(10);
+    let asked = interest("/demo/files/a");
+    bench.on_answer = Box::new(move |_, _| Some(nack(&asked, None, NackReason::NoRoute)));
+    assert_eq!(bench.run(), Err(Failure::Refused(NackReason::NoRoute)));
+    assert_eq!((bench.now, bench.interests.len()), (at(8_750), 10));
+
+    // Interests for the object, and for its last segment after the Nack for that.
+    let other = Some(Nonce::from(9));
+    let cases = [
+        (None, NackReason::None, (2, 1)),
+        (None, NackReason::Congestion, (1, 1)),
+        (other, NackReason::None, (1, 0)),
+        (other, NackReason::Congestion, (1, 0)),
+    ];
+    for (nonce, reason, expected) in cases {
+        let (mut bench, content) = self::bench(40_000);
+        let is_last = |(interest, _): &(Interest, _)| parts(interest.name()).2 == Some(9);
+        while !bench.interests.last().is_some_and(is_last) {
+            bench.step();
+        }
+        let (last, _) = bench.interests.pop().unwrap();
+        let nack = nack(&last, nonce, reason);
+        bench.fetcher.handle_packet(bench.now, nack);
+        assert_eq!(bench.run().unwrap().content, content);
+        let sent = (
+            bench.asked(&name("/demo/files/a")),
+            bench.asked(last.name()),
+        );
+        assert_eq!(sent, expected, "{nonce:?} {reason:?}");
+    }
+}
+
+/// Progress is reported as it is when somebody looks.
+#[test]
+fn events_that_nobody_polls_take_no_memory() {
+    let (bench, _) = bench(40_000);
+    let (mut server, mut fetcher) = (bench.server, bench.fetcher);
+    for millis in 0..100 {
+        fetcher.handle_timeout(at(millis));
+        while let Some(wire) = fetcher.poll_output() {
+            server.handle_packet(at(millis), wire);
+        }
+        while let Some(wire) = server.poll_output() {
+            fetcher.handle_packet(at(millis), wire);
+        }
+    }
+    let events: Vec<_> = core::iter::from_fn(|| fetcher.poll_event()).collect();
+    let whole = Event::Progress {
+        received: 10,
+        total: 10,
+    };
+    assert_eq!((events.len(), &events[0]), (2, &whole));
 }
 
 /// Signs the content of `wire` again with another FinalBlockId.
@@ -772,9 +919,25 @@ fn tables_are_bounded_and_strangers_fill_none_for_long() {
     assert_eq!(server.put(file(7), content(1_001, 1), WALL), full(7));
     server.put(file(8), content(1_000, 1), WALL).unwrap();
     assert_eq!(server.put(file(9), Bytes::new(), WALL), full(9));
-    // Nobody requested it before it was put, or the owner did not hear of that.
     assert!(server.remove(&file(7)) && server.remove(&file(8)));
     assert_eq!(server.size(), ByteSize::ZERO);
+    // The version that goes makes room for the one that comes.
+    for _ in 0..3 {
+        server.put(file(1), content(5_000, 1), WALL).unwrap();
+    }
+    assert!(server.remove(&file(1)));
+    // An object that no event told of stays, though somebody requested it; and none makes room for itself.
+    for (number, is_told) in [(5, false), (6, true)] {
+        server.handle_packet(at(0), interest(&file(number).to_string()).wire().clone());
+        if is_told {
+            assert_eq!(server.poll_event(), Some(Requested(file(number))));
+        }
+        server.put(file(number), content(4_000, 1), WALL).unwrap();
+    }
+    assert_eq!(server.put(file(6), content(4_000, 1), WALL), full(6));
+    server.put(file(7), content(6_000, 1), WALL).unwrap();
+    assert_eq!(server.put(file(8), Bytes::new(), WALL), full(8));
+    assert!(server.remove(&file(5)) && server.remove(&file(7)) && !server.remove(&file(6)));
 }
 
 #[test]
@@ -790,6 +953,10 @@ fn what_cannot_be_served_is_refused() {
         let refused = server.put(name(uri), Bytes::new(), WALL);
         assert_eq!(refused, Err(ServerError::Name(name(uri), prefix.clone())));
     }
+    let mut own = server_of("/demo/files", 7, ServerConfig::new(prefix.clone()));
+    let key = name("/demo/files/KEY/1");
+    let refused = own.put(key.clone(), Bytes::new(), WALL);
+    assert_eq!(refused, Err(ServerError::Name(key, prefix.clone())));
     let long = prefix.builder().generic(&"x".repeat(5_000)).finish();
     let refused = server.put(long, content(4_000, 1), WALL);
     assert!(matches!(refused, Err(ServerError::LongName(_))));

@@ -16,7 +16,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
-use namecast_packet::{Data, Interest, LpPacket, Packet};
+use namecast_packet::{Data, Interest, LpPacket, Name, Packet};
 use namecast_stream::consumer::Delivery;
 use namecast_stream::path::{
     self, Client, Kind, Object, Requester, RequesterConfig, Retry, Token, Want,
@@ -71,6 +71,8 @@ pub struct Fetcher {
     /// The signer, once it has signed what came.
     known: Option<KnownSigner>,
     restarts: u32,
+    /// The version that was being fetched before: some of its segments may still come.
+    left: Option<Name>,
     /// When to probe whether segments that are out are lost, and how often that was done since one came.
     probe_at: Instant,
     probes: u32,
@@ -106,6 +108,7 @@ impl Fetcher {
             stage: Stage::Idle,
             known: None,
             restarts: 0,
+            left: None,
             probe_at: Instant::ZERO,
             probes: 0,
             nack: None,
@@ -140,7 +143,9 @@ impl Fetcher {
         match &self.stage {
             Stage::Discovering => {
                 let (name, version, segment) = parts(data.name());
-                if name == self.config.name && version.is_some() && segment.is_some() {
+                let is_left = self.left.as_ref() == Some(&data.name().parent());
+                let is_ours = name == self.config.name && version.is_some();
+                if is_ours && segment.is_some_and(|number| number == 0 || !is_left) {
                     self.on_first_segment(now, data);
                     return;
                 }
@@ -376,6 +381,9 @@ impl Fetcher {
             return;
         }
         self.restarts += 1;
+        if let Stage::Pulling(segments) = &self.stage {
+            self.left = Some(segments.name().clone());
+        }
         self.discover(now);
     }
 

@@ -193,6 +193,11 @@ impl<F: Frame> Link<F> {
         ByteSize::bytes(self.waiting_octets)
     }
 
+    /// When the next frame leaves the queue, which nothing else need happen at; `None` if none waits.
+    pub fn poll_departure(&self) -> Option<Instant> {
+        self.waiting.front().map(|head| self.start(head.since))
+    }
+
     /// How long a frame would wait that was handed in at the last call that brought the time, if the rate stays, or for a
     /// schedule until all before it are served.
     pub fn queue_delay(&self) -> Duration {

@@ -172,6 +172,7 @@ impl World {
 const RELIABLE: LinkService = LinkService {
     mtu: Some(1_400),
     reliability: true,
+    node_queue: None,
 };
 
 const PLAIN: LinkService = LinkService {

@@ -7,9 +7,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use namecast_forward as forward;
+use namecast_forward::{CongestionLaw, CongestionMarking, SendQueueConfig};
 use namecast_netem as netem;
 use namecast_packet::{LpPacket, Name};
-use namecast_sim::topology::{Dumbbell, Limits, ScaleFree, Topology, routes};
+use namecast_sim::topology::{Dumbbell, Limits, NodeQueue, ScaleFree, Topology, routes};
 use namecast_sim::trace::{Event, EventKind, Fingerprint, Sink};
 use namecast_sim::workload::{Choice, Requester, RequesterConfig, Responder, Spacing};
 use namecast_sim::{ApplicationId, HostClock, Network, NodeConfig};
@@ -36,8 +37,13 @@ fn requester(prefix: &str, interval: Duration) -> RequesterConfig {
 /// Consumer C1, routers, producer P1 of `/p1`: 1 ms, 8 ms and 1 ms apart.
 fn dumbbell(shape: &Dumbbell, config: &NodeConfig) -> (Topology, Network) {
     let topology = shape.build(&Limits::default()).unwrap();
+    populate(topology, shape.flows, config)
+}
+
+/// Producers in a dumbbell, one for each flow.
+fn populate(topology: Topology, flows: usize, config: &NodeConfig) -> (Topology, Network) {
     let mut network = Network::new(&topology, 1, |_| config.clone());
-    for flow in 1..=shape.flows {
+    for flow in 1..=flows {
         let producer = topology.node(&format!("P{flow}")).unwrap();
         let prefix: Name = format!("/p{flow}").parse().unwrap();
         let towards = routes::towards(&topology, producer);
@@ -123,6 +129,62 @@ fn a_bottleneck_passes_its_rate_and_holds_its_queue() {
     assert!(bounds.contains(&rate), "{rate}");
     assert_eq!(network.direction(0, false).queue_length(), 50);
     assert!(network.direction(0, false).counters().queue_full > 1_000);
+}
+
+/// The same with room for 20 kB in the system's buffer and 200 kB in the node's own queue, which is full after a third of a
+/// second: the bottleneck passes its rate, and only the node drops. Both laws mark ever faster, the n-th time 100/√n ms after
+/// the one before, so after 2√n − 1.5 tenths of a second: in 14.8 s, some 5600 times.
+#[test]
+fn a_node_marks_and_drops_in_a_queue_of_its_own() {
+    const BUFFER: ByteSize = ByteSize::bytes(20_000);
+    const MOST: ByteSize = ByteSize::bytes(200_000);
+    for law in [CongestionLaw::Nfd, CongestionLaw::CoDel] {
+        let mut topology = Dumbbell::default().build(&Limits::default()).unwrap();
+        topology.links[0].service.node_queue = Some(NodeQueue {
+            socket_buffer: BUFFER,
+            send_queue: SendQueueConfig {
+                max_size: MOST,
+                marking: Some(CongestionMarking {
+                    law,
+                    ..CongestionMarking::default()
+                }),
+                ..SendQueueConfig::default()
+            },
+        });
+        let (topology, mut network) = populate(topology, 1, &NodeConfig::default());
+        let asks = requester("/p1", MILLISECOND / 2);
+        let consumer = consume(&topology, &mut network, "C1", asks);
+        network.run_until(at(Duration::from_secs(5)));
+        let size = |network: &Network| {
+            let requester: &Requester = network.application(consumer).unwrap();
+            requester.received_size()
+        };
+        let before = size(&network);
+        network.run_until(at(Duration::from_secs(15)));
+        let rate = (size(&network) - before) / Duration::from_secs(10);
+        // A mark takes octets of some packets.
+        let bounds = Bitrate::kbps(9_900)..=Bitrate::kbps(10_010);
+        assert!(bounds.contains(&rate), "{law:?}: {rate}");
+        let direction = network.direction(0, false);
+        let buffered = direction.queue_size();
+        assert!(buffered <= BUFFER && buffered > BUFFER - ByteSize::bytes(2_200));
+        assert_eq!(direction.counters().queue_full, 0);
+        let node = topology.links[0].ends.0;
+        let face = network.face_of(node, 0).unwrap();
+        let link = network.node(node).link(face).unwrap();
+        let queued = link.queued();
+        assert!(queued <= MOST && queued > MOST - ByteSize::bytes(2_200));
+        let counters = link.counters();
+        assert!(
+            (5_300..5_700).contains(&counters.marked),
+            "{law:?}: {}",
+            counters.marked
+        );
+        assert!(counters.queue_full > 1_000);
+        let face = network.node(node).face_counters(face).unwrap();
+        let reason = forward::DropReason::OutputQueueFull;
+        assert_eq!(face.drops.get(reason), counters.queue_full);
+    }
 }
 
 #[test]

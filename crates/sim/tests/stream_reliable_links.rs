@@ -34,6 +34,7 @@ fn rendered(scene: &Scene, seed: u64) -> f64 {
         topology.links[index].service = LinkService {
             mtu: Some(1_400),
             reliability: scene.reliability,
+            node_queue: None,
         };
     }
     let network = Network::new(&topology, seed, |_| NodeConfig::default());

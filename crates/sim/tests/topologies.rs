@@ -4,10 +4,11 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use namecast_forward::{CongestionLaw, CongestionMarking};
 use namecast_netem::{self as netem, Queue};
 use namecast_sim::topology::rocketfuel::{Source, read_weights};
 use namecast_sim::topology::{AccessHosts, Limits, ScaleFree, Spec, Topology, ndnsim, routes};
-use namecast_units::{Bitrate, Random};
+use namecast_units::{Bitrate, ByteSize, Random};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
@@ -44,6 +45,33 @@ fn counts(toml: &str) -> (usize, usize, bool) {
         topology.links.len(),
         topology.is_connected(),
     )
+}
+
+#[test]
+fn a_link_may_have_a_queue_in_its_nodes() {
+    let link = |queue: &str| {
+        let toml = format!(
+            "[topology]\nkind = \"explicit\"\nnode = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
+             link = [{{ ends = [\"a\", \"b\"], node-queue = {queue} }}]\n"
+        );
+        build(&toml).map(|topology| topology.links[0].service.node_queue.unwrap())
+    };
+    let plain = link(r#"{ socket-buffer = "64 KiB" }"#).unwrap();
+    assert_eq!(plain.socket_buffer, ByteSize::bytes(65_536));
+    assert_eq!(plain.send_queue.max_size, ByteSize::mebibytes(4));
+    let nfds = CongestionMarking::default();
+    assert_eq!(plain.send_queue.marking, Some(nfds));
+    let other =
+        r#"{ socket-buffer = "1 KiB", law = "codel", interval = "50ms", threshold = "2 KiB" }"#;
+    let marking = CongestionMarking {
+        law: CongestionLaw::CoDel,
+        interval: Duration::from_millis(50),
+        threshold: ByteSize::bytes(2_048),
+    };
+    assert_eq!(link(other).unwrap().send_queue.marking, Some(marking));
+    let unmarked = link(r#"{ socket-buffer = "1 KiB", law = "none" }"#).unwrap();
+    assert_eq!(unmarked.send_queue.marking, None);
+    assert!(link(r#"{ law = "nfd" }"#).is_err());
 }
 
 #[test]

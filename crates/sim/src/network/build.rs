@@ -1,11 +1,11 @@
 //! Putting a network together, and taking parts of it down.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use namecast_apps::Application;
 use namecast_forward as forward;
-use namecast_forward::{AddRouteError, FaceConfig, FaceId, StrategyKind};
+use namecast_forward::{AddRouteError, FaceConfig, FaceId, SendQueueConfig, StrategyKind};
 use namecast_netem as netem;
 use namecast_packet::Name;
 use namecast_units::{Instant, Random};
@@ -48,6 +48,7 @@ impl Network {
             actions: Vec::new(),
             work: VecDeque::new(),
             tally: Tally::default(),
+            socket_buffers: BTreeMap::new(),
             outputs: VecDeque::new(),
             sink: None,
             link_sink: None,
@@ -114,10 +115,12 @@ impl Network {
                 reliability: link.service.reliability,
                 ..FaceConfig::default()
             };
-            (
-                from,
-                self.add_face(from, Attachment::Direction(short(direction)), config),
-            )
+            if let Some(queue) = link.service.node_queue {
+                self.socket_buffers.insert(direction, queue.socket_buffer);
+            }
+            let queue = link.service.node_queue.map(|queue| queue.send_queue);
+            let attachment = Attachment::Direction(short(direction));
+            (from, self.add_face(from, attachment, (config, queue)))
         };
         let near = end(link.ends.0, link.ends.1, first);
         let far = end(link.ends.1, link.ends.0, first + 1);
@@ -128,12 +131,17 @@ impl Network {
         }
     }
 
-    fn add_face(&mut self, node: NodeIndex, attachment: Attachment, config: FaceConfig) -> FaceId {
+    fn add_face(
+        &mut self,
+        node: NodeIndex,
+        attachment: Attachment,
+        face: (FaceConfig, Option<SendQueueConfig>),
+    ) -> FaceId {
         let node = &mut self.nodes[node];
-        let face = add_node_face(&mut node.node, config.clone());
+        let id = add_node_face(&mut node.node, face.clone());
         node.attachments.push(attachment);
-        node.setup.faces.push(config);
-        face
+        node.setup.faces.push(face);
+        id
     }
 
     pub(super) fn add_part(&mut self, part: Part) -> u32 {
@@ -148,7 +156,8 @@ impl Network {
     ) -> ApplicationId {
         let index = self.applications.len();
         let config = FaceConfig::application("application");
-        let face = self.add_face(node, Attachment::Application(short(index)), config);
+        let attachment = Attachment::Application(short(index));
+        let face = self.add_face(node, attachment, (config, None));
         let part = self.add_part(Part::Application(short(index)));
         self.applications.push(Running {
             application: Box::new(application),
@@ -238,8 +247,8 @@ impl Network {
         }
         let setup = &node.setup;
         node.node = empty_node(&setup.config, setup.strategy, index);
-        for config in &setup.faces {
-            add_node_face(&mut node.node, config.clone());
+        for face in &setup.faces {
+            add_node_face(&mut node.node, face.clone());
         }
         for (prefix, face, cost) in &setup.routes {
             node.node
@@ -276,7 +285,15 @@ fn empty_node(
     node
 }
 
-fn add_node_face(node: &mut forward::Node, config: FaceConfig) -> FaceId {
-    node.add_face(config)
-        .expect("bounds are wide enough for the topology")
+fn add_node_face(
+    node: &mut forward::Node,
+    (config, queue): (FaceConfig, Option<SendQueueConfig>),
+) -> FaceId {
+    let face = node
+        .add_face(config)
+        .expect("bounds are wide enough for the topology");
+    if let Some(queue) = queue {
+        node.set_send_queue(face, queue);
+    }
+    face
 }

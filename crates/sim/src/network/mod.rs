@@ -5,16 +5,16 @@ mod livelock;
 mod queue;
 mod run;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use namecast_apps::{Application, Now};
 use namecast_forward as forward;
-use namecast_forward::{FaceConfig, FaceId, Forwarder, StrategyKind};
+use namecast_forward::{FaceConfig, FaceId, Forwarder, SendQueueConfig, StrategyKind};
 use namecast_netem as netem;
 use namecast_packet::Name;
-use namecast_units::Instant;
+use namecast_units::{ByteSize, Instant};
 use smallvec::SmallVec;
 
 use crate::application::Hosted;
@@ -55,6 +55,8 @@ pub struct Network {
     actions: Vec<Option<Action>>,
     work: VecDeque<Work>,
     tally: livelock::Tally,
+    /// Octets that the system buffers for a direction before which a node has a queue of its own. Others take all at once.
+    socket_buffers: BTreeMap<usize, ByteSize>,
     /// Memory that each link has for what comes out of it while it is its turn.
     outputs: VecDeque<netem::Output>,
     sink: Option<Box<dyn Sink>>,
@@ -93,8 +95,8 @@ struct Setup {
     name: String,
     config: Arc<forward::Config>,
     strategy: Option<StrategyKind>,
-    /// What the forwarder was told of each face.
-    faces: Vec<FaceConfig>,
+    /// What the forwarder was told of each face, and the queue that the node has before it, if any.
+    faces: Vec<(FaceConfig, Option<SendQueueConfig>)>,
     /// In the order in which they were added.
     routes: Vec<(Name, FaceId, u64)>,
 }

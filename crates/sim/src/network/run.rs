@@ -5,7 +5,7 @@ use namecast_apps::Output;
 use namecast_forward::{FaceId, Transmit};
 use namecast_netem::{self as netem, DropReason};
 use namecast_packet::LpPacket;
-use namecast_units::{Duration, Instant};
+use namecast_units::{ByteSize, Duration, Instant};
 
 use super::livelock::{Called, Calls, MAX_CALLS_AT_INSTANT};
 use super::{Attachment, Network, Part, Work};
@@ -157,6 +157,13 @@ impl Network {
                 }
             }
         }
+        if !self.socket_buffers.is_empty() {
+            for place in 0..self.nodes[index].attachments.len() {
+                if let Attachment::Direction(direction) = self.nodes[index].attachments[place] {
+                    self.fill_direction(direction as usize);
+                }
+            }
+        }
         let node = &self.nodes[index];
         if let Some(at) = node.node.poll_timeout() {
             let at = node.clock.true_time(at).max(self.now);
@@ -170,12 +177,45 @@ impl Network {
         index: usize,
         call: impl FnOnce(&mut netem::Link, Instant),
     ) {
+        self.at_direction_alone(index, call);
+        if !self.socket_buffers.is_empty() {
+            self.fill_direction(index);
+        }
+    }
+
+    fn at_direction_alone(&mut self, index: usize, call: impl FnOnce(&mut netem::Link, Instant)) {
         let link = &mut self.directions[index].link;
         link.exchange_buffer(&mut self.outputs);
         call(link, self.now);
         self.drain_direction(index);
         let link = &mut self.directions[index].link;
         link.exchange_buffer(&mut self.outputs);
+    }
+
+    /// Hands a direction the frames that wait in the node's own queue before it, as far as the system's buffer has room.
+    fn fill_direction(&mut self, index: usize) {
+        let Some(&buffer) = self.socket_buffers.get(&index) else {
+            return;
+        };
+        let (end, face) = self.near_end(index);
+        loop {
+            let room = match self.directions[index].link.queue_size() {
+                ByteSize::ZERO => ByteSize::bytes(u64::MAX),
+                taken => buffer - taken,
+            };
+            let node = &mut self.nodes[end];
+            let now = node.clock.monotonic(self.now);
+            let Some(frame) = node.node.poll_frame(now, face, room) else {
+                break;
+            };
+            self.record(end, face, EventKind::Sent(&frame));
+            self.at_direction_alone(index, |link, now| link.handle_frame(now, frame));
+        }
+        let is_waiting = (self.nodes[end].node.link(face)).is_some_and(|link| !link.is_empty());
+        let direction = &self.directions[index];
+        if let Some(at) = direction.link.poll_departure().filter(|_| is_waiting) {
+            self.events.wake(direction.part, at.max(self.now));
+        }
     }
 
     /// Takes what arrived at the far end of a direction, and sets its deadline.

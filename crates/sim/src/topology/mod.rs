@@ -19,13 +19,17 @@ mod text;
 
 use std::collections::BTreeMap;
 
+use namecast_forward::SendQueueConfig;
 use namecast_netem as netem;
+use namecast_units::ByteSize;
 
 pub use builders::{AccessHosts, Diamond, Dumbbell, Grid, Line, Tree};
 pub use check::Limits;
 pub use error::TopologyError;
 pub use scale_free::ScaleFree;
-pub use spec::{ExplicitSpec, FileFormat, FileSpec, LinkSpec, NodeSpec, Spec};
+pub use spec::{
+    CongestionLawSpec, ExplicitSpec, FileFormat, FileSpec, LinkSpec, NodeQueueSpec, NodeSpec, Spec,
+};
 
 /// Place of a node in [`Topology::nodes`].
 pub type NodeIndex = usize;
@@ -73,6 +77,18 @@ pub struct LinkService {
     pub mtu: Option<usize>,
     /// Whether frames are acknowledged, and sent again if lost.
     pub reliability: bool,
+    /// The queue that each end has of its own; `None`: the link takes every frame at once.
+    pub node_queue: Option<NodeQueue>,
+}
+
+/// The queue that a node has before what its system buffers for a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeQueue {
+    /// Octets that the system buffers: they are the queue of the emulated link, and frames beyond wait in the node. A frame that
+    /// is larger is buffered alone.
+    pub socket_buffer: ByteSize,
+    /// Bounds of what waits in the node, and when that is marked.
+    pub send_queue: SendQueueConfig,
 }
 
 impl Link {

@@ -1,15 +1,18 @@
 //! Topologies as configuration files write them.
 
+use core::time::Duration;
 use std::path::{Path, PathBuf};
 
+use namecast_forward::{CongestionLaw, CongestionMarking, SendQueueConfig};
 use namecast_netem as netem;
+use namecast_units::ByteSize;
 use serde::{Deserialize, Serialize};
 
 use super::builders::with_access;
 use super::rocketfuel::{MapOptions, Source, read_map, read_weights};
 use super::{
-    AccessHosts, Diamond, Dumbbell, Grid, Limits, Line, Link, LinkService, Node, ScaleFree,
-    Topology, TopologyError, Tree, ndnsim, rates, text,
+    AccessHosts, Diamond, Dumbbell, Grid, Limits, Line, Link, LinkService, Node, NodeQueue,
+    ScaleFree, Topology, TopologyError, Tree, ndnsim, rates, text,
 };
 
 /// A topology in a scenario file.
@@ -138,6 +141,85 @@ pub struct LinkSpec {
     /// Whether frames are acknowledged, and sent again if lost.
     #[serde(default)]
     pub reliability: bool,
+    /// The queue that each end has of its own; `None`: the link takes every frame at once.
+    #[serde(default)]
+    pub node_queue: Option<NodeQueueSpec>,
+}
+
+/// The queue that a node has before what its system buffers for a link, with congestion marks.
+///
+/// ```toml
+/// node-queue = { socket-buffer = "64 KiB", law = "nfd", threshold = "64 KiB", interval = "100ms" }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct NodeQueueSpec {
+    /// Octets that the system buffers.
+    pub socket_buffer: ByteSize,
+    /// Octets that wait in the node at most.
+    #[serde(default = "max_size")]
+    pub max_size: ByteSize,
+    /// What marks go by.
+    #[serde(default)]
+    pub law: CongestionLawSpec,
+    /// Octets that may wait in the node without being marked; CoDel does not go by them.
+    #[serde(default = "threshold")]
+    pub threshold: ByteSize,
+    /// How long the queue must be long until a packet is marked.
+    #[serde(default = "interval", with = "namecast_units::duration")]
+    pub interval: Duration,
+}
+
+/// What a node's marks go by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CongestionLawSpec {
+    /// NFD's present rule.
+    #[default]
+    Nfd,
+    /// NFD's rule as ndnSIM has it.
+    Ndnsim,
+    /// CoDel.
+    Codel,
+    /// Nothing: packets are not marked.
+    None,
+}
+
+/// That of the forwarder's configuration.
+const fn max_size() -> ByteSize {
+    ByteSize::mebibytes(4)
+}
+
+fn threshold() -> ByteSize {
+    CongestionMarking::default().threshold
+}
+
+fn interval() -> Duration {
+    CongestionMarking::default().interval
+}
+
+impl NodeQueueSpec {
+    fn build(self) -> NodeQueue {
+        let law = match self.law {
+            CongestionLawSpec::Nfd => Some(CongestionLaw::Nfd),
+            CongestionLawSpec::Ndnsim => Some(CongestionLaw::NdnSim),
+            CongestionLawSpec::Codel => Some(CongestionLaw::CoDel),
+            CongestionLawSpec::None => None,
+        };
+        let marking = law.map(|law| CongestionMarking {
+            law,
+            interval: self.interval,
+            threshold: self.threshold,
+        });
+        NodeQueue {
+            socket_buffer: self.socket_buffer,
+            send_queue: SendQueueConfig {
+                max_size: self.max_size,
+                marking,
+                ..SendQueueConfig::default()
+            },
+        }
+    }
 }
 
 const fn one() -> u64 {
@@ -266,6 +348,7 @@ impl ExplicitSpec {
                 service: LinkService {
                     mtu: link.mtu,
                     reliability: link.reliability,
+                    node_queue: link.node_queue.map(NodeQueueSpec::build),
                 },
             });
         }

@@ -211,6 +211,7 @@ fn hops(topology: &Topology, publisher: NodeIndex, routes: Routes) -> Result<Vec
         let extras = [
             ("mtu", link.service.mtu.is_some(), "none"),
             ("reliability", link.service.reliability, "'false'"),
+            ("node-queue", link.service.node_queue.is_some(), "none"),
         ];
         refuse_any(&format!("topology.link.{index}."), extras)?;
     }

@@ -323,8 +323,8 @@ fn any_number_of_threads_gives_the_same_bytes() {
         folder.run(&Arithmetic::default(), &config).unwrap();
     }
     let of = |threads: &str| outputs(&folder.0.path().join(threads));
-    // Summary, metrics, four pictures, one table of series.
-    assert_eq!(of("1").len(), 7, "{:?}", of("1").keys());
+    // Summary, metrics, two tables of runs, four pictures, one table of series.
+    assert_eq!(of("1").len(), 9, "{:?}", of("1").keys());
     assert_eq!(of("1"), of("2"));
     assert_eq!(of("1"), of("7"));
 }

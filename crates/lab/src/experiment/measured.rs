@@ -65,6 +65,12 @@ impl Measured {
         self.metrics.keys().map(String::as_str)
     }
 
+    /// Returns what one run measured, in the order of [`metric_names`](Self::metric_names).
+    pub(super) fn values(&self, point: usize, run: usize) -> impl Iterator<Item = Option<f64>> {
+        let places = self.metrics.values();
+        places.map(move |places| places[point].get(run).copied().flatten())
+    }
+
     /// The runs of `metric` at the point with these labels.
     pub(super) fn get(&self, metric: &str, labels: &[String]) -> Option<&Runs> {
         let index = self.points.iter().position(|point| point == labels)?;

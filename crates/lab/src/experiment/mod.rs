@@ -23,6 +23,7 @@ mod plan;
 mod progress;
 pub mod report;
 mod run;
+mod runs;
 mod simulator;
 mod sockets;
 mod statistics;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::figure::{Artist, Curves, Drawing, Shown, significant};
 use super::measured::Measured;
 use super::plan::Experiment;
+use super::runs::RunTable;
 use super::statistics::Statistics;
 use super::store::{Absent, Spent, Store, StoredSeries, write_whole};
 use super::summary::{Asked, FigureEntry, Summary};
@@ -101,6 +102,15 @@ impl Output<'_> {
             summary.figures.push(entry);
         }
         write("metrics.csv", &self.metrics_csv().map_err(unwritable)?)?;
+        let table = RunTable {
+            sweeps: self.sweep_names().collect(),
+            measured: self.measured,
+            runs: self.asked.runs,
+            seed: self.asked.seed,
+        };
+        write("runs.csv", &table.csv().map_err(unwritable)?)?;
+        let parquet = table.parquet().map_err(io::Error::other);
+        write("runs.parquet", &parquet.map_err(unwritable)?)?;
         let timing = Timing {
             runs: self.hashes.len(),
             wall_seconds: self.spent.wall,
@@ -111,15 +121,15 @@ impl Output<'_> {
         Ok(summary)
     }
 
+    fn sweep_names(&self) -> impl Iterator<Item = &str> {
+        let sweeps = self.experiment.sweeps.iter();
+        sweeps.map(|sweep| sweep.name.as_str())
+    }
+
     fn metrics_csv(&self) -> io::Result<Vec<u8>> {
         let mut table = csv::Writer::from_writer(Vec::new());
         let mut head = vec!["metric"];
-        head.extend(
-            self.experiment
-                .sweeps
-                .iter()
-                .map(|sweep| sweep.name.as_str()),
-        );
+        head.extend(self.sweep_names());
         head.extend(["mean", "low", "high", "min", "max", "runs", "missing"]);
         table.write_record(&head)?;
         for (metric, labels, runs) in self.measured.all() {
@@ -140,12 +150,7 @@ impl Output<'_> {
     fn series_csv(&self, shown: &[Shown]) -> io::Result<Vec<u8>> {
         let mut table = csv::Writer::from_writer(Vec::new());
         let mut head = vec!["series", "unit"];
-        head.extend(
-            self.experiment
-                .sweeps
-                .iter()
-                .map(|sweep| sweep.name.as_str()),
-        );
+        head.extend(self.sweep_names());
         head.extend(["run", "x", "y"]);
         table.write_record(&head)?;
         for Shown {

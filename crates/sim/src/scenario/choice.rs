@@ -94,3 +94,43 @@ impl Scenario {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use namecast_stream::rate::Unlimited;
+
+    use super::*;
+
+    fn custom(name: &'static str) -> CustomControl {
+        CustomControl {
+            name,
+            build: |_| Box::new(Unlimited),
+        }
+    }
+
+    #[test]
+    fn a_name_stands_for_nothing_until_it_is_registered() {
+        let mut choice: Choice<Control> = serde_json::from_str("\"mine\"").unwrap();
+        choice.register(custom("yours"), Control::Rate);
+        let error = choice.get().unwrap_err();
+        assert!(error.starts_with("'mine' is no controller: write one of arc, "));
+        choice.register(custom("mine"), Control::Rate);
+        let expected = Control::Rate(RateControl::Custom(custom("mine")));
+        assert_eq!(choice.get(), Ok(expected));
+    }
+
+    #[test]
+    fn our_own_names_cannot_be_given_away() {
+        let mut choice: Choice<RateControl> = serde_json::from_str("\"arc\"").unwrap();
+        let ours = choice.get();
+        choice.register(custom("arc"), |control| control);
+        assert_eq!((choice.get(), ours.is_ok()), (ours, true));
+    }
+
+    #[test]
+    fn a_table_is_refused_with_what_was_expected() {
+        let read = |text| serde_json::from_str::<Choice<RateControl>>(text).unwrap_err();
+        let error = read(r#"{"kind": "cubic", "alpha": 3}"#).to_string();
+        assert!(error.contains("unknown field `alpha`"), "{error}");
+    }
+}

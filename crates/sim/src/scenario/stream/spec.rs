@@ -14,8 +14,7 @@ use namecast_stream::{Across, SampleRate, StreamKind};
 use namecast_units::{Bitrate, Duration};
 use serde::{Deserialize, Serialize};
 
-use super::super::choice::Choice;
-use super::super::flows::Flow;
+use super::super::{choice::Choice, flows::Flow};
 use crate::live::{Media, MediaRung, SizeShape};
 
 /// How packets are signed.

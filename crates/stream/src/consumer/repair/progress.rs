@@ -14,13 +14,13 @@ const TOGETHER: Duration = Duration::from_millis(1);
 /// Segments that may be in a queue where all is well: those of a sample that leave together, and of another stream.
 const ORDINARY: u32 = 8;
 /// Times between segments for which a queue may stand still.
-const PATIENCE: u32 = 8;
+const STANDSTILL: u32 = 8;
 /// The same beside it: what timers and other traffic cost, at most.
-const MOST_SLACK: Duration = Duration::from_millis(3);
+const MAX_SLACK: Duration = Duration::from_millis(3);
 /// On a link that is faster than that, a sample is never long in a queue: 1000 octets at 16 Mbit/s.
-const LEAST_GAP: Duration = Duration::from_micros(500);
+const MIN_GAP: Duration = Duration::from_micros(500);
 /// Pauses longer than this are no time between segments.
-const MOST_GAP: Duration = Duration::from_millis(10);
+const MAX_GAP: Duration = Duration::from_millis(10);
 /// Share of a new gap in their average.
 const GAIN: u32 = 8;
 
@@ -38,7 +38,7 @@ struct Newest {
     at: Instant,
 }
 
-/// How a queue on the way moves on.
+/// How a queue on the path moves on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     newest: Option<Newest>,
@@ -48,7 +48,7 @@ pub(super) struct Progress {
 impl Progress {
     /// What holds of links on which a queue is to be reckoned with.
     pub(super) fn of_slow_links(self) -> Self {
-        let is_slow = self.gap >= LEAST_GAP;
+        let is_slow = self.gap >= MIN_GAP;
         let gap = if is_slow { self.gap } else { Duration::ZERO };
         Self { gap, ..self }
     }
@@ -62,7 +62,7 @@ impl Progress {
         };
         if let Some(before) = self.newest.filter(follows) {
             let gap = now.since(before.at);
-            if gap <= MOST_GAP {
+            if gap <= MAX_GAP {
                 self.gap = match self.gap.is_zero() {
                     true => gap,
                     false => self.gap - self.gap / GAIN + gap / GAIN,
@@ -78,37 +78,37 @@ impl Progress {
         });
     }
 
-    /// How long a queue of a few segments takes that is none to speak of.
+    /// Returns how long a queue of a few segments takes that is none to speak of.
     pub(super) fn ordinary(&self) -> Duration {
         self.gap * ORDINARY
     }
 
-    /// Takes note that something came that has no place.
+    /// Records that something came that has no place.
     pub(super) const fn still_moves(&mut self, now: Instant) {
         if let Some(newest) = &mut self.newest {
             newest.at = now;
         }
     }
 
-    /// Until when what is on its way of sample `key`, expected at `expected_at`, or of those before it, may be on its way still.
+    /// Returns until when what is on its way of sample `key`, expected at `expected_at`, or of those before it, may be on its way still.
     pub(super) fn of_sample(&self, key: SampleKey, expected_at: Instant) -> Option<Instant> {
         let newest = self
             .newest
             .filter(|newest| newest.key == key || newest.place.0 <= expected_at)?;
-        Some(newest.at + self.patience())
+        Some(newest.at + self.standstill())
     }
 
-    fn patience(&self) -> Duration {
+    fn standstill(&self) -> Duration {
         // On a link that is never busy for long, nothing is waited for.
-        self.gap * PATIENCE + self.gap.min(MOST_SLACK)
+        self.gap * STANDSTILL + self.gap.min(MAX_SLACK)
     }
 
-    /// Until when a segment at `place` may be behind the one that came last; `None` if that one set out later.
+    /// Returns until when a segment at `place` may be behind the one that came last; `None` if that one set out later.
     pub(super) fn until(&self, place: Place) -> Option<Instant> {
         match self.newest {
-            // The delay is known from a packet that was smaller, or from another way.
-            None => Some(place.0 + MOST_GAP),
-            Some(newest) => (newest.place <= place).then(|| newest.at + self.patience()),
+            // The delay is known from a packet that was smaller, or from another path.
+            None => Some(place.0 + MAX_GAP),
+            Some(newest) => (newest.place <= place).then(|| newest.at + self.standstill()),
         }
     }
 }

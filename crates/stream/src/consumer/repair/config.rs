@@ -59,15 +59,17 @@ impl fmt::Display for RecoveryProfile {
 pub struct RecoveryConfig {
     /// How it works.
     pub profile: RecoveryProfile,
-    /// How often a sample that lost something may come too late after its last round, if losses are as measured.
+    /// Probability with which a sample that lost something may come too late after its last round, if losses are as measured: 1e-3 is the
+    /// bound of frames in time at 5 % loss. Measured: half of it costs 3 % of Data at 10 % loss, double loses 0.6 % of frames in bursts.
     pub miss: f64,
-    /// Segments that one round requests beyond those that are missing, at most.
+    /// Segments that one round requests beyond those that are missing, at most. Measured: one in place of three loses 0.4 to 0.8 % of
+    /// frames where time is short and in bursts, six gain nothing.
     pub max_extra: usize,
     /// Copies of a lead that may be requested, at most [`MAX_LEAD_COPIES`]; zero where the producer makes none.
     pub lead_copies: usize,
     /// Whether parity across samples is made use of, where the producer makes any.
     pub across: bool,
-    /// Share of segments lost from which on Interests are expressed twice.
+    /// Share of segments lost from which on Interests are sent twice. Measured: half and double change no run at 2 % loss or more.
     pub hedge_from: f64,
 }
 

@@ -14,9 +14,12 @@ use super::plan::LONG_QUEUE;
 use super::progress::Progress;
 use super::{Came, LEAD, MIN_MARGIN, Moment, Times};
 
-/// The margin before anything was seen.
+/// The margin before anything was seen: a choice, about a third of a period at 30 frames a second. Measured: half and double lose 0.5 and 1.7 % of frames
+/// in bursts, and 0.2 % at most without.
 const FIRST_MARGIN: Duration = Duration::from_millis(10);
-/// Bounds of the time that packets are given to overtake each other before they were seen to do so.
+/// Bounds of the time that packets are given to overtake each other before they were seen to do so: an eighth of the delay, as
+/// RFC 9002 section 6.1.2 gives a packet, between these. Measured: half and double of the first change nothing; of the second, 0.3 % of
+/// frames in bursts.
 const MIN_REORDERING: Duration = Duration::from_millis(2);
 const USUAL_REORDERING: Duration = Duration::from_millis(10);
 

@@ -6,7 +6,9 @@
 //!   Moment, Times, sample ──▶ Repair::decide ──▶ Verdict: lost, request, give up, look again
 //! ```
 //!
-//! It is told of a moment and a sample in plain values, and answers in such. The consumer carries it out.
+//! It is given a moment and a sample as plain values, and answers with such. The consumer carries it out.
+//!
+//! What comments on constants call measured is in `docs/journal/repair.md`: each was halved and doubled over lossy links in virtual time.
 
 mod across;
 mod config;
@@ -40,9 +42,11 @@ use knowledge::Knowledge;
 pub use config::{ParseRecoveryError, RecoveryConfig, RecoveryProfile};
 pub(super) use plan::LONG_QUEUE;
 
-/// Least margin after the time at which a sample should be here.
+/// Least margin after the time at which a sample should be here: a choice. Measured:
+/// half of it makes the producer send 5 % less where time is short and loses 0.1 % of frames; double costs up to 1.6 %.
 const MIN_MARGIN: Duration = Duration::from_millis(3);
-/// Below this loss nothing is requested in advance.
+/// Loss below which nothing is requested in advance: less than one packet in the fifty samples that are remembered. Measured: half
+/// and double change Data over reliable links by 0.1 %, and nothing else.
 const CLEAN: f64 = 0.001;
 /// Name of a lead.
 const LEAD: Name = (SegmentKind::Data, 0);

@@ -9,17 +9,21 @@ use crate::rate::Loss;
 use crate::sample::MAX_LEAD_COPIES;
 
 use super::super::assembler::{Assembly, FEW, Plan, Policy, SegmentCounts, Slot};
-use super::plan::Outlook;
+use super::plan::{NAME_REST, Outlook};
 use super::{CLEAN, Lost, Moment, Recovery, RecoveryConfig, Repair, Times, Verdict};
 
-/// Bounds of the time from an Interest to another one that makes up for its loss: beyond what forwarders hold back
-/// (NFD: 10 ms, then 20 ms), and long enough for a burst of losses to end.
-const BURST: (Duration, Duration) = (Duration::from_millis(25), Duration::from_millis(40));
-/// Loss to reckon with once anything is missing.
+/// Bounds of the time from an Interest to another one that makes up for its loss: beyond what forwarders hold back, and for a
+/// burst of five packets of a stream of 1 Mbit/s to end, 5 · 8 ms. Measured: a lower first and a higher second one change no
+/// run at 30 frames a second, whose period lies between them.
+const BURST: (Duration, Duration) = (NAME_REST, Duration::from_millis(40));
+/// Loss to reckon with once anything is missing: a choice.
+/// Measured: half and double lose 0.1 to 0.4 % of frames at 10 % loss.
 const MIN_LOSS: f64 = 0.01;
-/// Samples that may be taken for published although nothing of them came, beyond those requested ahead.
+/// Samples that may be taken for published although nothing of them came, beyond those requested ahead: a quarter of a second at 30
+/// frames a second. A bound alone: half and double change no run that was measured.
 const MAX_UNSEEN: u64 = 8;
-/// Interests for samples that nobody will show, at most, if there is time to wait for the next key sample.
+/// Interests for samples that nobody will show, at most, if there is time to wait for the next key sample: a frame of 1 Mbit/s has
+/// as many segments with its parity. A bound alone, of changes of rung.
 const MAX_IN_VAIN: usize = 8;
 
 /// [`RecoveryProfile::Namecast`](super::RecoveryProfile::Namecast).

@@ -16,6 +16,7 @@ mod rust;
 mod sizes;
 mod source;
 mod types;
+mod words;
 mod workspace;
 
 use std::collections::BTreeMap;
@@ -85,6 +86,7 @@ fn errors(workspace: &Workspace) -> Result<Vec<Finding>> {
     errors.extend(licences::check(&workspace.packages));
     errors.extend(dependencies::check(workspace));
     errors.extend(leftovers::check(&workspace.files));
+    errors.extend(workspace.files.iter().flat_map(words::check));
     let crates = rust::crates(workspace);
     errors.extend(modules::check(&crates));
     errors.extend(types::check(&crates));

@@ -69,14 +69,14 @@ pub(crate) struct Sealed {
 }
 
 impl Sealed {
-    /// Whether it holds an object whose name starts with `prefix`.
+    /// Returns whether it holds an object whose name starts with `prefix`.
     pub(crate) fn holds(&self, prefix: &Name) -> bool {
         let mut names = self.summary.objects.iter();
         names.any(|name| prefix.is_prefix_of(name))
     }
 }
 
-/// The octets of a record in a local chunk.
+/// Returns the octets of a record in a local chunk.
 pub(crate) fn read_at(file: &File, place: Place) -> io::Result<Bytes> {
     let mut octets = vec![0; place.length as usize];
     file.read_exact_at(&mut octets, place.offset)?;

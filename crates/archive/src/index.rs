@@ -1,7 +1,7 @@
 //! What a chunk holds and where: by name, and by time of capture.
 //!
 //! An index is written beside its chunk, so that nobody has to read the chunk to know. It begins with a summary, which
-//! is all that is kept in memory of chunks that nobody asks for. If it is missing or damaged, the chunk is read instead.
+//! is all that is kept in memory of chunks that nobody requests. If it is missing or damaged, the chunk is read instead.
 //!
 //! ```text
 //!   "NCI1" │ length, CRC-32 of the summary │ summary │ length, CRC-32 of the places │ places
@@ -87,7 +87,7 @@ pub(crate) struct Summary {
 }
 
 impl ChunkIndex {
-    /// Takes note of a record. One that is there already stays where it is.
+    /// Records a record. One that is there already stays where it is.
     pub(crate) fn insert(&mut self, place: Place, subject: &Subject) {
         match subject {
             Subject::Object(name) => {
@@ -103,19 +103,19 @@ impl ChunkIndex {
         }
     }
 
-    /// Where the sample is.
+    /// Returns where the sample is.
     pub(crate) fn sample(&self, rung: &Name, key: SampleKey) -> Option<Place> {
         Some(self.rungs.get(rung)?.get(&key)?.place)
     }
 
-    /// The last object under `prefix`: numbers of versions grow.
+    /// Returns the last object under `prefix`: numbers of versions grow.
     pub(crate) fn object(&self, prefix: &Name) -> Option<(&Name, Place)> {
         let below = self.objects.range(prefix..);
         let below = below.take_while(|(name, _)| prefix.is_prefix_of(name));
         below.last().map(|(name, place)| (name, *place))
     }
 
-    /// The sample of `rung` that was captured last at or before `time`, of those that `wanted` accepts.
+    /// Returns the sample of `rung` that was captured last at or before `time`, of those that `wanted` accepts.
     pub(crate) fn at_or_before(
         &self,
         rung: &Name,
@@ -129,7 +129,7 @@ impl ChunkIndex {
             .map(|(key, entry)| (*key, *entry))
     }
 
-    /// The first key sample of `rung` that was captured after `time`.
+    /// Returns the first key sample of `rung` that was captured after `time`.
     pub(crate) fn key_after(&self, rung: &Name, time: Timestamp) -> Option<(u64, SampleEntry)> {
         let keys = (SampleClass::Key, 0)..=(SampleClass::Key, u64::MAX);
         let samples = self.rungs.get(rung)?.range(keys);
@@ -146,24 +146,24 @@ impl ChunkIndex {
         Some(times().min()?..=times().max()?)
     }
 
-    /// The last number of `class` in `rung`.
+    /// Returns the last number of `class` in `rung`.
     pub(crate) fn last(&self, rung: &Name, class: SampleClass) -> Option<u64> {
         let samples = self.rungs.get(rung)?;
         let last = samples.range((class, 0)..=(class, u64::MAX)).next_back();
         last.map(|((_, sequence), _)| *sequence)
     }
 
-    /// Names of the rungs.
+    /// Returns the names of the rungs.
     pub(crate) fn rungs(&self) -> impl Iterator<Item = &Name> {
         self.rungs.keys()
     }
 
-    /// Samples and objects.
+    /// Returns the samples and objects.
     pub(crate) fn len(&self) -> usize {
         self.objects.len() + self.rungs.values().map(BTreeMap::len).sum::<usize>()
     }
 
-    /// What is known without places.
+    /// Returns what is known without places.
     pub(crate) fn summary(&self) -> Summary {
         let rungs = self.rungs.iter().filter_map(|(rung, samples)| {
             let sequences = SampleClass::ALL.map(|class| {
@@ -186,7 +186,7 @@ impl ChunkIndex {
         }
     }
 
-    /// The index of a chunk of `octets`, and what is wrong with them.
+    /// Returns the index of a chunk of `octets`, and what is wrong with them.
     pub(crate) fn of_chunk(octets: &Bytes) -> (Self, Vec<Scanned>) {
         let mut index = Self::default();
         let mut wrong = Vec::new();
@@ -213,7 +213,7 @@ impl ChunkIndex {
         }
     }
 
-    /// The index as it is written.
+    /// Returns the index as it is written.
     pub(crate) fn encode(&self) -> Bytes {
         let mut summary = BytesMut::new();
         self.summary().encode(&mut summary);

@@ -77,7 +77,7 @@ fn sample(lead: &Data) -> Option<Subject> {
     })
 }
 
-/// The record of `packets`.
+/// Returns the record of `packets`.
 ///
 /// # Errors
 /// [`RecordError::Length`] if they are none, or more than a record holds.
@@ -98,7 +98,7 @@ pub(crate) fn encode(packets: &[Data]) -> Result<Bytes, RecordError> {
     Ok(record.freeze())
 }
 
-/// The packets of the record that `octets` begin with, and its length with header.
+/// Returns the packets of the record that `octets` begin with, and its length with header.
 ///
 /// # Errors
 /// Why they do not begin with one.
@@ -217,7 +217,7 @@ pub(crate) fn scan(octets: &Bytes) -> impl Iterator<Item = Scanned> + '_ {
     })
 }
 
-/// Where the next record with a right checksum begins, at `from` or later.
+/// Returns where the next record with a right checksum begins, at `from` or later.
 fn next_record(octets: &[u8], from: usize, checksums: &Checksums) -> Option<usize> {
     (from..octets.len().saturating_sub(HEADER)).find(|&at| checksums.body(octets, at).is_ok())
 }
@@ -243,7 +243,7 @@ impl Checksums {
         Self { upto }
     }
 
-    /// Where the packets are of the record at `at`, checked against its checksum.
+    /// Returns where the packets are of the record at `at`, checked against its checksum.
     fn body(&self, octets: &[u8], at: usize) -> Result<Range<usize>, RecordError> {
         let Header { length, checksum } = Header::decode(&octets[at..])?;
         let (begin, end) = (at + HEADER, at + HEADER + length);
@@ -253,7 +253,7 @@ impl Checksums {
         }
     }
 
-    /// The checksum of the first `end` octets.
+    /// Returns the checksum of the first `end` octets.
     fn before(&self, octets: &[u8], end: usize) -> u32 {
         let step = end / Self::STEP;
         let mut hasher = crc32fast::Hasher::new_with_initial(self.upto[step]);
@@ -261,7 +261,7 @@ impl Checksums {
         hasher.finalize()
     }
 
-    /// The checksum of the octets from `begin` to `end`: CRC(AB) = CRC(A) shifted by the length of B, XOR CRC(B).
+    /// Returns the checksum of the octets from `begin` to `end`: CRC(AB) = CRC(A) shifted by the length of B, XOR CRC(B).
     fn of(&self, octets: &[u8], begin: usize, end: usize) -> u32 {
         let mut shifted = crc32fast::Hasher::new_with_initial(self.before(octets, begin));
         let length = (end - begin) as u64;

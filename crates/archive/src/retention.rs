@@ -112,7 +112,7 @@ impl Retention {
         }
     }
 
-    /// The name of a chunk that is begun `now`: names grow, so it is after `newest`, the last one known.
+    /// Returns the name of a chunk that is begun `now`: names grow, so it is after `newest`, the last one known.
     pub(crate) fn stamp(&self, now: Instant, newest: Option<Timestamp>) -> Timestamp {
         let micros = self.naming + i128::from(now.as_nanos() / 1_000);
         let micros = u64::try_from(micros.max(0)).unwrap_or(u64::MAX);
@@ -120,7 +120,7 @@ impl Retention {
         Timestamp::from_micros(micros.max(after))
     }
 
-    /// How old a chunk is at least. `received_at` is when it came, if it came while this archive runs.
+    /// Returns how old a chunk is at least. `received_at` is when it came, if it came while this archive runs.
     pub(crate) fn age(&self, now: Instant, id: ChunkId, received_at: Option<Instant>) -> Duration {
         if let Some(received_at) = received_at {
             return now.since(received_at);
@@ -138,7 +138,7 @@ impl Retention {
         ))
     }
 
-    /// Whether a chunk of this age is to be deleted; `chunk_age` is how long it may have been written to.
+    /// Returns whether a chunk of this age is to be deleted; `chunk_age` is how long it may have been written to.
     pub(crate) fn is_expired(&self, age: Duration, chunk_age: Duration) -> bool {
         self.config.keep.is_some_and(|keep| age > keep + chunk_age)
     }

@@ -17,7 +17,7 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// The sequence of this purpose that `seed` stands for.
+    /// Returns the sequence of this purpose that `seed` stands for.
     pub(crate) fn sequence(self, seed: u64) -> Random {
         let mut root = Random::from_seed(seed);
         let mut word = root.next_u64();
@@ -71,7 +71,7 @@ impl Chance {
         is_random.then(|| Box::new(chance))
     }
 
-    /// The fate of the next frame, which has `octets`.
+    /// Returns the fate of the next frame, which has `octets`.
     pub(crate) fn next(&mut self, octets: usize) -> Fate {
         let flipped = self.corrupt.as_mut().and_then(|(share, random)| {
             let is_hit = random.chance(*share);

@@ -55,7 +55,7 @@ impl<F> Flight<F> {
         }
     }
 
-    /// When the next frame arrives.
+    /// Returns when the next frame arrives.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         match self {
             Self::Ordered { flying, .. } => flying.front().map(|frame| frame.at),
@@ -82,7 +82,7 @@ impl<F> Flight<F> {
         }
     }
 
-    /// The next frame.
+    /// Returns the next frame.
     pub(crate) fn pop(&mut self) -> Option<Flying<F>> {
         match self {
             Self::Ordered { flying, .. } => flying.pop_front(),
@@ -90,7 +90,7 @@ impl<F> Flight<F> {
         }
     }
 
-    /// The next frame if it arrives by `until`.
+    /// Returns the next frame if it arrives by `until`.
     #[inline]
     pub(crate) fn pop_until(&mut self, until: Instant) -> Option<Flying<F>> {
         match self {

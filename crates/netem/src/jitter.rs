@@ -42,7 +42,7 @@ impl JitterProcess {
         Self { config, random }
     }
 
-    /// What is added to the delay of the next frame.
+    /// Returns what is added to the delay of the next frame.
     pub(crate) fn next(&mut self) -> Duration {
         let spread = u64::try_from(self.config.spread.as_nanos()).unwrap_or(u64::MAX);
         match self.config.shape {
@@ -59,7 +59,7 @@ impl JitterProcess {
     }
 }
 
-/// A draw from the normal distribution with mean 0 and deviation 1, by the method of Box and Muller: √(−2·ln u)·cos(2π·v).
+/// Returns a draw from the normal distribution with mean 0 and deviation 1, by the method of Box and Muller: √(−2·ln u)·cos(2π·v).
 pub fn standard_normal(random: &mut Random) -> f64 {
     // In (0, 1], as zero has no logarithm.
     let u = 1.0 - random.unit();

@@ -135,7 +135,7 @@ impl<F: Frame> Link<F> {
         self.work_off(self.now);
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let arrival = self.flight.next_at();
         let mut next = match self.waiting.front() {
@@ -152,7 +152,7 @@ impl<F: Frame> Link<F> {
         Some(next)
     }
 
-    /// The next thing that became of a frame, in order of time.
+    /// Returns the next thing that became of a frame, in order of time.
     #[inline]
     pub fn poll_output(&mut self) -> Option<Output<F>> {
         self.output.pop_front()
@@ -178,7 +178,7 @@ impl<F: Frame> Link<F> {
         }
     }
 
-    /// What the link has seen.
+    /// Returns what the link has seen.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -188,30 +188,30 @@ impl<F: Frame> Link<F> {
         self.waiting.len()
     }
 
-    /// Octets that wait, as of the last call that brought the time; a frame counts as at least one.
+    /// Returns the octets that wait, as of the last call that brought the time; a frame counts as at least one.
     pub const fn queue_size(&self) -> ByteSize {
         ByteSize::bytes(self.waiting_octets)
     }
 
-    /// When the next frame leaves the queue, which nothing else need happen at; `None` if none waits.
+    /// Returns when the next frame leaves the queue, which nothing else need happen at; `None` if none waits.
     pub fn poll_departure(&self) -> Option<Instant> {
         self.waiting.front().map(|head| self.start(head.since))
     }
 
-    /// How long a frame would wait that was handed in at the last call that brought the time, if the rate stays, or for a
+    /// Returns how long a frame would wait that was handed in at the last call that brought the time, if the rate stays, or for a
     /// schedule until all before it are served.
     pub fn queue_delay(&self) -> Duration {
         let from = self.free_at.max(self.now);
         self.profile.end(from, self.queue_size()).since(self.now)
     }
 
-    /// When a frame that came at `since` leaves the queue, if it is its head.
+    /// Returns when a frame that came at `since` leaves the queue, if it is its head.
     #[inline]
     fn start(&self, since: Instant) -> Instant {
         self.profile.start(self.free_at.max(since))
     }
 
-    /// Whether a frame that comes now leaves the queue as it enters it.
+    /// Returns whether a frame that comes now leaves the queue as it enters it.
     #[inline]
     fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.start(self.now) <= self.now
@@ -221,7 +221,7 @@ impl<F: Frame> Link<F> {
         self.outages.get(self.outages_begun).copied()
     }
 
-    /// Whether a frame that comes now may wait, and if so, whether it is marked.
+    /// Returns whether a frame that comes now may wait, and if so, whether it is marked.
     fn admit(&mut self, frame: &F, fate: Fate) -> Result<bool, DropReason> {
         if !self.is_up || self.now < self.out_until {
             return Err(DropReason::Down);
@@ -363,7 +363,7 @@ impl<F: Frame> Link<F> {
     }
 }
 
-/// What a frame takes of a queue's bytes: without its one at least, empty frames would have no bound.
+/// Returns what a frame takes of a queue's bytes: without its one at least, empty frames would have no bound.
 fn charged<F: Frame>(frame: &F) -> u64 {
     (frame.octets() as u64).max(1)
 }

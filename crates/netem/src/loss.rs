@@ -75,7 +75,7 @@ impl LossProcess {
         }
     }
 
-    /// Whether the next frame is lost. It draws as often for each frame, whatever comes of it.
+    /// Returns whether the next frame is lost. It draws as often for each frame, whatever comes of it.
     pub(crate) fn next(&mut self) -> bool {
         match self.config {
             Loss::None => false,

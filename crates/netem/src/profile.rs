@@ -47,7 +47,7 @@ impl Profile {
         }
     }
 
-    /// When a frame that is the first one from `at` on can leave the queue: at once, or at an opportunity.
+    /// Returns when a frame that is the first one from `at` on can leave the queue: at once, or at an opportunity.
     #[inline]
     pub(crate) fn start(&self, at: Instant) -> Instant {
         match &self.walk {
@@ -56,7 +56,7 @@ impl Profile {
         }
     }
 
-    /// When the last octet of a frame of `octets` is sent that leaves the queue at `start`.
+    /// Returns when the last octet of a frame of `octets` is sent that leaves the queue at `start`.
     #[inline]
     pub(crate) fn serialise(&mut self, start: Instant, octets: usize) -> Instant {
         match &mut self.walk {
@@ -65,7 +65,7 @@ impl Profile {
         }
     }
 
-    /// Time that a frame of `octets` takes that comes at `now`; at the mean rate of a schedule.
+    /// Returns the time that a frame of `octets` takes that comes at `now`; at the mean rate of a schedule.
     pub(crate) fn usual_serialisation(&mut self, now: Instant, octets: usize) -> Duration {
         match &self.walk {
             None => self.serialisation(now, octets),
@@ -73,7 +73,7 @@ impl Profile {
         }
     }
 
-    /// When the last one of `octets` that wait is sent, if the first can be from `at` on and the rate stays, or is as
+    /// Returns when the last one of `octets` that wait is sent, if the first can be from `at` on and the rate stays, or is as
     /// scheduled.
     pub(crate) fn end(&self, at: Instant, octets: ByteSize) -> Instant {
         match (&self.walk, self.rate) {
@@ -84,7 +84,7 @@ impl Profile {
         }
     }
 
-    /// Time that serialising `octets` takes if it starts at `start`.
+    /// Returns the time that serialising `octets` takes if it starts at `start`.
     #[inline]
     fn serialisation(&mut self, start: Instant, octets: usize) -> Duration {
         if start >= self.rate_until {
@@ -103,7 +103,7 @@ impl Profile {
         takes
     }
 
-    /// The delay of what leaves the near end at `at`.
+    /// Returns the delay of what leaves the near end at `at`.
     #[inline]
     pub(crate) fn delay(&mut self, at: Instant) -> Duration {
         if at >= self.delay_until {
@@ -112,8 +112,8 @@ impl Profile {
         self.delay
     }
 
-    /// Lets the times at which delays are asked for begin again, and those of opportunities: the end of a serialisation that
-    /// was asked for lay in the future, and will not come.
+    /// Lets the times at which delays are requested begin again, and those of opportunities: the end of a serialisation that
+    /// was requested lay in the future, and will not come.
     pub(crate) fn rewind(&mut self) {
         if let Some(walk) = &mut self.walk {
             walk.rewind();
@@ -147,7 +147,7 @@ impl Profile {
     }
 }
 
-/// When step `index` begins.
+/// Returns when step `index` begins.
 fn starts(schedule: &[Step], index: usize) -> Instant {
     schedule
         .get(index)

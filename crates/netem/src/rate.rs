@@ -42,7 +42,7 @@ pub struct TraceFile {
 }
 
 impl Rate {
-    /// The rate, if it is constant.
+    /// Returns the rate, if it is constant.
     pub const fn constant(&self) -> Option<Bitrate> {
         match self {
             Self::Constant(rate) => Some(*rate),
@@ -50,7 +50,7 @@ impl Rate {
         }
     }
 
-    /// The mean rate: of a schedule over its period. `None` for a trace that has not been read, or a model that has not been
+    /// Returns the mean rate: of a schedule over its period. `None` for a trace that has not been read, or a model that has not been
     /// drawn.
     pub fn mean(&self) -> Option<Bitrate> {
         match self {
@@ -60,7 +60,7 @@ impl Rate {
         }
     }
 
-    /// The schedule: the one it has, or what its model draws. `None` for constant rates and traces that have not been read.
+    /// Returns the schedule: the one it has, or what its model draws. `None` for constant rates and traces that have not been read.
     pub fn schedule(&self) -> Option<Arc<Schedule>> {
         match self {
             Self::Schedule(schedule) => Some(Arc::clone(schedule)),

@@ -73,7 +73,7 @@ impl Twin {
         passed.fold(first, |rate, step| step.rate.or(rate))
     }
 
-    /// When the head can leave the queue.
+    /// Returns when the head can leave the queue.
     fn departure(&self) -> u64 {
         let at = self.busy_until.max(self.now);
         let mut later = self.opportunities.iter().filter(|next| next.0 >= at);
@@ -125,7 +125,7 @@ impl Twin {
         self.events.push((number, self.now, Err(reason)));
     }
 
-    /// The next time at which something happens, up to `until`.
+    /// Returns the next time at which something happens, up to `until`.
     fn next(&self, until: u64) -> u64 {
         let arrivals = self.flying.iter().map(|flying| flying.0);
         let departure = (!self.queue.is_empty()).then(|| self.departure());
@@ -300,7 +300,7 @@ fn nanos(span: Duration) -> u64 {
 /// Octets that one serves.
 const OPPORTUNITY: usize = 1_500;
 
-/// The opportunities of the schedule, if that is what the rate is, for longer than any traffic takes.
+/// Returns the opportunities of the schedule, if that is what the rate is, for longer than any traffic takes.
 fn opportunities(config: &Config) -> Vec<(u64, usize)> {
     let schedule = config.rate.as_ref().and_then(Rate::schedule);
     let Some(times) = schedule.as_ref().and_then(|it| it.deliveries()) else {

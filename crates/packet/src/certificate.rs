@@ -111,22 +111,22 @@ impl Certificate {
         Self::decode(data).expect("what is written here is a certificate")
     }
 
-    /// The packet.
+    /// Returns the packet.
     pub const fn data(&self) -> &Data {
         &self.data
     }
 
-    /// The certificate's name.
+    /// Returns the certificate's name.
     pub const fn name(&self) -> &Name {
         self.data.name()
     }
 
-    /// Name of the key: the certificate's up to the key-id.
+    /// Returns the name of the key: the certificate's up to the key-id.
     pub fn key_name(&self) -> Name {
         self.name().prefix(self.name().len() - 2)
     }
 
-    /// Name of who holds the key.
+    /// Returns the name of who holds the key.
     pub fn identity(&self) -> Name {
         self.name().prefix(self.name().len() - SUFFIX)
     }
@@ -146,7 +146,7 @@ impl Certificate {
         self.component_from_end(1)
     }
 
-    /// The key.
+    /// Returns the key.
     ///
     /// # Errors
     /// If it is malformed, or of an algorithm that is not supported.
@@ -154,22 +154,22 @@ impl Certificate {
         PublicKey::from_spki(&self.spki())
     }
 
-    /// When the key may be used.
+    /// Returns when the key may be used.
     pub const fn validity(&self) -> Validity {
         self.validity
     }
 
-    /// Whether the key may be used at `time`.
+    /// Returns whether the key may be used at `time`.
     pub fn is_valid_at(&self, time: Timestamp) -> bool {
         (self.validity.not_before..=self.validity.not_after).contains(&time)
     }
 
-    /// What else the issuer states.
+    /// Returns what else the issuer states.
     pub fn descriptions(&self) -> &[Description] {
         &self.descriptions
     }
 
-    /// Whether `locator` means this certificate or its key.
+    /// Returns whether `locator` means this certificate or its key.
     pub fn matches(&self, locator: &KeyLocator) -> bool {
         match locator {
             KeyLocator::Name(name) => *name == self.key_name() || name == self.name(),
@@ -269,7 +269,7 @@ impl Validity {
         })
     }
 
-    /// The ValidityPeriod element.
+    /// Returns the ValidityPeriod element.
     pub(crate) fn encode(self) -> Bytes {
         let mut writer = Writer::default();
         writer.nested(VALIDITY_PERIOD, |period| {
@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(Certificate::decode(again), Ok(certificate));
     }
 
-    /// A certificate with these elements behind its KeyLocator.
+    /// Returns a certificate with these elements behind its KeyLocator.
     fn with_extensions(extensions: &[u8]) -> Result<Certificate, DecodeError> {
         let (certificate, pair) = self_signed();
         let mut info = pair.info();

@@ -17,7 +17,7 @@ impl AsRef<[u8]> for Inline {
     }
 }
 
-/// A copy of `octets`, changed by `patch`, that shares its memory with nothing.
+/// Returns a copy of `octets`, changed by `patch`, that shares its memory with nothing.
 pub(crate) fn patched(octets: &[u8], patch: impl FnOnce(&mut [u8])) -> Bytes {
     if octets.len() > INLINE {
         let mut copy = octets.to_vec();

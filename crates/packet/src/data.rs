@@ -21,7 +21,7 @@ pub enum ContentType {
     /// Application payload.
     #[default]
     Blob,
-    /// A list of names to ask for instead.
+    /// A list of names to request instead.
     Link,
     /// A public key: the packet is a certificate.
     Key,
@@ -36,7 +36,7 @@ pub enum ContentType {
 }
 
 impl ContentType {
-    /// The assigned number.
+    /// Returns the assigned number.
     pub const fn number(self) -> u64 {
         match self {
             Self::Blob => 0,
@@ -139,28 +139,28 @@ impl Data {
         })
     }
 
-    /// The packet's octets.
+    /// Returns the packet's octets.
     pub const fn wire(&self) -> &Bytes {
         &self.wire
     }
 
-    /// The packet's name.
+    /// Returns the packet's name.
     pub const fn name(&self) -> &Name {
         &self.name
     }
 
-    /// Where in [`wire`](Self::wire) the name's TLV-VALUE is, for tables that keep the packet and not the name.
+    /// Returns where in [`wire`](Self::wire) the name's TLV-VALUE is, for tables that keep the packet and not the name.
     pub fn name_range(&self) -> Range<usize> {
         let end = self.signed.start + self.name.encoded_size();
         end - self.name.value().len()..end
     }
 
-    /// What the Content is.
+    /// Returns what the Content is.
     pub const fn content_type(&self) -> ContentType {
         self.meta.content_type
     }
 
-    /// How long after arrival the packet counts as fresh; zero: never.
+    /// Returns how long after arrival the packet counts as fresh; zero: never.
     pub const fn freshness(&self) -> Duration {
         self.meta.freshness
     }
@@ -170,12 +170,12 @@ impl Data {
         self.meta.final_block.as_ref()
     }
 
-    /// The Content; `None` if the element is absent.
+    /// Returns the Content; `None` if the element is absent.
     pub fn content(&self) -> Option<Bytes> {
         self.content.clone().map(|range| self.wire.slice(range))
     }
 
-    /// How the packet is signed, and by which key.
+    /// Returns how the packet is signed, and by which key.
     pub fn signature_info(&self) -> SignatureInfo {
         let element = Reader::within(&self.wire, self.signature_info.clone()).element("Data");
         let element = element.ok().flatten();
@@ -183,12 +183,12 @@ impl Data {
         info.expect("checked when the packet was made")
     }
 
-    /// The signature's octets.
+    /// Returns the signature's octets.
     pub fn signature_value(&self) -> &[u8] {
         &self.wire[self.signature_value.clone()]
     }
 
-    /// The octets that the signature covers: from Name to the one before SignatureValue.
+    /// Returns the octets that the signature covers: from Name to the one before SignatureValue.
     pub fn signed_portion(&self) -> &[u8] {
         &self.wire[self.signed.clone()]
     }
@@ -211,7 +211,7 @@ impl Data {
     }
 }
 
-/// The Name that every packet starts with, and how many parameters digests it holds; nothing may come before it.
+/// Returns the Name that every packet starts with, and how many parameters digests it holds; nothing may come before it.
 pub(crate) fn required_name(
     wire: &Bytes,
     reader: &mut Reader<'_>,

@@ -57,7 +57,7 @@ pub enum Problem {
     /// ParametersSha256Digest and ApplicationParameters do not belong together.
     #[error("parameters digest is missing, repeated or wrong")]
     ParametersDigest,
-    /// The value is not what the field's text format asks for.
+    /// The value is not what the field's text format requests.
     #[error("malformed value")]
     Malformed,
 }

@@ -62,7 +62,7 @@ impl Packet {
         }
     }
 
-    /// The packet's octets.
+    /// Returns the packet's octets.
     pub fn wire(&self) -> &Bytes {
         match self {
             Self::Interest(interest) => interest.wire(),

@@ -51,7 +51,7 @@ pub enum NackReason {
 }
 
 impl NackReason {
-    /// The assigned number.
+    /// Returns the assigned number.
     pub const fn number(self) -> u64 {
         match self {
             Self::None => 0,
@@ -119,7 +119,7 @@ impl LpPacket {
         }
     }
 
-    /// The frame with a congestion mark, if it carries a packet that has none yet.
+    /// Returns the frame with a congestion mark, if it carries a packet that has none yet.
     pub fn marked(frame: Bytes) -> Bytes {
         match Self::decode(frame.clone()) {
             Ok(packet) if packet.congestion_mark == 0 && packet.fragment.is_some() => Self {
@@ -242,7 +242,7 @@ impl LpPacket {
         Ok(())
     }
 
-    /// Whether there are header fields besides the fragment; if not, the fragment may be sent bare.
+    /// Returns whether there are header fields besides the fragment; if not, the fragment may be sent bare.
     pub fn has_header(&self) -> bool {
         let bare = Self {
             fragment: self.fragment.clone(),
@@ -326,7 +326,7 @@ impl LpPacket {
     }
 }
 
-/// A Nack without a reason, as NDNts sends it, is one for no reason.
+/// Decodes the reason of a Nack; one without a reason, as NDNts sends it, is for `None`.
 fn decode_nack(wire: &Bytes, nack: &Element) -> Result<NackReason, DecodeError> {
     let mut reason = NackReason::None;
     let reader = Reader::within(wire, nack.value.clone());
@@ -347,7 +347,7 @@ fn decode_cache_policy(wire: &Bytes, policy: &Element) -> Result<u64, DecodeErro
     number.ok_or(policy.error("CachePolicyType", Problem::Missing))
 }
 
-/// Whether a header field that is not known may be ignored: NDNLPv2, and all known implementations.
+/// Returns whether a header field that is not known may be ignored: NDNLPv2, and all known implementations.
 const fn is_skippable(field_type: u32) -> bool {
     800 <= field_type && field_type < 960 && field_type.is_multiple_of(4)
 }
@@ -356,7 +356,7 @@ const fn is_skippable(field_type: u32) -> bool {
 mod tests {
     use super::*;
 
-    /// A link packet with these header octets, without Fragment.
+    /// Returns a link packet with these header octets, without Fragment.
     fn decode(header: &[u8]) -> Result<LpPacket, DecodeError> {
         let mut wire = Writer::default();
         wire.element(LP_PACKET, header);

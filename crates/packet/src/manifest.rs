@@ -25,7 +25,7 @@ impl PacketDigest {
         Self(*head)
     }
 
-    /// The digest's octets.
+    /// Returns the digest's octets.
     pub const fn as_bytes(&self) -> &[u8; Self::SIZE] {
         &self.0
     }
@@ -68,17 +68,17 @@ impl Digests {
         writer.element(Self::ELEMENT, &self.0);
     }
 
-    /// The element's TLV-VALUE.
+    /// Returns the element's TLV-VALUE.
     pub const fn value(&self) -> &Bytes {
         &self.0
     }
 
-    /// Number of digests.
+    /// Returns the number of digests.
     pub const fn len(&self) -> usize {
         self.0.len() / PacketDigest::SIZE
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -90,13 +90,13 @@ impl Digests {
         Some(PacketDigest(*head))
     }
 
-    /// Whether `data` is the packet that digest `index` belongs to; no if there is no such digest.
+    /// Returns whether `data` is the packet that digest `index` belongs to; no if there is no such digest.
     pub fn matches(&self, index: usize, data: &Data) -> bool {
         self.get(index)
             .is_some_and(|digest| digest == PacketDigest::of(data))
     }
 
-    /// The digests in their order.
+    /// Returns the digests in their order.
     pub fn iter(&self) -> impl Iterator<Item = PacketDigest> + '_ {
         let (digests, _) = self.0.as_chunks();
         digests.iter().map(|octets| PacketDigest(*octets))

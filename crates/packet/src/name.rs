@@ -60,12 +60,12 @@ impl<'a> Component<'a> {
         }
     }
 
-    /// The value as a number, if it has the length of one.
+    /// Returns the value as a number, if it has the length of one.
     pub fn number(&self) -> Option<u64> {
         tlv::read_number(self.value)
     }
 
-    /// The value as a number, if the component has type `kind` and the length of a number.
+    /// Returns the value as a number, if the component has type `kind` and the length of a number.
     pub fn number_of(&self, kind: u16) -> Option<u64> {
         self.number().filter(|_| self.kind == kind)
     }
@@ -189,7 +189,7 @@ impl Name {
         Self::with_digest_count(wire, element).map(|(name, _)| name)
     }
 
-    /// The name in `element` of the packet `wire`, and how many of its components are parameters digests.
+    /// Returns the name in `element` of the packet `wire`, and how many of its components are parameters digests.
     #[inline]
     pub(crate) fn with_digest_count(
         wire: &Bytes,
@@ -239,19 +239,19 @@ impl Name {
         Self { value }
     }
 
-    /// The name's TLV-VALUE octets.
+    /// Returns the name's TLV-VALUE octets.
     pub fn value(&self) -> &Bytes {
         &self.value
     }
 
-    /// The name's components.
+    /// Returns the name's components.
     pub fn components(&self) -> Components<'_> {
         Components {
             octets: &self.value,
         }
     }
 
-    /// The name's components, each as the element it is on the wire.
+    /// Returns the name's components, each as the element it is on the wire.
     #[inline]
     pub fn elements(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &self.value[..];
@@ -266,12 +266,12 @@ impl Name {
         })
     }
 
-    /// Number of components.
+    /// Returns the number of components.
     pub fn len(&self) -> usize {
         self.components().count()
     }
 
-    /// Whether this is the name `/`.
+    /// Returns whether this is the name `/`.
     pub fn is_empty(&self) -> bool {
         self.value.is_empty()
     }
@@ -281,7 +281,7 @@ impl Name {
         self.components().nth(index)
     }
 
-    /// The last component.
+    /// Returns the last component.
     pub fn last(&self) -> Option<Component<'_>> {
         self.components().last()
     }
@@ -298,7 +298,7 @@ impl Name {
         self.prefix(self.len().saturating_sub(1))
     }
 
-    /// Every prefix from `/` to the name itself, shortest first.
+    /// Returns every prefix from `/` to the name itself, shortest first.
     pub fn prefixes(&self) -> impl Iterator<Item = Self> + '_ {
         let mut rest = self.components();
         let mut done = false;
@@ -312,13 +312,13 @@ impl Name {
         })
     }
 
-    /// Whether `other` starts with all components of this name.
+    /// Returns whether `other` starts with all components of this name.
     pub fn is_prefix_of(&self, other: &Self) -> bool {
         // Both hold whole elements, so equal octets end at a component's end.
         other.value.starts_with(&self.value)
     }
 
-    /// Octets of the Name element, type and length included.
+    /// Returns the octets of the Name element, type and length included.
     pub fn encoded_size(&self) -> usize {
         tlv::element_size(tlv::NAME, self.value.len())
     }
@@ -382,7 +382,7 @@ impl<'a> Iterator for Components<'a> {
     }
 }
 
-/// The first of a name's components, whatever its size, and those after it.
+/// Returns the first of a name's components, whatever its size, and those after it.
 #[cold]
 fn split_long(components: &[u8]) -> (&[u8], &[u8]) {
     let element = Reader::new(components).element("Name component");
@@ -444,7 +444,7 @@ impl NameBuilder {
         self
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn finish(self) -> Name {
         Name {
             value: self.value.finish(),

@@ -2,7 +2,7 @@
 //!
 //! NDN Prefix Announcement Protocol, as in ndn-cxx's `prefix-announcement.hpp`: a Data packet named
 //! `/<prefix>/32=PA/<version>/seg=0` of ContentType 5, whose Content holds ExpirationPeriod and perhaps ValidityPeriod.
-//! Link packets carry it beside the Data that it was asked for with: `LpPacket::prefix_announcement`.
+//! Link packets carry it beside the Data that it was requested with: `LpPacket::prefix_announcement`.
 
 use core::time::Duration;
 
@@ -93,34 +93,34 @@ impl PrefixAnnouncement {
         }
     }
 
-    /// The packet.
+    /// Returns the packet.
     pub const fn data(&self) -> &Data {
         &self.data
     }
 
-    /// What is announced.
+    /// Returns what is announced.
     pub const fn prefix(&self) -> &Name {
         &self.prefix
     }
 
-    /// How long after it is heard the announcement may be relied on.
+    /// Returns how long after it is heard the announcement may be relied on.
     pub const fn expiration(&self) -> Duration {
         self.expiration
     }
 
-    /// When it may be relied on at all, if it says so.
+    /// Returns when it may be relied on at all, if it says so.
     pub const fn validity(&self) -> Option<Validity> {
         self.validity
     }
 
-    /// How long after `time` it stays valid; none: for ever, as it names no period. Its last moment belongs to it.
+    /// Returns how long after `time` it stays valid; none: for ever, as it names no period. Its last moment belongs to it.
     pub fn left_at(&self, time: Timestamp) -> Option<Duration> {
         const MOMENT: Duration = Duration::from_micros(1);
         let end = self.validity?.not_after + MOMENT;
         Some(end.since(time))
     }
 
-    /// Whether it may be relied on at `time`.
+    /// Returns whether it may be relied on at `time`.
     pub fn is_valid_at(&self, time: Timestamp) -> bool {
         let is_within = |validity: Validity| {
             let Validity {
@@ -133,7 +133,7 @@ impl PrefixAnnouncement {
     }
 }
 
-/// The prefix that an announcement of this name is for.
+/// Returns the prefix that an announcement of this name is for.
 fn announced(name: &Name) -> Option<Name> {
     let prefix = name.len().checked_sub(SUFFIX)?;
     let number = |at: usize, kind| name.get(at)?.number_of(kind);

@@ -59,7 +59,7 @@ pub const INTEREST_SIGNATURE_INFO: u32 = 44;
 /// InterestSignatureValue.
 pub const INTEREST_SIGNATURE_VALUE: u32 = 46;
 
-/// Whether an element that is not understood voids its packet: types up to 31, and odd ones.
+/// Returns whether an element that is not understood voids its packet: types up to 31, and odd ones.
 ///
 /// Type 126, which the packet format reserves to be ignored, is thereby not critical either.
 pub const fn is_critical(element_type: u32) -> bool {
@@ -78,7 +78,7 @@ pub struct Element {
 }
 
 impl Element {
-    /// The element whole, type and length included.
+    /// Returns the element whole, type and length included.
     pub fn whole(&self) -> Range<usize> {
         self.start..self.value.end
     }
@@ -93,7 +93,7 @@ impl Element {
             .ok_or_else(|| self.error(field, Problem::BadLength(self.value.len())))
     }
 
-    /// The value, if it is exactly `N` octets long.
+    /// Returns the value, if it is exactly `N` octets long.
     ///
     /// # Errors
     /// [`Problem::BadLength`] for any other length.
@@ -118,13 +118,13 @@ impl Element {
         }
     }
 
-    /// An error about this element.
+    /// Returns an error about this element.
     pub const fn error(&self, field: &'static str, problem: Problem) -> DecodeError {
         DecodeError::new(field, self.start, problem)
     }
 }
 
-/// A NonNegativeInteger of 1, 2, 4 or 8 octets; `None` for any other length.
+/// Returns a NonNegativeInteger of 1, 2, 4 or 8 octets; `None` for any other length.
 #[inline]
 pub fn read_number(octets: &[u8]) -> Option<u64> {
     match *octets {
@@ -135,7 +135,7 @@ pub fn read_number(octets: &[u8]) -> Option<u64> {
     }
 }
 
-/// The first element of `octets`, whole, and what follows it, if its type and its length take an octet each: nearly all
+/// Returns the first element of `octets`, whole, and what follows it, if its type and its length take an octet each: nearly all
 /// components of names do.
 #[inline(always)]
 pub fn split_short(octets: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
         self.position
     }
 
-    /// Whether all elements have been read.
+    /// Returns whether all elements have been read.
     pub const fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// The next element, of which there is at least an octet, whatever its size.
+    /// Returns the next element, of which there is at least an octet, whatever its size.
     #[cold]
     #[inline(never)]
     fn long_element(&mut self, field: &'static str) -> Result<Option<Element>, DecodeError> {
@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
         self.position += octets;
     }
 
-    /// The one element of type `element_type` that fills the input whole.
+    /// Returns the one element of type `element_type` that fills the input whole.
     ///
     /// # Errors
     /// If it is another type, malformed, or followed by more octets.
@@ -365,7 +365,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Octets that a number takes as TLV-TYPE or TLV-LENGTH.
+/// Returns the octets that a number takes as TLV-TYPE or TLV-LENGTH.
 #[inline]
 pub const fn variable_number_size(number: u64) -> usize {
     match number {
@@ -376,13 +376,13 @@ pub const fn variable_number_size(number: u64) -> usize {
     }
 }
 
-/// Octets of an element whose value has `length` octets.
+/// Returns the octets of an element whose value has `length` octets.
 #[inline]
 pub const fn element_size(element_type: u32, length: usize) -> usize {
     variable_number_size(element_type as u64) + variable_number_size(length as u64) + length
 }
 
-/// Octets of the shortest NonNegativeInteger.
+/// Returns the octets of the shortest NonNegativeInteger.
 #[inline]
 pub const fn number_size(number: u64) -> usize {
     match number {
@@ -403,17 +403,17 @@ impl Writer {
         Self(BytesMut::with_capacity(capacity))
     }
 
-    /// Octets written so far.
+    /// Returns the octets written so far.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nothing has been written.
+    /// Returns whether nothing has been written.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The octets written so far.
+    /// Returns the octets written so far.
     pub fn as_slice(&self) -> &[u8] {
         &self.0
     }
@@ -449,7 +449,7 @@ impl Writer {
         self.element(element_type, &inner.0)
     }
 
-    /// The octets written.
+    /// Returns the octets written.
     pub fn finish(self) -> Bytes {
         self.0.freeze()
     }

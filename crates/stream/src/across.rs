@@ -65,12 +65,12 @@ pub enum AcrossError {
 }
 
 impl Across {
-    /// Whether the numbers are within bounds.
+    /// Returns whether the numbers are within bounds.
     pub fn is_valid(self) -> bool {
         GROUP_SIZES.contains(&self.samples) && (1..=MAX_ACROSS_PARITY).contains(&self.parity)
     }
 
-    /// Number of the group that sample `sequence` is in.
+    /// Returns the number of the group that sample `sequence` is in.
     pub fn group(self, sequence: u64) -> u64 {
         sequence / u64::from(self.samples.max(1))
     }
@@ -118,7 +118,7 @@ impl Across {
         Ok(writer.finish())
     }
 
-    /// The shard in `content`.
+    /// Returns the shard in `content`.
     ///
     /// # Errors
     /// If it is malformed, empty, or of another code than this.
@@ -151,7 +151,7 @@ impl Across {
         Ok(shard)
     }
 
-    /// The packets that are missing among `packets`, with their places; `shards` are as [`decode`](Self::decode) gave them.
+    /// Returns the packets that are missing among `packets`, with their places; `shards` are as [`decode`](Self::decode) gave them.
     /// Nothing vouches for them but their own signatures.
     ///
     /// # Errors
@@ -173,7 +173,7 @@ impl Across {
     }
 }
 
-/// The packet that `padded` begins with.
+/// Returns the packet that `padded` begins with.
 fn first_packet(padded: &Bytes) -> Result<Data, DecodeError> {
     let mut reader = Reader::new(padded);
     reader.element("Data")?;

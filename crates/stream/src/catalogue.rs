@@ -34,7 +34,7 @@ pub const MAX_PIXELS: u32 = 32_768;
 /// Sequences count from 2025-01-01 00:00 UTC, which keeps them short.
 pub const SEQUENCE_EPOCH: Timestamp = Timestamp::from_micros(1_735_689_600_000_000);
 
-/// Everything a consumer must know before it asks for samples.
+/// Everything a consumer must know before it requests samples.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Catalogue {
     /// The version in the catalogue's name; a publisher that starts again has a larger one.
@@ -123,7 +123,7 @@ impl SampleRate {
         Self { num, den }
     }
 
-    /// Time from one sample to the next, rounded down to nanoseconds.
+    /// Returns the time from one sample to the next, rounded down to nanoseconds.
     pub fn period(self) -> Duration {
         let nanos = u64::from(self.den) * 1_000_000_000 / u64::from(self.num.max(1));
         Duration::from_nanos(nanos)
@@ -159,7 +159,7 @@ pub enum CatalogueError {
     #[error("catalogue has {0} octets, more than {MAX_CATALOGUE_SIZE}")]
     TooLarge(usize),
     /// Not JSON, or not of this shape.
-    #[error("catalogue is not what the format asks for: {0}")]
+    #[error("catalogue is not what the format requires: {0}")]
     Json(#[from] serde_json::Error),
     /// A field's value is out of bounds.
     #[error("catalogue: {field} of {of:?} is {problem}")]
@@ -200,7 +200,7 @@ impl Catalogue {
         }
     }
 
-    /// The stream named `name`.
+    /// Returns the stream named `name`.
     pub fn stream(&self, name: &str) -> Option<&StreamInfo> {
         self.streams.iter().find(|stream| stream.name == name)
     }
@@ -227,7 +227,7 @@ impl Catalogue {
 }
 
 impl StreamInfo {
-    /// The rung named `name`.
+    /// Returns the rung named `name`.
     pub fn rung(&self, name: &str) -> Option<&Rung> {
         self.rungs.iter().find(|rung| rung.name == name)
     }
@@ -288,7 +288,7 @@ fn check(
     Err(CatalogueError::Field { field, of, problem })
 }
 
-/// Whether a rung may have this name: people type it, and it is printed as it is.
+/// Returns whether a rung may have this name: people type it, and it is printed as it is.
 pub(crate) fn is_rung_name(name: &str) -> bool {
     let is_allowed = |octet: u8| octet.is_ascii_alphanumeric() || b"._-".contains(&octet);
     (1..=MAX_TEXT).contains(&name.len()) && name.bytes().all(is_allowed)

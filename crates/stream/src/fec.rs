@@ -42,7 +42,7 @@ pub enum FecError {
 /// Most data and most parity shards, well inside what the code allows.
 const MAX_SHARDS: usize = 4_096;
 
-/// Octets of a parity shard: `shard_size` made even, as the code works on pairs of octets.
+/// Returns the octets of a parity shard: `shard_size` made even, as the code works on pairs of octets.
 pub const fn padded_size(shard_size: usize) -> usize {
     shard_size.next_multiple_of(2)
 }
@@ -75,7 +75,7 @@ pub fn parity(shards: &[Bytes], shard_size: usize, count: usize) -> Result<Vec<B
     Ok(result.recovery_iter().map(Bytes::copy_from_slice).collect())
 }
 
-/// All data shards, those that were lost from what else is there. Shards that are there come back as they are, those
+/// Returns all data shards, those that were lost from what else is there. Shards that are there come back as they are, those
 /// recovered with `shard_size` octets.
 ///
 /// # Errors

@@ -31,13 +31,13 @@ const SEQUENCE: u32 = 188;
 const PUBLISHED_AT: u32 = 190;
 const SINCE: u32 = 192;
 
-/// Name of what the rungs of `stream` (`/<root>/<stream>`) had at `time`.
+/// Returns the name of what the rungs of `stream` (`/<root>/<stream>`) had at `time`.
 pub fn name(stream: &Name, time: Timestamp) -> Name {
     let name = stream.builder().generic(INDEX);
     name.timestamp(time.as_micros()).finish()
 }
 
-/// Stream and time of an index's `name`; `None` if it is no such name.
+/// Returns the stream and time of an index's `name`; `None` if it is no such name.
 pub fn parse(name: &Name) -> Option<(Name, Timestamp)> {
     let micros = name.last()?.number_of(Component::TIMESTAMP)?;
     let depth = name.len().checked_sub(2)?;
@@ -186,14 +186,14 @@ impl RungIndex {
 pub struct TimeIndex {
     /// Rungs that have a sample at the time or before it.
     pub rungs: Vec<RungIndex>,
-    /// Where to ask for the samples (a ForwardingHint): the name of the archive that answers. `None`: as for live ones.
+    /// Where to request the samples (a ForwardingHint): the name of the archive that answers. `None`: as for live ones.
     pub delegation: Option<Name>,
     /// When the oldest key sample of the stream was captured that who answers has; `None`: it has none, or does not say.
     pub since: Option<Timestamp>,
 }
 
 impl TimeIndex {
-    /// The Content.
+    /// Returns the Content.
     pub fn encode(&self) -> Bytes {
         let mut writer = Writer::default();
         self.rungs.iter().for_each(|rung| rung.encode(&mut writer));
@@ -206,7 +206,7 @@ impl TimeIndex {
         writer.finish()
     }
 
-    /// The answer under `name`, which is not signed by anybody.
+    /// Returns the answer under `name`, which is not signed by anybody.
     pub fn answer(&self, name: Name) -> Data {
         Data::builder(name)
             .freshness(FRESHNESS)
@@ -243,7 +243,7 @@ impl TimeIndex {
         Ok(index)
     }
 
-    /// What it says of `rung`.
+    /// Returns what it says of `rung`.
     pub fn rung(&self, rung: &Name) -> Option<&RungIndex> {
         self.rungs.iter().find(|index| index.rung == *rung)
     }

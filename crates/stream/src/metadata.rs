@@ -104,7 +104,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// The Content.
+    /// Returns the Content.
     pub fn encode(&self) -> Bytes {
         let mut writer = Writer::default();
         self.catalogue_name.encode(&mut writer);
@@ -118,7 +118,7 @@ impl Metadata {
         writer.finish()
     }
 
-    /// The Content in at most `size` octets: without the catalogue if it does not fit, then without the last rungs.
+    /// Returns the Content in at most `size` octets: without the catalogue if it does not fit, then without the last rungs.
     pub fn encode_within(mut self, size: usize) -> Bytes {
         let mut content = self.encode();
         if content.len() > size {
@@ -170,7 +170,7 @@ pub struct NewestSample {
 }
 
 impl NewestSample {
-    /// The Content.
+    /// Returns the Content.
     pub fn encode(&self) -> Bytes {
         let mut writer = Writer::default();
         self.latest.encode(&mut writer);

@@ -30,7 +30,7 @@ impl SampleClass {
     /// Both classes, key first.
     pub const ALL: [Self; 2] = [Self::Key, Self::Delta];
 
-    /// The class's name component.
+    /// Returns the class's name component.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Key => "key",
@@ -64,7 +64,7 @@ impl SegmentKind {
     /// All kinds.
     pub const ALL: [Self; 4] = [Self::Data, Self::Parity, Self::LeadCopy, Self::Across];
 
-    /// The kind's name component.
+    /// Returns the kind's name component.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Data => "data",
@@ -101,12 +101,12 @@ impl SegmentId {
         }
     }
 
-    /// Whether this is a sample's lead segment, or a copy of it.
+    /// Returns whether this is a sample's lead segment, or a copy of it.
     pub fn is_lead_or_copy(&self) -> bool {
         self.is_lead() || self.kind == SegmentKind::LeadCopy
     }
 
-    /// Whether this is a sample's lead segment.
+    /// Returns whether this is a sample's lead segment.
     pub fn is_lead(&self) -> bool {
         self.kind == SegmentKind::Data && self.index == 0
     }
@@ -124,22 +124,22 @@ impl StreamNames {
         Self { root }
     }
 
-    /// The name that was published.
+    /// Returns the name that was published.
     pub const fn root(&self) -> &Name {
         &self.root
     }
 
-    /// What a consumer asks for to learn everything else, with CanBePrefix and MustBeFresh.
+    /// Returns what a consumer requests to learn everything else, with CanBePrefix and MustBeFresh.
     pub fn metadata(&self) -> Name {
         self.root.builder().keyword(METADATA).finish()
     }
 
-    /// Name of metadata that was made at `micros` since 1970.
+    /// Returns the name of metadata that was made at `micros` since 1970.
     pub fn metadata_version(&self, micros: u64) -> Name {
         versioned(&self.metadata(), micros)
     }
 
-    /// Name of metadata that is made for one consumer, who asks by the exact name: no cache has it, and no Interest of
+    /// Returns the name of metadata that is made for one consumer, who asks by the exact name: no cache has it, and no Interest of
     /// another consumer is combined with it.
     pub fn challenge(&self, random: u64) -> Name {
         let name = self.root.builder().keyword(METADATA);
@@ -147,7 +147,7 @@ impl StreamNames {
             .finish()
     }
 
-    /// Whether `name` is such a name.
+    /// Returns whether `name` is such a name.
     pub fn is_challenge(&self, name: &Name) -> bool {
         let is_random = name.last().is_some_and(|last| {
             last.kind == Component::GENERIC && last.value.len() == CHALLENGE_DIGITS
@@ -155,19 +155,19 @@ impl StreamNames {
         is_random && name.parent() == self.metadata()
     }
 
-    /// Name of catalogue `version`, without segment number: what metadata names.
+    /// Returns the name of catalogue `version`, without segment number: what metadata names.
     pub fn catalogue(&self, version: u64) -> Name {
         let name = self.root.builder().generic(CATALOGUE);
         name.version(version).finish()
     }
 
-    /// Name of one segment of catalogue `version`.
+    /// Returns the name of one segment of catalogue `version`.
     pub fn catalogue_segment(&self, version: u64, segment: u64) -> Name {
         let name = self.root.builder().generic(CATALOGUE);
         name.version(version).segment(segment).finish()
     }
 
-    /// Names in rung `rung` of stream `stream`.
+    /// Returns the names in rung `rung` of stream `stream`.
     pub fn rung(&self, stream: &str, rung: &str) -> RungNames {
         RungNames::new(self.root.builder().generic(stream).generic(rung).finish())
     }
@@ -187,22 +187,22 @@ impl RungNames {
         Self { prefix, components }
     }
 
-    /// The rung's own name.
+    /// Returns the rung's own name.
     pub const fn prefix(&self) -> &Name {
         &self.prefix
     }
 
-    /// What to ask for to learn the newest sample, with CanBePrefix and MustBeFresh.
+    /// Returns what to request to learn the newest sample, with CanBePrefix and MustBeFresh.
     pub fn latest(&self) -> Name {
         self.prefix.builder().keyword(LATEST).finish()
     }
 
-    /// Name of newest-sample Data that was made at `micros` since 1970.
+    /// Returns the name of newest-sample Data that was made at `micros` since 1970.
     pub fn latest_version(&self, micros: u64) -> Name {
         versioned(&self.latest(), micros)
     }
 
-    /// Name of one segment.
+    /// Returns the name of one segment.
     pub fn segment(&self, id: SegmentId) -> Name {
         self.prefix
             .builder()
@@ -213,7 +213,7 @@ impl RungNames {
             .finish()
     }
 
-    /// The rung and the segment of it that `name` is the exact name of; `None` if it is no segment's.
+    /// Returns the rung and the segment of it that `name` is the exact name of; `None` if it is no segment's.
     pub fn of_segment(name: &Name) -> Option<(Name, SegmentId)> {
         let depth = name.len().checked_sub(SEGMENT_DEPTH)?;
         let rung = name.prefix(depth).detached();
@@ -221,7 +221,7 @@ impl RungNames {
         Some((rung, id))
     }
 
-    /// The segment that `name` is the exact name of; `None` if it is not one of this rung's.
+    /// Returns the segment that `name` is the exact name of; `None` if it is not one of this rung's.
     ///
     /// The inverse of [`segment`](Self::segment): numbers in a longer form than needed are no segment's name.
     pub fn parse(&self, name: &Name) -> Option<SegmentId> {

@@ -132,7 +132,7 @@ impl SampleHeader {
         self.captured_at + self.published_after
     }
 
-    /// Octets of the SampleHeader element.
+    /// Returns the octets of the SampleHeader element.
     pub fn encoded_size(&self) -> usize {
         let mut writer = Writer::default();
         self.encode(&mut writer);
@@ -288,22 +288,22 @@ impl Lead {
         Ok(())
     }
 
-    /// What the lead says about its sample.
+    /// Returns what the lead says about its sample.
     pub const fn header(&self) -> &SampleHeader {
         &self.header
     }
 
-    /// Number of data segments, the lead included: N.
+    /// Returns the number of data segments, the lead included: N.
     pub const fn data_count(&self) -> usize {
         self.digests.len() + 1 - self.header.parity_count
     }
 
-    /// Number of parity segments: P.
+    /// Returns the number of parity segments: P.
     pub const fn parity_count(&self) -> usize {
         self.header.parity_count
     }
 
-    /// Number of segments of `kind` that the lead vouches for.
+    /// Returns the number of segments of `kind` that the lead vouches for.
     pub const fn count(&self, kind: SegmentKind) -> usize {
         match kind {
             SegmentKind::Data => self.data_count(),
@@ -312,12 +312,12 @@ impl Lead {
         }
     }
 
-    /// Octets of each data segment's share but the lead's; of the whole sample if the lead holds all.
+    /// Returns the octets of each data segment's share but the lead's; of the whole sample if the lead holds all.
     pub fn shard_size(&self) -> usize {
         self.header.shard_size.unwrap_or(self.header.payload_size)
     }
 
-    /// The lead's share of the payload: its beginning.
+    /// Returns the lead's share of the payload: its beginning.
     pub const fn share(&self) -> &Bytes {
         &self.share
     }
@@ -335,7 +335,7 @@ impl Lead {
         }
     }
 
-    /// Whether this lead vouches that `data` is segment `index` of `kind`, and it has the size it must have.
+    /// Returns whether this lead vouches that `data` is segment `index` of `kind`, and it has the size it must have.
     pub fn vouches_for(&self, kind: SegmentKind, index: u64, data: &Data) -> bool {
         let size = match kind {
             SegmentKind::Data => self.shard_size(),

@@ -50,14 +50,14 @@ pub struct Segments {
     pub data: Vec<Data>,
     /// Parity segments.
     pub parity: Vec<Data>,
-    /// Copies of the lead by their numbers, as far as somebody asked for them.
+    /// Copies of the lead by their numbers, as far as somebody requested them.
     pub copies: BTreeMap<u64, Data>,
     /// Parity across the leads of the group that ends with this sample, by its numbers, likewise.
     pub across: BTreeMap<u64, Data>,
 }
 
 impl Segments {
-    /// The segment that `kind` and `index` mean.
+    /// Returns the segment that `kind` and `index` mean.
     pub fn get(&self, kind: SegmentKind, index: u64) -> Option<&Data> {
         let segments = match kind {
             SegmentKind::Data => &self.data,
@@ -77,19 +77,19 @@ impl Segments {
         }
     }
 
-    /// All packets: lead, other data, parity, copies of the lead, parity across leads.
+    /// Returns all packets: lead, other data, parity, copies of the lead, parity across leads.
     pub fn iter(&self) -> impl Iterator<Item = &Data> {
         let segments = self.data.iter().chain(&self.parity);
         let asked_for = self.copies.values().chain(self.across.values());
         segments.chain(asked_for)
     }
 
-    /// Octets of all packets on the wire.
+    /// Returns the octets of all packets on the wire.
     pub fn wire_size(&self) -> ByteSize {
         self.iter().map(|data| ByteSize::of(data.wire())).sum()
     }
 
-    /// Octets of the parity packets on the wire.
+    /// Returns the octets of the parity packets on the wire.
     pub fn parity_size(&self) -> ByteSize {
         let parity = self.parity.iter();
         parity.map(|data| ByteSize::of(data.wire())).sum()
@@ -103,7 +103,7 @@ pub struct SegmenterConfig {
     pub segment_size: usize,
     /// Parity segments per hundred data segments, rounded up.
     ///
-    /// None is sent unless it is asked for, so that much of it costs little: what it takes to make it, and 16 octets of
+    /// None is sent unless it is requested, so that much of it costs little: what it takes to make it, and 16 octets of
     /// each in the lead. 60 is what the bounds of loss are held with.
     ///
     /// A sample of one segment has none: only the lead could vouch for it, and who has the lead has the sample.
@@ -180,12 +180,12 @@ impl Segmenter {
         }
     }
 
-    /// Names of the rung.
+    /// Returns the names of the rung.
     pub const fn names(&self) -> &RungNames {
         &self.names
     }
 
-    /// How samples are cut.
+    /// Returns how samples are cut.
     pub const fn config(&self) -> &SegmenterConfig {
         &self.config
     }
@@ -265,14 +265,14 @@ impl Segmenter {
         }
     }
 
-    /// The copy of `lead` that `id` names: the same Content under another name, so with a signature of its own.
+    /// Returns the copy of `lead` that `id` names: the same Content under another name, so with a signature of its own.
     pub fn copy(&self, id: SegmentId, lead: &Data, signer: &dyn Signer) -> Data {
         let content = lead.content().unwrap_or_default();
         let name = self.names.segment(id);
         Data::builder(name).content(content).sign(signer)
     }
 
-    /// The fewest segments that hold the sample, then the smallest shards, so that parity is small too.
+    /// Returns the fewest segments that hold the sample, then the smallest shards, so that parity is small too.
     fn layout(&self, header: &SampleHeader) -> Result<Layout, SegmentError> {
         let payload = header.payload_size;
         let alone = header.encoded_size() + digests_size(0) + payload;
@@ -285,7 +285,7 @@ impl Segmenter {
         }
         let header_size = self.largest_header(header);
         let fewest = payload.div_ceil(self.largest_shard).max(2);
-        (fewest..=self.most_data())
+        (fewest..=self.max_data())
             .find_map(|data| {
                 let room = self.lead_room(header_size, data);
                 // The lead takes what its room allows, the others share the rest; nobody's share exceeds a shard.
@@ -305,7 +305,7 @@ impl Segmenter {
             })
     }
 
-    /// Octets of `header` once the layout has been entered, at most.
+    /// Returns the octets of `header` once the layout has been entered, at most.
     fn largest_header(&self, header: &SampleHeader) -> usize {
         let full = SampleHeader {
             shard_size: Some(self.largest_shard),
@@ -315,7 +315,7 @@ impl Segmenter {
         full.encoded_size()
     }
 
-    /// Octets of payload that a lead has room for, in a sample of `data` data segments.
+    /// Returns the octets of payload that a lead has room for, in a sample of `data` data segments.
     ///
     /// Where the digests alone fill a segment, the lead grows beyond it, so it may as well carry a whole shard.
     fn lead_room(&self, header_size: usize, data: usize) -> usize {
@@ -331,18 +331,18 @@ impl Segmenter {
     }
 
     /// Most data segments that leave room for their parity.
-    fn most_data(&self) -> usize {
+    fn max_data(&self) -> usize {
         let fits = |data: &usize| data + self.parity_count(*data) <= MAX_SEGMENTS;
         (2..=MAX_SEGMENTS).rev().find(fits).unwrap_or(1)
     }
 
     fn largest_payload(&self, header_size: usize) -> usize {
-        let most = self.most_data();
+        let most = self.max_data();
         (most - 1) * self.largest_shard + self.lead_room(header_size, most)
     }
 }
 
-/// Octets of the Digests element for `count` digests.
+/// Returns the octets of the Digests element for `count` digests.
 const fn digests_size(count: usize) -> usize {
     tlv::element_size(Digests::ELEMENT, count * PacketDigest::SIZE)
 }

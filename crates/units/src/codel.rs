@@ -63,12 +63,12 @@ impl CoDel {
         }
     }
 
-    /// Whether it drops, and does not mark.
+    /// Returns whether it drops, and does not mark.
     pub const fn drops(&self) -> bool {
         !self.marks
     }
 
-    /// Whether to mark, or to drop, a frame of so many octets that was queued at `since` and leaves now; so many octets stay
+    /// Returns whether to mark, or to drop, a frame of so many octets that was queued at `since` and leaves now; so many octets stay
     /// behind it.
     pub fn acts(&mut self, now: Instant, since: Instant, octets: usize, left: u64) -> bool {
         let is_late = self.is_late(now, since, octets, left);
@@ -97,7 +97,7 @@ impl CoDel {
         true
     }
 
-    /// The RFC's `dodequeue`: whether frames have been late for an interval.
+    /// Returns the RFC's `dodequeue`: whether frames have been late for an interval.
     fn is_late(&mut self, now: Instant, since: Instant, octets: usize, left: u64) -> bool {
         self.largest = self.largest.max(octets);
         if now.since(since) < self.target || left <= self.largest as u64 {
@@ -119,7 +119,7 @@ impl CoDel {
         self.next_at = self.after(now);
     }
 
-    /// The control law: `interval/√count` after `at`.
+    /// Returns the control law: `interval/√count` after `at`.
     fn after(&self, at: Instant) -> Instant {
         let nanos = self.interval.as_nanos() as f64 / f64::from(self.count).sqrt();
         at + Duration::from_nanos(nanos as u64)
@@ -140,7 +140,7 @@ mod tests {
         codel.acts(time(at), time(at - waited), 1_000, left)
     }
 
-    /// The milliseconds of `range` at which something is done, when each frame waited for `waited` and one leaves each millisecond.
+    /// Returns the milliseconds of `range` at which something is done, when each frame waited for `waited` and one leaves each millisecond.
     fn acts(codel: &mut CoDel, range: core::ops::Range<u64>, waited: u64) -> Vec<u64> {
         let mut acts = Vec::new();
         for at in range {

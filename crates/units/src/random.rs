@@ -15,19 +15,19 @@ impl Random {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A number in `0..bound`, each equally likely. A bound of zero gives zero.
+    /// Returns a number in `0..bound`, each equally likely. A bound of zero gives zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         // Multiply-shift: its bias is below bound / 2⁶⁴.
         let product = u128::from(self.next_u64()) * u128::from(bound);
         u64::try_from(product >> 64).expect("the upper half of a 128-bit product has 64 bits")
     }
 
-    /// A number in [0, 1).
+    /// Returns a number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }

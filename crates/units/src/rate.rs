@@ -128,7 +128,7 @@ impl Sum for ByteSize {
 impl Div<Bitrate> for ByteSize {
     type Output = Duration;
 
-    /// Time this much data takes at `rate`; practically for ever at rate zero.
+    /// Returns the time this much data takes at `rate`; practically for ever at rate zero.
     fn div(self, rate: Bitrate) -> Duration {
         let nanos = u128::from(self.as_bits()) * NANOS_PER_SECOND / u128::from(rate.0.max(1));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -138,7 +138,7 @@ impl Div<Bitrate> for ByteSize {
 impl Div<Duration> for ByteSize {
     type Output = Bitrate;
 
-    /// Rate at which this much data arrives over `span`.
+    /// Returns the rate at which this much data arrives over `span`.
     fn div(self, span: Duration) -> Bitrate {
         let bps = u128::from(self.as_bits()) * NANOS_PER_SECOND / span.as_nanos().max(1);
         Bitrate(u64::try_from(bps).unwrap_or(u64::MAX))

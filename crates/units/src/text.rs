@@ -64,7 +64,7 @@ const SPANS: &Units = &[
     ("d", 86_400_000_000_000),
 ];
 
-/// A decimal number times a unit, exactly; digits below the unit's last place are refused rather than lost.
+/// Returns a decimal number times a unit, exactly; digits below the unit's last place are refused rather than lost.
 fn scaled(number: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -24,7 +24,7 @@ impl Instant {
         self.0
     }
 
-    /// Time passed since `earlier`, or zero if `earlier` is later.
+    /// Returns the time passed since `earlier`, or zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -73,7 +73,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Time passed since `earlier`, or zero if `earlier` is later.
+    /// Returns the time passed since `earlier`, or zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }

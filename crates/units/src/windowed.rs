@@ -36,7 +36,7 @@ impl<T: Copy + Ord> WindowedMinimum<T> {
         self.expire(now);
     }
 
-    /// The smallest value in the window that ends `now`.
+    /// Returns the smallest value in the window that ends `now`.
     pub fn minimum(&self, now: Instant) -> Option<T> {
         let oldest = self.oldest(now);
         self.buckets
@@ -56,7 +56,7 @@ impl<T: Copy + Ord> WindowedMinimum<T> {
         }
     }
 
-    /// The smallest value of the newest bucket, however old it is.
+    /// Returns the smallest value of the newest bucket, however old it is.
     pub fn last(&self) -> Option<T> {
         self.buckets.back().map(|(_, value)| *value)
     }

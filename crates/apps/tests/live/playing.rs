@@ -288,7 +288,10 @@ fn tables_do_not_grow() {
         let consumers = sizes.consumers;
         assert!(consumers.samples <= 10, "{sizes:?}");
         assert!(consumers.outstanding <= 30, "{sizes:?}");
-        assert!(consumers.queued == 0 && consumers.strays <= 10, "{sizes:?}");
+        assert!(
+            consumers.queued == 0 && consumers.unverified <= 10,
+            "{sizes:?}"
+        );
         assert!(consumers.buffered <= 20_000, "{sizes:?}");
         assert!(sizes.outputs == 0 && sizes.frames <= 3, "{sizes:?}");
         world.peers[peer].frames.clear();

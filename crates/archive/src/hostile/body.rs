@@ -177,7 +177,7 @@ fn take<'a>(octets: &mut &'a [u8], count: usize) -> &'a [u8] {
     taken
 }
 
-/// The beginning of a record.
+/// Returns the beginning of a record.
 fn header(length: usize, checksum: u32) -> [u8; record::HEADER] {
     let mut header = *b"NCR1\0\0\0\0\0\0\0\0";
     let length = u32::try_from(length).expect("scripts are short");
@@ -198,7 +198,7 @@ fn script(script: &[u8]) {
     }
 }
 
-/// The octets of a script's chunk, begin and end of its whole records, and a place to cut.
+/// Returns the octets of a script's chunk, begin and end of its whole records, and a place to cut.
 pub(crate) fn build(mut script: &[u8]) -> (Bytes, BTreeMap<usize, usize>, usize) {
     let mut chunk = BytesMut::new();
     let mut whole = BTreeMap::new();
@@ -237,7 +237,7 @@ pub(crate) fn build(mut script: &[u8]) -> (Bytes, BTreeMap<usize, usize>, usize)
     (chunk, whole, cut)
 }
 
-/// An index with right checksums: the first two octets are the length of the summary.
+/// Returns an index with right checksums: the first two octets are the length of the summary.
 pub(crate) fn framed(octets: &[u8]) -> Bytes {
     let mut rest = octets;
     let length = take(&mut rest, 2);

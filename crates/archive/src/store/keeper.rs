@@ -94,7 +94,7 @@ impl Archive {
             received_at,
         };
         tables.insert_sealed(id, sealed);
-        tables.load(id, index, self.shared.config.most_indexes);
+        tables.load(id, index, self.shared.config.max_indexes);
         tables.local.remove(&id);
         tables.counters.sealed += 1;
         Ok(())
@@ -228,7 +228,7 @@ impl Archive {
         let mut chunks = tables.sealed.len() - surplus.len();
         let too_much = |octets, chunks| {
             let most = config.keep_size.map_or(u64::MAX, ByteSize::as_bytes);
-            octets > most || chunks > config.most_chunks
+            octets > most || chunks > config.max_chunks
         };
         if too_much(octets, chunks) {
             // Those found at opening came before all others, whatever their names say.

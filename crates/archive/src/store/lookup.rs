@@ -9,7 +9,7 @@ use crate::chunk::ChunkId;
 use crate::index::Span;
 
 /// Chunks looked into for one thing: those of several archives overlap, and a publisher's clock may have gone back.
-pub(super) const MOST_LOOKED_INTO: usize = 64;
+pub(super) const MAX_LOOKED_INTO: usize = 64;
 
 /// The least name of a chunk.
 const LEAST: ChunkId = ChunkId {
@@ -66,7 +66,7 @@ impl RungChunks {
     /// Chunks that may hold sample `sequence`, the one begun last first.
     pub(super) fn with_sample(&self, class: SampleClass, sequence: u64) -> Vec<ChunkId> {
         let ending = self.by_sequence[class.index()].range((sequence, LEAST)..);
-        let ending = ending.take(MOST_LOOKED_INTO);
+        let ending = ending.take(MAX_LOOKED_INTO);
         let holding = ending.filter(|(_, first)| **first <= sequence);
         let mut found: Vec<ChunkId> = holding.map(|((_, id), _)| *id).collect();
         found.sort_unstable_by(|a, b| b.cmp(a));
@@ -77,7 +77,7 @@ impl RungChunks {
     pub(super) fn before(&self, time: Timestamp) -> Vec<(ChunkId, Timestamp, Timestamp)> {
         let chunks = self.by_first.range(..=(time, GREATEST)).rev();
         let chunks = chunks.map(|((first, id), last)| (*id, *first, *last));
-        chunks.take(MOST_LOOKED_INTO).collect()
+        chunks.take(MAX_LOOKED_INTO).collect()
     }
 
     /// Chunks with samples after `time`, those that end first, with the times of their first and last one.
@@ -85,10 +85,10 @@ impl RungChunks {
         let later = core::ops::Bound::Excluded((time, GREATEST));
         let chunks = self.by_last.range((later, core::ops::Bound::Unbounded));
         let chunks = chunks.map(|((last, id), first)| (*id, *first, *last));
-        chunks.take(MOST_LOOKED_INTO).collect()
+        chunks.take(MAX_LOOKED_INTO).collect()
     }
 
-    /// The last number of `class` in the chunk that was begun last and has any.
+    /// Returns the last number of `class` in the chunk that was begun last and has any.
     pub(super) fn newest(&self, class: SampleClass) -> Option<(ChunkId, u64)> {
         let newest = self.newest[class.index()].last_key_value()?;
         Some((*newest.0, *newest.1))

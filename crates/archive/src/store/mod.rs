@@ -45,9 +45,9 @@ pub struct Config {
     /// or this old.
     pub chunk_age: Duration,
     /// Sealed chunks known at a time, each with a summary in memory; the oldest are deleted beyond it.
-    pub most_chunks: usize,
+    pub max_chunks: usize,
     /// Indexes of sealed chunks in memory: some 100 kB each.
-    pub most_indexes: usize,
+    pub max_indexes: usize,
 }
 
 impl Config {
@@ -61,8 +61,8 @@ impl Config {
             keep_size: None,
             chunk_size: ByteSize::mebibytes(8),
             chunk_age: Duration::from_secs(10),
-            most_chunks: 1 << 18,
-            most_indexes: 64,
+            max_chunks: 1 << 18,
+            max_indexes: 64,
         }
     }
 }
@@ -144,7 +144,7 @@ pub enum Error {
 }
 
 /// Damages remembered until somebody asks.
-const MOST_DAMAGES: usize = 256;
+const MAX_DAMAGES: usize = 256;
 
 /// How the names of chunks end that are not sealed.
 const OPEN: &str = "open";
@@ -186,7 +186,7 @@ impl Tables {
         }
     }
 
-    /// The name of a chunk that `writer` begins now.
+    /// Returns the name of a chunk that `writer` begins now.
     fn name(&self, now: Instant, writer: u32) -> ChunkId {
         let newest = [
             self.local.keys().next_back(),
@@ -202,7 +202,7 @@ impl Tables {
     fn report(&mut self, damage: Damage) {
         tracing::warn!(%damage, "archive");
         self.counters.damaged += 1;
-        if self.damages.len() < MOST_DAMAGES {
+        if self.damages.len() < MAX_DAMAGES {
             self.damages.push_back(damage);
         }
     }
@@ -308,12 +308,12 @@ impl Archive {
         Ok(archive)
     }
 
-    /// What it counted.
+    /// Returns what it counted.
     pub fn counters(&self) -> Counters {
         self.shared.tables().counters
     }
 
-    /// How much there is.
+    /// Returns how much there is.
     pub fn figures(&self) -> Figures {
         let tables = self.shared.tables();
         let local = tables.local.values().map(|local| local.length);
@@ -348,7 +348,7 @@ impl Archive {
             .collect()
     }
 
-    /// The next damage that was met and not told of yet.
+    /// Returns the next damage that was met and not told of yet.
     pub fn poll_damage(&self) -> Option<Damage> {
         self.shared.tables().damages.pop_front()
     }

@@ -10,7 +10,7 @@ use namecast_stream::SampleClass;
 use namecast_units::Timestamp;
 use object_store::ObjectStoreExt;
 
-use super::lookup::MOST_LOOKED_INTO;
+use super::lookup::MAX_LOOKED_INTO;
 use super::{Archive, Damage, Error, Tables};
 use crate::chunk::{ChunkId, read_at};
 use crate::index::{ChunkIndex, Place, SampleEntry, SampleKey};
@@ -60,7 +60,7 @@ enum Source {
 }
 
 impl Archive {
-    /// All packets kept of a sample, its lead first. A damaged record is reported, and counts as not there.
+    /// Returns all packets kept of a sample, its lead first. A damaged record is reported, and counts as not there.
     ///
     /// # Errors
     /// If the directory or bucket cannot be read.
@@ -88,7 +88,7 @@ impl Archive {
         Ok(None)
     }
 
-    /// The newest object whose name starts with `prefix`.
+    /// Returns the newest object whose name starts with `prefix`.
     ///
     /// # Errors
     /// If the directory or bucket cannot be read.
@@ -111,7 +111,7 @@ impl Archive {
         Ok(None)
     }
 
-    /// What each rung of `stream` (`/<root>/<stream>`) has at `time`, the publisher's clock at capture; rungs that have
+    /// Returns what each rung of `stream` (`/<root>/<stream>`) has at `time`, the publisher's clock at capture; rungs that have
     /// nothing so early are left out.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl Archive {
         Ok(found)
     }
 
-    /// When the oldest key sample of `stream` that is kept was captured.
+    /// Returns when the oldest key sample of `stream` that is kept was captured.
     ///
     /// # Errors
     /// If the directory or bucket cannot be read.
@@ -143,7 +143,7 @@ impl Archive {
     async fn find_rung(&self, rung: Name, time: Timestamp) -> Result<Option<FoundRung>, Error> {
         let (mut sample, mut key): (Option<FoundSample>, Option<FoundSample>) = (None, None);
         let before = self.shared.tables().chunks_before(&rung, time);
-        for (id, last) in before.into_iter().take(MOST_LOOKED_INTO) {
+        for (id, last) in before.into_iter().take(MAX_LOOKED_INTO) {
             // Chunks of several archives overlap; what lies behind those ends earlier than what was found.
             if key.is_some_and(|key| last <= key.entry.captured_at) {
                 break;
@@ -180,7 +180,7 @@ impl Archive {
     async fn next_key(&self, rung: &Name, time: Timestamp) -> Result<Option<FoundSample>, Error> {
         let mut next: Option<FoundSample> = None;
         let after = self.shared.tables().chunks_after(rung, time);
-        for (id, first) in after.into_iter().take(MOST_LOOKED_INTO) {
+        for (id, first) in after.into_iter().take(MAX_LOOKED_INTO) {
             if next.is_some_and(|next| first >= next.entry.captured_at) {
                 break;
             }
@@ -193,7 +193,7 @@ impl Archive {
         Ok(next)
     }
 
-    /// The index of a chunk, local or sealed; an empty one if it is gone.
+    /// Returns the index of a chunk, local or sealed; an empty one if it is gone.
     async fn any_index(&self, id: ChunkId) -> Result<Arc<ChunkIndex>, Error> {
         let local = {
             let tables = self.shared.tables();
@@ -205,7 +205,7 @@ impl Archive {
         }
     }
 
-    /// The index of a sealed chunk; made anew from the chunk if it is missing or damaged. `None` if the chunk is gone.
+    /// Returns the index of a sealed chunk; made anew from the chunk if it is missing or damaged. `None` if the chunk is gone.
     pub(super) async fn index(&self, id: ChunkId) -> Result<Option<Arc<ChunkIndex>>, Error> {
         if let Some(index) = self.shared.tables().use_loaded(id) {
             return Ok(Some(index));
@@ -222,7 +222,7 @@ impl Archive {
             self.shared.tables().forget(id);
             return Ok(None);
         };
-        let most = self.shared.config.most_indexes;
+        let most = self.shared.config.max_indexes;
         self.shared.tables().load(id, index.clone(), most);
         Ok(Some(index))
     }
@@ -251,7 +251,7 @@ impl Archive {
         Ok(Some(index))
     }
 
-    /// A whole object; `None` if there is none.
+    /// Returns a whole object; `None` if there is none.
     async fn get(&self, path: &object_store::path::Path) -> Result<Option<Bytes>, Error> {
         match self.shared.place.store.get(path).await {
             Ok(found) => Ok(Some(found.bytes().await?)),
@@ -260,13 +260,13 @@ impl Archive {
         }
     }
 
-    /// Whether an object ends before `end`, which stores tell by an error like any other.
+    /// Returns whether an object ends before `end`, which stores tell by an error like any other.
     async fn is_cut_off(&self, path: &object_store::path::Path, end: u64) -> bool {
         let head = self.shared.place.store.head(path).await;
         head.is_ok_and(|object| object.size < end)
     }
 
-    /// The packets at `place`; `None` if they are gone or damaged, which is reported.
+    /// Returns the packets at `place`; `None` if they are gone or damaged, which is reported.
     async fn read(&self, source: &Source, place: Place) -> Result<Option<Vec<Data>>, Error> {
         let (octets, file) = match source {
             Source::Local(file, path) => {
@@ -333,11 +333,11 @@ impl Tables {
         let mut below = below.take_while(|(name, _)| prefix.is_prefix_of(name));
         // Every chunk begins with certificate and catalogue, so that of names with many versions one of the newest chunks
         // has some; of others, the few versions are looked through.
-        let few: Vec<_> = below.by_ref().take(MOST_LOOKED_INTO).collect();
+        let few: Vec<_> = below.by_ref().take(MAX_LOOKED_INTO).collect();
         let candidates: BTreeSet<ChunkId> = match below.next() {
             None => few
                 .into_iter()
-                .flat_map(|(_, ids)| ids.iter().rev().take(MOST_LOOKED_INTO))
+                .flat_map(|(_, ids)| ids.iter().rev().take(MAX_LOOKED_INTO))
                 .copied()
                 .collect(),
             Some(_) => {

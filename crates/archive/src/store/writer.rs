@@ -18,7 +18,7 @@ use crate::record::{self, Subject};
 use crate::retention::Moment;
 
 /// Objects that each chunk begins with.
-const MOST_PREAMBLE: usize = 256;
+const MAX_PREAMBLE: usize = 256;
 
 /// Appends records to an archive. There is one for each writer's number.
 #[derive(Debug)]
@@ -127,7 +127,7 @@ impl Writer {
         let is_same = |name: &Name| name.parent() == object.name().parent();
         self.preamble
             .retain(|name, _| !replaced.is_prefix_of(name) || is_same(name));
-        if self.preamble.len() < MOST_PREAMBLE {
+        if self.preamble.len() < MAX_PREAMBLE {
             self.preamble
                 .insert(object.name().detached(), object.clone());
         }

@@ -73,12 +73,12 @@ impl Model {
     /// Period of what a model draws, after which it is repeated.
     pub const PERIOD: Duration = Duration::from_secs(300);
 
-    /// Whether its mean is within bounds.
+    /// Returns whether its mean is within bounds.
     pub(crate) fn is_sound(&self) -> bool {
         (MIN_MEAN..=MAX_MEAN).contains(&self.mean())
     }
 
-    /// The mean rate that was asked for, or else the kind's.
+    /// Returns the mean rate that was requested, or else the kind's.
     pub fn mean(&self) -> Bitrate {
         self.mean.unwrap_or_else(|| self.kind.mean())
     }
@@ -102,7 +102,7 @@ impl ModelKind {
         Self::Satellite,
     ];
 
-    /// How it is written.
+    /// Returns how it is written.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Lte => "lte",
@@ -113,7 +113,7 @@ impl ModelKind {
         }
     }
 
-    /// Mean rate.
+    /// Returns the mean rate.
     pub const fn mean(self) -> Bitrate {
         match self {
             Self::Lte => Bitrate::mbps(5),

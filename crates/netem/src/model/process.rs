@@ -109,7 +109,7 @@ pub(super) fn deliveries(parameters: &Parameters, mean: Bitrate, seed: u64) -> V
     times
 }
 
-/// The rate of each tick, in some unit.
+/// Returns the rate of each tick, in some unit.
 fn levels(parameters: &Parameters, random: &mut Random) -> Vec<f64> {
     let mut slow = Walk::new(parameters.slow, random);
     let mut fast = Walk::new(parameters.fast, random);
@@ -185,7 +185,7 @@ fn between((least, most): (f64, f64), random: &mut Random) -> f64 {
     least + (most - least) * random.unit()
 }
 
-/// A draw from the exponential distribution with mean 1.
+/// Returns a draw from the exponential distribution with mean 1.
 fn exponential(random: &mut Random) -> f64 {
     -libm::log(1.0 - random.unit())
 }

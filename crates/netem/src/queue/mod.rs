@@ -68,7 +68,7 @@ impl Room {
         }
     }
 
-    /// Whether a frame of `octets` fits beside `waiting` frames of `waiting_octets`.
+    /// Returns whether a frame of `octets` fits beside `waiting` frames of `waiting_octets`.
     #[inline]
     pub(crate) const fn fits(&self, waiting: usize, waiting_octets: u64, octets: u64) -> bool {
         waiting < self.packets && waiting_octets.saturating_add(octets) <= self.octets
@@ -127,12 +127,12 @@ impl Discipline {
         Some(Box::new(discipline))
     }
 
-    /// Whether it may drop frames that leave the queue.
+    /// Returns whether it may drop frames that leave the queue.
     pub(crate) const fn drops_at_departure(&self) -> bool {
         matches!(self, Self::CoDel(codel) if codel.drops())
     }
 
-    /// Takes note of a frame that comes; true if it is marked. Whether there is room is asked afterwards.
+    /// Records a frame that comes; true if it is marked. Whether there is room is asked afterwards.
     pub(crate) fn on_arrival(&mut self, arrival: &Arrival) -> bool {
         match self {
             Self::Red(red) => red.on_arrival(arrival),
@@ -140,7 +140,7 @@ impl Discipline {
         }
     }
 
-    /// What becomes of a frame that leaves.
+    /// Returns what becomes of a frame that leaves.
     pub(crate) fn on_departure(&mut self, departure: &Departure) -> Verdict {
         match self {
             Self::CoDel(codel) => {

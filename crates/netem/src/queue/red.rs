@@ -57,7 +57,7 @@ impl Red {
         self.empty_at = now;
     }
 
-    /// Takes note of a frame that comes; true if it is marked.
+    /// Records a frame that comes; true if it is marked.
     pub(crate) fn on_arrival(&mut self, arrival: &Arrival) -> bool {
         self.observe(arrival);
         let Some(probability) = self.probability() else {
@@ -86,7 +86,7 @@ impl Red {
         }
     }
 
-    /// The probability p_b of a mark; none below the minimum.
+    /// Returns the probability p_b of a mark; none below the minimum.
     fn probability(&self) -> Option<f64> {
         let Thresholds {
             min,

@@ -165,7 +165,7 @@ impl Schedule {
         })
     }
 
-    /// Mean rate over a period: of all opportunities, whether or not somebody uses them.
+    /// Returns the mean rate over a period: of all opportunities, whether or not somebody uses them.
     pub const fn mean(&self) -> Bitrate {
         self.mean
     }

@@ -34,7 +34,7 @@ impl Walk {
         Self { schedule, place }
     }
 
-    /// When a frame can leave the queue that is the first one from `at` on.
+    /// Returns when a frame can leave the queue that is the first one from `at` on.
     pub(crate) fn start(&self, at: Instant) -> Instant {
         match &self.schedule.kind {
             Kind::Deliveries(times) => {
@@ -52,12 +52,12 @@ impl Walk {
         end
     }
 
-    /// The same, without doing it.
+    /// Returns the same, without doing it.
     pub(crate) fn end(&self, at: Instant, octets: u64) -> Instant {
         self.served(at, octets).1
     }
 
-    /// Time that `octets` take on average.
+    /// Returns the time that `octets` take on average.
     pub(crate) fn mean_time(&self, octets: u64) -> Duration {
         ByteSize::bytes(octets) / self.schedule.mean
     }
@@ -90,7 +90,7 @@ impl Walk {
         }
     }
 
-    /// The first opportunity that is not before `at` and has octets left.
+    /// Returns the first opportunity that is not before `at` and has octets left.
     fn opportunity(&self, times: &[u32], at: Instant) -> Place {
         let at = at.as_nanos();
         let mut place = self.place;
@@ -113,7 +113,7 @@ impl Walk {
         place
     }
 
-    /// The whole opportunity that is `count` after that of `place`.
+    /// Returns the whole opportunity that is `count` after that of `place`.
     fn after(&self, total: usize, place: Place, count: u64) -> Place {
         let index = place.index as u64 + count;
         let total = total as u64;
@@ -177,7 +177,7 @@ fn time_of(times: &[u32], place: Place) -> u64 {
     place.base.saturating_add(millis(times[place.index]))
 }
 
-/// How many entries at the beginning are so, of a list in which none is so after one that is not. It costs as many steps as
+/// Returns how many entries at the beginning are so, of a list in which none is so after one that is not. It costs as many steps as
 /// the result has binary digits, twice.
 fn leap<T: Copy>(entries: &[T], is_before: impl Fn(T) -> bool) -> usize {
     let mut reach = 1;

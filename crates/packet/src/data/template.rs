@@ -36,7 +36,7 @@ impl DataTemplate {
         }
     }
 
-    /// The packet of the series that is named `name`, whose octets the packet copies.
+    /// Returns the packet of the series that is named `name`, whose octets the packet copies.
     pub fn build(&self, name: Name) -> Data {
         let length = name.encoded_size() + self.tail.len();
         let mut wire = Writer::with_capacity(tlv::element_size(tlv::DATA, length));

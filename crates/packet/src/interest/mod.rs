@@ -121,12 +121,12 @@ impl Interest {
         Ok(Self { wire, name, body })
     }
 
-    /// The packet's octets.
+    /// Returns the packet's octets.
     pub const fn wire(&self) -> &Bytes {
         &self.wire
     }
 
-    /// Octets and name in memory that `copy` makes, for tables that outlive the frame.
+    /// Returns the octets and name in memory that `copy` makes, for tables that outlive the frame.
     pub fn detached(&self, copy: impl FnOnce(&[u8]) -> Bytes) -> (Bytes, Name) {
         const DECODED: &str = "decoded before";
         let wire = copy(&self.wire);
@@ -139,37 +139,37 @@ impl Interest {
         (wire, name)
     }
 
-    /// What is asked for.
+    /// Returns what is requested.
     pub const fn name(&self) -> &Name {
         &self.name
     }
 
-    /// Whether Data with a longer name may answer.
+    /// Returns whether Data with a longer name may answer.
     pub const fn can_be_prefix(&self) -> bool {
         self.body.can_be_prefix
     }
 
-    /// Whether caches may answer with fresh Data only.
+    /// Returns whether caches may answer with fresh Data only.
     pub const fn must_be_fresh(&self) -> bool {
         self.body.must_be_fresh
     }
 
-    /// Names whose routes to follow instead of the Interest's own.
+    /// Returns the names whose routes to follow instead of the Interest's own.
     pub fn forwarding_hint(&self) -> &[Name] {
         &self.body.forwarding_hint
     }
 
-    /// Number of this transmission, if it has one.
+    /// Returns the number of this transmission, if it has one.
     pub const fn nonce(&self) -> Option<Nonce> {
         self.body.nonce
     }
 
-    /// How long the Interest stays pending.
+    /// Returns how long the Interest stays pending.
     pub fn lifetime(&self) -> Duration {
         self.body.lifetime.unwrap_or(Self::DEFAULT_LIFETIME)
     }
 
-    /// How many more nodes may receive the Interest, if that is limited.
+    /// Returns how many more nodes may receive the Interest, if that is limited.
     pub fn hop_limit(&self) -> Option<u8> {
         self.body.hop_limit.map(|(hops, _)| hops)
     }
@@ -180,7 +180,7 @@ impl Interest {
         Some(self.value_of(whole))
     }
 
-    /// How the Interest is signed, if it is.
+    /// Returns how the Interest is signed, if it is.
     pub const fn signature_info(&self) -> Option<&SignatureInfo> {
         match &self.body.signature {
             Some(signature) => signature.info.as_ref(),
@@ -188,7 +188,7 @@ impl Interest {
         }
     }
 
-    /// The signature's octets, if the Interest is signed.
+    /// Returns the signature's octets, if the Interest is signed.
     pub fn signature_value(&self) -> Option<Bytes> {
         let whole = self.body.signature.as_ref()?.value.clone()?;
         Some(self.value_of(whole))
@@ -253,7 +253,7 @@ impl Interest {
         other
     }
 
-    /// Where the Nonce's octets start.
+    /// Returns where the Nonce's octets start.
     fn nonce_at(&self) -> Option<usize> {
         let whole = Reader::new(&self.wire).only("Interest", tlv::INTEREST);
         let mut reader = Reader::within(&self.wire, whole.ok()?.value);
@@ -265,7 +265,7 @@ impl Interest {
         None
     }
 
-    /// Whether `data` answers this Interest, freshness aside.
+    /// Returns whether `data` answers this Interest, freshness aside.
     pub fn matches(&self, data: &Data) -> bool {
         if self.name == *data.name() {
             return true;
@@ -303,7 +303,7 @@ impl Interest {
         }
     }
 
-    /// Whether the fields from ApplicationParameters on are those that decoding took: ascending, as their types are.
+    /// Returns whether the fields from ApplicationParameters on are those that decoding took: ascending, as their types are.
     fn is_tail_in_order(&self) -> bool {
         let start = self
             .body
@@ -323,7 +323,7 @@ impl Interest {
         true
     }
 
-    /// The octets that the Interest's signature covers: the name's components but the parameters digest, then
+    /// Returns the octets that the Interest's signature covers: the name's components but the parameters digest, then
     /// everything from ApplicationParameters to the signature value. Empty if the Interest is not signed.
     pub fn signed_portion(&self) -> Vec<u8> {
         let signature = self.body.signature.as_ref();
@@ -348,7 +348,7 @@ impl Interest {
         verifier.verify(info, &self.signed_portion(), &value)
     }
 
-    /// Octets of the packet's TLV-VALUE.
+    /// Returns the octets of the packet's TLV-VALUE.
     fn value_length(&self) -> usize {
         let whole = Reader::new(&self.wire).only("Interest", tlv::INTEREST);
         whole.expect("decoded before").value.len()

@@ -38,7 +38,7 @@ impl InterestTemplate {
         }
     }
 
-    /// The Interest that asks for `number`, for one transmission.
+    /// Returns the Interest that requests `number`, for one transmission.
     pub fn build(&self, number: u64, nonce: Nonce) -> Interest {
         let width = tlv::number_size(number);
         self.models[width.ilog2() as usize].build(&number.to_be_bytes()[8 - width..], nonce)

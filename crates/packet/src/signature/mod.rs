@@ -39,7 +39,7 @@ pub enum SignatureType {
 }
 
 impl SignatureType {
-    /// The assigned number.
+    /// Returns the assigned number.
     pub const fn number(self) -> u64 {
         match self {
             Self::DigestSha256 => 0,
@@ -125,7 +125,7 @@ impl SignatureInfo {
         })
     }
 
-    /// Whether [`decode`](Self::decode) would take this element, without making anything of it.
+    /// Returns whether [`decode`](Self::decode) would take this element, without making anything of it.
     pub(crate) fn check(octets: &[u8], element: &Element) -> Result<(), DecodeError> {
         Parts::read(octets, element).map(drop)
     }
@@ -218,7 +218,7 @@ impl Parts {
     }
 }
 
-/// The Name or KeyDigest in the KeyLocator `element`.
+/// Returns the Name or KeyDigest in the KeyLocator `element`.
 fn read_key_locator(octets: &[u8], element: &Element) -> Result<Element, DecodeError> {
     let reader = Reader::within(octets, element.value.clone());
     let mut fields = Fields::new(reader, "KeyLocator", &[tlv::NAME, tlv::KEY_DIGEST]);

@@ -64,7 +64,7 @@ impl PublicKey {
         }
     }
 
-    /// The key as SubjectPublicKeyInfo in DER.
+    /// Returns the key as SubjectPublicKeyInfo in DER.
     pub fn to_spki(&self) -> Bytes {
         let document = match self {
             Self::Ed25519(key) => key.to_public_key_der(),

@@ -11,7 +11,7 @@ use super::{KeyError, KeyLocator, PublicKey, SignatureInfo, SignatureType, Signe
 
 /// A signer whose signatures anybody can check.
 pub trait KeyPair: Signer {
-    /// The key that checks this signer's signatures.
+    /// Returns the key that checks this signer's signatures.
     fn public_key(&self) -> PublicKey;
 }
 

@@ -114,12 +114,12 @@ impl Stage {
         let most: &consumer::Config = &bounds.consumer;
         let sizes = live.table_sizes();
         let now = live.table_sizes().consumers;
-        assert!(now.samples <= most.most_samples, "{now:?}");
-        assert!(now.complete <= most.most_samples, "{now:?}");
-        assert!(now.buffered <= most.most_buffered, "{now:?}");
-        assert!(now.outstanding <= most.most_outstanding, "{now:?}");
-        assert!(now.queued <= most.most_outstanding, "{now:?}");
-        assert!(now.strays <= most.most_strays, "{now:?}");
+        assert!(now.samples <= most.max_samples, "{now:?}");
+        assert!(now.complete <= most.max_samples, "{now:?}");
+        assert!(now.buffered <= most.max_buffered, "{now:?}");
+        assert!(now.outstanding <= most.max_outstanding, "{now:?}");
+        assert!(now.queued <= most.max_outstanding, "{now:?}");
+        assert!(now.unverified <= most.max_unverified, "{now:?}");
         assert!(sizes.outputs <= bounds.most_outputs, "{sizes:?}");
         assert!(sizes.frames <= 1_024, "{sizes:?}");
         let peak = &mut self.peak;
@@ -129,7 +129,7 @@ impl Stage {
         larger(&mut peak.consumers.buffered, now.buffered);
         larger(&mut peak.consumers.outstanding, now.outstanding);
         larger(&mut peak.consumers.queued, now.queued);
-        larger(&mut peak.consumers.strays, now.strays);
+        larger(&mut peak.consumers.unverified, now.unverified);
         larger(&mut peak.outputs, sizes.outputs);
         larger(&mut peak.frames, sizes.frames);
     }

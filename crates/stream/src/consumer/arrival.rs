@@ -1,7 +1,7 @@
 //! Takes Data: verifies, measures, and puts samples together.
 //!
 //! ```text
-//!  packet ──▶ asked for? ──▶ lead: signature ──▶ times, sizes, round trip ──▶ pipeline moves on
+//!  packet ──▶ requested? ──▶ lead: signature ──▶ times, sizes, round trip ──▶ pipeline moves on
 //!                 │          follower: digest, or kept until its lead comes ──▶ sample whole?
 //!                 └ no: counted, dropped
 //! ```
@@ -47,7 +47,7 @@ impl Consumer {
             asked_at: asked.last_at,
             rtt,
             size: ByteSize::of(&data.content().unwrap_or_default()),
-            was_lost: (asked.attempts > 1 && !asked.is_insured) || asked.is_lost,
+            was_lost: (asked.attempts > 1 && !asked.is_hedged) || asked.is_lost,
             is_limiting: false,
             congestion_marked: delivery.congestion_marked,
             offered_rate: None,
@@ -55,7 +55,7 @@ impl Consumer {
         self.finish_if_whole(now, (id.class, id.sequence));
     }
 
-    /// The Interest that `id` answers. Without one the packet is counted and dropped.
+    /// Returns the Interest that `id` answers. Without one the packet is counted and dropped.
     fn take_asked(&mut self, id: SegmentId, size: ByteSize, delivery: Delivery) -> Option<Asked> {
         let Some(answered) = self.assembler.answer(id, delivery.face) else {
             self.counters.drop_unwanted += 1;
@@ -139,7 +139,7 @@ impl Consumer {
         match self.assembler.accept(now, id, data, look_at) {
             Some(Accepted::Bad) => self.on_bad(now, id),
             Some(_) => {}
-            None => self.counters.drop_strays += 1,
+            None => self.counters.drop_unverified += 1,
         }
     }
 
@@ -154,7 +154,7 @@ impl Consumer {
         let key = (id.class, id.sequence);
         let Some(verifier) = self.verifier.as_ref() else {
             if !self.assembler.keep_unjudged(id, data) {
-                self.counters.drop_strays += 1;
+                self.counters.drop_unverified += 1;
             }
             return None;
         };
@@ -197,10 +197,10 @@ impl Consumer {
         delay
     }
 
-    /// The lead in `data`, unless it contradicts itself, or points to where nothing can be.
+    /// Returns the lead in `data`, unless it contradicts itself, or points to where nothing can be.
     fn read_lead(&self, key: SampleKey, data: &Data) -> Option<Lead> {
         let lead = Lead::decode(data).ok()?;
-        let most = self.config.most_segments as usize;
+        let most = self.config.max_segments as usize;
         if lead.data_count() > most || lead.parity_count() > most {
             return None;
         }
@@ -211,7 +211,7 @@ impl Consumer {
         };
         let known = self.pipeline.newest(other);
         let near = known.is_none_or(|known| {
-            lead.header().other_sequence.saturating_sub(known) <= self.config.most_jump
+            lead.header().other_sequence.saturating_sub(known) <= self.config.max_jump
         });
         near.then_some(lead)
     }
@@ -253,8 +253,8 @@ impl Consumer {
         }
         if self.assembler.request_claimed(key) {
             let (moment, times) = (self.moment(now), self.times(now, key));
-            if let Some(at) = self.recovery.hedge_at(&moment, &times) {
-                self.assembler.hedge_by(key, at);
+            if let Some(at) = self.recovery.hedge_round_at(&moment, &times) {
+                self.assembler.hedge_round_by(key, at);
             }
         }
         self.wake_for_check(now, key);
@@ -272,8 +272,8 @@ impl Consumer {
         let asked_ahead = sample.is_some_and(|sample| sample.asked_ahead);
         let answer = asked.answered_by(now, header.asked, asked_ahead);
         self.counters.leads_for_others += u64::from(!answer.is_ours);
-        if asked.is_insured && answer.is_ours {
-            self.recovery.on_insured(!answer.is_first);
+        if asked.is_hedged && answer.is_ours {
+            self.recovery.on_hedged(!answer.is_first);
         }
         let measured = answer
             .delay
@@ -308,7 +308,7 @@ impl Consumer {
         measured
     }
 
-    /// Learns from a sample asked for ahead: how long our Interest waited for it, or that it came too late to wait.
+    /// Learns from a sample requested ahead: how long our Interest waited for it, or that it came too late to wait.
     fn learn_ahead(
         &mut self,
         now: Instant,

@@ -47,7 +47,7 @@ impl SampleClock {
         }
     }
 
-    /// Takes note of a lead.
+    /// Records a lead.
     pub(super) fn on_lead(&mut self, class: SampleClass, sequence: u64, header: &SampleHeader) {
         let position = self.steady_position(class, sequence, header);
         let place = &mut self.places[class.index()];
@@ -78,7 +78,7 @@ impl SampleClock {
         self.places[SampleClass::Delta.index()] = Some(delta);
     }
 
-    /// The position in `header` as if the encoder had never jumped: an encoder that was reset counts from anew, and time goes
+    /// Returns the position in `header` as if the encoder had never jumped: an encoder that was reset counts from anew, and time goes
     /// on all the same.
     fn steady_position(&mut self, class: SampleClass, sequence: u64, header: &SampleHeader) -> u64 {
         let told = i128::from(header.position);
@@ -95,7 +95,7 @@ impl SampleClock {
         }
     }
 
-    /// Position of the frame published at `time`.
+    /// Returns the position of the frame published at `time`.
     fn position_at(&self, time: Timestamp) -> Option<u64> {
         let (position, at) = self.newest?;
         let period = i128::try_from(self.period.as_micros()).ok()?.max(1);
@@ -103,7 +103,7 @@ impl SampleClock {
         u64::try_from(i128::from(position) + frames).ok()
     }
 
-    /// Position of sample `sequence` of `class`; `None` while nothing is known, or if it is out of reach.
+    /// Returns the position of sample `sequence` of `class`; `None` while nothing is known, or if it is out of reach.
     pub(super) fn position(&self, class: SampleClass, sequence: u64) -> Option<u64> {
         let (known, at) = self.places[class.index()]?;
         let (known, at) = (i128::from(known), i128::from(at));
@@ -130,12 +130,12 @@ impl SampleClock {
         Some((at - i128::from(key)).rem_euclid(i128::from(self.key_interval)))
     }
 
-    /// When sample `sequence` of `class` is published.
+    /// Returns when sample `sequence` of `class` is published.
     pub(super) fn published_at(&self, class: SampleClass, sequence: u64) -> Option<Timestamp> {
         self.time_of(self.position(class, sequence)?)
     }
 
-    /// When the sample at position `wanted` is published.
+    /// Returns when the sample at position `wanted` is published.
     pub(super) fn time_of(&self, wanted: u64) -> Option<Timestamp> {
         let (position, at) = self.newest?;
         let frames = u32::try_from(wanted.abs_diff(position)).ok()?;

@@ -12,7 +12,7 @@ use super::synchroniser::SynchroniserConfig;
 pub struct Config {
     /// Constants of the delay estimator.
     pub delay: DelayConfig,
-    /// How it finds the newest samples, and how many it asks for ahead.
+    /// How it finds the newest samples, and how many it requests ahead.
     pub synchroniser: SynchroniserConfig,
     /// How it repairs what was lost.
     pub recovery: RecoveryConfig,
@@ -25,21 +25,21 @@ pub struct Config {
     /// The same where every sample stands alone: the next one is as good, so nothing waits.
     pub late_tolerance_standalone: Duration,
     /// Transmissions of one Interest, the first included.
-    pub most_attempts: u32,
-    /// Samples that may be asked for ahead of the newest one seen.
-    pub most_lead: u64,
+    pub max_attempts: u32,
+    /// Samples that may be requested ahead of the newest one seen.
+    pub max_lead: u64,
     /// Samples in assembly and in the playout buffer together.
-    pub most_samples: usize,
+    pub max_samples: usize,
     /// Octets of payload in assembly and in the playout buffer together.
-    pub most_buffered: usize,
+    pub max_buffered: usize,
     /// Interests outstanding.
-    pub most_outstanding: usize,
+    pub max_outstanding: usize,
     /// Segments kept that arrived before the lead that vouches for them.
-    pub most_strays: usize,
+    pub max_unverified: usize,
     /// Segments that one sample may have, data and parity each.
-    pub most_segments: u32,
+    pub max_segments: u32,
     /// How far beyond what we know a sequence number may jump before the numbering is taken for another one.
-    pub most_jump: u64,
+    pub max_jump: u64,
 }
 
 impl Default for Config {
@@ -52,14 +52,14 @@ impl Default for Config {
             checkpoint: 1.0,
             late_tolerance: Duration::from_millis(100),
             late_tolerance_standalone: Duration::ZERO,
-            most_attempts: 4,
-            most_lead: 64,
-            most_samples: 512,
-            most_buffered: 32 << 20,
-            most_outstanding: 4_096,
-            most_strays: 1_024,
-            most_segments: 480,
-            most_jump: 4_096,
+            max_attempts: 4,
+            max_lead: 64,
+            max_samples: 512,
+            max_buffered: 32 << 20,
+            max_outstanding: 4_096,
+            max_unverified: 1_024,
+            max_segments: 480,
+            max_jump: 4_096,
         }
     }
 }

@@ -8,7 +8,7 @@ pub struct Counters {
     /// Of those, sent again.
     pub interests_retransmitted: u64,
     /// Of those, second Interests for what did not exist yet, in case the first was lost.
-    pub interests_insured: u64,
+    pub interests_hedged: u64,
     /// Interests whose timer ran out.
     pub interests_timed_out: u64,
     /// Interests that came back.
@@ -17,7 +17,7 @@ pub struct Counters {
     pub wire_octets: u64,
     /// Of those, octets of parity, of one sample and across samples.
     pub parity_octets: u64,
-    /// Of those, octets of what was asked for in repair.
+    /// Of those, octets of what was requested in repair.
     pub repair_octets: u64,
     /// Octets of complete samples.
     pub payload_octets: u64,
@@ -29,16 +29,16 @@ pub struct Counters {
     pub complete: u64,
     /// Of those, ones that were complete only after their time; not counted while catching up.
     pub late: u64,
-    /// Samples handed out.
-    pub handed_out: u64,
-    /// Positions between one sample handed out and the next: samples given up, or passed over because one that they
-    /// need was. A jump beyond [`Config::most_jump`](super::Config::most_jump) is another numbering, and no loss.
+    /// Samples delivered.
+    pub delivered: u64,
+    /// Positions between one sample delivered and the next: samples given up, or passed over because one that they
+    /// need was. A jump beyond [`Config::max_jump`](super::Config::max_jump) is another numbering, and no loss.
     pub lost: u64,
     /// Times that playback went on at a later key sample.
     pub skips: u64,
     /// Samples completed with parity.
     pub recovered_parity: u64,
-    /// Samples completed by asking again, without parity.
+    /// Samples completed by retransmission, without parity.
     pub recovered_retransmission: u64,
     /// Leads that came as a copy.
     pub recovered_copy: u64,
@@ -50,10 +50,10 @@ pub struct Counters {
     pub drop_verification: u64,
     /// Dropped: a lead that is signed and still makes no sense.
     pub drop_malformed: u64,
-    /// Dropped: not asked for, or no longer needed.
+    /// Dropped: not requested, or no longer needed.
     pub drop_unwanted: u64,
     /// Dropped: came before its lead, and too many such segments were kept already.
-    pub drop_strays: u64,
+    pub drop_unverified: u64,
     /// Dropped: a sample of a group whose key sample was passed over.
     pub drop_undecodable: u64,
     /// Dropped: a lead whose sample is larger than tables have room for.
@@ -71,7 +71,7 @@ impl core::ops::AddAssign for Counters {
         let Self {
             interests_sent,
             interests_retransmitted,
-            interests_insured,
+            interests_hedged,
             interests_timed_out,
             interests_nacked,
             wire_octets,
@@ -82,7 +82,7 @@ impl core::ops::AddAssign for Counters {
             leads_for_others,
             complete,
             late,
-            handed_out,
+            delivered,
             lost,
             skips,
             recovered_parity,
@@ -93,7 +93,7 @@ impl core::ops::AddAssign for Counters {
             drop_verification,
             drop_malformed,
             drop_unwanted,
-            drop_strays,
+            drop_unverified,
             drop_undecodable,
             drop_no_room,
             drop_across,
@@ -102,7 +102,7 @@ impl core::ops::AddAssign for Counters {
         } = other;
         self.interests_sent += interests_sent;
         self.interests_retransmitted += interests_retransmitted;
-        self.interests_insured += interests_insured;
+        self.interests_hedged += interests_hedged;
         self.interests_timed_out += interests_timed_out;
         self.interests_nacked += interests_nacked;
         self.wire_octets += wire_octets;
@@ -113,7 +113,7 @@ impl core::ops::AddAssign for Counters {
         self.leads_for_others += leads_for_others;
         self.complete += complete;
         self.late += late;
-        self.handed_out += handed_out;
+        self.delivered += delivered;
         self.lost += lost;
         self.skips += skips;
         self.recovered_parity += recovered_parity;
@@ -124,7 +124,7 @@ impl core::ops::AddAssign for Counters {
         self.drop_verification += drop_verification;
         self.drop_malformed += drop_malformed;
         self.drop_unwanted += drop_unwanted;
-        self.drop_strays += drop_strays;
+        self.drop_unverified += drop_unverified;
         self.drop_undecodable += drop_undecodable;
         self.drop_no_room += drop_no_room;
         self.drop_across += drop_across;

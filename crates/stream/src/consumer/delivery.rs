@@ -10,7 +10,7 @@ use super::playback::{Buffer, Step};
 use super::{Consumer, Output};
 
 impl Consumer {
-    /// What there is to play.
+    /// Returns what there is to play.
     pub(super) fn buffer(&self) -> Buffer<'_> {
         Buffer {
             samples: self.assembler.samples(),
@@ -37,7 +37,7 @@ impl Consumer {
                         return;
                     };
                     self.counters.lost += lost;
-                    self.counters.handed_out += 1;
+                    self.counters.delivered += 1;
                     self.outputs.push(Output::Sample(sample));
                 }
             }
@@ -92,12 +92,12 @@ impl Consumer {
         }
     }
 
-    /// Takes note that a sample cannot be completed.
+    /// Records that a sample cannot be completed.
     pub(super) fn mark_given_up(&mut self, key: SampleKey) {
         self.counters.given_up += u64::from(self.assembler.give_up(key));
     }
 
-    /// A sample was asked for too often. If playback waits for it, the rest of its group is of no use.
+    /// A sample was requested too often. If playback waits for it, the rest of its group is of no use.
     pub(super) fn give_up(&mut self, key: SampleKey) {
         self.mark_given_up(key);
         if self.source.is_standalone() {

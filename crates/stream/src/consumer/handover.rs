@@ -61,13 +61,13 @@ impl Handover {
         self.ask_before = position;
     }
 
-    /// Whether another rung's consumer requests the sample at `position`.
+    /// Returns whether another rung's consumer requests the sample at `position`.
     pub(super) fn is_left_to_another(&self, position: Option<u64>) -> bool {
         let before_and_at = self.ask_before.zip(position);
         before_and_at.is_some_and(|(before, position)| position >= before)
     }
 
-    /// What may be requested; `None`: what the controller allows.
+    /// Returns what may be requested; `None`: what the controller allows.
     pub(super) const fn allowance(&self) -> Option<Allowance> {
         self.allowance
     }
@@ -83,7 +83,7 @@ impl Handover {
         self.fresh_until = until;
     }
 
-    /// Whether caches may not answer.
+    /// Returns whether caches may not answer.
     pub(super) fn needs_fresh(&self, now: Instant) -> bool {
         self.fresh_until.is_some_and(|until| now < until)
     }
@@ -100,7 +100,7 @@ impl Handover {
         }
     }
 
-    /// The newest group that has begun.
+    /// Returns the newest group that has begun.
     pub(super) const fn newest_group(&self) -> Option<GroupStart> {
         self.newest_group
     }

@@ -77,11 +77,11 @@ use repair::Recovery;
 use synchroniser::{State, Synchroniser};
 use timeline::Timeline;
 
-/// Pulls one rung of a stream: asks for samples before they exist, verifies and repairs them, and hands them out in decoding
+/// Pulls one rung of a stream: requests samples before they exist, verifies and repairs them, and delivers them in decoding
 /// order a little before they are to be shown.
 ///
 /// A plain value: give it Data, Nacks and the time, and take everything from [`poll_output`](Self::poll_output) after each
-/// call. Nothing is asked for before [`start`](Self::start), and nothing handed out before
+/// call. Nothing is requested before [`start`](Self::start), and nothing delivered before
 /// [`set_verifier`](Self::set_verifier).
 pub struct Consumer {
     config: Config,
@@ -119,13 +119,13 @@ impl Consumer {
     pub fn new(config: Config, source: Source, client: Client) -> Self {
         let period = source.rate.period();
         let limits = PipelineLimits {
-            lead: config.most_lead,
-            jump: config.most_jump,
-            catch_up: config.most_samples as u64 / 2,
+            lead: config.max_lead,
+            jump: config.max_jump,
+            catch_up: config.max_samples as u64 / 2,
         };
         let has_deltas = !source.is_standalone();
         let recovery = Recovery::new(&config, &source);
-        let segments = source.estimators(config.most_segments);
+        let segments = source.estimators(config.max_segments);
         Self {
             client,
             verifier: None,
@@ -136,7 +136,7 @@ impl Consumer {
                 &config.synchroniser,
                 period,
                 has_deltas,
-                config.most_lead,
+                config.max_lead,
             ),
             assembler: Assembler::new(&config, recovery.profile().policy(), segments),
             recovery,
@@ -158,7 +158,7 @@ impl Consumer {
         Some(first)
     }
 
-    /// Does so, and asks for nothing yet.
+    /// Does so, and requests nothing yet.
     fn begin(&mut self, now: Instant, latest: &Latest, at: StartAt) -> Option<u64> {
         let is_first = self.synchroniser.state() == State::Inactive;
         let staleness = self.config.synchroniser.staleness;
@@ -191,7 +191,7 @@ impl Consumer {
         Some(first)
     }
 
-    /// Takes one Data packet. Tells whether its name is one of this rung's.
+    /// Takes one Data packet. Returns whether its name is one of this rung's.
     pub fn handle_data(&mut self, now: Instant, data: &Data, delivery: Delivery) -> bool {
         let Some(id) = self.source.names.parse(data.name()) else {
             return false;
@@ -201,7 +201,7 @@ impl Consumer {
         true
     }
 
-    /// Takes an Interest that came back. Tells whether its name is one of this rung's.
+    /// Takes an Interest that came back. Returns whether its name is one of this rung's.
     pub fn handle_nack(&mut self, now: Instant, interest: &Interest, reason: NackReason) -> bool {
         let Some(id) = self.source.names.parse(interest.name()) else {
             return false;
@@ -218,7 +218,7 @@ impl Consumer {
         self.settle(now);
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let all = [
             self.assembler.next_wake(),
@@ -229,7 +229,7 @@ impl Consumer {
         all.into_iter().flatten().min()
     }
 
-    /// The next thing to do, until `None`.
+    /// Returns the next thing to do, until `None`.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop()
     }
@@ -265,7 +265,7 @@ impl Consumer {
         self.playback.set_stop_before(position);
     }
 
-    /// Sets what was shown before: neither that nor anything before it is handed out, whatever the next start begins with.
+    /// Sets what was shown before: neither that nor anything before it is delivered, whatever the next start begins with.
     pub const fn set_shown(&mut self, shown: Option<Shown>) {
         self.playback.set_shown(shown);
     }
@@ -275,7 +275,7 @@ impl Consumer {
         self.handover.set_fresh_until(until);
     }
 
-    /// Takes the time from Interest to Data of something else from the same producer, that existed when it was asked for.
+    /// Takes the time from Interest to Data of something else from the same producer, that existed when it was requested.
     pub fn on_round_trip(&mut self, now: Instant, rtt: Duration) {
         self.path.delay.on_own(now, rtt, Duration::ZERO);
     }
@@ -286,7 +286,7 @@ impl Consumer {
         self.settle(now);
     }
 
-    /// The decoder failed: the next sample handed out is a key sample, after a discontinuity.
+    /// The decoder failed: the next sample delivered is a key sample, after a discontinuity.
     pub fn handle_decoder_error(&mut self, now: Instant) {
         if !self.playback.order().needs_key() {
             self.abandon_group();
@@ -296,7 +296,7 @@ impl Consumer {
 
     /// Takes the delay of a packet that states when it was served, as a bound of the base.
     pub fn on_served(&mut self, now: Instant, delay: i64) {
-        // By gaps, what comes may be older than the way is long.
+        // By gaps, what comes may be older than the path is long.
         if self.synchroniser.lead().is_none() {
             self.timeline.on_served(now, delay);
         }
@@ -307,7 +307,7 @@ impl Consumer {
         self.synchroniser.set_challenging(now, is_challenging);
     }
 
-    /// The next event for those who estimate bandwidth by what becomes of packets, until `None`.
+    /// Returns the next event for those who estimate bandwidth by what becomes of packets, until `None`.
     pub fn poll_path_event(&mut self) -> Option<PathEvent> {
         self.outputs.pop_event()
     }

@@ -1,4 +1,4 @@
-//! In which order samples are handed out, and when a missing one is passed over.
+//! In which order samples are delivered, and when a missing one is passed over.
 //!
 //! ```text
 //!   key 7 ──▶ delta 41 ──▶ delta 42 ──▶ key 8 ──▶ delta 43 …
@@ -20,10 +20,10 @@ use super::assembler::Assembly;
 
 /// Class and sequence number of a sample.
 pub(super) type SampleKey = (SampleClass, u64);
-/// Samples asked for and not yet handed out.
+/// Samples requested and not yet delivered.
 pub(super) type Samples = BTreeMap<SampleKey, Assembly>;
 
-/// The sample handed out last.
+/// The sample delivered last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Last {
     /// Key sample of its group.
@@ -70,27 +70,27 @@ impl Order {
         }
     }
 
-    /// The sample handed out last.
+    /// Returns the sample delivered last.
     pub(super) const fn last(&self) -> Option<Last> {
         self.last
     }
 
-    /// The earliest key sample that is still of use.
+    /// Returns the earliest key sample that is still of use.
     pub(super) const fn first_key(&self) -> u64 {
         self.first_key
     }
 
-    /// Whether playback waits for a key sample to go on with.
+    /// Returns whether playback waits for a key sample to go on with.
     pub(super) const fn needs_key(&self) -> bool {
         self.needs_key
     }
 
-    /// Whether a delta sample that depends on `key` is of no use.
+    /// Returns whether a delta sample that depends on `key` is of no use.
     pub(super) const fn is_useless(&self, key: u64) -> bool {
         key < self.first_key
     }
 
-    /// Which sample is next.
+    /// Returns which sample is next.
     pub(super) fn next(&self, samples: &Samples) -> Next {
         let Some(last) = self.last.filter(|_| !self.needs_key) else {
             return state(samples, (SampleClass::Key, self.first_key));
@@ -116,7 +116,7 @@ impl Order {
         }
     }
 
-    /// Takes note that the sample `key` with `header` was handed out.
+    /// Records that the sample `key` with `header` was delivered.
     pub(super) fn advance(&mut self, key: SampleKey, header: &SampleHeader) {
         let (group, next_delta) = match key {
             (SampleClass::Key, sequence) => (sequence, header.other_sequence),
@@ -132,7 +132,7 @@ impl Order {
         });
     }
 
-    /// Makes key sample `first_key`, or the next one after it, the next to be handed out.
+    /// Makes key sample `first_key`, or the next one after it, the next to be delivered.
     pub(super) const fn skip_to(&mut self, first_key: u64) {
         self.first_key = first_key;
         self.needs_key = true;

@@ -23,7 +23,7 @@ impl Outbox {
         self.outputs.push_back(output);
     }
 
-    /// The next thing to do, until `None`.
+    /// Returns the next thing to do, until `None`.
     pub(super) fn pop(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -44,7 +44,7 @@ impl Outbox {
         self.events.push_back(event);
     }
 
-    /// The next event, until `None`.
+    /// Returns the next event, until `None`.
     pub(super) fn pop_event(&mut self) -> Option<PathEvent> {
         self.events.pop_front()
     }

@@ -1,4 +1,4 @@
-//! Which samples to ask for, before they exist.
+//! Which samples to request, before they exist.
 
 use core::ops::Range;
 use core::time::Duration;
@@ -7,7 +7,7 @@ use namecast_units::Instant;
 
 use crate::names::SampleClass;
 
-/// Samples to have asked for beyond the newest one seen, so that each Interest is at the producer when its sample is
+/// Returns the samples to have requested beyond the newest one seen, so that each Interest is at the producer when its sample is
 /// published: λ_d (RTSD Eq. 1), with a margin of time.
 ///
 /// ```text
@@ -34,7 +34,7 @@ struct Sequence {
     period: Duration,
     /// Where the consumer started; `None` until a sequence number is known.
     first: Option<u64>,
-    /// Next sample to ask for.
+    /// Next sample to request.
     next: u64,
     /// Newest sample known to be published; the one before `first` if none is.
     newest: u64,
@@ -143,18 +143,18 @@ impl Pipeline {
         self.last_arrival = Some(now);
     }
 
-    /// When a verified lead came last, or the pipeline was started.
+    /// Returns when a verified lead came last, or the pipeline was started.
     pub(super) const fn last_arrival(&self) -> Option<Instant> {
         self.last_arrival
     }
 
-    /// Whether something came lately. A stream that stands still is not requested over and over.
+    /// Returns whether something came lately. A stream that stands still is not requested over and over.
     pub(super) fn is_alive(&self, now: Instant, round_trip: Duration) -> bool {
         let silence = round_trip + self.sample_period * SILENT_PERIODS;
         self.last_arrival.is_none_or(|last| now <= last + silence)
     }
 
-    /// When the next sample is to be requested, if nothing happens before.
+    /// Returns when the next sample is to be requested, if nothing happens before.
     pub(super) const fn poll_timeout(&self) -> Option<Instant> {
         self.wake
     }
@@ -179,17 +179,17 @@ impl Pipeline {
         sequence.anchor = (newest, now);
     }
 
-    /// Whether the sequence of `class` has started.
+    /// Returns whether the sequence of `class` has started.
     pub(super) const fn has_started(&self, class: SampleClass) -> bool {
         self.sequences[class.index()].first.is_some()
     }
 
-    /// Where the sequence of `class` was started.
+    /// Returns where the sequence of `class` was started.
     pub(super) const fn first(&self, class: SampleClass) -> Option<u64> {
         self.sequences[class.index()].first
     }
 
-    /// The first sample of `class` that was never asked for.
+    /// Returns the first sample of `class` that was never requested.
     pub(super) fn next_to_ask(&self, class: SampleClass) -> Option<u64> {
         let sequence = &self.sequences[class.index()];
         sequence.first.map(|_| sequence.next)
@@ -201,7 +201,7 @@ impl Pipeline {
         sequence.first.map(|_| sequence.newest)
     }
 
-    /// Samples known to be published since the start, both classes.
+    /// Returns the samples known to be published since the start, both classes.
     pub(super) fn published(&self) -> u64 {
         self.sequences
             .iter()
@@ -216,7 +216,7 @@ impl Pipeline {
             .sum()
     }
 
-    /// Samples of `class` asked for beyond the newest one taken for published.
+    /// Returns the samples of `class` requested beyond the newest one taken for published.
     pub(super) fn ahead(&self, class: SampleClass) -> u64 {
         let sequence = &self.sequences[class.index()];
         let asked = sequence.next.saturating_sub(1);
@@ -231,7 +231,7 @@ impl Pipeline {
         demand(delay, self.sample_period, period).min(self.limits.lead)
     }
 
-    /// The class of which a sample comes every period, but for key samples in between.
+    /// Returns the class of which a sample comes every period, but for key samples in between.
     pub(super) const fn clocked(&self) -> SampleClass {
         if self.key_interval <= 1 {
             SampleClass::Key
@@ -240,13 +240,13 @@ impl Pipeline {
         }
     }
 
-    /// How many samples of `class` up to `newest` were never requested.
+    /// Returns how many samples of `class` up to `newest` were never requested.
     pub(super) fn missed(&self, class: SampleClass, newest: u64) -> u64 {
         let next = self.next_to_ask(class);
         next.map_or(0, |next| newest.saturating_add(1).saturating_sub(next))
     }
 
-    /// Samples behind the live edge that there is room to catch up with: of key samples among others no more than are ever
+    /// Returns the samples behind the live edge that there is room to catch up with: of key samples among others no more than are ever
     /// requested ahead, since nobody would show them.
     fn room_to_catch_up(&self, class: SampleClass) -> u64 {
         match class == self.clocked() {
@@ -255,10 +255,10 @@ impl Pipeline {
         }
     }
 
-    /// Samples behind the live edge that are caught up with: as many as were published since the last one came, or can
+    /// Returns the samples behind the live edge that are caught up with: as many as were published since the last one came, or can
     /// still be shown within `target`. Numbers that were skipped are of samples that never existed, and would take the place of
     /// others.
-    fn most_catching_up(&self, now: Instant, class: SampleClass, target: Duration) -> u64 {
+    fn max_catching_up(&self, now: Instant, class: SampleClass, target: Duration) -> u64 {
         let silence = self.last_arrival.map_or(Duration::ZERO, |at| now.since(at));
         let samples = (silence + target).as_nanos() / self.sample_period.as_nanos().max(1);
         let samples = u64::try_from(samples).unwrap_or(u64::MAX);
@@ -292,7 +292,7 @@ impl Pipeline {
     ) -> Advance {
         let advance = self.advance(class, number);
         if matches!(&advance, Advance::Overtakes(range) if !range.is_empty())
-            && self.missed(class, number) > self.most_catching_up(now, class, target)
+            && self.missed(class, number) > self.max_catching_up(now, class, target)
         {
             // Too many, if they exist at all.
             self.skip_to(class, number);
@@ -305,7 +305,7 @@ impl Pipeline {
         self.backlog = range;
     }
 
-    /// The next sample of `class` to ask for, published ones first; `None` if that would be too many ahead.
+    /// Returns the next sample of `class` to request, published ones first; `None` if that would be too many ahead.
     pub(super) fn peek(&self, class: SampleClass) -> Option<u64> {
         if class == SampleClass::Delta && !self.backlog.is_empty() {
             return Some(self.backlog.start);
@@ -317,7 +317,7 @@ impl Pipeline {
         (sequence.next <= most && sequence.next < u64::MAX).then_some(sequence.next)
     }
 
-    /// Takes note that the sample which [`peek`](Self::peek) gave was asked for.
+    /// Records that the sample which [`peek`](Self::peek) gave was requested.
     pub(super) fn pop(&mut self, class: SampleClass) {
         if class == SampleClass::Delta && self.backlog.next().is_some() {
             return;
@@ -326,7 +326,7 @@ impl Pipeline {
         sequence.next = sequence.next.saturating_add(1);
     }
 
-    /// Takes note that sample `number` of `class`, which was asked for, is to be asked for again in its turn.
+    /// Records that sample `number` of `class`, which was requested, is to be retransmitted in its turn.
     pub(super) fn give_back(&mut self, class: SampleClass, number: u64) {
         let sequence = &mut self.sequences[class.index()];
         sequence.next = sequence.next.min(number);
@@ -341,14 +341,14 @@ impl Pipeline {
         }
     }
 
-    /// Takes note that sample `number` of `class` is published.
+    /// Records that sample `number` of `class` is published.
     pub(super) fn advance(&mut self, class: SampleClass, number: u64) -> Advance {
-        let most_jump = self.limits.jump;
+        let max_jump = self.limits.jump;
         let sequence = &mut self.sequences[class.index()];
         if sequence.first.is_none() || number <= sequence.newest {
             return Advance::Known;
         }
-        if number - sequence.newest > most_jump {
+        if number - sequence.newest > max_jump {
             return Advance::Refused;
         }
         let before = core::mem::replace(&mut sequence.newest, number);
@@ -356,7 +356,7 @@ impl Pipeline {
         Advance::Overtakes(before..number)
     }
 
-    /// Takes sample `number` of `class` for published, without any proof: others are asked for as if it were.
+    /// Takes sample `number` of `class` for published, without any proof: others are requested as if it were.
     pub(super) fn assume(&mut self, class: SampleClass, number: u64) {
         let sequence = &mut self.sequences[class.index()];
         sequence.assumed = sequence.assumed.max(number);
@@ -367,7 +367,7 @@ impl Pipeline {
         self.sequences[class.index()].assumed
     }
 
-    /// Takes note that the lead of sample `number` of `class` arrived without detour.
+    /// Records that the lead of sample `number` of `class` arrived without detour.
     pub(super) fn on_arrival(&mut self, now: Instant, class: SampleClass, number: u64) {
         let sequence = &mut self.sequences[class.index()];
         if number >= sequence.anchor.0 {
@@ -375,7 +375,7 @@ impl Pipeline {
         }
     }
 
-    /// When sample `number` of `class` should arrive; in the past if it is published.
+    /// Returns when sample `number` of `class` should arrive; in the past if it is published.
     pub(super) fn expected_at(&self, class: SampleClass, number: u64) -> Instant {
         let sequence = &self.sequences[class.index()];
         let (anchor, arrived_at) = sequence.anchor;

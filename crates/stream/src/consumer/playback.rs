@@ -80,7 +80,7 @@ impl Playback {
                 true => config.late_tolerance_standalone,
                 false => config.late_tolerance,
             },
-            max_jump: config.most_jump,
+            max_jump: config.max_jump,
             catching_up: true,
             is_held: false,
             stop_before: None,
@@ -101,22 +101,22 @@ impl Playback {
         self.order = Order::new(self.is_standalone, first);
     }
 
-    /// The order of samples.
+    /// Returns the order of samples.
     pub(super) const fn order(&self) -> &Order {
         &self.order
     }
 
-    /// Whether samples only serve to catch up with the live edge.
+    /// Returns whether samples only serve to catch up with the live edge.
     pub(super) const fn is_catching_up(&self) -> bool {
         self.catching_up
     }
 
-    /// How long after its time a sample is still waited for.
+    /// Returns how long after its time a sample is still waited for.
     pub(super) const fn tolerance(&self) -> Duration {
         self.tolerance
     }
 
-    /// Whether nothing leaves because somebody said so.
+    /// Returns whether nothing leaves because somebody said so.
     pub(super) const fn is_held(&self) -> bool {
         self.is_held
     }
@@ -141,13 +141,13 @@ impl Playback {
         self.order.skip_to(sequence);
     }
 
-    /// Whether the sample of `header` was shown before the start.
+    /// Returns whether the sample of `header` was shown before the start.
     pub(super) fn was_shown(&self, now: Instant, header: &SampleHeader) -> bool {
         let shown = self.shown.filter(|_| now < self.shown_until);
         shown.is_some_and(|shown| shown.covers(header))
     }
 
-    /// Whether playback can go on with nothing but sample `key`.
+    /// Returns whether playback can go on with nothing but sample `key`.
     pub(super) fn waits_for(&self, (class, sequence): SampleKey) -> bool {
         let needs_key = self.order.needs_key();
         match class {
@@ -159,7 +159,7 @@ impl Playback {
         }
     }
 
-    /// What to do now, if anything.
+    /// Returns what to do now, if anything.
     pub(super) fn step(&self, now: Instant, buffer: &Buffer<'_>) -> Option<Step> {
         if self.is_held || buffer.is_held {
             return None;
@@ -217,7 +217,7 @@ impl Playback {
         Some((sample, lost))
     }
 
-    /// When there is something to do, if nothing arrives.
+    /// Returns when there is something to do, if nothing arrives.
     pub(super) fn poll_timeout(&self, buffer: &Buffer<'_>) -> Option<Instant> {
         if self.is_held || buffer.is_held {
             return None;
@@ -252,7 +252,7 @@ impl Playback {
         (!waits).then_some(Step::Skip(sequence))
     }
 
-    /// The key sample to go on with instead of waiting, and when it leaves.
+    /// Returns the key sample to go on with instead of waiting, and when it leaves.
     fn candidate(&self, now: Instant, buffer: &Buffer<'_>) -> Option<(u64, Instant)> {
         let leaves_at = |sample: &Assembly| {
             let header = sample.lead()?.header();
@@ -269,7 +269,7 @@ impl Playback {
         }
     }
 
-    /// Until when a sample that is not complete holds up the others; `None`: it holds up nobody.
+    /// Returns until when a sample that is not complete holds up the others; `None`: it holds up nobody.
     fn waits_until(&self, now: Instant, buffer: &Buffer<'_>) -> Option<Instant> {
         let awaited = match self.order.next(buffer.samples) {
             Next::Ready(key) | Next::Incomplete(key) => Some(key),
@@ -300,7 +300,7 @@ impl<'a> Buffer<'a> {
     }
 }
 
-/// Whether what would leave then was published by the clock before it was set: its time is now.
+/// Returns whether what would leave then was published by the clock before it was set: its time is now.
 fn is_of_another_clock(now: Instant, leaves_at: Instant, timeline: &Timeline) -> bool {
     leaves_at.since(now) > CLOCK_WAS_SET + timeline.target()
 }

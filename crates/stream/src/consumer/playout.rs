@@ -6,7 +6,7 @@
 //! ```
 //!
 //! *base* is the least (arrival − PublishedAt) of the last seconds: the shortest way through the network plus whatever
-//! the two clocks differ by, which therefore cancels. A changed target takes effect on every sample not yet handed out.
+//! the two clocks differ by, which therefore cancels. A changed target takes effect on every sample not yet delivered.
 
 use core::time::Duration;
 
@@ -32,13 +32,13 @@ impl Playout {
             .saturating_add(elapsed)
     }
 
-    /// When to show what was published at `published_at`. Without a base, `now` is taken for the earliest arrival.
+    /// Returns when to show what was published at `published_at`. Without a base, `now` is taken for the earliest arrival.
     pub fn render_at(&self, now: Instant, published_at: Timestamp) -> Instant {
         let base = self.base.unwrap_or_else(|| self.delay(now, published_at));
         self.arrival(published_at, base) + self.target
     }
 
-    /// When what is published at `published_at` arrives if it takes `base`, clocks' difference included.
+    /// Returns when what is published at `published_at` arrives if it takes `base`, clocks' difference included.
     pub fn arrival(&self, published_at: Timestamp, base: i64) -> Instant {
         let since_zero = published_at
             .micros_since(self.wall_at_zero)
@@ -47,12 +47,12 @@ impl Playout {
     }
 }
 
-/// Every sample later than the target for so long means that the way has become longer, not that packets are late.
-const LONGER_WAY: Duration = Duration::from_millis(500);
+/// Every sample later than the target for so long means that the path delay increased, not that packets are late.
+const PATH_CHANGE_AFTER: Duration = Duration::from_millis(500);
 /// The same while packets queue, which may be why they are late.
 const LONGER_QUEUE: Duration = Duration::from_millis(3_000);
 /// Fewer late samples than this prove nothing.
-const LONGER_WAY_SAMPLES: u32 = 3;
+const PATH_CHANGE_SAMPLES: u32 = 3;
 const BUCKET: Duration = Duration::from_millis(250);
 /// Window of the minimum: 10 s of buckets. Clocks that drift apart by 100 ppm move by 1 ms in it.
 const BUCKETS: u64 = 40;
@@ -100,7 +100,7 @@ impl BaseDelay {
         self.long.push(now, delay);
     }
 
-    /// Takes the delay of a sample whose Interest was waiting for it, so that nothing but the way delayed it.
+    /// Takes the delay of a sample whose Interest was waiting for it, so that nothing but the path delayed it.
     ///
     /// Once all such samples have been later than `target` for half a second, older minima are forgotten.
     pub(super) fn on_live_sample(
@@ -122,8 +122,12 @@ impl BaseDelay {
         }
         let (since, count) = self.late.unwrap_or((now, 0));
         self.late = Some((since, count + 1));
-        let span = if is_queued { LONGER_QUEUE } else { LONGER_WAY };
-        if now.since(since) >= span && count + 1 >= LONGER_WAY_SAMPLES {
+        let span = if is_queued {
+            LONGER_QUEUE
+        } else {
+            PATH_CHANGE_AFTER
+        };
+        if now.since(since) >= span && count + 1 >= PATH_CHANGE_SAMPLES {
             self.least.forget_all_but(2);
             self.late = None;
         }
@@ -136,14 +140,14 @@ impl BaseDelay {
         }
     }
 
-    /// Whether a live sample's delay is so far from the base that the publisher's clock must have been set.
+    /// Returns whether a live sample's delay is so far from the base that the publisher's clock must have been set.
     pub(super) fn is_of_another_clock(&self, now: Instant, delay: i64) -> bool {
         let limit = CLOCK_WAS_SET.as_micros();
         let base = self.estimate(now);
         base.is_some_and(|base| u128::from(delay.abs_diff(base)) > limit)
     }
 
-    /// By how much the base exceeds what it was within the last minute.
+    /// Returns by how much the base exceeds what it was within the last minute.
     pub(super) fn growth(&self, now: Instant) -> Duration {
         let now_and_before = self.estimate(now).zip(self.long.minimum(now));
         let growth = now_and_before.map_or(0, |(now, before)| now.saturating_sub(before));
@@ -157,7 +161,7 @@ impl BaseDelay {
             .raise(i64::try_from(shift.as_micros()).unwrap_or(i64::MAX));
     }
 
-    /// The base, in microseconds; `None` before the first packet.
+    /// Returns the base, in microseconds; `None` before the first packet.
     pub(super) fn estimate(&self, now: Instant) -> Option<i64> {
         let before = self.before.filter(|(_, until)| now < *until);
         let known = self

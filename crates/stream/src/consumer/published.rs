@@ -20,7 +20,7 @@ use super::pipeline::Advance;
 use super::{Consumer, LineUp};
 
 impl Consumer {
-    /// Compares what the publisher says of its newest samples, and asks for what is new. `starved`: nothing comes.
+    /// Compares what the publisher says of its newest samples, and requests what is new. `starved`: nothing comes.
     pub fn line_up(&mut self, now: Instant, latest: &Latest, starved: bool) -> LineUp {
         let (Some(key), Some(known)) =
             (latest.key_sequence, self.pipeline.newest(SampleClass::Key))
@@ -29,7 +29,7 @@ impl Consumer {
         };
         let lower = key < known && (starved || self.timeline.is_news(latest));
         if lower
-            || key.saturating_sub(known) > self.config.most_jump
+            || key.saturating_sub(known) > self.config.max_jump
             || self.synchroniser.waits_for_start()
         {
             return LineUp::OutOfLine;

@@ -10,42 +10,42 @@ use super::pipeline::demand;
 use super::{Consumer, Counters, Sizes, Source, Synchroniser};
 
 impl Consumer {
-    /// Playback position of the sample handed out last.
+    /// Returns the playback position of the sample delivered last.
     pub fn position(&self) -> Option<u64> {
         self.playback.order().last().map(|last| last.position)
     }
 
-    /// What the stream's own packets say of the way's length.
+    /// Returns what the stream's own packets say of the path's delay.
     pub fn base(&self, now: Instant) -> Option<i64> {
         self.timeline.base(now)
     }
 
-    /// When a verified lead arrived last, or the consumer was started.
+    /// Returns when a verified lead arrived last, or the consumer was started.
     pub const fn last_arrival(&self) -> Option<Instant> {
         self.pipeline.last_arrival()
     }
 
-    /// What it sees of the path.
+    /// Returns what it sees of the path.
     pub const fn path(&self) -> &PathView {
         &self.path
     }
 
-    /// By which the requester knows it.
+    /// Returns by which the requester knows it.
     pub const fn client(&self) -> Client {
         self.client
     }
 
-    /// What it counted.
+    /// Returns what it counted.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// The rung it pulls.
+    /// Returns the rung it pulls.
     pub const fn source(&self) -> &Source {
         &self.source
     }
 
-    /// Samples known to be published since the start.
+    /// Returns the samples known to be published since the start.
     pub fn published(&self) -> u64 {
         self.pipeline.published()
     }
@@ -57,7 +57,7 @@ impl Consumer {
         self.synchroniser.lead().unwrap_or_else(needed)
     }
 
-    /// Its synchroniser: the state, and what was observed on the way there.
+    /// Its synchroniser: the state, and what was observed until then.
     pub const fn synchroniser(&self) -> &Synchroniser {
         &self.synchroniser
     }
@@ -76,7 +76,7 @@ impl Consumer {
         })
     }
 
-    /// Sizes of its tables.
+    /// Returns the sizes of its tables.
     pub fn sizes(&self) -> Sizes {
         self.assembler.sizes()
     }

@@ -15,12 +15,12 @@ use super::order::SampleKey;
 use super::repair::{BadShard, Moment, Times};
 
 impl Consumer {
-    /// Share of segments lost lately.
+    /// Returns the share of segments lost lately.
     pub fn loss(&self) -> f64 {
         self.recovery.loss()
     }
 
-    /// What is known of the path now, and how much time there is.
+    /// Returns what is known of the path now, and how much time there is.
     pub(super) fn moment(&self, now: Instant) -> Moment {
         let moment = Moment::new(now, &self.path);
         Moment {
@@ -32,7 +32,7 @@ impl Consumer {
         }
     }
 
-    /// What is known of a sample's time.
+    /// Returns what is known of a sample's time.
     pub(super) fn times(&self, now: Instant, key: SampleKey) -> Times {
         let published_at = self.published_at(key);
         let has_lead = self.assembler.has_lead(key);
@@ -51,7 +51,7 @@ impl Consumer {
         }
     }
 
-    /// When a sample was or will be published, by its lead or by the stream's clock.
+    /// Returns when a sample was or will be published, by its lead or by the stream's clock.
     pub(super) fn published_at(&self, key: SampleKey) -> Option<Timestamp> {
         let told = self.assembler.header(key).map(|it| it.published_at());
         told.or_else(|| self.timeline.published_at(key))
@@ -73,7 +73,7 @@ impl Consumer {
 
     /// Looks at a sample whose time has come, and requests what a round takes.
     fn check(&mut self, now: Instant, key: SampleKey) {
-        self.assembler.insure(now, key);
+        self.assembler.hedge(now, key);
         self.rebuild(now, key);
         if let Some(until) = self.waits_for_across(now, key) {
             self.assembler.rest_until(key, Some(until));
@@ -120,7 +120,7 @@ impl Consumer {
         }
     }
 
-    /// Shards to request ahead of the group that ends with a sample.
+    /// Returns the shards to request ahead of the group that ends with a sample.
     pub(super) fn shards_ahead(&mut self, now: Instant, key: SampleKey) -> usize {
         let moment = self.moment(now);
         let position = |key| self.timeline.position(key);
@@ -138,7 +138,7 @@ impl Consumer {
     pub(super) fn keep_lead(&mut self, key: SampleKey, asked: &Asked, data: &Data) {
         let slot = self.assembler.slot(SegmentId::lead(key.0, key.1));
         let was_lost = slot.is_some_and(|slot| slot.was_lost);
-        let was_lost = was_lost || (asked.attempts > 1 && !asked.is_insured);
+        let was_lost = was_lost || (asked.attempts > 1 && !asked.is_hedged);
         self.recovery.keep_lead(key, data, was_lost);
     }
 
@@ -146,11 +146,11 @@ impl Consumer {
     pub(super) fn on_across(&mut self, now: Instant, id: SegmentId, data: &Data) {
         let verifier = self.verifier.as_ref();
         let Some(verifier) = verifier.filter(|_| self.recovery.uses_across()) else {
-            self.counters.drop_strays += 1;
+            self.counters.drop_unverified += 1;
             return;
         };
         if data.verify(&**verifier).is_err() {
-            // Nobody waits for it again: what it would have given back is asked for itself.
+            // Nobody waits for it again: what it would have given back is requested itself.
             self.counters.drop_verification += 1;
             return;
         }
@@ -207,19 +207,19 @@ impl Consumer {
         true
     }
 
-    /// Whether the lead of a sample should be here, and is not.
+    /// Returns whether the lead of a sample should be here, and is not.
     fn is_overdue(&self, now: Instant, key: SampleKey) -> bool {
         let lacks_lead = self.assembler.get(key).is_some_and(Assembly::lacks_lead);
         lacks_lead && self.due_at(now, key) <= now
     }
 
-    /// When what was requested of a sample before it existed should be here, if it is not lost.
+    /// Returns when what was requested of a sample before it existed should be here, if it is not lost.
     fn due_at(&self, now: Instant, key: SampleKey) -> Instant {
         let (moment, times) = (self.moment(now), self.times(now, key));
         self.recovery.due_at(&moment, &times)
     }
 
-    /// Until when parity may still give back the lead of a sample, in time for it.
+    /// Returns until when parity may still give back the lead of a sample, in time for it.
     fn waits_for_across(&self, now: Instant, key: SampleKey) -> Option<Instant> {
         let members = self.recovery.group_of(key)?;
         if !self.is_overdue(now, key) {

@@ -23,7 +23,7 @@ use super::synchroniser::State;
 use super::timeline::CLOCK_WAS_SET;
 use super::{Consumer, Output};
 
-/// How long, beside one more DRD, samples are asked for by the clock alone before the first has come.
+/// How long, beside one more DRD, samples are requested by the clock alone before the first has come.
 const RUN_ON: Duration = Duration::from_millis(100);
 /// Wait after a Nack that says that the Nonce was seen before.
 const DUPLICATE_WAIT: Duration = Duration::from_millis(2);
@@ -59,7 +59,7 @@ impl Consumer {
 
     /// Moves the pipeline on past samples that should be here, although nothing of them came.
     fn pass_unseen(&mut self, now: Instant) {
-        let most = self.recovery.profile().most_unseen();
+        let most = self.recovery.profile().max_unseen();
         let moment = self.moment(now);
         if most == 0 || !moment.is_alive {
             return;
@@ -80,7 +80,7 @@ impl Consumer {
         }
     }
 
-    /// The next sample of `class`, and when to request it; `None` while it would be too far ahead.
+    /// Returns the next sample of `class`, and when to request it; `None` while it would be too far ahead.
     fn next_to_request(&self, now: Instant, class: SampleClass) -> Option<(u64, Instant)> {
         let sequence = self.pipeline.peek(class)?;
         let key = (class, sequence);
@@ -134,7 +134,7 @@ impl Consumer {
         let waiting = self.assembler.waiting() as u64 * u64::from(self.source.segment_size);
         let newest = self.pipeline.newest(class).unwrap_or(sequence);
         // Of a stream that stands still, no more than a jump is passed over.
-        let is_near = sequence.saturating_sub(newest) <= self.config.most_jump;
+        let is_near = sequence.saturating_sub(newest) <= self.config.max_jump;
         let is_behind = waiting > in_a_period && is_near;
         if is_behind {
             // Nothing of it will come, and others must not wait for that.
@@ -143,14 +143,14 @@ impl Consumer {
         is_behind
     }
 
-    /// Time before a sample's arrival at best that its Interest must leave: DRD, a margin for what varies, and time to insure
+    /// Returns the time before a sample's arrival at best that its Interest must leave: DRD, a margin for what varies, and time to hedge
     /// the Interest.
     pub(super) fn ahead_by(&self, now: Instant) -> Duration {
-        let insurance = self.recovery.insurance().unwrap_or_default();
-        self.path.delay.floor(now) + self.synchroniser.margin(now) + insurance
+        let hedging = self.recovery.hedge_delay().unwrap_or_default();
+        self.path.delay.floor(now) + self.synchroniser.margin(now) + hedging
     }
 
-    /// When a sample that does not exist yet may arrive at the soonest.
+    /// Returns when a sample that does not exist yet may arrive at the soonest.
     fn soonest(&self, now: Instant, key: SampleKey) -> Instant {
         let in_turn = self.pipeline.expected_at(key.0, key.1);
         let by_clock = self.published_at(key);
@@ -241,7 +241,7 @@ impl Consumer {
         }
     }
 
-    /// When a sample could be here at the earliest, by what is known of its publication.
+    /// Returns when a sample could be here at the earliest, by what is known of its publication.
     fn available_at(&self, now: Instant, key: SampleKey) -> Option<Instant> {
         let by_clock = self
             .published_at(key)
@@ -285,7 +285,7 @@ impl Consumer {
         let until = now + self.lifetime(now, id.class);
         let retry_at = until.min(now.max(expected_at) + moment.timer.after(attempts));
         let due = now + moment.round_trip();
-        let insure_at = self.recovery.insure_at(&moment, &times);
+        let hedge_at = self.recovery.hedge_at(&moment, &times);
         let sent = self.assembler.on_sent(
             now,
             &Sent {
@@ -294,7 +294,7 @@ impl Consumer {
                 order,
                 retry_at,
                 look_at: self.recovery.profile().check_sent_at(due, retry_at),
-                insure_at: insure_at.filter(|_| !times.is_published),
+                hedge_at: hedge_at.filter(|_| !times.is_published),
                 is_published: times.is_published,
             },
         );
@@ -302,7 +302,7 @@ impl Consumer {
             self.on_lead_sent(now, &times);
         }
         self.counters.interests_sent += 1;
-        self.counters.interests_insured += u64::from(sent == Some(SentAs::Insurance));
+        self.counters.interests_hedged += u64::from(sent == Some(SentAs::Hedge));
         self.counters.interests_retransmitted += u64::from(sent == Some(SentAs::Again));
     }
 
@@ -363,7 +363,7 @@ impl Consumer {
         }
     }
 
-    /// Whether a sample is known to be published.
+    /// Returns whether a sample is known to be published.
     pub(super) fn is_published(&self, key: SampleKey) -> bool {
         let newest = self.pipeline.newest(key.0);
         newest.is_some_and(|newest| key.1 <= newest) || self.assembler.has_lead(key)

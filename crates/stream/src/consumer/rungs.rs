@@ -1,6 +1,6 @@
 //! Changing over from one rung of a stream to another: the new one begins at a key sample, where the old one ends.
 //!
-//! All rungs have the same positions, so what one consumer knows of time and of the way holds for the other.
+//! All rungs have the same positions, so what one consumer knows of time and of the path holds for the other.
 
 use core::time::Duration;
 
@@ -26,24 +26,24 @@ struct GroupAt {
 }
 
 impl Consumer {
-    /// The newest group that has begun.
+    /// Returns the newest group that has begun.
     pub const fn newest_group(&self) -> Option<GroupStart> {
         self.handover.newest_group()
     }
 
-    /// The newest delta sample known to be published.
+    /// Returns the newest delta sample known to be published.
     pub fn newest_delta(&self) -> Option<u64> {
         let newest = self.pipeline.newest(SampleClass::Delta)?;
         Some(newest.max(self.pipeline.assumed(SampleClass::Delta)))
     }
 
-    /// When the sample at `position` could be here at the earliest, by the stream's clock.
+    /// Returns when the sample at `position` could be here at the earliest, by the stream's clock.
     pub fn arrives_at(&self, now: Instant, position: u64) -> Option<Instant> {
         let published_at = self.timeline.time_of(position)?;
         Some(self.timeline.earliest(now, published_at))
     }
 
-    /// The segment that `name` is of, as the requester knows it.
+    /// Returns the segment that `name` is of, as the requester knows it.
     pub fn token_of(&self, name: &Name) -> Option<Token> {
         let segment = self.source.names.parse(name)?;
         Some(Token {
@@ -52,12 +52,12 @@ impl Consumer {
         })
     }
 
-    /// By how much the base delay exceeds what it was within the last minute.
+    /// Returns by how much the base delay exceeds what it was within the last minute.
     pub fn base_growth(&self, now: Instant) -> Duration {
         self.timeline.base_growth(now)
     }
 
-    /// Time before that at which Interests leave.
+    /// Returns the time before that at which Interests leave.
     pub fn leaves_before(&self, now: Instant) -> Duration {
         self.ahead_by(now)
     }
@@ -101,7 +101,7 @@ impl Consumer {
         self.settle(now);
     }
 
-    /// A key sample that is complete and comes after `position`: its position, and when it would be handed out.
+    /// Returns a key sample that is complete and comes after `position`: its position, and when it would be delivered.
     pub fn ready_key(&self, now: Instant, after: Option<u64>) -> Option<(u64, Instant)> {
         self.assembler
             .samples()
@@ -116,7 +116,7 @@ impl Consumer {
             })
     }
 
-    /// Makes the complete key sample at `position` the next to be handed out.
+    /// Makes the complete key sample at `position` the next to be delivered.
     pub fn begin_at(&mut self, now: Instant, position: u64) {
         let found = self.assembler.samples().values().find(|sample| {
             let at = sample.lead().map(|lead| lead.header().position);
@@ -128,7 +128,7 @@ impl Consumer {
         self.settle(now);
     }
 
-    /// Whether the next sample to be handed out is complete.
+    /// Returns whether the next sample to be delivered is complete.
     pub fn has_ready(&self) -> bool {
         matches!(
             self.playback.order().next(self.assembler.samples()),
@@ -164,8 +164,7 @@ impl Consumer {
         let published_at = beside.timeline.time_of(position)?;
         let soonest = beside.timeline.earliest(now, published_at);
         // Interests that have left cannot be called back: their Data would come as well.
-        let are_in_vain =
-            beside.outstanding_from(position) > self.recovery.profile().most_in_vain();
+        let are_in_vain = beside.outstanding_from(position) > self.recovery.profile().max_in_vain();
         let is_too_late = soonest < now + self.ahead_by(now) || are_in_vain;
         if waits && is_too_late {
             return None;
@@ -207,7 +206,7 @@ impl Consumer {
         Some(position)
     }
 
-    /// Starts at the newest samples, whether they can be shown or not, to try what the way carries while `beside` is shown.
+    /// Starts at the newest samples, whether they can be shown or not, to try what the path carries while `beside` is shown.
     /// Nothing happens if nothing is known of such samples.
     pub fn start_trial(
         &mut self,
@@ -225,7 +224,7 @@ impl Consumer {
         }
     }
 
-    /// Interests that are out for samples at `position` and after it.
+    /// Returns the Interests that are out for samples at `position` and after it.
     fn outstanding_from(&self, position: u64) -> usize {
         let is_later = |key| self.timeline.position(key).is_some_and(|at| at >= position);
         let later = self
@@ -236,14 +235,14 @@ impl Consumer {
         later.map(|(_, sample)| sample.outstanding()).sum()
     }
 
-    /// Takes over what `other` knows of the way and its losses.
+    /// Takes over what `other` knows of the path and its losses.
     fn learn_from(&mut self, other: &Self) {
         self.path.learn_from(&other.path);
         self.timeline.learn_from(&other.timeline);
         self.recovery.learn_from(&other.recovery);
     }
 
-    /// Asks for no sample at `position` or after it, and forgets those that are not whole; `None` ends that.
+    /// Requests no sample at `position` or after it, and forgets those that are not whole; `None` ends that.
     pub fn set_ask_before(&mut self, now: Instant, position: Option<u64>) {
         self.handover.set_ask_before(position);
         let left = self
@@ -257,19 +256,19 @@ impl Consumer {
         self.settle(now);
     }
 
-    /// Whether a sample is one that another rung's consumer asks for.
+    /// Returns whether a sample is one that another rung's consumer requests.
     pub(super) fn is_left_to_another(&self, key: SampleKey) -> bool {
         self.handover
             .is_left_to_another(self.timeline.position(key))
     }
 
-    /// When the sample at `position` is to be shown, by the stream's clock.
+    /// Returns when the sample at `position` is to be shown, by the stream's clock.
     pub fn shown_at(&self, now: Instant, position: u64) -> Option<Instant> {
         let published_at = self.timeline.time_of(position)?;
         Some(self.timeline.render_at(now, published_at))
     }
 
-    /// Time from one key sample to the next.
+    /// Returns the time from one key sample to the next.
     pub fn key_period(&self) -> Duration {
         let interval = self.source.key_interval.max(1);
         self.source.rate.period().saturating_mul(interval)
@@ -288,7 +287,7 @@ impl Consumer {
         }
     }
 
-    /// Time that Data took which existed when it was asked for, as all does that an allowance is for. Those that are asked for
+    /// Returns the time that Data took which existed when it was requested, as all does that an allowance is for. Those that are requested
     /// ahead come one behind the other, so that only a lead's time tells of queues.
     pub(super) fn plain_round_trip(
         &self,

@@ -47,7 +47,7 @@ impl Single {
         }
     }
 
-    /// What sends Interests.
+    /// Returns what sends Interests.
     pub const fn requester(&self) -> &Requester {
         &self.requester
     }
@@ -90,13 +90,13 @@ impl Single {
         self.settle(now);
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let both = [self.consumer.poll_timeout(), self.requester.poll_timeout()];
         both.into_iter().flatten().min()
     }
 
-    /// The next thing to do, until `None`.
+    /// Returns the next thing to do, until `None`.
     pub fn poll_output(&mut self) -> Option<SingleOutput> {
         self.outputs.pop_front()
     }

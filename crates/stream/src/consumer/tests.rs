@@ -1,4 +1,4 @@
-//! The consumer with hand-made packets: what it asks for, when, and what it believes.
+//! The consumer with hand-made packets: what it requests, when, and what it believes.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -117,7 +117,7 @@ impl Desk {
         }
     }
 
-    /// Started at key sample 5 and delta sample 100; 100 to 102 are asked for.
+    /// Started at key sample 5 and delta sample 100; 100 to 102 are requested.
     ///
     /// Of 99, only that it is published is known: 102 may come 3 periods later, or up to one sooner. It takes 60 ms and 5 for
     /// good measure: its Interest leaves at 3 · 40 − 40 − 65 = 15 ms.
@@ -245,7 +245,7 @@ fn samples_since_the_key_sample_are_caught_up_on() {
     assert_eq!(desk.samples[0].render_at, at(210));
 }
 
-/// Where the publisher says which delta sample follows the key sample, they are asked for with it, and once only.
+/// Where the publisher says which delta sample follows the key sample, they are requested with it, and once only.
 #[test]
 fn a_publisher_that_tells_of_the_group_saves_a_round_trip() {
     let mut desk = Desk::new(Config::default());
@@ -309,7 +309,7 @@ fn a_forged_lead_counts_for_nothing() {
         assert!(of_5.all(|ask| ask.must_be_fresh && ask.id.is_lead()));
     }
     let counters = *desk.consumer.counters();
-    let most = u64::from(Config::default().most_attempts);
+    let most = u64::from(Config::default().max_attempts);
     assert_eq!(
         counters.drop_verification, most,
         "then nobody asks any more"
@@ -321,7 +321,7 @@ fn a_forged_lead_counts_for_nothing() {
 #[test]
 fn leads_wait_for_the_key() {
     let config = Config {
-        most_strays: 2,
+        max_unverified: 2,
         ..Config::default()
     };
     let mut desk = Desk::new(config);
@@ -334,13 +334,13 @@ fn leads_wait_for_the_key() {
         let segments = desk.cut((SampleClass::Delta, sequence), 5, 500, stamp(60));
         desk.give(at(60), &segments.data[0]);
     }
-    assert_eq!(desk.consumer.sizes().strays, 2);
-    assert_eq!(desk.consumer.counters().drop_strays, 2);
+    assert_eq!(desk.consumer.sizes().unverified, 2);
+    assert_eq!(desk.consumer.counters().drop_unverified, 2);
     assert_eq!(desk.consumer.counters().leads, 0);
     desk.consumer
         .set_verifier(at(70), Arc::new(HmacVerifier::new(b"key")));
     assert_eq!(desk.consumer.counters().complete, 2);
-    assert_eq!(desk.consumer.sizes().strays, 0);
+    assert_eq!(desk.consumer.sizes().unverified, 0);
 }
 
 /// The Interest for delta 100 was 30 ms on the way and waited 25 ms: DRD is 90 − 25 = 65 ms, SRTT ⅞·60 + ⅛·65.
@@ -403,7 +403,7 @@ fn a_lead_that_points_nowhere_is_dropped() {
     assert_eq!(lined_up, LineUp::Missed(Duration::ZERO));
 }
 
-/// 2 key samples and 48 delta samples of 40 ms were published and not asked for.
+/// 2 key samples and 48 delta samples of 40 ms were published and not requested.
 #[test]
 fn what_was_missed_is_told_in_playing_time() {
     let mut desk = Desk::started(Config::default());
@@ -436,8 +436,8 @@ fn extreme_sequence_numbers_do_not_overflow() {
 #[test]
 fn tables_stay_within_their_bounds() {
     let config = Config {
-        most_samples: 6,
-        most_outstanding: 40,
+        max_samples: 6,
+        max_outstanding: 40,
         ..Config::default()
     };
     let mut desk = Desk::new(config);

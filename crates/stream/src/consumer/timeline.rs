@@ -113,12 +113,12 @@ impl Timeline {
         Some(moved)
     }
 
-    /// Time from the earliest possible arrival to showing.
+    /// Returns the time from the earliest possible arrival to showing.
     pub(super) const fn target(&self) -> Duration {
         self.playout.target
     }
 
-    /// Time from the earliest possible arrival to the moment at which a sample leaves.
+    /// Returns the time from the earliest possible arrival to the moment at which a sample leaves.
     pub(super) const fn time_to_leave(&self) -> Duration {
         self.playout.target.saturating_sub(self.decode_lead)
     }
@@ -128,7 +128,7 @@ impl Timeline {
         self.base.estimate(now)
     }
 
-    /// By how much the base delay exceeds what it was within the last minute.
+    /// Returns by how much the base delay exceeds what it was within the last minute.
     pub(super) fn base_growth(&self, now: Instant) -> Duration {
         self.base.growth(now)
     }
@@ -153,7 +153,7 @@ impl Timeline {
         self.newest = self.newest.max(served_at);
     }
 
-    /// Whether `latest` is newer than all that is known.
+    /// Returns whether `latest` is newer than all that is known.
     pub(super) fn is_news(&self, latest: &Latest) -> bool {
         latest.served_at > self.newest
     }
@@ -204,47 +204,47 @@ impl Timeline {
         self.clock.seed_delta((delta, position));
     }
 
-    /// Position of a sample by its number.
+    /// Returns the position of a sample by its number.
     pub(super) fn position(&self, (class, sequence): SampleKey) -> Option<u64> {
         self.clock.position(class, sequence)
     }
 
-    /// When a sample is published, by its number.
+    /// Returns when a sample is published, by its number.
     pub(super) fn published_at(&self, (class, sequence): SampleKey) -> Option<Timestamp> {
         self.clock.published_at(class, sequence)
     }
 
-    /// When the sample at `position` is published.
+    /// Returns when the sample at `position` is published.
     pub(super) fn time_of(&self, position: u64) -> Option<Timestamp> {
         self.clock.time_of(position)
     }
 
-    /// By how much a sample of which nothing is known may be published after its time.
+    /// Returns by how much a sample of which nothing is known may be published after its time.
     pub(super) fn unpunctuality(&self, now: Instant) -> Duration {
         let late = self.unpunctual.minimum(now);
         late.map_or(Duration::ZERO, |late| late.0 * 5 / 4)
     }
 
-    /// When what is published at `published_at` could be here at the earliest.
+    /// Returns when what is published at `published_at` could be here at the earliest.
     pub(super) fn earliest(&self, now: Instant, published_at: Timestamp) -> Instant {
         let base = self.base.estimate(now).or(self.playout.base);
         let base = base.unwrap_or_else(|| self.playout.delay(now, published_at));
         self.playout.arrival(published_at, base)
     }
 
-    /// How much later than at the earliest something came that was published at `published_at`.
+    /// Returns how much later than at the earliest something came that was published at `published_at`.
     pub(super) fn lateness(&self, now: Instant, published_at: Timestamp) -> Duration {
         let delay = self.playout.delay(now, published_at);
         let base = self.base.estimate(now).unwrap_or(delay);
         Duration::from_micros(u64::try_from(delay.saturating_sub(base)).unwrap_or(0))
     }
 
-    /// When to show what is published at `published_at`.
+    /// Returns when to show what is published at `published_at`.
     pub(super) fn render_at(&self, now: Instant, published_at: Timestamp) -> Instant {
         self.playout.render_at(now, published_at)
     }
 
-    /// When it leaves for that.
+    /// Returns when it leaves for that.
     pub(super) fn leaves_at(&self, now: Instant, published_at: Timestamp) -> Instant {
         let render_at = self.playout.render_at(now, published_at);
         render_at.saturating_sub(self.decode_lead)

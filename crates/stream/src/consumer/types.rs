@@ -64,12 +64,12 @@ impl Source {
         Bitrate::bps(self.bitrate.as_bps().saturating_mul(percent) / 100)
     }
 
-    /// Whether all samples are key samples.
+    /// Returns whether all samples are key samples.
     pub const fn is_standalone(&self) -> bool {
         self.key_interval <= 1
     }
 
-    /// What `latest` said `age` earlier, as far as the catalogue tells: with key samples at even intervals.
+    /// Returns what `latest` said `age` earlier, as far as the catalogue tells: with key samples at even intervals.
     pub(super) fn aged(&self, latest: &Latest, age: Duration) -> Latest {
         let period = self.rate.period().as_nanos().max(1);
         let samples = u64::try_from(age.as_nanos() / period).unwrap_or(u64::MAX);
@@ -126,7 +126,7 @@ pub struct Shown {
 const CAPTURED_ELSEWHERE: Duration = Duration::from_secs(1);
 
 impl Shown {
-    /// Whether the sample of `header` is this one, or came before it.
+    /// Returns whether the sample of `header` is this one, or came before it.
     ///
     /// What was captured later and has a lower position is another publisher's view of the same, or, if it was captured much
     /// later, another numbering's.
@@ -140,7 +140,7 @@ impl Shown {
 /// How what a publisher says of its newest samples fits what a consumer knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineUp {
-    /// It does; so much playing time was published and never asked for.
+    /// It does; so much playing time was published and never requested.
     Missed(Duration),
     /// It does not: the publisher counts otherwise now.
     OutOfLine,
@@ -176,7 +176,7 @@ pub enum Output {
 /// What the link says of a packet that it delivers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivery {
-    /// A node on the way saw its queue build up.
+    /// A node on the path saw its queue build up.
     pub congestion_marked: bool,
     /// Number of the node's face that the packet came in on, if the node tells.
     pub face: Option<u64>,
@@ -206,7 +206,7 @@ pub struct Sample {
 /// Sizes of a consumer's tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// Samples asked for and not handed out.
+    /// Samples requested and not delivered.
     pub samples: usize,
     /// Of those, complete ones.
     pub complete: usize,
@@ -217,5 +217,5 @@ pub struct Sizes {
     /// Interests about to be sent.
     pub queued: usize,
     /// Segments kept that nothing vouches for yet.
-    pub strays: usize,
+    pub unverified: usize,
 }

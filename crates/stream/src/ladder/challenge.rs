@@ -24,7 +24,7 @@ use crate::rate::{Arrival, PathEvent, RateController, Usage, arc};
 /// - The rung above is the next one, and so is the rung below ("a lower bitrate").
 /// - A Challenge that finds neither congestion nor enough bandwidth goes on.
 /// - ARC listens to both rungs at all times, so that an estimate outlives the Challenge which made it.
-/// - The rung above is asked for when its samples exist, so that ARC's rate of Interests is one of Data
+/// - The rung above is requested when its samples exist, so that ARC's rate of Interests is one of Data
 ///   ([`Consumer::set_allowance`](crate::consumer::Consumer::set_allowance)). Interests ahead of production bring a whole sample
 ///   at once, however slowly they left: each key sample then looked like congestion.
 /// - Of the current rung, DRDs are those of leads: in a later segment's there is the burst that it came in.
@@ -36,7 +36,7 @@ pub struct Config {
     /// Share by which the estimate must exceed what the rung above needs. The paper has none: as soon as the rung above is
     /// the current one, the same bandwidth is the bound for going down, and one decrease of ARC's would cross it.
     pub hysteresis: f64,
-    /// Whether congestion ends a Challenge. The paper does not say. Without that, the rung above is asked for at the rate of
+    /// Whether congestion ends a Challenge. The paper does not say. Without that, the rung above is requested at the rate of
     /// what is left of the link for as long as it does not fit, which is what the 3500 kbit/s of Fig. 25 look like.
     pub aborts: bool,
     /// The estimate (§3.5.1). pps starts with what the first rung needs, as in the code of ARC's authors.
@@ -128,7 +128,7 @@ impl Challenge {
         })
     }
 
-    /// The rung that playback is on.
+    /// Returns the rung that playback is on.
     pub const fn current(&self) -> usize {
         self.current
     }
@@ -138,12 +138,12 @@ impl Challenge {
         self.arc.bandwidth()
     }
 
-    /// Whether two rungs are to be fetched.
+    /// Returns whether two rungs are to be fetched.
     pub const fn is_challenging(&self) -> bool {
         matches!(self.phase, Phase::Challenge(_))
     }
 
-    /// How fast the rung above may be asked for.
+    /// Returns how fast the rung above may be requested.
     pub fn allowance(&self) -> Allowance {
         let need = self.needs[self.current].as_bps();
         let rate = self.estimate().as_bps().saturating_sub(need);
@@ -153,7 +153,7 @@ impl Challenge {
         }
     }
 
-    /// Takes note of what a packet of either rung showed.
+    /// Records what a packet of either rung showed.
     pub fn on_event(&mut self, now: Instant, event: &PathEvent) {
         match event {
             PathEvent::Data(data) => {
@@ -173,7 +173,7 @@ impl Challenge {
         self.arc.handle_timeout(now);
     }
 
-    /// What to do now. `is_fetching`: the current rung's newest samples are fetched, and it has the way for itself.
+    /// Returns what to do now. `is_fetching`: the current rung's newest samples are fetched, and it has the path to itself.
     pub fn decide(&mut self, now: Instant, is_fetching: bool) -> Option<Step> {
         if self.phase == Phase::Moving {
             return None;
@@ -215,7 +215,7 @@ impl Challenge {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) and [`decide`](Self::decide) may have something new.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) and [`decide`](Self::decide) may have something new.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let next = match self.phase {
             Phase::Fetching(Some(since)) if self.current + 1 < self.needs.len() => {
@@ -226,13 +226,13 @@ impl Challenge {
         next.into_iter().chain(self.arc.poll_timeout()).min()
     }
 
-    /// Takes note that playback has changed over to rung number `rung`.
+    /// Records that playback has changed over to rung number `rung`.
     pub fn on_moved(&mut self, rung: usize) {
         self.current = rung.min(self.needs.len() - 1);
         self.phase = Phase::Fetching(None);
     }
 
-    /// Takes note that the rung that was to come has not, which is tried again after a moment, or that all was started again.
+    /// Records that the rung that was to come has not, which is tried again after a moment, or that all was started again.
     pub fn on_stayed(&mut self, now: Instant) {
         if self.phase == Phase::Moving {
             self.not_before = now + RETRY;
@@ -255,7 +255,7 @@ mod tests {
         Bitrate::kbps(3_600),
     ];
 
-    /// A stream of which always as much comes as ARC asks for.
+    /// A stream of which always as much comes as ARC requests.
     struct Bench {
         challenge: Challenge,
         now: Instant,

@@ -30,7 +30,7 @@ struct Standing {
 }
 
 impl Ladder {
-    /// What to do now, in mid-group, if something is.
+    /// Returns what to do now, in mid-group, if something is.
     ///
     /// ```text
     /// acts if    lag ≥ half the target, and lag + what it grows by until the next key sample ≥ 0.8 targets
@@ -105,7 +105,7 @@ impl Ladder {
         enough && lag + grows >= limit
     }
 
-    /// Time until the next key sample that staying shows in time.
+    /// Returns the time until the next key sample that staying shows in time.
     fn value_of_staying(standing: &Standing) -> f64 {
         let Standing {
             lag,

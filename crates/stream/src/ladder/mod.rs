@@ -138,17 +138,17 @@ impl Ladder {
         })
     }
 
-    /// The rung that is requested.
+    /// Returns the rung that is requested.
     pub const fn current(&self) -> usize {
         self.current
     }
 
-    /// Whether nothing is requested until the next key sample.
+    /// Returns whether nothing is requested until the next key sample.
     pub const fn is_blank(&self) -> bool {
         self.is_blank
     }
 
-    /// What the current rung takes on the wire.
+    /// Returns what the current rung takes on the wire.
     pub fn need(&self) -> Bitrate {
         Bitrate::bps(self.rungs[self.current].need as u64)
     }
@@ -163,7 +163,7 @@ impl Ladder {
         self.reacted_at.is_some_and(|at| now.since(at) < span)
     }
 
-    /// Time behind the live edge, in seconds: what queues on the path, and what is published and was not requested.
+    /// Returns the time behind the live edge, in seconds: what queues on the path, and what is published and was not requested.
     fn lag(&self, view: &View<'_>) -> f64 {
         let path = view.path;
         let fast = path.fast_capacity();

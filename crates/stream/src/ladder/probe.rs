@@ -64,7 +64,7 @@ impl Prober {
 }
 
 impl Ladder {
-    /// The probe under way, if there should be one now.
+    /// Returns the probe under way, if there should be one now.
     pub fn probe(&mut self, now: Instant, view: &View<'_>) -> Option<Probe> {
         match self.prober.current {
             Some(probe) => self.watch_probe(now, view, probe),

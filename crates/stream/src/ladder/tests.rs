@@ -133,7 +133,7 @@ fn little_may_be_lost_where_there_is_no_time_to_request_it_again() {
         let mut bench = Bench::new(Link::new(Bitrate::mbps(4), delay, 100));
         bench.requester.set_target(ms(100));
         bench.play(Bitrate::mbps(1), ms(3_000));
-        up::most_squeezed(bench.now, bench.requester.path())
+        up::max_squeezed(bench.now, bench.requester.path())
     };
     assert!((most(ms(10)) - up::SQUEEZED).abs() < 1e-9);
     assert!((most(ms(100)) - up::SQUEEZED_FOR_GOOD).abs() < 1e-9);

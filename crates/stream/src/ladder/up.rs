@@ -42,7 +42,7 @@ impl Ladder {
         next
     }
 
-    /// A lower rung, if the current one is too much.
+    /// Returns a lower rung, if the current one is too much.
     fn down(&mut self, now: Instant, view: &View<'_>) -> Option<usize> {
         let path = view.path;
         let target = path.target().as_secs_f64();
@@ -64,7 +64,7 @@ impl Ladder {
         None
     }
 
-    /// What the path carries, when it is not known whether it still does.
+    /// Returns what the path carries, when it is not known whether it still does.
     fn carried_for_sure(&self, now: Instant, view: &View<'_>) -> f64 {
         let path = view.path;
         if !path.is_flowing(now) {
@@ -104,14 +104,14 @@ impl Ladder {
         if queue > target * share.max(0.05) {
             return true;
         }
-        if path.congestive_loss(now, Duration::from_secs(2)) > most_squeezed(now, path) {
+        if path.congestive_loss(now, Duration::from_secs(2)) > max_squeezed(now, path) {
             return true;
         }
         let base = if cross > 0.45 { 0.11 } else { 0.08 };
         cross > 0.25 && path.loss(now, Duration::from_secs(3)) > (base - 0.013 * rung).max(0.02)
     }
 
-    /// The highest rung that the path is likely to carry as well.
+    /// Returns the highest rung that the path is likely to carry as well.
     fn up(&mut self, now: Instant, view: &View<'_>) -> usize {
         let path = view.path;
         let target = path.target().as_secs_f64();
@@ -123,11 +123,11 @@ impl Ladder {
             } else {
                 0.0
             };
-        let most_lag = if contended { 0.6 } else { 0.25 } * target;
+        let max_lag = if contended { 0.6 } else { 0.25 } * target;
         let squeezed =
-            path.congestive_loss(now, Duration::from_secs(2)) > most_squeezed(now, path) / 2.0;
+            path.congestive_loss(now, Duration::from_secs(2)) > max_squeezed(now, path) / 2.0;
         if squeezed
-            || lag >= most_lag
+            || lag >= max_lag
             || loss >= MAX_LOSS
             || self.is_recent(now, Duration::from_secs(1))
             || path.marked() > 0.01
@@ -171,8 +171,8 @@ impl Ladder {
 
 use super::Rung;
 
-/// Share of packets that a full queue may lose on a rung.
-pub(super) fn most_squeezed(now: Instant, path: &Path) -> f64 {
+/// Returns the share of packets that a full queue may lose on a rung.
+pub(super) fn max_squeezed(now: Instant, path: &Path) -> f64 {
     let is_repaired = path.round_trip(now) + NOTICED <= path.target().mul_f64(0.7);
     // Where delays vary much, what is lost at random seems lost to a full queue.
     match is_repaired || path.jitter() > UNSTEADY {

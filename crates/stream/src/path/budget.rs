@@ -60,7 +60,7 @@ pub enum Control {
 }
 
 impl Control {
-    /// The budget, for a stream that needs `rate` from the start.
+    /// Returns the budget, for a stream that needs `rate` from the start.
     pub fn build(self, now: Instant, rate: Bitrate) -> Budget {
         match self {
             Self::Live => Budget::live(LiveConfig::default()),
@@ -259,18 +259,18 @@ impl Live {
         let queue = self.queue_cap.min((0.12 * target).clamp(0.025, 0.06));
         let span = path.round_trip(now) + self.config.guard;
         let mut least = self.room_for(self.config.min_window);
-        let mut least_pace = self.config.min_pace.as_bps() as f64;
+        let mut min_pace = self.config.min_pace.as_bps() as f64;
         if path.last_arrival().is_none() {
             // What is published while nothing can have come yet leaves beside the first key sample.
             let need = load.need.as_bps() as f64;
             least = self.room_for(self.config.first_burst) + need * span.as_secs_f64();
-            least_pace = least_pace.max(need);
+            min_pace = min_pace.max(need);
         }
         let span = span.as_secs_f64() + queue;
         // What leaves shows a round trip later: of a long one, half would be a long queue.
         let more = ((ramp - 1.0) * span).min(RAMP_QUEUES * queue);
         self.window = (carried * (span + more)).max(least);
-        let pace = (carried * self.config.pace).max(least_pace);
+        let pace = (carried * self.config.pace).max(min_pace);
         self.fill(now);
         self.pace = pace * ramp;
         self.is_long = Self::is_long(now, path, target);
@@ -286,7 +286,7 @@ impl Live {
         }
     }
 
-    /// Whether a queue is far above what stands there anyway.
+    /// Returns whether a queue is far above what stands there anyway.
     fn is_long(now: Instant, path: &Path, target: f64) -> bool {
         let standing = path
             .queue_min(now, Duration::from_secs(2))
@@ -326,7 +326,7 @@ impl Budget {
         }
     }
 
-    /// The controller's name, for people.
+    /// Returns the controller's name, for people.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Live(_) => "live",
@@ -334,7 +334,7 @@ impl Budget {
         }
     }
 
-    /// Rate that it allows; `None`: it has a window only.
+    /// Returns the rate that it allows; `None`: it has a window only.
     pub fn rate(&self) -> Option<Bitrate> {
         match self {
             Self::Live(live) => Some(Bitrate::bps(live.pace as u64)),
@@ -356,7 +356,7 @@ impl Budget {
         }
     }
 
-    /// Whether another paced Interest may leave beside `bits` and `count` others.
+    /// Returns whether another paced Interest may leave beside `bits` and `count` others.
     pub(super) fn allows(&mut self, now: Instant, bits: f64, count: usize) -> bool {
         match self {
             Self::Live(live) => {
@@ -389,7 +389,7 @@ impl Budget {
         }
     }
 
-    /// Whether it is what keeps more from being requested.
+    /// Returns whether it is what keeps more from being requested.
     pub(super) fn is_limiting(&mut self, now: Instant, count: usize) -> bool {
         match self {
             Self::Live(_) => false,
@@ -419,7 +419,7 @@ impl Budget {
         }
     }
 
-    /// When more may leave, if it is time that is missing.
+    /// Returns when more may leave, if it is time that is missing.
     pub(super) fn next_send(&self) -> Option<Instant> {
         match self {
             Self::Live(live) => {
@@ -441,12 +441,12 @@ impl Budget {
         }
     }
 
-    /// Whether little or nothing is requested, as a queue is long.
+    /// Returns whether little or nothing is requested, as a queue is long.
     pub(super) fn is_cautious(&self) -> bool {
         matches!(self, Self::Live(live) if live.is_long)
     }
 
-    /// Whether nothing more is requested until a queue is gone.
+    /// Returns whether nothing more is requested until a queue is gone.
     pub fn is_holding(&self) -> bool {
         matches!(self, Self::Live(live) if live.is_holding)
     }

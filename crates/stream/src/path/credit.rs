@@ -12,7 +12,7 @@ const PER_SECOND: f64 = 20.0;
 /// Interests before anything came: windows of a path that is not known yet, and samples that do not exist yet.
 const AT_FIRST: f64 = 300.0;
 /// Interests that may be saved up: a lead may claim the most segments there are, twice, before what exists has to wait.
-const MOST_SAVED: f64 = 2.0 * MAX_SEGMENTS as f64;
+const MAX_SAVED: f64 = 2.0 * MAX_SEGMENTS as f64;
 
 /// How many Interests may go in vain.
 #[derive(Clone, Debug)]
@@ -31,14 +31,14 @@ impl Default for Credit {
 }
 
 impl Credit {
-    /// Whether an Interest may leave.
+    /// Returns whether an Interest may leave.
     pub(super) const fn allows(&self) -> bool {
         self.saved >= 1.0
     }
 
     /// Data came that was requested.
     pub(super) fn on_data(&mut self) {
-        self.saved = (self.saved + PER_DATA).min(MOST_SAVED);
+        self.saved = (self.saved + PER_DATA).min(MAX_SAVED);
     }
 
     /// An Interest leaves.
@@ -50,7 +50,7 @@ impl Credit {
     pub(super) fn on_tick(&mut self, now: Instant) {
         let seconds = now.since(self.earned_at).as_secs_f64();
         self.earned_at = now;
-        self.saved = (self.saved + PER_SECOND * seconds).min(MOST_SAVED);
+        self.saved = (self.saved + PER_SECOND * seconds).min(MAX_SAVED);
     }
 }
 
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use core::time::Duration;
 
-    /// Interests that leave at once.
+    /// Returns the Interests that leave at once.
     fn spend(credit: &mut Credit) -> u32 {
         let mut spent = 0;
         while credit.allows() {
@@ -82,7 +82,7 @@ mod tests {
         assert!((499..=500).contains(&total), "{total}");
     }
 
-    /// A thousand Data a second pay for 3020 Interests; whoever asks for fewer saves up to 1024.
+    /// A thousand Data a second pay for 3020 Interests; whoever requests fewer saves up to 1024.
     #[test]
     fn what_comes_pays_for_three_times_as_much() {
         let mut credit = Credit::default();

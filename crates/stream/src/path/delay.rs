@@ -16,7 +16,7 @@ pub struct DelayConfig {
     /// Timeout before anything was measured. [RFC 6298] starts at 1 s, a join cannot afford that.
     pub initial_timeout: Duration,
     /// Least timeout: forwarders suppress faster retransmissions anyway (NFD: 10 ms doubling to 250 ms).
-    pub least_timeout: Duration,
+    pub min_timeout: Duration,
     /// Greatest timeout, backed off or not.
     pub greatest_timeout: Duration,
     /// How long a measurement of our own stands for, before plain answers replace it.
@@ -28,7 +28,7 @@ impl Default for DelayConfig {
         Self {
             initial: Duration::from_millis(150),
             initial_timeout: Duration::from_millis(500),
-            least_timeout: Duration::from_millis(30),
+            min_timeout: Duration::from_millis(30),
             greatest_timeout: Duration::from_secs(2),
             own_valid: Duration::from_secs(5),
         }
@@ -183,7 +183,7 @@ impl DelayEstimator {
 
     /// Takes an answer to an Interest of ours that reached the producer first, but was sent again before the answer came.
     ///
-    /// Karn's rule leaves these out; but where the way has become longer than the timeout, there is nothing else. Once
+    /// Karn's rule leaves these out; but where the path delay increased than the timeout, there is nothing else. Once
     /// nothing better came for half a second, the least of them replaces what was known.
     pub fn on_ambiguous(&mut self, now: Instant, rtt: Duration, waited: Duration) {
         let delay = rtt.saturating_sub(waited);
@@ -198,7 +198,7 @@ impl DelayEstimator {
         }
     }
 
-    /// Whether nothing passed for so long, as while a host sleeps: that is no delay.
+    /// Returns whether nothing passed for so long, as while a host sleeps: that is no delay.
     fn is_absurd(&self, delay: Duration) -> bool {
         delay > self.config.greatest_timeout
     }
@@ -245,7 +245,7 @@ impl DelayEstimator {
         known.unwrap_or_else(|| self.estimate(now))
     }
 
-    /// The least delay of the last 10 s.
+    /// Returns the least delay of the last 10 s.
     pub fn least(&self, now: Instant) -> Option<Duration> {
         self.least.minimum(now)
     }
@@ -255,7 +255,7 @@ impl DelayEstimator {
         self.timer(now).after(attempts)
     }
 
-    /// The timer of retransmissions that is set now.
+    /// Returns the timer of retransmissions that is set now.
     ///
     /// Without measurements of our own, plain answers stand in with a variation of half.
     pub fn timer(&self, now: Instant) -> Timer {
@@ -268,7 +268,7 @@ impl DelayEstimator {
             None => self.config.initial_timeout,
         };
         Timer {
-            first: timeout.max(self.config.least_timeout),
+            first: timeout.max(self.config.min_timeout),
             most: self.config.greatest_timeout,
         }
     }
@@ -326,7 +326,7 @@ mod tests {
         );
     }
 
-    /// The way grows from 50 to 450 ms, and every Interest is sent again after 100 ms.
+    /// The path delay grows from 50 to 450 ms, and every Interest is sent again after 100 ms.
     #[test]
     fn a_way_longer_than_the_timeout_is_learnt() {
         let mut drd = DelayEstimator::new(DelayConfig::default());

@@ -100,7 +100,7 @@ impl History {
         bin.rise = bin.rise.max(rise);
     }
 
-    /// The most by which a packet queued longer than that.
+    /// Returns the most by which a packet queued longer than that.
     pub(super) fn rise(&self, now: Instant, span: Duration) -> f64 {
         self.last(now, span).map(|bin| bin.rise).fold(0.0, f64::max)
     }
@@ -120,7 +120,7 @@ impl History {
         bin.squeezed += u32::from(is_squeezed);
     }
 
-    /// Share of packets lost while a queue was full.
+    /// Returns the share of packets lost while a queue was full.
     pub(super) fn squeezed(&self, now: Instant, span: Duration) -> f64 {
         let (lost, total) = self.last(now, span).fold((0, 0), |(lost, total), bin| {
             (lost + bin.squeezed, total + bin.lost + bin.arrivals)
@@ -138,19 +138,19 @@ impl History {
         self.last(now, span).map(|bin| bin.delivered).sum()
     }
 
-    /// The least queueing delay; `None` if nothing arrived.
+    /// Returns the least queueing delay; `None` if nothing arrived.
     pub(super) fn queue_min(&self, now: Instant, span: Duration) -> Option<f64> {
         let least = self.last(now, span).map(|bin| bin.queue_min);
         least.reduce(f64::min).filter(|least| least.is_finite())
     }
 
-    /// The greatest queueing delay.
+    /// Returns the greatest queueing delay.
     pub(super) fn queue_max(&self, now: Instant, span: Duration) -> f64 {
         let greatest = self.last(now, span).map(|bin| bin.queue_max);
         greatest.fold(0.0, f64::max)
     }
 
-    /// The mean queueing delay of all that arrived.
+    /// Returns the mean queueing delay of all that arrived.
     pub(super) fn queue_mean(&self, now: Instant, span: Duration) -> f64 {
         let (sum, count) = self.last(now, span).fold((0.0, 0), |(sum, count), bin| {
             (sum + bin.queue_sum, count + bin.arrivals)
@@ -162,7 +162,7 @@ impl History {
         }
     }
 
-    /// The mean step between queueing delays, of the last `most` steps.
+    /// Returns the mean step between queueing delays, of the last `most` steps.
     pub(super) fn step_mean(&self, now: Instant, span: Duration, most: u32) -> f64 {
         let (mut sum, mut count) = (0.0, 0);
         for bin in self.last(now, span) {
@@ -179,7 +179,7 @@ impl History {
         }
     }
 
-    /// All pairs.
+    /// Returns all pairs.
     pub(super) fn pairs(&self, now: Instant, span: Duration) -> PairSum {
         let mut sum = PairSum::default();
         for bin in self.last(now, span) {
@@ -190,7 +190,7 @@ impl History {
         sum
     }
 
-    /// Share of packets lost; zero where fewer than `least` were sent.
+    /// Returns the share of packets lost; zero where fewer than `least` were sent.
     pub(super) fn loss(&self, now: Instant, span: Duration, least: u32) -> f64 {
         let (mut lost, mut total) = (0, 0);
         for bin in self.last(now, span) {
@@ -203,12 +203,12 @@ impl History {
         f64::from(lost) / f64::from(total.max(1))
     }
 
-    /// Time for which others kept the link busy.
+    /// Returns the time for which others kept the link busy.
     pub(super) fn cross(&self, now: Instant, span: Duration) -> f64 {
         self.last(now, span).map(|bin| bin.cross).sum()
     }
 
-    /// Number of packets that arrived.
+    /// Returns the number of packets that arrived.
     pub(super) fn arrivals(&self, now: Instant, span: Duration) -> u32 {
         self.last(now, span).map(|bin| bin.arrivals).sum()
     }

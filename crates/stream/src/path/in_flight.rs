@@ -94,7 +94,7 @@ impl InFlight {
         );
     }
 
-    /// When the Interest left that Data answers which comes now: too soon for the last one, it is an earlier one's.
+    /// Returns when the Interest left that Data answers which comes now: too soon for the last one, it is an earlier one's.
     pub(super) fn answered(entry: &Entry, now: Instant, path: &Path) -> Instant {
         match now.since(entry.sent_at) < path.round_trip(now) {
             true => entry.first_sent_at,
@@ -102,7 +102,7 @@ impl InFlight {
         }
     }
 
-    /// Whether Data that comes now shows that an earlier Interest for it was in vain, which nobody has noticed: it was overdue
+    /// Returns whether Data that comes now shows that an earlier Interest for it was in vain, which nobody has noticed: it was overdue
     /// when it was requested again.
     /// `answered_at`: when the Interest left that it answers.
     pub(super) fn shows_loss(
@@ -191,17 +191,17 @@ impl InFlight {
         survey
     }
 
-    /// What is lost by now and was not before. What has expired is forgotten, and so is what was withdrawn and does not come.
+    /// Returns what is lost by now and was not before. What has expired is forgotten, and so is what was withdrawn and does not come.
     pub(super) fn scan(&mut self, now: Instant, path: &Path) -> Vec<Token> {
         let queue = path.queue_max(now, Duration::from_millis(100));
-        let patience = queue + SLACK + path.jitter();
+        let tolerance = queue + SLACK + path.jitter();
         let flows = path.is_flowing_now(now);
         let newest = path.newest_ideal();
         let mut lost = Vec::new();
         self.entries.retain(|token, entry| {
             if !entry.is_lost {
                 let late = now.since(entry.ideal).as_secs_f64();
-                let overtaken = flows && entry.ideal + OVERTAKEN < newest && late > patience;
+                let overtaken = flows && entry.ideal + OVERTAKEN < newest && late > tolerance;
                 if overtaken || late > GONE || entry.expires_at <= now {
                     entry.is_lost = true;
                     if !entry.is_withdrawn {
@@ -214,14 +214,14 @@ impl InFlight {
         lost
     }
 
-    /// When the first of what is not lost should be here.
+    /// Returns when the first of what is not lost should be here.
     pub(super) fn next_ideal(&self) -> Option<Instant> {
         let live = self.entries.values().filter(|entry| !entry.is_lost);
         live.map(|entry| entry.ideal).min()
     }
 }
 
-/// The least token of `group`.
+/// Returns the least token of `group`.
 pub(super) fn first(group: Group) -> Token {
     use crate::names::{SegmentId, SegmentKind};
     Token {

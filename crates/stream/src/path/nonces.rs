@@ -12,7 +12,7 @@ impl Nonces {
         Self(Random::from_seed(seed))
     }
 
-    /// The Nonce of the next transmission.
+    /// Returns the Nonce of the next transmission.
     pub(super) fn draw(&mut self) -> Nonce {
         Nonce::from(self.0.next_u64() as u32)
     }

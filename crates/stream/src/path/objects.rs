@@ -121,7 +121,7 @@ impl Objects {
         tokens.filter(|token| token.client == client).count()
     }
 
-    /// What is to be requested again.
+    /// Returns what is to be requested again.
     pub(super) fn due(&self, now: Instant) -> Vec<Token> {
         let due = |pending: &&Pending| pending.due_at.is_some_and(|at| at <= now);
         let due = self.pending.values().filter(due);
@@ -132,7 +132,7 @@ impl Objects {
         self.pending.values().filter_map(|it| it.due_at).min()
     }
 
-    /// The Interest for `token` that leaves now; `None` once enough have left.
+    /// Returns the Interest for `token` that leaves now; `None` once enough have left.
     pub(super) fn next(&mut self, now: Instant, token: Token) -> Option<InterestBuilder> {
         let pending = self.pending.get_mut(&token)?;
         let Object {

@@ -65,7 +65,7 @@ impl Queue {
         self.wants.remove(&key)
     }
 
-    /// The most urgent one of `rank`.
+    /// Returns the most urgent one of `rank`.
     pub(super) fn peek(&self, rank: Rank) -> Option<&Want> {
         self.of(rank).next()
     }
@@ -127,7 +127,7 @@ impl Queue {
         due.map(|want| want.size.as_bits() as f64).sum()
     }
 
-    /// Whether anything waits that is paced.
+    /// Returns whether anything waits that is paced.
     pub(super) fn has_paced(&self) -> bool {
         self.wants.keys().any(|(rank, ..)| *rank != Rank::Sound)
     }

@@ -150,17 +150,17 @@ impl Requester {
         }
     }
 
-    /// The path.
+    /// Returns the path.
     pub const fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What bounds requests.
+    /// Returns what bounds requests.
     pub const fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// What it counted.
+    /// Returns what it counted.
     pub const fn counters(&self) -> &RequesterCounters {
         &self.counters
     }
@@ -229,7 +229,7 @@ impl Requester {
         self.objects.count(client)
     }
 
-    /// Interests that left for an object that did not come yet.
+    /// Returns the Interests that left for an object that did not come yet.
     pub fn attempts(&self, token: Token) -> u32 {
         self.objects.attempts(token)
     }
@@ -244,12 +244,12 @@ impl Requester {
         self.objects.restart(now);
     }
 
-    /// Whether an Interest for `token` is out.
+    /// Returns whether an Interest for `token` is out.
     pub fn is_out(&self, token: Token) -> bool {
         self.in_flight.get(token).is_some()
     }
 
-    /// Whether `nonce` is of the Interest for `token` that left last, and is out.
+    /// Returns whether `nonce` is of the Interest for `token` that left last, and is out.
     pub fn is_latest(&self, token: Token, nonce: Option<Nonce>) -> bool {
         let entry = self.in_flight.get(token);
         entry.is_some_and(|entry| Some(entry.nonce) == nonce)
@@ -502,7 +502,7 @@ impl Requester {
         }
     }
 
-    /// The first of a key sample that may leave.
+    /// Returns the first of a key sample that may leave.
     fn next_key(&self, now: Instant) -> Option<Token> {
         let is_key = |want: &&Want| {
             let segment = want.token.segment;
@@ -535,7 +535,7 @@ impl Requester {
         free_at.is_none_or(|at| at <= now).then_some(want.token)
     }
 
-    /// What can still be in time goes before what is late: of a sample that lost much, that may be a lot.
+    /// Returns the repair that is next: what can still be in time goes before what is late, which may be much of a sample.
     fn next_repair(&self, now: Instant) -> Option<&Want> {
         let is_late = |want: &&Want| want.due.is_some_and(|due| due <= now);
         let mut repairs = self.queue.of(Rank::Repair);
@@ -607,7 +607,7 @@ impl Requester {
         self.events.push_back(Event::Dropped(token));
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let now = self.settled_at;
         let tick = self.ticked_at.map_or(now, |at| at + TICK);
@@ -640,7 +640,7 @@ impl Requester {
         )
     }
 
-    /// The next thing to do or to know, until `None`.
+    /// Returns the next thing to do or to know, until `None`.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -650,7 +650,7 @@ impl Requester {
         self.queue.backlog(now)
     }
 
-    /// Interests out, and wants that wait.
+    /// Returns the Interests out, and wants that wait.
     pub fn sizes(&self) -> (usize, usize) {
         (self.in_flight.len(), self.queue.len())
     }

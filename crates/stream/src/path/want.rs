@@ -38,7 +38,7 @@ impl Token {
         Self { client, segment }
     }
 
-    /// The sample that it is of.
+    /// Returns the sample that it is of.
     pub const fn group(&self) -> Group {
         Group {
             client: self.client,
@@ -66,7 +66,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether it is paced and counts against the window.
+    /// Returns whether it is paced and counts against the window.
     pub const fn is_paced(self) -> bool {
         !matches!(self, Self::Sound)
     }

@@ -26,14 +26,14 @@ impl Objects {
         self.0.retain(|name, _| !prefix.is_prefix_of(name));
     }
 
-    /// The packet that answers `interest`: under the exact name, or the first below it where that is enough.
+    /// Returns the packet that answers `interest`: under the exact name, or the first below it where that is enough.
     pub(super) fn find(&self, interest: &Interest) -> Option<&Data> {
         let (_, data) = self.0.range(interest.name()..).next()?;
         interest.matches(data).then_some(data)
     }
 }
 
-/// An answer that is made anew once it is no longer fresh, and handed out again until then: consumers cannot make the
+/// An answer that is made anew once it is no longer fresh, and delivered again until then: consumers cannot make the
 /// producer sign faster than that.
 #[derive(Debug, Default)]
 pub(super) struct FreshAnswer {
@@ -42,12 +42,12 @@ pub(super) struct FreshAnswer {
 }
 
 impl FreshAnswer {
-    /// The answer last given, fresh or not.
+    /// Returns the answer last given, fresh or not.
     pub(super) fn current(&self) -> Option<&Data> {
         self.current.as_ref().map(|(data, _)| data)
     }
 
-    /// The answer, made by `make` if the last one is older than `period`. `make` is given a version: microseconds since
+    /// Returns the answer, made by `make` if the last one is older than `period`. `make` is given a version: microseconds since
     /// 1970, or one more than the last where the clock stood or was set back.
     pub(super) fn get(
         &mut self,
@@ -68,7 +68,7 @@ impl FreshAnswer {
     }
 }
 
-/// A packet that caches call fresh for `freshness` only.
+/// Returns a packet that caches call fresh for `freshness` only.
 pub(super) fn momentary(name: Name, freshness: Duration, content: Bytes) -> DataBuilder {
     Data::builder(name).freshness(freshness).content(content)
 }

@@ -66,17 +66,17 @@ impl SegmentCache {
         self.size
     }
 
-    /// Samples kept.
+    /// Returns the samples kept.
     pub fn len(&self) -> usize {
         self.samples.len()
     }
 
-    /// Whether nothing is kept.
+    /// Returns whether nothing is kept.
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }
 
-    /// The segment `id`.
+    /// Returns the segment `id`.
     pub fn get(&self, id: &SegmentId) -> Lookup<'_> {
         match self.samples.get(&(id.class, id.sequence)) {
             None => Lookup::Absent,
@@ -87,7 +87,7 @@ impl SegmentCache {
         }
     }
 
-    /// Samples of `class` by number.
+    /// Returns the samples of `class` by number.
     pub fn of_class(&self, class: SampleClass) -> impl Iterator<Item = (u64, &Segments)> {
         let samples = self.samples.range((class, 0)..=(class, u64::MAX));
         samples.map(|((_, sequence), segments)| (*sequence, segments))

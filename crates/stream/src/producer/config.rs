@@ -57,7 +57,7 @@ pub struct RungConfig {
     /// First sequence number, key and delta: see
     /// [`SampleRate::first_sequence`](crate::SampleRate::first_sequence).
     pub first_sequence: u64,
-    /// Parity across samples that is made when somebody asks for it: what the catalogue offers.
+    /// Parity across samples that is made when somebody requests it: what the catalogue offers.
     pub across: Option<Across>,
 }
 

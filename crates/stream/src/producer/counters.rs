@@ -43,7 +43,7 @@ impl DropReason {
         Self::TooManyChallenges,
     ];
 
-    /// The reason as statistics spell it.
+    /// Returns the reason as statistics spell it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Expired => "expired",
@@ -73,9 +73,9 @@ pub struct ProducerCounters {
     pub data_segments: u64,
     /// Parity segments made.
     pub parity_segments: u64,
-    /// Copies of leads made, each because somebody asked for it.
+    /// Copies of leads made, each because somebody requested it.
     pub lead_copies: u64,
-    /// Shards of parity across samples made, each because somebody asked for it.
+    /// Shards of parity across samples made, each because somebody requested it.
     pub across_shards: u64,
     /// Octets of published samples.
     pub payload: u64,
@@ -89,14 +89,14 @@ pub struct ProducerCounters {
     pub answered_at_once: u64,
     /// Interests answered when their sample was published.
     pub answered_after_waiting: u64,
-    /// Data packets handed out: one can answer several Interests.
+    /// Data packets delivered: one can answer several Interests.
     pub data_sent: u64,
     /// Interests not answered, by reason.
     pub dropped: [u64; DropReason::ALL.len()],
 }
 
 impl ProducerCounters {
-    /// Interests dropped for `reason`.
+    /// Returns the Interests dropped for `reason`.
     pub const fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
     }

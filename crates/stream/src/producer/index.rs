@@ -11,7 +11,7 @@ use crate::sample::Lead;
 use crate::segmenter::Segments;
 
 impl Producer {
-    /// What the rungs of `stream` had at `time`; none where the cache does not reach back so far.
+    /// Returns what the rungs of `stream` had at `time`; none where the cache does not reach back so far.
     pub(super) fn index(&self, stream: &Name, time: Timestamp) -> TimeIndex {
         let rungs = || {
             let is_in = |rung: &&RungState| rung.segmenter.names().prefix().parent() == *stream;
@@ -26,7 +26,7 @@ impl Producer {
 }
 
 impl RungState {
-    /// When the oldest key sample in the cache was captured.
+    /// Returns when the oldest key sample in the cache was captured.
     fn since(&self) -> Option<Timestamp> {
         let (sequence, segments) = self.cache.of_class(SampleClass::Key).next()?;
         Some(indexed(SampleClass::Key, sequence, segments)?.captured_at)

@@ -355,7 +355,7 @@ impl Producer {
         Some((rung, id))
     }
 
-    /// The rung that `name` lies in: its first components are root, stream and rung.
+    /// Returns the rung that `name` lies in: its first components are root, stream and rung.
     fn find_rung(&self, name: &Name) -> Option<RungId> {
         self.by_name.get(&name.prefix(self.rung_depth)).copied()
     }
@@ -466,27 +466,27 @@ impl Producer {
         self.counters.drop(DropReason::Expired, expired);
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.pending.next_expiry()
     }
 
-    /// The next answer to send.
+    /// Returns the next answer to send.
     pub fn poll_output(&mut self) -> Option<Reply> {
         self.output.pop_front()
     }
 
-    /// The name under which everything is published.
+    /// Returns the name under which everything is published.
     pub const fn root(&self) -> &Name {
         self.names.root()
     }
 
-    /// What has happened so far.
+    /// Returns what has happened so far.
     pub const fn counters(&self) -> &ProducerCounters {
         &self.counters
     }
 
-    /// Interests held now.
+    /// Returns the Interests held now.
     pub fn pending(&self) -> usize {
         self.pending.len()
     }

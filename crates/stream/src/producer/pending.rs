@@ -17,7 +17,7 @@ pub struct Waiter {
     pub expires_at: Instant,
     /// Tells transmissions of an Interest apart.
     pub nonce: Nonce,
-    /// Octets to return with the answer, if the link asked for that.
+    /// Octets to return with the answer, if the link requested that.
     pub pit_token: Option<Bytes>,
 }
 
@@ -38,37 +38,37 @@ pub struct PendingTable<K> {
     waiters: BTreeMap<K, Vec<Waiter>>,
     expiries: BTreeSet<(Instant, K, Nonce)>,
     most: usize,
-    most_per_key: usize,
+    max_per_key: usize,
 }
 
 impl<K: Ord + Copy> PendingTable<K> {
-    /// A table for at most `most` Interests, of which at most `most_per_key` ask for the same.
-    pub const fn new(most: usize, most_per_key: usize) -> Self {
+    /// A table for at most `most` Interests, of which at most `max_per_key` ask for the same.
+    pub const fn new(most: usize, max_per_key: usize) -> Self {
         Self {
             waiters: BTreeMap::new(),
             expiries: BTreeSet::new(),
             most,
-            most_per_key,
+            max_per_key,
         }
     }
 
-    /// Interests in the table.
+    /// Returns the Interests in the table.
     pub fn len(&self) -> usize {
         self.expiries.len()
     }
 
-    /// Whether no Interest is held.
+    /// Returns whether no Interest is held.
     pub fn is_empty(&self) -> bool {
         self.expiries.is_empty()
     }
 
-    /// Holds `waiter`, which asks for `key`.
+    /// Holds `waiter`, which requests `key`.
     pub fn insert(&mut self, key: K, waiter: Waiter) -> Held {
         let same = self.waiters.get(&key).map_or(&[][..], Vec::as_slice);
         if same.iter().any(|other| other.nonce == waiter.nonce) {
             return Held::Duplicate;
         }
-        if self.expiries.len() >= self.most || same.len() >= self.most_per_key {
+        if self.expiries.len() >= self.most || same.len() >= self.max_per_key {
             return Held::Full;
         }
         self.expiries.insert((waiter.expires_at, key, waiter.nonce));
@@ -76,7 +76,7 @@ impl<K: Ord + Copy> PendingTable<K> {
         Held::Yes
     }
 
-    /// The Interest for `key` that came first.
+    /// Returns the Interest for `key` that came first.
     pub fn oldest(&self, key: &K) -> Option<&Waiter> {
         self.waiters.get(key)?.first()
     }
@@ -114,7 +114,7 @@ impl<K: Ord + Copy> PendingTable<K> {
         before - self.expiries.len()
     }
 
-    /// When the next lifetime ends.
+    /// Returns when the next lifetime ends.
     pub fn next_expiry(&self) -> Option<Instant> {
         self.expiries.first().map(|(at, ..)| *at)
     }

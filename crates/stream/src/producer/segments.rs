@@ -42,7 +42,7 @@ impl Producer {
         }
     }
 
-    /// How many segments there are at most of the kind of `id`, in its sample.
+    /// Returns how many segments there are at most of the kind of `id`, in its sample.
     fn most(&self, (rung, id): Key) -> u64 {
         match id.kind {
             SegmentKind::Data | SegmentKind::Parity => MAX_SEGMENTS as u64,
@@ -55,7 +55,7 @@ impl Producer {
         }
     }
 
-    /// What to do with an Interest for segment `id`.
+    /// Returns what to do with an Interest for segment `id`.
     pub(super) fn segment_verdict(&mut self, (rung, id): Key) -> Verdict {
         let state = &self.rungs[rung.0];
         let next = state.next[id.class.index()];
@@ -77,7 +77,7 @@ impl Producer {
         }
     }
 
-    /// Makes what is asked for of a cached sample, and keeps it: nothing is signed twice.
+    /// Makes what is requested of a cached sample, and keeps it: nothing is signed twice.
     fn make_and_keep(&mut self, (rung, id): Key) -> Verdict {
         let lead = SegmentId::lead(id.class, id.sequence);
         let Lookup::Found(lead) = self.rungs[rung.0].cache.get(&lead) else {

@@ -16,7 +16,7 @@ pub struct Config {
     /// Interests at the start (10 in \[RFC6928\]).
     pub initial_window: f64,
     /// Interests at least; two, so that a loss can be followed by something that shows it.
-    pub least_window: f64,
+    pub min_window: f64,
     /// Whether the window is spread over its round trip, as Linux does.
     pub paced: bool,
     /// Growth per window of Data in congestion avoidance.
@@ -32,7 +32,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             initial_window: 10.0,
-            least_window: 2.0,
+            min_window: 2.0,
             paced: true,
             increase: 1.0,
             decrease: 0.5,
@@ -72,7 +72,7 @@ impl Controller {
         };
         Self::with_law(
             law,
-            Window::new(config.initial_window, config.least_window),
+            Window::new(config.initial_window, config.min_window),
             config.paced,
             config.timeout_margin,
         )
@@ -113,7 +113,7 @@ mod tests {
             aimd.on_loss(at(40_000), &lost(at(20_000 + asked_at), Loss::Gap));
         }
         assert_eq!(aimd.target().window, Some(10));
-        // What was asked for before shows nothing, neither good nor bad.
+        // What was requested before shows nothing, neither good nor bad.
         aimd.on_data(at(45_000), &arrival(at(45_000), at(40_000)));
         assert!((window(&aimd) - 10.0).abs() < 1e-9);
         for _ in 0..10 {

@@ -78,13 +78,13 @@ pub struct Controller {
     timer: Option<Duration>,
 }
 
-/// Most samples that a configuration can ask for.
-const MOST_SAMPLES: usize = 4_096;
+/// Most samples that a configuration can request.
+const MAX_SAMPLES: usize = 4_096;
 
 impl Controller {
     /// A controller without samples.
     pub fn new(config: Config) -> Self {
-        let samples = config.samples.clamp(1, MOST_SAMPLES);
+        let samples = config.samples.clamp(1, MAX_SAMPLES);
         Self {
             window: Window::new(config.initial_window, 1.0),
             rtts: VecDeque::with_capacity(samples),
@@ -164,7 +164,7 @@ impl RateController for Controller {
 
     fn estimates(&self) -> Estimates {
         Estimates {
-            least_rtt: self.rtts.iter().min().copied(),
+            min_rtt: self.rtts.iter().min().copied(),
             ..Estimates::default()
         }
     }
@@ -224,9 +224,9 @@ mod tests {
         assert!((icp.window.size() - (before / 2.0).floor()).abs() < 1e-9);
     }
 
-    /// The way is longer than τ now, and each Interest is repeated before its answer comes.
+    /// The round trip is longer than τ now, and each Interest is repeated before its answer comes.
     #[test]
-    fn a_longer_way_does_not_hold_the_window_down_for_ever() {
+    fn a_longer_path_does_not_hold_the_window_down_for_ever() {
         let mut icp = Controller::new(three_samples());
         for _ in 0..3 {
             icp.on_data(at(20_000), &arrival(at(20_000), at(0)));

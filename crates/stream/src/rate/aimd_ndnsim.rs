@@ -16,12 +16,12 @@ pub struct Config {
     pub initial_window: f64,
     /// What is left of the window after congestion.
     pub decrease: f64,
-    /// Share of the Interests under way that must be answered after a decrease, beyond those that were asked for before
+    /// Share of the Interests under way that must be answered after a decrease, beyond those that were requested before
     /// it, for the next.
     pub suppression: f64,
     /// Least timeout.
     #[serde(with = "namecast_units::duration")]
-    pub least_timeout: Duration,
+    pub min_timeout: Duration,
     /// What the timeout is longer than the smoothed round-trip time, at least: ndnSIM looks every 50 ms.
     #[serde(with = "namecast_units::duration")]
     pub timeout_margin: Duration,
@@ -33,7 +33,7 @@ impl Default for Config {
             initial_window: 1.0,
             decrease: 0.5,
             suppression: 0.5,
-            least_timeout: Duration::from_millis(200),
+            min_timeout: Duration::from_millis(200),
             timeout_margin: Duration::from_millis(50),
         }
     }
@@ -51,12 +51,12 @@ impl Default for Config {
 /// |----------------------|-----------------|------------------------------------------------|
 /// | `m_window`           | W               | Interests out                                  |
 /// | `m_highData`         | highest         | newest Interest that was answered              |
-/// | `m_recPoint`         | recovery        | when it must have been asked for, for the next decrease |
+/// | `m_recPoint`         | recovery        | when it must have been requested, for the next decrease |
 /// | `m_addRttSuppress`   | s, `suppression` | 0.5                                           |
 ///
 /// Differs from it: points in the sequence are points in time, where `next − highest`, the Interests under way, is one
 /// smoothed round-trip time; timers are exact, and the timeout has a margin, instead of being checked every 50 ms. What was
-/// asked for before the timer doubled does not double it again, as one check of ndnSIM finds all of a burst with the old
+/// requested before the timer doubled does not double it again, as one check of ndnSIM finds all of a burst with the old
 /// timer: with an exact one, each loss of a burst would wait twice as long as the one before.
 #[derive(Clone, Copy, Debug)]
 pub struct Controller {
@@ -74,7 +74,7 @@ impl Controller {
         Self {
             window: Window::new(config.initial_window, config.initial_window),
             round_trip: RoundTrip::new(RoundTripConfig::new(
-                config.least_timeout,
+                config.min_timeout,
                 config.timeout_margin,
             )),
             highest: Instant::ZERO,
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::rate::reports::{arrival, at, lost};
 
-    /// 1 → 9 with eight Data of 20 ms. A timeout: 4.5, and none further before Data comes that was asked for more than half
+    /// 1 → 9 with eight Data of 20 ms. A timeout: 4.5, and none further before Data comes that was requested more than half
     /// a round-trip time later. Then 4.5 + 1/4.5 = 4.7222, halved 2.3611.
     #[test]
     fn it_halves_once_in_one_and_a_half_round_trips() {
@@ -165,7 +165,7 @@ mod tests {
             aimd.on_loss(at(220_000), &lost(at(20_000), Loss::Timeout));
         }
         assert!((aimd.window.size() - 4.5).abs() < 1e-9);
-        // 200 ms doubled once for the three, and again for what was asked for after that.
+        // 200 ms doubled once for the three, and again for what was requested after that.
         assert_eq!(aimd.target().timeout, Some(Duration::from_millis(400)));
         aimd.on_loss(at(640_000), &lost(at(230_000), Loss::Timeout));
         assert_eq!(aimd.target().timeout, Some(Duration::from_millis(800)));

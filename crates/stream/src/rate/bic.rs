@@ -15,7 +15,7 @@ pub struct Config {
     /// Interests at the start (10 in \[RFC6928\]).
     pub initial_window: f64,
     /// Interests at least.
-    pub least_window: f64,
+    pub min_window: f64,
     /// Whether the window is spread over its round trip, as Linux does.
     pub paced: bool,
     /// Window below which it is AIMD (14 in the paper).
@@ -23,7 +23,7 @@ pub struct Config {
     /// Most growth per window of Data (16 in ndnSIM).
     pub greatest_increment: f64,
     /// Distance to the plateau that is taken for none.
-    pub least_increment: f64,
+    pub min_increment: f64,
     /// What is left of the window after congestion (0.8 in ndnSIM, 0.875 in the paper).
     pub decrease: f64,
     /// The same below `low_window`.
@@ -39,11 +39,11 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             initial_window: 10.0,
-            least_window: 2.0,
+            min_window: 2.0,
             paced: true,
             low_window: 14.0,
             greatest_increment: 16.0,
-            least_increment: 0.01,
+            min_increment: 0.01,
             decrease: 0.8,
             low_decrease: 0.5,
             fast_convergence: true,
@@ -98,7 +98,7 @@ impl Controller {
     pub fn new(config: Config) -> Self {
         Self::with_law(
             Bic::new(config),
-            Window::new(config.initial_window, config.least_window),
+            Window::new(config.initial_window, config.min_window),
             config.paced,
             config.timeout_margin,
         )
@@ -123,11 +123,11 @@ impl Bic {
             false => greatest_increment,
         };
         let increment = distance
-            .max(self.config.least_increment)
+            .max(self.config.min_increment)
             .min(greatest_increment);
         window.grow(increment / size);
         let size = window.size();
-        if size + self.config.least_increment < self.greatest {
+        if size + self.config.min_increment < self.greatest {
             self.least = size;
         } else {
             self.greatest = f64::INFINITY;
@@ -271,7 +271,7 @@ mod tests {
     fn the_search_starts_where_the_window_is() {
         let mut bic = Controller::new(Config {
             initial_window: 18.0,
-            least_window: 16.0,
+            min_window: 16.0,
             ..Config::default()
         });
         bic.on_loss(at(1_000), &lost(at(500), Loss::Gap));

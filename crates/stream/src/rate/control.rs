@@ -19,12 +19,12 @@ use super::{RateController, aimd_gap, aimd_icp, aimd_ndnsim, bic, copa, cubic};
 ///
 /// ```toml
 /// controller = "cubic"
-/// controller = { kind = "arc", profile = "literal", least-rtt-window = "10s" }
+/// controller = { kind = "arc", profile = "literal", min-rtt-window = "10s" }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum RateControl {
-    /// Everything is asked for as soon as it is wanted: the stream's own bitrate is the limit.
+    /// Everything is requested as soon as it is wanted: the stream's own bitrate is the limit.
     #[default]
     Unlimited,
     /// At most this rate.
@@ -104,7 +104,7 @@ impl RateControl {
         }
     }
 
-    /// Names and values of its parameters that are numbers: times in milliseconds, sizes in octets, rates in bits a second.
+    /// Returns the names and values of its parameters that are numbers: times in milliseconds, sizes in octets, rates in bits a second.
     pub fn parameters(&self) -> Vec<(String, f64)> {
         let Ok(Value::Object(table)) = serde_json::to_value(self) else {
             return Vec::new();
@@ -190,7 +190,7 @@ impl FromStr for RateControl {
 }
 
 impl fmt::Display for RateControl {
-    /// The name without parameters, but those of `rate` and `window`.
+    /// Returns the name without parameters, but those of `rate` and `window`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Rate { rate } => return write!(f, "rate:{}", rate.as_bps()),
@@ -282,7 +282,7 @@ fn from_table(mut map: Map<String, Value>) -> Result<RateControl, serde_json::Er
     })
 }
 
-/// A time, size or rate as the configurations write them, in milliseconds, octets or bits a second.
+/// Returns a time, size or rate as the configurations write them, in milliseconds, octets or bits a second.
 fn quantity(text: &str) -> Option<f64> {
     let (number, unit) = match text.split_once(' ') {
         Some(parts) => parts,
@@ -296,7 +296,7 @@ fn quantity(text: &str) -> Option<f64> {
     Some(number.parse::<f64>().ok()? * scale)
 }
 
-/// The values of `names`, each of which must be in `map`, and nothing else.
+/// Returns the values of `names`, each of which must be in `map`, and nothing else.
 fn only<const N: usize>(
     mut map: Map<String, Value>,
     names: [&'static str; N],
@@ -329,7 +329,7 @@ fn overlay<T: Serialize + DeserializeOwned>(
 mod tests {
     use core::time::Duration;
 
-    use super::super::arc::{Config, LeastRttWindow, StartWhile};
+    use super::super::arc::{Config, MinRttWindow, StartWhile};
     use super::super::{Loss, reports};
     use super::*;
 
@@ -379,10 +379,10 @@ mod tests {
     #[test]
     fn a_table_changes_what_it_names() {
         let control = read(
-            r#"{"kind": "arc", "profile": "literal", "least-rtt-window": "10s", "alpha": 30, "start-while": "both"}"#,
+            r#"{"kind": "arc", "profile": "literal", "min-rtt-window": "10s", "alpha": 30, "start-while": "both"}"#,
         );
         let expected = Config {
-            least_rtt_window: LeastRttWindow::Last(Duration::from_secs(10)),
+            min_rtt_window: MinRttWindow::Last(Duration::from_secs(10)),
             alpha: 30.0,
             start_while: StartWhile::Both,
             ..Config::literal()
@@ -406,7 +406,7 @@ mod tests {
                 "unknown field `alhpa`, expected one of",
             ),
             (
-                r#"{"kind": "arc", "least-rtt-window": "never"}"#,
+                r#"{"kind": "arc", "min-rtt-window": "never"}"#,
                 "or forever",
             ),
             (
@@ -480,10 +480,10 @@ mod tests {
     fn absurd_parameters_do_no_harm() {
         let tables = [
             r#"{"kind": "aimd-ndnsim", "initial-window": 1e9}"#,
-            r#"{"kind": "cubic", "initial-window": -5.0, "least-window": 1e9}"#,
-            r#"{"kind": "bic", "least-increment": 1e9, "greatest-increment": 0.0}"#,
-            r#"{"kind": "copa", "queued": -5.0, "least-queued": 0.0, "least-rtt-window": "0s"}"#,
-            r#"{"kind": "copa", "queued": 1e300, "least-queued": 2e300}"#,
+            r#"{"kind": "cubic", "initial-window": -5.0, "min-window": 1e9}"#,
+            r#"{"kind": "bic", "min-increment": 1e9, "greatest-increment": 0.0}"#,
+            r#"{"kind": "copa", "queued": -5.0, "min-queued": 0.0, "min-rtt-window": "0s"}"#,
+            r#"{"kind": "copa", "queued": 1e300, "min-queued": 2e300}"#,
         ];
         for table in tables {
             let mut controller = read(table).unwrap().build(Instant::ZERO);

@@ -15,15 +15,15 @@ pub struct Config {
     /// Interests at the start (10 in \[RFC6928\]).
     pub initial_window: f64,
     /// Interests at least.
-    pub least_window: f64,
+    pub min_window: f64,
     /// 1/δ: packets that a flow wants in the queue. \[COPA\] §2.1 has 2; links of few packets a round trip are as full with
     /// 1.5, and their queues half as long.
     pub queued: f64,
     /// What losses leave of 1/δ, at least.
-    pub least_queued: f64,
+    pub min_queued: f64,
     /// How long the least round-trip time is remembered (10 s in \[COPA\] §2.1).
     #[serde(with = "namecast_units::duration")]
-    pub least_rtt_window: Duration,
+    pub min_rtt_window: Duration,
     /// What the timeout is longer than the smoothed round-trip time, at least (200 ms in Linux).
     #[serde(with = "namecast_units::duration")]
     pub timeout_margin: Duration,
@@ -33,10 +33,10 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             initial_window: 10.0,
-            least_window: 2.0,
+            min_window: 2.0,
             queued: 1.5,
-            least_queued: 0.25,
-            least_rtt_window: Duration::from_secs(10),
+            min_queued: 0.25,
+            min_rtt_window: Duration::from_secs(10),
             timeout_margin: Duration::from_millis(200),
         }
     }
@@ -45,7 +45,7 @@ impl Default for Config {
 /// Rounds in one direction after which the velocity doubles (\[COPA\] §2.1).
 const STEADY_ROUNDS: u32 = 3;
 /// Parts of the window of the least round-trip time.
-const LEAST_RTT_PARTS: u32 = 10;
+const MIN_RTT_PARTS: u32 = 10;
 /// What a round without loss gives back of 1/δ, as a share of all of it.
 const RECOVERY: f64 = 0.125;
 
@@ -63,7 +63,7 @@ const RECOVERY: f64 = 0.125;
 /// | cwnd         | `window`           | Interests out                                                  |
 /// | 1/δ          | `queued`           | packets that a flow wants in the queue                         |
 /// | v            | `velocity`         | packets by which the window moves in a round, times δ          |
-/// | RTT_min      | `least_rtt`        | least of 10 s: the way without queues                          |
+/// | RTT_min      | `min_rtt`        | least of 10 s: the path without queues                         |
 /// | RTT_standing | `standing`         | least of half a round: the queue without the jitter of packets |
 ///
 /// As many packets wait whatever the round-trip time, so flows of different ways get the same, and a link is full at any
@@ -78,7 +78,7 @@ pub struct Controller {
     window: Window,
     pacing: Pacing,
     round_trip: RoundTrip,
-    least_rtt: WindowedMinimum<Duration>,
+    min_rtt: WindowedMinimum<Duration>,
     standing: Standing,
     /// 1/δ as losses have left it.
     queued: f64,
@@ -109,7 +109,7 @@ impl Standing {
     }
 }
 
-/// One round: what was asked for after it began, up to the first answer to that.
+/// One round: what was requested after it began, up to the first answer to that.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     began: Instant,
@@ -125,12 +125,12 @@ impl Controller {
     /// A controller in slow start.
     pub fn new(config: Config) -> Self {
         let margin = config.timeout_margin;
-        let part = config.least_rtt_window / LEAST_RTT_PARTS;
+        let part = config.min_rtt_window / MIN_RTT_PARTS;
         Self {
-            window: Window::new(config.initial_window, config.least_window),
+            window: Window::new(config.initial_window, config.min_window),
             pacing: Pacing::default(),
             round_trip: RoundTrip::new(RoundTripConfig::new(margin, margin)),
-            least_rtt: WindowedMinimum::new(part, u64::from(LEAST_RTT_PARTS)),
+            min_rtt: WindowedMinimum::new(part, u64::from(MIN_RTT_PARTS)),
             standing: Standing::default(),
             queued: config.queued,
             velocity: 1.0,
@@ -141,7 +141,7 @@ impl Controller {
 
     /// RTT_min and RTT_standing, in seconds.
     fn delays(&self, now: Instant) -> Option<(f64, f64)> {
-        let least = self.least_rtt.minimum(now)?.as_secs_f64();
+        let least = self.min_rtt.minimum(now)?.as_secs_f64();
         let standing = self.standing.get()?.as_secs_f64();
         (standing > 0.0).then_some((least, standing))
     }
@@ -184,8 +184,8 @@ impl Controller {
             true => self.queued / 2.0,
             false => self.queued + RECOVERY * self.config.queued,
         };
-        let most = self.config.queued.max(self.config.least_queued);
-        self.queued = queued.clamp(self.config.least_queued, most).max(1e-3);
+        let most = self.config.queued.max(self.config.min_queued);
+        self.queued = queued.clamp(self.config.min_queued, most).max(1e-3);
         self.round = Round {
             began: now,
             window: size,
@@ -201,14 +201,14 @@ impl RateController for Controller {
         self.pacing.on_data(data.size);
         if let Some(rtt) = data.rtt {
             self.round_trip.on_sample(rtt);
-            self.least_rtt.push(now, rtt);
+            self.min_rtt.push(now, rtt);
             let smoothed = self.round_trip.smoothed().unwrap_or(rtt);
             self.standing.push(now, rtt, smoothed);
         }
         if data.asked_at >= self.round.began {
             self.end_round(now);
         }
-        // Until what was asked for after a cut has come, the queue is still that of before.
+        // Until what was requested after a cut has come, the queue is still that of before.
         if data.is_limiting && self.window.is_news(data.asked_at) {
             self.adjust(now);
         }
@@ -245,7 +245,7 @@ impl RateController for Controller {
 
     fn estimates(&self) -> Estimates {
         Estimates {
-            least_rtt: self.least_rtt.minimum(self.standing.since),
+            min_rtt: self.min_rtt.minimum(self.standing.since),
             ..self.round_trip.estimates()
         }
     }
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
     use crate::rate::reports::{arrival, at, lost};
 
-    /// A controller with a window of 100 after slow start, 50 ms of RTT_min and rounds of 100 ms.
+    /// Returns a controller with a window of 100 after slow start, 50 ms of RTT_min and rounds of 100 ms.
     fn at_hundred(rtt_ms: u64) -> Controller {
         let mut copa = Controller::new(Config {
             queued: 2.0,

@@ -15,7 +15,7 @@ pub struct Config {
     /// Interests at the start (10 in \[RFC6928\]).
     pub initial_window: f64,
     /// Interests at least.
-    pub least_window: f64,
+    pub min_window: f64,
     /// Whether the window is spread over its round trip, as Linux does.
     pub paced: bool,
     /// C, in Interests per second³ (\[RFC9438\] §5.1).
@@ -35,7 +35,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             initial_window: 10.0,
-            least_window: 2.0,
+            min_window: 2.0,
             paced: true,
             aggressiveness: 0.4,
             decrease: 0.7,
@@ -94,7 +94,7 @@ impl Controller {
     pub fn new(config: Config) -> Self {
         Self::with_law(
             Cubic::new(config),
-            Window::new(config.initial_window, config.least_window),
+            Window::new(config.initial_window, config.min_window),
             config.paced,
             config.timeout_margin,
         )
@@ -196,7 +196,7 @@ mod tests {
         cubic
     }
 
-    /// A window's worth of Data in each round trip of 100 ms, from 1.1 s on.
+    /// Returns a window's worth of Data in each round trip of 100 ms, from 1.1 s on.
     fn run(cubic: &mut Controller, millis: u64) -> f64 {
         let end = 1_100_000 + millis * 1_000;
         let mut now = 1_100_000;

@@ -4,7 +4,7 @@ use namecast_units::{Bitrate, Instant};
 
 use super::{Arrival, Lost, RateController, Target};
 
-/// Sets no limit: a live stream never asks for more than its own bitrate.
+/// Sets no limit: a live stream never requests more than its own bitrate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unlimited;
 

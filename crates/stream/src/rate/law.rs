@@ -17,7 +17,7 @@ pub trait Law: Debug + Send {
     /// Grows `window` by what one Data is worth in congestion avoidance, with the smoothed round-trip time if it is known.
     fn avoid_congestion(&mut self, now: Instant, window: &mut Window, rtt: Option<Duration>);
 
-    /// What is left of `window` after congestion.
+    /// Returns what is left of `window` after congestion.
     fn on_congestion(&mut self, window: &Window) -> f64;
 
     /// The congestion just reported was a timeout: the window starts anew from the least, in slow start up to what was left.
@@ -39,7 +39,7 @@ pub trait Law: Debug + Send {
 /// | left             | what the law leaves of W                             |
 /// | least            | least window                                         |
 ///
-/// All losses of one window lead to one decrease, as with selective acknowledgements: what was asked for before the last
+/// All losses of one window lead to one decrease, as with selective acknowledgements: what was requested before the last
 /// decrease counts no more. How far packets may overtake each other before that is a gap is the pipeline's choice.
 #[derive(Clone, Copy, Debug)]
 pub struct Controller<L> {
@@ -190,7 +190,7 @@ mod tests {
                 sign(&mut controller, &marked(at(0)));
             }
             assert_window(&controller, 12.75);
-            // What was asked for up to the decrease is no news, good or bad.
+            // What was requested up to the decrease is no news, good or bad.
             controller.on_data(at(40_000), &arrival(at(40_000), at(20_000)));
             assert_window(&controller, 12.75);
             controller.on_data(at(40_001), &arrival(at(40_001), at(20_001)));

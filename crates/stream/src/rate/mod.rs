@@ -1,4 +1,4 @@
-//! How fast a consumer may ask for Data. One file per algorithm.
+//! How fast a consumer may request Data. One file per algorithm.
 //!
 //! ```text
 //!            Arrival, Lost                    Target: rate and window
@@ -51,7 +51,7 @@ pub struct Arrival {
     pub size: ByteSize,
     /// It was reported as [`Lost`] before: it is late, or an answer to a repeated Interest.
     pub was_lost: bool,
-    /// The controller's target is what holds the consumer back. If not, the application asks for less by itself, and that
+    /// The controller's target is what holds the consumer back. If not, the application requests less by itself, and that
     /// all goes well says nothing of a higher rate.
     pub is_limiting: bool,
     /// A node on the path saw its queue build up.
@@ -74,7 +74,7 @@ pub struct Lost {
 /// How a consumer learned that a Data packet will not come by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Data asked for later has come.
+    /// Data requested later has come.
     Gap,
     /// The Interest's retransmission timer ran out.
     Timeout,
@@ -117,7 +117,7 @@ pub struct Estimates {
     /// Mean or smoothed round-trip time.
     pub average_rtt: Option<Duration>,
     /// Round-trip time without queues.
-    pub least_rtt: Option<Duration>,
+    pub min_rtt: Option<Duration>,
 }
 
 /// Decides how fast a consumer may request Data.
@@ -131,21 +131,21 @@ pub trait RateController: Debug + Send {
     /// An Interest was given up, sent again, or came back.
     fn on_loss(&mut self, now: Instant, lost: &Lost);
 
-    /// What is allowed from now on.
+    /// Returns what is allowed from now on.
     fn target(&self) -> Target;
 
-    /// The controller's name, for people.
+    /// Returns the controller's name, for people.
     fn name(&self) -> &'static str;
 
     /// Does what is due by `now`. Early and repeated calls do nothing.
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
 
-    /// What it takes the path to be like.
+    /// Returns what it takes the path to be like.
     fn estimates(&self) -> Estimates {
         Estimates::default()
     }
@@ -156,12 +156,12 @@ pub trait RateController: Debug + Send {
 pub(crate) mod reports {
     use super::*;
 
-    /// The moment `micros` microseconds after zero.
+    /// Returns the moment `micros` microseconds after zero.
     pub(crate) fn at(micros: u64) -> Instant {
         Instant::ZERO + Duration::from_micros(micros)
     }
 
-    /// 1024 octets asked for at `asked_at`, here `now`.
+    /// 1024 octets requested at `asked_at`, here `now`.
     pub(crate) fn arrival(now: Instant, asked_at: Instant) -> Arrival {
         Arrival {
             asked_at,
@@ -174,7 +174,7 @@ pub(crate) mod reports {
         }
     }
 
-    /// The loss, by the sign `kind`, of what was asked for at `asked_at`.
+    /// Returns the loss, by the sign `kind`, of what was requested at `asked_at`.
     pub(crate) const fn lost(asked_at: Instant, kind: Loss) -> Lost {
         Lost {
             asked_at,

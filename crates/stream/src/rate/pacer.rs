@@ -13,7 +13,7 @@ use namecast_units::{Bitrate, ByteSize, Instant};
 ///
 /// | here  | meaning                                                             |
 /// |-------|---------------------------------------------------------------------|
-/// | debt  | octets asked for up to `t_last`, in excess of what the rate had given |
+/// | debt  | octets requested up to `t_last`, in excess of what the rate had given |
 /// | R     | rate allowed now: a change counts from the last Interest on         |
 /// | burst | time's worth of the rate that may leave at once                     |
 ///
@@ -39,7 +39,7 @@ impl Pacer {
         }
     }
 
-    /// When an Interest may leave under `rate`; `now` or earlier means at once.
+    /// Returns when an Interest may leave under `rate`; `now` or earlier means at once.
     pub fn next_send(&self, rate: Option<Bitrate>) -> Instant {
         match rate {
             None => Instant::ZERO,
@@ -53,7 +53,7 @@ impl Pacer {
         }
     }
 
-    /// Takes note of an Interest, sent `now`, for about `size` of Data.
+    /// Records an Interest, sent `now`, for about `size` of Data.
     pub fn on_sent(&mut self, now: Instant, size: ByteSize, rate: Option<Bitrate>) {
         let paid = match rate {
             None => self.debt,
@@ -72,7 +72,7 @@ impl Default for Pacer {
 
 const NANOS: f64 = 1e9;
 
-/// A rate of at least one bit per second, so that it divides.
+/// Returns a rate of at least one bit per second, so that it divides.
 fn octets_per_second(rate: Bitrate) -> f64 {
     rate.as_bps().max(1) as f64 / 8.0
 }

@@ -46,7 +46,7 @@ pub struct RoundTrip {
 }
 
 /// Most doublings of the timeout: 2⁶, as ndnSIM bounds its multiplier too.
-const MOST_DOUBLINGS: u32 = 6;
+const MAX_DOUBLINGS: u32 = 6;
 
 impl RoundTrip {
     /// An estimator that has seen nothing.
@@ -73,7 +73,7 @@ impl RoundTrip {
 
     /// Doubles the timeout, until the next sample.
     pub fn back_off(&mut self) {
-        self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
+        self.doublings = (self.doublings + 1).min(MAX_DOUBLINGS);
     }
 
     /// SRTT.
@@ -82,7 +82,7 @@ impl RoundTrip {
             .map(|(smoothed, _)| Duration::from_nanos(smoothed))
     }
 
-    /// What a controller has found out that measures nothing else.
+    /// Returns what a controller has found out that measures nothing else.
     pub(super) fn estimates(&self) -> Estimates {
         Estimates {
             average_rtt: self.smoothed(),

@@ -9,16 +9,16 @@ const WINDOW_BUCKETS: u64 = 5;
 /// Length of one bucket of it.
 const BUCKET: Duration = Duration::from_millis(50);
 /// Less time than this shows nothing.
-const LEAST_TIME: Duration = Duration::from_millis(100);
+const MIN_TIME: Duration = Duration::from_millis(100);
 
-/// Judges whether a consumer asks for at least half of what it may.
+/// Judges whether a consumer requests at least half of what it may.
 ///
-/// A live stream asks for its own bitrate and no more. If a controller took the absence of congestion then as leave to
+/// A live stream requests its own bitrate and no more. If a controller took the absence of congestion then as leave to
 /// raise its rate, it would rise without end, and hold nothing back on the day the network becomes narrow. TCP has the
 /// same question; the half is the answer of \[RFC7661\].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
-    /// Octets asked for in the buckets of the window, by number modulo their count.
+    /// Octets requested in the buckets of the window, by number modulo their count.
     buckets: [u64; WINDOW_BUCKETS as usize],
     /// Number of the newest bucket.
     newest: u64,
@@ -27,7 +27,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Takes note of an Interest, sent `now`, for about `size` of Data.
+    /// Records an Interest, sent `now`, for about `size` of Data.
     pub fn on_sent(&mut self, now: Instant, size: ByteSize) {
         self.advance(now);
         self.since.get_or_insert(now);
@@ -35,7 +35,7 @@ impl Usage {
         *bucket = bucket.saturating_add(size.as_bytes());
     }
 
-    /// Whether what was asked for in the last quarter of a second is at least half of `rate`.
+    /// Returns whether what was requested in the last quarter of a second is at least half of `rate`.
     ///
     /// What was just started is taken to be held back.
     pub fn is_limited_by(&mut self, now: Instant, rate: Bitrate) -> bool {
@@ -45,7 +45,7 @@ impl Usage {
         };
         let begin = (self.newest + 1).saturating_sub(WINDOW_BUCKETS) * BUCKET.as_nanos() as u64;
         let since = since.max(Instant::from_nanos(begin));
-        let time = now.since(since).max(LEAST_TIME);
+        let time = now.since(since).max(MIN_TIME);
         let asked = ByteSize::bytes(self.buckets.iter().sum());
         (asked + asked) / time >= rate
     }
@@ -77,7 +77,7 @@ mod tests {
         }
         assert!(usage.is_limited_by(at(1_000), Bitrate::kbps(1_900)));
         assert!(!usage.is_limited_by(at(1_000), Bitrate::kbps(2_100)));
-        // Nothing was asked for since.
+        // Nothing was requested since.
         assert!(!usage.is_limited_by(at(1_500), Bitrate::kbps(1)));
         // And it starts again as it was.
         for step in 300..400 {

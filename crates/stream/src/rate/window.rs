@@ -32,28 +32,28 @@ impl Window {
         }
     }
 
-    /// The window in Interests, a fraction included.
+    /// Returns the window in Interests, a fraction included.
     pub(super) const fn size(&self) -> f64 {
         self.size
     }
 
-    /// Interests that may be out.
+    /// Returns the Interests that may be out.
     pub(super) fn allowed(&self) -> u32 {
         self.size as u32
     }
 
-    /// Whether what was asked for at `asked_at` left after the last decrease. Only that can tell of the window as it is
+    /// Returns whether what was requested at `asked_at` left after the last decrease. Only that can tell of the window as it is
     /// now: a decrease is made once for all that was under way.
     pub(super) fn is_news(&self, asked_at: Instant) -> bool {
         self.decreased_at.is_none_or(|at| asked_at > at)
     }
 
-    /// When it was last made smaller.
+    /// Returns when it was last made smaller.
     pub(super) const fn decreased_at(&self) -> Option<Instant> {
         self.decreased_at
     }
 
-    /// Whether it is still below what was left of it at the last decrease, or there was none.
+    /// Returns whether it is still below what was left of it at the last decrease, or there was none.
     pub(super) fn in_slow_start(&self) -> bool {
         self.size < self.slow_start_until
     }
@@ -105,12 +105,12 @@ impl Pacing {
         self.size = Some(self.size.map_or(size, |mean| 0.9 * mean + 0.1 * size));
     }
 
-    /// What one Interest brings, once known.
+    /// Returns what one Interest brings, once known.
     pub(super) fn packet_size(&self) -> Option<ByteSize> {
         self.size.map(|size| ByteSize::bytes(size.round() as u64))
     }
 
-    /// Rate at which `window` leaves, if size and round-trip time are known.
+    /// Returns the rate at which `window` leaves, if size and round-trip time are known.
     pub(super) fn rate(&self, window: &Window, rtt: Option<Duration>) -> Option<Bitrate> {
         let gain = if window.in_slow_start() {
             SLOW_START_GAIN

@@ -1,4 +1,4 @@
-//! Whatever arrives, in whatever order: a consumer does not panic, keeps its tables within bounds, and never hands out a sample
+//! Whatever arrives, in whatever order: a consumer does not panic, keeps its tables within bounds, and never delivers a sample
 //! twice. Body of a fuzz target (see `fuzz/`), run here on random scripts.
 
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ const ACROSS: Across = Across {
     parity: 2,
 };
 /// Interests and packets that the script may choose from.
-const MOST_KEPT: usize = 256;
+const MAX_KEPT: usize = 256;
 
 /// A script: octets that say what happens next.
 struct Script<'a>(&'a [u8]);
@@ -102,10 +102,10 @@ impl Scene {
         };
         // Small tables, so that a short script fills them.
         let config = Config {
-            most_samples: 48,
-            most_buffered: 200_000,
-            most_outstanding: 600,
-            most_strays: 64,
+            max_samples: 48,
+            max_buffered: 200_000,
+            max_outstanding: 600,
+            max_unverified: 64,
             ..Config::default()
         };
         let mut consumer = Consumer::new(config.clone(), source, 1);
@@ -181,7 +181,7 @@ impl Scene {
         }
     }
 
-    /// A sample, all that is asked for, and all of it that is not `lost`, over a way so long that what is lost cannot be asked
+    /// A sample, all that is requested, and all of it that is not `lost`, over a way so long that what is lost cannot be asked
     /// for again in time: parity across samples is.
     fn play(&mut self, mut lost: u64) {
         self.now += PERIOD;
@@ -205,7 +205,7 @@ impl Scene {
     fn collect(&mut self) {
         while let Some(reply) = self.producer.poll_output() {
             self.packets.push_back(reply.data);
-            if self.packets.len() > MOST_KEPT {
+            if self.packets.len() > MAX_KEPT {
                 self.packets.pop_front();
             }
         }
@@ -230,9 +230,9 @@ impl Scene {
         self.single.handle_data(self.now, data, delivery);
     }
 
-    /// A lead that is signed and says whatever the script says, under the name that an Interest asks for.
+    /// A lead that is signed and says whatever the script says, under the name that an Interest requests.
     fn lie(&mut self, script: &mut Script<'_>) {
-        let Some(interest) = self.interests.get(script.number() as usize % MOST_KEPT) else {
+        let Some(interest) = self.interests.get(script.number() as usize % MAX_KEPT) else {
             return;
         };
         self.is_honest = false;
@@ -407,7 +407,7 @@ impl Scene {
             match output {
                 SingleOutput::Interest(interest) => {
                     self.interests.push_back(interest);
-                    if self.interests.len() > MOST_KEPT {
+                    if self.interests.len() > MAX_KEPT {
                         self.interests.pop_front();
                     }
                 }
@@ -425,11 +425,11 @@ impl Scene {
             }
         }
         let (sizes, most) = (self.single.consumer.sizes(), &self.config);
-        assert!(sizes.samples <= most.most_samples, "{sizes:?}");
-        assert!(sizes.buffered <= most.most_buffered, "{sizes:?}");
-        assert!(sizes.outstanding <= most.most_outstanding, "{sizes:?}");
-        assert!(sizes.queued <= most.most_outstanding, "{sizes:?}");
-        assert!(sizes.strays <= most.most_strays, "{sizes:?}");
+        assert!(sizes.samples <= most.max_samples, "{sizes:?}");
+        assert!(sizes.buffered <= most.max_buffered, "{sizes:?}");
+        assert!(sizes.outstanding <= most.max_outstanding, "{sizes:?}");
+        assert!(sizes.queued <= most.max_outstanding, "{sizes:?}");
+        assert!(sizes.unverified <= most.max_unverified, "{sizes:?}");
     }
 }
 

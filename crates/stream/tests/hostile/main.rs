@@ -40,7 +40,7 @@ fn trouble_while_a_stream_plays_harms_nothing() {
     assert!(total.complete > 100, "{total:?}");
 }
 
-/// Scripts that play all the time and lose one packet in eight, with lies about parity across samples: it is asked for,
+/// Scripts that play all the time and lose one packet in eight, with lies about parity across samples: it is requested,
 /// and gives back what was lost where it is the right one.
 #[test]
 fn lies_across_samples_harm_nothing() {

@@ -157,7 +157,7 @@ fn together(octets: &[u8]) {
 /// Requests samples that nobody answers, as often as something is due.
 fn play(source: Source, latest: Option<Latest>) {
     let config = Config::default();
-    let (max_outstanding, prefix) = (config.most_outstanding, source.names.prefix().clone());
+    let (max_outstanding, prefix) = (config.max_outstanding, source.names.prefix().clone());
     let mut consumer = Consumer::new(config, source, 1);
     let mut now = Instant::ZERO;
     let playout = Playout {

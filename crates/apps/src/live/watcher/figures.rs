@@ -125,7 +125,7 @@ impl Watcher {
             total.buffered += sizes.buffered;
             total.outstanding += sizes.outstanding;
             total.queued += sizes.queued;
-            total.strays += sizes.strays;
+            total.unverified += sizes.unverified;
         }
         TableSizes {
             consumers: total,
@@ -180,7 +180,7 @@ fn stream_stats(now: Instant, pulled: &Pulled) -> StreamStats {
         parity_octets: counters.parity_octets,
         repair_octets: counters.repair_octets,
         segments_surplus: counters.drop_surplus,
-        interests_insured: counters.interests_insured,
+        interests_insured: counters.interests_hedged,
         segments_retransmitted: counters.interests_retransmitted,
         verification_failures: counters.drop_verification,
         decoder_errors: pulled.decoder_errors,

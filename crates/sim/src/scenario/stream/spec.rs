@@ -419,7 +419,7 @@ impl WatcherSpec {
     pub fn config(&self, root: Name, seed: u64) -> Result<WatcherConfig, String> {
         let defaults = WatcherConfig::new(root);
         let mut consumer = defaults.consumer.clone();
-        consumer.most_attempts = self.most_attempts.unwrap_or(consumer.most_attempts);
+        consumer.max_attempts = self.most_attempts.unwrap_or(consumer.max_attempts);
         consumer.recovery.profile = self.recovery.profile;
         if let Some(copies) = self.recovery.lead_copies {
             consumer.recovery.lead_copies = copies;

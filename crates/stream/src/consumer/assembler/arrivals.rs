@@ -35,7 +35,7 @@ pub(in crate::consumer) enum Rejected {
 }
 
 impl Assembler {
-    /// Takes note that a packet came for a segment, from `face`. Returns what it answers; `None` if nothing of its sample is under way.
+    /// Records that a packet came for a segment, from `face`. Returns what it answers; `None` if nothing of its sample is under way.
     pub(in crate::consumer) fn answer(
         &mut self,
         id: SegmentId,
@@ -49,7 +49,7 @@ impl Assembler {
             is_complete: sample.complete.is_some(),
         };
         if let Some(slot) = sample.slot_mut(id.kind, id.index) {
-            slot.insure_at = None;
+            slot.hedge_at = None;
             answered.was_queued = core::mem::take(&mut slot.queued);
             answered.is_repair = slot.is_repair;
             answered.asked = slot.asked.take();
@@ -71,16 +71,16 @@ impl Assembler {
         look_at: Instant,
     ) -> Option<Accepted> {
         let key = (id.class, id.sequence);
-        let has_room = self.strays < self.bounds.strays;
+        let has_room = self.unverified < self.bounds.unverified;
         let sample = self.samples.get_mut(&key)?;
         if sample.lead().is_none() && !has_room {
             return None;
         }
         let accepted = sample.accept(id.kind, id.index, data.clone());
-        if accepted == Accepted::Stray {
-            self.strays += 1;
+        if accepted == Accepted::Unverified {
+            self.unverified += 1;
             if sample.lacks_lead() {
-                sample.stray_at.get_or_insert(now);
+                sample.unverified_at.get_or_insert(now);
                 sample.wake_by(look_at);
             }
         }
@@ -92,12 +92,12 @@ impl Assembler {
 
     /// Keeps the packet of a lead until somebody can judge it. Returns whether there was room.
     pub(in crate::consumer) fn keep_unjudged(&mut self, id: SegmentId, data: &Data) -> bool {
-        if self.strays >= self.bounds.strays || !id.is_lead() {
+        if self.unverified >= self.bounds.unverified || !id.is_lead() {
             return false;
         }
         if let Some(sample) = self.samples.get_mut(&(id.class, id.sequence)) {
             let kept = sample.keep_unjudged_lead(data.clone());
-            self.strays += usize::from(kept == Accepted::Stray);
+            self.unverified += usize::from(kept == Accepted::Unverified);
         }
         true
     }
@@ -105,7 +105,7 @@ impl Assembler {
     /// Takes back a packet that [`keep_unjudged`](Self::keep_unjudged) kept.
     pub(in crate::consumer) fn take_unjudged(&mut self, key: SampleKey) -> Option<Data> {
         let data = self.samples.get_mut(&key)?.take_unjudged_lead()?;
-        self.strays -= 1;
+        self.unverified -= 1;
         Some(data)
     }
 
@@ -122,7 +122,7 @@ impl Assembler {
         is_doubtful
     }
 
-    /// Whether there is room for what `lead` says of its sample: its payload, and the Interests that it takes.
+    /// Returns whether there is room for what `lead` says of its sample: its payload, and the Interests that it takes.
     pub(in crate::consumer) fn has_room_for(&self, key: SampleKey, lead: &Lead) -> bool {
         let known = self.get(key).map_or(0, |sample| sample.slots().count());
         let segments = lead.data_count() + lead.parity_count();
@@ -142,7 +142,7 @@ impl Assembler {
         let counts = SegmentCounts::of(&lead);
         let size = lead.header().payload_size;
         let sample = self.samples.get_mut(&key)?;
-        let (strays, out) = (sample.strays(), sample.outstanding());
+        let (unverified, out) = (sample.unverified(), sample.outstanding());
         let (waiting, awaited) = (sample.waiting(), sample.awaited());
         let bad = sample.accept_lead(now, lead);
         let is_gone = |(kind, index): &(_, _)| sample.slot(*kind, *index).is_none();
@@ -153,7 +153,7 @@ impl Assembler {
         if is_doubtful && !sample.is_doubtful {
             self.segments.observe(key.0, counts);
         }
-        self.strays -= strays - sample.strays();
+        self.unverified -= unverified - sample.unverified();
         self.outstanding -= out - sample.outstanding();
         self.waiting -= waiting - sample.waiting();
         self.buffered += size;
@@ -161,7 +161,7 @@ impl Assembler {
         Some((gone, bad))
     }
 
-    /// A packet was not what it should be: the segment is requested again, past all caches.
+    /// Records that a packet was not what it should be: the segment is requested again, past all caches.
     pub(in crate::consumer) fn reject(
         &mut self,
         now: Instant,
@@ -186,7 +186,7 @@ impl Assembler {
         Rejected::Requested
     }
 
-    /// A lead was given back by parity across samples: it did not come by being requested again. Returns whether it was not known to be
+    /// Records that a lead was rebuilt by inter-frame FEC, and not by a retransmission. Returns whether it was not known to be
     /// lost.
     pub(in crate::consumer) fn on_rebuilt(&mut self, key: SampleKey) -> bool {
         let lead = SegmentId::lead(key.0, key.1);

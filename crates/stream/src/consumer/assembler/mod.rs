@@ -37,7 +37,7 @@ pub(super) use sample::{Accepted, Assembly, Complete, Name};
 pub(super) use segments::{SegmentCounts, SegmentEstimators};
 pub(super) use slot::{Asked, Slot};
 
-/// Segments that a round asks for of a sample that is larger than expected, while none of them has come.
+/// Segments that a round requests of a sample that is larger than expected, while none of them has come.
 pub(super) const FEW: usize = 8;
 
 /// What there is room for.
@@ -46,7 +46,7 @@ struct Bounds {
     samples: usize,
     buffered: usize,
     outstanding: usize,
-    strays: usize,
+    unverified: usize,
     attempts: u32,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Assembler {
     outstanding: usize,
     /// Octets of payload.
     buffered: usize,
-    strays: usize,
+    unverified: usize,
     /// A sample whose lead claims more than is usual, of which nothing came; claims of others are doubted as long.
     doubts: Option<SampleKey>,
 }
@@ -85,11 +85,11 @@ impl Assembler {
     pub(super) const fn new(config: &Config, policy: Policy, segments: SegmentEstimators) -> Self {
         Self {
             bounds: Bounds {
-                samples: config.most_samples,
-                buffered: config.most_buffered,
-                outstanding: config.most_outstanding,
-                strays: config.most_strays,
-                attempts: config.most_attempts,
+                samples: config.max_samples,
+                buffered: config.max_buffered,
+                outstanding: config.max_outstanding,
+                unverified: config.max_unverified,
+                attempts: config.max_attempts,
             },
             policy,
             samples: Samples::new(),
@@ -99,7 +99,7 @@ impl Assembler {
             waiting: 0,
             outstanding: 0,
             buffered: 0,
-            strays: 0,
+            unverified: 0,
             doubts: None,
         }
     }
@@ -110,10 +110,10 @@ impl Assembler {
         self.repairs.clear();
         self.wanted.clear();
         (self.outstanding, self.waiting) = (0, 0);
-        (self.buffered, self.strays) = (0, 0);
+        (self.buffered, self.unverified) = (0, 0);
     }
 
-    /// All samples.
+    /// Returns all samples.
     pub(super) const fn samples(&self) -> &Samples {
         &self.samples
     }
@@ -123,7 +123,7 @@ impl Assembler {
         self.samples.get(&key)
     }
 
-    /// What is there of a segment.
+    /// Returns what is there of a segment.
     pub(super) fn slot(&self, id: SegmentId) -> Option<&Slot> {
         self.get((id.class, id.sequence))?.slot(id.kind, id.index)
     }
@@ -133,17 +133,17 @@ impl Assembler {
         sample.slot_mut(id.kind, id.index)
     }
 
-    /// What the verified lead of a sample says.
+    /// Returns what the verified lead of a sample says.
     pub(super) fn header(&self, key: SampleKey) -> Option<&SampleHeader> {
         Some(self.get(key)?.lead()?.header())
     }
 
-    /// Whether the verified lead of a sample is here.
+    /// Returns whether the verified lead of a sample is here.
     pub(super) fn has_lead(&self, key: SampleKey) -> bool {
         self.get(key).is_some_and(|sample| sample.lead().is_some())
     }
 
-    /// Sizes of the tables.
+    /// Returns the sizes of the tables.
     pub(super) fn sizes(&self) -> Sizes {
         let is_complete = |sample: &&Assembly| sample.complete.is_some();
         Sizes {
@@ -152,52 +152,52 @@ impl Assembler {
             buffered: self.buffered,
             outstanding: self.outstanding,
             queued: self.waiting,
-            strays: self.strays,
+            unverified: self.unverified,
         }
     }
 
-    /// Segments that are to be requested.
+    /// Returns the segments that are to be requested.
     pub(super) const fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Whether no other sample may begin before one leaves.
+    /// Returns whether no other sample may begin before one leaves.
     pub(super) fn is_full(&self) -> bool {
         self.samples.len() >= self.bounds.samples || self.buffered >= self.bounds.buffered
     }
 
-    /// Whether there is room for another sample of `class`.
+    /// Returns whether there is room for another sample of `class`.
     pub(super) fn has_room(&self, class: SampleClass) -> bool {
         !self.is_full() && self.can_request(self.segments_expected(class))
     }
 
-    /// Whether so many more segments may be requested at a time.
+    /// Returns whether so many more segments may be requested at a time.
     pub(super) const fn can_request(&self, segments: usize) -> bool {
         self.outstanding + self.waiting + segments <= self.bounds.outstanding
     }
 
-    /// Segments that the next sample of `class` is reckoned to have.
+    /// Returns the segments that the next sample of `class` is reckoned to have.
     pub(super) fn estimate(&self, class: SampleClass) -> SegmentCounts {
         self.segments.estimate(class)
     }
 
-    /// Segments that the next sample of `class` is reckoned to have, parity included.
+    /// Returns the segments that the next sample of `class` is reckoned to have, parity included.
     pub(super) fn segments_expected(&self, class: SampleClass) -> usize {
         let counts = self.segments.estimate(class);
         (counts.data + counts.parity) as usize
     }
 
-    /// When to look at a sample next, if nothing happens before.
+    /// Returns when to look at a sample next, if nothing happens before.
     pub(super) fn next_wake(&self) -> Option<Instant> {
         self.samples.values().filter_map(|sample| sample.wake).min()
     }
 
-    /// Samples that are to be looked at.
+    /// Returns the samples that are to be looked at.
     pub(super) fn due(&self, now: Instant) -> Vec<SampleKey> {
         self.keys(|_, sample| sample.wake.is_some_and(|wake| wake <= now))
     }
 
-    /// Samples of which `is_one` holds.
+    /// Returns the samples of which `is_one` holds.
     pub(super) fn keys(&self, is_one: impl Fn(SampleKey, &Assembly) -> bool) -> Vec<SampleKey> {
         let found = self
             .samples
@@ -222,15 +222,15 @@ impl Assembler {
     /// Looks at a sample at `at` and not before, but for Interests that are to be sent twice; `None`: not at all.
     pub(super) fn rest_until(&mut self, key: SampleKey, at: Option<Instant>) {
         if let Some(sample) = self.samples.get_mut(&key) {
-            let insured = at.and_then(|_| sample.next_insurance());
-            sample.wake = insured.into_iter().chain(at).min();
+            let hedged = at.and_then(|_| sample.next_hedge());
+            sample.wake = hedged.into_iter().chain(at).min();
         }
     }
 
     /// Reckons by `at` with the loss of all that was requested of a sample.
-    pub(super) fn hedge_by(&mut self, key: SampleKey, at: Instant) {
+    pub(super) fn hedge_round_by(&mut self, key: SampleKey, at: Instant) {
         if let Some(sample) = self.samples.get_mut(&key) {
-            sample.hedge_at = Some(sample.hedge_at.map_or(at, |before| before.min(at)));
+            sample.hedge_round_at = Some(sample.hedge_round_at.map_or(at, |before| before.min(at)));
             sample.wake_by(at);
         }
     }
@@ -249,11 +249,11 @@ impl Assembler {
             }
         }
         sample.checked |= plan.checked;
-        sample.hedge_at = plan.hedge_at;
+        sample.hedge_round_at = plan.hedge_round_at;
         sample.wake = plan.wake;
     }
 
-    /// A sample cannot be completed. Returns whether that is news.
+    /// Records that a sample cannot be completed. Returns whether that is news.
     pub(super) fn give_up(&mut self, key: SampleKey) -> bool {
         let sample = self.samples.get_mut(&key);
         sample.is_some_and(|sample| !core::mem::replace(&mut sample.given_up, true))
@@ -292,7 +292,7 @@ impl Assembler {
         let sample = self.samples.remove(&key)?;
         self.outstanding -= sample.outstanding();
         self.waiting -= sample.waiting();
-        self.strays -= sample.strays();
+        self.unverified -= sample.unverified();
         self.buffered -= sample.size();
         let was_requested = sample.outstanding() + sample.waiting() > 0;
         Some((sample, was_requested))
@@ -307,7 +307,7 @@ pub(super) struct Plan {
     /// The checkpoint before the deadline is behind it.
     pub checked: bool,
     /// When to reckon with the loss of all that the last round requested.
-    pub hedge_at: Option<Instant>,
+    pub hedge_round_at: Option<Instant>,
     /// When to look at it again.
     pub wake: Option<Instant>,
 }

@@ -58,7 +58,7 @@ pub(in crate::consumer) struct Sent {
     /// When to look at the sample for it.
     pub look_at: Instant,
     /// When to send it a second time if it is the first one, and early.
-    pub insure_at: Option<Instant>,
+    pub hedge_at: Option<Instant>,
     /// The sample is known to be published.
     pub is_published: bool,
 }
@@ -69,7 +69,7 @@ pub(in crate::consumer) enum SentAs {
     /// The first one.
     First,
     /// The second of two that left before the segment existed.
-    Insurance,
+    Hedge,
     /// A retransmission.
     Again,
 }
@@ -153,7 +153,7 @@ impl Assembler {
         self.request_missing(key, usize::MAX);
     }
 
-    /// Requests what nobody asked for yet: the N − M that the lead tells of, no more than `most` of them. Returns whether there are any.
+    /// Requests what nobody requested yet: the N − M that the lead tells of, no more than `most` of them. Returns whether there are any.
     fn request_missing(&mut self, key: SampleKey, most: usize) -> bool {
         let Some(sample) = self.samples.get(&key) else {
             return false;
@@ -171,25 +171,25 @@ impl Assembler {
     }
 
     /// Sends Interests of a sample a second time that are due for it.
-    pub(in crate::consumer) fn insure(&mut self, now: Instant, key: SampleKey) {
+    pub(in crate::consumer) fn hedge(&mut self, now: Instant, key: SampleKey) {
         let Some(sample) = self.samples.get_mut(&key) else {
             return;
         };
         let due: Vec<Name> = sample
             .slots()
             .chain(sample.across())
-            .filter(|(_, _, slot)| slot.insure_at.is_some_and(|at| at <= now))
+            .filter(|(_, _, slot)| slot.hedge_at.is_some_and(|at| at <= now))
             .map(|(kind, index, _)| (kind, index))
             .collect();
         for name in due {
             let Some(slot) = self.slot_mut(id_of(key, name)) else {
                 continue;
             };
-            slot.insure_at = None;
+            slot.hedge_at = None;
             if slot.is_missing()
                 && let Some(asked) = &mut slot.asked
             {
-                asked.is_insured = true;
+                asked.is_hedged = true;
                 self.request(id_of(key, name));
             }
         }
@@ -220,7 +220,7 @@ impl Assembler {
         again.len() as u64
     }
 
-    /// The next segment to request, repairs first; `None` once there are no more.
+    /// Returns the next segment to request, repairs first; `None` once there are no more.
     pub(in crate::consumer) fn next_request(&mut self) -> Option<Request> {
         loop {
             let next = self.repairs.pop_front();
@@ -250,7 +250,7 @@ impl Assembler {
         }
     }
 
-    /// How likely a segment is to exist: what may not brings nothing.
+    /// Returns how likely a segment is to exist: what may not brings nothing.
     fn likelihood(&self, id: SegmentId) -> f64 {
         let is_sure =
             id.kind != SegmentKind::Data || id.index == 0 || self.has_lead((id.class, id.sequence));
@@ -271,10 +271,10 @@ impl Assembler {
         slot.attempts = slot.attempts.saturating_add(1);
         if !again {
             slot.is_early = is_early;
-            slot.insure_at = sent.insure_at.filter(|_| is_early);
+            slot.hedge_at = sent.hedge_at.filter(|_| is_early);
         }
         let earlier = slot.asked;
-        let insures = earlier.is_some_and(|asked| asked.is_insured && asked.attempts == 1);
+        let hedges = earlier.is_some_and(|asked| asked.is_hedged && asked.attempts == 1);
         let before = earlier.map(|asked| (asked.first_at, asked.nonces[0]));
         let (first_at, first) = before.unwrap_or((now, nonce));
         slot.asked = Some(Asked {
@@ -284,14 +284,14 @@ impl Assembler {
             nonces: [first, nonce],
             attempts: slot.attempts,
             retry_at: sent.retry_at,
-            is_insured: insures,
+            is_hedged: hedges,
             ..Asked::unmeasured(now)
         });
-        let look_at = slot.insure_at.unwrap_or(sent.look_at);
+        let look_at = slot.hedge_at.unwrap_or(sent.look_at);
         sample.wake_by(look_at);
         self.outstanding += usize::from(earlier.is_none());
         Some(match again {
-            _ if insures => SentAs::Insurance,
+            _ if hedges => SentAs::Hedge,
             true => SentAs::Again,
             false => SentAs::First,
         })
@@ -355,7 +355,7 @@ impl Assembler {
     }
 }
 
-/// The segment `name` of sample `key`.
+/// Returns the segment `name` of sample `key`.
 pub(in crate::consumer) const fn id_of(
     (class, sequence): SampleKey,
     (kind, index): Name,

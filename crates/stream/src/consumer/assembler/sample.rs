@@ -20,7 +20,7 @@ pub(in crate::consumer) enum Accepted {
     /// It is verified and kept.
     Here,
     /// It is kept until the lead comes.
-    Stray,
+    Unverified,
     /// The lead does not vouch for it.
     Bad,
     /// It was there already.
@@ -47,23 +47,23 @@ pub(in crate::consumer) struct Assembly {
     data: Vec<Slot>,
     parity: Vec<Slot>,
     copies: Vec<Slot>,
-    /// Parity across the group that ends with it, as far as it is asked for.
+    /// Parity across the group that ends with it, as far as it is requested.
     across: Vec<Slot>,
-    /// Whether it was asked for before it was known to be published.
+    /// Whether it was requested before it was known to be published.
     pub asked_ahead: bool,
     /// When the verified lead came.
     pub lead_at: Option<Instant>,
     /// When the first segment came that nothing vouched for.
-    pub stray_at: Option<Instant>,
+    pub unverified_at: Option<Instant>,
     /// When a later sample came.
     pub overtaken_at: Option<Instant>,
     /// Whether the checkpoint before the deadline is behind it.
     pub checked: bool,
-    /// When to reckon with the loss of all that the last round asked for.
-    pub hedge_at: Option<Instant>,
+    /// When to reckon with the loss of all that the last round requested.
+    pub hedge_round_at: Option<Instant>,
     /// Whether the lead claims more segments than samples of the class have, and none has come.
     pub is_doubtful: bool,
-    /// Whether a segment that it needs was asked for in vain too often.
+    /// Whether a segment that it needs was requested in vain too often.
     pub given_up: bool,
     /// When to look at it again; may be too early, never too late.
     pub wake: Option<Instant>,
@@ -71,7 +71,7 @@ pub(in crate::consumer) struct Assembly {
 }
 
 impl Assembly {
-    /// A sample of which `counts` segments are about to be asked for, and of whose lead there may be `copies`.
+    /// A sample of which `counts` segments are about to be requested, and of whose lead there may be `copies`.
     pub(in crate::consumer) fn new(
         class: SampleClass,
         sequence: u64,
@@ -88,10 +88,10 @@ impl Assembly {
             across: Vec::new(),
             asked_ahead: false,
             lead_at: None,
-            stray_at: None,
+            unverified_at: None,
             overtaken_at: None,
             checked: false,
-            hedge_at: None,
+            hedge_round_at: None,
             is_doubtful: false,
             given_up: false,
             wake: None,
@@ -116,7 +116,7 @@ impl Assembly {
         self.slots_of(kind).get(usize::try_from(index).ok()?)
     }
 
-    /// Segments that are requested or about to be.
+    /// Returns the segments that are requested or about to be.
     pub(in crate::consumer) fn awaited(&self) -> Vec<(SegmentKind, u64)> {
         let all = self.slots().chain(self.copies());
         let awaited = all.filter(|(_, _, slot)| slot.is_awaited());
@@ -143,7 +143,7 @@ impl Assembly {
         slots.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// Copies of the lead.
+    /// Returns the copies of the lead.
     pub(in crate::consumer) fn copies(&self) -> impl Iterator<Item = (SegmentKind, u64, &Slot)> {
         let copies = (0..).zip(&self.copies);
         copies.map(|(index, slot)| (SegmentKind::LeadCopy, index, slot))
@@ -154,16 +154,16 @@ impl Assembly {
         self.across = vec![Slot::default(); count];
     }
 
-    /// Parity across the group that ends with it, as far as it is asked for.
+    /// Parity across the group that ends with it, as far as it is requested.
     pub(in crate::consumer) fn across(&self) -> impl Iterator<Item = (SegmentKind, u64, &Slot)> {
         let across = (0..).zip(&self.across);
         across.map(|(index, slot)| (SegmentKind::Across, index, slot))
     }
 
-    /// When the first Interest that is to be sent twice is due for that.
-    pub(in crate::consumer) fn next_insurance(&self) -> Option<Instant> {
+    /// Returns when the first Interest that is to be sent twice is due for that.
+    pub(in crate::consumer) fn next_hedge(&self) -> Option<Instant> {
         let slots = self.slots().chain(self.across());
-        slots.filter_map(|(_, _, slot)| slot.insure_at).min()
+        slots.filter_map(|(_, _, slot)| slot.hedge_at).min()
     }
 
     /// Data segments.
@@ -171,7 +171,7 @@ impl Assembly {
         &self.data
     }
 
-    /// All segments, data first.
+    /// Returns all segments, data first.
     pub(in crate::consumer) fn slots(&self) -> impl Iterator<Item = (SegmentKind, u64, &Slot)> {
         let data = (0..).zip(&self.data);
         let parity = (0..).zip(&self.parity);
@@ -179,7 +179,7 @@ impl Assembly {
             .chain(parity.map(|(index, slot)| (SegmentKind::Parity, index, slot)))
     }
 
-    /// Interests out for this sample.
+    /// Returns the Interests out for this sample.
     pub(in crate::consumer) fn outstanding(&self) -> usize {
         self.slots()
             .chain(self.copies())
@@ -189,17 +189,19 @@ impl Assembly {
     }
 
     /// Packets kept that nothing vouches for.
-    pub(in crate::consumer) fn strays(&self) -> usize {
-        self.slots().filter(|(_, _, slot)| slot.is_stray()).count()
+    pub(in crate::consumer) fn unverified(&self) -> usize {
+        self.slots()
+            .filter(|(_, _, slot)| slot.is_unverified())
+            .count()
     }
 
-    /// Since when its lead, or any segment, has been thought lost: later samples came, or followers of the lead.
+    /// Returns since when its lead, or any segment, has been thought lost: later samples came, or followers of the lead.
     pub(in crate::consumer) fn thought_lost_at(&self, is_lead: bool) -> Option<Instant> {
-        let stray_at = self.stray_at.filter(|_| is_lead);
-        self.overtaken_at.into_iter().chain(stray_at).min()
+        let unverified_at = self.unverified_at.filter(|_| is_lead);
+        self.overtaken_at.into_iter().chain(unverified_at).min()
     }
 
-    /// Whether a follower came and the lead is neither here nor waiting for a key.
+    /// Returns whether a follower came and the lead is neither here nor waiting for a key.
     pub(in crate::consumer) fn lacks_lead(&self) -> bool {
         self.lead.is_none() && self.data[0].is_missing()
     }
@@ -211,12 +213,12 @@ impl Assembly {
         }
     }
 
-    /// Segments here, data and parity.
+    /// Returns the segments here, data and parity.
     pub(in crate::consumer) fn here(&self) -> usize {
         self.slots().filter(|(_, _, slot)| slot.is_here()).count()
     }
 
-    /// Octets of payload that it holds.
+    /// Returns the octets of payload that it holds.
     pub(in crate::consumer) fn size(&self) -> usize {
         match (&self.complete, &self.lead) {
             (Some(complete), _) => complete.payload.len(),
@@ -235,14 +237,14 @@ impl Assembly {
         if !self.data[0].is_missing() {
             return Accepted::Again;
         }
-        self.data[0].content = Content::Stray(Box::new(data));
-        Accepted::Stray
+        self.data[0].content = Content::Unverified(Box::new(data));
+        Accepted::Unverified
     }
 
-    /// The packet kept by [`keep_unjudged_lead`](Self::keep_unjudged_lead).
+    /// Returns the packet kept by [`keep_unjudged_lead`](Self::keep_unjudged_lead).
     pub(in crate::consumer) fn take_unjudged_lead(&mut self) -> Option<Data> {
         match core::mem::take(&mut self.data[0].content) {
-            Content::Stray(data) => Some(*data),
+            Content::Unverified(data) => Some(*data),
             content => {
                 self.data[0].content = content;
                 None
@@ -266,7 +268,7 @@ impl Assembly {
                 let slot = self
                     .slot_mut(kind, index)
                     .expect("index is below the length");
-                let Content::Stray(data) = &slot.content else {
+                let Content::Unverified(data) = &slot.content else {
                     continue;
                 };
                 if lead.vouches_for(kind, index, data) {
@@ -305,15 +307,15 @@ impl Assembly {
             }
             Some(false) => Accepted::Bad,
             None => {
-                slot.content = Content::Stray(Box::new(data));
-                Accepted::Stray
+                slot.content = Content::Unverified(Box::new(data));
+                Accepted::Unverified
             }
         }
     }
 
-    /// Puts the payload together if enough is here; parity first, before anything is asked for again.
+    /// Puts the payload together if enough is here; parity first, before anything is retransmitted.
     ///
-    /// Tells whether parity was needed.
+    /// Returns whether parity was needed.
     pub(in crate::consumer) fn try_assemble(&self) -> Option<(Bytes, bool)> {
         let lead = self.lead.as_ref()?;
         if self.complete.is_some() || self.here() < self.data.len() {
@@ -337,7 +339,7 @@ impl Assembly {
         Some((payload.freeze(), needs_parity))
     }
 
-    /// Whether a segment that is here was asked for more than once.
+    /// Returns whether a segment that is here was requested more than once.
     pub(in crate::consumer) fn was_asked_again(&self) -> bool {
         self.slots()
             .any(|(_, _, slot)| slot.is_here() && slot.is_repair && slot.attempts > 1)

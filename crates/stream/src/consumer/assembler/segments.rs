@@ -100,12 +100,12 @@ impl SegmentEstimators {
         *size += GAIN * (octets as f64 - *size);
     }
 
-    /// Octets of payload that a segment of the next sample of `class` will have, on average.
+    /// Returns the octets of payload that a segment of the next sample of `class` will have, on average.
     pub(in crate::consumer) fn size(&self, class: SampleClass) -> f64 {
         self.sizes[class.index()]
     }
 
-    /// Takes note of what one sample had.
+    /// Records what one sample had.
     pub(in crate::consumer) fn observe(&mut self, class: SampleClass, counts: SegmentCounts) {
         let [data, parity] = match class {
             SampleClass::Key => &mut self.key,
@@ -115,7 +115,7 @@ impl SegmentEstimators {
         parity.observe(counts.parity.min(self.most));
     }
 
-    /// How many Interests to send for the next sample of `class`: M.
+    /// Returns how many Interests to send for the next sample of `class`: M.
     pub(in crate::consumer) fn estimate(&self, class: SampleClass) -> SegmentCounts {
         SegmentCounts {
             data: self.count(class, SegmentKind::Data).max(1),
@@ -123,7 +123,7 @@ impl SegmentEstimators {
         }
     }
 
-    /// How likely the next sample of `class` is to have data segment `index`, as far as samples before it tell.
+    /// Returns how likely the next sample of `class` is to have data segment `index`, as far as samples before it tell.
     pub(in crate::consumer) fn likelihood(&self, class: SampleClass, index: u64) -> f64 {
         let [data, _] = match class {
             SampleClass::Key => &self.key,
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(estimators.estimate(SampleClass::Delta), counts(5, 1));
     }
 
-    /// Uniform 4…6 has a mean of 5 and a mean deviation of 2/3: ⌈5 + 4/3⌉ = 7 covers all without asking for twice as many.
+    /// Uniform 4…6 has a mean of 5 and a mean deviation of 2/3: ⌈5 + 4/3⌉ = 7 covers all without requesting twice as many.
     #[test]
     fn varying_samples_are_covered() {
         let mut estimators = estimators();

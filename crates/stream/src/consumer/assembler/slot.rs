@@ -27,7 +27,7 @@ pub(in crate::consumer) struct Asked {
     /// The path says that it is lost, and in no queue.
     pub is_gone: bool,
     /// It was sent twice before the segment existed, and not since.
-    pub is_insured: bool,
+    pub is_hedged: bool,
     /// It came back; until `retry_at` there is nothing to be had.
     pub is_nacked: bool,
 }
@@ -44,7 +44,7 @@ impl Asked {
             retry_at: now,
             is_lost: false,
             is_gone: false,
-            is_insured: false,
+            is_hedged: false,
             is_nacked: false,
         }
     }
@@ -66,7 +66,7 @@ pub(in crate::consumer) struct LeadAnswer {
 }
 
 impl Asked {
-    /// What it means that a lead came now which the producer made for the Interest `oldest`. `asked_ahead` if it did not exist
+    /// Returns what it means that a lead came now which the producer made for the Interest `oldest`. `asked_ahead` if it did not exist
     /// when it was requested.
     pub(in crate::consumer) fn answered_by(
         &self,
@@ -76,13 +76,13 @@ impl Asked {
     ) -> LeadAnswer {
         let rtt = now.since(self.last_at);
         let since_first = now.since(self.first_at);
-        let is_clear = self.attempts == 1 || self.is_insured;
+        let is_clear = self.attempts == 1 || self.is_hedged;
         let nonce = oldest.map(|oldest| oldest.nonce);
         let is_ours = self.attempts > 0 && nonce.is_some_and(|n| self.nonces.contains(&n));
         let is_first = is_ours && nonce == Some(self.nonces[0]);
         let waited = match oldest {
             Some(oldest) if is_first => Some((since_first, oldest.waited_for)),
-            Some(oldest) if is_ours && self.is_insured => Some((rtt, oldest.waited_for)),
+            Some(oldest) if is_ours && self.is_hedged => Some((rtt, oldest.waited_for)),
             // Nobody waited when it was published, so our Interest came too late to wait.
             None if asked_ahead && self.attempts == 1 => Some((rtt, Duration::ZERO)),
             None if asked_ahead && self.attempts > 0 => Some((since_first, Duration::ZERO)),
@@ -110,7 +110,7 @@ pub(super) enum Content {
     #[default]
     Missing,
     /// A packet that nothing vouches for yet.
-    Stray(Box<Data>),
+    Unverified(Box<Data>),
     /// The segment's verified share of the payload, or parity.
     Here(Bytes),
 }
@@ -132,10 +132,10 @@ pub(in crate::consumer) struct Slot {
     /// Its first Interest left before the segment existed.
     pub is_early: bool,
     /// When that Interest is to be sent a second time, in case it was lost.
-    pub insure_at: Option<Instant>,
+    pub hedge_at: Option<Instant>,
     /// It did not come when it should have.
     pub was_lost: bool,
-    /// It was asked for in repair of the sample.
+    /// It was requested in repair of the sample.
     pub is_repair: bool,
 }
 
@@ -148,16 +148,16 @@ impl Slot {
         matches!(self.content, Content::Here(_))
     }
 
-    /// Whether no more than the Interests that left before the segment existed has been sent for it.
+    /// Returns whether no more than the Interests that left before the segment existed has been sent for it.
     pub(in crate::consumer) const fn is_first(&self) -> bool {
         self.is_early && !self.is_repair
     }
 
-    pub(super) const fn is_stray(&self) -> bool {
-        matches!(self.content, Content::Stray(_))
+    pub(super) const fn is_unverified(&self) -> bool {
+        matches!(self.content, Content::Unverified(_))
     }
 
-    /// Whether an Interest for it is out, or about to be sent.
+    /// Returns whether an Interest for it is out, or about to be sent.
     pub(in crate::consumer) const fn is_awaited(&self) -> bool {
         self.asked.is_some() || self.queued
     }

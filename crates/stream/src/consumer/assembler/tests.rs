@@ -82,7 +82,7 @@ fn send(assembler: &mut Assembler, now: Instant) -> Vec<SegmentId> {
                 order: sent.len() as u64,
                 retry_at: now + Duration::from_millis(100),
                 look_at: now + Duration::from_millis(100),
-                insure_at: None,
+                hedge_at: None,
                 is_published: false,
             },
         );
@@ -123,9 +123,9 @@ fn take(assembler: &mut Assembler, now: Instant, id: SegmentId, data: &Data) {
 #[test]
 fn counts_are_those_of_a_recount() {
     let config = Config {
-        most_outstanding: 24,
-        most_strays: 3,
-        most_buffered: 12_000,
+        max_outstanding: 24,
+        max_unverified: 3,
+        max_buffered: 12_000,
         ..Config::default()
     };
     let mut random = Random::from_seed(8);
@@ -162,9 +162,12 @@ fn counts_are_those_of_a_recount() {
         let sizes = assembler.sizes();
         assert_eq!(sizes.outstanding, sum(Assembly::outstanding), "{step}");
         assert_eq!(sizes.queued, sum(Assembly::waiting), "{step}");
-        assert_eq!(sizes.strays, sum(Assembly::strays), "{step}");
+        assert_eq!(sizes.unverified, sum(Assembly::unverified), "{step}");
         assert_eq!(sizes.buffered, sum(Assembly::size), "{step}");
-        assert!(sizes.strays <= 3 && sizes.buffered <= 12_000, "{sizes:?}");
+        assert!(
+            sizes.unverified <= 3 && sizes.buffered <= 12_000,
+            "{sizes:?}"
+        );
         let under_way = sum(|sample| {
             let slots = sample.slots().chain(sample.across());
             slots
@@ -175,7 +178,7 @@ fn counts_are_those_of_a_recount() {
     }
 }
 
-/// Two samples claim 20 segments where 2 are usual. The first claim is taken at its word; while it stands unproven, the second is asked for
+/// Two samples claim 20 segments where 2 are usual. The first claim is taken at its word; while it stands unproven, the second is requested
 /// 8 more. Once a segment of the first came, neither is doubted, and all others of it are requested.
 #[test]
 fn one_claim_at_a_time_is_taken_at_its_word() {

@@ -9,14 +9,14 @@ use super::Repair;
 use super::namecast::Namecast;
 use super::rtsd::Rtsd;
 
-/// How what was lost is found out and asked for.
+/// How what was lost is found out and requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RecoveryProfile {
     /// By the stream's clock, in rounds that ask for as much as makes it unlikely that a sample comes too late. Parity is
-    /// asked for only as loss and the time left warrant it, and Interests are insured while any are lost.
+    /// requested only as loss and the time left warrant it, and Interests are hedged while any are lost.
     #[default]
     Namecast,
-    /// As \[RTSD\] has it (§3.4): all parity is asked for ahead; what it does not make up for is asked for once more when
+    /// As \[RTSD\] has it (§3.4): all parity is requested ahead; what it does not make up for is retransmitted when
     /// later samples have overtaken it, γ·DRD before its time, or when its timer runs out.
     Paper,
 }
@@ -59,16 +59,18 @@ impl fmt::Display for RecoveryProfile {
 pub struct RecoveryConfig {
     /// How it works.
     pub profile: RecoveryProfile,
-    /// How often a sample that lost something may come too late after its last round, if losses are as measured.
+    /// Probability with which a sample that lost something may come too late after its last round, if losses are as measured: 1e-3 is the
+    /// bound of frames in time at 5 % loss. Measured: half of it costs 3 % of Data at 10 % loss, double loses 0.6 % of frames in bursts.
     pub miss: f64,
-    /// Segments that one round asks for beyond those that are missing, at most.
-    pub most_extra: usize,
-    /// Copies of a lead that may be asked for, at most [`MAX_LEAD_COPIES`]; zero where the producer makes none.
+    /// Segments that one round requests beyond those that are missing, at most. Measured: one in place of three loses 0.4 to 0.8 % of
+    /// frames where time is short and in bursts, six gain nothing.
+    pub max_extra: usize,
+    /// Copies of a lead that may be requested, at most [`MAX_LEAD_COPIES`]; zero where the producer makes none.
     pub lead_copies: usize,
     /// Whether parity across samples is made use of, where the producer makes any.
     pub across: bool,
-    /// Share of segments lost from which on Interests are expressed twice.
-    pub insure_from: f64,
+    /// Share of segments lost from which on Interests are sent twice. Measured: half and double change no run at 2 % loss or more.
+    pub hedge_from: f64,
 }
 
 impl Default for RecoveryConfig {
@@ -76,10 +78,10 @@ impl Default for RecoveryConfig {
         Self {
             profile: RecoveryProfile::default(),
             miss: 1e-3,
-            most_extra: 3,
+            max_extra: 3,
             lead_copies: MAX_LEAD_COPIES - 1,
             across: true,
-            insure_from: 0.005,
+            hedge_from: 0.005,
         }
     }
 }

@@ -22,7 +22,7 @@ impl Losses {
         }
     }
 
-    /// Probability that fewer than `needed` of `sent` packets, one right after the other, come through.
+    /// Returns the probability that fewer than `needed` of `sent` packets, one right after the other, come through.
     pub(super) fn fewer(self, sent: usize, needed: usize) -> f64 {
         if needed == 0 {
             return 0.0;
@@ -52,7 +52,7 @@ impl Losses {
         came.iter().chain(&lost).sum()
     }
 
-    /// Share of `needed` packets that do not come although `more` packets of parity follow them: any `needed` of all would
+    /// Returns the share of `needed` packets that do not come although `more` packets of parity follow them: any `needed` of all would
     /// give them back.
     pub(super) fn left(self, needed: usize, more: usize) -> f64 {
         let sent = needed + more;

@@ -1,4 +1,4 @@
-//! What to ask for, so that a sample is whole before its time.
+//! What to request, so that a sample is whole before its time.
 //!
 //! ```text
 //!   asked ahead     due        hedge      a round trip later       hedge      deadline
@@ -7,7 +7,7 @@
 //!       │            │ missing   │ may be lost    │ failure unlikely│
 //! ```
 //!
-//! A round asks for segments that are missing and for further ones, parity or copies of the lead: each name once, since
+//! A round requests segments that are missing and for further ones, parity or copies of the lead: each name once, since
 //! routers hold a second Interest for the same name back, and where both came through, the first Data answers both.
 
 use core::cmp::Reverse;
@@ -23,25 +23,29 @@ use super::odds::Losses;
 use super::progress::Progress;
 use super::{LEAD, RecoveryConfig};
 
-/// A round that another one can follow may fail this often: asking for more than is missing would cost more than it
-/// saves.
+/// Probability with which a round that another one can follow may fail: requesting more than is missing would cost more than it
+/// saves. Measured: by half the producer sends 2.7 % more in bursts for 0.5 % more frames in time; double changes less than that.
 const FAILS_BEFORE_LAST: f64 = 0.3;
-/// Longest time between two rounds for a sample whose time is over, or of a stream that stands still.
-const MOST_WAIT: Duration = Duration::from_secs(2);
-/// A queue that is longer is one: what is in it is not lost.
+/// Longest time between two rounds for a sample whose time is over, or of a stream that stands still. A bound alone: half and double
+/// change no run that was measured.
+const MAX_WAIT: Duration = Duration::from_secs(2);
+/// Queueing delay from which on nothing in a queue counts as lost. A choice, about half a period at 30 frames a
+/// second. Measured: half of it loses 0.9 % of frames in bursts, double 0.3 %.
 pub(in crate::consumer) const LONG_QUEUE: Duration = Duration::from_millis(15);
-/// A queue that is shorter may be none.
+/// Queueing delay below which there may be none: what timers and the segments of another stream take. Measured: half and double stay
+/// within the noise, except behind a full link, where both deliver 1 to 3 % more frames in time, by two seeds.
 const SHORT_QUEUE: Duration = Duration::from_millis(3);
-/// Nothing waits longer in any queue.
+/// Longest time that a packet waits in any queue: 300 packets of 1000 octets at 1.5 Mbit/s. A bound alone: half and double change no run that was measured.
 const GONE: Duration = Duration::from_millis(1_600);
-/// Shorter after the last Interest for a name, forwarders hold another one back (NFD: 10 ms, then twice that).
-const NAME_REST: Duration = Duration::from_millis(25);
+/// Time after the last Interest for a name within which forwarders hold another one back: NFD's retransmission suppression
+/// begins with 10 ms and doubles, so two in a row are beyond 20 ms. Measured: double loses 1.4 % of frames in bursts.
+pub(super) const NAME_REST: Duration = Duration::from_millis(25);
 
 /// What the decision rests on besides the sample itself.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outlook<'a> {
     pub now: Instant,
-    /// When all that was asked for before it existed should be here.
+    /// When all that was requested before it existed should be here.
     pub due_at: Instant,
     /// When the sample could be here at the earliest.
     pub expected_at: Instant,
@@ -51,19 +55,19 @@ pub(super) struct Outlook<'a> {
     pub wait: Duration,
     /// What is overdue mostly comes by itself.
     pub repeats: bool,
-    /// Copies of the lead are asked for before the lead itself is again.
+    /// Copies of the lead are requested before the lead itself is again.
     pub prefers_copies: bool,
     /// The longest that a packet has queued lately.
     pub queueing: Duration,
     /// By how much delays of neighbouring packets differ.
     pub jitter: Duration,
-    /// How the queue on the way moves on.
+    /// How the queue on the path moves on.
     pub progress: Progress,
     /// Data that exists takes this long.
     pub delay: Duration,
     /// And at least this long.
-    pub least_delay: Duration,
-    /// What was asked for now should be here after this.
+    pub min_delay: Duration,
+    /// What was requested now should be here after this.
     pub round_trip: Duration,
     /// A burst of losses lasts no longer than this.
     pub hedge_after: Duration,
@@ -78,7 +82,7 @@ pub(super) struct Outlook<'a> {
     /// Loss of an Interest and its Data together.
     pub losses: Losses,
     /// Transmissions of one Interest, at most.
-    pub most_attempts: u32,
+    pub max_attempts: u32,
     pub config: &'a RecoveryConfig,
 }
 
@@ -87,24 +91,24 @@ pub(super) struct Outlook<'a> {
 pub(super) struct Round {
     /// Segments that did not come when they should have, which was not known before.
     pub lost: Vec<(SegmentKind, u64)>,
-    /// Segments to ask for.
+    /// Segments to request.
     pub ask: Vec<(SegmentKind, u64)>,
-    /// More is needed than may be asked for.
+    /// More is needed than may be requested.
     pub give_up: bool,
-    /// When to reckon with the loss of all that the last round asked for.
-    pub hedge_at: Option<Instant>,
+    /// When to reckon with the loss of all that the last round requested.
+    pub hedge_round_at: Option<Instant>,
     /// When to decide again if nothing happens before.
     pub next_look: Option<Instant>,
 }
 
-/// A name that can be asked for, best first.
+/// A name that can be requested, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// It was lost: perhaps a router near us has it.
     Lost,
-    /// It was not asked for.
+    /// It was not requested.
     Fresh,
-    /// It is asked for, and may still come.
+    /// It is requested, and may still come.
     Pending,
 }
 
@@ -113,15 +117,15 @@ enum Rank {
 struct Names {
     /// On their way.
     pending: usize,
-    /// Can be asked for, now or later.
+    /// Can be requested, now or later.
     left: usize,
-    /// Can be asked for now. Of one rank those requested most come first: where losses come together, those of several names are lost together, and
+    /// Can be requested now. Of one rank those requested most come first: where losses come together, those of several names are lost together, and
     /// the others stay for later.
     candidates: Vec<(Rank, Reverse<u32>, Name)>,
 }
 
 impl Outlook<'_> {
-    /// When the answer to `asked` counts as lost: not while what set out before it still comes.
+    /// Returns when the answer to `asked` counts as lost: not while what set out before it still comes.
     fn due(&self, assembly: &Assembly, slot: &Slot, asked: &Asked) -> Instant {
         if asked.is_nacked {
             return asked.retry_at;
@@ -130,7 +134,7 @@ impl Outlook<'_> {
             // Only the path can tell what is in a queue from what is lost.
             return self.now;
         }
-        let set_out = self.expected_at.max(asked.last_at + self.least_delay);
+        let set_out = self.expected_at.max(asked.last_at + self.min_delay);
         if self.queueing > LONG_QUEUE {
             // Only the path can tell what is in a queue from what is lost.
             return if asked.is_gone {
@@ -144,7 +148,7 @@ impl Outlook<'_> {
         behind.map_or(due, |until| due.max(until))
     }
 
-    /// The same if it were all alone.
+    /// Returns the same if it were all alone.
     fn due_alone(&self, assembly: &Assembly, slot: &Slot, asked: &Asked) -> Instant {
         if slot.is_first() {
             // What a link repeats is overtaken.
@@ -162,7 +166,7 @@ impl Outlook<'_> {
             true => asked.last_at.since(self.hurry_until),
             false => self.round_trip * (1 << asked.attempts.min(5)),
         };
-        let due = asked.last_at + wait.clamp(self.round_trip, MOST_WAIT);
+        let due = asked.last_at + wait.clamp(self.round_trip, MAX_WAIT);
         let last_call = self.deadline.saturating_sub(self.round_trip);
         due.max(last_call.min(due + self.wait.saturating_sub(self.margin)))
     }
@@ -204,7 +208,7 @@ impl Outlook<'_> {
                     }
                 }
             };
-            let left = self.most_attempts.saturating_sub(slot.attempts);
+            let left = self.max_attempts.saturating_sub(slot.attempts);
             names.left += usize::from(left > 0 || !self.is_published);
             // The last Interest for a name is for when haste is over: one frame late is better than all that need it.
             let in_reserve = u32::from(rank == Rank::Pending || self.now <= self.hurry_until);
@@ -216,7 +220,7 @@ impl Outlook<'_> {
         names
     }
 
-    /// What may come by itself is asked for by other names first.
+    /// Returns the rank of a lost name: what may come by itself is requested by other names first.
     fn rank_of_lost(&self, name: Name, slot: &Slot) -> Rank {
         let is_lead = name == LEAD;
         match slot.is_first() && (self.repeats || is_lead && self.prefers_copies) {
@@ -225,17 +229,17 @@ impl Outlook<'_> {
         }
     }
 
-    /// When to hedge a round that begins now: once a burst of losses has ended, and while an answer can still be in time.
-    pub(super) fn hedge_at(&self) -> Option<Instant> {
+    /// Returns when to hedge a round that begins now: once a burst of losses has ended, and while an answer can still be in time.
+    pub(super) fn hedge_round_at(&self) -> Option<Instant> {
         let last_call = self.deadline.saturating_sub(self.round_trip);
         let at = (self.now + self.hedge_after).min(last_call);
         (at >= self.now + NAME_REST).then_some(at)
     }
 
-    /// When to hedge what is on its way of `assembly`: not while it keeps coming, nor before the last Interest for it has been
+    /// Returns when to hedge what is on its way of `assembly`: not while it keeps coming, nor before the last Interest for it has been
     /// out as long as the others.
     fn hedge_of(&self, assembly: &Assembly) -> Option<Instant> {
-        let at = assembly.hedge_at?;
+        let at = assembly.hedge_round_at?;
         let moves_until = self
             .progress
             .of_sample((assembly.class, assembly.sequence), self.expected_at);
@@ -247,12 +251,12 @@ impl Outlook<'_> {
         left.chain(moves_until).chain([at]).max()
     }
 
-    /// Whether none that begins after this one can be in time.
+    /// Returns whether none that begins after this one can be in time.
     fn is_last_round(&self) -> bool {
         self.now + self.round_trip * 2 > self.deadline
     }
 
-    /// How often a round that begins now may fail.
+    /// Returns how often a round that begins now may fail.
     fn may_fail(&self) -> f64 {
         match self.is_last_round() {
             _ if self.now > self.hurry_until => 1.0,
@@ -261,10 +265,10 @@ impl Outlook<'_> {
         }
     }
 
-    /// How many more to ask for beside `pending` ones, of which at least `needed` must come.
+    /// Returns how many more to request beside `pending` ones, of which at least `needed` must come.
     fn count(&self, pending: usize, needed: usize, may_fail: f64) -> usize {
         let least = needed.saturating_sub(pending);
-        let most = least + self.config.most_extra;
+        let most = least + self.config.max_extra;
         (least..most)
             .find(|&more| self.losses.fewer(pending + more, needed) <= may_fail)
             .unwrap_or(most)
@@ -282,12 +286,12 @@ impl Outlook<'_> {
         } else if self.now <= self.hurry_until {
             round.look_at(self.hurry_until + NAME_REST);
         }
-        round.hedge_at = match self.hedge_of(assembly) {
+        round.hedge_round_at = match self.hedge_of(assembly) {
             // A round begins; what hedges it is not hedged in turn.
-            _ if !round.lost.is_empty() => self.hedge_at(),
-            hedge_at => hedge_at.filter(|&at| at > self.now),
+            _ if !round.lost.is_empty() => self.hedge_round_at(),
+            hedge_round_at => hedge_round_at.filter(|&at| at > self.now),
         };
-        if let Some(at) = round.hedge_at {
+        if let Some(at) = round.hedge_round_at {
             round.look_at(at);
         }
         round
@@ -304,7 +308,7 @@ impl Outlook<'_> {
         round.ask.extend(chosen.map(|(.., name)| *name));
     }
 
-    /// How many to ask for now, where `needed` must come and `pending` are on their way.
+    /// Returns how many to request now, where `needed` must come and `pending` are on their way.
     fn how_many(
         &self,
         assembly: &Assembly,
@@ -318,12 +322,12 @@ impl Outlook<'_> {
         if self.hedge_of(assembly).is_none_or(|at| at > self.now) {
             return 0;
         }
-        // All of what is on its way may be lost in one burst; what is asked for now would be lost in another.
+        // All of what is on its way may be lost in one burst; what is requested now would be lost in another.
         let fails = self.losses.fewer(pending, needed);
         let may_fail = match self.is_last_round() {
             true => self.config.miss,
             // As far as the last round will not make up for it.
-            false => self.config.miss / self.losses.fewer(needed + self.config.most_extra, needed),
+            false => self.config.miss / self.losses.fewer(needed + self.config.max_extra, needed),
         };
         if fails <= may_fail {
             return 0;
@@ -336,7 +340,7 @@ impl Outlook<'_> {
         let lead = assembly.slots().take(1).chain(assembly.copies());
         let mut leads = self.sort(assembly, lead, round);
         if self.prefers_copies && leads.candidates.len() > 1 {
-            // Asked for again, it would not show whether it comes by itself.
+            // Retransmitted, it would not show whether it comes by itself.
             leads.candidates.retain(|(.., name)| *name != LEAD);
         }
         if !assembly
@@ -367,7 +371,7 @@ impl Outlook<'_> {
                 .candidates
                 .iter()
                 .filter(|(rank, ..)| *rank == Rank::Fresh);
-            let fresh = fresh.take(self.config.most_extra);
+            let fresh = fresh.take(self.config.max_extra);
             round.ask.extend(fresh.map(|(.., name)| *name));
         }
     }

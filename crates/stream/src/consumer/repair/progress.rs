@@ -9,19 +9,25 @@ use namecast_units::Instant;
 
 use super::super::order::SampleKey;
 
-/// Interests that leave within so long of each other leave together.
+/// Interests that leave within so long of each other leave together: the resolution of timers. Measured: half and double stay within the
+/// noise, 0.3 % of frames.
 const TOGETHER: Duration = Duration::from_millis(1);
-/// Segments that may be in a queue where all is well: those of a sample that leave together, and of another stream.
+/// Segments that may be in a queue where all is well: those of a sample that leave together, `AT_ONCE`, and two of another stream.
+/// A bound alone: half and double change no run that was measured.
 const ORDINARY: u32 = 8;
-/// Times between segments for which a queue may stand still.
-const PATIENCE: u32 = 8;
-/// The same beside it: what timers and other traffic cost, at most.
-const MOST_SLACK: Duration = Duration::from_millis(3);
-/// On a link that is faster than that, a sample is never long in a queue: 1000 octets at 16 Mbit/s.
-const LEAST_GAP: Duration = Duration::from_micros(500);
-/// Pauses longer than this are no time between segments.
-const MOST_GAP: Duration = Duration::from_millis(10);
-/// Share of a new gap in their average.
+/// Times between segments for which a queue may stand still. Measured: half and double deliver 3.5 and 0.6 % more frames in time behind
+/// a full link, by two seeds, and stay within the noise elsewhere.
+const STANDSTILL: u32 = 8;
+/// Time for which it may stand still besides: what timers and other traffic cost, at most, as for `MIN_MARGIN`. Measured: half and
+/// double stay within the noise.
+const MAX_SLACK: Duration = Duration::from_millis(3);
+/// On a link that is faster than that, a sample is never long in a queue: 1000 octets at 16 Mbit/s. Measured: half and double stay
+/// within the noise, 0.3 % of frames.
+const MIN_GAP: Duration = Duration::from_micros(500);
+/// Pauses longer than this are no time between segments: 1000 octets at 800 kbit/s, the slowest link that carries a stream of
+/// several segments a frame. Measured: half and double stay within the noise.
+const MAX_GAP: Duration = Duration::from_millis(10);
+/// One over the weight of a new gap in their average: \[RFC6298\]'s α, 1/8. Measured: half and double stay within the noise.
 const GAIN: u32 = 8;
 
 /// A segment's place in the order in which segments set out: when it could be here without queues, and the number of
@@ -38,7 +44,7 @@ struct Newest {
     at: Instant,
 }
 
-/// How a queue on the way moves on.
+/// How a queue on the path moves on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     newest: Option<Newest>,
@@ -48,7 +54,7 @@ pub(super) struct Progress {
 impl Progress {
     /// What holds of links on which a queue is to be reckoned with.
     pub(super) fn of_slow_links(self) -> Self {
-        let is_slow = self.gap >= LEAST_GAP;
+        let is_slow = self.gap >= MIN_GAP;
         let gap = if is_slow { self.gap } else { Duration::ZERO };
         Self { gap, ..self }
     }
@@ -62,7 +68,7 @@ impl Progress {
         };
         if let Some(before) = self.newest.filter(follows) {
             let gap = now.since(before.at);
-            if gap <= MOST_GAP {
+            if gap <= MAX_GAP {
                 self.gap = match self.gap.is_zero() {
                     true => gap,
                     false => self.gap - self.gap / GAIN + gap / GAIN,
@@ -78,37 +84,37 @@ impl Progress {
         });
     }
 
-    /// How long a queue of a few segments takes that is none to speak of.
+    /// Returns how long a queue of a few segments takes that is none to speak of.
     pub(super) fn ordinary(&self) -> Duration {
         self.gap * ORDINARY
     }
 
-    /// Takes note that something came that has no place.
+    /// Records that something came that has no place.
     pub(super) const fn still_moves(&mut self, now: Instant) {
         if let Some(newest) = &mut self.newest {
             newest.at = now;
         }
     }
 
-    /// Until when what is on its way of sample `key`, expected at `expected_at`, or of those before it, may be on its way still.
+    /// Returns until when what is on its way of sample `key`, expected at `expected_at`, or of those before it, may be on its way still.
     pub(super) fn of_sample(&self, key: SampleKey, expected_at: Instant) -> Option<Instant> {
         let newest = self
             .newest
             .filter(|newest| newest.key == key || newest.place.0 <= expected_at)?;
-        Some(newest.at + self.patience())
+        Some(newest.at + self.standstill())
     }
 
-    fn patience(&self) -> Duration {
+    fn standstill(&self) -> Duration {
         // On a link that is never busy for long, nothing is waited for.
-        self.gap * PATIENCE + self.gap.min(MOST_SLACK)
+        self.gap * STANDSTILL + self.gap.min(MAX_SLACK)
     }
 
-    /// Until when a segment at `place` may be behind the one that came last; `None` if that one set out later.
+    /// Returns until when a segment at `place` may be behind the one that came last; `None` if that one set out later.
     pub(super) fn until(&self, place: Place) -> Option<Instant> {
         match self.newest {
-            // The delay is known from a packet that was smaller, or from another way.
-            None => Some(place.0 + MOST_GAP),
-            Some(newest) => (newest.place <= place).then(|| newest.at + self.patience()),
+            // The delay is known from a packet that was smaller, or from another path.
+            None => Some(place.0 + MAX_GAP),
+            Some(newest) => (newest.place <= place).then(|| newest.at + self.standstill()),
         }
     }
 }

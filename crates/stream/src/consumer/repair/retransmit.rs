@@ -1,4 +1,4 @@
-//! Which segments of a sample to ask for again, and when.
+//! Which segments of a sample to retransmit, and when.
 //!
 //! A segment counts as lost once
 //! - later samples came, or followers of a lead that did not, although its answer could have been here by then
@@ -6,7 +6,7 @@
 //! - or the checkpoint, γ·DRD before the deadline, is reached (RTSD §3.4);
 //! - or its timer ran out.
 //!
-//! Parity is counted first: only what neither the segments here nor those still on their way can replace is asked for.
+//! Parity is counted first: only what neither the segments here nor those still on their way can replace is requested.
 
 use core::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) struct Situation {
     /// Data that exists takes this long.
     pub delay: Duration,
     /// And at least this long.
-    pub least_delay: Duration,
+    pub min_delay: Duration,
     /// Packets may overtake each other by this much.
     pub reordering: Duration,
     /// The sample's checkpoint.
@@ -32,29 +32,29 @@ pub(super) struct Situation {
     /// The sample is known to be published.
     pub published: bool,
     /// Transmissions of one Interest, at most.
-    pub most_attempts: u32,
+    pub max_attempts: u32,
 }
 
 /// What to do about one sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decision {
-    /// Segments to ask for again.
+    /// Segments to retransmit.
     pub again: Vec<(SegmentKind, u64)>,
     /// Of the Interests found lost, those whose timer ran out. Also of ones that need not be repeated.
     pub timed_out: Vec<(SegmentKind, u64)>,
-    /// A segment that is needed was asked for too often.
+    /// A segment that is needed was requested too often.
     pub give_up: bool,
 }
 
 impl Situation {
-    /// Since when there has been evidence that the lead, or any segment, should be here.
+    /// Returns since when there has been evidence that the lead, or any segment, should be here.
     fn evidence(&self, assembly: &Assembly, is_lead: bool) -> Option<Instant> {
         Some(assembly.thought_lost_at(is_lead)? + self.reordering)
     }
 
-    /// Whether the Interest for a segment that is missing has been in vain.
+    /// Returns whether the Interest for a segment that is missing has been in vain.
     fn is_lost(&self, assembly: &Assembly, asked: &Asked, is_lead: bool) -> bool {
-        let should_be_here = |by: Instant| by <= self.now && asked.last_at + self.least_delay <= by;
+        let should_be_here = |by: Instant| by <= self.now && asked.last_at + self.min_delay <= by;
         let checkpoint = !assembly.checked
             && self.checkpoint <= self.now
             && asked.last_at + self.delay <= self.now;
@@ -97,7 +97,7 @@ impl Situation {
         };
         lost.truncate(needed);
         for (kind, index, attempts) in lost {
-            if self.published && attempts >= self.most_attempts {
+            if self.published && attempts >= self.max_attempts {
                 decision.give_up = true;
             } else {
                 decision.again.push((kind, index));
@@ -106,7 +106,7 @@ impl Situation {
         decision
     }
 
-    /// When to decide again if nothing happens before, and the timers in `retry` begin anew.
+    /// Returns when to decide again if nothing happens before, and the timers in `retry` begin anew.
     pub(super) fn next_look(
         &self,
         assembly: &Assembly,

@@ -33,7 +33,7 @@ impl Repair for Rtsd {
         false
     }
 
-    fn insurance(&self, _recovery: &Recovery) -> Option<Duration> {
+    fn hedge_delay(&self, _recovery: &Recovery) -> Option<Duration> {
         None
     }
 
@@ -48,17 +48,17 @@ impl Repair for Rtsd {
         }
     }
 
-    /// The Interests of the next key sample have always left.
-    fn most_in_vain(&self) -> usize {
+    /// There is no bound: the Interests of the next key sample have always left.
+    fn max_in_vain(&self) -> usize {
         usize::MAX
     }
 
     /// Only what came moves the pipeline on.
-    fn most_unseen(&self) -> u64 {
+    fn max_unseen(&self) -> u64 {
         0
     }
 
-    /// When one more round trip still fits before the deadline: γ·DRD before it (RTSD §3.4).
+    /// Returns when one more round trip still fits before the deadline: γ·DRD before it (RTSD §3.4).
     fn check_at(&self, recovery: &Recovery, moment: &Moment, times: &Times) -> Instant {
         let margin = moment.delay.mul_f64(recovery.checkpoint);
         if let Some(render_at) = times.render_at.filter(|_| times.has_lead) {
@@ -86,11 +86,11 @@ impl Repair for Rtsd {
         let situation = Situation {
             now,
             delay,
-            least_delay: moment.least_delay().min(delay),
+            min_delay: moment.min_delay().min(delay),
             reordering: recovery.reordering(moment),
             checkpoint: self.check_at(recovery, moment, times),
             published: times.is_published,
-            most_attempts: recovery.max_attempts,
+            max_attempts: recovery.max_attempts,
         };
         let decision = situation.decide(sample);
         let timer = |&(kind, index): &Name| {
@@ -112,7 +112,7 @@ impl Repair for Rtsd {
             plan: Plan {
                 wake: situation.next_look(sample, &retry),
                 checked: situation.checkpoint <= now,
-                hedge_at: None,
+                hedge_round_at: None,
                 retry,
             },
             request: decision.again,
@@ -120,7 +120,12 @@ impl Repair for Rtsd {
         }
     }
 
-    fn hedge_at(&self, _recovery: &Recovery, _moment: &Moment, _times: &Times) -> Option<Instant> {
+    fn hedge_round_at(
+        &self,
+        _recovery: &Recovery,
+        _moment: &Moment,
+        _times: &Times,
+    ) -> Option<Instant> {
         None
     }
 }

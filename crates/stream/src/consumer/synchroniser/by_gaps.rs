@@ -24,7 +24,7 @@ const DETECTION_PERIOD: Duration = Duration::from_millis(1_000);
 const LOW_BUFFER: f64 = 0.5;
 /// NDN-RTC 1.4.4 starts at 2.5 times the demand, and bursts up to 4 times of it.
 const FIRST_PERCENT: u64 = 250;
-const MOST_BURST: u64 = 4;
+const MAX_BURST: u64 = 4;
 /// λ that NDN-RTC 1.4.4 takes for too small before it has tried.
 const FAILED: u64 = 2;
 
@@ -255,7 +255,7 @@ impl ByGaps {
     fn burst(&mut self, now: Instant) {
         let lead = match self.profile {
             SynchroniserProfile::Code144 => {
-                let most = (MOST_BURST * self.demand()).max(self.lead);
+                let most = (MAX_BURST * self.demand()).max(self.lead);
                 (self.lead + self.lead.div_ceil(2)).min(most)
             }
             _ => self.lead * 2,

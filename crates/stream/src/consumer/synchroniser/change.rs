@@ -50,12 +50,12 @@ impl ChangeEstimator {
         }
     }
 
-    /// Whether DRD′ is steady.
+    /// Returns whether DRD′ is steady.
     pub const fn is_steady(&self) -> bool {
         self.steady >= STEADY_TIMES
     }
 
-    /// Whether it has changed since [`forget_change`](Self::forget_change).
+    /// Returns whether it has changed since [`forget_change`](Self::forget_change).
     pub const fn has_changed(&self) -> bool {
         self.has_changed
     }

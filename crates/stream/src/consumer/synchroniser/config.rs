@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
 
-/// How a consumer finds the newest samples and decides how many to ask for ahead.
+/// How a consumer finds the newest samples and decides how many to request ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SynchroniserProfile {
     /// From what answers say of themselves: what is newest, who asked, how long that Interest waited.
@@ -35,7 +35,7 @@ pub enum StabilityClass {
 pub struct SynchroniserConfig {
     /// How it works.
     pub profile: SynchroniserProfile,
-    /// λ₀: samples asked for ahead at the start; `None` is the profile's own choice. Namecast's knows better from the
+    /// λ₀: samples requested ahead at the start; `None` is the profile's own choice. Namecast's knows better from the
     /// first round trip on, and keeps to it only until then.
     pub initial_lead: Option<u64>,
     /// When gaps between arrivals count as even. Namecast's looks at no gaps.
@@ -63,7 +63,7 @@ impl SynchroniserProfile {
     /// The names that can be written.
     pub const NAMES: [&'static str; 3] = ["namecast", "paper", "code-1.4.4"];
 
-    /// Whether it goes by the gaps between arrivals, as \[RTSD\] does.
+    /// Returns whether it goes by the gaps between arrivals, as \[RTSD\] does.
     pub const fn goes_by_gaps(self) -> bool {
         matches!(self, Self::Paper | Self::Code144)
     }

@@ -12,7 +12,7 @@ const LEAST: Duration = Duration::from_millis(5);
 /// More than this is no variation of the path.
 const MOST: Duration = Duration::from_millis(500);
 /// Samples whose Interest has left and that have not come; beyond it, nothing is learnt from the oldest.
-const MOST_LEFT: usize = 256;
+const MAX_LEFT: usize = 256;
 
 /// The time for which Interests wait at the producer, on purpose: what they were late by lately, and a little more.
 ///
@@ -44,7 +44,7 @@ impl Margin {
         }
     }
 
-    /// The margin now.
+    /// Returns the margin now.
     pub fn current(&self, now: Instant) -> Duration {
         if !self.is_known {
             return self.initial + LEAST;
@@ -56,15 +56,15 @@ impl Margin {
         (needed + LEAST).min(MOST)
     }
 
-    /// Takes note that the Interest for sample `sequence` left with `margin`.
+    /// Records that the Interest for sample `sequence` left with `margin`.
     pub fn on_left(&mut self, sequence: u64, margin: Duration) {
         self.left.push_back((sequence, margin));
-        if self.left.len() > MOST_LEFT {
+        if self.left.len() > MAX_LEFT {
             self.left.pop_front();
         }
     }
 
-    /// Takes note of how long that Interest waited for its sample.
+    /// Records how long that Interest waited for its sample.
     pub fn on_waited(&mut self, now: Instant, sequence: u64, waited: Duration) {
         if let Some(margin) = self.margin_of(sequence) {
             self.is_known = true;
@@ -73,7 +73,7 @@ impl Margin {
         }
     }
 
-    /// Takes note that it came `late` after its sample was published, at most.
+    /// Records that it came `late` after its sample was published, at most.
     pub fn on_late(&mut self, now: Instant, sequence: u64, late: Duration) {
         if let Some(margin) = self.margin_of(sequence) {
             self.is_known = true;
@@ -134,7 +134,7 @@ mod tests {
         margin.on_waited(at(0), 9, ms(0));
         assert_eq!(margin.current(at(0)), ms(45));
         (0..1_000).for_each(|sample| margin.on_left(sample, ms(5)));
-        assert!(margin.left.len() <= MOST_LEFT);
+        assert!(margin.left.len() <= MAX_LEFT);
         margin.on_late(at(0), 999, Duration::MAX / 2);
         margin.on_late(at(0), 999, Duration::MAX / 2);
         assert_eq!(margin.current(at(0)), MOST);

@@ -42,16 +42,16 @@ const IDLE_BEFORE: Duration = Duration::from_millis(3_000);
 /// Where a consumer is on its way to the newest samples (\[RTSD\] Fig. 10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// Nobody has asked for the stream.
+    /// Nobody has requested the stream.
     #[default]
     Inactive,
     /// Waits to be told of a sample to begin with.
     WaitInitial,
-    /// Asks for more and more, until what comes is the newest there is.
+    /// Requests more and more, until what comes is the newest there is.
     Chasing,
-    /// Asks for less and less, while it still is.
+    /// Requests less and less, while it still is.
     Adjusting,
-    /// Asks for as much as is needed.
+    /// Requests as much as is needed.
     Fetching,
     /// The same, while a higher bitrate is tried beside it.
     Challenge,
@@ -96,7 +96,7 @@ pub struct Synchroniser {
     since: Instant,
     last_arrival: Instant,
     by_gaps: Option<ByGaps>,
-    /// Samples asked for ahead of which nothing has come: λ_p − λ_s.
+    /// Samples requested ahead of which nothing has come: λ_p − λ_s.
     in_flight: BTreeSet<(SampleClass, u64)>,
     observed: Option<Observation>,
     bootstrap: Bootstrap,
@@ -147,17 +147,17 @@ impl Synchroniser {
         self.enter(now, State::Chasing);
     }
 
-    /// The state.
+    /// Returns the state.
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// What the last first segment showed.
+    /// Returns what the last first segment showed.
     pub const fn observed(&self) -> Option<&Observation> {
         self.observed.as_ref()
     }
 
-    /// How the last start went.
+    /// Returns how the last start went.
     pub const fn bootstrap(&self) -> &Bootstrap {
         &self.bootstrap
     }
@@ -167,33 +167,33 @@ impl Synchroniser {
         self.by_gaps.as_ref().map(ByGaps::lead)
     }
 
-    /// Whether another sample may be asked for, λ_s > 0; `None` where that is not the profile.
+    /// Returns whether another sample may be requested, λ_s > 0; `None` where that is not the profile.
     pub fn has_free_slot(&self) -> Option<bool> {
         let in_flight = self.in_flight.len() as u64;
         self.lead().map(|lead| in_flight < lead)
     }
 
-    /// Whether samples are not to be shown yet, as they are older than need be.
+    /// Returns whether samples are not to be shown yet, as they are older than need be.
     pub const fn holds_playback(&self) -> bool {
         self.by_gaps.is_some() && matches!(self.state, State::WaitInitial | State::Chasing)
     }
 
-    /// Whether nothing has come for so long that the consumer must be started again.
+    /// Returns whether nothing has come for so long that the consumer must be started again.
     pub const fn waits_for_start(&self) -> bool {
         self.by_gaps.is_some() && matches!(self.state, State::WaitInitial)
     }
 
-    /// Takes note that `sample` was asked for ahead.
+    /// Records that `sample` was requested ahead.
     pub fn on_asked(&mut self, sample: (SampleClass, u64)) {
         self.in_flight.insert(sample);
     }
 
-    /// Takes note that `sample` is no longer waited for. Whether it was.
+    /// Records that `sample` is no longer waited for. Whether it was.
     pub fn on_gone(&mut self, sample: (SampleClass, u64)) -> bool {
         self.in_flight.remove(&sample)
     }
 
-    /// Time before the last moment at which Interests leave, for what varies on the path.
+    /// Returns the time before the last moment at which Interests leave, for what varies on the path.
     pub fn margin(&self, now: Instant) -> Duration {
         self.margin.current(now)
     }
@@ -256,7 +256,7 @@ impl Synchroniser {
         self.observed = Some(observation);
     }
 
-    /// Takes note that a sample came as soon as it could: everything before it is over.
+    /// Records that a sample came as soon as it could: everything before it is over.
     pub fn on_live(&mut self, now: Instant) {
         if self.by_gaps.is_none() && self.state == State::Chasing {
             self.enter(now, State::Fetching);
@@ -272,7 +272,7 @@ impl Synchroniser {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) would start again.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) would start again.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let idle = match self.state {
             _ if self.by_gaps.is_none() => return None,

@@ -1,7 +1,7 @@
-//! Parity across samples: when it is asked for, and what comes of it.
+//! Parity across samples: when it is requested, and what comes of it.
 //!
 //! Sound of 50 packets a second; everything takes 60 ms each way, so that with a target of 100 ms nothing that was lost can
-//! be asked for again in time. Samples are published every 20 ms from number 8 on, in groups of four.
+//! be retransmitted in time. Samples are published every 20 ms from number 8 on, in groups of four.
 
 use std::collections::BTreeMap;
 
@@ -25,11 +25,11 @@ fn arrives(sequence: u64) -> Instant {
     published(sequence) + WAY
 }
 
-/// A consumer, and the producer's side of what it asks for.
+/// A consumer, and the producer's side of what it requests.
 struct Booth {
     consumer: Eager,
     segmenter: Segmenter,
-    /// When each segment was asked for first, by which Interest, and how often.
+    /// When each segment was requested first, by which Interest, and how often.
     asked: BTreeMap<SegmentId, (Instant, namecast_packet::Nonce, u32)>,
     leads: BTreeMap<u64, Data>,
     samples: Vec<Sample>,
@@ -78,7 +78,7 @@ impl Booth {
         booth
     }
 
-    /// Takes note of what the consumer wants.
+    /// Records what the consumer wants.
     fn take(&mut self, now: Instant) {
         while let Some(done) = self.consumer.poll_output() {
             match done {
@@ -171,13 +171,13 @@ impl Booth {
         booth
     }
 
-    /// How often the lead of a sample was asked for.
+    /// How often the lead of a sample was requested.
     fn asked_for(&self, sequence: u64) -> u32 {
         self.asked[&SegmentId::lead(KEY, sequence)].2
     }
 }
 
-/// One in ten is lost. Sample 81 does not come; the parity of its group was asked for before the group began, comes with
+/// One in ten is lost. Sample 81 does not come; the parity of its group was requested before the group began, comes with
 /// sample 83, 40 ms later, and gives it back 20 ms before its time, without an Interest more.
 #[test]
 fn a_lost_lead_is_rebuilt_without_a_round_trip() {
@@ -186,7 +186,7 @@ fn a_lost_lead_is_rebuilt_without_a_round_trip() {
     booth.play(80..=83, &[81]);
     let asked = booth.asked[&Booth::shard_id(83, 0)].0;
     assert!(asked + WAY <= published(83), "{asked:?}");
-    // Insured like other Interests, and no more.
+    // Hedged like other Interests, and no more.
     assert_eq!(booth.asked[&Booth::shard_id(83, 0)].2, 2);
     assert_eq!(booth.asked_for(81), 2);
     let shard = booth.shard(83, 0);
@@ -209,7 +209,7 @@ fn a_lost_lead_is_rebuilt_without_a_round_trip() {
     assert_eq!(counters.parity_octets - before.parity_octets, octets);
     booth.run_until(arrives(83) + ms(101));
     let shown = booth.samples.iter().find(|s| s.header.position == 81);
-    let shown = shown.expect("it was handed out");
+    let shown = shown.expect("it was delivered");
     assert_eq!(shown.payload, [81_u8; 100].to_vec());
     assert_eq!(shown.complete_at, arrives(83) + ms(1));
     assert!(!shown.late);
@@ -245,8 +245,8 @@ fn as_many_leads_as_shards_come_back() {
     assert_eq!(counters.late, 0);
 }
 
-/// A group takes 60 ms to its last sample. With a target of 60 ms, or with 400 ms, in which what is lost can be asked for
-/// again twice, no parity is asked for; nor where nothing is lost, nor like the paper, nor if it is turned off.
+/// A group takes 60 ms to its last sample. With a target of 60 ms, or with 400 ms, in which what is lost can be requested
+/// again twice, no parity is requested; nor where nothing is lost, nor like the paper, nor if it is turned off.
 #[test]
 fn parity_is_asked_for_only_where_it_is_in_time_and_nothing_else_is() {
     let asked = |booth: &Booth| booth.asked.keys().any(|id| id.kind == X);
@@ -275,7 +275,7 @@ fn parity_is_asked_for_only_where_it_is_in_time_and_nothing_else_is() {
     }
 }
 
-/// Bursts take whole groups of every ten, and leave nothing to rebuild them from: parity is not asked for then.
+/// Bursts take whole groups of every ten, and leave nothing to rebuild them from: parity is not requested then.
 #[test]
 fn parity_that_gives_nothing_back_is_not_asked_for() {
     let mut booth = Booth::new(ms(100));
@@ -324,7 +324,7 @@ fn garbage_is_refused_and_counted() {
     assert_eq!(counters.drop_across, before.drop_across + 2);
     assert_eq!(counters.recovered_across, before.recovered_across);
     assert_eq!(counters.complete - before.complete, 3);
-    // They are asked for again instead.
+    // They are retransmitted instead.
     booth.run_until(arrives(87) + ms(40));
     assert!(booth.asked_for(85) > 2);
 }

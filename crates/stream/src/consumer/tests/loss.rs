@@ -1,8 +1,8 @@
-//! What is lost, damaged or refused is asked for again, and no more than that.
+//! What is lost, damaged or refused is retransmitted, and no more than that.
 
 use super::*;
 
-/// One of three data segments is lost; parity makes up for it, and nothing is asked for again.
+/// One of three data segments is lost; parity makes up for it, and nothing is retransmitted.
 #[test]
 fn parity_comes_before_retransmission() {
     let mut desk = Desk::started(Config::default());
@@ -29,7 +29,7 @@ fn parity_comes_before_retransmission() {
     assert_eq!(payload.len(), 2_500);
 }
 
-/// Two of three data segments are lost and one parity segment came: one more is needed, so one is asked for again: when
+/// Two of three data segments are lost and one parity segment came: one more is needed, so one is retransmitted: when
 /// sample 101 has overtaken, and 9 ms have passed for reordering (DRD, now ⅞·63.75 + ⅛·130 = 72 ms, by 8).
 #[test]
 fn overtaken_segments_are_asked_for_again_only_as_far_as_needed() {
@@ -54,7 +54,7 @@ fn overtaken_segments_are_asked_for_again_only_as_far_as_needed() {
     assert_eq!(desk.consumer.counters().recovered_parity, 1);
 }
 
-/// The lead is lost: its followers tell, and only it is asked for again.
+/// The lead is lost: its followers tell, and only it is retransmitted.
 #[test]
 fn a_lead_that_its_followers_overtake_is_asked_for_again() {
     let mut desk = Desk::started(Config::default());
@@ -64,7 +64,7 @@ fn a_lead_that_its_followers_overtake_is_asked_for_again() {
     let segments = desk.cut((SampleClass::Delta, 100), 5, 2_500, stamp(60));
     desk.give(at(90), &segments.data[1]);
     desk.give(at(90), &segments.data[2]);
-    assert_eq!(desk.consumer.sizes().strays, 2);
+    assert_eq!(desk.consumer.sizes().unverified, 2);
     let again = |desk: &mut Desk| {
         let asks = ids(&desk.asks()).into_iter();
         asks.filter(|(_, sequence, ..)| *sequence == 100)
@@ -78,11 +78,11 @@ fn a_lead_that_its_followers_overtake_is_asked_for_again() {
     desk.consumer.handle_timeout(at(98));
     assert_eq!(again(&mut desk), [segment(D, 0)]);
     desk.give(at(158), &segments.data[0]);
-    assert_eq!(desk.consumer.sizes().strays, 0);
+    assert_eq!(desk.consumer.sizes().unverified, 0);
     assert_eq!(desk.consumer.counters().recovered_retransmission, 1);
 }
 
-/// Nothing overtakes and no timer has run out: the checkpoint, one DRD before the deadline, asks for what is missing.
+/// Nothing overtakes and no timer has run out: the checkpoint, one DRD before the deadline, requests what is missing.
 /// The lead took 90 ms and nobody had waited for it: DRD is ⅞·60 + ⅛·90 = 63.75 ms.
 #[test]
 fn the_checkpoint_asks_for_what_is_missing() {

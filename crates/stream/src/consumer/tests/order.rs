@@ -1,4 +1,4 @@
-//! In which order samples are handed out, and which are passed over.
+//! In which order samples are delivered, and which are passed over.
 
 use super::*;
 
@@ -35,12 +35,12 @@ fn a_sample_that_is_late_within_the_tolerance_is_handed_out() {
     let late = desk.cut((SampleClass::Delta, 100), 5, 500, stamp(40));
     desk.give(at(349), &late.data[0]);
     desk.asks();
-    let handed_out: Vec<_> = desk
+    let delivered: Vec<_> = desk
         .samples
         .iter()
         .map(|sample| (sample.header.position, sample.late))
         .collect();
-    assert_eq!(handed_out, [(0, false), (1, true), (2, false)]);
+    assert_eq!(delivered, [(0, false), (1, true), (2, false)]);
     let counters = desk.consumer.counters();
     assert_eq!((counters.lost, counters.late), (0, 1));
 }
@@ -75,7 +75,7 @@ fn samples_that_cannot_be_decoded_are_dropped() {
 #[test]
 fn a_full_table_does_not_stop_the_stream() {
     let config = Config {
-        most_samples: 8,
+        max_samples: 8,
         ..Config::default()
     };
     let mut desk = Desk::started(config);

@@ -1,4 +1,4 @@
-//! Repairs by the stream's clock: what is asked for when segments do not come.
+//! Repairs by the stream's clock: what is requested when segments do not come.
 
 use std::collections::BTreeSet;
 
@@ -105,7 +105,7 @@ fn nothing_but_data_is_asked_for_while_nothing_is_lost() {
 }
 
 /// Nothing of sample 104 comes, and nothing after it either: it is due 3 ms after it could have been here, and all that
-/// was asked for of it is asked for again then, each name once.
+/// was requested of it is retransmitted then, each name once.
 #[test]
 fn a_sample_that_is_lost_whole_is_noticed_by_the_clock() {
     let mut desk = warm();
@@ -152,7 +152,7 @@ fn an_encoder_that_does_not_keep_time_is_waited_for() {
 }
 
 /// Two of three data segments of sample 104 come. A round trip takes some 60 ms and the target is 150 ms, so one more
-/// round can follow the first: it asks for the one that is missing. Had the first been the last, it would have asked for parity too.
+/// round can follow the first: it requests the one that is missing. Had the first been the last, it would have requested parity too.
 #[test]
 fn a_round_that_can_be_repeated_asks_for_little_and_the_last_for_more() {
     let mut desk = warm();
@@ -173,7 +173,7 @@ fn a_round_that_can_be_repeated_asks_for_little_and_the_last_for_more() {
     assert_eq!(counters.repair_octets, counters.parity_octets);
 }
 
-/// The lead of sample 104 is lost twice: the last round asks for copies of it, and one of them will do.
+/// The lead of sample 104 is lost twice: the last round requests copies of it, and one of them will do.
 #[test]
 fn a_copy_does_for_the_lead() {
     let mut desk = warm();
@@ -208,13 +208,13 @@ fn a_copy_does_for_the_lead() {
     let counters = desk.consumer.counters();
     assert_eq!((counters.recovered_copy, counters.complete), (1, 6));
     let sizes = desk.consumer.sizes();
-    assert_eq!(sizes.strays, 0);
+    assert_eq!(sizes.unverified, 0);
 }
 
 /// While segments are lost, Interests for what does not exist yet are sent twice, with other Nonces, the second long
 /// enough after the first for a burst of losses to be over.
 #[test]
-fn interests_are_insured_while_any_are_lost() {
+fn interests_are_hedged_while_any_are_lost() {
     let mut desk = warm();
     desk.asks();
     let lossy = segments(&mut desk, 104);
@@ -254,5 +254,5 @@ fn interests_are_insured_while_any_are_lost() {
         second.iter().all(|(time, ..)| *time == now + PERIOD),
         "{second:?}"
     );
-    assert!(desk.consumer.counters().interests_insured >= names.len() as u64);
+    assert!(desk.consumer.counters().interests_hedged >= names.len() as u64);
 }

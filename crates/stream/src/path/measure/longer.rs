@@ -59,7 +59,7 @@ impl Hold {
         self.least[0] = self.least[0].min(queue);
     }
 
-    /// The delay that waiting does not shorten.
+    /// Returns the delay that waiting does not shorten.
     pub(super) fn standing(&self) -> Option<f64> {
         let least = self.least.iter().copied().fold(f64::INFINITY, f64::min);
         let most = self.least.iter().copied().fold(0.0, f64::max);
@@ -116,7 +116,7 @@ impl Path {
         Some(shift)
     }
 
-    /// Whether one packet waited longer than the one before it by about `delay`: queues grow packet by packet, and paths become
+    /// Returns whether one packet waited longer than the one before it by about `delay`: queues grow packet by packet, and paths become
     /// longer from one packet to the next.
     fn rose_at_once(&self, now: Instant, delay: f64) -> bool {
         let rise = self.history.rise(now, ROSE_WITHIN);
@@ -124,7 +124,7 @@ impl Path {
         rise > 0.8 * delay && rise > 3.0 * usual
     }
 
-    /// What every packet of the last second took longer, if it is no queue of ours.
+    /// Returns what every packet of the last second took longer, if it is no queue of ours.
     fn standing(&self, now: Instant, need: Bitrate) -> Option<f64> {
         let third = Duration::from_millis(300);
         let ends = [0, 1, 2].map(|back| now.saturating_sub(third * back));

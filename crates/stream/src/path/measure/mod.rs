@@ -185,12 +185,12 @@ impl Path {
         self.target = target;
     }
 
-    /// The playout target.
+    /// Returns the playout target.
     pub const fn target(&self) -> Duration {
         self.target
     }
 
-    /// The round trip without queues: to the producer if its Data tells, else to whoever answers.
+    /// Returns the round trip without queues: to the producer if its Data tells, else to whoever answers.
     pub fn round_trip(&self, now: Instant) -> Duration {
         let known = self.live.minimum(now).or_else(|| self.plain.minimum(now));
         known.unwrap_or(Duration::from_millis(50))
@@ -223,7 +223,7 @@ impl Path {
         self.grown.take_if(|grown| is_back(grown)).is_some()
     }
 
-    /// When something requested at `sent_at`, available at the earliest at `available_at`, would arrive if nothing queued.
+    /// Returns when something requested at `sent_at`, available at the earliest at `available_at`, would arrive if nothing queued.
     pub(in crate::path) fn ideal(
         &self,
         now: Instant,
@@ -347,12 +347,12 @@ impl Path {
         self.history.on_loss(now, is_squeezed);
     }
 
-    /// Share of packets lost while a queue was full, where 20 were sent.
+    /// Returns the share of packets lost while a queue was full, where 20 were sent.
     pub fn congestive_loss(&self, now: Instant, span: Duration) -> f64 {
         self.history.squeezed(now, span)
     }
 
-    /// Whether the queue is as long as it ever gets.
+    /// Returns whether the queue is as long as it ever gets.
     pub(in crate::path) fn is_full(&self, now: Instant) -> bool {
         let queue = self.queue_max(now, Duration::from_millis(100));
         queue > FULL && queue > 0.6 * self.highest_queue
@@ -439,43 +439,43 @@ impl Path {
         base.max(MIN_CAPACITY)
     }
 
-    /// Whether Data comes.
+    /// Returns whether Data comes.
     pub fn is_flowing(&self, now: Instant) -> bool {
         self.last.is_some_and(|last| now.since(last.at) < FLOWING)
     }
 
-    /// Whether Data came in the last 30 ms.
+    /// Returns whether Data came in the last 30 ms.
     pub(in crate::path) fn is_flowing_now(&self, now: Instant) -> bool {
         self.last
             .is_some_and(|last| now.since(last.at) < Duration::from_millis(30))
     }
 
-    /// When Data came again after a pause.
+    /// Returns when Data came again after a pause.
     pub const fn resumed_at(&self) -> Option<Instant> {
         self.resumed_at
     }
 
-    /// When the last packet came.
+    /// Returns when the last packet came.
     pub fn last_arrival(&self) -> Option<Instant> {
         self.last.map(|last| last.at)
     }
 
-    /// Whether something waits on the path, and since when.
+    /// Returns whether something waits on the path, and since when.
     pub const fn backlogged_since(&self) -> Option<Instant> {
         self.backlogged_since
     }
 
-    /// The least queueing delay of the last `span`, in seconds; zero if nothing came.
+    /// Returns the least queueing delay of the last `span`, in seconds; zero if nothing came.
     pub fn queue_min(&self, now: Instant, span: Duration) -> f64 {
         self.history.queue_min(now, span).unwrap_or(0.0)
     }
 
-    /// The greatest.
+    /// Returns the greatest.
     pub fn queue_max(&self, now: Instant, span: Duration) -> f64 {
         self.history.queue_max(now, span)
     }
 
-    /// The mean.
+    /// Returns the mean.
     pub fn queue_mean(&self, now: Instant, span: Duration) -> f64 {
         self.history.queue_mean(now, span)
     }
@@ -497,7 +497,7 @@ impl Path {
         self.queue_now
     }
 
-    /// The same, where a few that are late alone may as well be lost.
+    /// Returns the same, where a few that are late alone may as well be lost.
     pub(in crate::path) fn queue_of_many(&self) -> f64 {
         match self.late_count >= MANY_LATE {
             true => self.queue_now,
@@ -510,53 +510,53 @@ impl Path {
         self.queued
     }
 
-    /// By how much neighbouring packets' delays differ, doubled, in seconds.
+    /// Returns by how much neighbouring packets' delays differ, doubled, in seconds.
     pub const fn jitter(&self) -> f64 {
         self.jitter
     }
 
-    /// Rate of Data, in bits per second.
+    /// Returns the rate of Data, in bits per second.
     pub fn delivered(&self, now: Instant, span: Duration) -> f64 {
         self.history.delivered(now, span) / span.as_secs_f64()
     }
 
-    /// Share of packets lost, where 20 were sent.
+    /// Returns the share of packets lost, where 20 were sent.
     pub fn loss(&self, now: Instant, span: Duration) -> f64 {
         self.history.loss(now, span, 20)
     }
 
-    /// Share of time for which others kept the link busy.
+    /// Returns the share of time for which others kept the link busy.
     pub fn cross(&self, now: Instant) -> f64 {
         let span = Duration::from_secs(3);
         (self.history.cross(now, span) / span.as_secs_f64()).min(0.95)
     }
 
-    /// Whether others hold most of the link.
+    /// Returns whether others hold most of the link.
     pub fn is_contended(&self, now: Instant) -> bool {
         self.cross(now) > 0.34
     }
 
-    /// What the link carries, in bits per second.
+    /// Returns what the link carries, in bits per second.
     pub const fn capacity(&self) -> f64 {
         self.capacity
     }
 
-    /// Whether the capacity was measured at all.
+    /// Returns whether the capacity was measured at all.
     pub(in crate::path) const fn is_measured(&self) -> bool {
         self.is_measured
     }
 
-    /// The same, or what came through without queueing if that is more.
+    /// Returns the same, or what came through without queueing if that is more.
     pub fn carried(&self) -> f64 {
         self.capacity.max(self.proven)
     }
 
-    /// What it carries at this moment, as far as that can be told within tenths of a second.
+    /// Returns what it carries at this moment, as far as that can be told within tenths of a second.
     pub const fn fast_capacity(&self) -> f64 {
         self.fast
     }
 
-    /// A quantile of the capacity over the last 5 s.
+    /// Returns a quantile of the capacity over the last 5 s.
     pub fn quantile(&self, share: f64) -> f64 {
         if self.samples.len() < 3 {
             return self.capacity;
@@ -566,34 +566,34 @@ impl Path {
         rates[(share * (rates.len() - 1) as f64) as usize]
     }
 
-    /// Samples of capacity over the last 5 s.
+    /// Returns the samples of capacity over the last 5 s.
     pub fn samples(&self) -> usize {
         self.samples.len()
     }
 
-    /// What pairs of the last 2 s show, if there were enough.
+    /// Returns what pairs of the last 2 s show, if there were enough.
     pub fn recent_rate(&self, now: Instant) -> Option<f64> {
         self.pair_rate(now, Duration::from_secs(2), 10)
     }
 
-    /// Share of packets that nodes marked lately.
+    /// Returns the share of packets that nodes marked lately.
     pub const fn marked(&self) -> f64 {
         self.marked
     }
 
-    /// Rate that nodes offered within the last second.
+    /// Returns the rate that nodes offered within the last second.
     pub fn offered(&self, now: Instant) -> Option<Bitrate> {
         let (at, rate) = self.offered?;
         (now.since(at) <= Duration::from_secs(1)).then_some(rate)
     }
 
-    /// The ideal from which on something in flight counts as queued; before it, as overtaken.
+    /// Returns the ideal from which on something in flight counts as queued; before it, as overtaken.
     pub(in crate::path) fn overtaken_before(&self) -> Instant {
         let slack = Duration::from_secs_f64(0.004 + 0.5 * self.jitter);
         self.newest_ideal.saturating_sub(slack)
     }
 
-    /// The newest ideal of all that has come.
+    /// Returns the newest ideal of all that has come.
     pub(in crate::path) const fn newest_ideal(&self) -> Instant {
         self.newest_ideal
     }
@@ -604,7 +604,7 @@ fn new_window() -> WindowedMinimum<Duration> {
     WindowedMinimum::new(Duration::from_secs(1), 10)
 }
 
-/// What pairs show, if they are enough.
+/// Returns what pairs show, if they are enough.
 fn rate_of(pairs: PairSum, min_count: u32) -> Option<f64> {
     let is_enough =
         pairs.count >= min_count && pairs.gap > MIN_PAIR_GAP || pairs.count >= MANY_PAIRS;

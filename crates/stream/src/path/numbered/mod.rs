@@ -47,7 +47,7 @@ pub struct NumberedConfig {
     /// Packets that Data may be overtaken by before it counts as lost: zero on paths that keep the order.
     pub reordering_tolerance: u32,
     /// Least time after which unanswered Interests count as lost, where the controller has no timer.
-    pub least_timeout: Duration,
+    pub min_timeout: Duration,
     /// Numbers that are out, or lost and not forgotten yet, at most: a hard cap independent of the controller.
     pub max_in_flight: usize,
     /// Time's worth of the allowed rate that may leave at once. Zero paces to the nanosecond; machines want some
@@ -69,7 +69,7 @@ impl Default for NumberedConfig {
             lifetime: Duration::from_secs(2),
             retransmit: false,
             reordering_tolerance: 0,
-            least_timeout: Duration::from_millis(100),
+            min_timeout: Duration::from_millis(100),
             max_in_flight: 1 << 17,
             burst: Duration::ZERO,
             expected_size: ByteSize::bytes(1_024),
@@ -126,7 +126,7 @@ pub struct NumberedRequester {
 impl NumberedRequester {
     /// A requester that waits for [`start`](Self::start).
     pub fn new(config: NumberedConfig) -> Self {
-        let timer = RoundTripConfig::new(config.least_timeout, TIMER_GRANULARITY);
+        let timer = RoundTripConfig::new(config.min_timeout, TIMER_GRANULARITY);
         Self {
             nonces: Nonces::from_seed(config.seed),
             controller: None,
@@ -283,7 +283,7 @@ impl NumberedRequester {
         }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let controller = self.controller.as_ref()?;
         let send =
@@ -296,27 +296,27 @@ impl NumberedRequester {
             .min()
     }
 
-    /// The next number to send an Interest for, and its Nonce, until `None`.
+    /// Returns the next number to send an Interest for, and its Nonce, until `None`.
     pub fn poll_request(&mut self) -> Option<(u64, Nonce)> {
         self.requests.pop_front()
     }
 
-    /// What it counted.
+    /// Returns what it counted.
     pub const fn counters(&self) -> &NumberedCounters {
         &self.counters
     }
 
-    /// Interests that are neither answered nor lost.
+    /// Returns the Interests that are neither answered nor lost.
     pub const fn in_flight(&self) -> usize {
         self.table.in_flight()
     }
 
-    /// Interests that the controller allows to be out.
+    /// Returns the Interests that the controller allows to be out.
     pub const fn window(&self) -> Option<u32> {
         self.target.window
     }
 
-    /// The bandwidth of content that the controller takes to be its own: what it estimates, or its window in each smoothed
+    /// Returns the bandwidth of content that the controller takes to be its own: what it estimates, or its window in each smoothed
     /// round-trip time, or the rate it allows.
     pub fn estimate(&self) -> Option<Bitrate> {
         let estimated = self.controller.as_ref()?.estimates().bandwidth;
@@ -328,12 +328,12 @@ impl NumberedRequester {
         estimated.or_else(windowed).or(self.target.rate)
     }
 
-    /// Whether every number has come, or been given up, and nothing is out.
+    /// Returns whether every number has come, or been given up, and nothing is out.
     pub fn is_done(&self) -> bool {
         !self.has_next() && self.lost.is_empty() && self.in_flight() == 0
     }
 
-    /// What one Interest is taken to bring.
+    /// Returns what one Interest is taken to bring.
     fn packet_size(&self) -> ByteSize {
         self.target.packet_size.unwrap_or(match self.mean_size {
             size if size > 0.0 => ByteSize::bytes(size.round() as u64),
@@ -347,7 +347,7 @@ impl NumberedRequester {
             .unwrap_or_else(|| self.round_trip.timeout())
     }
 
-    /// How long what was lost is remembered: until it comes, if it is retransmitted.
+    /// Returns how long what was lost is remembered: until it comes, if it is retransmitted.
     fn memory(&self) -> Option<Duration> {
         (!self.config.retransmit).then_some(self.config.lifetime)
     }
@@ -363,7 +363,7 @@ impl NumberedRequester {
         }
     }
 
-    /// Whether there is something to request, and room for it.
+    /// Returns whether there is something to request, and room for it.
     fn may_send(&self) -> bool {
         let window = self.target.window;
         window.is_none_or(|window| self.in_flight() < window as usize)
@@ -371,7 +371,7 @@ impl NumberedRequester {
             && (self.has_next() || !self.lost.is_empty())
     }
 
-    /// Whether there are numbers that were never requested.
+    /// Returns whether there are numbers that were never requested.
     fn has_next(&self) -> bool {
         let end = match self.config.count {
             Some(count) => self.config.first.saturating_add(count),

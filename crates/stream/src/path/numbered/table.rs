@@ -113,17 +113,17 @@ impl Table {
         self.in_flight
     }
 
-    /// The number after the last one requested.
+    /// Returns the number after the last one requested.
     pub(super) fn next_number(&self) -> u64 {
         self.base.saturating_add(self.numbers.len() as u64)
     }
 
-    /// Whether one more Interest may be sent, as far as memory goes.
+    /// Returns whether one more Interest may be sent, as far as memory goes.
     pub(super) fn has_room(&self) -> bool {
         self.numbers.len() < self.most && self.transmissions.len() < self.most * 2
     }
 
-    /// Whether `number` was requested and not answered.
+    /// Returns whether `number` was requested and not answered.
     pub(super) fn is_missing(&self, number: u64) -> bool {
         self.wanted(number)
             .is_some_and(|wanted| !wanted.is_answered)
@@ -201,7 +201,7 @@ impl Table {
         Some(before)
     }
 
-    /// The next transmission before `before` that is neither answered nor was looked at for this.
+    /// Returns the next transmission before `before` that is neither answered nor was looked at for this.
     pub(super) fn next_overtaken(&mut self, before: u64) -> Option<Overdue> {
         while self.overtaken < before {
             let index = self.overtaken;
@@ -213,7 +213,7 @@ impl Table {
         None
     }
 
-    /// The next transmission that was sent `timeout` ago or earlier, and is not answered.
+    /// Returns the next transmission that was sent `timeout` ago or earlier, and is not answered.
     pub(super) fn next_timed_out(&mut self, now: Instant, timeout: Duration) -> Option<Overdue> {
         while let Some(transmission) = self.oldest_waiting() {
             if transmission.sent_at + timeout > now {
@@ -228,7 +228,7 @@ impl Table {
         None
     }
 
-    /// When the next transmission times out.
+    /// Returns when the next transmission times out.
     pub(super) fn timeout_at(&self, timeout: Duration) -> Option<Instant> {
         let at = usize::try_from(self.timed.saturating_sub(self.old)).ok()?;
         let oldest = self.transmissions.get(at)?;
@@ -267,7 +267,7 @@ impl Table {
         Some(last.sent_at + memory)
     }
 
-    /// When forgetting what was lost makes room, if there is none now.
+    /// Returns when forgetting what was lost makes room, if there is none now.
     pub(super) fn room_at(&self, memory: Option<Duration>) -> Option<Instant> {
         let front = self.numbers.front().filter(|_| !self.has_room())?;
         // While its own timer runs, that comes first.

@@ -1,4 +1,4 @@
-//! Parity across samples: what it is asked for by, when it is made, and what it gives back.
+//! Parity across samples: what it is requested by, when it is made, and what it gives back.
 
 use super::*;
 use crate::across::Across;

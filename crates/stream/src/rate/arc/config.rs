@@ -37,7 +37,7 @@ pub struct Config {
     pub initial_rate: f64,
     /// pps never falls below this: not in the paper, where α/√pps then grows without bound, and pps − β·√pps reaches zero
     /// at β² = ¼.
-    pub least_rate: f64,
+    pub min_rate: f64,
     /// pps never rises above this: a bound, not in the paper.
     pub greatest_rate: f64,
     /// When the start phase goes on. Printed: either (Algorithm 2).
@@ -49,11 +49,11 @@ pub struct Config {
     /// bounds AvgRTT is 0/0, which is neither case 1 nor case 2, so case 3.
     pub hold_when_empty: bool,
     /// How long an RTT counts for RTT_min. Printed: for ever.
-    pub least_rtt_window: LeastRttWindow,
+    pub min_rtt_window: MinRttWindow,
     /// Parts in which a finite window forgets: values leave one part at a time, so it is between `parts − 1` and `parts`
     /// parts long. The authors' code has two of 10 s each.
-    pub least_rtt_parts: u32,
-    /// If not one of so many packets came within jitter_offset of RTT_min, the way has become longer, and RTT_min is the
+    pub min_rtt_parts: u32,
+    /// If not one of so many packets came within jitter_offset of RTT_min, the path delay increased, and RTT_min is the
     /// least of those packets; zero: no such rule. Not in the paper, whose text wants ARC to tell a new source from
     /// congestion. Without it, pps falls towards α/β until the old RTT_min is forgotten.
     pub source_change_after: u32,
@@ -66,11 +66,11 @@ pub struct Config {
     /// Least time after which an Interest counts as timed out. The timer is that of \[RFC6298\] with jitter_offset for its
     /// granularity, as the paper has none.
     #[serde(with = "namecast_units::duration")]
-    pub least_timeout: Duration,
+    pub min_timeout: Duration,
     /// Whether, while nothing arrives, one timeout a timer counts and the timer doubles, as in \[RFC6298\] §5. Otherwise each
     /// period of a blackout decreases pps, down to almost nothing. Not in the paper, which knows no timer.
     pub timeouts_back_off: bool,
-    /// Interests out, at most, as a multiple of what k·pps asks for in one timeout; zero: no such net. Not in the paper.
+    /// Interests out, at most, as a multiple of what k·pps requests in one timeout; zero: no such net. Not in the paper.
     pub window_factor: f64,
 }
 
@@ -105,7 +105,7 @@ pub enum LoopBounds {
 
 /// How long an RTT counts for RTT_min.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeastRttWindow {
+pub enum MinRttWindow {
     /// For ever.
     Forever,
     /// For about this long.
@@ -125,7 +125,7 @@ pub enum LossSignal {
 }
 
 impl LossSignal {
-    /// Whether a sign of `kind` counts; `repeated` if the same Interest had another one before.
+    /// Returns whether a sign of `kind` counts; `repeated` if the same Interest had another one before.
     pub(super) fn counts(self, kind: Loss, repeated: bool) -> bool {
         match (self, kind) {
             (Self::GapOrTimeout, _) | (_, Loss::Nack) => !repeated,
@@ -169,18 +169,18 @@ impl Config {
             reference_size: size,
             packet_size: PacketSize::Fixed(size),
             initial_rate: 100.0,
-            least_rate: 1.0,
+            min_rate: 1.0,
             greatest_rate: 1e6,
             start_while: StartWhile::Either,
             loop_bounds: LoopBounds::Inclusive,
             hold_when_empty: false,
-            least_rtt_window: LeastRttWindow::Forever,
-            least_rtt_parts: 10,
+            min_rtt_window: MinRttWindow::Forever,
+            min_rtt_parts: 10,
             source_change_after: 0,
             loss_signal: LossSignal::Gap,
             loss_sets_sign: false,
             case1_with_sign: CaseOneWithSign::Clears,
-            least_timeout: Duration::from_millis(100),
+            min_timeout: Duration::from_millis(100),
             timeouts_back_off: false,
             window_factor: 0.0,
         }
@@ -193,7 +193,7 @@ impl Config {
             start_while: StartWhile::Both,
             loop_bounds: LoopBounds::HalfOpen,
             hold_when_empty: true,
-            least_rtt_window: LeastRttWindow::Last(Duration::from_secs(10)),
+            min_rtt_window: MinRttWindow::Last(Duration::from_secs(10)),
             source_change_after: 500,
             loss_signal: LossSignal::GapOrTimeout,
             timeouts_back_off: true,
@@ -240,7 +240,7 @@ impl<'de> Deserialize<'de> for PacketSize {
     }
 }
 
-impl Serialize for LeastRttWindow {
+impl Serialize for MinRttWindow {
     fn serialize<S: Serializer>(&self, sink: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Last(span) => namecast_units::duration::serialize(span, sink),
@@ -249,7 +249,7 @@ impl Serialize for LeastRttWindow {
     }
 }
 
-impl<'de> Deserialize<'de> for LeastRttWindow {
+impl<'de> Deserialize<'de> for MinRttWindow {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
         let text = String::deserialize(source)?;
         if text == FOREVER {

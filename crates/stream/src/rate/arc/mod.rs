@@ -21,14 +21,13 @@ use namecast_units::{Bitrate, ByteSize, Instant, WindowedMinimum};
 use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
 
 pub use config::{
-    CaseOneWithSign, Config, LeastRttWindow, LoopBounds, LossSignal, PacketSize, Profile,
-    StartWhile,
+    CaseOneWithSign, Config, LoopBounds, LossSignal, MinRttWindow, PacketSize, Profile, StartWhile,
 };
 
 /// Silent periods that are worked off one by one, at most; longer silence counts as so long.
-const MOST_SILENT_PERIODS: u32 = 100_000;
+const MAX_SILENT_PERIODS: u32 = 100_000;
 /// Room for the few Interests of a slow consumer in the window that is but a net.
-const LEAST_WINDOW: f64 = 16.0;
+const MIN_WINDOW: f64 = 16.0;
 
 /// ARC, with the readings that its [`Config`] chooses.
 ///
@@ -51,9 +50,9 @@ const LEAST_WINDOW: f64 = 16.0;
 ///
 /// | paper           | here                     | meaning                                        |
 /// |-----------------|--------------------------|------------------------------------------------|
-/// | pps             | `pps`                    | packets of size χ asked for in a second        |
+/// | pps             | `pps`                    | packets of size χ requested in a second        |
 /// | P               | `period`                 | time from one decision to the next             |
-/// | RTT_min         | `least_rtt`              | RTT without queues                             |
+/// | RTT_min         | `min_rtt`              | RTT without queues                             |
 /// | jitter_offset   | `jitter_offset`          | what RTTs differ by without a queue            |
 /// | congestion_sign | `congestion_sign` (cs)   | the last period was of the other kind          |
 /// | α, β, γ, δ      | `alpha` … `delta`        | gains                                          |
@@ -65,7 +64,7 @@ const LEAST_WINDOW: f64 = 16.0;
 /// Differs from the paper: bandwidth is printed as 8·s·pps, which is right for s = χ only, since k·pps packets of s octets
 /// are χ·pps octets. What else differs is a switch of [`Config`] each.
 ///
-/// Where the application asks for less than it may ([`Arrival::is_limiting`]), as a live stream does, pps does not rise:
+/// Where the application requests less than it may ([`Arrival::is_limiting`]), as a live stream does, pps does not rise:
 /// the paper's consumers always ask for all they may.
 #[derive(Clone, Debug)]
 pub struct Controller {
@@ -79,14 +78,14 @@ pub struct Controller {
     packet_size: Option<f64>,
     /// AvgRTT of the last period that had one.
     average_rtt: Option<Duration>,
-    least_rtt: LeastRtt,
+    min_rtt: MinRtt,
     round_trip: RoundTrip,
     /// Until then a timeout tells nothing new, unless something arrives.
     quiet_until: Instant,
     /// When the current period ends.
     period_end: Instant,
     current: Period,
-    /// The newest packet received: when it was asked for, and its RTT.
+    /// The newest packet received: when it was requested, and its RTT.
     newest: Option<Newest>,
     /// The same at the end of the period before.
     boundary: Option<Newest>,
@@ -129,9 +128,9 @@ impl Period {
     }
 }
 
-/// RTT_min: the least of a long window, unless a short one says that the way has become longer.
+/// RTT_min: the least of a long window, unless a short one says that the path delay increased.
 #[derive(Clone, Debug)]
-struct LeastRtt {
+struct MinRtt {
     forever: Option<Duration>,
     /// The window that forgets, if there is one.
     long: Option<WindowedMinimum<Duration>>,
@@ -144,17 +143,17 @@ struct LeastRtt {
 /// Parts of the window of the last packets.
 const SHORT_PARTS: u32 = 5;
 
-impl LeastRtt {
+impl MinRtt {
     fn new(config: &Config) -> Self {
-        let parts = config.least_rtt_parts.max(1);
+        let parts = config.min_rtt_parts.max(1);
         let window =
             |length: Duration, parts: u32| WindowedMinimum::new(length / parts, u64::from(parts));
         let packets = config.source_change_after;
         Self {
             forever: None,
-            long: match config.least_rtt_window {
-                LeastRttWindow::Forever => None,
-                LeastRttWindow::Last(length) => Some(window(length, parts)),
+            long: match config.min_rtt_window {
+                MinRttWindow::Forever => None,
+                MinRttWindow::Last(length) => Some(window(length, parts)),
             },
             short: (packets > 0)
                 .then(|| window(Duration::from_nanos(u64::from(packets)), SHORT_PARTS)),
@@ -203,7 +202,7 @@ impl Controller {
             phase: Phase::Start,
             pps: config
                 .initial_rate
-                .clamp(config.least_rate, config.greatest_rate),
+                .clamp(config.min_rate, config.greatest_rate),
             decreases: 0,
             congestion_sign: false,
             packet_size: match config.packet_size {
@@ -211,9 +210,9 @@ impl Controller {
                 PacketSize::Smoothed => None,
             },
             average_rtt: None,
-            least_rtt: LeastRtt::new(&config),
+            min_rtt: MinRtt::new(&config),
             round_trip: RoundTrip::new(RoundTripConfig::new(
-                config.least_timeout,
+                config.min_timeout,
                 config.jitter_offset,
             )),
             quiet_until: Instant::ZERO,
@@ -225,17 +224,17 @@ impl Controller {
         }
     }
 
-    /// pps: packets of size χ asked for in a second.
+    /// pps: packets of size χ requested in a second.
     pub const fn pps(&self) -> f64 {
         self.pps
     }
 
-    /// How often pps was lowered: because of losses, or of round-trip times that rose twice running.
+    /// Returns how often pps was lowered: because of losses, or of round-trip times that rose twice running.
     pub const fn decreases(&self) -> u64 {
         self.decreases
     }
 
-    /// Whether it still looks for the bandwidth.
+    /// Returns whether it still looks for the bandwidth.
     pub const fn phase(&self) -> Phase {
         self.phase
     }
@@ -257,7 +256,7 @@ impl Controller {
         while self.period_end < now {
             if self.current.is_empty() {
                 silent += 1;
-                if !self.listens_to_silence() || silent > MOST_SILENT_PERIODS {
+                if !self.listens_to_silence() || silent > MAX_SILENT_PERIODS {
                     self.skip_to(now);
                     return;
                 }
@@ -266,7 +265,7 @@ impl Controller {
         }
     }
 
-    /// Whether a period in which nothing happened changes anything.
+    /// Returns whether a period in which nothing happened changes anything.
     const fn listens_to_silence(&self) -> bool {
         !self.config.hold_when_empty && self.boundary.is_some()
     }
@@ -314,14 +313,14 @@ impl Controller {
         }
         self.pps = self
             .pps
-            .clamp(self.config.least_rate, self.config.greatest_rate);
+            .clamp(self.config.min_rate, self.config.greatest_rate);
     }
 
     fn case_of(&self, now: Instant, average: Option<Duration>) -> Case {
         let Some(average) = average else {
             return Case::Rising;
         };
-        let least = self.least_rtt.minimum(now).unwrap_or(average);
+        let least = self.min_rtt.minimum(now).unwrap_or(average);
         let passes = self.congestion_sign && self.config.case1_with_sign == CaseOneWithSign::Passes;
         if average <= least + self.config.jitter_offset && !passes {
             Case::Low
@@ -381,11 +380,11 @@ impl Controller {
         }
     }
 
-    /// A net below the pacing: several times what is asked for in one timeout.
+    /// Returns a hard cap independent of the pacing: several times what is requested in one timeout.
     fn window(&self) -> Option<u32> {
         let asked = self.round_trip.timeout().as_secs_f64() / self.interval()?.as_secs_f64();
         (self.config.window_factor > 0.0)
-            .then(|| (self.config.window_factor * asked).ceil().max(LEAST_WINDOW) as u32)
+            .then(|| (self.config.window_factor * asked).ceil().max(MIN_WINDOW) as u32)
     }
 }
 
@@ -410,7 +409,7 @@ impl RateController for Controller {
         self.current.is_limiting |= data.is_limiting;
         if let Some(rtt) = data.rtt {
             self.current.add_rtt(rtt);
-            self.least_rtt.push(now, rtt);
+            self.min_rtt.push(now, rtt);
         }
         let is_newest = self
             .newest
@@ -469,7 +468,7 @@ impl RateController for Controller {
         Estimates {
             bandwidth: Some(self.bandwidth()),
             average_rtt: self.average_rtt,
-            least_rtt: self.least_rtt.minimum(self.period_end),
+            min_rtt: self.min_rtt.minimum(self.period_end),
         }
     }
 }

@@ -249,7 +249,7 @@ fn timeouts_of_a_blackout_count_once_a_timer() {
 /// Once the base RTT has risen by more than jitter_offset, case 1 never holds again, and AvgRTT is compared with its
 /// predecessor only. With jitter that is a coin toss: +α/√p and −β·√p come equally often, and pps goes to α/β = 40.
 #[test]
-fn jitter_after_a_longer_way_takes_the_literal_reading_down() {
+fn jitter_after_a_path_change_takes_the_literal_reading_down() {
     let after = |config: Config, seconds: u64| {
         let mut random = Random::from_seed(11);
         let mut bench = Bench::adaptive(config, 1_160.0);
@@ -288,9 +288,9 @@ fn jitter_after_a_longer_way_takes_the_literal_reading_down() {
 
 /// 500 packets of 40 ms, then one of 30 ms again: RTT_min is 40 ms, then 20 ms as before, since 30 ms may be jitter.
 #[test]
-fn a_longer_way_is_believed_after_so_many_packets() {
+fn a_path_change_is_accepted_after_so_many_packets() {
     let mut bench = Bench::new(Config::resolved());
-    let least = |bench: &Bench| bench.arc.estimates().least_rtt.map(|rtt| rtt.as_millis());
+    let least = |bench: &Bench| bench.arc.estimates().min_rtt.map(|rtt| rtt.as_millis());
     bench.data(BASE);
     for _ in 0..400 {
         bench.data(BASE * 2);
@@ -471,7 +471,7 @@ fn pps_stays_within_its_bounds() {
     assert!((bench.arc.pps() - 150.0).abs() < 1e-9);
 }
 
-/// A live stream asks for less than it may: pps neither rises nor, without congestion, falls.
+/// A live stream requests less than it may: pps neither rises nor, without congestion, falls.
 #[test]
 fn pps_does_not_run_away_from_a_stream_that_needs_less() {
     let mut arc = Controller::new(Instant::ZERO, Config::resolved());

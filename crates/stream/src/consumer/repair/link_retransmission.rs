@@ -1,9 +1,9 @@
 //! Tells what is late, as a link repeats it, from what is lost.
 //!
-//! Asking again as soon as something is overdue is best where it is lost, and pays twice where a reliable link brings it a
-//! moment later. Which of both it is shows where another name is asked for, a copy, so that the lead itself can only come by
-//! itself. So copies are asked for first now and then. Once leads mostly come, they are waited for until the *last call*, the
-//! last moment at which to ask for a copy in time; once those mostly come that have not by then, and are many, until the sample's
+//! Retransmission as soon as something is overdue is best where it is lost, and pays twice where a reliable link brings it a
+//! moment later. Which of both it is shows where another name is requested, a copy, so that the lead itself can only come by
+//! itself. So copies are requested first now and then. Once leads mostly come, they are waited for until the *last call*, the
+//! last moment at which to request a copy in time; once those mostly come that have not by then, and are many, until the sample's
 //! time.
 
 use core::ops::Range;
@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 
 use namecast_units::{Instant, WindowedMinimum};
 
-/// Copies are asked for first of one sample in so many; where more has come by itself than has not; and where hardly anything
+/// Copies are requested first of one sample in so many; where more has come by itself than has not; and where hardly anything
 /// does.
 const TESTS: u64 = 8;
 const LIKELY_TESTS: u64 = 2;
@@ -23,8 +23,8 @@ const HOPELESS: f64 = 0.85;
 const RARE: f64 = 0.02;
 /// Weight of a new one in that share.
 const RARE_GAIN: f64 = 1.0 / 64.0;
-/// Where no lead came in time for so long, the way has become longer, or a clock was set.
-const LONGER_WAY: Duration = Duration::from_millis(500);
+/// Where no lead came in time for so long, the path delay increased, or a clock was set.
+const PATH_CHANGE_AFTER: Duration = Duration::from_millis(500);
 /// How long lags are remembered: eight times this.
 const MEMORY: Duration = Duration::from_millis(500);
 
@@ -39,7 +39,7 @@ pub(super) struct Room {
 
 /// Whether it pays to wait.
 #[derive(Clone, Debug)]
-pub(super) struct Patience {
+pub(super) struct LinkRetransmissionDetector {
     /// Leads that were overdue and came by themselves, or did not. Once all is waited for, other segments as well.
     all: Outcomes,
     /// Those of them that had not come by the last call.
@@ -52,7 +52,7 @@ pub(super) struct Patience {
     in_time_at: Option<Instant>,
 }
 
-impl Default for Patience {
+impl Default for LinkRetransmissionDetector {
     fn default() -> Self {
         Self {
             all: Outcomes::new(0.3..0.5),
@@ -65,13 +65,13 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
-    /// Whether what is overdue mostly comes by itself.
+impl LinkRetransmissionDetector {
+    /// Returns whether what is overdue mostly comes by itself.
     pub(super) const fn is_trusted(&self) -> bool {
         self.all.is_trusted
     }
 
-    /// Whether to find out by the sample with this number, if it loses its lead.
+    /// Returns whether to find out by the sample with this number, if it loses its lead.
     pub(super) fn is_test(&self, sequence: u64) -> bool {
         let one_of = match self.all.share_in_vain() {
             share if share > HOPELESS => FEW_TESTS,
@@ -81,7 +81,7 @@ impl Patience {
         sequence % one_of == one_of - 1
     }
 
-    /// How long to wait: twice what took longest lately, as what is repeated may be lost again, and a quarter. `None`
+    /// Returns how long to wait: twice what took longest lately, as what is repeated may be lost again, and a quarter. `None`
     /// where that does not pay.
     pub(super) fn wait(&self, now: Instant, room: Room) -> Option<Duration> {
         let most = match self.late.is_trusted && self.late_share > RARE {
@@ -94,7 +94,7 @@ impl Patience {
     }
 
     /// A lead came when it should.
-    pub(super) const fn came_in_time(&mut self, now: Instant) {
+    pub(super) const fn on_arrival(&mut self, now: Instant) {
         self.in_time_at = Some(now);
         self.late_share *= 1.0 - RARE_GAIN;
     }
@@ -105,8 +105,10 @@ impl Patience {
     }
 
     /// A lead that was overdue came by itself, so much later than it could.
-    pub(super) fn came(&mut self, now: Instant, lag: Duration, room: Room) {
-        let some_are_in_time = self.in_time_at.is_some_and(|at| now.since(at) < LONGER_WAY);
+    pub(super) fn on_late_arrival(&mut self, now: Instant, lag: Duration, room: Room) {
+        let some_are_in_time = self
+            .in_time_at
+            .is_some_and(|at| now.since(at) < PATH_CHANGE_AFTER);
         if !some_are_in_time {
             return;
         }
@@ -118,14 +120,14 @@ impl Patience {
     }
 
     /// Something was waited for that has not come yet.
-    pub(super) fn ran_out(&mut self) {
+    pub(super) fn on_timeout(&mut self) {
         if self.is_trusted() {
             self.all.learn(false);
         }
     }
 
     /// A lead that was overdue had not come by itself when the sample was done with, so much later than it could.
-    pub(super) fn did_not_come(&mut self, lag: Duration, room: Room) {
+    pub(super) fn on_loss(&mut self, lag: Duration, room: Room) {
         if !self.is_trusted() {
             self.all.learn(false);
         }
@@ -201,81 +203,85 @@ mod tests {
         Instant::ZERO + ms(millis)
     }
 
-    fn patience() -> Patience {
-        let mut patience = Patience::default();
-        patience.came_in_time(at(0));
-        patience
+    fn detector() -> LinkRetransmissionDetector {
+        let mut detector = LinkRetransmissionDetector::default();
+        detector.on_arrival(at(0));
+        detector
     }
 
     /// 0.5 + 1 + 15/16 + … + (15/16)⁴ is 4.91 after five that came, and 5.64 after six.
     #[test]
     fn six_leads_that_come_by_themselves_earn_trust() {
-        let mut patience = patience();
+        let mut detector = detector();
         for _ in 0..5 {
-            patience.came(at(10), ms(40), ROOM);
-            assert_eq!(patience.wait(at(10), ROOM), None);
+            detector.on_late_arrival(at(10), ms(40), ROOM);
+            assert_eq!(detector.wait(at(10), ROOM), None);
         }
-        patience.came(at(10), ms(40), ROOM);
-        assert_eq!(patience.wait(at(10), ROOM), Some(ms(90)));
-        assert_eq!(patience.wait(at(5_000), ROOM), Some(ms(100)), "forgotten");
+        detector.on_late_arrival(at(10), ms(40), ROOM);
+        assert_eq!(detector.wait(at(10), ROOM), Some(ms(90)));
+        assert_eq!(detector.wait(at(5_000), ROOM), Some(ms(100)), "forgotten");
     }
 
     /// Where nothing is in time, nothing was repeated.
     #[test]
-    fn a_longer_way_earns_no_trust() {
-        let mut patience = patience();
-        (0..200).for_each(|n| patience.came(at(500 + n), ms(50), ROOM));
-        assert!(!patience.is_trusted());
-        patience.came_in_time(at(700));
-        (0..6).for_each(|n| patience.came(at(700 + n), ms(50), ROOM));
-        assert!(patience.is_trusted());
+    fn a_longer_path_earns_no_trust() {
+        let mut detector = detector();
+        (0..200).for_each(|n| detector.on_late_arrival(at(500 + n), ms(50), ROOM));
+        assert!(!detector.is_trusted());
+        detector.on_arrival(at(700));
+        (0..6).for_each(|n| detector.on_late_arrival(at(700 + n), ms(50), ROOM));
+        assert!(detector.is_trusted());
     }
 
     /// After many that came there are 16 + 0.5 of 17. Eleven in vain: 0.5 + 16·(1 − (15/16)¹¹) = 8.6 of 17, just over half.
     #[test]
     fn trust_is_lost_with_the_eleventh_in_a_row_that_does_not_come() {
-        let mut patience = patience();
-        (0..200).for_each(|_| patience.came(at(10), ms(50), ROOM));
+        let mut detector = detector();
+        (0..200).for_each(|_| detector.on_late_arrival(at(10), ms(50), ROOM));
         for _ in 0..10 {
-            patience.ran_out();
-            assert!(patience.is_trusted());
+            detector.on_timeout();
+            assert!(detector.is_trusted());
         }
-        patience.ran_out();
-        assert!(!patience.is_trusted());
+        detector.on_timeout();
+        assert!(!detector.is_trusted());
     }
 
     /// 1.5 / 2 = 0.75, 2.44 / 2.94 = 0.83, 3.32 / 3.82 = 0.87.
     #[test]
     fn where_nothing_comes_by_itself_tests_are_rare() {
-        let mut patience = patience();
-        let tests = |patience: &Patience| (0..64).filter(|&n| patience.is_test(n)).count();
+        let mut detector = detector();
+        let tests = |detector: &LinkRetransmissionDetector| {
+            (0..64).filter(|&n| detector.is_test(n)).count()
+        };
         for _ in 0..3 {
-            assert_eq!(tests(&patience), 8);
-            patience.did_not_come(ms(150), ROOM);
+            assert_eq!(tests(&detector), 8);
+            detector.on_loss(ms(150), ROOM);
         }
-        assert_eq!(tests(&patience), 2);
+        assert_eq!(tests(&detector), 2);
     }
 
     /// 1.5 / 0.5, then 1.44 / 1.5.
     #[test]
     fn what_came_by_itself_once_is_soon_tested_again() {
-        let mut patience = patience();
-        let tests = |patience: &Patience| (0..64).filter(|&n| patience.is_test(n)).count();
-        assert_eq!(tests(&patience), 8);
-        patience.came(at(10), ms(40), ROOM);
-        assert_eq!(tests(&patience), 32);
-        patience.did_not_come(ms(150), ROOM);
-        assert_eq!(tests(&patience), 8);
+        let mut detector = detector();
+        let tests = |detector: &LinkRetransmissionDetector| {
+            (0..64).filter(|&n| detector.is_test(n)).count()
+        };
+        assert_eq!(tests(&detector), 8);
+        detector.on_late_arrival(at(10), ms(40), ROOM);
+        assert_eq!(tests(&detector), 32);
+        detector.on_loss(ms(150), ROOM);
+        assert_eq!(tests(&detector), 8);
     }
 
     #[test]
     fn waits_go_on_past_the_last_call_once_what_is_so_late_comes() {
-        let mut patience = patience();
-        (0..10).for_each(|_| patience.came(at(10), ms(60), ROOM));
-        assert_eq!(patience.wait(at(10), ROOM), Some(ms(100)));
-        (0..6).for_each(|_| patience.came(at(10), ms(120), ROOM));
-        assert_eq!(patience.wait(at(10), ROOM), Some(ms(200)));
-        (0..5).for_each(|_| patience.did_not_come(ms(200), ROOM));
-        assert_eq!(patience.wait(at(10), ROOM), Some(ms(100)));
+        let mut detector = detector();
+        (0..10).for_each(|_| detector.on_late_arrival(at(10), ms(60), ROOM));
+        assert_eq!(detector.wait(at(10), ROOM), Some(ms(100)));
+        (0..6).for_each(|_| detector.on_late_arrival(at(10), ms(120), ROOM));
+        assert_eq!(detector.wait(at(10), ROOM), Some(ms(200)));
+        (0..5).for_each(|_| detector.on_loss(ms(200), ROOM));
+        assert_eq!(detector.wait(at(10), ROOM), Some(ms(100)));
     }
 }

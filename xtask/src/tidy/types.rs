@@ -30,12 +30,6 @@ const ALLOWED: &[(&str, &str, Part, usize)] = &[
     ),
     ("namecast-net", "config::NodeConfig", Part::Fields, 22),
     ("namecast-stream", "consumer::Consumer", Part::Methods, 131),
-    (
-        "namecast-stream",
-        "consumer::repair::plan::Outlook",
-        Part::Fields,
-        21,
-    ),
     ("namecast-stream", "path::measure::Path", Part::Fields, 32),
     (
         "namecast-stream",

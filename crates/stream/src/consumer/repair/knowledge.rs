@@ -112,7 +112,7 @@ impl Knowledge {
     pub(super) fn learn_lag(&mut self, moment: &Moment, times: &Times, came: &Came<'_>) -> bool {
         let asked = came.asked;
         let now = moment.now;
-        if moment.queueing > LONG_QUEUE {
+        if moment.path.queueing > LONG_QUEUE {
             // What comes late was queued; that is no jitter, nor does a link repeat it.
             return false;
         }

@@ -27,7 +27,7 @@ use core::time::Duration;
 use namecast_units::Instant;
 
 use crate::names::{SampleClass, SegmentKind};
-use crate::path::{PathView, Timer};
+use crate::path::{PathOutlook, PathView, Timer};
 use crate::rate::Loss;
 
 use super::assembler::{Asked, Assembly, Name, Plan, Policy, SegmentCounts};
@@ -118,10 +118,8 @@ pub(super) struct Moment {
     pub least: Option<Duration>,
     /// How long after an Interest its answer is given up.
     pub timer: Timer,
-    /// The longest that a packet has queued lately.
-    pub queueing: Duration,
-    /// By how much delays of neighbouring packets differ.
-    pub jitter: Duration,
+    /// What queues on the path, and how delays vary.
+    pub path: PathOutlook,
     /// Time from the earliest possible arrival to showing.
     pub target: Duration,
     /// The same to the moment at which a sample leaves.
@@ -140,8 +138,7 @@ impl Moment {
             delay: path.delay.estimate(now),
             least: path.delay.least(now),
             timer: path.delay.timer(now),
-            queueing: path.outlook.queueing,
-            jitter: path.outlook.jitter,
+            path: path.outlook,
             target: Duration::ZERO,
             time_to_leave: Duration::ZERO,
             tolerance: Duration::ZERO,

@@ -16,6 +16,7 @@ use core::time::Duration;
 use namecast_units::Instant;
 
 use crate::names::SegmentKind;
+use crate::path::PathOutlook;
 use crate::sample::Lead;
 
 use super::super::assembler::{Asked, Assembly, Name, Slot};
@@ -57,10 +58,8 @@ pub(super) struct Outlook<'a> {
     pub repeats: bool,
     /// Copies of the lead are requested before the lead itself is again.
     pub prefers_copies: bool,
-    /// The longest that a packet has queued lately.
-    pub queueing: Duration,
-    /// By how much delays of neighbouring packets differ.
-    pub jitter: Duration,
+    /// What queues on the path, and how delays vary.
+    pub path: PathOutlook,
     /// How the queue on the path moves on.
     pub progress: Progress,
     /// Data that exists takes this long.
@@ -130,12 +129,12 @@ impl Outlook<'_> {
         if asked.is_nacked {
             return asked.retry_at;
         }
-        if asked.is_gone && self.queueing > SHORT_QUEUE {
+        if asked.is_gone && self.path.queueing > SHORT_QUEUE {
             // Only the path can tell what is in a queue from what is lost.
             return self.now;
         }
         let set_out = self.expected_at.max(asked.last_at + self.min_delay);
-        if self.queueing > LONG_QUEUE {
+        if self.path.queueing > LONG_QUEUE {
             // Only the path can tell what is in a queue from what is lost.
             return if asked.is_gone {
                 self.now
@@ -143,7 +142,7 @@ impl Outlook<'_> {
                 set_out + GONE
             };
         }
-        let due = self.due_alone(assembly, slot, asked) + self.queueing + self.jitter;
+        let due = self.due_alone(assembly, slot, asked) + self.path.queueing + self.path.jitter;
         let behind = self.progress.until((set_out, asked.order));
         behind.map_or(due, |until| due.max(until))
     }

@@ -123,3 +123,34 @@ async fn a_watcher_reports_signer_and_catalogue_first() {
     assert_eq!(&frame.payload[..], b"ding");
     assert_eq!(seen, ["signer", "catalogue"]);
 }
+
+/// Samples come when they come: none for seconds, twenty at once, one of a hundred packets. A reader that was there before the
+/// publisher gets every one.
+#[tokio::test(flavor = "multi_thread")]
+async fn samples_need_not_keep_the_rate() {
+    let world = World::new().await;
+    let (publisher, watcher) = (world.node().await, world.node().await);
+    let watch = watcher.watch("/lab/alarm").unwrap().data();
+    let mut watching = watch.start().await.unwrap();
+    let publication = publisher.publish("/lab/alarm").unwrap();
+    let publication = publication.data("event", 10, 20).start().await.unwrap();
+    publication.send("event", "0").await.unwrap();
+    let mut received = vec![watching.next_frame().await.unwrap().position];
+    let sending = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        for number in 1..=20 {
+            publication.send("event", number.to_string()).await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        publication.send("event", vec![7; 100_000]).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    });
+    while received.last() < Some(&21) {
+        let frame = watching.next_frame().await.unwrap();
+        assert!(frame.position < 21 || frame.payload.len() == 100_000);
+        received.push(frame.position);
+    }
+    let expected: Vec<_> = (0..=21).collect();
+    assert_eq!(received, expected);
+    sending.abort();
+}

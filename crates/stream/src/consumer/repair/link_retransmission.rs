@@ -59,8 +59,10 @@ pub(super) struct LinkRetransmissionDetector {
 impl Default for LinkRetransmissionDetector {
     fn default() -> Self {
         Self {
+            // Waiting costs nothing where at least half of it comes; it begins later than it ends, so that it does not change to and fro. Measured: half
+            // of where it begins sends 0.7 % more over reliable links, the other bounds change no run.
             all: Outcomes::new(0.3..0.5),
-            // A frame is lost with each of these that does not come.
+            // Lower, as a frame is lost with each of these that does not come.
             late: Outcomes::new(0.25..0.4),
             late_share: 0.0,
             lags: WindowedMinimum::new(MEMORY, 8),

@@ -1,5 +1,7 @@
 //! The examples, as people start them, against a forwarder of this process.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -1,5 +1,7 @@
 //! The library as its users have it: nodes of one process, connected by sockets on loopback.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
 use core::time::Duration;
 
 use namecast::{Node, Options, Watched};

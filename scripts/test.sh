@@ -12,7 +12,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 all_steps=(lock format tidy page lint unit doc fuzz web browser interop)
-# cargo-deny takes minutes to install, and of what it checks `tidy` checks the licences.
+# cargo-deny takes minutes to install, and what it checks changes with the lock files only.
 more_steps=(deny)
 steps=("${@:-${all_steps[@]}}")
 

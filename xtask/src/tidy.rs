@@ -2,12 +2,9 @@
 //!
 //! Errors are what must not happen; the report is what deserves a look.
 
-mod bans;
 mod dependencies;
-mod hashes;
 mod layers;
 mod leftovers;
-mod licences;
 mod modules;
 mod nonces;
 mod papers;
@@ -19,14 +16,12 @@ mod types;
 mod words;
 mod workspace;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
 
-use self::source::SourceFile;
 use self::workspace::Workspace;
 
 /// A breach of a rule, and where.
@@ -57,9 +52,9 @@ impl fmt::Display for Finding {
 /// Checks the workspace at `root` and prints what it finds; fails if any of it is an error.
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     let workspace = Workspace::load(root)?;
-    let mut errors = errors(&workspace)?;
+    let mut errors = errors(&workspace);
     errors.sort();
-    let report = report(&workspace);
+    let report: Vec<_> = workspace.files.iter().filter_map(sizes::check).collect();
 
     for finding in &report {
         println!("note: {finding}");
@@ -80,10 +75,9 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     })
 }
 
-fn errors(workspace: &Workspace) -> Result<Vec<Finding>> {
+fn errors(workspace: &Workspace) -> Vec<Finding> {
     let mut errors = layers::check(&workspace.members);
     errors.extend(readmes::check(workspace));
-    errors.extend(licences::check(&workspace.packages));
     errors.extend(dependencies::check(workspace));
     errors.extend(leftovers::check(&workspace.files));
     errors.extend(workspace.files.iter().flat_map(words::check));
@@ -92,27 +86,9 @@ fn errors(workspace: &Workspace) -> Result<Vec<Finding>> {
     errors.extend(types::check(&crates));
 
     let cited = papers::keys(workspace.text("docs/papers.md"));
-    let mut core: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();
     for file in workspace.files.iter().filter(|file| file.is_rust()) {
-        errors.extend(papers::check(file, &cited)?);
-        if let Some(member) = workspace.core_crate_of(file) {
-            core.entry(&member.name).or_default().push(file);
-            errors.extend(bans::check(file)?);
-        }
-        errors.extend(nonces::check(file)?);
+        errors.extend(papers::check(file, &cited));
+        errors.extend(nonces::check(file));
     }
-    for files in core.values() {
-        errors.extend(hashes::check(files)?);
-    }
-    Ok(errors)
-}
-
-fn report(workspace: &Workspace) -> Vec<Finding> {
-    let mut report = Vec::new();
-    for file in workspace.files.iter().filter(|file| file.is_rust()) {
-        report.extend(sizes::check(file));
-    }
-    report.sort();
-    report.extend(licences::duplicates(&workspace.packages));
-    report
+    errors
 }

@@ -78,7 +78,6 @@ mod tests {
                 rust(DOCUMENT, table),
                 rust("web/package.json", package_json),
             ],
-            ..Workspace::default()
         };
         check(&workspace)
             .into_iter()

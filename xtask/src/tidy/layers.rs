@@ -27,10 +27,6 @@ const RUNTIMES: [&str; 10] = [
     "wtransport",
 ];
 
-pub(crate) fn is_core(name: &str) -> bool {
-    CORE.contains(&name)
-}
-
 /// The crates of ours that `name` may depend on; none if the crate is not known.
 fn allowed(name: &str) -> Option<Vec<&'static str>> {
     let runtimes = ["namecast-sim", "namecast-net"];
@@ -79,7 +75,7 @@ pub(crate) fn check(members: &[Member]) -> Vec<Finding> {
                 let message = format!("must not depend on {dependency}, not even in tests");
                 findings.push(Finding::new(&member.name, "layers", message));
             }
-            if is_core(&member.name) && RUNTIMES.contains(&dependency.as_str()) {
+            if CORE.contains(&member.name.as_str()) && RUNTIMES.contains(&dependency.as_str()) {
                 let message = format!(
                     "core crates take time and randomness as arguments: {dependency} belongs in a runtime"
                 );

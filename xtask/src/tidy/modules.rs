@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 
 use super::Finding;
-use super::rust::{Crate, ModulePath, Scanned};
-use super::sizes::is_for_tests;
+use super::rust::{Crate, ModulePath, Scanned, is_for_tests};
 
 /// Circles that are still there: crate and modules. A circle that has gone, or lost a module, is taken off here.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -206,29 +205,6 @@ impl Paths<'_> {
             self.uses.entry(pair).or_insert_with(|| self.place.clone());
         }
     }
-
-    /// Code in a macro is tokens: `crate::a` is found there, and `super::a` is not.
-    fn note_tokens(&mut self, tokens: proc_macro2::TokenStream) {
-        let mut path = Vec::new();
-        for token in tokens {
-            match token {
-                proc_macro2::TokenTree::Ident(ident) if path.is_empty() && ident == "crate" => {
-                    path.push(ident.to_string());
-                }
-                proc_macro2::TokenTree::Ident(ident) if !path.is_empty() => {
-                    path.push(ident.to_string());
-                    self.note(&path);
-                    path.clear();
-                }
-                proc_macro2::TokenTree::Punct(punct) if punct.as_char() == ':' => {}
-                proc_macro2::TokenTree::Group(group) => {
-                    path.clear();
-                    self.note_tokens(group.stream());
-                }
-                _ => path.clear(),
-            }
-        }
-    }
 }
 
 impl<'ast> Visit<'ast> for Paths<'_> {
@@ -253,7 +229,14 @@ impl<'ast> Visit<'ast> for Paths<'_> {
     }
 
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
-        self.note_tokens(call.tokens.clone());
+        // Code in a macro is tokens: `crate::a` is found there, and `super::a` is not.
+        let code = call.tokens.to_string().replace(' ', "");
+        for path in code.split("crate::").skip(1) {
+            let name = path
+                .split(|c: char| !c.is_alphanumeric() && c != '_')
+                .next();
+            self.note(&["crate".to_owned(), name.unwrap_or_default().to_owned()]);
+        }
         visit::visit_macro(self, call);
     }
 }

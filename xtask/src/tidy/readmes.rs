@@ -45,7 +45,6 @@ mod tests {
         check(&Workspace {
             members: vec![member],
             files,
-            ..Workspace::default()
         })
         .len()
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::sizes::is_for_tests;
 use super::source::SourceFile;
 use super::workspace::Workspace;
 
@@ -25,15 +24,20 @@ pub(crate) struct Scanned<'w> {
 impl Scanned<'_> {
     /// Modules that the file declares or holds, tests apart.
     pub(crate) fn declared_modules(&self) -> impl Iterator<Item = String> {
-        let modules = self.parsed.items.iter().filter_map(|item| match item {
-            syn::Item::Mod(module) if !is_for_tests(module) => Some(module.ident.to_string()),
+        self.modules(false)
+    }
+
+    fn modules(&self, for_tests: bool) -> impl Iterator<Item = String> {
+        self.parsed.items.iter().filter_map(move |item| match item {
+            syn::Item::Mod(module) if is_for_tests(module) == for_tests => {
+                Some(module.ident.to_string())
+            }
             _ => None,
-        });
-        modules.collect::<Vec<_>>().into_iter()
+        })
     }
 }
 
-/// Parses all crates. What cannot be parsed is found by the check of sizes, and left out here.
+/// Parses all crates. What cannot be parsed is found by the compiler, and left out here.
 pub(crate) fn crates(workspace: &Workspace) -> Vec<Crate<'_>> {
     let members = workspace.members.iter();
     members
@@ -66,17 +70,23 @@ pub(crate) fn crate_of<'w>(name: &'w str, directory: &str, files: &'w [SourceFil
 
 /// Modules that are compiled for tests only, whatever their files are called.
 fn test_modules(files: &[Scanned<'_>]) -> BTreeSet<ModulePath> {
-    let mut tests = BTreeSet::new();
-    for file in files {
-        for item in &file.parsed.items {
-            if let syn::Item::Mod(module) = item
-                && is_for_tests(module)
-            {
-                tests.insert([&file.module[..], &[module.ident.to_string()]].concat());
-            }
-        }
-    }
-    tests
+    let inside = |file: &Scanned<'_>| {
+        let modules = file.modules(true);
+        modules
+            .map(|module| [&file.module[..], &[module]].concat())
+            .collect::<Vec<_>>()
+    };
+    files.iter().flat_map(inside).collect()
+}
+
+/// Returns whether `module` is compiled for tests only.
+pub(crate) fn is_for_tests(module: &syn::ItemMod) -> bool {
+    module.attrs.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute
+                .parse_args::<syn::Path>()
+                .is_ok_and(|condition| condition.is_ident("test"))
+    })
 }
 
 /// Module of the file at `path` inside `src`.

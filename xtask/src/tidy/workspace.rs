@@ -4,9 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use cargo_metadata::{CargoOpt, MetadataCommand};
+use cargo_metadata::MetadataCommand;
 
-use super::layers;
 use super::source::SourceFile;
 
 /// Directories of what is made, installed or foreign: nobody here wrote it. By name, wherever they are.
@@ -38,20 +37,10 @@ pub(crate) struct Member {
     pub(crate) dependencies: Vec<String>,
 }
 
-/// A crate from elsewhere that is built on one of our platforms.
-#[derive(Clone, Debug)]
-pub(crate) struct Package {
-    pub(crate) name: String,
-    pub(crate) version: String,
-    /// As the crate states it, an SPDX expression.
-    pub(crate) licence: Option<String>,
-}
-
 /// The repository.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Workspace {
     pub(crate) members: Vec<Member>,
-    pub(crate) packages: Vec<Package>,
     pub(crate) files: Vec<SourceFile>,
 }
 
@@ -62,35 +51,12 @@ impl Workspace {
     ///
     /// `cargo metadata` fails, or a file cannot be read.
     pub(crate) fn load(root: &Path) -> Result<Self> {
-        // Only what is built somewhere: the lock file also names crates for systems that we do not build on.
-        let platforms = ["x86_64-unknown-linux-gnu", "wasm32-unknown-unknown"];
-        let filter = platforms
-            .iter()
-            .flat_map(|platform| ["--filter-platform".to_owned(), (*platform).to_owned()]);
         let metadata = MetadataCommand::new()
             .manifest_path(root.join("Cargo.toml"))
-            .features(CargoOpt::AllFeatures)
-            .other_options(filter.chain(["--locked".to_owned()]).collect::<Vec<_>>())
+            .no_deps()
             .exec()?;
-        let built: Vec<_> = metadata
-            .resolve
-            .iter()
-            .flat_map(|resolve| &resolve.nodes)
-            .map(|node| &node.id)
-            .collect();
-
         let mut workspace = Self::default();
         for package in &metadata.packages {
-            if !metadata.workspace_members.contains(&package.id) {
-                if built.contains(&&package.id) {
-                    workspace.packages.push(Package {
-                        name: package.name.to_string(),
-                        version: package.version.to_string(),
-                        licence: package.license.clone(),
-                    });
-                }
-                continue;
-            }
             let directory = package
                 .manifest_path
                 .parent()
@@ -116,18 +82,6 @@ impl Workspace {
             .iter()
             .find(|file| file.path == path)
             .map_or("", |file| &file.text)
-    }
-
-    /// The core crate that `file` belongs to, if it does and is not a measurement, which needs a clock.
-    pub(crate) fn core_crate_of(&self, file: &SourceFile) -> Option<&Member> {
-        self.members.iter().find(|member| {
-            let inside = file
-                .path
-                .strip_prefix(&member.directory)
-                .and_then(|rest| rest.strip_prefix('/'));
-            layers::is_core(&member.name)
-                && inside.is_some_and(|rest| !rest.starts_with("benches/"))
-        })
     }
 }
 
@@ -175,37 +129,7 @@ fn relative(root: &Path, path: &Path) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::source::rust;
     use super::*;
-
-    fn member(name: &str, directory: &str) -> Member {
-        Member {
-            name: name.to_owned(),
-            directory: directory.to_owned(),
-            dependencies: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn files_belong_to_core_crates_by_directory_but_measurements_do_not() {
-        let workspace = Workspace {
-            members: vec![
-                member("namecast-net", "crates/net"),
-                member("namecast-units", "crates/units"),
-            ],
-            ..Workspace::default()
-        };
-        let core = |path: &str| {
-            workspace
-                .core_crate_of(&rust(path, ""))
-                .map(|member| member.name.as_str())
-        };
-        assert_eq!(core("crates/units/src/lib.rs"), Some("namecast-units"));
-        assert_eq!(core("crates/units/tests/a.rs"), Some("namecast-units"));
-        assert_eq!(core("crates/units/benches/a.rs"), None);
-        assert_eq!(core("crates/units-more/src/lib.rs"), None);
-        assert_eq!(core("crates/net/src/lib.rs"), None);
-    }
 
     #[test]
     fn this_repository_can_be_read() {
@@ -217,13 +141,7 @@ mod tests {
             .find(|member| member.name == "xtask")
             .unwrap();
         assert_eq!(xtask.directory, "xtask");
-        assert!(xtask.dependencies.iter().any(|name| name == "spdx"));
-        assert!(
-            workspace
-                .packages
-                .iter()
-                .any(|package| package.name == "spdx" && package.licence.is_some())
-        );
+        assert!(xtask.dependencies.iter().any(|name| name == "syn"));
         assert!(
             workspace
                 .text("xtask/src/main.rs")

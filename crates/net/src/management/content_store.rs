@@ -1,9 +1,7 @@
 //! Management of the content store: `cs/config`, `cs/erase`, `cs/info`.
 
-use bytes::Bytes;
 use namecast_forward::CacheOptions;
-use namecast_packet::DecodeError;
-use namecast_packet::tlv::{Element, Writer};
+use namecast_packet::tlv_fields;
 use namecast_units::ByteSize;
 use serde::Serialize;
 
@@ -99,26 +97,12 @@ impl Item for CsInfo {
     const TYPE: u32 = 128;
     const WHAT: &'static str = "CsInfo";
 
-    fn encode_fields(&self, writer: &mut Writer) {
-        writer
-            .number(CAPACITY, self.capacity)
-            .number(FLAGS, self.flags)
-            .number(ENTRIES, self.entries)
-            .number(HITS, self.hits)
-            .number(MISSES, self.misses);
-    }
-
-    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
-        let number = || field.number(Self::WHAT, wire);
-        match field.element_type {
-            CAPACITY => self.capacity = number()?,
-            FLAGS => self.flags = number()?,
-            ENTRIES => self.entries = number()?,
-            HITS => self.hits = number()?,
-            MISSES => self.misses = number()?,
-            _ => {}
-        }
-        Ok(())
+    tlv_fields! {
+        CAPACITY => capacity,
+        FLAGS => flags,
+        ENTRIES => entries,
+        HITS => hits,
+        MISSES => misses,
     }
 }
 

@@ -5,13 +5,11 @@
 
 use bytes::Bytes;
 use namecast_packet::signature::DigestSigner;
-use namecast_packet::tlv::{Element, Writer};
-use namecast_packet::{Component, Data, DecodeError, Interest, LpPacket, Name};
+use namecast_packet::{Component, Data, Interest, LpPacket, Name, tlv_fields};
 use namecast_units::Instant;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::control::text;
 use super::dataset::Item;
 use super::numbers::*;
 use super::{FaceStatus, Manager, PREFIX_COMPONENTS, RESPONSE_FRESHNESS};
@@ -44,32 +42,15 @@ impl Item for FaceEventNotification {
     const TYPE: u32 = 192;
     const WHAT: &'static str = "FaceEventNotification";
 
-    fn encode_fields(&self, writer: &mut Writer) {
-        writer.number(FACE_EVENT_KIND, self.kind);
-        writer.number(FACE_ID, self.face);
-        writer.element(URI, self.uri.as_bytes());
-        writer.element(LOCAL_URI, self.local_uri.as_bytes());
-        writer
-            .number(FACE_SCOPE, self.scope)
-            .number(FACE_PERSISTENCY, self.persistency)
-            .number(LINK_TYPE, self.link_type)
-            .number(FLAGS, self.flags);
-    }
-
-    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
-        let number = || field.number(Self::WHAT, wire);
-        match field.element_type {
-            FACE_EVENT_KIND => self.kind = number()?,
-            FACE_ID => self.face = number()?,
-            URI => self.uri = text(wire, field),
-            LOCAL_URI => self.local_uri = text(wire, field),
-            FACE_SCOPE => self.scope = number()?,
-            FACE_PERSISTENCY => self.persistency = number()?,
-            LINK_TYPE => self.link_type = number()?,
-            FLAGS => self.flags = number()?,
-            _ => {}
-        }
-        Ok(())
+    tlv_fields! {
+        FACE_EVENT_KIND => kind,
+        FACE_ID => face,
+        URI => uri,
+        LOCAL_URI => local_uri,
+        FACE_SCOPE => scope,
+        FACE_PERSISTENCY => persistency,
+        LINK_TYPE => link_type,
+        FLAGS => flags,
     }
 }
 

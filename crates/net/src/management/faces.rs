@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use namecast_forward::{LinkType, Scope};
-use namecast_packet::tlv::{Element, Reader, Writer};
-use namecast_packet::{DecodeError, MAX_PACKET_SIZE};
+use namecast_packet::tlv::Reader;
+use namecast_packet::{DecodeError, MAX_PACKET_SIZE, tlv_fields};
 use namecast_units::Duration;
 use serde::Serialize;
 
-use super::control::{encode_numbers, millis, text};
+use super::control::millis;
 use super::dataset::Item;
 use super::numbers::*;
 use crate::node::{FaceDescription, Node};
@@ -98,66 +98,26 @@ impl Item for FaceStatus {
     const TYPE: u32 = 128;
     const WHAT: &'static str = "FaceStatus";
 
-    fn encode_fields(&self, writer: &mut Writer) {
-        writer.number(FACE_ID, self.face);
-        writer.element(URI, self.uri.as_bytes());
-        writer.element(LOCAL_URI, self.local_uri.as_bytes());
-        let interval = self.base_congestion_marking_interval;
-        let optional = [
-            (EXPIRATION_PERIOD, self.expiration_millis),
-            (FACE_SCOPE, Some(self.scope)),
-            (FACE_PERSISTENCY, Some(self.persistency)),
-            (LINK_TYPE, Some(self.link_type)),
-            (BASE_CONGESTION_MARKING_INTERVAL, interval),
-            (
-                DEFAULT_CONGESTION_THRESHOLD,
-                self.default_congestion_threshold,
-            ),
-            (MTU, self.mtu),
-        ];
-        encode_numbers(writer, optional);
-        for (element_type, number) in [
-            (IN_INTERESTS, self.in_interests),
-            (IN_DATA, self.in_data),
-            (IN_NACKS, self.in_nacks),
-            (OUT_INTERESTS, self.out_interests),
-            (OUT_DATA, self.out_data),
-            (OUT_NACKS, self.out_nacks),
-            (IN_OCTETS, self.in_octets),
-            (OUT_OCTETS, self.out_octets),
-            (FLAGS, self.flags),
-        ] {
-            writer.number(element_type, number);
-        }
-    }
-
-    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
-        let number = || field.number(Self::WHAT, wire);
-        match field.element_type {
-            FACE_ID => self.face = number()?,
-            URI => self.uri = text(wire, field),
-            LOCAL_URI => self.local_uri = text(wire, field),
-            EXPIRATION_PERIOD => self.expiration_millis = Some(number()?),
-            FACE_SCOPE => self.scope = number()?,
-            FACE_PERSISTENCY => self.persistency = number()?,
-            LINK_TYPE => self.link_type = number()?,
-            BASE_CONGESTION_MARKING_INTERVAL => {
-                self.base_congestion_marking_interval = Some(number()?);
-            }
-            DEFAULT_CONGESTION_THRESHOLD => self.default_congestion_threshold = Some(number()?),
-            MTU => self.mtu = Some(number()?),
-            IN_INTERESTS => self.in_interests = number()?,
-            IN_DATA => self.in_data = number()?,
-            IN_NACKS => self.in_nacks = number()?,
-            OUT_INTERESTS => self.out_interests = number()?,
-            OUT_DATA => self.out_data = number()?,
-            OUT_NACKS => self.out_nacks = number()?,
-            IN_OCTETS => self.in_octets = number()?,
-            OUT_OCTETS => self.out_octets = number()?,
-            FLAGS => self.flags = number()?,
-            _ => {}
-        }
-        Ok(())
+    tlv_fields! {
+        FACE_ID => face,
+        URI => uri,
+        LOCAL_URI => local_uri,
+        EXPIRATION_PERIOD => expiration_millis,
+        FACE_SCOPE => scope,
+        FACE_PERSISTENCY => persistency,
+        LINK_TYPE => link_type,
+        BASE_CONGESTION_MARKING_INTERVAL => base_congestion_marking_interval,
+        DEFAULT_CONGESTION_THRESHOLD => default_congestion_threshold,
+        MTU => mtu,
+        IN_INTERESTS => in_interests,
+        IN_DATA => in_data,
+        IN_NACKS => in_nacks,
+        OUT_INTERESTS => out_interests,
+        OUT_DATA => out_data,
+        OUT_NACKS => out_nacks,
+        IN_OCTETS => in_octets,
+        OUT_OCTETS => out_octets,
+        FLAGS => flags,
     }
 }
 
@@ -235,28 +195,28 @@ pub struct FaceQueryFilter {
 }
 
 impl FaceQueryFilter {
+    const WHAT: &str = "FaceQueryFilter";
+
+    tlv_fields! { read:
+        FACE_ID => face,
+        URI_SCHEME => uri_scheme,
+        URI => uri,
+        LOCAL_URI => local_uri,
+        FACE_SCOPE => scope,
+        FACE_PERSISTENCY => persistency,
+        LINK_TYPE => link_type,
+    }
+
     /// Decodes the FaceQueryFilter element that fills `wire` whole.
     ///
     /// # Errors
     /// On a malformed element or field.
     pub fn decode(wire: &Bytes) -> Result<Self, DecodeError> {
-        const WHAT: &str = "FaceQueryFilter";
-        let whole = Reader::new(wire).only(WHAT, FACE_QUERY_FILTER)?;
+        let whole = Reader::new(wire).only(Self::WHAT, FACE_QUERY_FILTER)?;
         let mut reader = Reader::within(wire, whole.value);
         let mut filter = Self::default();
-        while let Some(field) = reader.element(WHAT)? {
-            let number = || field.number(WHAT, wire).map(Some);
-            let text = |field: &Element| Some(text(wire, field));
-            match field.element_type {
-                FACE_ID => filter.face = number()?,
-                URI_SCHEME => filter.uri_scheme = text(&field),
-                URI => filter.uri = text(&field),
-                LOCAL_URI => filter.local_uri = text(&field),
-                FACE_SCOPE => filter.scope = number()?,
-                FACE_PERSISTENCY => filter.persistency = number()?,
-                LINK_TYPE => filter.link_type = number()?,
-                _ => {}
-            }
+        while let Some(field) = reader.element(Self::WHAT)? {
+            filter.read_field(wire, &field)?;
         }
         Ok(filter)
     }
@@ -290,14 +250,7 @@ impl Item for ChannelStatus {
     const TYPE: u32 = 130;
     const WHAT: &'static str = "ChannelStatus";
 
-    fn encode_fields(&self, writer: &mut Writer) {
-        writer.element(LOCAL_URI, self.local_uri.as_bytes());
-    }
-
-    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
-        if field.element_type == LOCAL_URI {
-            self.local_uri = text(wire, field);
-        }
-        Ok(())
+    tlv_fields! {
+        LOCAL_URI => local_uri,
     }
 }

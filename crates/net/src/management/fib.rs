@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use namecast_forward::FaceId;
 use namecast_packet::tlv::{self, Element, Reader, Writer};
-use namecast_packet::{DecodeError, Name};
+use namecast_packet::{DecodeError, Name, tlv_fields};
 use serde::Serialize;
 
 use super::dataset::Item;
@@ -60,17 +60,9 @@ impl Item for NextHopRecord {
     const TYPE: u32 = 129;
     const WHAT: &'static str = "NextHopRecord";
 
-    fn encode_fields(&self, writer: &mut Writer) {
-        writer.number(FACE_ID, self.face).number(COST, self.cost);
-    }
-
-    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
-        match field.element_type {
-            FACE_ID => self.face = field.number("FaceId", wire)?,
-            COST => self.cost = field.number("Cost", wire)?,
-            _ => {}
-        }
-        Ok(())
+    tlv_fields! {
+        FACE_ID => face,
+        COST => cost,
     }
 }
 

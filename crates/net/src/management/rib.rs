@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use namecast_forward::FaceId;
 use namecast_packet::tlv::{self, Element, Reader, Writer};
-use namecast_packet::{Component, DecodeError, Name};
+use namecast_packet::{Component, DecodeError, Name, tlv_fields};
 use namecast_units::{Duration, Instant};
 use serde::Serialize;
 
-use super::control::{CAPTURE, CHILD_INHERIT, ControlParameters, encode_numbers, millis};
+use super::control::{CAPTURE, CHILD_INHERIT, ControlParameters, millis};
 use super::dataset::Item;
 use super::numbers::{COST, EXPIRATION_PERIOD, FACE_ID, FLAGS, ORIGIN};
 use super::{MAX_PREFIX_COMPONENTS, Manager, Refused};
@@ -489,28 +489,12 @@ impl Item for RibRoute {
     const TYPE: u32 = 129;
     const WHAT: &'static str = "Route";
 
-    fn encode_fields(&self, writer: &mut Writer) {
-        let numbers = [
-            (FACE_ID, Some(self.face)),
-            (ORIGIN, Some(self.origin)),
-            (COST, Some(self.cost)),
-            (FLAGS, Some(self.flags)),
-            (EXPIRATION_PERIOD, self.expiration_millis),
-        ];
-        encode_numbers(writer, numbers);
-    }
-
-    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
-        let number = || field.number(Self::WHAT, wire);
-        match field.element_type {
-            FACE_ID => self.face = number()?,
-            ORIGIN => self.origin = number()?,
-            COST => self.cost = number()?,
-            FLAGS => self.flags = number()?,
-            EXPIRATION_PERIOD => self.expiration_millis = Some(number()?),
-            _ => {}
-        }
-        Ok(())
+    tlv_fields! {
+        FACE_ID => face,
+        ORIGIN => origin,
+        COST => cost,
+        FLAGS => flags,
+        EXPIRATION_PERIOD => expiration_millis,
     }
 }
 

@@ -1,13 +1,12 @@
 //! The node as a whole: `status/general`.
 
 use bytes::Bytes;
-use namecast_packet::DecodeError;
 use namecast_packet::tlv::{Reader, Writer};
+use namecast_packet::{DecodeError, tlv_fields};
 use namecast_units::{Duration, Timestamp};
 use serde::Serialize;
 
 use super::ReadvertisingStatus;
-use super::control::text;
 use crate::node::NodeStatus;
 
 const NFD_VERSION: u32 = 128;
@@ -30,8 +29,6 @@ const UNSATISFIED_INTERESTS: u32 = 154;
 /// Ours, from the numbers for applications, and even, so that others skip them: what a routing daemon is told, in the order of
 /// [`ReadvertisingStatus`].
 const READVERTISING: [u32; 6] = [240, 242, 244, 246, 248, 250];
-
-const WHAT: &str = "GeneralStatus";
 
 /// The node, as `status/general` tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -74,6 +71,27 @@ pub struct GeneralStatus {
 }
 
 impl GeneralStatus {
+    const WHAT: &str = "GeneralStatus";
+
+    tlv_fields! {
+        NFD_VERSION => version,
+        START_TIMESTAMP => start_millis,
+        CURRENT_TIMESTAMP => current_millis,
+        NAME_TREE_ENTRIES => name_tree_entries,
+        FIB_ENTRIES => fib_entries,
+        PIT_ENTRIES => pit_entries,
+        MEASUREMENTS_ENTRIES => measurements_entries,
+        CS_ENTRIES => cs_entries,
+        IN_INTERESTS => in_interests,
+        IN_DATA => in_data,
+        IN_NACKS => in_nacks,
+        OUT_INTERESTS => out_interests,
+        OUT_DATA => out_data,
+        OUT_NACKS => out_nacks,
+        SATISFIED_INTERESTS => satisfied_interests,
+        UNSATISFIED_INTERESTS => unsatisfied_interests,
+    }
+
     /// The node at the time `now`.
     pub(super) fn new(now: Timestamp, node: &NodeStatus) -> Self {
         let current_millis = now.as_micros() / 1_000;
@@ -103,26 +121,7 @@ impl GeneralStatus {
     /// The dataset: fields without an element around them.
     pub fn encode(&self) -> Bytes {
         let mut writer = Writer::default();
-        writer.element(NFD_VERSION, self.version.as_bytes());
-        for (element_type, number) in [
-            (START_TIMESTAMP, self.start_millis),
-            (CURRENT_TIMESTAMP, self.current_millis),
-            (NAME_TREE_ENTRIES, self.name_tree_entries),
-            (FIB_ENTRIES, self.fib_entries),
-            (PIT_ENTRIES, self.pit_entries),
-            (MEASUREMENTS_ENTRIES, self.measurements_entries),
-            (CS_ENTRIES, self.cs_entries),
-            (IN_INTERESTS, self.in_interests),
-            (IN_DATA, self.in_data),
-            (IN_NACKS, self.in_nacks),
-            (OUT_INTERESTS, self.out_interests),
-            (OUT_DATA, self.out_data),
-            (OUT_NACKS, self.out_nacks),
-            (SATISFIED_INTERESTS, self.satisfied_interests),
-            (UNSATISFIED_INTERESTS, self.unsatisfied_interests),
-        ] {
-            writer.number(element_type, number);
-        }
+        self.encode_fields(&mut writer);
         let readvertising = self.readvertising.map(ReadvertisingStatus::in_order);
         for (element_type, number) in READVERTISING
             .into_iter()
@@ -140,31 +139,12 @@ impl GeneralStatus {
     pub fn decode(wire: &Bytes) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(wire);
         let mut status = Self::default();
-        while let Some(field) = reader.element(WHAT)? {
-            let number = || field.number(WHAT, wire);
-            match field.element_type {
-                NFD_VERSION => status.version = text(wire, &field),
-                START_TIMESTAMP => status.start_millis = number()?,
-                CURRENT_TIMESTAMP => status.current_millis = number()?,
-                NAME_TREE_ENTRIES => status.name_tree_entries = number()?,
-                FIB_ENTRIES => status.fib_entries = number()?,
-                PIT_ENTRIES => status.pit_entries = number()?,
-                MEASUREMENTS_ENTRIES => status.measurements_entries = number()?,
-                CS_ENTRIES => status.cs_entries = number()?,
-                IN_INTERESTS => status.in_interests = number()?,
-                IN_DATA => status.in_data = number()?,
-                IN_NACKS => status.in_nacks = number()?,
-                OUT_INTERESTS => status.out_interests = number()?,
-                OUT_DATA => status.out_data = number()?,
-                OUT_NACKS => status.out_nacks = number()?,
-                SATISFIED_INTERESTS => status.satisfied_interests = number()?,
-                UNSATISFIED_INTERESTS => status.unsatisfied_interests = number()?,
-                other => {
-                    if let Some(at) = READVERTISING.iter().position(|&number| number == other) {
-                        let readvertising = status.readvertising.get_or_insert_default();
-                        *readvertising.in_order_mut()[at] = number()?;
-                    }
-                }
+        while let Some(field) = reader.element(Self::WHAT)? {
+            status.read_field(wire, &field)?;
+            let at = (READVERTISING.iter()).position(|&number| number == field.element_type);
+            if let Some(at) = at {
+                let readvertising = status.readvertising.get_or_insert_default();
+                *readvertising.in_order_mut()[at] = field.number(Self::WHAT, wire)?;
             }
         }
         Ok(status)

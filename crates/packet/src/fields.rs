@@ -7,20 +7,15 @@ use crate::tlv::{Element, NAME, Reader, Writer};
 use crate::{DecodeError, Name};
 
 /// What one element of a structure holds. An element that the structure may lack is an `Option`.
-pub trait Field {
+pub trait Field: Sized {
     /// Writes the element.
     fn write(&self, element_type: u32, writer: &mut Writer);
 
-    /// Takes the value from the element `field` of the structure `what`.
+    /// Reads the element `field` of the structure `what`.
     ///
     /// # Errors
     /// On a malformed value.
-    fn read(
-        &mut self,
-        what: &'static str,
-        wire: &Bytes,
-        field: &Element,
-    ) -> Result<(), DecodeError>;
+    fn read(what: &'static str, wire: &Bytes, field: &Element) -> Result<Self, DecodeError>;
 }
 
 impl Field for u64 {
@@ -28,34 +23,20 @@ impl Field for u64 {
         writer.number(element_type, *self);
     }
 
-    fn read(
-        &mut self,
-        what: &'static str,
-        wire: &Bytes,
-        field: &Element,
-    ) -> Result<(), DecodeError> {
-        *self = field.number(what, wire)?;
-        Ok(())
+    fn read(what: &'static str, wire: &Bytes, field: &Element) -> Result<Self, DecodeError> {
+        field.number(what, wire)
     }
 }
 
 /// Milliseconds.
 impl Field for Duration {
     fn write(&self, element_type: u32, writer: &mut Writer) {
-        writer.number(
-            element_type,
-            u64::try_from(self.as_millis()).unwrap_or(u64::MAX),
-        );
+        let millis = u64::try_from(self.as_millis()).unwrap_or(u64::MAX);
+        writer.number(element_type, millis);
     }
 
-    fn read(
-        &mut self,
-        what: &'static str,
-        wire: &Bytes,
-        field: &Element,
-    ) -> Result<(), DecodeError> {
-        *self = Self::from_millis(field.number(what, wire)?);
-        Ok(())
+    fn read(what: &'static str, wire: &Bytes, field: &Element) -> Result<Self, DecodeError> {
+        field.number(what, wire).map(Self::from_millis)
     }
 }
 
@@ -64,9 +45,8 @@ impl Field for String {
         writer.element(element_type, self.as_bytes());
     }
 
-    fn read(&mut self, _: &'static str, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
-        *self = Self::from_utf8_lossy(&wire[field.value.clone()]).into_owned();
-        Ok(())
+    fn read(_: &'static str, wire: &Bytes, field: &Element) -> Result<Self, DecodeError> {
+        Ok(Self::from_utf8_lossy(&wire[field.value.clone()]).into_owned())
     }
 }
 
@@ -79,37 +59,24 @@ impl Field for Name {
         }
     }
 
-    fn read(
-        &mut self,
-        what: &'static str,
-        wire: &Bytes,
-        field: &Element,
-    ) -> Result<(), DecodeError> {
-        *self = match field.element_type {
-            NAME => Self::from_element(wire, field)?,
-            _ => {
-                let inner = Reader::within(wire, field.value.clone());
-                Self::from_element(wire, &inner.only(what, NAME)?)?
-            }
-        };
-        Ok(())
+    fn read(what: &'static str, wire: &Bytes, field: &Element) -> Result<Self, DecodeError> {
+        if field.element_type == NAME {
+            return Self::from_element(wire, field);
+        }
+        let inner = Reader::within(wire, field.value.clone());
+        Self::from_element(wire, &inner.only(what, NAME)?)
     }
 }
 
-impl<T: Field + Default> Field for Option<T> {
+impl<T: Field> Field for Option<T> {
     fn write(&self, element_type: u32, writer: &mut Writer) {
         if let Some(value) = self {
             value.write(element_type, writer);
         }
     }
 
-    fn read(
-        &mut self,
-        what: &'static str,
-        wire: &Bytes,
-        field: &Element,
-    ) -> Result<(), DecodeError> {
-        self.insert(T::default()).read(what, wire, field)
+    fn read(what: &'static str, wire: &Bytes, field: &Element) -> Result<Self, DecodeError> {
+        T::read(what, wire, field).map(Some)
     }
 }
 
@@ -117,26 +84,25 @@ impl<T: Field + Default> Field for Option<T> {
 /// the list, reads them in any, and passes over elements that are not in it. With `read:` before the list, `read_field` alone.
 #[macro_export]
 macro_rules! tlv_fields {
-    (read: $($element_type:path => $field:ident),* $(,)?) => {
-        fn read_field(
+    (read: $vis:vis $($element_type:path => $field:ident),* $(,)?) => {
+        $vis fn read_field(
             &mut self,
             wire: &::bytes::Bytes,
             field: &$crate::tlv::Element,
         ) -> Result<(), $crate::DecodeError> {
             match field.element_type {
-                $($element_type => {
-                    $crate::Field::read(&mut self.$field, Self::WHAT, wire, field)
-                })*
-                _ => Ok(()),
+                $($element_type => self.$field = $crate::Field::read(Self::WHAT, wire, field)?,)*
+                _ => {}
             }
+            Ok(())
         }
     };
-    ($($element_type:path => $field:ident),* $(,)?) => {
-        fn encode_fields(&self, writer: &mut $crate::tlv::Writer) {
+    ($vis:vis $($element_type:path => $field:ident),* $(,)?) => {
+        $vis fn encode_fields(&self, writer: &mut $crate::tlv::Writer) {
             $($crate::Field::write(&self.$field, $element_type, writer);)*
         }
 
-        $crate::tlv_fields!(read: $($element_type => $field),*);
+        $crate::tlv_fields!(read: $vis $($element_type => $field),*);
     };
 }
 

@@ -10,11 +10,12 @@
 //! said again. One command is under way at a time. Unlike NFD we also take what is registered with origin `app`, as most
 //! applications do, and so leave out what the daemon registers for itself: routes to its own face.
 
+use core::ops::RangeInclusive;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use namecast_forward::FaceId;
-use namecast_packet::{Component, Name};
+use namecast_packet::{Component, Name, tlv_fields};
 use namecast_units::Instant;
 use serde::Serialize;
 use tokio::sync::Notify;
@@ -28,6 +29,15 @@ use crate::{ManagementConfig, ReadvertiseConfig};
 const ORIGINS: [u64; 2] = [0, 65];
 /// First components of names that do not leave this machine, or this link.
 const SCOPES: [&str; 2] = ["localhost", "localhop"];
+
+/// TLV-TYPE numbers of [`ReadvertisingStatus`]: ours, from those for applications, and even, so that others skip them.
+pub(super) const OWN_FIELDS: RangeInclusive<u32> = DAEMONS..=FAILED;
+const DAEMONS: u32 = 240;
+const PREFIXES: u32 = 242;
+const TOLD: u32 = 244;
+const REGISTERED: u32 = 246;
+const UNREGISTERED: u32 = 248;
+const FAILED: u32 = 250;
 
 /// What a routing daemon is told, and how that stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -47,29 +57,15 @@ pub struct ReadvertisingStatus {
 }
 
 impl ReadvertisingStatus {
-    /// All figures, in the order of the fields.
-    pub const fn in_order(self) -> [u64; 6] {
-        let Self {
-            daemons,
-            prefixes,
-            told,
-            registered,
-            unregistered,
-            failed,
-        } = self;
-        [daemons, prefixes, told, registered, unregistered, failed]
-    }
+    const WHAT: &str = "ReadvertisingStatus";
 
-    /// All figures in that order, to be changed.
-    pub(super) const fn in_order_mut(&mut self) -> [&mut u64; 6] {
-        [
-            &mut self.daemons,
-            &mut self.prefixes,
-            &mut self.told,
-            &mut self.registered,
-            &mut self.unregistered,
-            &mut self.failed,
-        ]
+    tlv_fields! { pub(super)
+        DAEMONS => daemons,
+        PREFIXES => prefixes,
+        TOLD => told,
+        REGISTERED => registered,
+        UNREGISTERED => unregistered,
+        FAILED => failed,
     }
 }
 

@@ -6,7 +6,7 @@ use namecast_packet::{DecodeError, tlv_fields};
 use namecast_units::{Duration, Timestamp};
 use serde::Serialize;
 
-use super::ReadvertisingStatus;
+use super::{ReadvertisingStatus, readvertise};
 use crate::node::NodeStatus;
 
 const NFD_VERSION: u32 = 128;
@@ -25,10 +25,6 @@ const IN_NACKS: u32 = 151;
 const OUT_NACKS: u32 = 152;
 const SATISFIED_INTERESTS: u32 = 153;
 const UNSATISFIED_INTERESTS: u32 = 154;
-
-/// Ours, from the numbers for applications, and even, so that others skip them: what a routing daemon is told, in the order of
-/// [`ReadvertisingStatus`].
-const READVERTISING: [u32; 6] = [240, 242, 244, 246, 248, 250];
 
 /// The node, as `status/general` tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -122,12 +118,8 @@ impl GeneralStatus {
     pub fn encode(&self) -> Bytes {
         let mut writer = Writer::default();
         self.encode_fields(&mut writer);
-        let readvertising = self.readvertising.map(ReadvertisingStatus::in_order);
-        for (element_type, number) in READVERTISING
-            .into_iter()
-            .zip(readvertising.into_iter().flatten())
-        {
-            writer.number(element_type, number);
+        if let Some(readvertising) = self.readvertising {
+            readvertising.encode_fields(&mut writer);
         }
         writer.finish()
     }
@@ -141,10 +133,9 @@ impl GeneralStatus {
         let mut status = Self::default();
         while let Some(field) = reader.element(Self::WHAT)? {
             status.read_field(wire, &field)?;
-            let at = (READVERTISING.iter()).position(|&number| number == field.element_type);
-            if let Some(at) = at {
+            if readvertise::OWN_FIELDS.contains(&field.element_type) {
                 let readvertising = status.readvertising.get_or_insert_default();
-                *readvertising.in_order_mut()[at] = field.number(Self::WHAT, wire)?;
+                readvertising.read_field(wire, &field)?;
             }
         }
         Ok(status)

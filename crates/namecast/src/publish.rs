@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig};
+use namecast_net::Handle;
 use namecast_packet::Name;
 use namecast_stream::producer::RungId;
 use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::Bitrate;
 
-use crate::drive::Handle;
 use crate::error::Error;
 use crate::node::{Node, parse_name};
 

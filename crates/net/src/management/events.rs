@@ -4,6 +4,8 @@
 //! the newest one, and from then on for the next, which waits until there is one.
 
 use bytes::Bytes;
+use namecast_apps::management::numbers::*;
+use namecast_apps::management::{Item, text};
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::tlv::{Element, Writer};
 use namecast_packet::{Component, Data, DecodeError, Interest, LpPacket, Name};
@@ -11,9 +13,6 @@ use namecast_units::Instant;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::control::text;
-use super::dataset::Item;
-use super::numbers::*;
 use super::{FaceStatus, Manager, PREFIX_COMPONENTS, RESPONSE_FRESHNESS};
 use crate::node::{FaceEvent, FaceEventKind};
 

@@ -1,13 +1,13 @@
 //! The node as a whole: `status/general`.
 
 use bytes::Bytes;
+use namecast_apps::management::text;
 use namecast_packet::DecodeError;
 use namecast_packet::tlv::{Reader, Writer};
 use namecast_units::{Duration, Timestamp};
 use serde::Serialize;
 
 use super::ReadvertisingStatus;
-use super::control::text;
 use crate::node::NodeStatus;
 
 const NFD_VERSION: u32 = 128;

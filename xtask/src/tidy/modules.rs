@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "application",
             "config",
+            "drive",
             "link",
             "management",
             "node",

@@ -67,6 +67,10 @@ class FakeTab implements TabPort {
   faceUp(): number {
     return 1;
   }
+  publish(): number {
+    return 0;
+  }
+  send(): void {}
   faceDown(): void {}
   handleFrame(): void {}
   handleTimeout(): void {}

@@ -1,5 +1,7 @@
 import { Controls } from "./page/controls.ts";
-import { KnownKeyStore } from "./page/known-keys.ts";
+import { browserStore, KnownKeyStore } from "./page/known-keys.ts";
+import { Notes } from "./page/notes.ts";
+import { ownSecret } from "./page/own-key.ts";
 import { missing, showNotice, StepLog, type NoticeAction } from "./page/log.ts";
 import { readOptions } from "./page/options.ts";
 import { element, Panel } from "./page/panel.ts";
@@ -7,7 +9,7 @@ import { Plots } from "./page/plots.ts";
 import { Rewind } from "./page/rewind.ts";
 import { Sound } from "./page/sound.ts";
 import { Theme } from "./page/theme.ts";
-import type { Command, Fault, Report, Shown } from "./shared/messages.ts";
+import type { Command, Fault, ReceivedSample, Report, Shown } from "./shared/messages.ts";
 import { keyChanged, type KnownKey } from "./shared/known-keys.ts";
 import type { Summary } from "./shared/summary.ts";
 
@@ -23,6 +25,10 @@ export interface Handle {
   /** The last frames that went to the canvas. */
   readonly shown: readonly Shown[];
   readonly sound: Sound;
+  /** The last samples of the data stream that plays. */
+  readonly samples: readonly ReceivedSample[];
+  /** Publishes a sample as `?publish=` of the address says. */
+  send(sample: Uint8Array<ArrayBuffer>): void;
   setTarget(milliseconds: number): void;
   /** Goes to what was captured at a time (publisher's clock, milliseconds since 1970); null: to live. */
   seek(to: number | null): void;
@@ -36,10 +42,14 @@ declare global {
   }
 }
 
+const randomOctets = (): Uint8Array => crypto.getRandomValues(new Uint8Array(32));
+
 class Page {
   readonly #options = readOptions(new URLSearchParams(location.search));
   readonly #worker = new Worker(new URL("./worker/worker.ts", import.meta.url), { type: "module", name: "namecast" });
-  readonly #knownKeys = KnownKeyStore.ofBrowser();
+  readonly #store = browserStore();
+  readonly #knownKeys = new KnownKeyStore(this.#store);
+  readonly #notes = new Notes(this.#options.publish, (sample) => this.#send({ type: "send", sample }));
   readonly #log = new StepLog(performance.timeOrigin);
   readonly #panel = new Panel();
   readonly #sound = new Sound();
@@ -77,6 +87,7 @@ class Page {
       canvas,
       options: this.#options,
       known: this.#knownKeys.all(),
+      secret: this.#options.publish === undefined ? "" : ownSecret(this.#options.publish, this.#store, randomOctets),
       base: location.href,
       openedAt: performance.timeOrigin,
       visible: !document.hidden,
@@ -105,6 +116,9 @@ class Page {
       case "name":
         element("name").textContent = report.name;
         document.title = `${report.name} · Namecast`;
+        break;
+      case "sample":
+        this.#notes.push(report.sample);
         break;
       case "size":
         element("screen").style.aspectRatio = `${report.width} / ${report.height}`;
@@ -174,6 +188,8 @@ class Page {
       steps: this.#log.steps,
       shown: this.#shown,
       sound: this.#sound,
+      samples: this.#notes.received,
+      send: (sample) => this.#send({ type: "send", sample }),
       setTarget: (milliseconds) => this.#controls.setTarget(milliseconds),
       seek: (to) => this.#rewind.seek(to),
       fault: (fault) => this.#send({ type: "fault", fault }),

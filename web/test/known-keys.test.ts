@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { KnownKeyStore, MAX_KEYS, type Store } from "../src/page/known-keys.ts";
+import { ownSecret } from "../src/page/own-key.ts";
 import { KeyMemory } from "../src/worker/key-memory.ts";
 import type { SignerEvent } from "../src/worker/records.ts";
 
@@ -118,5 +119,25 @@ describe("the signer", () => {
     const keys = new KeyMemory("/cam", undefined);
     const expected = { text: "The stream is signed by /cam/KEY/1, which was refused: why. It is not shown.", canForget: false };
     expect(keys.handleSigner(signer("none"))).toEqual(expected);
+  });
+});
+
+describe("the key of what the page publishes", () => {
+  const random = () => new Uint8Array(32).fill(0xab);
+
+  test("is made once for each name, and kept", () => {
+    const store = new FakeStore();
+    const secret = ownSecret("/a", store, random);
+    expect(secret).toBe("ab".repeat(32));
+    expect(ownSecret("/a", store, () => new Uint8Array(32))).toBe(secret);
+    expect(ownSecret("/b", store, () => new Uint8Array(32))).toBe("00".repeat(32));
+  });
+
+  test("is there where nothing is kept, or what is kept is damaged", () => {
+    expect(ownSecret("/a", undefined, random)).toBe("ab".repeat(32));
+    expect(ownSecret("/a", new FakeStore(1), random)).toBe("ab".repeat(32));
+    const store = new FakeStore();
+    store.setItem("namecast-secret:/a", "xyz");
+    expect(ownSecret("/a", store, random)).toBe("ab".repeat(32));
   });
 });

@@ -30,14 +30,14 @@ describe("the server's description of itself", () => {
   const hash = "ab".repeat(32);
 
   test("is read", () => {
-    const node = parseNodeInfo({ name: "/x", key: "12", ws: "/socket", webtransport: { port: 4433, certificate_hash: hash } }, base);
-    expect(node).toMatchObject({ name: "/x", key: "12", websocket: "ws://localhost:8080/socket" });
+    const node = parseNodeInfo({ name: "/x", key: "12", local: true, ws: "/socket", webtransport: { port: 4433, certificate_hash: hash } }, base);
+    expect(node).toMatchObject({ name: "/x", key: "12", local: true, websocket: "ws://localhost:8080/socket" });
     // IPv4, since QUIC to ::1 would wait for a server that is not there.
     expect(node.webTransport).toEqual({ url: "https://127.0.0.1:4433/", certificateHash: new Uint8Array(32).fill(0xab) });
   });
 
   test("has defaults, and follows the page's scheme", () => {
-    expect(parseNodeInfo({}, new URL("https://a.example/"))).toEqual({ name: "/demo", key: undefined, websocket: "wss://a.example/ws", webTransport: undefined });
+    expect(parseNodeInfo({}, new URL("https://a.example/"))).toEqual({ name: "/demo", key: undefined, local: false, websocket: "wss://a.example/ws", webTransport: undefined });
   });
 
   test("is refused if it is none, and loses a transport that makes no sense", () => {

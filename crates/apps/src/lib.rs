@@ -4,7 +4,9 @@ mod application;
 pub mod archive;
 mod face;
 pub mod live;
+pub mod management;
 pub mod object;
+pub mod registration;
 pub mod sequence;
 
 pub use application::{Application, Now, Output, step};

@@ -305,8 +305,11 @@ fn json_response(value: &Value) -> Response {
     (headers, value.to_string()).into_response()
 }
 
-async fn node_json(State(shared): State<Shared>) -> Response {
-    let mut node = json!({ "ws": "/ws" });
+async fn node_json(
+    State(shared): State<Shared>,
+    Extension(visitor): Extension<Visitor>,
+) -> Response {
+    let mut node = json!({ "ws": "/ws", "local": visitor == Visitor::Local });
     if let Some(name) = &shared.config.name {
         node["name"] = json!(name);
     }

@@ -1,7 +1,7 @@
 //! Connections of the web server, with bounds on what each may take and how long.
 
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, ready};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,6 +20,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Smallest buffer for a header that the HTTP library takes, in octets.
 const MIN_HEADER_SIZE: usize = 8_192;
+/// How long a connection that was ended here is still read, and the most octets of it. Closed with octets unread, TCP resets the
+/// connection, and the peer may lose the last response (RFC 9112 section 9.6).
+const LINGER: Duration = Duration::from_secs(1);
+const MAX_LINGERING: usize = 256 * 1024;
 
 /// What answers the requests of one connection.
 type Service = AddExtension<Router, ConnectInfo<SocketAddr>>;
@@ -93,6 +97,7 @@ where
             let stream = Placed {
                 stream,
                 silence: Some(Box::pin(tokio::time::sleep(first_timeout))),
+                lingering: None,
                 _place: place,
             };
             Ok((stream, service))
@@ -105,6 +110,8 @@ struct Placed<T> {
     stream: T,
     /// Until when it may say nothing at all. The HTTP library takes the time of headers only from their first octet on.
     silence: Option<Pin<Box<tokio::time::Sleep>>>,
+    /// Since it was ended here: until when it is still read, and how many octets more.
+    lingering: Option<(Pin<Box<tokio::time::Sleep>>, usize)>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -126,7 +133,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Placed<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Placed<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Placed<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -140,6 +147,21 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Placed<T> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let placed = &mut *self;
+        if placed.lingering.is_none() {
+            ready!(Pin::new(&mut placed.stream).poll_shutdown(cx))?;
+        }
+        let sleep = || (Box::pin(tokio::time::sleep(LINGER)), MAX_LINGERING);
+        let (until, room) = placed.lingering.get_or_insert_with(sleep);
+        let mut octets = [0; 4_096];
+        while *room > 0 && until.as_mut().poll(cx).is_pending() {
+            let mut buffer = ReadBuf::new(&mut octets);
+            let read = ready!(Pin::new(&mut placed.stream).poll_read(cx, &mut buffer));
+            if read.is_err() || buffer.filled().is_empty() {
+                break;
+            }
+            *room = room.saturating_sub(buffer.filled().len());
+        }
+        Poll::Ready(Ok(()))
     }
 }

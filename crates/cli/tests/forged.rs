@@ -211,7 +211,7 @@ impl Way {
             assert!(last.is_none_or(|last| position > last), "in order");
             last = Some(position);
         }
-        let stats = player.stats().await.unwrap();
+        let stats = player.call(Player::stats).await.unwrap();
         assert!(stats.signer.unwrap().trusted);
         stats.verification_failures
     }

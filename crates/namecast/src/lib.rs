@@ -20,7 +20,6 @@
 //! A [`Node`] is a forwarder in this process; what publishes or watches is an application on it. Applications of your own are
 //! values of [`Application`], which [`Node::run`] runs in real time, and the simulator in virtual time.
 
-mod drive;
 mod error;
 mod node;
 mod object;
@@ -29,7 +28,6 @@ mod publish;
 #[cfg(feature = "watch")]
 mod watch;
 
-pub use drive::{Driven, Handle, drive, sleep_until};
 pub use error::Error;
 pub use node::{Node, Options, connect};
 pub use object::Serving;
@@ -47,5 +45,6 @@ pub use namecast_apps::live::watcher::{
 pub use namecast_apps::live::{Stats, WatcherConfig};
 pub use namecast_apps::object::{Failure, Fetched, FetcherConfig};
 pub use namecast_apps::{Application, Now, Output};
+pub use namecast_net::{Driven, Handle, drive, sleep_until};
 pub use namecast_packet::Name;
 pub use namecast_units::{Bitrate, ByteSize, Duration, Instant, Timestamp};

@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use namecast_apps::Application;
 #[cfg(feature = "watch")]
 use namecast_net::LinkState;
-use namecast_net::{FaceId, FaceUri, KeyStore, NodeConfig, Registration};
+use namecast_net::{FaceId, FaceUri, Handle, KeyStore, NodeConfig, Registration, drive};
 use namecast_packet::{Certificate, Name, Signer};
 use namecast_units::{ByteSize, Timestamp};
 use tokio::sync::mpsc;
 
-use crate::drive::{Handle, drive};
 use crate::error::Error;
 
 /// How a node is set up.

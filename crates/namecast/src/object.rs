@@ -4,10 +4,10 @@ use bytes::Bytes;
 use namecast_apps::object::{
     Event, Failure, Fetched, Fetcher, FetcherConfig, Requested, Server, ServerConfig, ServerError,
 };
+use namecast_net::Handle;
 use namecast_packet::Name;
 use tokio::sync::mpsc;
 
-use crate::drive::Handle;
 use crate::error::Error;
 use crate::node::{Node, parse_name};
 

@@ -2,21 +2,14 @@
 
 use bytes::Bytes;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig};
+use namecast_net::Handle;
 use namecast_packet::Name;
 use namecast_stream::producer::RungId;
 use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::Bitrate;
 
-use crate::drive::Handle;
 use crate::error::Error;
 use crate::node::{Node, parse_name};
-
-/// Octets of a segment: with its wrapping it fits a datagram of 1200.
-const SEGMENT_SIZE: u32 = 1_000;
-/// Parity segments per hundred data segments.
-const PARITY_PERCENT: u32 = 20;
-/// The only rung of a stream that has no choice.
-const ONLY_RUNG: &str = "only";
 
 /// What is to be published under one name. Add streams, then [`start`](Self::start).
 #[derive(Clone, Debug)]
@@ -70,20 +63,7 @@ impl Publish {
     /// `octets` each; both only help those who watch to request in time.
     #[must_use]
     pub fn data(self, name: &str, samples_per_second: u32, octets: u32) -> Self {
-        let bitrate = u64::from(samples_per_second) * u64::from(octets) * 8;
-        let rung = Rung {
-            name: ONLY_RUNG.to_owned(),
-            bitrate: Bitrate::bps(bitrate.max(1)),
-            width: None,
-            height: None,
-            rate: SampleRate::new(samples_per_second, 1),
-            key_interval: 1,
-            codec_string: "application/octet-stream".to_owned(),
-            sample_rate: None,
-            channels: None,
-            across: None,
-        };
-        self.stream(stream(name, StreamKind::Data, "octets", vec![rung]))
+        self.stream(StreamInfo::data(name, samples_per_second, octets))
     }
 
     /// Adds a video that your encoder gives in `rungs`, with a key frame each `key_interval` frames. `codec` is the codec as
@@ -116,7 +96,7 @@ impl Publish {
     #[must_use]
     pub fn audio(self, bitrate: Bitrate, channels: u32) -> Self {
         let rung = Rung {
-            name: ONLY_RUNG.to_owned(),
+            name: StreamInfo::ONLY_RUNG.to_owned(),
             bitrate,
             width: None,
             height: None,
@@ -163,8 +143,8 @@ fn stream(name: &str, kind: StreamKind, codec: &str, rungs: Vec<Rung>) -> Stream
         kind,
         codec: codec.to_owned(),
         rungs,
-        segment_size: SEGMENT_SIZE,
-        parity_percent: PARITY_PERCENT,
+        segment_size: StreamInfo::SEGMENT_SIZE,
+        parity_percent: StreamInfo::PARITY_PERCENT,
     }
 }
 
@@ -192,10 +172,8 @@ impl Publication {
     pub async fn send(&self, stream: &str, sample: impl Into<Bytes>) -> Result<(), Error> {
         let (stream, payload) = (stream.to_owned(), sample.into());
         let sent = self.handle.call(move |publisher, now| {
-            let rung = rung_of(publisher, &stream, ONLY_RUNG)?;
-            let position = publisher.next_position(rung);
-            let frame = EncodedFrame::at(now.wall, position, true, payload);
-            Ok(publisher.publish_frame(now.monotonic, now.wall, rung, frame)?)
+            rung_of(publisher, &stream, StreamInfo::ONLY_RUNG)?;
+            Ok(publisher.publish_sample(now, &stream, payload)?)
         });
         sent.await.unwrap_or(Err(Error::Ended))
     }

@@ -2,13 +2,12 @@
 
 use core::time::Duration;
 
-use namecast_apps::Now;
 use namecast_apps::live::watcher::{Frame, RungChoice, Trust, Watched};
 use namecast_apps::live::{Player, Stats, Watcher, WatcherConfig};
+use namecast_net::Handle;
 use namecast_units::Timestamp;
 use tokio::sync::mpsc;
 
-use crate::drive::Handle;
 use crate::error::Error;
 use crate::node::{Node, parse_name};
 
@@ -94,23 +93,10 @@ impl Watch {
         let player = watching.handle.downgrade();
         let on_return = move || {
             let player = player.upgrade();
-            player.is_some_and(|player| player.link_changed())
+            player.is_some_and(|player| player.try_call(Player::handle_link_change))
         };
         self.node.on_return_of_uplinks(on_return).await?;
         Ok(watching)
-    }
-}
-
-impl Handle<Player> {
-    /// Returns delays, losses and rates so far; `None` once the player has ended.
-    pub async fn stats(&self) -> Option<Stats> {
-        let stats = |player: &mut Player, now: Now| player.watcher.stats(now.monotonic);
-        self.call(stats).await
-    }
-
-    /// Has everything that is pending requested again, since the connection came back. Returns whether it will be.
-    pub fn link_changed(&self) -> bool {
-        self.try_call(|player, now| player.watcher.handle_link_change(now.monotonic))
     }
 }
 
@@ -151,7 +137,7 @@ impl Watching {
 
     /// Returns delays, losses and rates so far; `None` once the node has stopped.
     pub async fn stats(&self) -> Option<Stats> {
-        self.handle.stats().await
+        self.handle.call(Player::stats).await
     }
 
     /// The player, to call it.

@@ -1,12 +1,13 @@
 //! What a node may be told.
 
+use namecast_apps::registration::RegistrationConfig;
+use namecast_forward::CongestionMarking;
 use namecast_packet::Certificate;
 use namecast_units::{ByteSize, Duration};
 
 use crate::Clock;
 use crate::link::StrangersConfig;
 use crate::web::WebConfig;
-use namecast_forward::CongestionMarking;
 
 /// How a [`Node`](crate::Node) behaves, and every bound of its tables and queues.
 #[derive(Clone, Debug)]
@@ -169,34 +170,6 @@ impl Default for ReadvertiseConfig {
         Self {
             refresh: Duration::from_secs(300),
             backoff: (Duration::from_secs(1), Duration::from_secs(64)),
-        }
-    }
-}
-
-/// How prefixes are registered with a neighbour.
-#[derive(Clone, Debug)]
-pub struct RegistrationConfig {
-    /// Pause between repetitions over a connection, whose end is noticed.
-    pub refresh: Duration,
-    /// Pause between repetitions over UDP, where nothing tells that the neighbour forgot.
-    pub datagram_refresh: Duration,
-    /// Pause between repetitions over a connection where the prefix is also announced: the neighbour may begin to learn
-    /// routes at any time.
-    pub announcement_refresh: Duration,
-    /// Time an answer may take.
-    pub timeout: Duration,
-    /// First and longest pause after a failure.
-    pub backoff: (Duration, Duration),
-}
-
-impl Default for RegistrationConfig {
-    fn default() -> Self {
-        Self {
-            refresh: Duration::from_secs(300),
-            datagram_refresh: Duration::from_millis(1_500),
-            announcement_refresh: Duration::from_secs(10),
-            timeout: Duration::from_secs(1),
-            backoff: (Duration::from_millis(250), Duration::from_millis(750)),
         }
     }
 }

@@ -14,10 +14,10 @@
 //!
 //! The forwarder is a plain value, of which a node may have several; this crate gives it sockets, time and randomness.
 
-mod announcer;
 mod application;
 mod clock;
 mod config;
+mod drive;
 mod face_uri;
 mod interface;
 mod key_store;
@@ -28,10 +28,10 @@ mod node;
 mod registration;
 pub mod web;
 
-pub use announcer::Announcer;
 pub use application::{ApplicationFace, ApplicationReceiver, ApplicationSender};
 pub use clock::Clock;
-pub use config::{ManagementConfig, NodeConfig, ReadvertiseConfig, RegistrationConfig};
+pub use config::{ManagementConfig, NodeConfig, ReadvertiseConfig};
+pub use drive::{Driven, Handle, WeakHandle, drive, sleep_until};
 pub use face_uri::{DEFAULT_PORT, DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriError};
 pub use interface::InterfaceWatch;
 pub use key_store::{Identity, KeyStore, KeyStoreError, random};
@@ -43,7 +43,11 @@ pub use node::{
     FaceOptions, FaceStatus, LinkState, ListenError, Listener, ListenerStatus, Node, NodeError,
     NodeStatus, Persistency, RouteStatus, TrafficStatus,
 };
-pub use registration::{Announcing, Registration, RegistrationState};
+pub use registration::Registration;
+
+pub use namecast_apps::registration::{
+    Announcer, Announcing, RegistrationConfig, RegistrationState,
+};
 
 pub use namecast_forward::{
     AsfConfig, CongestionLaw, CongestionMarking, FaceId, Scope, StrategyKind, StrategyNameError,

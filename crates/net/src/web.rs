@@ -16,6 +16,7 @@ use core::str::FromStr;
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, StatusCode, header};
+use namecast_forward::Scope;
 use namecast_units::Duration;
 
 use crate::link::LinkDrop;
@@ -130,6 +131,16 @@ pub enum Visitor {
     OwnPage,
     /// A page of this node that is open on this machine. Its face may command.
     Local,
+}
+
+impl Visitor {
+    /// Scope of the face that a visitor gets.
+    pub(crate) const fn scope(self) -> Scope {
+        match self {
+            Self::Local => Scope::Local,
+            Self::OwnPage | Self::Stranger => Scope::NonLocal,
+        }
+    }
 }
 
 /// Why a request is refused.

@@ -227,6 +227,39 @@ impl Catalogue {
 }
 
 impl StreamInfo {
+    /// Name of the only rung of a stream that has no choice.
+    pub const ONLY_RUNG: &'static str = "only";
+    /// Octets of a segment: with its wrapping it fits a datagram of 1200.
+    pub const SEGMENT_SIZE: u32 = 1_000;
+    /// Parity segments per hundred data segments.
+    pub const PARITY_PERCENT: u32 = 20;
+
+    /// Describes a stream of samples that stand alone: readings, positions, cues. There may be up to `samples_per_second`, of
+    /// about `octets` each; both only help those who watch to request in time.
+    pub fn data(name: &str, samples_per_second: u32, octets: u32) -> Self {
+        let bitrate = u64::from(samples_per_second) * u64::from(octets) * 8;
+        let rung = Rung {
+            name: Self::ONLY_RUNG.to_owned(),
+            bitrate: Bitrate::bps(bitrate.max(1)),
+            width: None,
+            height: None,
+            rate: SampleRate::new(samples_per_second, 1),
+            key_interval: 1,
+            codec_string: "application/octet-stream".to_owned(),
+            sample_rate: None,
+            channels: None,
+            across: None,
+        };
+        Self {
+            name: name.to_owned(),
+            kind: StreamKind::Data,
+            codec: "octets".to_owned(),
+            rungs: vec![rung],
+            segment_size: Self::SEGMENT_SIZE,
+            parity_percent: Self::PARITY_PERCENT,
+        }
+    }
+
     /// Returns the rung named `name`.
     pub fn rung(&self, name: &str) -> Option<&Rung> {
         self.rungs.iter().find(|rung| rung.name == name)

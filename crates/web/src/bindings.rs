@@ -5,10 +5,12 @@ use namecast_stream::StreamKind;
 use namecast_units::Duration;
 use wasm_bindgen::prelude::{JsError, wasm_bindgen};
 
-use crate::config::TabConfig;
+use crate::config::{PublicationConfig, TabConfig};
 use crate::outbox::{from_ms, seek_to, to_ms};
+use crate::tab::Transport;
 
-/// A node with a watcher. Times are milliseconds of one monotonic clock, streams are 0 for video and 1 for audio.
+/// A node with a watcher, and whatever the page publishes. Times are milliseconds of one monotonic clock, streams are 0 for
+/// video, 1 for audio and 2 for data.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Tab(crate::Tab);
@@ -24,15 +26,44 @@ impl Tab {
         Ok(Self(crate::Tab::new(&TabConfig::decode(config)?)?))
     }
 
-    /// A transport is up that carries frames of at most `mtu` octets; 0: any. Returns its number.
+    /// A transport is up that carries frames of at most `mtu` octets; 0: any. `is_local`: the node at its other end takes
+    /// commands from this page. Returns its number.
     ///
     /// # Errors
     /// There are too many.
     #[wasm_bindgen(js_name = faceUp)]
-    pub fn face_up(&mut self, transport: &str, mtu: u32, now: f64) -> Result<u32, JsError> {
-        let mtu = (mtu > 0).then_some(mtu as usize);
-        let face = self.0.face_up(from_ms(now), transport, mtu)?;
+    pub fn face_up(
+        &mut self,
+        transport: &str,
+        mtu: u32,
+        is_local: bool,
+        now: f64,
+    ) -> Result<u32, JsError> {
+        let transport = Transport {
+            description: transport,
+            mtu: (mtu > 0).then_some(mtu as usize),
+            is_local,
+        };
+        let face = self.0.face_up(from_ms(now), &transport)?;
         Ok(u32::try_from(face.number())?)
+    }
+
+    /// Publishes a data stream. Returns its number.
+    ///
+    /// # Errors
+    /// `config` is malformed, or the tab publishes as much as it can.
+    pub fn publish(&mut self, config: &str, now: f64) -> Result<u32, JsError> {
+        let config = PublicationConfig::decode(config)?;
+        let number = self.0.publish(from_ms(now), &config)?;
+        Ok(u32::try_from(number)?)
+    }
+
+    /// Publishes a sample of the data stream `number`, captured now.
+    ///
+    /// # Errors
+    /// There is no such stream, or the sample is too large.
+    pub fn send(&mut self, number: u32, sample: Vec<u8>, now: f64) -> Result<(), JsError> {
+        Ok(self.0.send(from_ms(now), number as usize, sample)?)
     }
 
     /// A transport is gone.

@@ -39,6 +39,42 @@ pub struct TabConfig {
     pub seed: u32,
 }
 
+/// What the page says when it publishes a data stream, as JSON.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublicationConfig {
+    /// Name to publish under, as a URI.
+    pub name: String,
+    /// Secret of its Ed25519 key, 64 hexadecimal digits: the page keeps it, so that watchers know the key again.
+    pub secret: String,
+    /// The stream's name.
+    pub stream: String,
+    /// Most samples of a second; helps those who watch to request in time.
+    pub samples_per_second: u32,
+    /// Octets of a usual sample.
+    pub sample_size: u32,
+}
+
+impl PublicationConfig {
+    /// Reads the page's JSON.
+    ///
+    /// # Errors
+    /// What is malformed.
+    pub fn decode(json: &str) -> Result<Self, ConfigError> {
+        Ok(serde_json::from_str(json)?)
+    }
+
+    /// The name to publish under.
+    pub(crate) fn root(&self) -> Result<Name, ConfigError> {
+        parse_root(&self.name)
+    }
+
+    /// The secret of its key.
+    pub(crate) fn seed(&self) -> Result<[u8; 32], ConfigError> {
+        parse_digits(&self.secret).ok_or(ConfigError::Secret)
+    }
+}
+
 /// Why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -58,6 +94,9 @@ pub enum ConfigError {
         "'{0}' is not the digest of a key, 64 hexadecimal digits as the publisher prints them; the name of a key pins nothing"
     )]
     Key(String),
+    /// The secret of a key is none.
+    #[error("the secret of a key is 64 hexadecimal digits")]
+    Secret,
     /// The target is no sensible number.
     #[error("a target of {0} ms is not between 0 and 10 000 ms")]
     Target(f64),
@@ -72,15 +111,17 @@ impl TabConfig {
         Ok(serde_json::from_str(json)?)
     }
 
+    /// The wall clock at time zero.
+    pub(crate) fn wall_at_zero(&self) -> Timestamp {
+        Timestamp::from_micros(self.wall_at_zero_us.max(0.0) as u64)
+    }
+
     /// What the watcher is told.
     ///
     /// # Errors
     /// The first field without sense.
     pub fn watcher(&self) -> Result<WatcherConfig, ConfigError> {
-        let root = parse_name(&self.root).map_err(|why| ConfigError::Root {
-            name: self.root.clone(),
-            why,
-        })?;
+        let root = parse_root(&self.root)?;
         let trust = match (&self.key, &self.remembered) {
             (Some(key), _) => Trust::Pinned(Pin::Digest(parse_digest(key)?)),
             (None, Some(key)) => Trust::Remembered(parse_digest(key)?),
@@ -91,10 +132,11 @@ impl TabConfig {
             rung: rung_choice(self.rung.as_deref()),
             target: parse_target(self.target_ms)?,
             audio_lead: AUDIO_LEAD,
-            wall_at_zero: Timestamp::from_micros(self.wall_at_zero_us.max(0.0) as u64),
+            wall_at_zero: self.wall_at_zero(),
             trust,
             seed: u64::from(self.seed),
             asks_since: true,
+            data: true,
             ..WatcherConfig::new(root)
         })
     }
@@ -117,23 +159,29 @@ pub(crate) fn parse_target(milliseconds: f64) -> Result<Duration, ConfigError> {
     }
 }
 
-fn parse_name(uri: &str) -> Result<Name, ParseNameError> {
-    Name::from_str(uri)
+fn parse_root(uri: &str) -> Result<Name, ConfigError> {
+    Name::from_str(uri).map_err(|why| ConfigError::Root {
+        name: uri.to_owned(),
+        why,
+    })
 }
 
 fn parse_digest(key: &str) -> Result<[u8; 32], ConfigError> {
-    let wrong = || ConfigError::Key(key.to_owned());
-    let digits = key.as_bytes();
+    parse_digits(key).ok_or_else(|| ConfigError::Key(key.to_owned()))
+}
+
+/// The octets of 64 hexadecimal digits.
+fn parse_digits(text: &str) -> Option<[u8; 32]> {
+    let digits = text.as_bytes();
     if digits.len() != 64 {
-        return Err(wrong());
+        return None;
     }
-    let mut digest = [0; 32];
-    for (octet, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
-        let digit = |at: usize| char::from(pair[at]).to_digit(16).ok_or_else(wrong);
-        *octet =
-            u8::try_from(digit(0)? * 16 + digit(1)?).expect("two hexadecimal digits are an octet");
+    let mut octets = [0; 32];
+    for (octet, pair) in octets.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |at: usize| char::from(pair[at]).to_digit(16);
+        *octet = u8::try_from(digit(0)? * 16 + digit(1)?).ok()?;
     }
-    Ok(digest)
+    Some(octets)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! A node in a browser tab: a forwarder with a watcher on it, as one plain value that JavaScript drives.
+//! A node in a browser tab: a forwarder with a watcher and publishers on it, as one plain value that JavaScript drives.
 //!
 //! ```text
 //!   WebTransport ┐ handle_frame              drain  ┌▶ frames for the transports
-//!   or WebSocket ┴────────────▶ Tab ────────────────┼▶ encoded video and audio, verified
+//!   or WebSocket ┴────────────▶ Tab ────────────────┼▶ encoded video, audio and data, verified
 //!   timer ──────────────────────┘ handle_timeout    └▶ events
 //! ```
 //!
@@ -11,8 +11,10 @@
 pub mod bindings;
 mod config;
 mod outbox;
+mod publication;
 mod tab;
 
-pub use config::{ConfigError, TabConfig};
+pub use config::{ConfigError, PublicationConfig, TabConfig};
 pub use outbox::Outbox;
-pub use tab::{FaceError, Tab};
+pub use publication::PublishError;
+pub use tab::{FaceError, Tab, Transport};

@@ -6,7 +6,7 @@
 //! | kind | fields |
 //! |---|---|
 //! | 1 transmit | face u32, the frame |
-//! | 2 frame | stream u8 (0 video, 1 audio), flags u8 (1 key frame, 2 only to be decoded, 4 old when it was asked for), length of the rung's name u8 and the name, position f64, captured at f64 (ms since 1970, publisher's clock), due at f64 (ms, as all times of a tab), encode, publish, network, reassembly f32 (ms), the encoded frame |
+//! | 2 frame | stream u8 (0 video, 1 audio, 2 data), flags u8 (1 key frame, 2 only to be decoded, 4 old when it was asked for), length of the rung's name u8 and the name, position f64, captured at f64 (ms since 1970, publisher's clock), due at f64 (ms, as all times of a tab), encode, publish, network, reassembly f32 (ms), the encoded frame |
 //! | 3 discontinuity | stream u8, 1 if playback is at another time from now on u8 |
 //! | 4 event | JSON |
 
@@ -152,6 +152,12 @@ pub(crate) enum TabEvent<'a> {
         verdict: String,
         trusted: bool,
         memory: Memory,
+    },
+    /// Whether those who want what this tab publishes are sent here: registered, refused (and why), unanswered.
+    Registration {
+        name: String,
+        state: &'static str,
+        why: Option<String>,
     },
     /// A time of the past is being fetched. Times are the publisher's clock, ms since 1970.
     Seeking { to: f64 },

@@ -1,23 +1,30 @@
 //! The node of a browser tab.
 
 use bytes::Bytes;
-use namecast_apps::Output;
 use namecast_apps::live::Watcher;
 use namecast_apps::live::watcher::{Seek, Signer, Verdict, Watched};
+use namecast_apps::management::Addressee;
+use namecast_apps::registration::{Neighbour, RegistrationEvent, RegistrationState};
+use namecast_apps::{Now, Output};
 use namecast_forward::{AddFaceError, Config, FaceConfig, FaceId, Node, Scope, Transmit};
 use namecast_packet::Name;
 use namecast_stream::StreamKind;
-use namecast_units::{ByteSize, Duration, Instant};
+use namecast_units::{ByteSize, Duration, Instant, Random, Timestamp};
 use serde::Serialize;
 
-use crate::config::{ConfigError, TabConfig, parse_target, rung_choice};
+use crate::config::{ConfigError, PublicationConfig, TabConfig, parse_target, rung_choice};
 use crate::outbox::{Outbox, TabEvent};
+use crate::publication::{Publication, PublishError};
 
 /// Transports at a time: one that is used and one that takes over, with some margin.
-const MAX_FACES: usize = 8;
+const MAX_TRANSPORTS: usize = 7;
+/// Streams that a tab publishes.
+const MAX_PUBLICATIONS: usize = 4;
+/// A face for each transport, the watcher, and two for each publication.
+const MAX_FACES: usize = MAX_TRANSPORTS + 1 + 2 * MAX_PUBLICATIONS;
 /// Pending Interests: a second of video at 3 Mbit/s is 400.
 const PIT_CAPACITY: usize = 8_192;
-/// The only application asks for nothing twice, except after a change of its mind.
+/// The watcher asks for nothing twice, except after a change of its mind.
 const CONTENT_STORE: ByteSize = ByteSize::mebibytes(2);
 /// Packets that may pass between forwarder and watcher in one call, so that no mistake of theirs can hang the page.
 const MAX_ROUNDS: usize = 100_000;
@@ -39,7 +46,18 @@ pub enum FaceError {
     Route(#[from] namecast_forward::AddRouteError),
 }
 
-/// A forwarder with a watcher on it.
+/// A transport that is up.
+#[derive(Clone, Copy, Debug)]
+pub struct Transport<'a> {
+    /// What it is, for people.
+    pub description: &'a str,
+    /// The largest frame it carries; none: any.
+    pub mtu: Option<usize>,
+    /// Whether the node at its other end is on this machine and takes commands from this page.
+    pub is_local: bool,
+}
+
+/// A forwarder with a watcher on it, and whatever the page publishes.
 ///
 /// After each call the page takes what happened from [`drain`](Self::drain), and calls
 /// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) says so. It joins as soon as the first
@@ -48,8 +66,12 @@ pub enum FaceError {
 pub struct Tab {
     node: Node,
     watcher: Watcher,
-    /// The watcher's face.
-    application: FaceId,
+    watcher_face: FaceId,
+    publications: Vec<Publication>,
+    /// Where names are registered: the other ends of transports, the newest last.
+    neighbours: Vec<Neighbour>,
+    wall_at_zero: Timestamp,
+    random: Random,
     outbox: Outbox,
     counters: TabCounters,
     /// Frames are damaged until the watcher has found out so many in all.
@@ -91,7 +113,7 @@ impl Tab {
             content_store: CONTENT_STORE,
             ..Config::default()
         });
-        let application = node
+        let watcher_face = node
             .add_face(FaceConfig {
                 local_fields: true,
                 ..FaceConfig::application("watcher")
@@ -100,7 +122,11 @@ impl Tab {
         Ok(Self {
             node,
             watcher,
-            application,
+            watcher_face,
+            publications: Vec::new(),
+            neighbours: Vec::new(),
+            wall_at_zero: config.wall_at_zero(),
+            random: Random::from_seed(u64::from(config.seed)),
             outbox: Outbox::default(),
             counters: TabCounters::default(),
             corrupt_until: 0,
@@ -109,23 +135,32 @@ impl Tab {
         })
     }
 
-    /// A transport is up: everything may be asked for there. `mtu` is the largest frame it carries; none: any.
+    /// A transport is up: everything may be asked for there, and what is published is registered there.
     ///
     /// # Errors
     /// There are too many transports, or the MTU is too small.
     pub fn face_up(
         &mut self,
         now: Instant,
-        description: &str,
-        mtu: Option<usize>,
+        transport: &Transport<'_>,
     ) -> Result<FaceId, FaceError> {
+        let (scope, addressee) = match transport.is_local {
+            true => (Scope::Local, Addressee::LOCAL),
+            false => (Scope::NonLocal, Addressee::NEIGHBOUR),
+        };
         let face = self.node.add_face(FaceConfig {
-            scope: Scope::NonLocal,
-            mtu,
-            description: description.to_owned(),
+            scope,
+            mtu: transport.mtu,
+            description: transport.description.to_owned(),
             ..FaceConfig::default()
         })?;
         self.node.forwarder.add_route(Name::root(), face, 10)?;
+        self.neighbours.push(Neighbour {
+            face: face.number(),
+            addressee,
+            is_datagram: false,
+        });
+        self.register(now);
         if self.had_link {
             self.watcher.handle_link_change(now);
         }
@@ -136,15 +171,73 @@ impl Tab {
 
     /// A transport is gone.
     pub fn face_down(&mut self, now: Instant, face: FaceId) {
-        if face != self.application {
+        let transports = self.neighbours.len();
+        self.neighbours.retain(|it| it.face != face.number());
+        if self.neighbours.len() < transports {
             self.node.remove_face(now, face);
+            self.register(now);
             self.turn(now);
+        }
+    }
+
+    /// Has what is published registered at the newest transport.
+    fn register(&mut self, now: Instant) {
+        let (now, neighbour) = (self.both(now), self.neighbours.last().copied());
+        for publication in &mut self.publications {
+            publication.set_neighbour(now, neighbour);
+        }
+    }
+
+    /// Publishes a data stream. Returns its number, for [`send`](Self::send).
+    ///
+    /// # Errors
+    /// If `config` makes no sense, or the tab publishes four streams already.
+    pub fn publish(
+        &mut self,
+        now: Instant,
+        config: &PublicationConfig,
+    ) -> Result<usize, PublishError> {
+        if self.publications.len() == MAX_PUBLICATIONS {
+            return Err(PublishError::Full);
+        }
+        let both = self.both(now);
+        let seed = self.random.next_u64();
+        let publication = Publication::start(&mut self.node, both, config, seed)?;
+        self.publications.push(publication);
+        self.register(now);
+        self.turn(now);
+        Ok(self.publications.len() - 1)
+    }
+
+    /// Publishes a sample of the data stream `number`, captured now.
+    ///
+    /// # Errors
+    /// If there is no such stream, or the sample is too large.
+    pub fn send(
+        &mut self,
+        now: Instant,
+        number: usize,
+        sample: Vec<u8>,
+    ) -> Result<(), PublishError> {
+        let both = self.both(now);
+        let publication = self.publications.get_mut(number);
+        let publication = publication.ok_or(PublishError::Unknown(number))?;
+        publication.send(both, sample)?;
+        self.turn(now);
+        Ok(())
+    }
+
+    /// Both clocks.
+    fn both(&self, now: Instant) -> Now {
+        Now {
+            monotonic: now,
+            wall: self.wall_at_zero + now.since(Instant::ZERO),
         }
     }
 
     /// A transport delivered a frame.
     pub fn handle_frame(&mut self, now: Instant, face: FaceId, mut frame: Vec<u8>) {
-        if face == self.application {
+        if self.neighbours.iter().all(|it| it.face != face.number()) {
             return;
         }
         self.counters.frames_in += 1;
@@ -167,14 +260,20 @@ impl Tab {
         if self.had_link {
             self.watcher.handle_timeout(now);
         }
+        let both = self.both(now);
+        for publication in &mut self.publications {
+            publication.handle_timeout(both);
+        }
         self.turn(now);
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let watcher = self.had_link.then(|| self.watcher.poll_timeout()).flatten();
+        let publications = self.publications.iter().map(Publication::poll_timeout);
         [self.node.poll_timeout(), watcher]
             .into_iter()
+            .chain(publications)
             .flatten()
             .min()
     }
@@ -249,13 +348,16 @@ impl Tab {
         serde_json::to_string(&all).expect("figures hold only text and numbers")
     }
 
-    /// Carries packets between forwarder, watcher and outbox until nothing moves.
+    /// Carries packets between forwarder, applications and outbox until nothing moves.
     fn turn(&mut self, now: Instant) {
         for _ in 0..MAX_ROUNDS {
+            let mut publications = self.publications.iter_mut();
             if let Some(transmit) = self.node.poll_output() {
                 self.handle_transmit(now, transmit);
             } else if let Some(output) = self.watcher.poll_output() {
                 self.handle_output(now, output);
+            } else if let Some((face, output)) = publications.find_map(Publication::poll_output) {
+                self.handle_publication(now, face, output);
             } else {
                 return;
             }
@@ -263,22 +365,29 @@ impl Tab {
     }
 
     fn handle_transmit(&mut self, now: Instant, transmit: Transmit) {
-        if transmit.face == self.application {
-            self.watcher.handle_packet(now, transmit.frame);
+        let Transmit { face, frame } = transmit;
+        if face == self.watcher_face {
+            self.watcher.handle_packet(now, frame);
+            return;
+        }
+        let both = self.both(now);
+        let is_of = |it: &&mut Publication| it.has_face(face);
+        if let Some(publication) = self.publications.iter_mut().find(is_of) {
+            publication.handle_frame(both, face, frame);
             return;
         }
         self.counters.frames_out += 1;
-        self.counters.octets_out += transmit.frame.len() as u64;
+        self.counters.octets_out += frame.len() as u64;
         // The page gave the number as 32 bits, and no tab lives for four thousand million transports.
-        let face = u32::try_from(transmit.face.number()).unwrap_or(u32::MAX);
-        if self.has_room(transmit.frame.len()) {
-            self.outbox.transmit(face, &transmit.frame);
+        let face = u32::try_from(face.number()).unwrap_or(u32::MAX);
+        if self.has_room(frame.len()) {
+            self.outbox.transmit(face, &frame);
         }
     }
 
     fn handle_output(&mut self, now: Instant, output: Output<Watched>) {
         match output {
-            Output::Send(wire) => self.node.handle_frame(now, self.application, wire),
+            Output::Send(wire) => self.node.handle_frame(now, self.watcher_face, wire),
             Output::Event(Watched::Frame(frame)) => {
                 if self.has_room(frame.payload.len()) {
                     self.outbox.frame(&frame);
@@ -300,6 +409,33 @@ impl Tab {
                     self.outbox.event(&event);
                 }
             }
+        }
+    }
+
+    fn handle_publication(
+        &mut self,
+        now: Instant,
+        face: FaceId,
+        output: Output<RegistrationEvent>,
+    ) {
+        match output {
+            Output::Send(wire) => self.node.handle_frame(now, face, wire),
+            Output::Event(RegistrationEvent::State(state)) => {
+                let mut publications = self.publications.iter();
+                if let Some(publication) = publications.find(|it| it.has_face(face)) {
+                    let name = publication.name().to_string();
+                    let (state, why) = match state {
+                        RegistrationState::Refused(why) => ("refused", Some(why)),
+                        RegistrationState::Registered => ("registered", None),
+                        RegistrationState::Unanswered => ("unanswered", None),
+                        RegistrationState::Pending | RegistrationState::Ended => return,
+                    };
+                    let event = TabEvent::Registration { name, state, why };
+                    self.outbox.event(&event);
+                }
+            }
+            // Nothing is announced.
+            Output::Event(RegistrationEvent::Announced(_)) => {}
         }
     }
 

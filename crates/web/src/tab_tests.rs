@@ -9,6 +9,9 @@ use namecast_units::{Bitrate, Timestamp};
 
 use super::*;
 
+#[path = "publication_tests.rs"]
+mod publication;
+
 /// Wall clock at time zero.
 const WALL: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
 /// One way between node and tab.
@@ -43,6 +46,13 @@ struct Seen {
     key: bool,
     payload: Vec<u8>,
 }
+
+/// As the tests' tabs have it.
+const TRANSPORT: Transport<'_> = Transport {
+    description: "webtransport",
+    mtu: Some(1_200),
+    is_local: false,
+};
 
 fn config() -> TabConfig {
     TabConfig {
@@ -143,10 +153,7 @@ impl World {
             ..FaceConfig::default()
         };
         let node_face = self.node.add_face(theirs).unwrap();
-        let tab_face = self
-            .tab
-            .face_up(self.now, "webtransport", Some(1_200))
-            .unwrap();
+        let tab_face = self.tab.face_up(self.now, &TRANSPORT).unwrap();
         self.link = Some((node_face, tab_face));
     }
 
@@ -227,23 +234,18 @@ impl World {
 
     /// Reads the tab's records as the page does.
     fn read_records(&mut self) {
-        let batch = self.tab.drain();
-        let mut rest = batch.as_slice();
-        while let Some((length, tail)) = rest.split_first_chunk::<4>() {
-            let (record, tail) = tail.split_at(u32::from_le_bytes(*length) as usize);
-            rest = tail;
-            let (kind, fields) = record.split_first().unwrap();
+        for (kind, fields) in records(&self.tab.drain()) {
             match kind {
-                1 => self.take_transmit(fields),
-                2 => self.frames.push(read_frame(fields)),
+                1 => self.take_transmit(&fields),
+                2 => {
+                    assert_eq!(fields[0], 0, "video");
+                    self.frames.push(read_frame(&fields));
+                }
                 3 => self.discontinuities += 1,
-                4 => self
-                    .events
-                    .push(String::from_utf8(fields.to_vec()).unwrap()),
+                4 => self.events.push(String::from_utf8(fields).unwrap()),
                 other => panic!("record of kind {other}"),
             }
         }
-        assert!(rest.is_empty());
     }
 
     fn take_transmit(&mut self, fields: &[u8]) {
@@ -275,9 +277,21 @@ impl World {
     }
 }
 
+/// Kinds and fields of the records in a batch.
+fn records(batch: &[u8]) -> Vec<(u8, Vec<u8>)> {
+    let (mut rest, mut records) = (batch, Vec::new());
+    while let Some((length, tail)) = rest.split_first_chunk::<4>() {
+        let (record, tail) = tail.split_at(u32::from_le_bytes(*length) as usize);
+        let (kind, fields) = record.split_first().unwrap();
+        records.push((*kind, fields.to_vec()));
+        rest = tail;
+    }
+    assert!(rest.is_empty());
+    records
+}
+
 fn read_frame(fields: &[u8]) -> Seen {
-    let [stream, key, rung] = *fields.first_chunk::<3>().unwrap();
-    assert_eq!(stream, 0);
+    let [_, key, rung] = *fields.first_chunk::<3>().unwrap();
     let numbers = &fields[3 + usize::from(rung)..];
     let (position, rest) = numbers.split_first_chunk::<8>().unwrap();
     Seen {

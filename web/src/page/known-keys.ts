@@ -8,6 +8,15 @@ export const MAX_KEYS = 1_000;
 /** The part of the browser's `localStorage` that is used. */
 export type Store = Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
 
+/** What the browser keeps for this site; some refuse to keep anything. */
+export function browserStore(): Store | undefined {
+  try {
+    return localStorage;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Keys that this browser remembers. An entry for each stream, so that tabs that write at one time lose nothing. */
 export class KnownKeyStore {
   readonly #store: Store | undefined;
@@ -15,15 +24,6 @@ export class KnownKeyStore {
   /** On `store`; undefined if the browser gives none. */
   constructor(store: Store | undefined) {
     this.#store = store;
-  }
-
-  /** On what the browser keeps for this site; some refuse to keep anything. */
-  static ofBrowser(): KnownKeyStore {
-    try {
-      return new KnownKeyStore(localStorage);
-    } catch {
-      return new KnownKeyStore(undefined);
-    }
   }
 
   /** All keys; entries that make no sense are left out. */

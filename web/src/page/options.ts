@@ -7,13 +7,14 @@ export const TARGET_MAX = 1_000;
 /** What the page's address asks for; what makes no sense is left out. */
 export function readOptions(query: URLSearchParams): Options {
   const text = (field: string): string | undefined => query.get(field) || undefined;
-  const [name, key, rung, transport] = [text("name"), text("key"), text("rung"), text("transport")];
+  const [name, key, rung, transport, publish] = [text("name"), text("key"), text("rung"), text("transport"), text("publish")];
   const target = clampTarget(Number.parseFloat(text("target") ?? ""));
   return {
     ...(name === undefined ? {} : { name }),
     ...(key === undefined ? {} : { key }),
     ...(rung === undefined ? {} : { rung }),
     ...(target === undefined ? {} : { target }),
+    ...(publish === undefined ? {} : { publish }),
     ...(transport === "ws" ? { transport: "websocket" as const } : {}),
     ...(transport === "wt" ? { transport: "webtransport" as const } : {}),
   };

@@ -12,6 +12,8 @@ export interface Options {
   target?: number;
   /** The only transport to use; absent: whichever works. */
   transport?: Transport;
+  /** Name under which this page publishes notes; absent: it publishes nothing. */
+  publish?: string;
 }
 
 /** From the page to the worker. */
@@ -22,6 +24,8 @@ export type Command =
       options: Options;
       /** Keys that were remembered when streams were first met. */
       known: KnownKeys;
+      /** Secret of the key that signs what this page publishes, 64 hexadecimal digits. */
+      secret: string;
       /** Address of the page: what is relative is relative to it. */
       base: string;
       /** When the page was opened: milliseconds since 1970, as all times between threads are. */
@@ -36,6 +40,8 @@ export type Command =
   /** Sound was asked for: PCM goes to the port from now on, until `soundOff`. */
   | { type: "sound"; port: MessagePort }
   | { type: "soundOff" }
+  /** Publishes a sample of this page's data stream. */
+  | { type: "send"; sample: Uint8Array<ArrayBuffer> }
   | { type: "fault"; fault: Fault };
 
 /** Faults that tests (and the curious) cause on purpose. */
@@ -61,11 +67,21 @@ export type Report =
   | { type: "remember"; name: string; key: KnownKey }
   /** The stream that plays. */
   | { type: "name"; name: string }
+  /** A sample of a data stream. */
+  | { type: "sample"; sample: ReceivedSample }
   | { type: "size"; width: number; height: number }
   | { type: "shown"; shown: Shown[] };
 
 /** What a notice is about. */
-export type NoticeTopic = "transport" | "publisher" | "past" | "signer" | "codec" | "sound" | "browser" | "fatal";
+export type NoticeTopic = "transport" | "publisher" | "past" | "signer" | "codec" | "sound" | "publishing" | "browser" | "fatal";
+
+/** A sample of a data stream, verified. */
+export interface ReceivedSample {
+  position: number;
+  /** When it was captured, by this machine's wall clock, in milliseconds since 1970. */
+  capturedAt: number;
+  octets: Uint8Array<ArrayBuffer>;
+}
 
 /** One frame that went to the canvas. */
 export interface Shown {

@@ -6,6 +6,8 @@ export interface NodeInfo {
   key: string | undefined;
   /** Address of the WebSocket face. */
   websocket: string;
+  /** Whether the node is on this machine and takes commands of this page. */
+  local: boolean;
   /** The WebTransport face, if the server has one. */
   webTransport: WebTransportInfo | undefined;
 }
@@ -32,6 +34,7 @@ export function parseNodeInfo(answer: unknown, base: URL): NodeInfo {
   return {
     name: text(fields["name"]) ?? "/demo",
     key: text(fields["key"]),
+    local: fields["local"] === true,
     websocket: websocket.href,
     webTransport: parseWebTransport(fields["webtransport"], base),
   };

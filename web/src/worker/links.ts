@@ -6,7 +6,7 @@ import { message, openWebSocket, openWebTransport, type Link, type LinkEvents } 
 export interface LinksHost {
   /** Asks the server what it offers; certificates change, so this is asked before each connection. */
   fetchNode(): Promise<NodeInfo>;
-  up(link: Link): void;
+  up(link: Link, node: NodeInfo): void;
   down(reason: string): void;
   frame(octets: Uint8Array<ArrayBuffer>): void;
   /** Something worth telling about which transport is used and why. */
@@ -133,7 +133,7 @@ export class Links {
       this.#pause = FIRST_PAUSE;
       this.#heardAt = performance.now();
       this.#sentSince = false;
-      this.#host.up(link);
+      this.#host.up(link, node);
       return undefined;
     } catch (error) {
       return message(error);

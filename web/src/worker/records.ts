@@ -47,14 +47,24 @@ export interface EventRecord {
   event: TabEvent;
 }
 
-export type Stream = "video" | "audio";
+export type Stream = "video" | "audio" | "data";
 
 /** What the consumer tells besides frames. */
 export type TabEvent =
   | { type: "step"; text: string }
   | { type: "catalogue"; catalogue: Catalogue }
   | SignerEvent
+  | RegistrationEvent
   | SeekEvent;
+
+/** Whether the node sends those here who want what this page publishes. */
+export interface RegistrationEvent {
+  type: "registration";
+  name: string;
+  state: "registered" | "refused" | "unanswered";
+  /** What the node said when it refused. */
+  why: string | null;
+}
 
 /** Who signs the stream, and whether it counts. */
 export interface SignerEvent {
@@ -173,7 +183,7 @@ function readFrame(cursor: Cursor): FrameRecord {
 }
 
 function streamOf(number: number): Stream {
-  return number === 0 ? "video" : "audio";
+  return (["video", "audio"] as const)[number] ?? "data";
 }
 
 class Cursor {

@@ -5,12 +5,12 @@ import type { Phase, Position, Summary } from "../shared/summary.ts";
 import { Audio } from "./audio.ts";
 import { clockAhead, corrected, failuresOf, meanStages, pathOf, rungsOf, sharesOf, signerOf, type CoreFigures } from "./figures.ts";
 import { KeyMemory } from "./key-memory.ts";
-import type { Link } from "./link.ts";
+import { message, type Link } from "./link.ts";
 import { Links } from "./links.ts";
 import { LipSync } from "./lip-sync.ts";
-import { readRecords, type Catalogue, type DiscontinuityRecord, type FrameRecord, type Rung, type SignerEvent, type Stream, type TabEvent, type TabRecord } from "./records.ts";
+import { readRecords, type Catalogue, type DiscontinuityRecord, type FrameRecord, type RegistrationEvent, type Rung, type SignerEvent, type Stream, type TabEvent, type TabRecord } from "./records.ts";
 import { Travel } from "./travel.ts";
-import { STREAM_NUMBER, type Core, type TabConfig, type TabPort } from "./tab-port.ts";
+import { STREAM_NUMBER, type Core, type PublicationConfig, type TabConfig, type TabPort } from "./tab-port.ts";
 import { Video } from "./video.ts";
 
 type Start = Extract<Command, { type: "start" }>;
@@ -27,6 +27,10 @@ const LONGEST_SLEEP = 1_000;
 const NODE_LIMIT = 2_000;
 /** Most that playback from the past waits for its first frame to be decoded: what comes meanwhile is kept decoded. */
 const MOST_LAG = 300;
+/** Name of the data stream that the page publishes, most samples of a second, and octets of a usual one. */
+const NOTES = "notes";
+const NOTES_PER_SECOND = 10;
+const NOTE_SIZE = 100;
 
 /** One stream that is watched: the core, its transports, its decoders. */
 export class Session {
@@ -53,6 +57,8 @@ export class Session {
   #lastFrameAt = -Infinity;
   #linkSince = Infinity;
   #firstFrame: number | null = null;
+  /** Number of the data stream that the page publishes. */
+  #publication: number | undefined;
   #notices = new Map<NoticeTopic, string>();
   #figures: CoreFigures = {};
 
@@ -74,7 +80,7 @@ export class Session {
     this.#links = new Links(
       {
         fetchNode: () => fetchNode(start.base),
-        up: (link) => this.#linkUp(link),
+        up: (link, node) => this.#linkUp(link, node),
         down: (reason) => this.#linkDown(reason),
         frame: (octets) => this.#handleFrame(octets),
         step: (text) => this.#step(text),
@@ -82,6 +88,7 @@ export class Session {
       start.options.transport,
     );
     report({ type: "name", name: this.#name });
+    this.#publish();
     void this.#links.connect();
     setInterval(() => this.#tick(), SUMMARY_INTERVAL);
     setInterval(() => void this.#links.watch(), 1_000);
@@ -115,6 +122,9 @@ export class Session {
       case "soundOff":
         this.#audio.stop();
         break;
+      case "send":
+        this.#send(command.sample);
+        break;
       case "fault":
         this.#fault(command.fault);
         break;
@@ -136,7 +146,41 @@ export class Session {
     };
   }
 
-  #decoderHost(stream: Stream) {
+  #publish(): void {
+    const { options, secret } = this.#start;
+    if (options.publish === undefined) {
+      return;
+    }
+    const config: PublicationConfig = { name: options.publish, secret, stream: NOTES, samples_per_second: NOTES_PER_SECOND, sample_size: NOTE_SIZE };
+    try {
+      this.#publication = this.#tab.publish(JSON.stringify(config), performance.now());
+    } catch (error) {
+      this.#notice("publishing", `The page cannot publish ${options.publish}: ${message(error)}`);
+    }
+  }
+
+  #send(sample: Uint8Array<ArrayBuffer>): void {
+    if (this.#publication === undefined) {
+      return;
+    }
+    try {
+      this.#tab.send(this.#publication, sample, performance.now());
+    } catch (error) {
+      this.#notice("publishing", `A note was not published: ${message(error)}`);
+    }
+  }
+
+  #handleRegistration({ name, state, why }: RegistrationEvent): void {
+    const texts = {
+      registered: "",
+      unanswered: `The node does not answer the wish to publish ${name}. If it is not on this machine, its operator has to set localhop = true in [management].`,
+      refused: `The node refuses to send anybody here for ${name}: ${why ?? ""}. Its operator has to set localhop = true in [management].`,
+    };
+    this.#step(state === "registered" ? `Publishing ${name}` : `Publishing ${name}: ${state}`);
+    this.#notice("publishing", texts[state]);
+  }
+
+  #decoderHost(stream: "video" | "audio") {
     const number = STREAM_NUMBER[stream];
     const topic = stream === "video" ? "codec" : "sound";
     return {
@@ -164,8 +208,8 @@ export class Session {
     return this.#catalogue?.streams.find((info) => info.kind === stream)?.rungs.find((rung) => rung.name === name);
   }
 
-  #linkUp(link: Link): void {
-    this.#face = this.#tab.faceUp(link.transport, link.mtu, performance.now());
+  #linkUp(link: Link, node: NodeInfo): void {
+    this.#face = this.#tab.faceUp(link.transport, link.mtu, node.local, performance.now());
     this.#linkSince = performance.now();
     this.#step(`Connected by ${link.transport === "webtransport" ? "WebTransport" : "WebSocket"}`);
     this.#notice("transport", "");
@@ -235,7 +279,7 @@ export class Session {
   #discontinue({ stream, jump }: DiscontinuityRecord): void {
     if (stream === "video") {
       this.#video.discontinue(jump);
-    } else {
+    } else if (stream === "audio") {
       this.#audio.discontinue();
     }
     if (jump) {
@@ -252,9 +296,18 @@ export class Session {
         this.#lipSync.handleVideo(record.capturedAt, dueAt);
       }
       this.#video.handleFrame({ ...record, dueAt: dueAt + this.#held });
+    } else if (record.stream === "data") {
+      this.#handleSample(record);
     } else {
       this.#audio.handleFrame({ ...record, dueAt: this.#lipSync.soundDueAt(record.capturedAt, dueAt) });
     }
+  }
+
+  #handleSample({ position, capturedAt, payload }: FrameRecord): void {
+    this.#lastFrameAt = performance.now();
+    this.#tab.rendered(STREAM_NUMBER.data, position, performance.now());
+    // The payload is a view of a batch that holds more.
+    this.#report({ type: "sample", sample: { position, capturedAt, octets: payload.slice() } });
   }
 
   #handleEvent(event: TabEvent): void {
@@ -268,6 +321,9 @@ export class Session {
         break;
       case "signer":
         this.#handleSigner(event);
+        break;
+      case "registration":
+        this.#handleRegistration(event);
         break;
       default:
         this.#travel.handle(event, performance.now());

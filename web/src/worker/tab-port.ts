@@ -1,5 +1,5 @@
 /** Number of a stream towards the core. */
-export const STREAM_NUMBER = { video: 0, audio: 1 } as const;
+export const STREAM_NUMBER = { video: 0, audio: 1, data: 2 } as const;
 
 /** How the core is set up. */
 export interface TabConfig {
@@ -17,14 +17,25 @@ export interface TabConfig {
   seed: number;
 }
 
+/** A data stream that is published. */
+export interface PublicationConfig {
+  name: string;
+  /** Secret of its key, 64 hexadecimal digits. */
+  secret: string;
+  stream: string;
+  /** Most samples of a second, and octets of a usual one: both help those who watch to request in time. */
+  samples_per_second: number;
+  sample_size: number;
+}
+
 /**
- * The core: a node with a consumer on it, as one value without clock, socket or timer. `crates/web` has the same methods.
+ * The core: a node with a consumer and publishers on it, as one value without clock, socket or timer. `crates/web` has the same methods.
  *
  * Times are milliseconds on one monotonic clock, faces are numbers that `faceUp` gives.
  */
 export interface TabPort {
-  /** A transport is up that carries frames of at most `mtu` octets; 0: any. */
-  faceUp(transport: string, mtu: number, now: number): number;
+  /** A transport is up that carries frames of at most `mtu` octets; 0: any. `local`: the node at its other end takes commands of this page. */
+  faceUp(transport: string, mtu: number, local: boolean, now: number): number;
   faceDown(face: number, now: number): void;
   handleFrame(face: number, octets: Uint8Array, now: number): void;
   handleTimeout(now: number): void;
@@ -32,6 +43,10 @@ export interface TabPort {
   pollTimeout(): number;
   /** What happened since the last call, as records. */
   drain(): Uint8Array;
+  /** Publishes a data stream, described by a `PublicationConfig` as JSON. Returns its number, for `send`. */
+  publish(config: string, now: number): number;
+  /** Publishes a sample of a data stream, captured now. */
+  send(publication: number, sample: Uint8Array, now: number): void;
   setTarget(milliseconds: number, now: number): void;
   setRung(name: string, now: number): void;
   /** Goes to what was captured at `time` (publisher's clock, milliseconds since 1970); infinite: to what is live. */

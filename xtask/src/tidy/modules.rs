@@ -25,6 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "application",
             "config",
+            "drive",
             "link",
             "management",
             "node",

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use namecast_stream::StreamKind;
 use namecast_units::Instant;
 
+use super::Stats;
 use super::watcher::{Watched, Watcher};
 use crate::{Application, Now, Output};
 
@@ -28,6 +29,16 @@ impl Player {
             watcher,
             waiting: VecDeque::new(),
         }
+    }
+
+    /// Returns delays, losses and rates so far.
+    pub fn stats(&mut self, now: Now) -> Stats {
+        self.watcher.stats(now.monotonic)
+    }
+
+    /// Has everything that is pending requested again, since the connection came back.
+    pub fn handle_link_change(&mut self, now: Now) {
+        self.watcher.handle_link_change(now.monotonic);
     }
 
     fn show_due(&mut self, now: Instant) {

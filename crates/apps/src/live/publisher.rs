@@ -289,6 +289,22 @@ impl Publisher {
         published
     }
 
+    /// Publishes a sample of the data stream `stream`, captured now.
+    ///
+    /// # Errors
+    /// If there is no such stream, or the sample is too large.
+    pub fn publish_sample(
+        &mut self,
+        now: Now,
+        stream: &str,
+        payload: impl Into<Bytes>,
+    ) -> Result<(), FrameError> {
+        let rung = self.rung(stream, StreamInfo::ONLY_RUNG);
+        let rung = rung.ok_or(FrameError::NoSuchRung)?;
+        let frame = EncodedFrame::at(now.wall, self.next_position(rung), true, payload);
+        self.publish_frame(now.monotonic, now.wall, rung, frame)
+    }
+
     fn try_publish(
         &mut self,
         now: Instant,

@@ -67,7 +67,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
                 None => break,
             },
             _ = tick.tick() => {
-                if let Some(figures) = player.stats().await {
+                if let Some(figures) = player.call(Player::stats).await {
                     stats.write(&figures, false)?;
                     session.show(&figures);
                 }
@@ -76,13 +76,13 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
                 let state = link.borrow_and_update().clone();
                 session.progress.say_once(&describe_link(&state, &remote));
                 if matches!(state, LinkState::Up) {
-                    player.link_changed();
+                    player.try_call(Player::handle_link_change);
                 }
             }
             () = stop.wait() => break,
         }
     }
-    if let Some(figures) = player.stats().await {
+    if let Some(figures) = player.call(Player::stats).await {
         stats.write(&figures, true)?;
         if session.prints_json {
             println!("{}", json!({ "final": true, "stats": figures }));

@@ -118,10 +118,6 @@ async fn accept(
     let Some(place) = door.admit_visitor(visitor) else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
-    let scope = match visitor {
-        Visitor::Local => Scope::Local,
-        Visitor::OwnPage | Visitor::Stranger => Scope::NonLocal,
-    };
     let upgrade = upgrade
         .max_message_size(MAX_MESSAGE_SIZE)
         .max_frame_size(MAX_MESSAGE_SIZE);
@@ -129,7 +125,7 @@ async fn accept(
         let node = door.node().clone();
         // Its own task, so that stopping the node waits for what is queued, and cuts it off if need be.
         node.spawn(async move {
-            serve(&door, socket, peer, scope).await;
+            serve(&door, socket, peer, visitor.scope()).await;
             drop(place);
         });
     })

@@ -3,10 +3,10 @@
 //! Unlike other commands it has its parameters, the announcement, as ApplicationParameters and not in its name.
 
 use bytes::Bytes;
+use namecast_apps::management::PREFIX_ANNOUNCEMENT;
 use namecast_forward::{FaceId, LEARNED_COST};
 use namecast_packet::{Component, Data, Interest, PrefixAnnouncement};
 
-use super::rib::PREFIX_ANNOUNCEMENT;
 use super::{CHILD_INHERIT, ControlParameters, MAX_PREFIX_COMPONENTS, Manager, Refused};
 
 /// The announcement of a command `rib/announce`; none if it is another, or malformed.

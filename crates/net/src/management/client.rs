@@ -3,22 +3,23 @@
 use core::ops::Range;
 
 use bytes::Bytes;
+use namecast_apps::management::{
+    Addressee, ControlParameters, ControlResponse, DatasetError, Item, SegmentReader, decode_items,
+    sign_command,
+};
 use namecast_forward::{FaceId, Scope};
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{
-    Component, Data, DecodeError, Interest, InterestBuilder, LpPacket, Name, Nonce, Packet,
-    PrefixAnnouncement, Signer,
+    Component, Data, DecodeError, Interest, InterestBuilder, LpPacket, Name, Nonce, Packet, Signer,
 };
 use namecast_units::{Duration, Timestamp};
 use tokio::sync::Mutex;
 
-use super::{ControlParameters, ControlResponse, GeneralStatus, Item, SegmentReader, decode_items};
+use super::GeneralStatus;
 use crate::application::ApplicationFace;
 use crate::node::{NewFace, Node, NodeError};
 use crate::{Clock, key_store};
 
-/// Scope of the names by which a forwarder on this machine is asked.
-const LOCAL: &str = "localhost";
 /// How often a dataset from before is refused before it is taken all the same, and the pause after each time. NFD's content store
 /// keeps one for a second.
 const MAX_STALE_ANSWERS: usize = 15;
@@ -29,9 +30,7 @@ pub struct Client {
     application: ApplicationFace,
     /// The face that leads to the forwarder; none for the node itself.
     next_hop: Option<FaceId>,
-    /// First components of all names.
-    scope: &'static str,
-    service: &'static str,
+    addressee: Addressee,
     signer: Box<dyn Signer + Send>,
     /// Time an answer may take.
     timeout: Duration,
@@ -79,11 +78,21 @@ impl From<ControlResponse> for ClientError {
     }
 }
 
+impl From<DatasetError> for ClientError {
+    fn from(error: DatasetError) -> Self {
+        match error {
+            DatasetError::Refused(refused) => refused.into(),
+            DatasetError::Malformed(error) => error.into(),
+            DatasetError::TooLong => Self::TooLong,
+        }
+    }
+}
+
 impl core::fmt::Debug for Client {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Client")
             .field("next_hop", &self.next_hop)
-            .field("scope", &self.scope)
+            .field("addressee", &self.addressee)
             .finish_non_exhaustive()
     }
 }
@@ -91,11 +100,7 @@ impl core::fmt::Debug for Client {
 impl Client {
     /// A client of the routing daemon that applications of this machine find by `node`: commands of `rib`, as NLSR takes them.
     pub(crate) async fn of_routing_daemon(node: &Node) -> Result<Self, NodeError> {
-        let client = Self::new(node, None, Scope::Local).await?;
-        Ok(Self {
-            service: "nlsr",
-            ..client
-        })
+        Self::new(node, None, Addressee::ROUTING_DAEMON).await
     }
 
     /// A client of `node` itself.
@@ -103,7 +108,7 @@ impl Client {
     /// # Errors
     /// If the node has stopped or has too many faces.
     pub async fn of_node(node: &Node) -> Result<Self, NodeError> {
-        Self::new(node, None, Scope::Local).await
+        Self::new(node, None, Addressee::LOCAL).await
     }
 
     /// A client of the peer of `face`.
@@ -111,20 +116,20 @@ impl Client {
     /// # Errors
     /// If there is no such face, or the node has too many.
     pub async fn of_peer(node: &Node, face: FaceId) -> Result<Self, NodeError> {
-        let scope = node.describe(face).await?.scope;
-        Self::new(node, Some(face), scope).await
+        let addressee = addressee(node.describe(face).await?.scope);
+        Self::new(node, Some(face), addressee).await
     }
 
-    async fn new(node: &Node, next_hop: Option<FaceId>, scope: Scope) -> Result<Self, NodeError> {
+    async fn new(
+        node: &Node,
+        next_hop: Option<FaceId>,
+        addressee: Addressee,
+    ) -> Result<Self, NodeError> {
         let new = NewFace::application("management client").with_local_fields();
         Ok(Self {
             application: node.internal_face(new).await?,
             next_hop,
-            scope: match scope {
-                Scope::Local => LOCAL,
-                Scope::NonLocal => "localhop",
-            },
-            service: "nfd",
+            addressee,
             signer: Box::new(DigestSigner),
             timeout: node.config().registration.timeout,
             unchanged_since: Clock::new().wall(),
@@ -147,29 +152,8 @@ impl Client {
         verb: &str,
         parameters: &ControlParameters,
     ) -> Result<ControlParameters, ClientError> {
-        let name = self.name(verb).child(Component {
-            kind: Component::GENERIC,
-            value: &parameters.encode(),
-        });
-        self.carry_out(Interest::builder(name)).await
-    }
-
-    /// Has `rib/announce` make a route of an announcement, to where the command came from.
-    ///
-    /// # Errors
-    /// If there is none, as far as this client knows.
-    pub async fn announce(
-        &mut self,
-        announcement: &PrefixAnnouncement,
-    ) -> Result<ControlParameters, ClientError> {
-        let command = Interest::builder(self.name("rib/announce"));
-        let announcement = announcement.data().wire().clone();
-        self.carry_out(command.parameters(announcement)).await
-    }
-
-    /// Whether the forwarder is on this machine, and so answers questions about everything.
-    pub(crate) fn is_local(&self) -> bool {
-        self.scope == LOCAL
+        let command = self.addressee.command(verb, parameters);
+        self.carry_out(command).await
     }
 
     async fn carry_out(
@@ -183,7 +167,8 @@ impl Client {
             let mut time = LAST_TIME.lock().await;
             let wall = Duration::from_micros(Clock::new().wall().as_micros());
             *time = wall.max(*time + Duration::from_millis(1));
-            let command = self.signed(command, *time);
+            let nonces = (random_nonce(), key_store::random());
+            let command = sign_command(command, &*self.signer, *time, self.timeout, nonces);
             self.send(&command).await?;
             command
         };
@@ -222,7 +207,7 @@ impl Client {
         let mut data = self.first_segment(dataset).await?;
         // A forwarder's content store may have it from before the last command, or from before this client.
         for _ in 0..MAX_STALE_ANSWERS {
-            if !self.is_local() || !is_from_before(self.unchanged_since, data.name()) {
+            if !self.addressee.is_local() || !is_from_before(self.unchanged_since, data.name()) {
                 break;
             }
             tokio::time::sleep(STALE_PAUSE).await;
@@ -238,31 +223,8 @@ impl Client {
     }
 
     async fn first_segment(&mut self, dataset: &str) -> Result<Data, ClientError> {
-        let question = Interest::builder(self.name(dataset))
-            .can_be_prefix()
-            .must_be_fresh();
+        let question = self.addressee.question(dataset);
         self.exchange(question.build(random_nonce())).await
-    }
-
-    fn name(&self, words: &str) -> Name {
-        let start = Name::root()
-            .builder()
-            .generic(self.scope)
-            .generic(self.service);
-        let name = words
-            .split('/')
-            .fold(start, |name, word| name.generic(word));
-        name.finish()
-    }
-
-    fn signed(&self, command: InterestBuilder, time: Duration) -> Interest {
-        let mut info = self.signer.info();
-        info.nonce = Some(Bytes::copy_from_slice(&key_store::random::<8>()));
-        info.time = Some(time);
-        command
-            .must_be_fresh()
-            .lifetime(self.timeout)
-            .sign(random_nonce(), &*self.signer, &info)
     }
 
     async fn exchange(&mut self, interest: Interest) -> Result<Data, ClientError> {
@@ -324,6 +286,14 @@ fn is_from_before(time: Timestamp, segment: &Name) -> bool {
         Some(version) if MILLIS.contains(&version) => version < micros / 1_000,
         Some(version) if MILLIS.contains(&(version / 1_000)) => version < micros,
         _ => false,
+    }
+}
+
+/// Who is at the other end of a face of this scope.
+pub(crate) const fn addressee(scope: Scope) -> Addressee {
+    match scope {
+        Scope::Local => Addressee::LOCAL,
+        Scope::NonLocal => Addressee::NEIGHBOUR,
     }
 }
 

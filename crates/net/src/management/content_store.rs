@@ -1,12 +1,12 @@
 //! Management of the content store: `cs/config`, `cs/erase`, `cs/info`.
 
+use namecast_apps::management::Item;
+use namecast_apps::management::numbers::{CAPACITY, FLAGS};
 use namecast_forward::CacheOptions;
 use namecast_packet::tlv_fields;
 use namecast_units::ByteSize;
 use serde::Serialize;
 
-use super::dataset::Item;
-use super::numbers::{CAPACITY, FLAGS};
 use super::{ControlParameters, Manager, Refused};
 use crate::node::{CacheUpdate, ContentStoreDescription};
 

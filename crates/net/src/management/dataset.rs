@@ -6,124 +6,23 @@
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
+use namecast_apps::management::MAX_DATASET_SIZE;
 use namecast_packet::signature::DigestSigner;
-use namecast_packet::tlv::{Element, Reader, Writer};
-use namecast_packet::{Component, ContentType, Data, DecodeError, MAX_PACKET_SIZE, Name, Problem};
+use namecast_packet::{Component, Data, MAX_PACKET_SIZE, Name};
 use namecast_units::Timestamp;
 
-use super::{ClientError, ControlResponse, RESPONSE_FRESHNESS};
+use super::RESPONSE_FRESHNESS;
 
 /// Content of a segment, in octets, as in NFD.
 const SEGMENT_SIZE: usize = 8_000;
 /// What a segment takes besides name and content: its headers, its own and the final segment number, its signature.
 const SEGMENT_OVERHEAD: usize = 150;
-/// Longest list, in octets; what would go beyond is left out. 4096 faces take about 1 MiB.
-const MAX_DATASET_SIZE: usize = 8 << 20;
 /// Versions that are kept.
 const MAX_DATASETS: usize = 16;
 /// Octets of all versions that are kept; the newest is kept in any case.
 const MAX_KEPT_SIZE: usize = 2 * MAX_DATASET_SIZE;
 
 const _: () = assert!(SEGMENT_SIZE + SEGMENT_OVERHEAD < MAX_PACKET_SIZE);
-
-/// One entry of a dataset.
-pub trait Item: Default {
-    /// TLV-TYPE of the entry.
-    const TYPE: u32;
-    /// What the entry is, for error messages.
-    const WHAT: &'static str;
-
-    /// Writes what is inside the entry's element.
-    fn encode_fields(&self, writer: &mut Writer);
-
-    /// Takes one field from inside the entry's element; passes over an unknown one.
-    ///
-    /// # Errors
-    /// On a malformed field.
-    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError>;
-
-    /// Reads what is inside the entry's element.
-    ///
-    /// # Errors
-    /// On a malformed field.
-    fn decode_fields(wire: &Bytes, mut reader: Reader<'_>) -> Result<Self, DecodeError> {
-        let mut item = Self::default();
-        while let Some(field) = reader.element(Self::WHAT)? {
-            item.read_field(wire, &field)?;
-        }
-        Ok(item)
-    }
-
-    /// Writes the entry's element.
-    fn encode_to(&self, writer: &mut Writer) {
-        writer.nested(Self::TYPE, |fields| self.encode_fields(fields));
-    }
-
-    /// The entry's element.
-    fn encode(&self) -> Bytes {
-        let mut writer = Writer::default();
-        self.encode_to(&mut writer);
-        writer.finish()
-    }
-}
-
-/// The entries of a dataset whose segments' content, one behind another, is `content`. Other elements are skipped.
-///
-/// # Errors
-/// On a malformed element or field.
-pub fn decode_items<T: Item>(content: &Bytes) -> Result<Vec<T>, DecodeError> {
-    let mut reader = Reader::new(content);
-    let mut items = Vec::new();
-    while let Some(element) = reader.element(T::WHAT)? {
-        if element.element_type == T::TYPE {
-            let fields = Reader::within(content, element.value);
-            items.push(T::decode_fields(content, fields)?);
-        }
-    }
-    Ok(items)
-}
-
-/// The segments of a dataset, as a client gets them one after another.
-#[derive(Debug, Default)]
-pub struct SegmentReader {
-    content: BytesMut,
-}
-
-impl SegmentReader {
-    /// Takes the next segment, the answer to what was asked for; tells what to ask for after it, if there is more.
-    ///
-    /// # Errors
-    /// If it is a refusal, is malformed, or makes the list longer than 8 MiB. A segment that is not the last and empty is
-    /// malformed: lists have an end, even of those who lie about it.
-    pub fn add(&mut self, data: &Data) -> Result<Option<Name>, ClientError> {
-        let content = data.content().unwrap_or_default();
-        if data.content_type() == ContentType::Nack {
-            return Err(ControlResponse::decode(&content)?.into());
-        }
-        self.content.extend_from_slice(&content);
-        if self.content.len() > MAX_DATASET_SIZE {
-            return Err(ClientError::TooLong);
-        }
-        let number = |name: &Name| name.last()?.number_of(Component::SEGMENT);
-        let last = data.final_block().and_then(number);
-        let (Some(this), Some(last)) = (number(data.name()), last) else {
-            return Ok(None);
-        };
-        if this >= last {
-            return Ok(None);
-        }
-        if content.is_empty() {
-            return Err(DecodeError::new("Content", data.wire().len(), Problem::Missing).into());
-        }
-        let next = data.name().parent().builder().segment(this + 1).finish();
-        Ok(Some(next))
-    }
-
-    /// The content of all segments, one behind another.
-    pub fn finish(self) -> Bytes {
-        self.content.freeze()
-    }
-}
 
 /// The datasets that were asked for lately.
 #[derive(Debug, Default)]
@@ -218,6 +117,8 @@ fn concatenate(prefix: &Name, items: impl IntoIterator<Item = Bytes>) -> Bytes {
 
 #[cfg(test)]
 mod tests {
+    use namecast_apps::management::SegmentReader;
+
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_999);
@@ -276,28 +177,6 @@ mod tests {
             next = wanted.and_then(|name| publisher.segment(&name));
         }
         assert_eq!((count, reader.finish()), (3, item(20_000)));
-    }
-
-    /// A list without an end would keep a client asking for ever.
-    #[test]
-    fn a_reader_gives_up_where_there_is_no_end() {
-        let segment = |number: u64, length: usize| {
-            let name = name("/a").builder().segment(number).finish();
-            let last = Name::root().builder().segment(u64::MAX).finish();
-            let data = Data::builder(name).final_block(last).content(item(length));
-            data.sign(&DigestSigner)
-        };
-        let mut reader = SegmentReader::default();
-        assert_eq!(
-            reader.add(&segment(0, 1)),
-            Ok(Some(segment(1, 0).name().clone()))
-        );
-        let refused = reader.add(&segment(1, 0)).unwrap_err();
-        assert!(matches!(refused, ClientError::Malformed(_)), "{refused}");
-        let mut reader = SegmentReader::default();
-        let many = (0..).find_map(|number| reader.add(&segment(number, 8_000)).err());
-        assert_eq!(many, Some(ClientError::TooLong));
-        assert!(reader.finish().len() <= MAX_DATASET_SIZE + 8_000);
     }
 
     #[test]

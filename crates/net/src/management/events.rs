@@ -4,14 +4,14 @@
 //! the newest one, and from then on for the next, which waits until there is one.
 
 use bytes::Bytes;
+use namecast_apps::management::numbers::*;
+use namecast_apps::management::Item;
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{Component, Data, Interest, LpPacket, Name, tlv_fields};
 use namecast_units::Instant;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::dataset::Item;
-use super::numbers::*;
 use super::{FaceStatus, Manager, PREFIX_COMPONENTS, RESPONSE_FRESHNESS};
 use crate::node::{FaceEvent, FaceEventKind};
 

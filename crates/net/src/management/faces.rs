@@ -1,15 +1,14 @@
 //! What management tells of faces: `faces/list`, `faces/query`, `faces/channels`.
 
 use bytes::Bytes;
+use namecast_apps::management::numbers::*;
+use namecast_apps::management::{Item, millis};
 use namecast_forward::{LinkType, Scope};
 use namecast_packet::tlv::Reader;
 use namecast_packet::{DecodeError, MAX_PACKET_SIZE, tlv_fields};
 use namecast_units::Duration;
 use serde::Serialize;
 
-use super::control::millis;
-use super::dataset::Item;
-use super::numbers::*;
 use crate::node::{FaceDescription, Node};
 
 const IN_INTERESTS: u32 = 144;

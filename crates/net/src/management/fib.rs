@@ -1,13 +1,13 @@
 //! Management of the forwarding information base: `fib/add-nexthop`, `fib/remove-nexthop`, `fib/list`.
 
 use bytes::Bytes;
+use namecast_apps::management::Item;
+use namecast_apps::management::numbers::{COST, FACE_ID};
 use namecast_forward::FaceId;
 use namecast_packet::tlv::{self, Element, Reader, Writer};
 use namecast_packet::{DecodeError, Name, tlv_fields};
 use serde::Serialize;
 
-use super::dataset::Item;
-use super::numbers::{COST, FACE_ID};
 use super::rib::check_not_management;
 use super::{ControlParameters, MAX_PREFIX_COMPONENTS, Manager, Refused};
 use crate::node::{NextHops, NodeError};

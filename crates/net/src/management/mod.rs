@@ -14,13 +14,11 @@ mod announce;
 mod authentication;
 mod client;
 mod content_store;
-mod control;
 mod dataset;
 mod events;
 mod face_commands;
 mod faces;
 mod fib;
-mod numbers;
 mod readvertise;
 mod rib;
 mod status;
@@ -37,10 +35,9 @@ use namecast_units::Duration;
 use tokio::sync::watch;
 
 pub use authentication::{Authenticator, Refusal};
+pub(crate) use client::addressee;
 pub use client::{Client, ClientError};
 pub use content_store::{ADMIT, CsInfo, SERVE};
-pub use control::{CAPTURE, CHILD_INHERIT, ControlParameters, ControlResponse};
-pub use dataset::{Item, SegmentReader, decode_items};
 pub use events::FaceEventNotification;
 pub use faces::{
     CONGESTION_MARKING, ChannelStatus, FaceQueryFilter, FaceStatus, LOCAL_FIELDS, LP_RELIABILITY,
@@ -52,12 +49,15 @@ pub use rib::{RibEntry, RibRoute};
 pub use status::GeneralStatus;
 pub use strategy_choice::{StrategyChoice, StrategyCounts};
 
+pub use namecast_apps::management::{
+    CAPTURE, CHILD_INHERIT, ControlParameters, ControlResponse, Item, SegmentReader, decode_items,
+};
+
 use crate::FaceUri;
 use crate::application::ApplicationFace;
 use crate::node::{Node, NodeError};
 use dataset::Publisher;
 use events::Subscription;
-pub(crate) use rib::PREFIX_ANNOUNCEMENT;
 use rib::Rib;
 
 /// Components before a command's parameters: scope, `nfd`, module, verb.

@@ -7,20 +7,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use namecast_apps::management::numbers::{COST, EXPIRATION_PERIOD, FACE_ID, FLAGS, ORIGIN};
+use namecast_apps::management::{
+    CAPTURE, CHILD_INHERIT, ControlParameters, Item, PREFIX_ANNOUNCEMENT, millis,
+};
 use namecast_forward::FaceId;
 use namecast_packet::tlv::{self, Element, Reader, Writer};
 use namecast_packet::{Component, DecodeError, Name, tlv_fields};
 use namecast_units::{Duration, Instant};
 use serde::Serialize;
 
-use super::control::{CAPTURE, CHILD_INHERIT, ControlParameters, millis};
-use super::dataset::Item;
-use super::numbers::{COST, EXPIRATION_PERIOD, FACE_ID, FLAGS, ORIGIN};
 use super::{MAX_PREFIX_COMPONENTS, Manager, Refused};
 use crate::node::NodeError;
 
-/// Origin of routes that were made from prefix announcements: NFD's.
-pub(crate) const PREFIX_ANNOUNCEMENT: u64 = 129;
 /// The longest time of ndn-cxx, which NLSR asks for where it means no end.
 const FOREVER: Duration = Duration::from_millis(i64::MAX as u64);
 

@@ -1,14 +1,13 @@
 //! Management of strategies: `strategy-choice/set`, `strategy-choice/unset`, `strategy-choice/list`.
 
 use bytes::Bytes;
+use namecast_apps::management::numbers::STRATEGY;
+use namecast_apps::management::{Item, decode_strategy};
 use namecast_forward::{StrategyCounters, StrategyKind, StrategyNameError};
 use namecast_packet::tlv::{self, Element, Writer};
 use namecast_packet::{DecodeError, Name};
 use serde::Serialize;
 
-use super::control::decode_strategy;
-use super::dataset::Item;
-use super::numbers::STRATEGY;
 use super::{ControlParameters, MAX_PREFIX_COMPONENTS, Manager, Refused};
 
 /// The strategy of one prefix, as `strategy-choice/list` tells it.

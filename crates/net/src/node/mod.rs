@@ -39,8 +39,8 @@ pub use status::{FaceStatus, ListenerStatus, NodeStatus, RouteStatus, TrafficSta
 use crate::application::ApplicationFace;
 use crate::link;
 use crate::management::Readvertising;
-use crate::registration::{self, Announcing, Registration, Wanted};
-use crate::{Announcer, Clock, FaceUri, NodeConfig, key_store, management};
+use crate::registration::{self, Registration};
+use crate::{Announcer, Announcing, Clock, FaceUri, NodeConfig, key_store, management};
 
 use event_loop::EventLoop;
 use lanes::Lanes;
@@ -324,12 +324,7 @@ impl Node {
     /// Asks the peer of `face` to send Interests under `prefix` here, and goes on asking: after every reconnection, and
     /// from time to time in case the peer forgot. Of several that ask, those with the lowest `cost` come first.
     pub fn register_prefix(&self, face: FaceId, prefix: Name, cost: u64) -> Registration {
-        let wanted = Wanted {
-            prefix,
-            cost,
-            announcement: None,
-        };
-        registration::start(self, face, wanted)
+        registration::start(self, face, (prefix, cost), None)
     }
 
     /// The same for the prefix that `announcer` announces, by which nodes that learn routes find the way here.
@@ -340,12 +335,8 @@ impl Node {
         announcer: Announcer,
         when: Announcing,
     ) -> Registration {
-        let wanted = Wanted {
-            prefix: announcer.prefix().clone(),
-            cost,
-            announcement: Some((announcer, when)),
-        };
-        registration::start(self, face, wanted)
+        let prefix = announcer.prefix().clone();
+        registration::start(self, face, (prefix, cost), Some((announcer, when)))
     }
 
     /// Stops the node: listeners first, then what is queued goes out, then connections close. Takes no longer than

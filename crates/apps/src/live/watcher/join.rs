@@ -15,7 +15,7 @@ use namecast_packet::signature::HmacVerifier;
 use namecast_packet::{Data, Interest, Name};
 use namecast_stream::consumer::{LineUp, SharedVerifier};
 use namecast_stream::path::{Client, Object, Retry, Token};
-use namecast_stream::{Catalogue, Metadata, StreamNames};
+use namecast_stream::{Catalogue, Metadata, StreamKind, StreamNames};
 use namecast_units::{Instant, Timestamp};
 
 use super::Watcher;
@@ -459,6 +459,9 @@ impl Watcher {
             };
             let client = self.client();
             let mut pulled = self.factory(now).pull(now, info, rung, client);
+            let began_at = Timestamp::from_micros(catalogue.version);
+            let is_data = kind == StreamKind::Data;
+            pulled.first = is_data.then(|| rung.rate.first_sequence(began_at));
             if let Some(at) = before.iter().position(|old| old.kind == kind) {
                 pulled.inherit(before.swap_remove(at));
             }

@@ -21,6 +21,8 @@ use super::rungs::{AutoRung, Decision, first_rung, wire_rate};
 pub(super) struct Pulled {
     pub kind: StreamKind,
     pub info: StreamInfo,
+    /// Of a data stream: its first sample, which is requested before it exists, as it may be the one that matters.
+    pub first: Option<u64>,
     /// The rung that frames come from.
     pub rung: String,
     pub consumer: Consumer,
@@ -136,6 +138,7 @@ impl ConsumerFactory<'_> {
         Pulled {
             kind: info.kind,
             info: info.clone(),
+            first: None,
             rung: rung.name.clone(),
             consumer,
             upcoming: None,
@@ -238,8 +241,13 @@ impl Pulled {
             self.start_upcoming(now, latest);
         }
         let own = Self::latest_of(&self.consumer, latest)?;
+        let before_first = self.before_first(own);
+        let (own, at) = match &before_first {
+            Some(before) => (before, StartAt::NextKey),
+            None => (own, StartAt::NewestKey),
+        };
         if !self.has_started {
-            let key = self.consumer.start(now, own, StartAt::NewestKey)?;
+            let key = self.consumer.start(now, own, at)?;
             self.has_started = true;
             return Some(LinedUp::Started(key));
         }
@@ -247,6 +255,15 @@ impl Pulled {
             return None;
         }
         Some(LinedUp::Known(self.consumer.line_up(now, own, starved)))
+    }
+
+    /// What the publisher would say of a data stream without samples if there were one before the first.
+    fn before_first(&self, latest: &Latest) -> Option<Latest> {
+        let first = self.first.filter(|_| latest.key_sequence.is_none())?;
+        Some(Latest {
+            key_sequence: Some(first.checked_sub(1)?),
+            ..latest.clone()
+        })
     }
 
     fn start_upcoming(&mut self, now: Instant, latest: &[Latest]) {

@@ -153,7 +153,7 @@ impl Stage {
         let mut watching = self.watch(Way::Udp).await?;
         let key = tokio::time::timeout(JOIN_LIMIT, &mut watching.first_key).await;
         let Ok(Ok(at)) = key else {
-            let stats = watching.player.stats().await;
+            let stats = watching.player.call(Player::stats).await;
             bail!("no key sample within {JOIN_LIMIT:?}: {stats:?}");
         };
         watching.stop().await;

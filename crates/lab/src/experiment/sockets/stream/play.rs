@@ -185,7 +185,7 @@ impl Watching {
     }
 
     async fn snapshot(&self, world: &World) -> Result<WatcherSnapshot, Refusal> {
-        let stats = self.player.stats().await;
+        let stats = self.player.call(Player::stats).await;
         Ok(WatcherSnapshot {
             stats: stats.ok_or_else(|| broken("a watcher ended early"))?,
             traffic: world.traffic(self.node, self.face).await?.of_watcher(),

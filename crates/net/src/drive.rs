@@ -10,9 +10,10 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use namecast_apps::{Application, Now, Output, step};
-use namecast_net::{ApplicationFace, ApplicationReceiver, ApplicationSender, Clock};
 use namecast_units::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
+
+use crate::{ApplicationFace, ApplicationReceiver, ApplicationSender, Clock};
 
 /// Frames that are taken from the face at once.
 const BATCH: usize = 256;
@@ -31,13 +32,13 @@ pub struct Handle<A> {
 }
 
 /// A handle that does not keep the application running.
-pub(crate) struct WeakHandle<A> {
+pub struct WeakHandle<A> {
     calls: mpsc::WeakSender<Call<A>>,
 }
 
 impl<A> WeakHandle<A> {
     /// Returns a handle on the application, if it still runs.
-    pub(crate) fn upgrade(&self) -> Option<Handle<A>> {
+    pub fn upgrade(&self) -> Option<Handle<A>> {
         Some(Handle {
             calls: self.calls.upgrade()?,
         })
@@ -68,7 +69,7 @@ impl<A> core::fmt::Debug for Handle<A> {
 
 impl<A: 'static> Handle<A> {
     /// Returns a handle that does not keep the application running.
-    pub(crate) fn downgrade(&self) -> WeakHandle<A> {
+    pub fn downgrade(&self) -> WeakHandle<A> {
         WeakHandle {
             calls: self.calls.downgrade(),
         }

@@ -151,10 +151,7 @@ impl ControlParameters {
 }
 
 /// Writes the numbers that are there.
-pub(super) fn encode_numbers<const N: usize>(
-    writer: &mut Writer,
-    numbers: [(u32, Option<u64>); N],
-) {
+pub fn encode_numbers<const N: usize>(writer: &mut Writer, numbers: [(u32, Option<u64>); N]) {
     for (element_type, value) in numbers {
         if let Some(value) = value {
             writer.number(element_type, value);
@@ -163,17 +160,20 @@ pub(super) fn encode_numbers<const N: usize>(
 }
 
 /// Whole milliseconds.
-pub(super) fn millis(period: Duration) -> u64 {
+pub fn millis(period: Duration) -> u64 {
     u64::try_from(period.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The text of an element; octets that are no UTF-8 are replaced.
-pub(super) fn text(wire: &Bytes, element: &Element) -> String {
+pub fn text(wire: &Bytes, element: &Element) -> String {
     String::from_utf8_lossy(&wire[element.value.clone()]).into_owned()
 }
 
 /// The name inside a Strategy element.
-pub(super) fn decode_strategy(wire: &Bytes, element: &Element) -> Result<Name, DecodeError> {
+///
+/// # Errors
+/// If there is none, or anything besides.
+pub fn decode_strategy(wire: &Bytes, element: &Element) -> Result<Name, DecodeError> {
     let inner = Reader::within(wire, element.value.clone()).only("Strategy", tlv::NAME)?;
     Name::from_element(wire, &inner)
 }

@@ -1,0 +1,168 @@
+//! A data stream that the page publishes.
+
+use bytes::Bytes;
+use namecast_apps::live::publisher::{FrameError, Publisher, PublisherConfig, SetupError};
+use namecast_apps::registration::{
+    Neighbour, Registrar, RegistrationConfig, RegistrationEvent, Wanted,
+};
+use namecast_apps::{Application, Now, Output};
+use namecast_forward::{AddFaceError, AddRouteError, FaceConfig, FaceId, Node};
+use namecast_packet::signature::{Ed25519Signer, KeyPair};
+use namecast_packet::{Certificate, KeyLocator, Name, Validity};
+use namecast_stream::{ProducerConfig, StreamInfo};
+use namecast_units::{Duration, Instant, Timestamp};
+
+use crate::config::{ConfigError, PublicationConfig};
+
+/// How long the certificate is valid: as the key certifies itself, nothing is gained by a shorter time.
+const VALIDITY: Duration = Duration::from_secs(20 * 365 * 86_400);
+/// How far clocks of those who watch may be behind.
+const CLOCK_SKEW: Duration = Duration::from_secs(86_400);
+
+/// Why the page cannot publish.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// What the page says makes no sense.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The stream cannot be published.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The tab publishes as many streams as it may.
+    #[error("this tab publishes four streams already")]
+    Full,
+    /// The node has no room for another application.
+    #[error("this tab has no room for another publication: {0}")]
+    Face(#[from] AddFaceError),
+    /// The node has no room for another route.
+    #[error("this tab has no room for another publication: {0}")]
+    Route(#[from] AddRouteError),
+    /// There is no such publication.
+    #[error("this tab publishes nothing with number {0}")]
+    Unknown(usize),
+    /// The sample cannot be published.
+    #[error(transparent)]
+    Sample(#[from] FrameError),
+}
+
+/// A publisher and the registration of its name, each on a face of its own.
+#[derive(Debug)]
+pub(crate) struct Publication {
+    stream: String,
+    publisher: Publisher,
+    publisher_face: FaceId,
+    registrar: Registrar,
+    registrar_face: FaceId,
+}
+
+impl Publication {
+    /// Publishes what `config` says on `node`, from now on. `seed` is not to be foreseen.
+    pub(crate) fn start(
+        node: &mut Node,
+        now: Now,
+        config: &PublicationConfig,
+        seed: u64,
+    ) -> Result<Self, PublishError> {
+        let name = config.root()?;
+        let publisher = publisher(now.wall, &name, config)?;
+        let publisher_face = node.add_face(FaceConfig::application("publisher"))?;
+        node.forwarder.add_route(name.clone(), publisher_face, 0)?;
+        let registrar_face = node.add_face(FaceConfig {
+            local_fields: true,
+            ..FaceConfig::application("registration")
+        })?;
+        let wanted = Wanted {
+            prefix: name,
+            cost: 0,
+            announcement: None,
+        };
+        Ok(Self {
+            registrar: Registrar::new(RegistrationConfig::default(), wanted, seed),
+            stream: config.stream.clone(),
+            publisher,
+            publisher_face,
+            registrar_face,
+        })
+    }
+
+    /// Publishes a sample, captured now.
+    pub(crate) fn send(&mut self, now: Now, payload: Vec<u8>) -> Result<(), FrameError> {
+        (self.publisher).publish_sample(now, &self.stream, payload)
+    }
+
+    /// Registers the name with `neighbour` from now on.
+    pub(crate) fn set_neighbour(&mut self, now: Now, neighbour: Option<Neighbour>) {
+        self.registrar.set_neighbour(now, neighbour);
+    }
+
+    /// Whether `face` is one of its two.
+    pub(crate) fn has_face(&self, face: FaceId) -> bool {
+        face == self.publisher_face || face == self.registrar_face
+    }
+
+    /// Takes a frame that the node sends on one of its faces.
+    pub(crate) fn handle_frame(&mut self, now: Now, face: FaceId, frame: Bytes) {
+        if face == self.publisher_face {
+            Application::handle_frame(&mut self.publisher, now, frame);
+        } else {
+            self.registrar.handle_frame(now, frame);
+        }
+    }
+
+    /// Does what is due.
+    pub(crate) fn handle_timeout(&mut self, now: Now) {
+        Application::handle_timeout(&mut self.publisher, now);
+        self.registrar.handle_timeout(now);
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let due = [self.publisher.poll_timeout(), self.registrar.poll_timeout()];
+        due.into_iter().flatten().min()
+    }
+
+    /// The next output, with the face that it is for or from.
+    pub(crate) fn poll_output(&mut self) -> Option<(FaceId, Output<RegistrationEvent>)> {
+        if let Some(frame) = self.publisher.poll_output() {
+            return Some((self.publisher_face, Output::Send(frame)));
+        }
+        let output = self.registrar.poll_output()?;
+        Some((self.registrar_face, output))
+    }
+
+    /// The name that is published.
+    pub(crate) const fn name(&self) -> &Name {
+        self.publisher.root()
+    }
+}
+
+/// A publisher with a certificate that its key signs, named by the key's digest.
+fn publisher(
+    wall: Timestamp,
+    name: &Name,
+    config: &PublicationConfig,
+) -> Result<Publisher, PublishError> {
+    let seed = config.seed()?;
+    let pair = |locator: &Name| Ed25519Signer::from_seed(seed, KeyLocator::Name(locator.clone()));
+    let key_id = pair(name).public_key().digest();
+    let skew = u64::try_from(CLOCK_SKEW.as_micros()).expect("a day");
+    let validity = Validity {
+        not_before: Timestamp::from_micros(wall.as_micros().saturating_sub(skew)),
+        not_after: wall + VALIDITY,
+    };
+    let version = wall.as_micros() / 1_000;
+    let certificate = Certificate::self_signed(name, &key_id[..8], version, validity, &pair(name));
+    let stream = StreamInfo::data(
+        &config.stream,
+        config.samples_per_second,
+        config.sample_size,
+    );
+    let signer = Box::new(pair(&certificate.key_name()));
+    let config = PublisherConfig {
+        root: name.clone(),
+        streams: vec![stream],
+        producer: ProducerConfig::default(),
+        shared_since: None,
+    };
+    Ok(Publisher::new(config, wall, signer, &certificate)?)
+}

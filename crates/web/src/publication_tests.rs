@@ -1,0 +1,213 @@
+use namecast_apps::management::{ControlParameters, ControlResponse};
+use namecast_packet::signature::DigestSigner;
+use namecast_packet::{Data, LpPacket, Packet};
+
+use super::*;
+
+/// Two tabs at one node, which takes what they register; without delay.
+struct Room {
+    now: Instant,
+    node: Node,
+    management: FaceId,
+    tabs: [Tab; 2],
+    /// The node's end of each tab's transport, and the tab's.
+    links: [(FaceId, FaceId); 2],
+    /// What each tab's watcher got as data.
+    samples: [Vec<Vec<u8>>; 2],
+    events: [Vec<String>; 2],
+    commands: Vec<String>,
+}
+
+impl Room {
+    fn new(is_local: bool) -> Self {
+        let now = Instant::from_nanos(1_000_000_000);
+        let mut node = Node::new(Config::default());
+        let management = node.add_face(FaceConfig {
+            local_fields: true,
+            ..FaceConfig::application("management")
+        });
+        let management = management.unwrap();
+        let (prefix, scope) = match is_local {
+            true => ("/localhost/nfd", Scope::Local),
+            false => ("/localhop/nfd/rib", Scope::NonLocal),
+        };
+        let prefix = prefix.parse().unwrap();
+        node.forwarder.add_route(prefix, management, 0).unwrap();
+        let mut config = config();
+        config.root = "/room/a".to_owned();
+        let mut tabs = [Tab::new(&config).unwrap(), Tab::new(&config).unwrap()];
+        let links = tabs.each_mut().map(|tab| {
+            let end = node.add_face(FaceConfig {
+                scope,
+                mtu: TRANSPORT.mtu,
+                ..FaceConfig::default()
+            });
+            let transport = Transport {
+                is_local,
+                ..TRANSPORT
+            };
+            (end.unwrap(), tab.face_up(now, &transport).unwrap())
+        });
+        Self {
+            now,
+            node,
+            management,
+            tabs,
+            links,
+            samples: [vec![], vec![]],
+            events: [vec![], vec![]],
+            commands: vec![],
+        }
+    }
+
+    fn run_for(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.now += TICK;
+            self.node.handle_timeout(self.now);
+            for tab in &mut self.tabs {
+                tab.handle_timeout(self.now);
+            }
+            while self.exchange() {}
+        }
+    }
+
+    /// Carries what waits; returns whether there was anything.
+    fn exchange(&mut self) -> bool {
+        let mut has_moved = false;
+        for at in 0..2 {
+            for (kind, fields) in records(&self.tabs[at].drain()) {
+                has_moved = true;
+                match (kind, fields.first()) {
+                    (1, _) => {
+                        let frame = Bytes::copy_from_slice(&fields[4..]);
+                        self.node.handle_frame(self.now, self.links[at].0, frame);
+                    }
+                    (2, Some(2)) => self.samples[at].push(read_frame(&fields).payload),
+                    (4, _) => self.events[at].push(String::from_utf8(fields).unwrap()),
+                    _ => {}
+                }
+            }
+        }
+        while let Some(Transmit { face, frame }) = self.node.poll_output() {
+            has_moved = true;
+            if face == self.management {
+                self.command(frame);
+            } else {
+                let at = usize::from(face == self.links[1].0);
+                self.tabs[at].handle_frame(self.now, self.links[at].1, frame.to_vec());
+            }
+        }
+        has_moved
+    }
+
+    /// Carries out a command: routes what it registers to where it came from.
+    fn command(&mut self, frame: Bytes) {
+        let packet = LpPacket::decode(frame).unwrap();
+        let from = FaceId::from_number(packet.incoming_face.unwrap());
+        let Ok(Packet::Interest(command)) = Packet::decode(packet.fragment.unwrap()) else {
+            return;
+        };
+        let verb = command.name().prefix(4).to_string();
+        self.commands.push(verb);
+        let parameters = Bytes::copy_from_slice(command.name().get(4).unwrap().value);
+        let parameters = ControlParameters::decode(&parameters).unwrap();
+        let prefix = parameters.name.clone().unwrap();
+        self.node.forwarder.add_route(prefix, from, 0).unwrap();
+        let response = ControlResponse {
+            code: 200,
+            text: "OK".to_owned(),
+            parameters,
+        };
+        let data = Data::builder(command.name().clone())
+            .content(response.encode())
+            .sign(&DigestSigner);
+        let wire = data.wire().clone();
+        self.node.handle_frame(self.now, self.management, wire);
+    }
+}
+
+fn publication() -> PublicationConfig {
+    PublicationConfig {
+        name: "/room/a".to_owned(),
+        secret: "0b".repeat(32),
+        stream: "notes".to_owned(),
+        samples_per_second: 10,
+        sample_size: 20,
+    }
+}
+
+/// The one tab registers its name, where pages of this machine do as applications and others as neighbours, and what it sends
+/// comes out of the other, in order.
+#[test]
+fn what_one_tab_publishes_another_reads() {
+    for (is_local, verb) in [
+        (true, "/localhost/nfd/rib/register"),
+        (false, "/localhop/nfd/rib/register"),
+    ] {
+        let mut room = Room::new(is_local);
+        let number = room.tabs[0].publish(room.now, &publication()).unwrap();
+        room.run_for(Duration::from_secs(7));
+        assert_eq!(room.commands, [verb]);
+        let registered = |event: &String| event.contains(r#""state":"registered""#);
+        assert!(room.events[0].iter().any(registered), "{:?}", room.events);
+        let sent: Vec<Vec<u8>> = (0..30).map(|number| vec![number; 20]).collect();
+        // Each is here within 300 ms, the first one, too, after all that silence.
+        for sample in &sent {
+            room.tabs[0].send(room.now, number, sample.clone()).unwrap();
+            room.run_for(Duration::from_millis(100));
+            let there = room.samples[1].len();
+            assert!(there >= usize::from(sample[0]).saturating_sub(2), "{there}");
+        }
+        room.run_for(Duration::from_millis(500));
+        assert_eq!(room.samples[1], sent, "{is_local}");
+        // The tab reads what it publishes itself, too.
+        assert_eq!(room.samples[0], sent, "{is_local}");
+    }
+}
+
+/// A node that restarted has forgotten the name: it is registered again over the next transport.
+#[test]
+fn a_name_is_registered_again_over_the_next_transport() {
+    let mut room = Room::new(false);
+    room.tabs[0].publish(room.now, &publication()).unwrap();
+    room.run_for(Duration::from_millis(50));
+    assert_eq!(room.commands.len(), 1);
+    let (end, own) = room.links[0];
+    room.tabs[0].face_down(room.now, own);
+    room.node.remove_face(room.now, end);
+    room.run_for(Duration::from_secs(2));
+    assert_eq!(room.commands.len(), 1);
+    let end = room.node.add_face(FaceConfig::default()).unwrap();
+    let own = room.tabs[0].face_up(room.now, &TRANSPORT).unwrap();
+    room.links[0] = (end, own);
+    room.run_for(Duration::from_millis(50));
+    assert_eq!(room.commands.len(), 2);
+}
+
+#[test]
+fn what_cannot_be_published_is_refused() {
+    let mut tab = Tab::new(&config()).unwrap();
+    let now = Instant::from_nanos(1);
+    let mut publish = |change: &dyn Fn(&mut PublicationConfig)| {
+        let mut config = publication();
+        change(&mut config);
+        tab.publish(now, &config).map_err(|error| error.to_string())
+    };
+    let refused = publish(&|config| config.secret = "0b".to_owned()).unwrap_err();
+    assert!(refused.contains("64 hexadecimal"), "{refused}");
+    let refused = publish(&|config| config.name = "/a=%".to_owned()).unwrap_err();
+    assert!(refused.contains("/a=%"), "{refused}");
+    let refused = publish(&|config| config.samples_per_second = 5_000).unwrap_err();
+    assert!(refused.contains("1000 a second"), "{refused}");
+    for number in 0..MAX_PUBLICATIONS {
+        let name = format!("/room/{number}");
+        assert_eq!(publish(&|config| config.name.clone_from(&name)), Ok(number));
+    }
+    let refused = publish(&|_| ()).unwrap_err();
+    assert!(refused.contains("four"), "{refused}");
+    let refused = tab.send(now, 9, vec![1]).unwrap_err().to_string();
+    assert!(refused.contains('9'), "{refused}");
+    let refused = tab.send(now, 0, vec![0; 10 << 20]);
+    assert!(refused.is_err());
+}

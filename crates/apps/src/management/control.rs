@@ -4,10 +4,11 @@
 //! the Content of the Data packet that answers it.
 
 use bytes::Bytes;
-use namecast_packet::tlv::{self, Element, Reader, Writer};
-use namecast_packet::{DecodeError, Name, Problem};
+use namecast_packet::tlv::{self, Reader, Writer};
+use namecast_packet::{DecodeError, Field, Name, Problem, tlv_fields};
 use namecast_units::Duration;
 
+use super::Item;
 use super::numbers::*;
 
 /// Route flag: the route also serves longer prefixes that have routes of their own.
@@ -69,113 +70,39 @@ impl ControlParameters {
         is_meant.then(|| self.flags.unwrap_or(0) & flag != 0)
     }
 
-    fn decode_fields(wire: &Bytes, mut reader: Reader<'_>) -> Result<Self, DecodeError> {
-        let mut parameters = Self::default();
-        while let Some(field) = reader.element("ControlParameters")? {
-            let number = |name| field.number(name, wire).map(Some);
-            match field.element_type {
-                tlv::NAME => parameters.name = Some(Name::from_element(wire, &field)?),
-                FACE_ID => parameters.face = number("FaceId")?,
-                URI => parameters.uri = Some(text(wire, &field)),
-                LOCAL_URI => parameters.local_uri = Some(text(wire, &field)),
-                ORIGIN => parameters.origin = number("Origin")?,
-                COST => parameters.cost = number("Cost")?,
-                CAPACITY => parameters.capacity = number("Capacity")?,
-                COUNT => parameters.count = number("Count")?,
-                FLAGS => parameters.flags = number("Flags")?,
-                MASK => parameters.mask = number("Mask")?,
-                STRATEGY => parameters.strategy = Some(decode_strategy(wire, &field)?),
-                EXPIRATION_PERIOD => {
-                    parameters.expiration = number("ExpirationPeriod")?.map(Duration::from_millis);
-                }
-                FACE_PERSISTENCY => parameters.persistency = number("FacePersistency")?,
-                BASE_CONGESTION_MARKING_INTERVAL => {
-                    let interval = number("BaseCongestionMarkingInterval")?;
-                    parameters.base_congestion_marking_interval = interval;
-                }
-                DEFAULT_CONGESTION_THRESHOLD => {
-                    let threshold = number("DefaultCongestionThreshold")?;
-                    parameters.default_congestion_threshold = threshold;
-                }
-                MTU => parameters.mtu = number("Mtu")?,
-                _ => {}
-            }
-        }
-        Ok(parameters)
-    }
-
     /// The ControlParameters element, fields in the order of ndn-cxx.
     pub fn encode(&self) -> Bytes {
-        let mut writer = Writer::default();
-        self.encode_to(&mut writer);
-        writer.finish()
-    }
-
-    fn encode_to(&self, writer: &mut Writer) {
-        writer.nested(CONTROL_PARAMETERS, |fields| {
-            if let Some(name) = &self.name {
-                name.encode(fields);
-            }
-            encode_numbers(fields, [(FACE_ID, self.face)]);
-            for (element_type, text) in [(URI, &self.uri), (LOCAL_URI, &self.local_uri)] {
-                if let Some(text) = text {
-                    fields.element(element_type, text.as_bytes());
-                }
-            }
-            let numbers = [
-                (ORIGIN, self.origin),
-                (COST, self.cost),
-                (CAPACITY, self.capacity),
-                (COUNT, self.count),
-                (FLAGS, self.flags),
-                (MASK, self.mask),
-            ];
-            encode_numbers(fields, numbers);
-            if let Some(strategy) = &self.strategy {
-                fields.nested(STRATEGY, |inner| strategy.encode(inner));
-            }
-            let interval = self.base_congestion_marking_interval;
-            let numbers = [
-                (EXPIRATION_PERIOD, self.expiration.map(millis)),
-                (FACE_PERSISTENCY, self.persistency),
-                (BASE_CONGESTION_MARKING_INTERVAL, interval),
-                (
-                    DEFAULT_CONGESTION_THRESHOLD,
-                    self.default_congestion_threshold,
-                ),
-                (MTU, self.mtu),
-            ];
-            encode_numbers(fields, numbers);
-        });
+        Item::encode(self)
     }
 }
 
-/// Writes the numbers that are there.
-pub fn encode_numbers<const N: usize>(writer: &mut Writer, numbers: [(u32, Option<u64>); N]) {
-    for (element_type, value) in numbers {
-        if let Some(value) = value {
-            writer.number(element_type, value);
-        }
+impl Item for ControlParameters {
+    const TYPE: u32 = CONTROL_PARAMETERS;
+    const WHAT: &'static str = "ControlParameters";
+
+    tlv_fields! {
+        tlv::NAME => name,
+        FACE_ID => face,
+        URI => uri,
+        LOCAL_URI => local_uri,
+        ORIGIN => origin,
+        COST => cost,
+        CAPACITY => capacity,
+        COUNT => count,
+        FLAGS => flags,
+        MASK => mask,
+        STRATEGY => strategy,
+        EXPIRATION_PERIOD => expiration,
+        FACE_PERSISTENCY => persistency,
+        BASE_CONGESTION_MARKING_INTERVAL => base_congestion_marking_interval,
+        DEFAULT_CONGESTION_THRESHOLD => default_congestion_threshold,
+        MTU => mtu,
     }
 }
 
 /// Whole milliseconds.
 pub fn millis(period: Duration) -> u64 {
     u64::try_from(period.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The text of an element; octets that are no UTF-8 are replaced.
-pub fn text(wire: &Bytes, element: &Element) -> String {
-    String::from_utf8_lossy(&wire[element.value.clone()]).into_owned()
-}
-
-/// The name inside a Strategy element.
-///
-/// # Errors
-/// If there is none, or anything besides.
-pub fn decode_strategy(wire: &Bytes, element: &Element) -> Result<Name, DecodeError> {
-    let inner = Reader::within(wire, element.value.clone()).only("Strategy", tlv::NAME)?;
-    Name::from_element(wire, &inner)
 }
 
 /// What became of a command.
@@ -202,7 +129,7 @@ impl ControlResponse {
         while let Some(field) = reader.element("ControlResponse")? {
             match field.element_type {
                 STATUS_CODE => code = Some(field.number("StatusCode", wire)?),
-                STATUS_TEXT => status_text = text(wire, &field),
+                STATUS_TEXT => status_text = Field::read("StatusText", wire, &field)?,
                 CONTROL_PARAMETERS => {
                     let body = Reader::within(wire, field.value.clone());
                     parameters = ControlParameters::decode_fields(wire, body)?;

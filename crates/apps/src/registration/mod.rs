@@ -17,16 +17,15 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use namecast_packet::signature::DigestSigner;
-use namecast_packet::tlv::{self, Element, Writer};
 use namecast_packet::{
-    Component, Data, DecodeError, Interest, InterestBuilder, LpPacket, Name, Nonce, Packet,
+    Component, Data, Interest, InterestBuilder, LpPacket, Name, Nonce, Packet, tlv, tlv_fields,
 };
 use namecast_units::{Duration, Instant, Random};
 use serde::Serialize;
 
 use crate::management::{
     Addressee, CHILD_INHERIT, ControlParameters, ControlResponse, Item, ORIGIN_CLIENT,
-    PREFIX_ANNOUNCEMENT, SegmentReader, decode_items, decode_strategy, numbers, sign_command,
+    PREFIX_ANNOUNCEMENT, SegmentReader, decode_items, numbers, sign_command,
 };
 use crate::{Application, Now, Output, face};
 
@@ -466,18 +465,9 @@ impl Item for Choice {
     const TYPE: u32 = 128;
     const WHAT: &'static str = "StrategyChoice";
 
-    fn encode_fields(&self, writer: &mut Writer) {
-        self.prefix.encode(writer);
-        writer.nested(numbers::STRATEGY, |inner| self.strategy.encode(inner));
-    }
-
-    fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
-        match field.element_type {
-            tlv::NAME => self.prefix = Name::from_element(wire, field)?,
-            numbers::STRATEGY => self.strategy = decode_strategy(wire, field)?,
-            _ => {}
-        }
-        Ok(())
+    tlv_fields! {
+        tlv::NAME => prefix,
+        numbers::STRATEGY => strategy,
     }
 }
 

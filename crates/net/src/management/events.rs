@@ -4,8 +4,8 @@
 //! the newest one, and from then on for the next, which waits until there is one.
 
 use bytes::Bytes;
-use namecast_apps::management::numbers::*;
 use namecast_apps::management::Item;
+use namecast_apps::management::numbers::*;
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{Component, Data, Interest, LpPacket, Name, tlv_fields};
 use namecast_units::Instant;

@@ -1,11 +1,11 @@
 //! Management of strategies: `strategy-choice/set`, `strategy-choice/unset`, `strategy-choice/list`.
 
 use bytes::Bytes;
+use namecast_apps::management::Item;
 use namecast_apps::management::numbers::STRATEGY;
-use namecast_apps::management::{Item, decode_strategy};
 use namecast_forward::{StrategyCounters, StrategyKind, StrategyNameError};
 use namecast_packet::tlv::{self, Element, Writer};
-use namecast_packet::{DecodeError, Name};
+use namecast_packet::{DecodeError, Field, Name};
 use serde::Serialize;
 
 use super::{ControlParameters, MAX_PREFIX_COMPONENTS, Manager, Refused};
@@ -115,7 +115,7 @@ impl Item for StrategyChoice {
     fn read_field(&mut self, wire: &Bytes, field: &Element) -> Result<(), DecodeError> {
         match field.element_type {
             tlv::NAME => self.prefix = Name::from_element(wire, field)?,
-            STRATEGY => self.strategy = decode_strategy(wire, field)?,
+            STRATEGY => self.strategy = Field::read(Self::WHAT, wire, field)?,
             other => {
                 if let Some(at) = COUNTS.iter().position(|&number| number == other) {
                     let counts = self.counts.get_or_insert_default();

@@ -21,29 +21,10 @@ pub struct NodeConfig {
     pub link_queue_frames: usize,
     /// Octets that wait for one link; more are dropped.
     pub link_queue_size: ByteSize,
-    /// Faces that datagrams from unknown addresses may make, over all UDP listeners.
-    pub max_on_demand_faces: usize,
-    /// How many of them get a socket of their own at most, and with it a buffer of the system's that no other peer can fill;
-    /// the others share the listener's. Each costs a little time for every datagram that comes in on the same port.
-    pub udp_peer_sockets: usize,
-    /// Silence after which a face that was made by a datagram ends.
-    pub udp_idle_timeout: Duration,
-    /// What UDP peers may cost that have not shown that they receive what is sent to their address.
-    pub udp_strangers: StrangersConfig,
+    /// Faces over UDP.
+    pub udp: UdpConfig,
     /// Connections of one kind (TCP, Unix, WebSocket, WebTransport) that one listener serves at a time.
     pub max_connections: usize,
-    /// Whether UDP peers on this machine count as local, and may register prefixes. NFD says no, ndnd yes.
-    pub udp_loopback_is_local: bool,
-    /// Largest UDP payload towards peers on this machine, which have no link to respect.
-    pub udp_loopback_mtu: usize,
-    /// Largest UDP payload towards other machines.
-    pub udp_mtu: usize,
-    /// Whether frames over UDP are acknowledged and sent again if lost: NDNLPv2 reliability. Peers that do not do so are
-    /// not disturbed.
-    pub udp_reliability: bool,
-    /// Time without a packet after which a UDP peer is sent an empty link packet, so that it, and a NAT on the way, know that
-    /// this node is there. A peer that does the same and is silent for three such times counts as down. None: never.
-    pub udp_keep_alive: Option<Duration>,
     /// When packets on a link's queue are marked as having met congestion; none: never.
     pub congestion_marking: Option<CongestionMarking>,
     /// Silence after which a WebSocket, WebTransport or TCP peer counts as dead.
@@ -92,17 +73,8 @@ impl Default for NodeConfig {
             forwarders: 1,
             link_queue_frames: 2_048,
             link_queue_size: ByteSize::mebibytes(4),
-            max_on_demand_faces: 1_024,
-            udp_peer_sockets: 64,
-            // NFD's default.
-            udp_idle_timeout: Duration::from_secs(600),
-            udp_strangers: StrangersConfig::default(),
+            udp: UdpConfig::default(),
             max_connections: 256,
-            udp_loopback_is_local: true,
-            udp_loopback_mtu: namecast_packet::MAX_PACKET_SIZE,
-            udp_mtu: 1_400,
-            udp_reliability: false,
-            udp_keep_alive: None,
             congestion_marking: Some(CongestionMarking::default()),
             dead_peer_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
@@ -111,6 +83,48 @@ impl Default for NodeConfig {
             web: WebConfig::default(),
             registration: RegistrationConfig::default(),
             shutdown_timeout: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Faces over UDP, and what others may make of them.
+#[derive(Clone, Debug)]
+pub struct UdpConfig {
+    /// Faces that datagrams from unknown addresses may make, over all UDP listeners.
+    pub max_faces: usize,
+    /// How many of them get a socket of their own at most, and with it a buffer of the system's that no other peer can fill;
+    /// the others share the listener's. Each costs a little time for every datagram that comes in on the same port.
+    pub peer_sockets: usize,
+    /// Silence after which a face that was made by a datagram ends. As long as NFD's.
+    pub idle_timeout: Duration,
+    /// What UDP peers may cost that have not shown that they receive what is sent to their address.
+    pub strangers: StrangersConfig,
+    /// Whether UDP peers on this machine count as local, and may register prefixes. NFD says no, ndnd yes.
+    pub loopback_is_local: bool,
+    /// Largest UDP payload towards peers on this machine, which have no link to respect.
+    pub loopback_mtu: usize,
+    /// Largest UDP payload towards other machines.
+    pub mtu: usize,
+    /// Whether frames over UDP are acknowledged and sent again if lost: NDNLPv2 reliability. Peers that do not do so are
+    /// not disturbed.
+    pub reliability: bool,
+    /// Time without a packet after which a UDP peer is sent an empty link packet, so that it, and a NAT on the way, know that
+    /// this node is there. A peer that does the same and is silent for three such times counts as down. None: never.
+    pub keep_alive: Option<Duration>,
+}
+
+impl Default for UdpConfig {
+    fn default() -> Self {
+        Self {
+            max_faces: 1_024,
+            peer_sockets: 64,
+            idle_timeout: Duration::from_secs(600),
+            strangers: StrangersConfig::default(),
+            loopback_is_local: true,
+            loopback_mtu: namecast_packet::MAX_PACKET_SIZE,
+            mtu: 1_400,
+            reliability: false,
+            keep_alive: None,
         }
     }
 }

@@ -30,7 +30,7 @@ pub mod web;
 
 pub use application::{ApplicationFace, ApplicationReceiver, ApplicationSender};
 pub use clock::Clock;
-pub use config::{ManagementConfig, NodeConfig, ReadvertiseConfig};
+pub use config::{ManagementConfig, NodeConfig, ReadvertiseConfig, UdpConfig};
 pub use drive::{Driven, Handle, WeakHandle, drive, sleep_until};
 pub use face_uri::{DEFAULT_PORT, DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriError};
 pub use interface::InterfaceWatch;

@@ -13,7 +13,7 @@ use common::{eventually, fetch, name, produce, start, status_with};
 use namecast_net::management::{Client, ClientError, ControlParameters, FaceStatus};
 use namecast_net::{
     EthernetConfig, EthernetPort, FaceId, FaceOptions, MacAddress, Node, NodeConfig, NodeStatus,
-    UdpMulticast,
+    UdpConfig, UdpMulticast,
 };
 use namecast_units::Duration;
 
@@ -150,7 +150,10 @@ async fn a_peer_becomes_a_face_and_ends_when_it_is_silent() {
         return;
     }
     let far = Node::start(NodeConfig {
-        udp_idle_timeout: Duration::from_secs(2),
+        udp: UdpConfig {
+            idle_timeout: Duration::from_secs(2),
+            ..UdpConfig::default()
+        },
         ..NodeConfig::default()
     });
     let near = start();

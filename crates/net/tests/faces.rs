@@ -14,7 +14,7 @@ use common::{
 use futures_util::{SinkExt, StreamExt};
 use namecast_net::{
     CongestionMarking, FaceOptions, FaceUri, LinkState, Listener, Node, NodeConfig, NodeError,
-    NodeStatus, StrategyKind, webtransport,
+    NodeStatus, StrategyKind, UdpConfig, webtransport,
 };
 use namecast_packet::LpPacket;
 use namecast_packet::tlv::Writer;
@@ -348,7 +348,10 @@ async fn malformed_packets_in_good_frames_do_not_end_a_stream() {
 #[tokio::test]
 async fn silent_datagram_peers_are_forgotten() {
     let node = Node::start(NodeConfig {
-        udp_idle_timeout: Duration::from_millis(1),
+        udp: UdpConfig {
+            idle_timeout: Duration::from_millis(1),
+            ..UdpConfig::default()
+        },
         ..NodeConfig::default()
     });
     let listener = node.listen_udp(loopback()).await.unwrap();
@@ -369,7 +372,10 @@ async fn silent_datagram_peers_are_forgotten() {
 #[tokio::test]
 async fn datagrams_make_no_more_faces_than_allowed() {
     let node = Node::start(NodeConfig {
-        max_on_demand_faces: 2,
+        udp: UdpConfig {
+            max_faces: 2,
+            ..UdpConfig::default()
+        },
         ..NodeConfig::default()
     });
     let listener = node.listen_udp(loopback()).await.unwrap();
@@ -397,7 +403,10 @@ async fn datagrams_make_no_more_faces_than_allowed() {
 /// the node does not run while they send.
 async fn interests_beside_a_flood(udp_peer_sockets: usize) -> u64 {
     let node = Node::start(NodeConfig {
-        udp_peer_sockets,
+        udp: UdpConfig {
+            peer_sockets: udp_peer_sockets,
+            ..UdpConfig::default()
+        },
         ..NodeConfig::default()
     });
     let listener = node.listen_udp(loopback()).await.unwrap();
@@ -541,7 +550,10 @@ async fn a_peer_that_is_not_there_shows_as_down() {
 async fn a_peer_over_udp_is_kept_alive_and_its_silence_is_noticed() {
     const EMPTY: [u8; 2] = [0x64, 0x00];
     let node = Node::start(NodeConfig {
-        udp_keep_alive: Some(Duration::from_millis(10)),
+        udp: UdpConfig {
+            keep_alive: Some(Duration::from_millis(10)),
+            ..UdpConfig::default()
+        },
         ..NodeConfig::default()
     });
     let peer = tokio::net::UdpSocket::bind(loopback()).await.unwrap();
@@ -569,7 +581,10 @@ async fn each_face_is_kept_alive_as_it_was_told() {
     let often = Duration::from_millis(10);
     for of_node in [None, Some(often)] {
         let node = Node::start(NodeConfig {
-            udp_keep_alive: of_node,
+            udp: UdpConfig {
+                keep_alive: of_node,
+                ..UdpConfig::default()
+            },
             ..NodeConfig::default()
         });
         let with = |keep_alive| FaceOptions {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{eventually, fetch, loopback, name, status_with};
 use namecast_net::management::{Client, FibEntry, RibEntry, StrategyChoice};
 use namecast_net::{
-    Announcer, Announcing, FaceId, Node, NodeConfig, RegistrationConfig, StrategyKind,
+    Announcer, Announcing, FaceId, Node, NodeConfig, RegistrationConfig, StrategyKind, UdpConfig,
 };
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{LpPacket, PrefixAnnouncement};
@@ -19,7 +19,10 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// A node that learns, and to which other processes of this machine are other hosts.
 async fn learning() -> Node {
     let node = Node::start(NodeConfig {
-        udp_loopback_is_local: false,
+        udp: UdpConfig {
+            loopback_is_local: false,
+            ..UdpConfig::default()
+        },
         ..NodeConfig::default()
     });
     node.set_strategy(&name("/"), StrategyKind::SelfLearning)
@@ -94,7 +97,10 @@ async fn a_learned_route_is_told_with_its_origin_and_its_end() {
 async fn several_forwarders_learn_as_one_does() {
     for forwarders in [1, 8] {
         let near = Node::start(NodeConfig {
-            udp_loopback_is_local: false,
+            udp: UdpConfig {
+                loopback_is_local: false,
+                ..UdpConfig::default()
+            },
             forwarders,
             ..NodeConfig::default()
         });

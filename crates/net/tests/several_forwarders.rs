@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use common::{answer, data, data_of, fetch, interest, loopback, name, produce, soon, status_with};
-use namecast_net::{ApplicationFace, FaceId, Node, NodeConfig, NodeStatus};
+use namecast_net::{ApplicationFace, FaceId, Node, NodeConfig, NodeStatus, UdpConfig};
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Interest, LpPacket, Name, Nonce};
 
@@ -72,8 +72,11 @@ async fn data_come_back_and_are_cached() {
 async fn pieces_and_acknowledgements_meet_in_one_forwarder() {
     for udp_reliability in [false, true] {
         let config = NodeConfig {
-            udp_loopback_mtu: 1_000,
-            udp_reliability,
+            udp: UdpConfig {
+                loopback_mtu: 1_000,
+                reliability: udp_reliability,
+                ..UdpConfig::default()
+            },
             ..NodeConfig::default()
         };
         let (near, far, face) = pair(&config, 3_000).await;

@@ -14,7 +14,7 @@ use common::{eventually, fetch, interest, name, produce, soon, start, status_wit
 use namecast_net::management::ControlParameters;
 use namecast_net::{
     Clock, FaceId, FaceUri, KeyStore, ManagementConfig, Node, NodeConfig, RegistrationState,
-    StrangersConfig,
+    StrangersConfig, UdpConfig,
 };
 use namecast_packet::{Certificate, Component, Interest};
 use namecast_units::Bitrate;
@@ -25,7 +25,10 @@ const PLACES: usize = 64;
 
 fn victim() -> Node {
     Node::start(NodeConfig {
-        max_on_demand_faces: PLACES,
+        udp: UdpConfig {
+            max_faces: PLACES,
+            ..UdpConfig::default()
+        },
         management: ManagementConfig {
             allow_localhop: true,
             ..ManagementConfig::default()
@@ -114,9 +117,12 @@ async fn a_peer_that_proves_nothing_is_sent_no_more_than_its_part() {
         return;
     }
     let node = Node::start(NodeConfig {
-        udp_strangers: StrangersConfig {
-            budget: Bitrate::kbps(80),
-            ..StrangersConfig::default()
+        udp: UdpConfig {
+            strangers: StrangersConfig {
+                budget: Bitrate::kbps(80),
+                ..StrangersConfig::default()
+            },
+            ..UdpConfig::default()
         },
         ..NodeConfig::default()
     });
@@ -161,9 +167,12 @@ async fn a_stranger_that_serves_a_prefix_may_be_silent() {
         return;
     }
     let node = Node::start(NodeConfig {
-        udp_strangers: StrangersConfig {
-            idle_timeout: Duration::from_secs(2),
-            ..StrangersConfig::default()
+        udp: UdpConfig {
+            strangers: StrangersConfig {
+                idle_timeout: Duration::from_secs(2),
+                ..StrangersConfig::default()
+            },
+            ..UdpConfig::default()
         },
         ..NodeConfig::default()
     });
@@ -197,9 +206,12 @@ async fn a_command_of_a_key_ends_strangeness() {
     let operator = keys.identity(&name("/operator")).unwrap();
     let certificate = Certificate::decode(operator.certificate.clone()).unwrap();
     let node = Node::start(NodeConfig {
-        udp_strangers: StrangersConfig {
-            idle_timeout: Duration::from_secs(2),
-            ..StrangersConfig::default()
+        udp: UdpConfig {
+            strangers: StrangersConfig {
+                idle_timeout: Duration::from_secs(2),
+                ..StrangersConfig::default()
+            },
+            ..UdpConfig::default()
         },
         management: ManagementConfig {
             allow_localhop: true,

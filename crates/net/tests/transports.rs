@@ -10,7 +10,7 @@ use common::{
     answer, data, data_of, fetch, interest, loopback, name, produce, soon, start, status_with,
 };
 use namecast_net::web::Scheme;
-use namecast_net::{FaceId, FaceUri, Node, NodeConfig, webtransport};
+use namecast_net::{FaceId, FaceUri, Node, NodeConfig, UdpConfig, webtransport};
 use wtransport::endpoint::ConnectOptions;
 use wtransport::tls::Sha256Digest;
 use wtransport::{ClientConfig, Endpoint};
@@ -103,7 +103,10 @@ async fn webtransport_in_one_datagram_and_in_several() {
 #[tokio::test]
 async fn udp_in_fragments() {
     let config = || NodeConfig {
-        udp_loopback_mtu: 1_400,
+        udp: UdpConfig {
+            loopback_mtu: 1_400,
+            ..UdpConfig::default()
+        },
         ..NodeConfig::default()
     };
     let producer = Node::start(config());

@@ -26,7 +26,6 @@ const ALLOWED: &[Exception<'_>] = &[
     ("namecast-lab", "impair::arguments::Shape", FIELDS, 23),
     ("namecast-forward", "config::Config", FIELDS, 28),
     ("namecast-forward", "forwarder::Forwarder", METHODS, 106),
-    ("namecast-net", "config::NodeConfig", FIELDS, 22),
     ("namecast-stream", "consumer::Consumer", METHODS, 131),
     ("namecast-stream", "path::measure::Path", FIELDS, 32),
     ("namecast-stream", "rate::arc::config::Config", FIELDS, 23),

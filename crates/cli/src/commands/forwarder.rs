@@ -7,7 +7,7 @@ use clap::Args;
 use namecast_command::report::{ProgressLine, StatsFile};
 use namecast_command::{Run, Stop};
 use namecast_net::management::CHILD_INHERIT;
-use namecast_net::{FaceOptions, FaceUri, Node, NodeConfig};
+use namecast_net::{FaceOptions, FaceUri, Node, NodeConfig, UdpConfig};
 use namecast_packet::Name;
 use namecast_units::ByteSize;
 use serde_json::json;
@@ -154,7 +154,10 @@ fn settings(arguments: &Forwarder) -> anyhow::Result<Settings> {
     });
     Ok(Settings {
         node: NodeConfig {
-            udp_reliability: arguments.udp_reliability,
+            udp: UdpConfig {
+                reliability: arguments.udp_reliability,
+                ..UdpConfig::default()
+            },
             forwarders: arguments.threads.into(),
             ..NodeConfig::caching(ByteSize::mebibytes(arguments.cache))
         },

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use namecast_command::source::{Problem, Problems, Sources};
 use namecast_forward::{CachePolicy, InterestRate, MIN_MTU, StrategyKind, UnsolicitedData};
 use namecast_net::management::{CAPTURE, CHILD_INHERIT};
-use namecast_net::{CongestionLaw, CongestionMarking, FaceUri, NodeConfig};
+use namecast_net::{CongestionLaw, CongestionMarking, FaceUri, NodeConfig, UdpConfig};
 use namecast_packet::{Certificate, MAX_PACKET_SIZE, Name};
 use namecast_units::{Bitrate, ByteSize, Duration};
 use serde::de::Error as _;
@@ -316,7 +316,7 @@ impl Reading<'_> {
     fn settings(&mut self, file: File) -> Settings {
         let mut node = NodeConfig::default();
         self.set_within(&mut node.forwarders, file.threads, 1..=MAX_THREADS);
-        self.udp(&mut node, file.udp);
+        self.udp(&mut node.udp, file.udp);
         let congestion = file.faces.congestion;
         node.congestion_marking = congestion.map_or(node.congestion_marking, Into::into);
         self.tables(&mut node, file.tables);
@@ -379,20 +379,17 @@ impl Reading<'_> {
         }
     }
 
-    fn udp(&mut self, node: &mut NodeConfig, udp: Udp) {
-        node.udp_reliability = udp.reliability.unwrap_or(node.udp_reliability);
-        node.udp_loopback_is_local = udp.loopback_is_local.unwrap_or(node.udp_loopback_is_local);
-        node.udp_idle_timeout = udp.idle_timeout.unwrap_or(node.udp_idle_timeout);
-        node.udp_keep_alive = udp.keep_alive;
-        if let Some(mtu) = self.mtu(udp.mtu) {
-            node.udp_mtu = mtu;
-        }
-        if let Some(mtu) = self.mtu(udp.loopback_mtu) {
-            node.udp_loopback_mtu = mtu;
-        }
-        self.set(&mut node.max_on_demand_faces, udp.max_faces, 0);
-        self.set(&mut node.udp_peer_sockets, udp.own_sockets, 0);
-        let strangers = &mut node.udp_strangers;
+    fn udp(&mut self, config: &mut UdpConfig, udp: Udp) {
+        config.reliability = udp.reliability.unwrap_or(config.reliability);
+        config.loopback_is_local = udp.loopback_is_local.unwrap_or(config.loopback_is_local);
+        config.idle_timeout = udp.idle_timeout.unwrap_or(config.idle_timeout);
+        config.keep_alive = udp.keep_alive;
+        let octets = MIN_MTU..=MAX_PACKET_SIZE;
+        self.set_within(&mut config.mtu, udp.mtu, octets.clone());
+        self.set_within(&mut config.loopback_mtu, udp.loopback_mtu, octets);
+        self.set(&mut config.max_faces, udp.max_faces, 0);
+        self.set(&mut config.peer_sockets, udp.own_sockets, 0);
+        let strangers = &mut config.strangers;
         strangers.idle_timeout = udp.stranger_timeout.unwrap_or(strangers.idle_timeout);
         let replace_after = udp.stranger_replace_after;
         strangers.replace_after = replace_after.unwrap_or(strangers.replace_after);

@@ -83,12 +83,12 @@ fn what_is_written_takes_effect() {
     };
     assert_eq!(settings.cache, cache);
     let node = settings.node;
-    assert!(node.udp_reliability && !node.udp_loopback_is_local);
-    assert_eq!((node.udp_mtu, node.max_on_demand_faces), (1_200, 9));
-    assert_eq!(node.udp_loopback_mtu, 2_000);
-    assert_eq!((node.forwarders, node.udp_peer_sockets), (3, 8));
-    assert_eq!(node.udp_idle_timeout.as_secs(), 60);
-    assert_eq!(node.udp_keep_alive, Some(Duration::from_secs(25)));
+    assert!(node.udp.reliability && !node.udp.loopback_is_local);
+    assert_eq!((node.udp.mtu, node.udp.max_faces), (1_200, 9));
+    assert_eq!(node.udp.loopback_mtu, 2_000);
+    assert_eq!((node.forwarders, node.udp.peer_sockets), (3, 8));
+    assert_eq!(node.udp.idle_timeout.as_secs(), 60);
+    assert_eq!(node.udp.keep_alive, Some(Duration::from_secs(25)));
     let marking = CongestionMarking {
         law: CongestionLaw::CoDel,
         ..CongestionMarking::default()

@@ -44,16 +44,16 @@ pub(crate) async fn connect(
         return Err(NodeError::NotConnectable(remote));
     }
     let mtu = match &remote {
-        FaceUri::Udp(_) if remote.is_loopback() => Some(node.config().udp_loopback_mtu),
-        FaceUri::Udp(_) => Some(node.config().udp_mtu),
+        FaceUri::Udp(_) if remote.is_loopback() => Some(node.config().udp.loopback_mtu),
+        FaceUri::Udp(_) => Some(node.config().udp.mtu),
         _ => None,
     };
     let local = match &remote {
-        FaceUri::Udp(_) => remote.is_loopback() && node.config().udp_loopback_is_local,
+        FaceUri::Udp(_) => remote.is_loopback() && node.config().udp.loopback_is_local,
         _ => remote.is_loopback(),
     };
     let scope = if local { Scope::Local } else { Scope::NonLocal };
-    let is_reliable = matches!(remote, FaceUri::Udp(_)) && node.config().udp_reliability;
+    let is_reliable = matches!(remote, FaceUri::Udp(_)) && node.config().udp.reliability;
     let new = NewFace::on_demand(remote.clone(), scope, mtu)
         .with_reliability(is_reliable)
         .persistent()

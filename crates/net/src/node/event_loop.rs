@@ -107,7 +107,7 @@ impl EventLoop {
         };
         self.plane.add_exit(face, &sender);
         let now = self.clock.now();
-        let keep_alive = new.options.keep_alive.or(config.udp_keep_alive);
+        let keep_alive = new.options.keep_alive.or(config.udp.keep_alive);
         let keep_alive = keep_alive.filter(|interval| new.is_udp_peer() && !interval.is_zero());
         let mut entry = FaceEntry::new(new, sender, counters, now);
         entry.keep_alive = keep_alive.map(|interval| KeepAlive::new(now, interval));
@@ -159,13 +159,13 @@ impl EventLoop {
         let config = &self.spawner.config;
         let uri = FaceUri::Udp(remote);
         let (scope, mtu) = match uri.is_loopback() {
-            true if config.udp_loopback_is_local => (Scope::Local, config.udp_loopback_mtu),
-            true => (Scope::NonLocal, config.udp_loopback_mtu),
-            false => (Scope::NonLocal, config.udp_mtu),
+            true if config.udp.loopback_is_local => (Scope::Local, config.udp.loopback_mtu),
+            true => (Scope::NonLocal, config.udp.loopback_mtu),
+            false => (Scope::NonLocal, config.udp.mtu),
         };
         let new = NewFace::on_demand(uri, scope, Some(mtu))
             .at(entry.uri.clone())
-            .with_reliability(config.udp_reliability);
+            .with_reliability(config.udp.reliability);
         let counters = Arc::clone(&entry.counters);
         let added = match has_room {
             true => self.add_face_from(new, Some((listener, remote))).ok(),
@@ -194,7 +194,7 @@ impl EventLoop {
 
     /// Whether a source may have a face now, for which one of a stranger may have to end.
     fn make_room(&mut self, remote: SocketAddr, is_proven: bool) -> bool {
-        let places = self.spawner.config.max_on_demand_faces;
+        let places = self.spawner.config.udp.max_faces;
         let room = places.saturating_sub(self.faces.datagram_faces());
         let now = self.clock.now();
         let admission = (self.plane.strangers()).admission(now, remote.ip(), room, is_proven);
@@ -240,7 +240,7 @@ impl EventLoop {
     ) -> Option<(UdpLink, Vec<(SocketAddr, Bytes)>)> {
         // Only Linux prefers the socket that is connected to a datagram's sender.
         let may = cfg!(target_os = "linux")
-            && self.faces.own_sockets() < self.spawner.config.udp_peer_sockets;
+            && self.faces.own_sockets() < self.spawner.config.udp.peer_sockets;
         // Where there are no more sockets to be had, peers share one.
         may.then(|| shared.beside(remote).ok()).flatten()
     }
@@ -280,7 +280,7 @@ impl EventLoop {
         let now = self.clock.now();
         self.faces
             .note_frames(now, |face| self.plane.face_counters(face).incoming.frames);
-        let ended = self.faces.ended(now, self.spawner.config.udp_idle_timeout);
+        let ended = self.faces.ended(now, self.spawner.config.udp.idle_timeout);
         let ended = ended.into_iter().chain(self.silent_strangers(now));
         ended.for_each(|face| self.remove_face(face));
         self.challenge_strangers();

@@ -147,7 +147,7 @@ impl EventLoop {
     pub(super) fn describe(&self, face: FaceId) -> Option<FaceDescription> {
         let entry = self.faces.get(face)?;
         let silence = self.clock.now().since(entry.last_heard);
-        let idle_timeout = self.spawner.config.udp_idle_timeout;
+        let idle_timeout = self.spawner.config.udp.idle_timeout;
         let (congestion_marking, congestion) =
             (entry.sender).with_link(|link| (link.marker().is_on, link.marker().rule));
         let config = self.plane.face_config(face)?;

@@ -114,7 +114,7 @@ impl Node {
                 Clock::new(),
                 &forwarder,
                 config.forwarders,
-                config.udp_strangers.clone(),
+                config.udp.strangers.clone(),
             )),
             commands,
             tasks: TaskTracker::new(),

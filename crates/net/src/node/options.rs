@@ -24,7 +24,7 @@ pub struct FaceOptions {
     /// How long more than these must wait until a packet is marked.
     pub congestion_interval: Option<Duration>,
     /// Time without a packet after which the peer is sent an empty link packet, as
-    /// [`NodeConfig::udp_keep_alive`](crate::NodeConfig::udp_keep_alive) has it for all; zero: never. Only one peer over UDP.
+    /// [`UdpConfig::keep_alive`](crate::UdpConfig::keep_alive) has it for all; zero: never. Only one peer over UDP.
     pub keep_alive: Option<Duration>,
 }
 

@@ -129,7 +129,7 @@ impl Reading<'_> {
             let message = format!("{uri}: expected no keep-alive, as only UDP faces have one");
             self.object(place, message);
         }
-        let is_local = uri.is_loopback() && (!is_udp || node.udp_loopback_is_local);
+        let is_local = uri.is_loopback() && (!is_udp || node.udp.loopback_is_local);
         if let Some(local_fields) = &face.local_fields
             && *local_fields.get_ref()
             && !is_local

@@ -65,7 +65,7 @@ impl EthernetConfig {
 
 impl Node {
     /// Sends and receives Ethernet frames on one interface; each peer becomes a face when it first sends to this
-    /// interface's address, and ends when it is silent for [`NodeConfig::udp_idle_timeout`](crate::NodeConfig).
+    /// interface's address, and ends when it is silent for [`UdpConfig::idle_timeout`](crate::UdpConfig::idle_timeout).
     ///
     /// # Errors
     /// If the interface cannot be had: on Linux that takes the capability `CAP_NET_RAW`.
@@ -370,7 +370,7 @@ impl Port {
 
     async fn sweep(&mut self) {
         let now = self.node.clock().now();
-        let timeout = self.node.config().udp_idle_timeout;
+        let timeout = self.node.config().udp.idle_timeout;
         let has_ended = |face: &PortFace| face.ended.is_cancelled();
         for face in self.peers.take_ended(now, timeout, has_ended) {
             let _ = self.node.remove_face(face.id).await;

@@ -106,7 +106,7 @@ impl Door {
             }
             return Ok(());
         };
-        if self.known.len() >= self.node.config().max_on_demand_faces {
+        if self.known.len() >= self.node.config().udp.max_faces {
             self.known.clear();
         }
         self.known.insert(remote, face);

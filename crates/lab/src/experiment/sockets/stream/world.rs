@@ -3,7 +3,7 @@
 use core::fmt::Display;
 use std::net::SocketAddr;
 
-use namecast_net::{FaceId, FaceUri, Listener, Node, NodeConfig, TrafficStatus};
+use namecast_net::{FaceId, FaceUri, Listener, Node, NodeConfig, TrafficStatus, UdpConfig};
 use namecast_netem as netem;
 use namecast_packet::Name;
 use namecast_sim::live::Traffic;
@@ -43,7 +43,10 @@ impl World {
         for &cache in &stage.caches {
             // Routers are other machines to each other.
             let node = Node::start(NodeConfig {
-                udp_loopback_is_local: false,
+                udp: UdpConfig {
+                    loopback_is_local: false,
+                    ..UdpConfig::default()
+                },
                 ..NodeConfig::caching(cache)
             });
             let strategy = stage.scenario.strategy.into();

@@ -19,4 +19,4 @@ pub mod workload;
 
 pub use clock::HostClock;
 pub use namecast_apps::{Application, Now, Output};
-pub use network::{ApplicationId, LinkIndex, MAX_CALLS_AT_INSTANT, Network, NodeConfig};
+pub use network::{ApplicationId, MAX_CALLS_AT_INSTANT, Network, NodeConfig};

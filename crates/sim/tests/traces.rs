@@ -17,7 +17,7 @@ use namecast_sim::trace::ndnsim::{
 };
 use namecast_sim::trace::{
     CsvTrace, Event, EventKind, FaceSnapshot, Fingerprint, Frame, ParquetConfig, ParquetTrace,
-    Sampler, Sink, Snapshot, Tee, run_sampled,
+    Sampler, Sink, Snapshot, Tee,
 };
 use namecast_sim::workload::{Choice, Requester, RequesterConfig, Responder, Spacing};
 use namecast_sim::{Application, Network, NodeConfig, Now, Output};
@@ -574,7 +574,7 @@ fn tables_of_a_run_add_up() {
     // In two pieces that end between two samples.
     for end in [700, 2_000] {
         let end = at(Duration::from_millis(end));
-        run_sampled(&mut network, end, &mut [&mut shown.0, &mut shown.1]);
+        network.run_sampled(end, &mut [&mut shown.0, &mut shown.1]);
         assert_eq!(network.now(), end);
     }
     let incoming = network.node(3).counters().incoming;
@@ -627,8 +627,8 @@ fn tables_of_a_run_add_up() {
 fn sampling_with_no_period_or_no_sampler_runs_on() {
     let mut network = overloaded();
     let mut never = DropTable::new(Vec::new(), Duration::ZERO);
-    run_sampled(&mut network, at(SECOND), &mut [&mut never]);
-    run_sampled(&mut network, at(2 * SECOND), &mut []);
+    network.run_sampled(at(SECOND), &mut [&mut never]);
+    network.run_sampled(at(2 * SECOND), &mut []);
     assert_eq!(network.now(), at(2 * SECOND));
     let written = never.finish().expect("memory takes everything");
     assert_eq!(table(written).1.len(), 0);

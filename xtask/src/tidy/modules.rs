@@ -33,7 +33,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "web",
         ],
     ),
-    ("namecast-sim", &["network", "trace"]),
 ];
 
 /// Where one module names another: the first place of each pair.

@@ -14,12 +14,11 @@ use smallvec::SmallVec;
 use super::livelock::Tally;
 use super::queue::EventQueue;
 use super::{
-    Action, ApplicationId, Attachment, Direction, LinkIndex, Network, Node, Part, Running, Setup,
-    short,
+    Action, ApplicationId, Attachment, Direction, Network, Node, Part, Running, Setup, short,
 };
 
 use crate::clock::HostClock;
-use crate::topology::{Link, NodeIndex, Topology};
+use crate::topology::{Link, LinkIndex, NodeIndex, Topology};
 
 /// What a node is like.
 #[derive(Clone, Debug, Default)]

@@ -19,15 +19,12 @@ use smallvec::SmallVec;
 
 use crate::application::Hosted;
 use crate::clock::HostClock;
-use crate::topology::NodeIndex;
+use crate::topology::{LinkIndex, NodeIndex};
 use crate::trace::{LinkSink, Sink};
 
 pub use build::NodeConfig;
 pub use livelock::MAX_CALLS_AT_INSTANT;
 use queue::EventQueue;
-
-/// Place of a link in the network: the same as in the topology that it was made from.
-pub type LinkIndex = usize;
 
 /// Handle of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,7 +10,7 @@ use namecast_units::{ByteSize, Duration, Instant};
 use super::livelock::{Called, Calls, MAX_CALLS_AT_INSTANT};
 use super::{Attachment, Network, Part, Work};
 use crate::topology::NodeIndex;
-use crate::trace::{Event, EventKind};
+use crate::trace::{Event, EventKind, Sampler, Snapshot};
 
 /// Number of the first face that a forwarder gives.
 const FIRST_FACE: u64 = 256;
@@ -24,6 +24,29 @@ impl Network {
             self.work_off();
         }
         self.now = self.now.max(end);
+    }
+
+    /// Lets time pass until `end`, and shows each sampler every node at the end of each of its periods, counted from zero.
+    ///
+    /// A sampler with a period of zero is shown nothing.
+    pub fn run_sampled(&mut self, end: Instant, samplers: &mut [&mut dyn Sampler]) {
+        loop {
+            let now = self.now;
+            let next = |sampler: &&mut dyn Sampler| next_multiple(now, sampler.period());
+            let due = samplers.iter().filter_map(next).min();
+            let Some(due) = due.filter(|&due| due <= end) else {
+                return self.run_until(end);
+            };
+            self.run_until(due);
+            for sampler in &mut *samplers {
+                if next_multiple(now, sampler.period()) == Some(due) {
+                    for node in 0..self.nodes() {
+                        let name = self.node_name(node);
+                        sampler.sample(&Snapshot::of(due, node, name, self.node(node)));
+                    }
+                }
+            }
+        }
     }
 
     /// Lets `span` pass.
@@ -283,4 +306,11 @@ impl Network {
             });
         }
     }
+}
+
+/// The first multiple of `period` after `now`.
+fn next_multiple(now: Instant, period: Duration) -> Option<Instant> {
+    let period = u64::try_from(period.as_nanos()).ok()?;
+    let periods = now.as_nanos().checked_div(period)? + 1;
+    periods.checked_mul(period).map(Instant::from_nanos)
 }

@@ -10,7 +10,7 @@ use namecast_units::{Duration, Instant};
 
 use crate::network::Network;
 use crate::trace::ndnsim::{AppDelayTable, CacheTable, DEFAULT_PERIOD, DropTable, RateTable};
-use crate::trace::{CsvTrace, Fingerprint, ParquetConfig, ParquetTrace, Sink, run_sampled};
+use crate::trace::{CsvTrace, Fingerprint, ParquetConfig, ParquetTrace, Sink};
 
 type Output = BufWriter<File>;
 type Shared<T> = Rc<RefCell<T>>;
@@ -93,11 +93,7 @@ pub(super) fn write(
     let mut files = Files::create(directory, &names)?;
     network.set_sink(Box::new(files.sinks()));
     let (mut rates, mut drops) = (files.rates.clone(), files.drops.clone());
-    run_sampled(
-        network,
-        end,
-        &mut [&mut rates, &mut files.cache, &mut drops],
-    );
+    network.run_sampled(end, &mut [&mut rates, &mut files.cache, &mut drops]);
     drop((rates, drops, network.take_sink()));
     files.finish()
 }

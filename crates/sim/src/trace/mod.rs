@@ -22,15 +22,14 @@ use bytes::Bytes;
 use namecast_netem::{self as netem, DropReason};
 use namecast_units::Instant;
 
-use crate::network::LinkIndex;
-use crate::topology::NodeIndex;
+use crate::topology::{LinkIndex, NodeIndex};
 use namecast_apps::sequence::Fetched;
 
 pub use csv::CsvTrace;
 pub use fingerprint::Fingerprint;
 pub use frame::{Frame, PacketKind};
 pub use parquet::{ParquetConfig, ParquetTrace};
-pub use snapshot::{FaceSnapshot, Sampler, Snapshot, run_sampled};
+pub use snapshot::{FaceSnapshot, Sampler, Snapshot};
 
 /// One event. `packet` is the frame as it was on the link: bare Interest or Data, or LpPacket.
 #[derive(Clone, Debug)]

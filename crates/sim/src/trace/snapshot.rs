@@ -8,7 +8,6 @@ use namecast_forward::{Counters, FaceCounters, Node};
 use namecast_units::Instant;
 
 use super::Sink;
-use crate::network::Network;
 use crate::topology::NodeIndex;
 
 /// A node's counters at one moment.
@@ -77,36 +76,4 @@ impl<S: Sampler + ?Sized> Sampler for Rc<RefCell<S>> {
     fn sample(&mut self, snapshot: &Snapshot<'_>) {
         self.borrow_mut().sample(snapshot);
     }
-}
-
-/// Runs `network` until `end`, and shows each sampler every node at the end of each of its periods, counted from zero.
-///
-/// A sampler with a period of zero is shown nothing.
-pub fn run_sampled(network: &mut Network, end: Instant, samplers: &mut [&mut dyn Sampler]) {
-    loop {
-        let now = network.now();
-        let next = |sampler: &&mut dyn Sampler| next_multiple(now, sampler.period());
-        let due = samplers.iter().filter_map(next).min();
-        let Some(due) = due.filter(|&due| due <= end) else {
-            network.run_until(end);
-            return;
-        };
-        network.run_until(due);
-        for sampler in &mut *samplers {
-            if next_multiple(now, sampler.period()) == Some(due) {
-                for node in 0..network.nodes() {
-                    let name = network.node_name(node);
-                    let snapshot = Snapshot::of(due, node, name, network.node(node));
-                    sampler.sample(&snapshot);
-                }
-            }
-        }
-    }
-}
-
-/// The first multiple of `period` after `now`.
-fn next_multiple(now: Instant, period: Duration) -> Option<Instant> {
-    let period = u64::try_from(period.as_nanos()).ok()?;
-    let periods = now.as_nanos().checked_div(period)? + 1;
-    periods.checked_mul(period).map(Instant::from_nanos)
 }

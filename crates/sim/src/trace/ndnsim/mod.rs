@@ -7,7 +7,7 @@
 //! | [`CacheTable`] | `ndn::CsTracer` | two for each node, once a period |
 //! | [`DropTable`] | `L2RateTracer` | one for each node, once a period |
 //!
-//! What is written once a period is a [`Sampler`](super::Sampler): [`run_sampled`](super::run_sampled) runs a network and
+//! What is written once a period is a [`Sampler`](super::Sampler): [`Network::run_sampled`](crate::Network::run_sampled) runs a network and
 //! shows it the counters in time. Rates and drops need events too: sizes come from these.
 //!
 //! Names of columns, their order, the smoothing of rates (0.8 of the newest period, 0.2 of all before) and the form of

@@ -40,8 +40,16 @@ impl Clock {
         Timestamp::from_micros(self.wall().as_micros().saturating_sub(run))
     }
 
+    /// Waits until the instant `at`, if there is one; else for ever.
+    pub(crate) async fn sleep_until(self, at: Option<Instant>) {
+        match at {
+            Some(at) => tokio::time::sleep_until(self.deadline(at)).await,
+            None => core::future::pending().await,
+        }
+    }
+
     /// The instant `at` as tokio's timers count.
-    pub(crate) fn deadline(self, at: Instant) -> tokio::time::Instant {
+    fn deadline(self, at: Instant) -> tokio::time::Instant {
         let start = tokio::time::Instant::from_std(epoch());
         let offset = Duration::from_nanos(at.as_nanos());
         // A deadline past the end of tokio's time is none; a day later the caller asks again.

@@ -305,15 +305,9 @@ impl LinkReceiver {
             if count > 0 || has_ended {
                 return count > 0;
             }
-            let deadline = async {
-                match due {
-                    Some(due) => tokio::time::sleep_until(Clock::new().deadline(due)).await,
-                    None => core::future::pending().await,
-                }
-            };
             tokio::select! {
                 () = self.shared.ready.notified() => {}
-                () = deadline => {}
+                () = Clock::new().sleep_until(due) => {}
             }
         }
     }

@@ -90,13 +90,7 @@ pub(crate) async fn serve(node: Node, mut face: ApplicationFace, events: watch::
         own_face: face.id(),
     };
     loop {
-        let expiry = manager.rib.poll_timeout();
-        let timer = async {
-            match expiry {
-                Some(at) => tokio::time::sleep_until(node.clock().deadline(at)).await,
-                None => core::future::pending().await,
-            }
-        };
+        let timer = node.clock().sleep_until(manager.rib.poll_timeout());
         tokio::select! {
             frame = face.recv() => {
                 let Some(frame) = frame else { return };

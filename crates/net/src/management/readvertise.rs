@@ -320,14 +320,8 @@ impl Readvertising {
                 (state.next(clock.now()), state.poll_timeout())
             };
             let Some(command) = command else {
-                let timer = async {
-                    match due {
-                        Some(at) => tokio::time::sleep_until(clock.deadline(at)).await,
-                        None => core::future::pending().await,
-                    }
-                };
                 tokio::select! {
-                    () = timer => {}
+                    () = clock.sleep_until(due) => {}
                     () = self.changed.notified() => {}
                 }
                 continue;

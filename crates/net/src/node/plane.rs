@@ -311,14 +311,10 @@ impl Plane {
                 state.armed
             });
             let deadline = deadlines.flatten().min();
-            let due = async {
-                match deadline {
-                    Some(deadline) => tokio::time::sleep_until(self.clock.deadline(deadline)).await,
-                    None => core::future::pending().await,
-                }
-            };
             tokio::select! {
-                () = due => self.change(|forwarder| forwarder.handle_timeout(self.clock.now())),
+                () = self.clock.sleep_until(deadline) => {
+                    self.change(|forwarder| forwarder.handle_timeout(self.clock.now()));
+                }
                 () = self.earlier.notified() => {}
             }
         }

@@ -30,7 +30,6 @@ const ALLOWED: &[(&str, &str, Part, usize)] = &[
     ),
     ("namecast-net", "config::NodeConfig", Part::Fields, 22),
     ("namecast-stream", "consumer::Consumer", Part::Methods, 131),
-    ("namecast-stream", "path::measure::Path", Part::Fields, 32),
 ];
 
 /// What every application speaks, in methods that pass on what it does anyway: a type does no more for having them.

@@ -29,7 +29,6 @@ const ALLOWED: &[(&str, &str, Part, usize)] = &[
         106,
     ),
     ("namecast-net", "config::NodeConfig", Part::Fields, 22),
-    ("namecast-stream", "consumer::Consumer", Part::Methods, 131),
 ];
 
 /// What every application speaks, in methods that pass on what it does anyway: a type does no more for having them.

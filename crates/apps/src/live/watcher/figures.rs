@@ -53,7 +53,7 @@ impl Watcher {
         let again = requested.object_retransmissions;
         let leads = sum(|c| c.leads);
         let main = self.main_stream();
-        let delay = main.map(|pulled| &pulled.consumer.path().delay);
+        let delay = main.map(|pulled| &pulled.consumer.schedule().path().delay);
         let budget = self.requester.budget();
         let video = self.stream(StreamKind::Video);
         let pending = self.sizes().consumers.outstanding;
@@ -166,7 +166,7 @@ fn stream_stats(now: Instant, pulled: &Pulled) -> StreamStats {
     let counters = pulled.counters();
     let sizes = pulled.consumer.sizes();
     StreamStats {
-        published: pulled.past_published + pulled.consumer.published(),
+        published: pulled.past_published + pulled.consumer.schedule().published(),
         received: counters.complete,
         rendered: pulled.rendered,
         late: counters.late,

@@ -365,9 +365,9 @@ impl Watcher {
         let delay = self.playout(now).delay(now, heard.served_at());
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
             if let Some(rtt) = heard.round_trip() {
-                consumer.on_round_trip(now, rtt);
+                consumer.schedule_mut().on_round_trip(now, rtt);
             }
-            consumer.on_served(now, delay);
+            consumer.schedule_mut().on_served(now, delay);
         }
         self.share_playout(now);
         self.line_up(now, metadata);

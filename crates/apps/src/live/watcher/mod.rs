@@ -425,7 +425,8 @@ impl Watcher {
     fn is_steady(&self) -> bool {
         let started = |pulled: &Pulled| {
             let upcoming = pulled.upcoming.as_ref().filter(|_| !pulled.is_steered());
-            pulled.has_started && upcoming.is_none_or(|it| it.consumer.last_arrival().is_some())
+            pulled.has_started
+                && upcoming.is_none_or(|it| it.consumer.schedule().last_arrival().is_some())
         };
         let is_playing = self.travel.is_away() || self.streams.iter().all(started);
         self.is_announced && !self.is_starved && is_playing
@@ -434,7 +435,7 @@ impl Watcher {
     fn last_arrival(&self) -> Option<Instant> {
         self.streams
             .iter()
-            .filter_map(|pulled| pulled.consumer.last_arrival())
+            .filter_map(|pulled| pulled.consumer.schedule().last_arrival())
             .max()
     }
 

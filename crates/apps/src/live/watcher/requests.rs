@@ -10,8 +10,8 @@ use core::time::Duration;
 
 use namecast_packet::{Data, LpPacket};
 use namecast_stream::StreamKind;
-use namecast_stream::consumer::{self, Consumer, Delivery};
-use namecast_stream::path::{self, Client, PathOutlook, Token};
+use namecast_stream::consumer::{self, Delivery};
+use namecast_stream::path::{Client, Event, Token};
 use namecast_units::{Bitrate, ByteSize, Instant};
 
 use super::pull::{ConsumerFactory, Pulled, Retired};
@@ -36,8 +36,11 @@ impl Watcher {
         self.requester.handle_timeout(now);
         let mut changed = false;
         while let Some(event) = self.requester.poll_event() {
+            for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
+                consumer.on_event(now, &event);
+            }
             match event {
-                path::Event::Interest {
+                Event::Interest {
                     interest,
                     avoid_face,
                 } => {
@@ -47,81 +50,34 @@ impl Watcher {
                     };
                     self.put(Output::Send(packet.encode()));
                 }
-                path::Event::Sent {
-                    token,
-                    nonce,
-                    order,
-                } => {
-                    if let Some(consumer) = self.consumer_of(token.client) {
-                        consumer.on_sent(now, token.segment, nonce, order);
-                    }
+                // A consumer's is for it alone.
+                Event::Dropped(token) if !self.on_object_dropped(token) => {
+                    self.on_past_dropped(now, token);
                 }
-                path::Event::Dropped(token) => {
-                    if let Some(consumer) = self.consumer_of(token.client) {
-                        consumer.on_dropped(now, token.segment);
-                    } else if !self.on_object_dropped(token) {
-                        self.on_past_dropped(now, token);
-                    }
-                }
-                path::Event::Lost(token) => {
-                    if let Some(consumer) = self.consumer_of(token.client) {
-                        consumer.on_lost(now, token.segment);
-                    }
-                }
-                path::Event::PathGrew(shift) => {
-                    for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
-                        consumer.on_path_grew(now, shift);
-                    }
-                    changed = true;
-                }
-                path::Event::PathShrank => {
-                    for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
-                        consumer.on_path_shrank(now);
-                    }
-                    changed = true;
-                }
+                Event::PathGrew(_) | Event::PathShrank => changed = true,
+                Event::Dropped(_) | Event::Sent { .. } | Event::Lost(_) => {}
             }
         }
         if changed {
             self.share_playout(now);
         }
-        let queueing = self.requester.path().queue_of_all(now);
-        let outlook = PathOutlook {
-            queueing: Duration::from_secs_f64(queueing),
-            jitter: Duration::from_secs_f64(self.requester.path().jitter()),
-        };
+        let outlook = self.requester.path().outlook(now);
         for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
-            consumer.set_outlook(outlook);
+            consumer.schedule_mut().set_outlook(outlook);
         }
     }
 
-    fn consumer_of(&mut self, client: Client) -> Option<&mut Consumer> {
-        let mut consumers = self.streams.iter_mut().flat_map(Pulled::consumers);
-        consumers.find(|consumer| consumer.client() == client)
-    }
-
+    /// Requests, or withdraws, what a consumer wants.
     pub(super) fn on_request(&mut self, now: Instant, client: Client, request: consumer::Output) {
-        use consumer::Output as Request;
-        let requester = &mut self.requester;
-        match request {
-            Request::Want(want) => requester.want(now, want),
-            Request::Forget(segment) => requester.forget(Token { client, segment }),
-            Request::WithdrawOne(segment) => requester.withdraw_one(Token { client, segment }),
-            Request::Disbelieve(segment) => requester.disbelieve(Token { client, segment }),
-            Request::Withdraw(group) => requester.withdraw(group),
-            Request::WithdrawAll => requester.withdraw_client(client),
-            Request::Revise(group, available_at) => requester.revise(now, group, available_at),
-            Request::RoundTrip(rtt) => {
-                // Small packets are sooner through a slow link.
-                let sound = self.streams.iter().find(|it| it.kind == StreamKind::Audio);
-                let is_sound = sound.is_some_and(|it| it.consumer.client() == client);
-                if !is_sound || self.streams.len() == 1 {
-                    requester.on_round_trip(now, rtt);
-                }
+        if matches!(request, consumer::Output::RoundTrip(_)) {
+            // Small packets are sooner through a slow link.
+            let sound = self.stream(StreamKind::Audio);
+            let is_sound = sound.is_some_and(|it| it.consumer.client() == client);
+            if is_sound && self.streams.len() > 1 {
+                return;
             }
-            Request::Limit(limit) => requester.set_limit(client, limit),
-            Request::Discontinuity | Request::Sample(_) => {}
         }
+        request.carry_out(now, client, &mut self.requester);
     }
 
     /// Takes Data that may be a segment. Returns whether it is.

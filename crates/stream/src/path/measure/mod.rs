@@ -19,6 +19,7 @@ use core::time::Duration;
 
 use namecast_units::{Bitrate, ByteSize, Instant};
 
+use super::delay::PathOutlook;
 use super::history::{History, PairSum};
 use super::in_flight::Survey;
 
@@ -283,6 +284,14 @@ impl Path {
     /// Returns by how much neighbouring packets' delays differ, doubled, in seconds.
     pub const fn jitter(&self) -> f64 {
         self.queueing.jitter()
+    }
+
+    /// Returns what queues, and how delays vary.
+    pub fn outlook(&self, now: Instant) -> PathOutlook {
+        PathOutlook {
+            queueing: Duration::from_secs_f64(self.queue_of_all(now)),
+            jitter: Duration::from_secs_f64(self.jitter()),
+        }
     }
 
     /// Returns the rate of Data, in bits per second.

@@ -2,9 +2,11 @@
 
 mod application;
 pub mod archive;
+mod discovery;
 mod face;
 pub mod live;
 pub mod object;
+mod samples;
 pub mod sequence;
 
 pub use application::{Application, Now, Output, step};

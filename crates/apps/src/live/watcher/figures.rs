@@ -7,11 +7,11 @@ use namecast_stream::consumer::Sizes;
 use namecast_units::{Bitrate, Instant, Timestamp};
 
 use super::super::stats::{PathStats, SignerStats, Stats, StreamStats};
+use super::Watcher;
 use super::liveness::Liveness;
 use super::measure::millis;
-use super::output::Verdict;
 use super::pull::Pulled;
-use super::{Signer, Watcher};
+use crate::discovery::{Signer, Verdict};
 
 /// What a watcher counts beside its consumers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

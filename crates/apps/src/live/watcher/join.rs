@@ -14,22 +14,18 @@ use bytes::Bytes;
 use namecast_packet::signature::HmacVerifier;
 use namecast_packet::{Data, Interest, Name};
 use namecast_stream::consumer::{LineUp, SharedVerifier};
-use namecast_stream::path::{Client, Object, Retry, Token};
-use namecast_stream::{Catalogue, Metadata, StreamNames};
+use namecast_stream::path::{Object, Retry, Token};
+use namecast_stream::{Catalogue, Metadata};
 use namecast_units::{Instant, Timestamp};
 
 use super::Watcher;
-use super::config::Trust;
-use super::fetch::{self, Fetch, Progress};
-use super::output::{Event, Refusal, RejoinReason, Signer, Verdict, Watched};
-use super::probes::PROBE_SPACING;
+use super::output::{Event, RejoinReason, Watched};
 use super::pull::{self, LinedUp, Pulled};
-use super::trust::{Judge, TrustedKey, certificate_of};
+use crate::discovery::{
+    CERTIFICATE, CLIENT, Fetch, Judge, METADATA, PROBE_SPACING, Progress, Refusal, Signer, Trust,
+    TrustedKey, Verdict, certificate, certificate_of, metadata,
+};
 
-/// Whoever requests what is of no rung, and has no client of its own.
-pub(super) const CLIENT: Client = 0;
-const METADATA: Token = Token::object(CLIENT, 0);
-const CERTIFICATE: Token = Token::object(CLIENT, 1);
 const CHALLENGE: Token = Token::object(CLIENT, 2);
 /// Time from one metadata probe to the next while all is well.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
@@ -45,26 +41,9 @@ const RETRY: Retry = Retry {
     max_interests: 4,
 };
 
-/// A request for metadata as it is now. Whoever wants to know how that changes requests it again.
-pub(crate) fn metadata(names: &StreamNames) -> Object {
-    let interest = Interest::builder(names.metadata());
-    let interest = interest.can_be_prefix().must_be_fresh();
-    Object::new(METADATA, interest, None)
-}
-
 /// A request for metadata that is made for nobody else.
 pub(super) fn challenge(name: Name) -> Object {
     Object::new(CHALLENGE, Interest::builder(name), None)
-}
-
-/// A request for the certificate `name`.
-pub(crate) fn certificate(name: Name, must_be_fresh: bool, retry: Option<Retry>) -> Object {
-    let interest = Interest::builder(name).can_be_prefix();
-    let interest = match must_be_fresh {
-        true => interest.must_be_fresh(),
-        false => interest,
-    };
-    Object::new(CERTIFICATE, interest, retry)
 }
 
 /// Metadata that came.
@@ -157,7 +136,7 @@ impl Watcher {
                 // Whoever answered has no certificate: what it said is worth nothing.
                 self.forget();
             }
-        } else if token.client == fetch::CLIENT {
+        } else if Fetch::has_requested(token) {
             self.end_fetch();
         } else {
             return false;

@@ -1,7 +1,6 @@
 //! Watches one published root: finds out what there is, who signs it, and pulls video and audio in step.
 
 mod config;
-mod fetch;
 mod figures;
 mod join;
 mod liveness;
@@ -16,7 +15,6 @@ mod rungs;
 mod seek;
 mod sessions;
 mod steer;
-mod trust;
 
 use std::collections::VecDeque;
 
@@ -29,21 +27,18 @@ use namecast_stream::path::{Client, Requester, RequesterConfig};
 use namecast_stream::{Catalogue, Rung, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
-pub use config::{Pin, RungChoice, Trust, WatcherConfig};
-pub(crate) use fetch::{Fetch, Progress};
+pub use config::{RungChoice, WatcherConfig};
 pub use figures::TableSizes;
-pub(crate) use join::{certificate, metadata};
 pub use liveness::Liveness;
-pub use output::{Event, Frame, Refusal, RejoinReason, Signer, Stages, Unkept, Verdict, Watched};
-pub(crate) use probes::{PROBE_SPACING, SentProbes};
+pub use output::{Event, Frame, RejoinReason, Stages, Unkept, Watched};
 pub use seek::Seek;
-pub(crate) use trust::{Judge, certificate_of, certificates};
 
 use super::stats::Stats;
+use crate::discovery::{Fetch, TrustedKey};
+pub use crate::discovery::{Pin, Refusal, Signer, Trust, Verdict};
 use crate::{Application, Now, Output, face};
 use measure::{ClockOffset, Frames, RateMeter};
 use pull::{ConsumerFactory, Pulled, Retired};
-use trust::TrustedKey;
 
 /// Nothing has arrived for this long: the stream is starved. A frame or two late are none of it.
 const STARVATION: Duration = Duration::from_millis(500);
@@ -79,7 +74,7 @@ pub struct Watcher {
     /// Metadata that waits for its key, the certificate that is requested, and the catalogue.
     held: Option<join::Held>,
     certificate: Option<Name>,
-    fetch: Option<fetch::Fetch>,
+    fetch: Option<Fetch>,
     trusted: Option<TrustedKey>,
     verifier: Option<SharedVerifier>,
     /// The signer judged last, trusted or not.

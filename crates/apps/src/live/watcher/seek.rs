@@ -10,10 +10,10 @@ use namecast_stream::{StreamKind, StreamNames};
 use namecast_units::{Instant, Timestamp};
 
 use super::Watcher;
-use super::join;
 use super::output::{Event, Watched};
 use super::past::{self, Player, Wanted};
 use super::pull;
+use crate::discovery::CLIENT;
 
 /// Nearer to live than this, live is what is meant: there is nothing to read ahead.
 const LIVE_EDGE: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ const REACHED: Duration = Duration::from_secs(5);
 const ALIVE: Duration = Duration::from_secs(5);
 /// How often it is asked since when the past is kept. The names are the same for all who watch.
 const SINCE_INTERVAL: Duration = Duration::from_secs(10);
-const SINCE: Token = Token::object(join::CLIENT, 2);
+const SINCE: Token = Token::object(CLIENT, 2);
 
 /// Where to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use namecast_stream::{Rung, RungNames, SampleClass, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
 use super::output::Unkept;
-use crate::archive::sequence::{self, Taken};
+use crate::samples::{self, Taken};
 use track::{Track, Whole};
 
 /// Samples pulled ahead of the one that is played.
@@ -194,7 +194,7 @@ impl Player {
             return true;
         }
         let token = self.find(name).map(|(_, token)| token);
-        token.is_some_and(|token| sequence::on_nack(now, token, requester))
+        token.is_some_and(|token| samples::on_nack(now, token, requester))
     }
 
     /// Does without what did not come. Returns whether it was ours.
@@ -314,7 +314,7 @@ impl Player {
             for segment in track.ask(MOST_OUTSTANDING.saturating_sub(out)) {
                 let token = Token { client, segment };
                 let interest = Interest::builder(track.names.segment(segment));
-                let mut object = Object::new(token, interest, Some(sequence::RETRY));
+                let mut object = Object::new(token, interest, Some(samples::RETRY));
                 // Young samples are the publisher's, old ones the archive's: the other one is asked in turn.
                 object.delegation.clone_from(&self.delegation);
                 requester.want_object(now, object);

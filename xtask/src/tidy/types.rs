@@ -18,8 +18,6 @@ const MAX_METHODS: usize = 60;
 
 /// Types that are over a limit today: crate, type with its modules, what there are too many of, and how many. A number may only fall.
 const ALLOWED: &[(&str, &str, Part, usize)] = &[
-    ("namecast-apps", "live::watcher::Watcher", Part::Fields, 30),
-    ("namecast-apps", "live::watcher::Watcher", Part::Methods, 94),
     ("namecast-lab", "impair::arguments::Shape", Part::Fields, 23),
     ("namecast-forward", "config::Config", Part::Fields, 28),
     (

@@ -6,7 +6,7 @@ use namecast_packet::Name;
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::path::Control;
 use namecast_stream::{StreamKind, consumer};
-use namecast_units::Timestamp;
+use namecast_units::{Instant, Timestamp};
 
 use crate::discovery::Trust;
 
@@ -83,6 +83,11 @@ impl WatcherConfig {
             .then_some((StreamKind::Audio, RungChoice::Highest));
         let data = self.data.then_some((StreamKind::Data, RungChoice::Highest));
         video.into_iter().chain(audio).chain(data)
+    }
+
+    /// Our wall clock now.
+    pub(super) fn wall(&self, now: Instant) -> Timestamp {
+        self.wall_at_zero + now.since(Instant::ZERO)
     }
 
     /// How long before it is shown a sample of a stream of this kind is handed out.

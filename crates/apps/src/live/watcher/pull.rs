@@ -1,7 +1,5 @@
 //! One stream being pulled, and its change from one rung to another.
 
-use core::time::Duration;
-
 use namecast_packet::Name;
 use namecast_stream::consumer::{
     self, Consumer, Counters, LineUp, Playout, SharedVerifier, Shown, Source, StartAt,
@@ -10,7 +8,7 @@ use namecast_stream::ladder::LadderConfig;
 use namecast_stream::metadata::Latest;
 use namecast_stream::path::Client;
 use namecast_stream::{Rung, RungNames, StreamInfo, StreamKind, StreamNames};
-use namecast_units::{Bitrate, Instant, Timestamp};
+use namecast_units::{Bitrate, Instant};
 
 use super::config::{RungChoice, WatcherConfig};
 use super::probing::Probing;
@@ -489,22 +487,4 @@ pub(super) enum LinedUp {
     Started(u64),
     /// The stream was running.
     Known(LineUp),
-}
-
-/// The playout clock of all streams: the longest way of any of them.
-pub(super) fn playout(
-    streams: &[Pulled],
-    now: Instant,
-    wall_at_zero: Timestamp,
-    target: Duration,
-) -> Playout {
-    let base = streams
-        .iter()
-        .filter_map(|pulled| pulled.consumer.schedule().timeline().base(now))
-        .max();
-    Playout {
-        wall_at_zero,
-        base,
-        target,
-    }
 }

@@ -133,9 +133,11 @@ impl Player {
         self.from
     }
 
-    /// Whoever requests what it plays.
-    pub(super) fn clients(&self) -> impl Iterator<Item = Client> {
-        self.parts.iter().map(|part| part.wanted.client)
+    /// Requests nothing more of what `player` plays. Returns whether there is one.
+    pub(super) fn leave(player: Option<Self>, requester: &mut Requester) -> bool {
+        let parts = player.iter().flat_map(|player| &player.parts);
+        parts.for_each(|part| requester.withdraw_client(part.wanted.client));
+        player.is_some()
     }
 
     pub(super) const fn started_at(&self) -> Instant {
@@ -305,7 +307,8 @@ impl Player {
 
     fn ask_samples(&mut self, now: Instant, requester: &mut Requester) {
         for at in 0..self.parts.len() {
-            let out: usize = self.clients().map(|it| requester.objects_out(it)).sum();
+            let clients = self.parts.iter().map(|part| part.wanted.client);
+            let out: usize = clients.map(|it| requester.objects_out(it)).sum();
             let Part { wanted, track, .. } = &mut self.parts[at];
             let Some(track) = track else {
                 continue;

@@ -94,7 +94,7 @@ impl Sequence {
         sequence
     }
 
-    /// Takes note that `newest` is published.
+    /// Records that `newest` is published.
     pub(crate) fn on_published(&mut self, newest: Option<u64>) {
         self.newest = self.newest.max(newest);
     }
@@ -120,7 +120,7 @@ impl Sequence {
         unbegun + self.samples.len() as u64
     }
 
-    /// Whether all that is begun is kept or given up.
+    /// Returns whether all that is begun is kept or given up.
     pub(crate) fn is_idle(&self) -> bool {
         self.samples.is_empty()
     }
@@ -165,7 +165,7 @@ impl Sequence {
         asked.collect()
     }
 
-    /// Takes a packet. Gives the lead if it is one that counts.
+    /// Takes a packet. Returns the lead if it is one that counts.
     pub(crate) fn on_data(
         &mut self,
         id: SegmentId,

@@ -10,6 +10,7 @@
 
 pub mod across;
 pub mod catalogue;
+mod choice;
 pub mod consumer;
 pub mod fec;
 pub mod index;
@@ -24,6 +25,7 @@ pub mod segmenter;
 
 pub use across::Across;
 pub use catalogue::{Catalogue, CatalogueError, Rung, SampleRate, StreamInfo, StreamKind};
+pub use choice::ParseChoiceError;
 pub use metadata::{Latest, Metadata, NewestSample};
 pub use names::{RungNames, SampleClass, SegmentId, SegmentKind, StreamNames};
 pub use producer::{Producer, ProducerConfig};

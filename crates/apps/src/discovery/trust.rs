@@ -127,7 +127,7 @@ pub(crate) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Judges the certificate in `data`. Gives the signer with its verdict, and the key if it counts; `None` if the
+    /// Judges the certificate in `data`. Returns the signer with its verdict, and the key if it counts; `None` if the
     /// packet is no certificate at all.
     pub(crate) fn judge(&self, data: Data) -> Option<(Signer, Option<Arc<PublicKey>>)> {
         let certificate = Certificate::decode(data).ok()?;
@@ -165,7 +165,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether `certificate` is as the key itself signed it, or the pinned issuer, or is the pinned one.
+    /// Returns whether `certificate` is as the key itself signed it, or the pinned issuer, or is the pinned one.
     fn is_signed(&self, certificate: &Certificate, key: &PublicKey) -> bool {
         let is_pinned = |pinned: &Certificate| *pinned == *certificate;
         let data = certificate.data();
@@ -176,7 +176,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether `pin` stands for `key`, which `certificate` is of.
+    /// Returns whether `pin` stands for `key`, which `certificate` is of.
     fn vouches(&self, pin: &Pin, certificate: &Certificate, key: &PublicKey) -> bool {
         match pin {
             Pin::Digest(digest) => *digest == key.digest(),
@@ -191,7 +191,7 @@ impl Judge<'_> {
     }
 }
 
-/// Whether `data` is signed with the key that `issuer` certifies.
+/// Returns whether `data` is signed with the key that `issuer` certifies.
 fn has_issued(issuer: &Certificate, data: &Data) -> bool {
     issuer
         .public_key()

@@ -96,7 +96,7 @@ pub enum FrameError {
     Publish(#[from] PublishError),
 }
 
-/// What a publisher counts of what arrives, beside what its producer counts.
+/// What a publisher counts of what arrives; what its producer counts is not in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublisherCounters {
     /// Frames published, in all rungs.
@@ -148,7 +148,7 @@ impl Numbering {
         Ok((SampleClass::Delta, self.first + deltas - 1, key_sequence))
     }
 
-    /// Takes note that the frame was published.
+    /// Records that the frame was published.
     const fn advance(&mut self, class: SampleClass, sequence: u64) {
         self.next[class.index()] = sequence + 1;
         if let SampleClass::Key = class {
@@ -357,7 +357,7 @@ impl Publisher {
         self.producer.handle_timeout(now);
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.producer.poll_timeout()
     }

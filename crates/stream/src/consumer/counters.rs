@@ -66,69 +66,25 @@ pub struct Counters {
     pub given_up: u64,
 }
 
+/// Adds field by field, of which none may be left out.
+macro_rules! add_fields {
+    ($self:ident, $other:ident, $($field:ident)+) => {{
+        let Self { $($field),+ } = $other;
+        $($self.$field += $field;)+
+    }};
+}
+
 impl core::ops::AddAssign for Counters {
     fn add_assign(&mut self, other: Self) {
-        let Self {
-            interests_sent,
-            interests_retransmitted,
-            interests_hedged,
-            interests_timed_out,
-            interests_nacked,
-            wire_octets,
-            parity_octets,
-            repair_octets,
-            payload_octets,
-            leads,
-            leads_for_others,
-            complete,
-            late,
-            delivered,
-            lost,
-            skips,
-            recovered_parity,
-            recovered_retransmission,
-            recovered_copy,
-            recovered_across,
-            drop_surplus,
-            drop_verification,
-            drop_malformed,
-            drop_unwanted,
-            drop_unverified,
-            drop_undecodable,
-            drop_no_room,
-            drop_across,
-            refused_jumps,
-            given_up,
-        } = other;
-        self.interests_sent += interests_sent;
-        self.interests_retransmitted += interests_retransmitted;
-        self.interests_hedged += interests_hedged;
-        self.interests_timed_out += interests_timed_out;
-        self.interests_nacked += interests_nacked;
-        self.wire_octets += wire_octets;
-        self.parity_octets += parity_octets;
-        self.repair_octets += repair_octets;
-        self.payload_octets += payload_octets;
-        self.leads += leads;
-        self.leads_for_others += leads_for_others;
-        self.complete += complete;
-        self.late += late;
-        self.delivered += delivered;
-        self.lost += lost;
-        self.skips += skips;
-        self.recovered_parity += recovered_parity;
-        self.recovered_retransmission += recovered_retransmission;
-        self.recovered_copy += recovered_copy;
-        self.recovered_across += recovered_across;
-        self.drop_surplus += drop_surplus;
-        self.drop_verification += drop_verification;
-        self.drop_malformed += drop_malformed;
-        self.drop_unwanted += drop_unwanted;
-        self.drop_unverified += drop_unverified;
-        self.drop_undecodable += drop_undecodable;
-        self.drop_no_room += drop_no_room;
-        self.drop_across += drop_across;
-        self.refused_jumps += refused_jumps;
-        self.given_up += given_up;
+        add_fields!(
+            self,
+            other,
+            interests_sent interests_retransmitted interests_hedged interests_timed_out
+            interests_nacked wire_octets parity_octets repair_octets payload_octets leads
+            leads_for_others complete late delivered lost skips recovered_parity
+            recovered_retransmission recovered_copy recovered_across drop_surplus drop_verification
+            drop_malformed drop_unwanted drop_unverified drop_undecodable drop_no_room drop_across
+            refused_jumps given_up
+        );
     }
 }

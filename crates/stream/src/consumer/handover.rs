@@ -42,7 +42,7 @@ pub struct GroupStart {
 pub struct Handover {
     /// Samples from this position on are requested by another rung's consumer.
     ask_before: Option<u64>,
-    /// What may be requested beside another rung.
+    /// What may be requested while another rung is shown.
     allowance: Option<Allowance>,
     /// The newest group of which the key sample's lead came.
     newest_group: Option<GroupStart>,

@@ -50,7 +50,7 @@ pub use config::Config;
 pub use counters::Counters;
 pub use handover::{Allowance, GroupStart, Handover};
 pub use playout::Playout;
-pub use repair::{ParseRecoveryError, RecoveryConfig, RecoveryProfile};
+pub use repair::{RecoveryConfig, RecoveryProfile};
 pub use schedule::Schedule;
 pub use synchroniser::{StabilityClass, SynchroniserConfig, SynchroniserProfile};
 pub use timeline::Timeline;

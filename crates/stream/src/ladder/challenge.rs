@@ -1,4 +1,4 @@
-//! Tries the next higher rung beside the current one, as \[RTSD\] does (§3.5, §4.1.5).
+//! Tries the next higher rung while the current one is shown, as \[RTSD\] does (§3.5, §4.1.5).
 //!
 //! ```text
 //!               period over: fetch the rung above, too
@@ -60,7 +60,7 @@ const RETRY: Duration = Duration::from_millis(100);
 /// What [`Challenge`] wants done. Rungs are numbered by bitrate, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Fetch this rung beside the current one, no faster than [`Challenge::allowance`] says.
+    /// Fetch this rung as well as the current one, no faster than [`Challenge::allowance`] says.
     Try(usize),
     /// Fetch the current rung alone again.
     Abort,

@@ -24,7 +24,7 @@ use namecast_units::{Bitrate, Instant};
 use crate::path::Path;
 
 pub use challenge::Challenge;
-pub use config::{LadderConfig, LadderProfile, ParseLadderError};
+pub use config::{LadderConfig, LadderProfile};
 pub use probe::Probe;
 
 /// Constants of [`Ladder`]. What they were tuned on is in `docs/decisions`.

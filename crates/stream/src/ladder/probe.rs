@@ -21,7 +21,7 @@ const MIN_WAIT: Duration = Duration::from_secs(3);
 pub struct Probe {
     /// The rung that is tried.
     pub rung: usize,
-    /// Rate to request beside what is played.
+    /// Rate to request in addition to what is played.
     pub rate: Bitrate,
     /// Since when.
     pub since: Instant,

@@ -261,7 +261,7 @@ impl Live {
         let mut least = self.room_for(self.config.min_window);
         let mut min_pace = self.config.min_pace.as_bps() as f64;
         if path.last_arrival().is_none() {
-            // What is published while nothing can have come yet leaves beside the first key sample.
+            // What is published while nothing can have come yet leaves with the first key sample.
             let need = load.need.as_bps() as f64;
             least = self.room_for(self.config.first_burst) + need * span.as_secs_f64();
             min_pace = min_pace.max(need);
@@ -356,7 +356,7 @@ impl Budget {
         }
     }
 
-    /// Returns whether another paced Interest may leave beside `bits` and `count` others.
+    /// Returns whether another paced Interest may leave in addition to `bits` and `count` others.
     pub(super) fn allows(&mut self, now: Instant, bits: f64, count: usize) -> bool {
         match self {
             Self::Live(live) => {

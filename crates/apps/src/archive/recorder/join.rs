@@ -35,7 +35,7 @@ impl Recorder {
         self.probe_at = self.probe_at.min(earliest.map_or(now, |at| at.max(now)));
     }
 
-    /// Takes Data that is no segment. Tells whether it was asked for.
+    /// Takes Data that is no segment. Returns whether it was requested.
     pub(super) fn on_object(&mut self, now: Instant, data: &Data) -> bool {
         if self.names.metadata().is_prefix_of(data.name()) {
             self.on_metadata(now, data);

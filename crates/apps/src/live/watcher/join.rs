@@ -97,7 +97,7 @@ impl Watcher {
         true
     }
 
-    /// Takes Data that is not a sample. Tells whether it was asked for.
+    /// Takes Data that is not a sample. Returns whether it was requested.
     pub(super) fn on_object(&mut self, now: Instant, data: &Data) -> bool {
         if self.names.metadata().is_prefix_of(data.name()) {
             return self.on_metadata(now, data);

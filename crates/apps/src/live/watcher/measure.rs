@@ -149,7 +149,7 @@ impl Frames {
         }
     }
 
-    /// Takes note of a frame that was handed out.
+    /// Records a frame that was handed out.
     pub(super) fn on_handed_out(&mut self, stream: StreamKind, sample: &Sample, stages: Stages) {
         let tracked = Tracked {
             captured_at: sample.header.captured_at,
@@ -171,7 +171,7 @@ impl Frames {
         }
     }
 
-    /// Takes note of a frame that was shown; `publisher_now` is the publisher's wall clock now. Whether it is known.
+    /// Records a frame that was shown; `publisher_now` is the publisher's wall clock now. Whether it is known.
     pub(super) fn on_rendered(
         &mut self,
         stream: StreamKind,

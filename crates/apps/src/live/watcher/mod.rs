@@ -180,7 +180,7 @@ impl Watcher {
         self.settle(now);
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let asks_since = self.config.asks_since && self.has_joined();
         let lead = |kind| self.config.lead(kind);
@@ -194,7 +194,7 @@ impl Watcher {
         all.into_iter().flatten().min()
     }
 
-    /// The next thing to do or to know, until `None`.
+    /// Returns the next thing to do or to know, until `None`.
     pub fn poll_output(&mut self) -> Option<Output<Watched>> {
         self.outbox.pop()
     }
@@ -248,7 +248,7 @@ impl Watcher {
         }
     }
 
-    /// Takes note that the front-end decoded a frame, which took `took`.
+    /// Records that the front-end decoded a frame, which took `took`.
     pub fn handle_decoded(
         &mut self,
         _now: Instant,
@@ -259,7 +259,7 @@ impl Watcher {
         self.meters.frames_mut().on_decoded(stream, position, took);
     }
 
-    /// Takes note that the front-end showed a frame.
+    /// Records that the front-end showed a frame.
     pub fn handle_rendered(&mut self, now: Instant, stream: StreamKind, position: u64) {
         let offset = self.clock.micros().unwrap_or(0);
         let wall = self.config.wall(now).as_micros();
@@ -272,7 +272,7 @@ impl Watcher {
         }
     }
 
-    /// Takes note that the decoder failed: the next frame handed out is a key frame, after a
+    /// Records that the decoder failed: the next frame handed out is a key frame, after a
     /// [`Watched::Discontinuity`].
     pub fn handle_decoder_error(&mut self, now: Instant, stream: StreamKind) {
         if let Some(pulled) = self.streams.get_mut(stream) {
@@ -283,7 +283,7 @@ impl Watcher {
         self.settle(now);
     }
 
-    /// Takes note that the transport came back: everything that is pending is asked for again at once.
+    /// Records that the transport came back: everything that is pending is asked for again at once.
     pub fn handle_link_change(&mut self, now: Instant) {
         self.probes.on_link_change();
         self.probe(now);
@@ -301,7 +301,7 @@ impl Watcher {
         self.streams.get(stream).map(|pulled| &pulled.consumer)
     }
 
-    /// The consumer of the rung that is pulled beside it, to change over to or to try it, if there is one.
+    /// The consumer of the next rung, which is pulled as well, to change over to or to try it, if there is one.
     pub fn upcoming(&self, stream: StreamKind) -> Option<&Consumer> {
         Some(&self.streams.get(stream)?.upcoming.as_ref()?.consumer)
     }

@@ -154,7 +154,7 @@ impl ConsumerFactory<'_> {
         }
     }
 
-    /// Begins to pull another rung beside the one that is shown.
+    /// Begins to pull another rung as well as the one that is shown.
     pub(super) fn prepare(&self, now: Instant, pulled: &mut Pulled, rung: &Rung, client: Client) {
         pulled.drop_upcoming(now);
         if rung.name != pulled.rung {
@@ -187,13 +187,13 @@ impl Pulled {
         self.decoder_errors = before.decoder_errors;
     }
 
-    /// The next thing that one of the consumers wants done.
+    /// Returns the next thing that one of the consumers wants done.
     pub(super) fn poll_output(&mut self) -> Option<(Client, consumer::Output)> {
         let mut consumers = self.consumers();
         consumers.find_map(|consumer| Some((consumer.client(), consumer.poll_output()?)))
     }
 
-    /// Whether the rung beside the one that is shown is only tried.
+    /// Returns whether the next rung is only tried.
     fn is_trying(&self) -> bool {
         self.auto.as_ref().is_some_and(AutoRung::is_trying)
     }
@@ -222,7 +222,7 @@ impl Pulled {
         latest.iter().find(|latest| latest.rung == *rung)
     }
 
-    /// Starts what has not started, and compares what has. Gives the key sample that playback newly starts with.
+    /// Starts what has not started, and compares what has. Returns the key sample that playback newly starts with.
     pub(super) fn line_up(
         &mut self,
         now: Instant,
@@ -339,7 +339,7 @@ impl Pulled {
         }
     }
 
-    /// Changes over to the upcoming rung if the time has come. Gives its name if so.
+    /// Changes over to the upcoming rung if the time has come. Returns its name if so.
     pub(super) fn switch_if_due(&mut self, now: Instant) -> Option<String> {
         if self.is_trying() {
             return None;
@@ -408,7 +408,7 @@ impl Pulled {
         }
     }
 
-    /// Takes note of what the way carries. Gives the rung to prepare, if another one is better.
+    /// Records what the way carries. Returns the rung to prepare, if another one is better.
     pub(super) fn watch_rung(&mut self, now: Instant) -> Option<Rung> {
         let auto = self.auto.as_mut()?;
         auto.listen(now, &mut self.consumer);

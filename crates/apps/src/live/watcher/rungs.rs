@@ -76,7 +76,7 @@ pub(super) fn wire_rate(bitrate: Bitrate, rate: SampleRate, segment_size: u32) -
 }
 
 impl AutoRung {
-    /// Chooses among the rungs of `info`, of which `current` is pulled by `consumer`, beside `sound`; `None` if there is no
+    /// Chooses among the rungs of `info`, of which `current` is pulled by `consumer`, in addition to `sound`; `None` if there is no
     /// choice.
     pub(super) fn new(
         now: Instant,
@@ -161,7 +161,7 @@ impl AutoRung {
         Some(Decision::Prepare(self.rungs[to].clone()))
     }
 
-    /// Whether a rung is pulled as well as the current one only to see whether it could be.
+    /// Returns whether a rung is pulled as well as the current one only to see whether it could be.
     pub(super) fn is_trying(&self) -> bool {
         match &self.chooser {
             Chooser::Live(_) => false,
@@ -193,7 +193,7 @@ impl AutoRung {
         }
     }
 
-    /// Whether the change under way, if any, can wait for the key sample after the next one.
+    /// Returns whether the change under way, if any, can wait for the key sample after the next one.
     pub(super) fn can_wait(&self) -> bool {
         let current = match &self.chooser {
             Chooser::Live(ladder) => ladder.current(),

@@ -69,12 +69,12 @@ impl Travel {
         self.playing.is_some()
     }
 
-    /// Whether something else than live plays, or is about to.
+    /// Returns whether something else than live plays, or is about to.
     pub(super) const fn is_away(&self) -> bool {
         self.playing.is_some() || self.upcoming.is_some()
     }
 
-    /// Whether live streams that did not start yet should not: the past is to be seen first.
+    /// Returns whether live streams that did not start yet should not: the past is to be seen first.
     pub(super) const fn holds_start(&self) -> bool {
         self.wanted.is_some() || self.is_away()
     }
@@ -197,7 +197,7 @@ impl Watcher {
         )
     }
 
-    /// Whether it is known what there is, and who signs it.
+    /// Returns whether it is known what there is, and who signs it.
     pub(super) const fn has_joined(&self) -> bool {
         self.catalogues.is_announced() && self.authority.verifier().is_some()
     }
@@ -288,7 +288,7 @@ impl Watcher {
         }
     }
 
-    /// Takes Data that playback from the past asked for, or the question of how much of it there is. Tells whether it did.
+    /// Takes Data that playback from the past asked for, or the question of how much of it there is. Returns whether it did.
     pub(super) fn on_past_data(&mut self, now: Instant, data: &Data) -> bool {
         if self.travel.kept.asked.as_ref() == Some(data.name()) {
             let index = data.content().and_then(|c| TimeIndex::decode(&c).ok());

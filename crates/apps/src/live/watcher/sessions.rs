@@ -28,7 +28,7 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// Takes note that playback leaves the run of `catalogue`.
+    /// Records that playback leaves the run of `catalogue`.
     pub(super) fn leave(&mut self, catalogue: &Name, stream: StreamKind, shown: Shown) {
         self.shown
             .retain(|(name, kind, _)| (name, *kind) != (catalogue, stream));

@@ -41,14 +41,14 @@ struct Groups {
 }
 
 impl Pulled {
-    /// Whether a ladder that goes by the path chooses the rung.
+    /// Returns whether a ladder that goes by the path chooses the rung.
     pub(super) fn is_steered(&self) -> bool {
         self.auto
             .as_ref()
             .is_some_and(|auto| auto.ladder().is_some())
     }
 
-    /// Whether nothing is requested until the next key sample.
+    /// Returns whether nothing is requested until the next key sample.
     pub(super) fn is_blank(&self) -> bool {
         let ladder = self.auto.as_ref().and_then(|auto| auto.ladder());
         ladder.is_some_and(|ladder| ladder.is_blank())

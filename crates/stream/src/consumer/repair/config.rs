@@ -1,8 +1,6 @@
 //! How a consumer repairs what was lost.
 
-use core::fmt;
-use core::str::FromStr;
-
+use crate::choice::choices;
 use crate::sample::MAX_LEAD_COPIES;
 
 use super::Repair;
@@ -22,8 +20,6 @@ pub enum RecoveryProfile {
 }
 
 impl RecoveryProfile {
-    const NAMES: [(Self, &'static str); 2] = [(Self::Namecast, "namecast"), (Self::Paper, "paper")];
-
     pub(in crate::consumer) fn repair(self) -> &'static dyn Repair {
         match self {
             Self::Namecast => &Namecast,
@@ -32,27 +28,12 @@ impl RecoveryProfile {
     }
 }
 
-/// A text that names no profile.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no recovery profile: write namecast or paper")]
-pub struct ParseRecoveryError(pub String);
-
-impl FromStr for RecoveryProfile {
-    type Err = ParseRecoveryError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::NAMES.into_iter().find(|(_, name)| *name == text);
-        let (profile, _) = found.ok_or_else(|| ParseRecoveryError(text.to_owned()))?;
-        Ok(profile)
-    }
-}
-
-impl fmt::Display for RecoveryProfile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::NAMES.into_iter().find(|(profile, _)| profile == self);
-        f.write_str(name.map_or("", |(_, name)| name))
-    }
-}
+choices!(
+    RecoveryProfile,
+    "recovery profile",
+    Namecast = "namecast",
+    Paper = "paper"
+);
 
 /// How a consumer repairs what was lost. All but the profile are for [`RecoveryProfile::Namecast`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,23 +64,5 @@ impl Default for RecoveryConfig {
             across: true,
             hedge_from: 0.005,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_profiles_are_read_back() {
-        for (profile, name) in RecoveryProfile::NAMES {
-            assert_eq!(name.parse(), Ok(profile));
-            assert_eq!(profile.to_string(), name);
-        }
-        let unknown = "papers".parse::<RecoveryProfile>().unwrap_err();
-        assert_eq!(
-            unknown.to_string(),
-            "'papers' is no recovery profile: write namecast or paper"
-        );
     }
 }

@@ -39,7 +39,7 @@ pub(super) use across::BadShard;
 use across::Groups;
 use knowledge::Knowledge;
 
-pub use config::{ParseRecoveryError, RecoveryConfig, RecoveryProfile};
+pub use config::{RecoveryConfig, RecoveryProfile};
 pub(super) use plan::LONG_QUEUE;
 
 /// Least margin after the time at which a sample should be here: a choice. Measured:

@@ -264,7 +264,7 @@ impl Outlook<'_> {
         }
     }
 
-    /// Returns how many more to request beside `pending` ones, of which at least `needed` must come.
+    /// Returns how many more to request in addition to `pending` ones, of which at least `needed` must come.
     fn count(&self, pending: usize, needed: usize, may_fail: f64) -> usize {
         let least = needed.saturating_sub(pending);
         let most = least + self.config.max_extra;

@@ -1,10 +1,8 @@
 //! Which synchroniser, and its constants.
 
-use core::fmt;
-use core::str::FromStr;
 use core::time::Duration;
 
-use serde::{Deserialize, Deserializer, de};
+use crate::choice::choices;
 
 /// How a consumer finds the newest samples and decides how many to request ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,121 +45,25 @@ pub struct SynchroniserConfig {
     pub staleness: Duration,
 }
 
-/// A text that names no profile, or no class of stability.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{name}' is no {what}: write one of {}", .names.join(", "))]
-pub struct ParseSynchroniserError {
-    /// What was written.
-    pub name: String,
-    /// What it should have been.
-    pub what: &'static str,
-    /// What could have been written.
-    pub names: &'static [&'static str],
-}
-
 impl SynchroniserProfile {
-    /// The names that can be written.
-    pub const NAMES: [&'static str; 3] = ["namecast", "paper", "code-1.4.4"];
-
     /// Returns whether it goes by the gaps between arrivals, as \[RTSD\] does.
     pub const fn goes_by_gaps(self) -> bool {
         matches!(self, Self::Paper | Self::Code144)
     }
 }
 
-impl StabilityClass {
-    /// The names that can be written.
-    pub const NAMES: [&'static str; 3] = ["low", "medium", "high"];
-}
+choices!(
+    SynchroniserProfile,
+    "synchroniser",
+    Namecast = "namecast",
+    Paper = "paper",
+    Code144 = "code-1.4.4"
+);
 
-impl FromStr for SynchroniserProfile {
-    type Err = ParseSynchroniserError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "namecast" => Ok(Self::Namecast),
-            "paper" => Ok(Self::Paper),
-            "code-1.4.4" => Ok(Self::Code144),
-            other => Err(ParseSynchroniserError {
-                name: other.to_owned(),
-                what: "synchroniser",
-                names: &Self::NAMES,
-            }),
-        }
-    }
-}
-
-impl FromStr for StabilityClass {
-    type Err = ParseSynchroniserError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "low" => Ok(Self::Low),
-            "medium" => Ok(Self::Medium),
-            "high" => Ok(Self::High),
-            other => Err(ParseSynchroniserError {
-                name: other.to_owned(),
-                what: "class of stability",
-                names: &Self::NAMES,
-            }),
-        }
-    }
-}
-
-impl fmt::Display for SynchroniserProfile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Namecast => "namecast",
-            Self::Paper => "paper",
-            Self::Code144 => "code-1.4.4",
-        })
-    }
-}
-
-impl fmt::Display for StabilityClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for SynchroniserProfile {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
-    }
-}
-
-impl<'de> Deserialize<'de> for StabilityClass {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_name_is_read_and_written_alike() {
-        for name in SynchroniserProfile::NAMES {
-            assert_eq!(
-                name.parse::<SynchroniserProfile>().unwrap().to_string(),
-                name
-            );
-        }
-        for name in StabilityClass::NAMES {
-            assert_eq!(name.parse::<StabilityClass>().unwrap().to_string(), name);
-        }
-        let error = "Medium".parse::<StabilityClass>().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "'Medium' is no class of stability: write one of low, medium, high"
-        );
-        assert!("code".parse::<SynchroniserProfile>().is_err());
-    }
-}
+choices!(
+    StabilityClass,
+    "class of stability",
+    Low = "low",
+    Medium = "medium",
+    High = "high"
+);

@@ -30,7 +30,7 @@ use crate::names::SampleClass;
 
 pub use by_gaps::{ByGaps, FirstSegment};
 pub use change::ChangeEstimator;
-pub use config::{ParseSynchroniserError, StabilityClass, SynchroniserConfig, SynchroniserProfile};
+pub use config::{StabilityClass, SynchroniserConfig, SynchroniserProfile};
 pub use margin::Margin;
 pub use stability::{Stability, StabilityEstimator};
 
@@ -53,7 +53,7 @@ pub enum State {
     Adjusting,
     /// Requests as much as is needed.
     Fetching,
-    /// The same, while a higher bitrate is tried beside it.
+    /// Samples are fetched, and a higher bitrate is tried at the same time.
     Challenge,
 }
 
@@ -263,7 +263,7 @@ impl Synchroniser {
         }
     }
 
-    /// Says whether a higher bitrate is being tried beside this one.
+    /// Sets whether a higher bitrate is being tried at the same time.
     pub fn set_challenging(&mut self, now: Instant, is_challenging: bool) {
         match (self.state, is_challenging) {
             (State::Fetching, true) => self.enter(now, State::Challenge),

@@ -153,7 +153,7 @@ impl Player {
         })
     }
 
-    /// Whether all that exists was played.
+    /// Returns whether all that exists was played.
     pub(super) fn is_dry(&self, now: Instant) -> bool {
         self.parts.first().is_some_and(|part| part.is_dry(now))
     }

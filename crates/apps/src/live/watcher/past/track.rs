@@ -123,7 +123,7 @@ impl Track {
         ];
     }
 
-    /// Takes note of the newest samples that exist.
+    /// Records the newest samples that exist.
     fn on_newest(&mut self, newest: [Option<u64>; 2]) {
         for (sequence, newest) in self.sequences.iter_mut().zip(newest) {
             sequence.on_published(newest);
@@ -182,7 +182,7 @@ impl Track {
         self.sequences[id.class.index()].give_up(id.sequence);
     }
 
-    /// Whether everything that exists is here.
+    /// Returns whether everything that exists is here.
     pub(super) fn is_idle(&self) -> bool {
         self.sequences.iter().all(Sequence::is_idle)
     }

@@ -2,11 +2,13 @@
 
 mod application;
 pub mod archive;
+mod discovery;
 mod face;
 pub mod live;
 pub mod management;
 pub mod object;
 pub mod registration;
+mod samples;
 pub mod sequence;
 
 pub use application::{Application, Now, Output, step};

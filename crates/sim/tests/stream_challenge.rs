@@ -114,15 +114,15 @@ impl Scene {
             };
             let beside = live.upcoming(StreamKind::Video);
             let look = Look {
-                state: shown.synchroniser().state(),
+                state: shown.schedule().synchroniser().state(),
                 shown: kbps(shown),
                 beside: beside.map(kbps),
             };
             let counted = (
-                *shown.counters(),
-                beside.map_or_else(Counters::default, |it| *it.counters()),
+                shown.counters(),
+                beside.map_or_else(Counters::default, Consumer::counters),
             );
-            let estimate = live.bandwidth(Instant::ZERO + self.at, StreamKind::Video);
+            let estimate = live.bandwidth(StreamKind::Video);
             let last = self.stretches.last().filter(|last| last.look == look);
             let from = last.map_or(self.at, |last| last.from);
             if last.is_some() {

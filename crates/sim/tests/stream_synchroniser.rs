@@ -113,7 +113,7 @@ fn table_1_of_rtsd() {
         let (world, id) = joined(config, ms(130), ms(20_000));
         let watcher = world.watcher(id).watcher().unwrap();
         let consumer = watcher.consumer(StreamKind::Video).unwrap();
-        let synchroniser = consumer.synchroniser();
+        let synchroniser = consumer.schedule().synchroniser();
         assert_eq!(synchroniser.state(), State::Fetching, "{lead}");
         assert_eq!(synchroniser.lead(), Some(last), "{lead}");
         let (mean, _) = drd(&world, id, ms(3_000));

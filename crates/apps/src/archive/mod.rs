@@ -2,7 +2,6 @@
 //! Where packets are kept is the front-end's.
 
 pub mod recorder;
-pub(crate) mod sequence;
 pub mod server;
 
 pub use recorder::{Recorder, RecorderConfig};

@@ -12,7 +12,7 @@ use namecast_packet::{
 use namecast_units::{ByteSize, Instant, Timestamp};
 
 use super::parts;
-use crate::live::watcher::certificates;
+use crate::discovery::certificates;
 use crate::{Application, Now, Output, face};
 
 /// Largest content of a segment: leaves 800 octets of a packet for name and signature.

@@ -11,8 +11,8 @@ use namecast_packet::{Certificate, Data, Interest, KeyLocator, LpPacket, Nonce, 
 use namecast_units::{Bitrate, ByteSize, Instant, Random, Timestamp};
 
 use super::*;
+use crate::discovery::{Pin, Refusal, Trust, Verdict};
 use crate::face;
-use crate::live::watcher::{Pin, Refusal, Trust, Verdict};
 
 const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
 const MS: Duration = Duration::from_millis(1);

@@ -133,10 +133,8 @@ fn resolved_arc_stays_after_a_source_change_where_the_literal_one_collapses() {
     let literal = after_source_change(arc::Config::literal(), Duration::from_micros(50));
     assert!((0.02..=0.2).contains(&literal), "{literal}");
     // The window of 10 s alone forgets too late: pps has fallen to α/β by then.
-    let windowed = arc::Config {
-        source_change_after: 0,
-        ..arc::Config::resolved()
-    };
+    let mut windowed = arc::Config::resolved();
+    windowed.min_rtt.source_change_after = 0;
     let windowed = after_source_change(windowed, Duration::from_micros(50));
     assert!((0.4..=0.7).contains(&windowed), "{windowed}");
 }

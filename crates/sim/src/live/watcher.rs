@@ -255,7 +255,7 @@ impl LiveWatcher {
     fn observe(&mut self) {
         let watcher = self.watcher.as_ref();
         let consumer = watcher.and_then(|watcher| watcher.consumer(StreamKind::Video));
-        let observed = consumer.and_then(|consumer| consumer.synchroniser().observed());
+        let observed = consumer.and_then(|consumer| consumer.schedule().synchroniser().observed());
         let Some(observed) = observed else {
             return;
         };

@@ -1,5 +1,8 @@
 //! A producer with a synthetic encoder, and a consumer that keeps what became of each frame.
 
+#[path = "../../../stream/tests/single/mod.rs"]
+mod single;
+
 use core::convert::Infallible;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,9 +12,7 @@ use bytes::Bytes;
 use namecast_packet::signature::{HmacSigner, HmacVerifier};
 use namecast_packet::{KeyLocator, LpPacket, Packet};
 use namecast_sim::{Application, Now, Output};
-use namecast_stream::consumer::{
-    self, Consumer, Delivery, Playout, Single, SingleOutput, Source, StartAt,
-};
+use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Source, StartAt};
 use namecast_stream::path::{Control, Requester, RequesterConfig};
 use namecast_stream::producer::{ProducerCounters, Reply, RungConfig, RungId};
 use namecast_stream::{
@@ -19,6 +20,8 @@ use namecast_stream::{
     StreamNames,
 };
 use namecast_units::{Bitrate, Instant, Random, Timestamp};
+
+use single::{Single, SingleOutput};
 
 pub(crate) const ROOT: &str = "/demo";
 const RATE: SampleRate = SampleRate::new(30, 1);
@@ -207,7 +210,7 @@ impl Viewer {
             parity_percent: u32::try_from(segmenter.parity_percent).unwrap(),
             across: None,
         };
-        let mut consumer = Consumer::new(config, source, 1);
+        let mut consumer = Consumer::new(&config, source, 1);
         let playout = Playout {
             wall_at_zero: wall_at_zero(),
             base: None,

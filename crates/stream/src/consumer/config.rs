@@ -42,6 +42,16 @@ pub struct Config {
     pub max_jump: u64,
 }
 
+impl Config {
+    /// Returns how long after its time a missing sample still holds up the ones that need it.
+    pub(super) const fn tolerance(&self, is_standalone: bool) -> Duration {
+        match is_standalone {
+            true => self.late_tolerance_standalone,
+            false => self.late_tolerance,
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {

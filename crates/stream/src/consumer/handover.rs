@@ -39,7 +39,7 @@ pub struct GroupStart {
 
 /// What one rung leaves to others.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Handover {
+pub struct Handover {
     /// Samples from this position on are requested by another rung's consumer.
     ask_before: Option<u64>,
     /// What may be requested beside another rung.
@@ -78,8 +78,8 @@ impl Handover {
         before != allowance
     }
 
-    /// Lets no cache answer until then.
-    pub(super) const fn set_fresh_until(&mut self, until: Option<Instant>) {
+    /// Sets until when no cache may answer: they may hold Data of an earlier publisher under names that come again.
+    pub const fn set_fresh_until(&mut self, until: Option<Instant>) {
         self.fresh_until = until;
     }
 
@@ -101,7 +101,7 @@ impl Handover {
     }
 
     /// Returns the newest group that has begun.
-    pub(super) const fn newest_group(&self) -> Option<GroupStart> {
+    pub const fn newest_group(&self) -> Option<GroupStart> {
         self.newest_group
     }
 }

@@ -1,30 +1,21 @@
 //! Pulls one rung of a stream.
 //!
 //! ```text
-//!                  Timeline: when samples are published, could be here, are shown
-//!                     │                    │                       │
-//!  Synchroniser ─▶ Pipeline ──wanted──▶ Assembler ──complete──▶ Playback ──▶ samples
-//!  how far ahead   which, when         what is here,           what leaves,
-//!                     ▲                 requested, missing      what is passed over
-//!  Handover ──────────┤                 ▲   │ what came, and when
-//!  what other rungs do│        requests │   ▼
-//!                     └─ published ──── Recovery: what is lost, what to do about it
+//!    Schedule                         Retrieval                          Playback
+//!    which sample to request, when ──▶ its segments: requested,  ──▶ which leaves when, ──▶ samples
+//!        ▲                             verified, repaired, whole         what is passed over
+//!        └────── published ────────────┘
 //! ```
 //!
 //! Each part owns its state, is told plain values and answers in such. The consumer leads: an event goes to the parts that it concerns,
 //! and what they answer is carried out.
 //!
-//! | file        | what the consumer does there                                    |
-//! |-------------|-----------------------------------------------------------------|
-//! | `requests`  | asks the pipeline what to request, and makes requests of it      |
-//! | `arrival`   | takes Data: verifies, measures, puts samples together            |
-//! | `published` | moves on with what is known to be published                      |
-//! | `repairs`   | looks at samples when their time has come                        |
-//! | `delivery`  | delivers samples, drops what playback passes over                |
-//! | `rungs`     | changes over from one rung to another                            |
-//! | `readings`  | what others read                                                 |
+//! | part        | what it owns                                                            |
+//! |-------------|-------------------------------------------------------------------------|
+//! | `schedule`  | when samples are published, could be here and are shown; what is next    |
+//! | `retrieval` | which segments of a sample are requested, here and missing; their repair |
+//! | `playback`  | which sample was delivered last, which one is next, what was shown before |
 
-mod arrival;
 mod assembler;
 mod clock;
 mod config;
@@ -36,13 +27,10 @@ mod outbox;
 mod pipeline;
 mod playback;
 mod playout;
-mod published;
-mod readings;
 mod repair;
-mod repairs;
-mod requests;
+mod retrieval;
 mod rungs;
-mod single;
+mod schedule;
 pub mod synchroniser;
 #[cfg(test)]
 mod tests;
@@ -51,31 +39,25 @@ mod types;
 
 use core::time::Duration;
 
-use namecast_packet::{Data, Interest, lp::NackReason};
+use namecast_packet::{Data, Interest, Name, lp::NackReason};
 use namecast_units::Instant;
 
 use crate::metadata::Latest;
-use crate::names::SampleClass;
-use crate::path::{Client, PathOutlook, PathView};
+use crate::path::{Client, Event, Token};
 use crate::rate::PathEvent;
 
 pub use config::Config;
 pub use counters::Counters;
-pub use handover::{Allowance, GroupStart};
+pub use handover::{Allowance, GroupStart, Handover};
 pub use playout::Playout;
 pub use repair::{ParseRecoveryError, RecoveryConfig, RecoveryProfile};
-pub use single::{Single, SingleOutput};
+pub use schedule::Schedule;
 pub use synchroniser::{StabilityClass, SynchroniserConfig, SynchroniserProfile};
+pub use timeline::Timeline;
 pub use types::{Delivery, LineUp, Output, Sample, SharedVerifier, Shown, Sizes, Source, StartAt};
 
-use assembler::Assembler;
-use handover::Handover;
-use outbox::Outbox;
-use pipeline::{Pipeline, PipelineLimits};
 use playback::Playback;
-use repair::Recovery;
-use synchroniser::{State, Synchroniser};
-use timeline::Timeline;
+use retrieval::{Retrieval, Segment, Setback};
 
 /// Pulls one rung of a stream: requests samples before they exist, verifies and repairs them, and delivers them in decoding
 /// order a little before they are to be shown.
@@ -84,172 +66,118 @@ use timeline::Timeline;
 /// call. Nothing is requested before [`start`](Self::start), and nothing delivered before
 /// [`set_verifier`](Self::set_verifier).
 pub struct Consumer {
-    config: Config,
-    source: Source,
-    /// By which the requester knows it.
-    client: Client,
-    /// Whose signature counts.
-    verifier: Option<SharedVerifier>,
-    /// What the path is like.
-    path: PathView,
-    timeline: Timeline,
-    pipeline: Pipeline,
-    synchroniser: Synchroniser,
-    assembler: Assembler,
-    recovery: Recovery,
+    schedule: Schedule,
+    retrieval: Retrieval,
     playback: Playback,
-    handover: Handover,
-    outputs: Outbox,
+    /// Of what was delivered or passed over.
     counters: Counters,
 }
 
 impl core::fmt::Debug for Consumer {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Consumer")
-            .field("rung", self.source.names.prefix())
+            .field("rung", self.source().names.prefix())
             .field("order", self.playback.order())
             .field("sizes", &self.sizes())
-            .field("counters", &self.counters)
+            .field("counters", &self.counters())
             .finish_non_exhaustive()
     }
 }
 
 impl Consumer {
     /// A consumer of `source` that waits for [`start`](Self::start). The requester knows it as `client`.
-    pub fn new(config: Config, source: Source, client: Client) -> Self {
-        let period = source.rate.period();
-        let limits = PipelineLimits {
-            lead: config.max_lead,
-            jump: config.max_jump,
-            catch_up: config.max_samples as u64 / 2,
-        };
-        let has_deltas = !source.is_standalone();
-        let recovery = Recovery::new(&config, &source);
-        let segments = source.estimators(config.max_segments);
+    pub fn new(config: &Config, source: Source, client: Client) -> Self {
         Self {
-            client,
-            verifier: None,
-            path: PathView::new(config.delay),
-            timeline: Timeline::new(period, source.key_interval),
-            pipeline: Pipeline::new(period, source.key_interval, limits),
-            synchroniser: Synchroniser::new(
-                &config.synchroniser,
-                period,
-                has_deltas,
-                config.max_lead,
-            ),
-            assembler: Assembler::new(&config, recovery.profile().policy(), segments),
-            recovery,
-            playback: Playback::new(&config, &source),
-            handover: Handover::default(),
-            outputs: Outbox::default(),
+            schedule: Schedule::new(config, &source),
+            playback: Playback::new(config, &source),
+            retrieval: Retrieval::new(config, source, client),
             counters: Counters::default(),
-            config,
-            source,
         }
     }
 
     /// Starts, or starts again, from what `latest` says; everything in hand is dropped.
     ///
-    /// Gives the key sample that playback starts with; `None` if nothing is published yet.
+    /// Returns the key sample that playback starts with; `None` if nothing is published yet.
     pub fn start(&mut self, now: Instant, latest: &Latest, at: StartAt) -> Option<u64> {
         let first = self.begin(now, latest, at)?;
         self.settle(now);
         Some(first)
     }
 
-    /// Does so, and requests nothing yet.
+    /// Starts without a request yet.
     fn begin(&mut self, now: Instant, latest: &Latest, at: StartAt) -> Option<u64> {
-        let is_first = self.synchroniser.state() == State::Inactive;
-        let staleness = self.config.synchroniser.staleness;
-        let latest = &self
-            .source
-            .aged(latest, if is_first { staleness } else { Duration::ZERO });
-        let newest = latest.key_sequence?;
-        let goes_by_gaps = self.synchroniser.lead().is_some();
-        let first = match at {
-            StartAt::NewestKey if !goes_by_gaps => newest,
-            StartAt::NewestKey | StartAt::NextKey => newest.saturating_add(1),
-        };
-        self.clear();
-        self.pipeline
-            .restart(now, Some(first).filter(|_| !goes_by_gaps));
-        self.playback.start(now, first);
-        self.handover.restart();
-        self.timeline.restart(latest.served_at);
-        self.synchroniser.start(now, self.path.delay.estimate(now));
-        self.pipeline.start(now, SampleClass::Key, first, newest);
-        if let Some(delta) = latest.delta_sequence
-            && !self.source.is_standalone()
-        {
-            let next = delta.saturating_add(1);
-            self.pipeline.start(now, SampleClass::Delta, next, delta);
-        }
-        if let Some(next) = latest.next_delta.filter(|_| first == newest) {
-            self.catch_up_from(first, next);
-        }
-        Some(first)
+        let source = self.retrieval.source();
+        let start = self.schedule.start(now, source, latest, at)?;
+        self.retrieval.clear();
+        self.playback.start(now, start.plays_from);
+        Some(start.first)
     }
 
     /// Takes one Data packet. Returns whether its name is one of this rung's.
     pub fn handle_data(&mut self, now: Instant, data: &Data, delivery: Delivery) -> bool {
-        let Some(id) = self.source.names.parse(data.name()) else {
+        let Some(id) = self.source().names.parse(data.name()) else {
             return false;
         };
-        self.on_segment(now, id, data, delivery);
+        let segment = Segment { id, data, delivery };
+        self.retrieval
+            .on_segment(now, &segment, &mut self.schedule, &self.playback);
         self.settle(now);
         true
     }
 
     /// Takes an Interest that came back. Returns whether its name is one of this rung's.
     pub fn handle_nack(&mut self, now: Instant, interest: &Interest, reason: NackReason) -> bool {
-        let Some(id) = self.source.names.parse(interest.name()) else {
+        let Some(id) = self.source().names.parse(interest.name()) else {
             return false;
         };
-        self.on_nack(now, id, interest.nonce(), reason);
+        let nack = (interest.nonce(), reason);
+        self.retrieval.on_nack(now, id, nack, &self.schedule);
         self.settle(now);
         true
     }
 
     /// Does what is due. Early and repeated calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.synchroniser.handle_timeout(now);
-        self.repair_due(now);
+        self.schedule.handle_timeout(now);
+        for key in self.retrieval.due(now) {
+            self.retrieval
+                .check(now, key, &mut self.schedule, &self.playback);
+            self.act_on_setbacks();
+        }
         self.settle(now);
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let all = [
-            self.assembler.next_wake(),
+            self.retrieval.poll_timeout(),
             self.playback.poll_timeout(&self.buffer()),
-            self.synchroniser.poll_timeout(),
-            self.pipeline.poll_timeout(),
+            self.schedule.poll_timeout(),
         ];
         all.into_iter().flatten().min()
     }
 
     /// Returns the next thing to do, until `None`.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop()
+        self.retrieval.outbox().pop()
     }
 
-    /// Sets whose signature counts. Leads that came before are judged now.
+    /// Sets whose signature counts. Lead segments that came before are judged now.
     pub fn set_verifier(&mut self, now: Instant, verifier: SharedVerifier) {
-        self.verifier = Some(verifier);
-        self.judge_kept_leads(now);
+        self.retrieval
+            .set_verifier(now, verifier, &mut self.schedule, &self.playback);
         self.settle(now);
     }
 
     /// Sets the playout clock, and how long before their time samples leave. Samples in hand are re-timed at once.
     /// Without a base, this stream's own is used.
     pub fn set_playout(&mut self, now: Instant, playout: Playout, decode_lead: Duration) {
-        let Some(moved) = self.timeline.set_playout(now, playout, decode_lead) else {
+        let Some(moved) = self.schedule.set_playout(now, playout, decode_lead) else {
             return;
         };
         if moved {
             // Checkpoints move along.
-            self.assembler.wake_incomplete(now);
+            self.retrieval.wake_incomplete(now);
         }
         self.settle(now);
     }
@@ -270,19 +198,33 @@ impl Consumer {
         self.playback.set_shown(shown);
     }
 
-    /// Asks past all caches until then: they may hold Data of an earlier publisher under names that come again.
-    pub const fn set_fresh_until(&mut self, until: Option<Instant>) {
-        self.handover.set_fresh_until(until);
+    /// Records what became of a request of this consumer, or of the path.
+    pub fn on_event(&mut self, now: Instant, event: &Event) {
+        let client = self.client();
+        let is_own = |token: &Token| token.client == client;
+        match event {
+            Event::Sent {
+                token,
+                nonce,
+                order,
+            } if is_own(token) => {
+                let sent = (*nonce, *order);
+                let schedule = &mut self.schedule;
+                self.retrieval.on_sent(now, token.segment, sent, schedule);
+            }
+            Event::Dropped(token) if is_own(token) => {
+                self.retrieval.on_dropped(now, token.segment);
+            }
+            Event::Lost(token) if is_own(token) => self.retrieval.on_lost(now, token.segment),
+            Event::PathGrew(shift) => self.schedule.on_path_grew(now, *shift),
+            Event::PathShrank => self.schedule.on_path_shrank(now),
+            Event::Interest { .. } | Event::Sent { .. } | Event::Dropped(_) | Event::Lost(_) => {}
+        }
     }
 
-    /// Takes the time from Interest to Data of something else from the same producer, that existed when it was requested.
-    pub fn on_round_trip(&mut self, now: Instant, rtt: Duration) {
-        self.path.delay.on_own(now, rtt, Duration::ZERO);
-    }
-
-    /// Sends everything that is outstanding again: the transport came back.
+    /// Requests everything that is outstanding again: the transport came back.
     pub fn handle_link_change(&mut self, now: Instant) {
-        self.counters.interests_retransmitted += self.assembler.request_again();
+        self.retrieval.request_again();
         self.settle(now);
     }
 
@@ -294,55 +236,108 @@ impl Consumer {
         self.settle(now);
     }
 
-    /// Takes the delay of a packet that states when it was served, as a bound of the base.
-    pub fn on_served(&mut self, now: Instant, delay: i64) {
-        // By gaps, what comes may be older than the path is long.
-        if self.synchroniser.lead().is_none() {
-            self.timeline.on_served(now, delay);
-        }
+    /// Compares what the publisher says of its newest samples, and moves on to what is new. `starved`: nothing comes.
+    pub fn line_up(&mut self, now: Instant, latest: &Latest, starved: bool) -> LineUp {
+        let first_key = self.playback.order().first_key();
+        let (line_up, news) = self.schedule.line_up(now, latest, first_key, starved);
+        self.retrieval.on_news(now, news, &self.schedule);
+        line_up
     }
 
-    /// Tells the synchroniser whether a higher bitrate is being tried beside this one.
-    pub fn set_challenging(&mut self, now: Instant, is_challenging: bool) {
-        self.synchroniser.set_challenging(now, is_challenging);
+    /// Requests all that [`line_up`](Self::line_up) found to be missed.
+    pub fn catch_up(&mut self, now: Instant) {
+        self.settle(now);
     }
 
     /// Returns the next event for those who estimate bandwidth by what becomes of packets, until `None`.
     pub fn poll_path_event(&mut self) -> Option<PathEvent> {
-        self.outputs.pop_event()
+        self.retrieval.outbox().pop_event()
     }
 
     /// Sets whether such events are kept.
     pub const fn enable_path_events(&mut self, is_enabled: bool) {
-        self.outputs.keep_events(is_enabled);
+        self.retrieval.outbox().keep_events(is_enabled);
     }
 
-    /// Sets what the path is like.
-    pub const fn set_outlook(&mut self, outlook: PathOutlook) {
-        self.path.outlook = outlook;
+    /// Returns when samples are published, and which are requested when.
+    pub const fn schedule(&self) -> &Schedule {
+        &self.schedule
     }
 
-    /// The path is no longer than it was before it was last found to be.
-    pub fn on_path_shrank(&mut self, now: Instant) {
-        self.timeline.on_path_shrank(now);
+    /// Returns when samples are published, for what others find out of the path.
+    pub const fn schedule_mut(&mut self) -> &mut Schedule {
+        &mut self.schedule
     }
 
-    /// Every delay is longer by `shift` from now on.
-    pub fn on_path_grew(&mut self, now: Instant, shift: Duration) {
-        self.timeline.on_path_grew(now, shift);
-        self.path.delay.raise(shift);
+    /// Returns the rung it pulls.
+    pub const fn source(&self) -> &Source {
+        self.retrieval.source()
+    }
+
+    /// Returns by which the requester knows it.
+    pub const fn client(&self) -> Client {
+        self.retrieval.client()
+    }
+
+    /// Returns the segment that `name` is of, as the requester knows it.
+    pub fn token_of(&self, name: &Name) -> Option<Token> {
+        self.retrieval.token_of(name)
+    }
+
+    /// Returns what it counted.
+    pub fn counters(&self) -> Counters {
+        let mut sum = self.counters;
+        sum += *self.retrieval.counters();
+        sum
+    }
+
+    /// Returns the sizes of its tables.
+    pub fn sizes(&self) -> Sizes {
+        self.retrieval.sizes()
+    }
+
+    /// Returns the share of segments lost lately.
+    pub fn loss(&self) -> f64 {
+        self.retrieval.recovery().loss()
+    }
+
+    /// Returns the playback position of the sample delivered last.
+    pub fn position(&self) -> Option<u64> {
+        self.playback.order().last().map(|last| last.position)
+    }
+
+    /// Returns the playing time of complete samples, from the one due `now` to the last.
+    pub fn buffered_time(&self, now: Instant) -> Duration {
+        self.retrieval.buffered_time(now, &self.schedule)
+    }
+
+    /// λ: samples that may be in flight, by the gaps between arrivals; else those that need to be, ⌈(DRD + margin)/T⌉.
+    pub fn interest_lead(&self, now: Instant) -> u64 {
+        self.schedule.interest_lead(now, self.retrieval.hedging())
+    }
+
+    /// Returns the time before a sample's arrival at best at which its Interest leaves.
+    pub fn leaves_before(&self, now: Instant) -> Duration {
+        self.schedule.ahead_by(now, self.retrieval.hedging())
     }
 
     /// After every event: delivers what is due, requests ahead, passes on what is to be requested.
     fn settle(&mut self, now: Instant) {
+        self.act_on_setbacks();
         self.deliver_due(now);
-        self.request_ahead(now);
-        self.request_queued(now);
+        self.make_room();
+        self.retrieval.request_ahead(now, &mut self.schedule);
+        self.retrieval.request_queued(now, &self.schedule);
     }
 
-    fn clear(&mut self) {
-        self.assembler.clear();
-        self.recovery.restart();
-        self.outputs.push(Output::WithdrawAll);
+    /// Passes over what turned out not to come.
+    fn act_on_setbacks(&mut self) {
+        while let Some(setback) = self.retrieval.poll_setback() {
+            match setback {
+                Setback::GivenUp(key) if self.playback.waits_for(key) => self.abandon_group(),
+                Setback::GivenUp(_) => {}
+                Setback::PlaysFrom(key) => self.playback.skip_to(key),
+            }
+        }
     }
 }

@@ -76,10 +76,7 @@ impl Playback {
             order: Order::new(is_standalone, 0),
             is_standalone,
             period: source.rate.period(),
-            tolerance: match is_standalone {
-                true => config.late_tolerance_standalone,
-                false => config.late_tolerance,
-            },
+            tolerance: config.tolerance(is_standalone),
             max_jump: config.max_jump,
             catching_up: true,
             is_held: false,
@@ -109,11 +106,6 @@ impl Playback {
     /// Returns whether samples only serve to catch up with the live edge.
     pub(super) const fn is_catching_up(&self) -> bool {
         self.catching_up
-    }
-
-    /// Returns how long after its time a sample is still waited for.
-    pub(super) const fn tolerance(&self) -> Duration {
-        self.tolerance
     }
 
     /// Returns whether nothing leaves because somebody said so.

@@ -18,7 +18,7 @@ use super::*;
 use eager::{Done, Eager};
 
 use crate::catalogue::{SampleRate, StreamKind};
-use crate::names::{RungNames, SegmentId, SegmentKind};
+use crate::names::{RungNames, SampleClass, SegmentId, SegmentKind};
 use crate::sample::Asked;
 use crate::segmenter::{Sample as Encoded, Segmenter, SegmenterConfig, Segments, Stamp};
 
@@ -84,6 +84,14 @@ impl Desk {
     }
 
     fn repairing(config: Config) -> Self {
+        let mut desk = Self::without_key(config);
+        desk.consumer
+            .set_verifier(at(0), Arc::new(HmacVerifier::new(b"key")));
+        desk
+    }
+
+    /// A consumer that does not know whose signature counts.
+    fn without_key(config: Config) -> Self {
         let source = Source {
             kind: StreamKind::Video,
             names: names(),
@@ -95,15 +103,14 @@ impl Desk {
             parity_percent: 20,
             across: None,
         };
-        let mut consumer = Eager::new(config, source);
+        let mut consumer = Eager::new(&config, source);
         let playout = Playout {
             wall_at_zero: WALL,
             base: None,
             target: ms(150),
         };
         consumer.set_playout(at(0), playout, Duration::ZERO);
-        consumer.set_verifier(at(0), Arc::new(HmacVerifier::new(b"key")));
-        consumer.on_round_trip(at(0), RTT);
+        consumer.schedule_mut().on_round_trip(at(0), RTT);
         Self {
             consumer,
             segmenter: Segmenter::new(
@@ -126,10 +133,14 @@ impl Desk {
         desk.consumer
             .start(at(0), &latest(5, 99), StartAt::NewestKey);
         desk.consumer.handle_timeout(at(14));
-        assert_eq!(desk.consumer.pipeline.ahead(SampleClass::Delta), 2);
-        assert_eq!(desk.consumer.pipeline.poll_timeout(), Some(at(15)));
+        let deltas = |desk: &Self| {
+            let samples = desk.consumer.retrieval.samples().keys();
+            samples.filter(|key| key.0 == SampleClass::Delta).count()
+        };
+        assert_eq!(deltas(&desk), 2);
+        assert_eq!(desk.consumer.schedule.poll_timeout(), Some(at(15)));
         desk.consumer.handle_timeout(at(15));
-        assert_eq!(desk.consumer.pipeline.ahead(SampleClass::Delta), 3);
+        assert_eq!(deltas(&desk), 3);
         desk
     }
 
@@ -308,7 +319,7 @@ fn a_forged_lead_counts_for_nothing() {
         let mut of_5 = asks.iter().filter(|ask| ask.id.class == SampleClass::Key);
         assert!(of_5.all(|ask| ask.must_be_fresh && ask.id.is_lead()));
     }
-    let counters = *desk.consumer.counters();
+    let counters = desk.consumer.counters();
     let most = u64::from(Config::default().max_attempts);
     assert_eq!(
         counters.drop_verification, most,
@@ -324,8 +335,7 @@ fn leads_wait_for_the_key() {
         max_unverified: 2,
         ..Config::default()
     };
-    let mut desk = Desk::new(config);
-    desk.consumer.verifier = None;
+    let mut desk = Desk::without_key(config);
     desk.consumer
         .start(at(0), &latest(5, 99), StartAt::NewestKey);
     desk.asks();
@@ -361,9 +371,15 @@ fn drd_is_measured_by_our_own_nonce_only() {
     let others = desk.cut((SampleClass::Delta, 101), 5, 500, asked(0xFFFF_FFFF.into()));
     desk.give(at(90), &ours.data[0]);
     let expected = Duration::from_micros(60_625);
-    assert_eq!(desk.consumer.path().delay.estimate(at(90)), expected);
+    assert_eq!(
+        desk.consumer.schedule().path().delay.estimate(at(90)),
+        expected
+    );
     desk.give(at(95), &others.data[0]);
-    assert_eq!(desk.consumer.path().delay.estimate(at(95)), expected);
+    assert_eq!(
+        desk.consumer.schedule().path().delay.estimate(at(95)),
+        expected
+    );
     let counters = desk.consumer.counters();
     assert_eq!((counters.leads, counters.leads_for_others), (2, 1));
 }

@@ -26,7 +26,7 @@ pub(super) const CLOCK_WAS_SET: Duration = Duration::from_secs(10);
 
 /// The times of one stream's samples.
 #[derive(Clone, Debug)]
-pub(super) struct Timeline {
+pub struct Timeline {
     period: Duration,
     key_interval: u32,
     clock: SampleClock,
@@ -123,13 +123,13 @@ impl Timeline {
         self.playout.target.saturating_sub(self.decode_lead)
     }
 
-    /// Base delay of the stream by itself, in microseconds, clocks' difference included.
-    pub(super) fn base(&self, now: Instant) -> Option<i64> {
+    /// Returns the path's delay as the stream's own packets show it, in microseconds, clocks' difference included.
+    pub fn base(&self, now: Instant) -> Option<i64> {
         self.base.estimate(now)
     }
 
     /// Returns by how much the base delay exceeds what it was within the last minute.
-    pub(super) fn base_growth(&self, now: Instant) -> Duration {
+    pub fn base_growth(&self, now: Instant) -> Duration {
         self.base.growth(now)
     }
 
@@ -217,6 +217,16 @@ impl Timeline {
     /// Returns when the sample at `position` is published.
     pub(super) fn time_of(&self, position: u64) -> Option<Timestamp> {
         self.clock.time_of(position)
+    }
+
+    /// Returns when the sample at `position` could be here at the earliest.
+    pub fn arrives_at(&self, now: Instant, position: u64) -> Option<Instant> {
+        Some(self.earliest(now, self.time_of(position)?))
+    }
+
+    /// Returns when the sample at `position` is to be shown.
+    pub fn shown_at(&self, now: Instant, position: u64) -> Option<Instant> {
+        Some(self.render_at(now, self.time_of(position)?))
     }
 
     /// Returns by how much a sample of which nothing is known may be published after its time.

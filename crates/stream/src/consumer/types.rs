@@ -11,7 +11,7 @@ use crate::across::Across;
 use crate::catalogue::{Rung, SampleRate, StreamInfo, StreamKind};
 use crate::metadata::Latest;
 use crate::names::{RungNames, SegmentId, StreamNames};
-use crate::path::{Group, Limit, Want};
+use crate::path::{Client, Group, Limit, Requester, Token, Want};
 use crate::sample::SampleHeader;
 
 use super::assembler::{SegmentCounts, SegmentEstimators};
@@ -171,6 +171,31 @@ pub enum Output {
     Sample(Sample),
     /// The next sample, a key sample, does not follow the last one.
     Discontinuity,
+}
+
+impl Output {
+    /// Lets `requester` do what `client` wants of the path. Returns what is for others to do.
+    pub fn carry_out(
+        self,
+        now: Instant,
+        client: Client,
+        requester: &mut Requester,
+    ) -> Option<Self> {
+        let token = |segment| Token { client, segment };
+        match self {
+            Self::Want(want) => requester.want(now, want),
+            Self::Forget(segment) => requester.forget(token(segment)),
+            Self::WithdrawOne(segment) => requester.withdraw_one(token(segment)),
+            Self::Disbelieve(segment) => requester.disbelieve(token(segment)),
+            Self::Withdraw(group) => requester.withdraw(group),
+            Self::WithdrawAll => requester.withdraw_client(client),
+            Self::Revise(group, available_at) => requester.revise(now, group, available_at),
+            Self::RoundTrip(rtt) => requester.on_round_trip(now, rtt),
+            Self::Limit(limit) => requester.set_limit(client, limit),
+            Self::Sample(_) | Self::Discontinuity => return Some(self),
+        }
+        None
+    }
 }
 
 /// What the link says of a packet that it delivers.

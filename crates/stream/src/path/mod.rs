@@ -32,7 +32,7 @@ mod want;
 
 pub use budget::{Budget, Control, LiveConfig, PACKET, ParseControlError};
 pub use delay::{DelayConfig, DelayEstimator, DelaySample, PathOutlook, PathView, Timer};
-pub use measure::{Path, PathConfig};
+pub use measure::Path;
 pub use numbered::{
     NumberedAnswer, NumberedConfig, NumberedCounters, NumberedRequester, Unanswered,
 };

@@ -14,7 +14,7 @@ use crate::rate::{Arrival, Loss, Lost, Pacer};
 use super::budget::{Budget, Load};
 use super::credit::Credit;
 use super::in_flight::InFlight;
-use super::measure::{Arrived, Path, PathConfig};
+use super::measure::{Arrived, Path};
 use super::nonces::Nonces;
 use super::objects::{Object, Objects};
 use super::queue::{Queue, Rank};
@@ -125,9 +125,7 @@ impl Requester {
     /// A requester over a path of which nothing is known.
     pub fn new(config: RequesterConfig, budget: Budget) -> Self {
         Self {
-            path: Path::new(PathConfig {
-                target: config.target,
-            }),
+            path: Path::new(config.target),
             budget,
             credit: Credit::default(),
             queue: Queue::default(),

@@ -12,7 +12,7 @@ use super::{Arrival, Estimates, Loss, Lost, RateController, Target};
 
 /// Constants of [`Controller`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case")]
 pub struct Config {
     /// Interests at the start.
     pub initial_window: f64,

@@ -10,7 +10,7 @@ use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTrip
 
 /// Constants of [`Controller`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case")]
 pub struct Config {
     /// Interests at the start, and at least.
     pub initial_window: f64,

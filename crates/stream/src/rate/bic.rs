@@ -10,7 +10,7 @@ use super::window::Window;
 
 /// Constants of [`Controller`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case")]
 pub struct Config {
     /// Interests at the start (10 in \[RFC6928\]).
     pub initial_window: f64,

@@ -318,18 +318,22 @@ fn overlay<T: Serialize + DeserializeOwned>(
     base: &T,
     map: Map<String, Value>,
 ) -> Result<T, serde_json::Error> {
-    let mut whole = serde_json::to_value(base)?;
-    if let Value::Object(whole) = &mut whole {
-        whole.extend(map);
+    let mut whole: Map<String, Value> = serde_json::from_value(serde_json::to_value(base)?)?;
+    if let Some(unknown) = map.keys().find(|name| !whole.contains_key(*name)) {
+        let names: Vec<_> = whole.keys().map(|name| format!("`{name}`")).collect();
+        let names = names.join(", ");
+        let message = format!("unknown field `{unknown}`, expected one of {names}");
+        return Err(de::Error::custom(message));
     }
-    serde_json::from_value(whole)
+    whole.extend(map);
+    serde_json::from_value(Value::Object(whole))
 }
 
 #[cfg(test)]
 mod tests {
     use core::time::Duration;
 
-    use super::super::arc::{Config, MinRttWindow, StartWhile};
+    use super::super::arc::{Config, MinRttConfig, MinRttWindow, StartWhile};
     use super::super::{Loss, reports};
     use super::*;
 
@@ -382,7 +386,10 @@ mod tests {
             r#"{"kind": "arc", "profile": "literal", "min-rtt-window": "10s", "alpha": 30, "start-while": "both"}"#,
         );
         let expected = Config {
-            min_rtt_window: MinRttWindow::Last(Duration::from_secs(10)),
+            min_rtt: MinRttConfig {
+                window: MinRttWindow::Last(Duration::from_secs(10)),
+                ..Config::literal().min_rtt
+            },
             alpha: 30.0,
             start_while: StartWhile::Both,
             ..Config::literal()

@@ -1,6 +1,9 @@
 //! Whatever arrives, in whatever order: a consumer does not panic, keeps its tables within bounds, and never delivers a sample
 //! twice. Body of a fuzz target (see `fuzz/`), run here on random scripts.
 
+#[path = "../single/mod.rs"]
+mod single;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +13,7 @@ use namecast_packet::signature::{HmacSigner, HmacVerifier};
 use namecast_packet::tlv::Writer;
 use namecast_packet::{Data, Digests, Interest, KeyLocator, PacketDigest, lp::NackReason};
 use namecast_stream::consumer::{
-    Config, Consumer, Counters, Delivery, Playout, Shown, Single, SingleOutput, Source, StartAt,
+    Config, Consumer, Counters, Delivery, Playout, Shown, Source, StartAt,
 };
 use namecast_stream::path::{Budget, LiveConfig, Requester, RequesterConfig};
 use namecast_stream::producer::{RungConfig, RungId};
@@ -20,6 +23,8 @@ use namecast_stream::{
     SegmentKind, SegmenterConfig, StreamKind, StreamNames,
 };
 use namecast_units::{Bitrate, Instant, Timestamp};
+
+use single::{Single, SingleOutput};
 
 const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
 const PERIOD: Duration = Duration::from_millis(33);
@@ -108,7 +113,7 @@ impl Scene {
             max_unverified: 64,
             ..Config::default()
         };
-        let mut consumer = Consumer::new(config.clone(), source, 1);
+        let mut consumer = Consumer::new(&config.clone(), source, 1);
         let playout = Playout {
             wall_at_zero: WALL,
             base: None,
@@ -185,7 +190,10 @@ impl Scene {
     /// for again in time: parity across samples is.
     fn play(&mut self, mut lost: u64) {
         self.now += PERIOD;
-        self.single.consumer.on_round_trip(self.now, PERIOD * 4);
+        self.single
+            .consumer
+            .schedule_mut()
+            .on_round_trip(self.now, PERIOD * 4);
         self.publish(200);
         for interest in core::mem::take(&mut self.interests) {
             let wall = self.wall();
@@ -457,5 +465,5 @@ fn play(octets: &[u8], mut scene: Scene) -> Counters {
     while scene.step(&mut script).is_some() {
         scene.check();
     }
-    *scene.single.consumer.counters()
+    scene.single.consumer.counters()
 }

@@ -2,13 +2,16 @@
 //! written, and a consumer lives with every stream that a catalogue may describe. Body of a fuzz target (see `fuzz/`), run here
 //! on damaged ones.
 
+#[path = "../single/mod.rs"]
+mod single;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use namecast_packet::signature::HmacVerifier;
 use namecast_packet::{Interest, Name};
-use namecast_stream::consumer::{Config, Consumer, Playout, Single, SingleOutput, Source, StartAt};
+use namecast_stream::consumer::{Config, Consumer, Playout, Source, StartAt};
 use namecast_stream::index::TimeIndex;
 use namecast_stream::metadata::MAX_LATEST;
 use namecast_stream::path::{Budget, LiveConfig, Requester, RequesterConfig};
@@ -17,6 +20,8 @@ use namecast_stream::{
     SegmentId, StreamInfo, StreamNames,
 };
 use namecast_units::{Bitrate, Instant, Timestamp};
+
+use single::{Single, SingleOutput};
 
 /// Times that a consumer is called when something is due.
 const STEPS: usize = 24;
@@ -158,7 +163,7 @@ fn together(octets: &[u8]) {
 fn play(source: Source, latest: Option<Latest>) {
     let config = Config::default();
     let (max_outstanding, prefix) = (config.max_outstanding, source.names.prefix().clone());
-    let mut consumer = Consumer::new(config, source, 1);
+    let mut consumer = Consumer::new(&config, source, 1);
     let mut now = Instant::ZERO;
     let playout = Playout {
         wall_at_zero: WALL,

@@ -9,7 +9,7 @@ use namecast_stream::{Catalogue, SampleClass};
 use namecast_units::Instant;
 
 use super::{Event, FIRST_CLIENT, Recorded, Recorder, Rung};
-use crate::live::watcher::{
+use crate::discovery::{
     Fetch, Judge, PROBE_SPACING, Progress, Verdict, certificate, certificate_of, certificates,
     metadata,
 };

@@ -25,8 +25,8 @@ use namecast_stream::path::{
 use namecast_stream::{Catalogue, RungNames, SampleClass, StreamNames};
 use namecast_units::{Instant, Timestamp};
 
-use super::sequence::{self, Limits, News, Sequence, Taken};
-use crate::live::watcher::{Fetch, SentProbes, Signer, Trust};
+use crate::discovery::{Fetch, SentProbes, Signer, Trust};
+use crate::samples::{self, Limits, News, Sequence, Taken};
 use crate::{Application, Now, Output, face};
 
 /// Whoever requests the first rung. Metadata and certificate come before it.
@@ -315,7 +315,7 @@ impl Recorder {
     fn handle_nack(&mut self, now: Instant, interest: &Interest) {
         self.counters.nacked += 1;
         if let Some((_, token)) = self.find(interest.name()) {
-            sequence::on_nack(now, token, &mut self.requester);
+            samples::on_nack(now, token, &mut self.requester);
         }
     }
 
@@ -411,7 +411,7 @@ impl Recorder {
         };
         let retry = Retry {
             max_interests: self.config.most_attempts,
-            ..sequence::RETRY
+            ..samples::RETRY
         };
         let clients = self.rungs.iter().map(|rung| rung.client);
         let mut out: usize = clients.map(|it| self.requester.objects_out(it)).sum();

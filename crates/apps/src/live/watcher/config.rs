@@ -2,11 +2,13 @@
 
 use core::time::Duration;
 
-use namecast_packet::{Certificate, Name};
+use namecast_packet::Name;
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::path::Control;
 use namecast_stream::{StreamKind, consumer};
-use namecast_units::Timestamp;
+use namecast_units::{Instant, Timestamp};
+
+use crate::discovery::Trust;
 
 /// How to watch one root. [`WatcherConfig::new`] gives the defaults.
 #[derive(Clone, Debug)]
@@ -83,6 +85,11 @@ impl WatcherConfig {
         video.into_iter().chain(audio).chain(data)
     }
 
+    /// Our wall clock now.
+    pub(super) fn wall(&self, now: Instant) -> Timestamp {
+        self.wall_at_zero + now.since(Instant::ZERO)
+    }
+
     /// How long before it is shown a sample of a stream of this kind is handed out.
     pub(super) fn lead(&self, kind: StreamKind) -> Duration {
         match kind {
@@ -120,28 +127,4 @@ impl From<&str> for RungChoice {
             label => Self::Label(label.to_owned()),
         }
     }
-}
-
-/// Whose signature counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Trust {
-    /// The first key that is found under the root; no other after it.
-    #[default]
-    FirstUse,
-    /// The key that was found at an earlier first use: SHA-256 digest of its SubjectPublicKeyInfo.
-    Remembered([u8; 32]),
-    /// Only what this vouches for.
-    Pinned(Pin),
-    /// A secret that signer and watcher share: packets carry HMACs made with it, under the certificate's key name.
-    Secret([u8; 32]),
-}
-
-/// What is known of a key beforehand. A name is not enough: anybody can make a key with any name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pin {
-    /// SHA-256 digest of the public key's SubjectPublicKeyInfo.
-    Digest([u8; 32]),
-    /// A certificate that is accepted as it is. It vouches for its key, and for each key under its identity that it signed
-    /// the certificate of.
-    Certificate(Box<Certificate>),
 }

@@ -4,25 +4,15 @@ use core::time::Duration;
 
 use namecast_stream::StreamKind;
 use namecast_stream::consumer::Sizes;
+use namecast_stream::path::Requester;
 use namecast_units::{Bitrate, Instant, Timestamp};
 
 use super::super::stats::{PathStats, SignerStats, Stats, StreamStats};
+use super::Watcher;
 use super::liveness::Liveness;
 use super::measure::millis;
-use super::output::Verdict;
 use super::pull::Pulled;
-use super::{Signer, Watcher};
-
-/// What a watcher counts beside its consumers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct OwnCounters {
-    pub nacked: u64,
-    /// Metadata or certificates that did not verify.
-    pub verification_failures: u64,
-    pub malformed: u64,
-    pub unexpected: u64,
-    pub outputs_dropped: u64,
-}
+use crate::discovery::{Signer, Verdict};
 
 /// Sizes of all tables of a watcher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,28 +30,35 @@ impl Watcher {
     pub fn verification_failures(&self) -> u64 {
         let of_streams = self.streams.iter().map(Pulled::counters);
         let of_streams: u64 = of_streams.map(|c| c.drop_verification).sum();
-        self.counters.verification_failures + of_streams
+        self.meters.counters().verification_failures + of_streams
     }
 
-    pub(super) fn figures(&self, now: Instant) -> Stats {
+    /// Figures for people.
+    pub fn stats(&self, now: Instant) -> Stats {
         let counters: Vec<_> = self.streams.iter().map(Pulled::counters).collect();
         let sum = |count: fn(&namecast_stream::consumer::Counters) -> u64| -> u64 {
             counters.iter().map(count).sum()
         };
-        let own = &self.counters;
+        let own = self.meters.counters();
         let requested = self.requester.counters();
         let again = requested.object_retransmissions;
         let leads = sum(|c| c.leads);
-        let main = self.main_stream();
-        let delay = main.map(|pulled| &pulled.consumer.path().delay);
+        let video = self.streams.get(StreamKind::Video);
+        let main = video.or_else(|| self.streams.iter().next());
+        let delay = main.map(|pulled| &pulled.consumer.schedule().path().delay);
         let budget = self.requester.budget();
-        let video = self.stream(StreamKind::Video);
-        let pending = self.sizes().consumers.outstanding;
-        let liveness = self.liveness(now);
+        let pending = self.table_sizes().consumers.outstanding;
+        let (wall, target) = (self.config.wall(now), self.config.target);
+        let liveness = self.proof.liveness(now, wall, target);
+        let joined_after = self.meters.joined_after();
         Stats {
             time_ms: millis(now.since(Instant::ZERO)),
             name: self.names.root().to_string(),
-            state: self.state(),
+            state: match joined_after {
+                None => "joining",
+                Some(_) if self.streams.is_starved() => "starved",
+                Some(_) => "playing",
+            },
             liveness: liveness.word(),
             recorded_from_ms: match liveness {
                 Liveness::Recorded(at) => Some(unix_millis(at)),
@@ -71,11 +68,12 @@ impl Watcher {
             kept_since_ms: self.travel.kept_since().map(unix_millis),
             video: video.map(|pulled| stream_stats(now, pulled)),
             audio: self
-                .stream(StreamKind::Audio)
+                .streams
+                .get(StreamKind::Audio)
                 .map(|pulled| stream_stats(now, pulled)),
-            join_ms: self.joined_after.map(millis),
-            rejoins: self.rejoins,
-            latency: self.frames.latency(),
+            join_ms: joined_after.map(millis),
+            rejoins: own.rejoins,
+            latency: self.meters.frames().latency(),
             rtt_ms: delay.map(|delay| millis(delay.estimate(now))),
             rtt_min_ms: delay.and_then(|delay| delay.least(now)).map(millis),
             interests_sent: requested.objects + sum(|c| c.interests_sent),
@@ -84,15 +82,15 @@ impl Watcher {
             interests_nacked: own.nacked + sum(|c| c.interests_nacked),
             interests_pending: pending as u64,
             cache_hit_share: sum(|c| c.leads_for_others) as f64 / leads.max(1) as f64,
-            goodput_bps: self.payload.bits_per_second(now),
-            throughput_bps: self.wire.bits_per_second(now),
+            goodput_bps: self.meters.goodput(now),
+            throughput_bps: self.meters.throughput(now),
             controller: budget.name(),
             controller_rate_bps: budget.rate().map(Bitrate::as_bps),
-            path: self.path_stats(now),
+            path: path_stats(now, &self.requester),
             rung: video.map(|pulled| pulled.rung.clone()),
             picture: video.and_then(|pulled| pulled.picture(now, &self.requester)),
-            target_ms: millis(self.config.target),
-            signer: self.signer.as_ref().map(signer_stats),
+            target_ms: millis(target),
+            signer: self.authority.signer().map(signer_stats),
             clock_offset_ms: self.clock.micros().map(|micros| micros as f64 / 1e3),
             clock_offset_rtt_ms: self.clock.rtt().map(millis),
             verification_failures: self.verification_failures(),
@@ -102,21 +100,8 @@ impl Watcher {
         }
     }
 
-    fn path_stats(&self, now: Instant) -> PathStats {
-        let path = self.requester.path();
-        PathStats {
-            queueing_ms: path.queue_now() * 1e3,
-            capacity_bps: path.carried() as u64,
-            offered_bps: path.offered(now).map(Bitrate::as_bps),
-            loss: path.loss(now, Duration::from_secs(3)),
-            jitter_ms: path.jitter() * 1e3,
-            cross: path.cross(now),
-            holding: self.requester.budget().is_holding(),
-            probes: self.requester.counters().probes,
-        }
-    }
-
-    pub(super) fn sizes(&self) -> TableSizes {
+    /// Sizes of all tables, to see that they are bounded.
+    pub fn table_sizes(&self) -> TableSizes {
         let mut total = Sizes::default();
         let consumers = self.streams.iter().flat_map(Pulled::all_sizes);
         for sizes in consumers {
@@ -129,32 +114,23 @@ impl Watcher {
         }
         TableSizes {
             consumers: total,
-            outputs: self.outputs.len(),
-            frames: self.frames.len(),
+            outputs: self.outbox.len(),
+            frames: self.meters.frames().len(),
         }
     }
+}
 
-    fn liveness(&self, now: Instant) -> Liveness {
-        let (wall, target) = (self.wall(now), self.config.target);
-        self.proof.liveness(now, wall, target)
-    }
-
-    fn state(&self) -> &'static str {
-        match (self.joined_after, self.is_starved) {
-            (None, _) => "joining",
-            (Some(_), true) => "starved",
-            (Some(_), false) => "playing",
-        }
-    }
-
-    pub(super) fn stream(&self, kind: StreamKind) -> Option<&Pulled> {
-        self.streams.iter().find(|pulled| pulled.kind == kind)
-    }
-
-    /// Video if there is any.
-    fn main_stream(&self) -> Option<&Pulled> {
-        self.stream(StreamKind::Video)
-            .or_else(|| self.streams.first())
+fn path_stats(now: Instant, requester: &Requester) -> PathStats {
+    let path = requester.path();
+    PathStats {
+        queueing_ms: path.queue_now() * 1e3,
+        capacity_bps: path.carried() as u64,
+        offered_bps: path.offered(now).map(Bitrate::as_bps),
+        loss: path.loss(now, Duration::from_secs(3)),
+        jitter_ms: path.jitter() * 1e3,
+        cross: path.cross(now),
+        holding: requester.budget().is_holding(),
+        probes: requester.counters().probes,
     }
 }
 
@@ -166,7 +142,7 @@ fn stream_stats(now: Instant, pulled: &Pulled) -> StreamStats {
     let counters = pulled.counters();
     let sizes = pulled.consumer.sizes();
     StreamStats {
-        published: pulled.past_published + pulled.consumer.published(),
+        published: pulled.past_published + pulled.consumer.schedule().published(),
         received: counters.complete,
         rendered: pulled.rendered,
         late: counters.late,

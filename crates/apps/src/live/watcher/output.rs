@@ -9,6 +9,7 @@ use namecast_stream::catalogue::{Catalogue, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
 use super::liveness::Liveness;
+use crate::discovery::Signer;
 
 /// What a watcher reports.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,65 +81,6 @@ pub struct Stages {
     pub network: Duration,
     /// Arrival of the lead to the last segment that was needed.
     pub reassembly: Duration,
-}
-
-/// Who signs the stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signer {
-    /// Name of the key.
-    pub key_name: Name,
-    /// SHA-256 digest of the public key, to be compared or pinned.
-    pub key_digest: [u8; 32],
-    /// Whether its signatures count.
-    pub verdict: Verdict,
-}
-
-/// What is thought of a signer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is the pinned key, or certified by it.
-    Pinned,
-    /// It is the key that was remembered at an earlier first use.
-    Remembered,
-    /// It is the first key seen under the root, which its certificate is signed with.
-    FirstUse,
-    /// Its signatures do not count.
-    Refused(Refusal),
-}
-
-/// Why a signer was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Refusal {
-    /// Another key is pinned.
-    #[error("another key is trusted for this name")]
-    OtherKey,
-    /// Another key was seen first, now or at an earlier use.
-    #[error("it is another key than the one remembered for this name")]
-    ChangedKey,
-    /// The certificate is not valid at this time.
-    #[error("its certificate is not valid now")]
-    NotValidNow,
-    /// The certificate verifies neither with its own key nor with a pinned one.
-    #[error("its certificate is damaged or forged, or signed by somebody who is not trusted")]
-    BadCertificate,
-    /// What was received is not signed with the certificate's key.
-    #[error("what was received is not signed with its key")]
-    NotSigner,
-    /// The certificate belongs to another name.
-    #[error("its certificate belongs to another name")]
-    OtherIdentity,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pinned => f.write_str("pinned"),
-            Self::Remembered => f.write_str("remembered"),
-            Self::FirstUse => f.write_str("trusted on first use"),
-            Self::Refused(why) => write!(f, "refused: {why}"),
-        }
-    }
 }
 
 /// A step or an incident, with a sentence for people.

@@ -1,7 +1,5 @@
 //! One stream being pulled, and its change from one rung to another.
 
-use core::time::Duration;
-
 use namecast_packet::Name;
 use namecast_stream::consumer::{
     self, Consumer, Counters, LineUp, Playout, SharedVerifier, Shown, Source, StartAt,
@@ -10,7 +8,7 @@ use namecast_stream::ladder::LadderConfig;
 use namecast_stream::metadata::Latest;
 use namecast_stream::path::Client;
 use namecast_stream::{Rung, RungNames, StreamInfo, StreamKind, StreamNames};
-use namecast_units::{Bitrate, Instant, Timestamp};
+use namecast_units::{Bitrate, Instant};
 
 use super::config::{RungChoice, WatcherConfig};
 use super::probing::Probing;
@@ -106,8 +104,7 @@ impl ConsumerFactory<'_> {
         client: Client,
     ) -> Consumer {
         let source = Source::new(self.names, info, rung);
-        let config = self.config.consumer.clone();
-        let mut consumer = Consumer::new(config, source, client);
+        let mut consumer = Consumer::new(&self.config.consumer, source, client);
         consumer.enable_path_events(matches!(self.config.ladder, LadderConfig::Paper(_)));
         consumer.set_playout(now, self.playout, self.config.lead(info.kind));
         if let Some(verifier) = self.verifier {
@@ -184,7 +181,7 @@ impl Pulled {
     /// Takes over what the pull of the same stream from an earlier publisher counted.
     pub(super) fn inherit(&mut self, before: Self) {
         self.past = before.counters();
-        self.past_published = before.past_published + before.consumer.published();
+        self.past_published = before.past_published + before.consumer.schedule().published();
         self.had_frame = before.had_frame;
         self.rendered = before.rendered;
         self.decoder_errors = before.decoder_errors;
@@ -279,7 +276,7 @@ impl Pulled {
         let Some(own) = Self::latest_of(upcoming, latest) else {
             return;
         };
-        if upcoming.last_arrival().is_some() {
+        if upcoming.schedule().last_arrival().is_some() {
             return;
         }
         if let Some(allowance) = allowance {
@@ -287,7 +284,7 @@ impl Pulled {
             return;
         }
         if let Some((auto, can_wait)) = self.auto.as_mut().zip(can_wait) {
-            if let Some(position) = upcoming.start_beside(now, own, &self.consumer, can_wait) {
+            if let Some(position) = upcoming.start_after(now, own, &self.consumer, can_wait) {
                 auto.on_started(position);
                 // Both are never paid for at once.
                 self.consumer.set_ask_before(now, Some(position));
@@ -311,7 +308,7 @@ impl Pulled {
     ) -> Option<u64> {
         let own = Self::latest_of(&self.consumer, latest)?;
         self.begin_after(self.shown, fresh_until);
-        self.past_published += self.consumer.published();
+        self.past_published += self.consumer.schedule().published();
         if let Some(auto) = &mut self.auto {
             auto.on_stayed(now);
             self.drop_upcoming(now);
@@ -334,7 +331,10 @@ impl Pulled {
                 consumer.set_shown(shown);
             }
             if fresh_until.is_some() {
-                consumer.set_fresh_until(fresh_until);
+                consumer
+                    .schedule_mut()
+                    .handover_mut()
+                    .set_fresh_until(fresh_until);
             }
         }
     }
@@ -437,7 +437,9 @@ impl Pulled {
     /// Keeps a rung that is only tried to what is left for it, and to what is newest.
     fn keep_trial(&mut self, now: Instant) {
         let allowance = self.auto.as_ref().and_then(AutoRung::allowance);
-        self.consumer.set_challenging(now, allowance.is_some());
+        self.consumer
+            .schedule_mut()
+            .set_challenging(now, allowance.is_some());
         let shown = self.consumer.position();
         if let Some(upcoming) = self.upcoming.as_mut().filter(|_| allowance.is_some()) {
             upcoming.consumer.set_allowance(now, allowance);
@@ -458,23 +460,23 @@ impl Pulled {
         self.consumer.set_stop_before(None);
         self.consumer.set_ask_before(now, None);
         if let Some(Upcoming { consumer, .. }) = self.upcoming.take() {
-            self.past += *consumer.counters();
+            self.past += consumer.counters();
             self.retired.push(retired(&consumer));
         }
     }
 
     fn retire_consumer(&mut self) {
         self.retired.push(retired(&self.consumer));
-        self.past += *self.consumer.counters();
-        self.past_published += self.consumer.published();
+        self.past += self.consumer.counters();
+        self.past_published += self.consumer.schedule().published();
     }
 
     /// Counters of this consumer and all before it.
     pub(super) fn counters(&self) -> Counters {
         let mut sum = self.past;
-        sum += *self.consumer.counters();
+        sum += self.consumer.counters();
         if let Some(upcoming) = &self.upcoming {
-            sum += *upcoming.consumer.counters();
+            sum += upcoming.consumer.counters();
         }
         sum
     }
@@ -502,22 +504,4 @@ pub(super) enum LinedUp {
     Started(u64),
     /// The stream was running.
     Known(LineUp),
-}
-
-/// The playout clock of all streams: the longest way of any of them.
-pub(super) fn playout(
-    streams: &[Pulled],
-    now: Instant,
-    wall_at_zero: Timestamp,
-    target: Duration,
-) -> Playout {
-    let base = streams
-        .iter()
-        .filter_map(|pulled| pulled.consumer.base(now))
-        .max();
-    Playout {
-        wall_at_zero,
-        base,
-        target,
-    }
 }

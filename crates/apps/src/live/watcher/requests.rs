@@ -6,38 +6,26 @@
 //!     └── sent, dropped, lost, path longer
 //! ```
 
-use core::time::Duration;
+use namecast_packet::LpPacket;
+use namecast_stream::path::Event;
+use namecast_units::Instant;
 
-use namecast_packet::{Data, LpPacket};
-use namecast_stream::StreamKind;
-use namecast_stream::consumer::{self, Consumer, Delivery};
-use namecast_stream::path::{self, Client, PathOutlook, Token};
-use namecast_units::{Bitrate, ByteSize, Instant};
-
-use super::pull::{ConsumerFactory, Pulled, Retired};
 use super::{Watcher, steer};
 use crate::Output;
-
-/// Ladders decide this often at most.
-const STEERING: Duration = Duration::from_millis(5);
-/// Consumers that are gone and remembered.
-const MAX_RETIRED: usize = 16;
 
 impl Watcher {
     /// Sends what may be sent, and tells consumers what became of their requests.
     pub(super) fn run_requester(&mut self, now: Instant) {
         self.requester.set_target(self.config.target);
-        let need: u64 = self
-            .streams
-            .iter()
-            .map(|pulled| pulled.need().as_bps())
-            .sum();
-        self.requester.set_need(Bitrate::bps(need));
+        self.requester.set_need(self.streams.need());
         self.requester.handle_timeout(now);
         let mut changed = false;
         while let Some(event) = self.requester.poll_event() {
+            for consumer in self.streams.consumers() {
+                consumer.on_event(now, &event);
+            }
             match event {
-                path::Event::Interest {
+                Event::Interest {
                     interest,
                     avoid_face,
                 } => {
@@ -45,156 +33,46 @@ impl Watcher {
                         avoid_face,
                         ..LpPacket::carrying(interest.wire().clone())
                     };
-                    self.put(Output::Send(packet.encode()));
+                    self.outbox.put(Output::Send(packet.encode()));
                 }
-                path::Event::Sent {
-                    token,
-                    nonce,
-                    order,
-                } => {
-                    if let Some(consumer) = self.consumer_of(token.client) {
-                        consumer.on_sent(now, token.segment, nonce, order);
+                // A consumer's is for it alone.
+                Event::Dropped(token) if !self.on_object_dropped(token) => {
+                    if self.travel.on_dropped(token, &mut self.requester) {
+                        self.run_past(now);
                     }
                 }
-                path::Event::Dropped(token) => {
-                    if let Some(consumer) = self.consumer_of(token.client) {
-                        consumer.on_dropped(now, token.segment);
-                    } else if !self.on_object_dropped(token) {
-                        self.on_past_dropped(now, token);
-                    }
-                }
-                path::Event::Lost(token) => {
-                    if let Some(consumer) = self.consumer_of(token.client) {
-                        consumer.on_lost(now, token.segment);
-                    }
-                }
-                path::Event::PathGrew(shift) => {
-                    for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
-                        consumer.on_path_grew(now, shift);
-                    }
-                    changed = true;
-                }
-                path::Event::PathShrank => {
-                    for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
-                        consumer.on_path_shrank(now);
-                    }
-                    changed = true;
-                }
+                Event::PathGrew(_) | Event::PathShrank => changed = true,
+                Event::Dropped(_) | Event::Sent { .. } | Event::Lost(_) => {}
             }
         }
         if changed {
-            self.share_playout(now);
+            self.streams.share_playout(now, &self.config);
         }
-        let queueing = self.requester.path().queue_of_all(now);
-        let outlook = PathOutlook {
-            queueing: Duration::from_secs_f64(queueing),
-            jitter: Duration::from_secs_f64(self.requester.path().jitter()),
-        };
-        for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
-            consumer.set_outlook(outlook);
+        let outlook = self.requester.path().outlook(now);
+        for consumer in self.streams.consumers() {
+            consumer.schedule_mut().set_outlook(outlook);
         }
-    }
-
-    fn consumer_of(&mut self, client: Client) -> Option<&mut Consumer> {
-        let mut consumers = self.streams.iter_mut().flat_map(Pulled::consumers);
-        consumers.find(|consumer| consumer.client() == client)
-    }
-
-    pub(super) fn on_request(&mut self, now: Instant, client: Client, request: consumer::Output) {
-        use consumer::Output as Request;
-        let requester = &mut self.requester;
-        match request {
-            Request::Want(want) => requester.want(now, want),
-            Request::Forget(segment) => requester.forget(Token { client, segment }),
-            Request::WithdrawOne(segment) => requester.withdraw_one(Token { client, segment }),
-            Request::Disbelieve(segment) => requester.disbelieve(Token { client, segment }),
-            Request::Withdraw(group) => requester.withdraw(group),
-            Request::WithdrawAll => requester.withdraw_client(client),
-            Request::Revise(group, available_at) => requester.revise(now, group, available_at),
-            Request::RoundTrip(rtt) => {
-                // Small packets are sooner through a slow link.
-                let sound = self.streams.iter().find(|it| it.kind == StreamKind::Audio);
-                let is_sound = sound.is_some_and(|it| it.consumer.client() == client);
-                if !is_sound || self.streams.len() == 1 {
-                    requester.on_round_trip(now, rtt);
-                }
-            }
-            Request::Limit(limit) => requester.set_limit(client, limit),
-            Request::Discontinuity | Request::Sample(_) => {}
-        }
-    }
-
-    /// Takes Data that may be a segment. Returns whether it is.
-    pub(super) fn on_segment(&mut self, now: Instant, data: &Data, delivery: Delivery) -> bool {
-        let size = ByteSize::of(data.wire());
-        let mut found = None;
-        for consumer in self.streams.iter_mut().flat_map(Pulled::consumers) {
-            let Some(token) = consumer.token_of(data.name()) else {
-                continue;
-            };
-            // Of two that pull one rung, the one that requested it.
-            let is_out = self.requester.is_out(token);
-            if is_out || found.is_none() {
-                found = Some((consumer, token));
-            }
-            if is_out {
-                break;
-            }
-        }
-        let retired = self.retired.iter().find_map(|(client, names)| {
-            let (client, segment) = (*client, names.parse(data.name())?);
-            let token = Token { client, segment };
-            self.requester.is_out(token).then_some(token)
-        });
-        let is_wanted = found
-            .as_ref()
-            .is_some_and(|(_, token)| self.requester.is_out(*token));
-        if let Some(token) = retired.filter(|_| !is_wanted) {
-            self.requester
-                .handle_data(now, token, size, delivery.congestion_marked);
-            return true;
-        }
-        if let Some((consumer, token)) = found {
-            let is_marked = delivery.congestion_marked;
-            self.requester.handle_data(now, token, size, is_marked);
-            return consumer.handle_data(now, data, delivery);
-        }
-        let mut probing = self
-            .streams
-            .iter()
-            .filter_map(|pulled| pulled.probing.as_ref());
-        let token = probing.find_map(|probing| probing.parse(data.name()));
-        if let Some(token) = token {
-            self.requester
-                .handle_data(now, token, size, delivery.congestion_marked);
-        }
-        token.is_some()
     }
 
     /// Lets ladders decide, a few hundred times a second at most.
     pub(super) fn steer(&mut self, now: Instant) {
-        if now.since(self.steered_at) < STEERING {
+        if !self.streams.may_steer(now) {
             return;
         }
-        self.steered_at = now;
         let mut steered = false;
         for at in 0..self.streams.len() {
-            if !self.streams[at].is_steered() || self.travel.is_away() {
+            if !self.streams.at(at).is_steered() || self.travel.is_away() {
                 continue;
             }
-            let client = self.client();
-            let mut pulled = self.streams.remove(at);
-            let sound = self.sound_need();
+            let client = self.streams.new_client();
+            let mut pulled = self.streams.take_out(at);
             let wheel = steer::Wheel {
-                factory: ConsumerFactory {
-                    sound,
-                    ..self.factory(now)
-                },
+                factory: self.factory(now),
                 requester: &self.requester,
                 client,
             };
             let wants = pulled.steer(now, &wheel);
-            self.streams.insert(at, pulled);
+            self.streams.put_back(at, pulled);
             steered = true;
             for want in wants {
                 self.requester.want(now, want);
@@ -204,32 +82,5 @@ impl Watcher {
             self.drain(now);
             self.run_requester(now);
         }
-    }
-
-    pub(super) fn client(&mut self) -> Client {
-        self.next_client = self.next_client.wrapping_add(1);
-        self.next_client
-    }
-
-    /// What sound takes on the wire.
-    pub(super) fn sound_need(&self) -> Bitrate {
-        let sound = self.stream(StreamKind::Audio);
-        sound.map_or(Bitrate::default(), Pulled::need)
-    }
-
-    /// Withdraws all that `pulled` has requested.
-    pub(super) fn withdraw(&mut self, pulled: &Pulled) {
-        for retired in pulled.clients() {
-            self.retire(retired);
-        }
-    }
-
-    /// Withdraws what a consumer that is gone has requested. What is out comes all the same, and tells of the path.
-    pub(super) fn retire(&mut self, (client, names): Retired) {
-        self.requester.withdraw_client(client);
-        if self.retired.len() == MAX_RETIRED {
-            self.retired.pop_front();
-        }
-        self.retired.push_back((client, names));
     }
 }

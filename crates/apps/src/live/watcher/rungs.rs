@@ -147,7 +147,7 @@ impl AutoRung {
         if self.change.is_some() {
             return None;
         }
-        let is_fetching = consumer.synchroniser().state() == State::Fetching;
+        let is_fetching = consumer.schedule().synchroniser().state() == State::Fetching;
         let to = match challenge.decide(now, is_fetching)? {
             Step::Try(rung) => return Some(Decision::Prepare(self.rungs[rung].clone())),
             Step::Abort => return Some(Decision::Drop),
@@ -215,8 +215,8 @@ impl AutoRung {
         let change = self.change.as_ref()?;
         let shown_at = change
             .position
-            .and_then(|position| consumer.shown_at(now, position));
-        let latest = change.since + consumer.key_period().saturating_mul(2);
+            .and_then(|position| consumer.schedule().timeline().shown_at(now, position));
+        let latest = change.since + consumer.schedule().key_period().saturating_mul(2);
         Some(shown_at.unwrap_or(latest) + PATIENCE)
     }
 

@@ -5,15 +5,15 @@ use core::time::Duration;
 use namecast_packet::{Data, Interest, Name};
 use namecast_stream::index::{self, TimeIndex};
 use namecast_stream::metadata::Latest;
-use namecast_stream::path::{Object, Token};
+use namecast_stream::path::{Object, Requester, Token};
 use namecast_stream::{StreamKind, StreamNames};
 use namecast_units::{Instant, Timestamp};
 
 use super::Watcher;
-use super::join;
 use super::output::{Event, Watched};
 use super::past::{self, Player, Wanted};
 use super::pull;
+use crate::discovery::CLIENT;
 
 /// Nearer to live than this, live is what is meant: there is nothing to read ahead.
 const LIVE_EDGE: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ const REACHED: Duration = Duration::from_secs(5);
 const ALIVE: Duration = Duration::from_secs(5);
 /// How often it is asked since when the past is kept. The names are the same for all who watch.
 const SINCE_INTERVAL: Duration = Duration::from_secs(10);
-const SINCE: Token = Token::object(join::CLIENT, 2);
+const SINCE: Token = Token::object(CLIENT, 2);
 
 /// Where to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +103,69 @@ impl Travel {
         self.kept.since
     }
 
+    /// Returns the publisher's clock now, as far as it is known; else ours, `wall`.
+    fn publisher_now(&self, now: Instant, wall: Timestamp) -> Timestamp {
+        self.heard
+            .map_or(wall, |(at, served_at)| served_at + now.since(at))
+    }
+
+    /// Returns whether the publisher answered lately.
+    fn is_alive(&self, now: Instant) -> bool {
+        self.heard.is_some_and(|(at, _)| now.since(at) < ALIVE)
+    }
+
+    /// Returns when there is something to do, if nothing arrives. `asks_since`: it is to be found out since when the past is kept.
+    pub(super) fn poll_timeout(
+        &self,
+        asks_since: bool,
+        lead: impl Fn(StreamKind) -> Duration,
+    ) -> Option<Instant> {
+        let players = self.playing.iter().chain(&self.upcoming);
+        let ask = asks_since.then(|| self.kept.next_at.unwrap_or(Instant::ZERO));
+        players
+            .filter_map(|player| player.poll_timeout(&lead))
+            .chain(ask)
+            .min()
+    }
+
+    /// Takes an Interest that came back. Returns whether it was one of playback from the past.
+    pub(super) fn on_nack(
+        &mut self,
+        now: Instant,
+        interest: &Interest,
+        requester: &mut Requester,
+    ) -> bool {
+        if self.kept.asked.as_ref() == Some(interest.name()) {
+            self.kept.asked = None;
+            self.kept.since = None;
+            requester.forget(SINCE);
+            return true;
+        }
+        let mut is_taken = false;
+        for player in self.players() {
+            is_taken |= player.handle_nack(now, interest.name(), requester);
+        }
+        is_taken
+    }
+
+    /// Does without what did not come. Returns whether playback from the past requested it.
+    pub(super) fn on_dropped(&mut self, token: Token, requester: &mut Requester) -> bool {
+        let mut is_taken = false;
+        for player in self.players() {
+            is_taken |= player.on_dropped(token, requester);
+        }
+        is_taken
+    }
+
+    /// Begins again where playback is: with another rung, or a decoder that failed.
+    pub(super) fn seek_again(&mut self, now: Instant) {
+        if let Some(playing) = &self.playing {
+            let goal = self.upcoming.as_ref().map(Player::goal);
+            let goal = goal.or(playing.playing(now));
+            self.wanted = self.wanted.or(goal);
+        }
+    }
+
     fn players(&mut self) -> impl Iterator<Item = &mut Player> {
         self.playing.iter_mut().chain(&mut self.upcoming)
     }
@@ -127,19 +190,16 @@ impl Watcher {
     /// How far playback is behind what is published now; `None` while it is live.
     pub fn behind(&self, now: Instant) -> Option<Duration> {
         let playing = self.travel.playing.as_ref()?.playing(now)?;
-        Some(self.publisher_now(now).since(playing))
-    }
-
-    /// The publisher's clock now, as far as it is known; else ours.
-    fn publisher_now(&self, now: Instant) -> Timestamp {
-        let heard = self.travel.heard;
-        let heard = heard.map(|(at, served_at)| served_at + now.since(at));
-        heard.unwrap_or_else(|| self.wall(now))
+        Some(
+            self.travel
+                .publisher_now(now, self.config.wall(now))
+                .since(playing),
+        )
     }
 
     /// Whether it is known what there is, and who signs it.
-    const fn has_joined(&self) -> bool {
-        self.is_announced && self.verifier.is_some()
+    pub(super) const fn has_joined(&self) -> bool {
+        self.catalogues.is_announced() && self.authority.verifier().is_some()
     }
 
     /// Begins to fetch what is wanted from the past if that is possible by now.
@@ -150,29 +210,33 @@ impl Watcher {
         let Some(time) = self.travel.wanted.take() else {
             return;
         };
-        if self.publisher_now(now).since(time) < LIVE_EDGE {
+        if self
+            .travel
+            .publisher_now(now, self.config.wall(now))
+            .since(time)
+            < LIVE_EDGE
+        {
             self.go_live(now);
             return;
         }
         let wanted = self.wanted_streams();
         let before = self.travel.upcoming.take();
-        self.leave(before);
+        Player::leave(before, &mut self.requester);
         self.travel.upcoming = Some(Player::new(now, time, wanted));
-        self.event(Event::Seeking { to: time });
+        self.outbox.event(Event::Seeking { to: time });
     }
 
     /// The streams to play, the one that leads first.
     fn wanted_streams(&mut self) -> Vec<Wanted> {
-        let Some((_, catalogue)) = &self.catalogue else {
+        let Some(catalogue) = self.catalogues.current() else {
             return Vec::new();
         };
-        let clients = &mut self.next_client;
+        let clients = &mut self.streams;
         let streams = self.config.wanted().filter_map(|(kind, choice)| {
             let info = catalogue.streams.iter().find(|s| s.kind == kind)?;
             let rung = pull::choose_recorded(info, &choice)?;
-            *clients = clients.wrapping_add(1);
             Some(Wanted {
-                client: *clients,
+                client: clients.new_client(),
                 kind,
                 stream: stream_name(&self.names, &info.name),
                 names: self.names.rung(&info.name, &rung.name),
@@ -184,9 +248,8 @@ impl Watcher {
 
     /// Stops pulling what is live.
     fn rest(&mut self, now: Instant) {
-        for pulled in core::mem::take(&mut self.streams) {
-            self.withdraw(&pulled);
-            let client = self.client();
+        for pulled in self.streams.end(&mut self.requester) {
+            let client = self.streams.new_client();
             let choice = self.config.wanted().find(|(kind, _)| *kind == pulled.kind);
             let rung = choice.and_then(|(_, choice)| pull::choose(&pulled.info, &choice));
             let Some(rung) = rung else {
@@ -197,7 +260,7 @@ impl Watcher {
             resting.inherit(pulled);
             self.streams.push(resting);
         }
-        self.is_starved = false;
+        self.streams.forget_starvation();
     }
 
     /// What is handed out next is of another time than what was.
@@ -205,7 +268,7 @@ impl Watcher {
         let shown = self.streams.iter().filter(|pulled| pulled.had_frame);
         let kinds: Vec<_> = shown.map(|pulled| pulled.kind).collect();
         for stream in kinds {
-            self.push(Watched::Discontinuity {
+            self.outbox.push(Watched::Discontinuity {
                 stream,
                 is_jump: true,
             });
@@ -214,30 +277,14 @@ impl Watcher {
 
     fn go_live(&mut self, now: Instant) {
         let (upcoming, playing) = (self.travel.upcoming.take(), self.travel.playing.take());
-        let (was_going, was_past) = (self.leave(upcoming), self.leave(playing));
+        let [was_going, was_past] =
+            [upcoming, playing].map(|player| Player::leave(player, &mut self.requester));
         if was_past {
             self.jump();
         }
         if was_past || was_going {
-            self.event(Event::BackToLive);
+            self.outbox.event(Event::BackToLive);
             self.probe(now);
-        }
-    }
-
-    /// Requests nothing more of what `player` plays. Returns whether there is one.
-    fn leave(&mut self, player: Option<Player>) -> bool {
-        let clients = player.iter().flat_map(Player::clients);
-        clients.for_each(|client| self.requester.withdraw_client(client));
-        player.is_some()
-    }
-
-    /// Begins again where playback is: with another rung, or a decoder that failed.
-    pub(super) fn seek_again(&mut self, now: Instant) {
-        if let Some(playing) = &self.travel.playing {
-            let again = playing.playing(now);
-            let upcoming = self.travel.upcoming.as_ref();
-            let goal = upcoming.map(Player::goal).or(again);
-            self.travel.wanted = self.travel.wanted.or(goal);
         }
     }
 
@@ -250,18 +297,18 @@ impl Watcher {
             self.requester.forget(SINCE);
             return true;
         }
-        let Some(verifier) = self.verifier.clone() else {
+        let Some(verifier) = self.authority.verifier() else {
             return false;
         };
         let (mut is_taken, mut is_bad) = (false, false);
         // Both may have asked for it, and it comes once.
         for player in self.travel.players() {
-            match player.handle_data(now, data, &*verifier, &mut self.requester) {
+            match player.handle_data(now, data, &**verifier, &mut self.requester) {
                 Ok(taken) => is_taken |= taken,
                 Err(()) => is_bad = true,
             }
         }
-        self.counters.verification_failures += u64::from(is_bad);
+        self.meters.counters_mut().verification_failures += u64::from(is_bad);
         is_taken || is_bad
     }
 
@@ -285,15 +332,15 @@ impl Watcher {
                     let after = now.since(player.started_at());
                     self.rest(now);
                     self.jump();
-                    self.event(Event::PlayingFrom { captured_at, after });
+                    self.outbox.event(Event::PlayingFrom { captured_at, after });
                     let before = self.travel.playing.replace(player);
-                    self.leave(before);
+                    Player::leave(before, &mut self.requester);
                     return;
                 }
                 past::Output::Nothing(unkept) => {
                     let to = player.goal();
-                    self.leave(Some(player));
-                    self.event(Event::NothingKept { to, unkept });
+                    Player::leave(Some(player), &mut self.requester);
+                    self.outbox.event(Event::NothingKept { to, unkept });
                     if !self.travel.is_past() {
                         // Live may have waited for this.
                         self.probe(now);
@@ -321,15 +368,20 @@ impl Watcher {
             }
         }
         let playing = player.playing(now);
-        let is_near = |playing| self.publisher_now(now).since(playing) < REACHED;
+        let is_near = |playing| {
+            self.travel
+                .publisher_now(now, self.config.wall(now))
+                .since(playing)
+                < REACHED
+        };
         let is_at_the_edge =
-            player.is_dry(now) && self.is_alive(now) && playing.is_some_and(is_near);
+            player.is_dry(now) && self.travel.is_alive(now) && playing.is_some_and(is_near);
         self.travel.playing = Some(player);
         if is_over.is_some() || is_at_the_edge {
             self.go_live(now);
         }
         if let Some((unkept, to)) = is_over.zip(playing) {
-            self.event(Event::NothingKept { to, unkept });
+            self.outbox.event(Event::NothingKept { to, unkept });
         }
     }
 
@@ -340,12 +392,11 @@ impl Watcher {
                 sample,
                 decode_only,
             } => {
-                let at = self.streams.iter().position(|pulled| pulled.kind == kind);
-                if let Some(at) = at {
+                if let Some(at) = self.streams.place(kind) {
                     self.hand_out(now, at, *sample, decode_only);
                 }
             }
-            past::Output::Discontinuity(stream) => self.push(Watched::gap(stream)),
+            past::Output::Discontinuity(stream) => self.outbox.push(Watched::gap(stream)),
             past::Output::Playing(_) | past::Output::Nothing(_) => {}
         }
     }
@@ -358,7 +409,7 @@ impl Watcher {
         }
         self.travel.kept.next_at = Some(now + SINCE_INTERVAL);
         let video = self.config.wanted().find_map(|(kind, _)| {
-            let (_, catalogue) = self.catalogue.as_ref()?;
+            let catalogue = self.catalogues.current()?;
             let is_video = kind == StreamKind::Video || !self.config.video;
             let stream = catalogue.streams.iter().find(|s| s.kind == kind)?;
             is_video.then(|| stream_name(&self.names, &stream.name))
@@ -371,60 +422,15 @@ impl Watcher {
             self.travel.kept.since = None;
         }
         let interval = SINCE_INTERVAL.as_micros() as u64;
-        let micros = self.publisher_now(now).as_micros();
+        let micros = self
+            .travel
+            .publisher_now(now, self.config.wall(now))
+            .as_micros();
         let name = index::name(&stream, Timestamp::from_micros(micros - micros % interval));
         self.travel.kept.asked = Some(name.clone());
         let interest = Interest::builder(name).must_be_fresh();
         let question = Object::new(SINCE, interest, None);
         self.requester.want_object(now, question);
-    }
-
-    fn is_alive(&self, now: Instant) -> bool {
-        let heard = self.travel.heard;
-        heard.is_some_and(|(at, _)| now.since(at) < ALIVE)
-    }
-
-    pub(super) fn past_timeout(&self) -> Option<Instant> {
-        let Travel {
-            playing,
-            upcoming,
-            kept,
-            ..
-        } = &self.travel;
-        let players = playing.iter().chain(upcoming);
-        let lead = |kind| self.config.lead(kind);
-        let asks = self.config.asks_since && self.has_joined();
-        let ask = asks.then(|| kept.next_at.unwrap_or(Instant::ZERO));
-        players
-            .filter_map(|player| player.poll_timeout(lead))
-            .chain(ask)
-            .min()
-    }
-
-    /// Whether an Interest that came back was one of playback from the past.
-    pub(super) fn on_past_nack(&mut self, now: Instant, interest: &Interest) -> bool {
-        if self.travel.kept.asked.as_ref() == Some(interest.name()) {
-            self.travel.kept.asked = None;
-            self.travel.kept.since = None;
-            self.requester.forget(SINCE);
-            return true;
-        }
-        let mut is_taken = false;
-        for player in self.travel.players() {
-            is_taken |= player.handle_nack(now, interest.name(), &mut self.requester);
-        }
-        is_taken
-    }
-
-    /// Does without what playback from the past requested and did not come.
-    pub(super) fn on_past_dropped(&mut self, now: Instant, token: Token) {
-        let mut is_taken = false;
-        for player in self.travel.players() {
-            is_taken |= player.on_dropped(token, &mut self.requester);
-        }
-        if is_taken {
-            self.run_past(now);
-        }
     }
 }
 

@@ -96,21 +96,28 @@ impl Pulled {
     fn groups(&self, now: Instant) -> Option<Groups> {
         let consumer = self.newest_consumer();
         let known = consumer
+            .schedule()
+            .handover()
             .newest_group()
-            .or_else(|| self.consumer.newest_group())?;
+            .or_else(|| self.consumer.schedule().handover().newest_group())?;
         let interval = u64::from(consumer.source().key_interval.max(1));
         // A group that has not been heard of, as its key sample is late, begins all the same.
         let mut position = self.chosen_for.unwrap_or(0).max(known.position);
         let mut next = position.checked_add(interval)?;
         let clock = |position| {
-            let own = consumer.arrives_at(now, position);
-            own.or_else(|| self.consumer.arrives_at(now, position))
+            let own = consumer.schedule().timeline().arrives_at(now, position);
+            own.or_else(|| {
+                self.consumer
+                    .schedule()
+                    .timeline()
+                    .arrives_at(now, position)
+            })
         };
         let mut next_arrives_at = clock(next)?;
-        if next_arrives_at + consumer.key_period() < now {
+        if next_arrives_at + consumer.schedule().key_period() < now {
             // Several groups have passed unseen.
-            let passed =
-                now.since(next_arrives_at).as_nanos() / consumer.key_period().as_nanos().max(1);
+            let passed = now.since(next_arrives_at).as_nanos()
+                / consumer.schedule().key_period().as_nanos().max(1);
             position = position.checked_add(interval.checked_mul(u64::try_from(passed).ok()?)?)?;
             next = position.checked_add(interval)?;
             next_arrives_at = clock(next)?;
@@ -136,7 +143,7 @@ impl Pulled {
         let view = View {
             path,
             backlog: wheel.requester.backlog(now),
-            base_growth: self.consumer.base_growth(now),
+            base_growth: self.consumer.schedule().timeline().base_growth(now),
             until_key: groups.next_arrives_at.since(now + half),
             since_key: (now + half).since(groups.arrives_at),
         };
@@ -156,7 +163,7 @@ impl Pulled {
             Some(Reaction::CatchUp(rung)) => self.catch_up(now, wheel, &groups, rung),
             Some(Reaction::Blank) => {
                 self.drop_upcoming(now);
-                self.consumer.stop_requests(now);
+                self.consumer.set_ask_before(now, Some(0));
             }
             None => return self.probe(now, wheel, &view),
         }
@@ -229,7 +236,7 @@ impl Pulled {
         let begun = self.start_rung(now, wheel, (&name, groups.position), StartAt::NewestKey);
         match begun {
             Some(_) => {
-                self.consumer.stop_requests(now);
+                self.consumer.set_ask_before(now, Some(0));
                 self.chosen_for = Some(groups.position);
             }
             None => self.stay(),
@@ -272,18 +279,25 @@ impl Pulled {
     fn latest_at(&self, consumer: &Consumer, position: u64) -> Option<Latest> {
         let of = |consumer: &Consumer| Self::latest_of(consumer, &self.numbering).cloned();
         let pulled = self.newest_consumer();
-        let pulled = if pulled.newest_group().is_some() {
+        let pulled = if pulled.schedule().handover().newest_group().is_some() {
             pulled
         } else {
             &self.consumer
         };
-        let (known, own, other) = (pulled.newest_group()?, of(consumer)?, of(pulled)?);
+        let (known, own, other) = (
+            pulled.schedule().handover().newest_group()?,
+            of(consumer)?,
+            of(pulled)?,
+        );
         let interval = u64::from(pulled.source().key_interval.max(1));
         let groups = position.checked_sub(known.position)? / interval;
         let moved = |number: u64, own: u64, other: u64| number.checked_add(own)?.checked_sub(other);
         let key = known.key_sequence.checked_add(groups)?;
         let next = known.next_delta.checked_add(groups * (interval - 1))?;
-        let newest = pulled.newest_delta()?.max(next.saturating_sub(1));
+        let newest = pulled
+            .schedule()
+            .newest_delta()?
+            .max(next.saturating_sub(1));
         let (own_next, other_next) = (own.next_delta?, other.next_delta?);
         Some(Latest {
             key_sequence: Some(moved(key, own.key_sequence?, other.key_sequence?)?),
@@ -322,6 +336,7 @@ impl Pulled {
         let own = of(names.prefix())?.next_delta?;
         let other = of(pulled.source().names.prefix())?.next_delta?;
         let newest = pulled
+            .schedule()
             .newest_delta()?
             .checked_add(own)?
             .checked_sub(other)?;

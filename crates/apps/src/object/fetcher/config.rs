@@ -6,7 +6,7 @@ use namecast_packet::lp::NackReason;
 use namecast_stream::path::Control;
 use namecast_units::{ByteSize, Timestamp};
 
-use crate::live::watcher::{Signer, Trust};
+use crate::discovery::{Signer, Trust};
 
 /// Which object to fetch, and how.
 #[derive(Clone, Debug)]

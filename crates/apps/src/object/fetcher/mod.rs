@@ -26,7 +26,7 @@ use namecast_units::{Bitrate, ByteSize, Instant};
 pub use config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters};
 
 use super::parts;
-use crate::live::watcher::certificate;
+use crate::discovery::certificate;
 use crate::{Application, Now, Output, face};
 use segments::{Segments, Vain};
 use signer::{KnownSigner, Missing, Unfit};

@@ -9,7 +9,7 @@ use namecast_stream::names::KEY;
 use namecast_units::Instant;
 
 use super::config::{Failure, FetcherConfig};
-use crate::live::watcher::{Judge, Signer, Trust, certificate_of};
+use crate::discovery::{Judge, Signer, Trust, certificate_of};
 
 /// A signer that counts.
 pub(super) struct KnownSigner {

@@ -27,7 +27,7 @@ pub(super) fn values(
 ) -> Vec<(&'static str, f64)> {
     let live = watcher.watcher();
     let consumer = live.and_then(|live| live.consumer(StreamKind::Video));
-    let synchroniser = consumer.map(|consumer| consumer.synchroniser());
+    let synchroniser = consumer.map(|consumer| consumer.schedule().synchroniser());
     let states = [State::Adjusting, State::Fetching, State::Challenge];
     let from = |first: usize, time: fn(&Bootstrap) -> Duration| {
         let known = synchroniser.filter(|it| states[first..].contains(&it.state()));

@@ -369,7 +369,7 @@ impl<'a> Run<'a> {
             sample.watcher_buffered += sizes.consumers.buffered as u64;
             let live = self.watcher(watching).watcher();
             let now = Instant::ZERO + at;
-            let capacity = live.and_then(|live| live.bandwidth(now, watching.spec.main_kind()));
+            let capacity = live.and_then(|live| live.bandwidth(watching.spec.main_kind()));
             sample.capacities.push(capacity);
         }
         if self.scenario.series {
@@ -385,7 +385,7 @@ impl<'a> Run<'a> {
             let stats = watcher.stats(now).unwrap_or_default();
             let main = main_stats(watching.spec, &stats);
             let live = watcher.watcher();
-            let bandwidth = live.and_then(|live| live.bandwidth(now, watching.spec.main_kind()));
+            let bandwidth = live.and_then(|live| live.bandwidth(watching.spec.main_kind()));
             sample.watchers.push(measure::WatcherSample {
                 data_bits: watcher.traffic().data_size.as_bits(),
                 lead: main.map(|main| main.interest_lead),

@@ -35,7 +35,7 @@ pub(super) use arrivals::Rejected;
 pub(super) use queue::{Opening, Request, Sent, SentAs, id_of};
 pub(super) use sample::{Accepted, Assembly, Complete, Name};
 pub(super) use segments::{SegmentCounts, SegmentEstimators};
-pub(super) use slot::{Asked, Slot};
+pub(super) use slot::{Asked, LeadAnswer, Slot};
 
 /// Segments that a round requests of a sample that is larger than expected, while none of them has come.
 pub(super) const FEW: usize = 8;

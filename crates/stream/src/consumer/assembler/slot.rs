@@ -53,6 +53,8 @@ impl Asked {
 /// What a lead tells of the Interests for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::consumer) struct LeadAnswer {
+    /// It did not exist when it was requested.
+    pub asked_ahead: bool,
     /// It was produced in answer to one of ours.
     pub is_ours: bool,
     /// To the first of ours.
@@ -95,6 +97,7 @@ impl Asked {
             None => None,
         };
         LeadAnswer {
+            asked_ahead,
             is_ours,
             is_first,
             is_clear,

@@ -51,7 +51,7 @@ impl Booth {
             parity_percent: 20,
             across: Some(CODE),
         };
-        let mut consumer = Eager::new(config, source);
+        let mut consumer = Eager::new(&config, source);
         let playout = Playout {
             wall_at_zero: WALL,
             base: None,
@@ -59,7 +59,7 @@ impl Booth {
         };
         consumer.set_playout(at(0), playout, Duration::ZERO);
         consumer.set_verifier(at(0), Arc::new(HmacVerifier::new(b"key")));
-        (0..30).for_each(|_| consumer.on_round_trip(at(0), WAY * 2));
+        (0..30).for_each(|_| consumer.schedule_mut().on_round_trip(at(0), WAY * 2));
         let mut booth = Self {
             consumer,
             segmenter: Segmenter::new(names(), SegmenterConfig::default()),
@@ -182,7 +182,7 @@ impl Booth {
 #[test]
 fn a_lost_lead_is_rebuilt_without_a_round_trip() {
     let mut booth = Booth::warm(ms(100));
-    let before = *booth.consumer.counters();
+    let before = booth.consumer.counters();
     booth.play(80..=83, &[81]);
     let asked = booth.asked[&Booth::shard_id(83, 0)].0;
     assert!(asked + WAY <= published(83), "{asked:?}");
@@ -197,7 +197,7 @@ fn a_lost_lead_is_rebuilt_without_a_round_trip() {
         .keys()
         .filter(|id| id.kind == SegmentKind::LeadCopy);
     assert_eq!(copies.filter(|id| id.sequence == 81).count(), 0);
-    let counters = *booth.consumer.counters();
+    let counters = booth.consumer.counters();
     assert_eq!(counters.recovered_across - before.recovered_across, 1);
     assert_eq!(counters.complete - before.complete, 4);
     assert_eq!((counters.late, counters.drop_across), (0, 0));
@@ -233,7 +233,7 @@ fn the_last_lead_is_waited_for_as_long_as_any() {
 fn as_many_leads_as_shards_come_back() {
     let mut booth = Booth::warm(ms(100));
     booth.play(80..=83, &[80, 82]);
-    let before = *booth.consumer.counters();
+    let before = booth.consumer.counters();
     assert!(booth.asked.contains_key(&Booth::shard_id(83, 1)));
     let shards = [0, 1].map(|index| booth.shard(83, index));
     booth.give(arrives(83) + ms(1), &shards[0]);
@@ -291,7 +291,7 @@ fn parity_that_gives_nothing_back_is_not_asked_for() {
 fn garbage_is_refused_and_counted() {
     let mut booth = Booth::warm(ms(100));
     booth.play(80..=83, &[81]);
-    let before = *booth.consumer.counters();
+    let before = booth.consumer.counters();
     let right = booth.shard(83, 0);
     let content = right.content().unwrap();
     let other = Across {
@@ -339,7 +339,7 @@ fn what_is_rebuilt_must_be_the_lead_that_is_missing() {
     let forged = Data::builder(names().segment(SegmentId::lead(KEY, 81)))
         .content(content)
         .sign(&signer(b"other"));
-    let before = *booth.consumer.counters();
+    let before = booth.consumer.counters();
     for (index, (lie, dropped)) in [(other, 1), (forged, 2)].into_iter().enumerate() {
         let mut leads: Vec<_> = (80..=83).map(|n| booth.leads[&n].wire().clone()).collect();
         leads[1] = lie.wire().clone();
@@ -361,10 +361,10 @@ fn what_is_rebuilt_must_be_the_lead_that_is_missing() {
 fn what_is_kept_is_bounded() {
     let mut booth = Booth::new(ms(100));
     booth.play(8..=800, &[]);
-    let kept = booth.consumer.recovery.kept();
+    let kept = booth.consumer.retrieval.recovery().kept();
     assert!((4 * 4..=5 * 4).contains(&kept), "{kept}");
     booth
         .consumer
         .start(arrives(801), &latest(801, 0), StartAt::NewestKey);
-    assert_eq!(booth.consumer.recovery.kept(), 0);
+    assert_eq!(booth.consumer.retrieval.recovery().kept(), 0);
 }

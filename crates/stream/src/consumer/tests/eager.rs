@@ -7,7 +7,7 @@ use namecast_packet::{Nonce, Verifier};
 use namecast_units::Random;
 
 use super::*;
-use crate::path::{Token, Want};
+use crate::path::{Event, Want};
 
 /// What comes of it.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl DerefMut for Eager {
 }
 
 impl Eager {
-    pub(super) fn new(config: Config, source: Source) -> Self {
+    pub(super) fn new(config: &Config, source: Source) -> Self {
         Self {
             consumer: Consumer::new(config, source, 1),
             random: Random::from_seed(1),
@@ -60,9 +60,12 @@ impl Eager {
             match output {
                 Output::Want(want) => {
                     let nonce = Nonce::from(self.random.next_u64() as u32);
-                    let Token { client, segment } = want.token;
-                    assert_eq!(client, 1);
-                    self.consumer.on_sent(now, segment, nonce, self.order);
+                    let sent = Event::Sent {
+                        token: want.token,
+                        nonce,
+                        order: self.order,
+                    };
+                    self.consumer.on_event(now, &sent);
                     self.order += 1;
                     self.done.push_back(Done::Sent(want, nonce));
                 }

@@ -17,7 +17,7 @@ fn parity_comes_before_retransmission() {
     desk.consumer.handle_timeout(at(239));
     let again = desk.asks().into_iter().filter(|ask| ask.id.sequence == 100);
     assert_eq!(again.count(), 0);
-    let counters = *desk.consumer.counters();
+    let counters = desk.consumer.counters();
     assert_eq!(
         (counters.recovered_parity, counters.recovered_retransmission),
         (1, 0)

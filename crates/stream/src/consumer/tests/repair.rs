@@ -55,7 +55,11 @@ fn warm() -> Desk {
         }
     }
     // A steady way.
-    (0..30).for_each(|_| desk.consumer.on_round_trip(at(arrives(103)), RTT));
+    (0..30).for_each(|_| {
+        desk.consumer
+            .schedule_mut()
+            .on_round_trip(at(arrives(103)), RTT)
+    });
     desk
 }
 

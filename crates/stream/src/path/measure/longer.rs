@@ -72,7 +72,7 @@ impl Hold {
 impl Path {
     /// Takes whether hardly anything is requested for the sake of a queue.
     pub(in crate::path) fn on_caution(&mut self, now: Instant, is_cautious: bool) {
-        let queue = self.queue_now;
+        let queue = self.queue_now();
         let was_long = self.hold.is_some_and(|hold| queue > 0.5 * hold.queue);
         if !is_cautious && !was_long {
             self.hold = None;
@@ -96,23 +96,17 @@ impl Path {
         }
         self.rebased_at = now;
         if let Some(hold) = self.hold.take() {
-            // What came since then was no queue, and showed nothing of the link.
-            self.capacity = self.capacity.max(hold.capacity);
-            self.samples.retain(|(at, _)| *at < hold.since);
+            self.capacity.restore(hold.since, hold.capacity);
         }
         let shift = Duration::from_secs_f64(least);
-        self.grown = Some((shift, self.round_trip(now)));
-        self.live.raise(shift);
-        self.plain.raise(shift);
+        self.round_trips.raise(now, shift);
         self.history.rebase(least);
         self.newest_ideal += shift;
         if let Some(last) = &mut self.last {
             last.queue = (last.queue - least).max(0.0);
         }
-        for (_, queue) in &mut self.recent {
-            *queue = (*queue - least).max(0.0);
-        }
-        self.work = None;
+        self.queueing.rebase(least);
+        self.cross.restart();
         Some(shift)
     }
 

@@ -12,7 +12,7 @@ use crate::rate::Loss;
 /// [`literal`](Self::literal) is the text to the letter, [`resolved`](Self::resolved) what we take it to mean. Each switch
 /// can be set by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case")]
 pub struct Config {
     /// P, the control period.
     #[serde(with = "namecast_units::duration")]
@@ -48,21 +48,45 @@ pub struct Config {
     /// Whether a period in which nothing came and nothing was lost leaves all as it is. Not in the paper: with half-open
     /// bounds AvgRTT is 0/0, which is neither case 1 nor case 2, so case 3.
     pub hold_when_empty: bool,
+    /// How RTT_min is found.
+    #[serde(flatten)]
+    pub min_rtt: MinRttConfig,
+    /// What counts as loss, and what it does.
+    #[serde(flatten)]
+    pub loss: LossConfig,
+    /// What case 1 does while congestion_sign is set. Printed: clears it.
+    pub case1_with_sign: CaseOneWithSign,
+    /// Interests out, at most, as a multiple of what k·pps requests in one timeout; zero: no such net. Not in the paper.
+    pub window_factor: f64,
+}
+
+/// How RTT_min, the RTT without queues, is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct MinRttConfig {
     /// How long an RTT counts for RTT_min. Printed: for ever.
-    pub min_rtt_window: MinRttWindow,
+    #[serde(rename = "min-rtt-window")]
+    pub window: MinRttWindow,
     /// Parts in which a finite window forgets: values leave one part at a time, so it is between `parts − 1` and `parts`
     /// parts long. The authors' code has two of 10 s each.
-    pub min_rtt_parts: u32,
+    #[serde(rename = "min-rtt-parts")]
+    pub parts: u32,
     /// If not one of so many packets came within jitter_offset of RTT_min, the path delay increased, and RTT_min is the
     /// least of those packets; zero: no such rule. Not in the paper, whose text wants ARC to tell a new source from
     /// congestion. Without it, pps falls towards α/β until the old RTT_min is forgotten.
     pub source_change_after: u32,
+}
+
+/// What counts as loss, and what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LossConfig {
     /// What counts as loss. Printed: gaps.
-    pub loss_signal: LossSignal,
+    #[serde(rename = "loss-signal")]
+    pub signal: LossSignal,
     /// Whether loss sets congestion_sign. Printed: no. Authors' code: yes.
-    pub loss_sets_sign: bool,
-    /// What case 1 does while congestion_sign is set. Printed: clears it.
-    pub case1_with_sign: CaseOneWithSign,
+    #[serde(rename = "loss-sets-sign")]
+    pub sets_sign: bool,
     /// Least time after which an Interest counts as timed out. The timer is that of \[RFC6298\] with jitter_offset for its
     /// granularity, as the paper has none.
     #[serde(with = "namecast_units::duration")]
@@ -70,8 +94,6 @@ pub struct Config {
     /// Whether, while nothing arrives, one timeout a timer counts and the timer doubles, as in \[RFC6298\] §5. Otherwise each
     /// period of a blackout decreases pps, down to almost nothing. Not in the paper, which knows no timer.
     pub timeouts_back_off: bool,
-    /// Interests out, at most, as a multiple of what k·pps requests in one timeout; zero: no such net. Not in the paper.
-    pub window_factor: f64,
 }
 
 /// s, what one Interest brings.
@@ -174,31 +196,42 @@ impl Config {
             start_while: StartWhile::Either,
             loop_bounds: LoopBounds::Inclusive,
             hold_when_empty: false,
-            min_rtt_window: MinRttWindow::Forever,
-            min_rtt_parts: 10,
-            source_change_after: 0,
-            loss_signal: LossSignal::Gap,
-            loss_sets_sign: false,
+            min_rtt: MinRttConfig {
+                window: MinRttWindow::Forever,
+                parts: 10,
+                source_change_after: 0,
+            },
+            loss: LossConfig {
+                signal: LossSignal::Gap,
+                sets_sign: false,
+                min_timeout: Duration::from_millis(100),
+                timeouts_back_off: false,
+            },
             case1_with_sign: CaseOneWithSign::Clears,
-            min_timeout: Duration::from_millis(100),
-            timeouts_back_off: false,
             window_factor: 0.0,
         }
     }
 
     /// What we take the text to mean.
     pub const fn resolved() -> Self {
+        let literal = Self::literal();
         Self {
             packet_size: PacketSize::Smoothed,
             start_while: StartWhile::Both,
             loop_bounds: LoopBounds::HalfOpen,
             hold_when_empty: true,
-            min_rtt_window: MinRttWindow::Last(Duration::from_secs(10)),
-            source_change_after: 500,
-            loss_signal: LossSignal::GapOrTimeout,
-            timeouts_back_off: true,
+            min_rtt: MinRttConfig {
+                window: MinRttWindow::Last(Duration::from_secs(10)),
+                source_change_after: 500,
+                ..literal.min_rtt
+            },
+            loss: LossConfig {
+                signal: LossSignal::GapOrTimeout,
+                timeouts_back_off: true,
+                ..literal.loss
+            },
             window_factor: 2.0,
-            ..Self::literal()
+            ..literal
         }
     }
 

@@ -21,7 +21,8 @@ use namecast_units::{Bitrate, ByteSize, Instant, WindowedMinimum};
 use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
 
 pub use config::{
-    CaseOneWithSign, Config, LoopBounds, LossSignal, MinRttWindow, PacketSize, Profile, StartWhile,
+    CaseOneWithSign, Config, LoopBounds, LossConfig, LossSignal, MinRttConfig, MinRttWindow,
+    PacketSize, Profile, StartWhile,
 };
 
 /// Silent periods that are worked off one by one, at most; longer silence counts as so long.
@@ -144,21 +145,21 @@ struct MinRtt {
 const SHORT_PARTS: u32 = 5;
 
 impl MinRtt {
-    fn new(config: &Config) -> Self {
-        let parts = config.min_rtt_parts.max(1);
+    fn new(config: &MinRttConfig, jitter_offset: Duration) -> Self {
+        let parts = config.parts.max(1);
         let window =
             |length: Duration, parts: u32| WindowedMinimum::new(length / parts, u64::from(parts));
         let packets = config.source_change_after;
         Self {
             forever: None,
-            long: match config.min_rtt_window {
+            long: match config.window {
                 MinRttWindow::Forever => None,
                 MinRttWindow::Last(length) => Some(window(length, parts)),
             },
             short: (packets > 0)
                 .then(|| window(Duration::from_nanos(u64::from(packets)), SHORT_PARTS)),
             count: 0,
-            jitter_offset: config.jitter_offset,
+            jitter_offset,
         }
     }
 
@@ -210,9 +211,9 @@ impl Controller {
                 PacketSize::Smoothed => None,
             },
             average_rtt: None,
-            min_rtt: MinRtt::new(&config),
+            min_rtt: MinRtt::new(&config.min_rtt, config.jitter_offset),
             round_trip: RoundTrip::new(RoundTripConfig::new(
-                config.min_timeout,
+                config.loss.min_timeout,
                 config.jitter_offset,
             )),
             quiet_until: Instant::ZERO,
@@ -352,7 +353,7 @@ impl Controller {
         match case {
             _ if period.lost > 0 => {
                 self.lower_to(self.pps - self.config.gamma * root);
-                self.congestion_sign |= self.config.loss_sets_sign;
+                self.congestion_sign |= self.config.loss.sets_sign;
             }
             Case::Low | Case::Falling if self.congestion_sign => self.congestion_sign = false,
             Case::Low | Case::Falling if period.is_limiting => {
@@ -424,10 +425,10 @@ impl RateController for Controller {
 
     fn on_loss(&mut self, now: Instant, lost: &Lost) {
         self.advance(now);
-        if !self.config.loss_signal.counts(lost.kind, lost.repeated) {
+        if !self.config.loss.signal.counts(lost.kind, lost.repeated) {
             return;
         }
-        if lost.kind == Loss::Timeout && self.config.timeouts_back_off {
+        if lost.kind == Loss::Timeout && self.config.loss.timeouts_back_off {
             if now < self.quiet_until {
                 return;
             }
@@ -453,7 +454,7 @@ impl RateController for Controller {
             rate: Some(self.bandwidth()),
             window: self.window(),
             timeout: Some(self.round_trip.timeout()),
-            ignores_gaps: self.config.loss_signal == LossSignal::Timeout,
+            ignores_gaps: self.config.loss.signal == LossSignal::Timeout,
             packet_size: self
                 .packet_size
                 .map(|size| ByteSize::bytes(size.round() as u64)),

@@ -239,10 +239,9 @@ fn timeouts_of_a_blackout_count_once_a_timer() {
     };
     let resolved = after_blackout(Config::resolved());
     assert!((990.0..=1_010.0).contains(&resolved), "{resolved}");
-    let without = after_blackout(Config {
-        timeouts_back_off: false,
-        ..Config::resolved()
-    });
+    let mut config = Config::resolved();
+    config.loss.timeouts_back_off = false;
+    let without = after_blackout(config);
     assert!((1.0..=2.0).contains(&without), "{without}");
 }
 
@@ -274,10 +273,8 @@ fn jitter_after_a_path_change_takes_the_literal_reading_down() {
     assert!(early < 300.0, "{early}");
     assert!((20.0..=80.0).contains(&late), "{late}");
     // Ten seconds later RTT_min is that of the new way, and pps rises again.
-    let windowed = Config {
-        source_change_after: 0,
-        ..Config::resolved()
-    };
+    let mut windowed = Config::resolved();
+    windowed.min_rtt.source_change_after = 0;
     let (early, late) = after(windowed, 60);
     assert!(early < 300.0, "{early}");
     assert!(late > 1_000.0, "{late}");
@@ -377,11 +374,9 @@ fn each_loss_signal_counts_its_own_kind() {
     assert_eq!(counts(GapOrTimeout), [first, first, first]);
     assert_eq!(counts(Timeout), [never, any, first]);
 
-    let after = |loss_signal, kind| {
-        let config = Config {
-            loss_signal,
-            ..Config::resolved()
-        };
+    let after = |signal, kind| {
+        let mut config = Config::resolved();
+        config.loss.signal = signal;
         let mut bench = Bench::adaptive(config, 400.0);
         bench.lose(3, kind);
         // 400 − 0.5·20 = 390, however many were lost; 400 + 20/20 = 401.
@@ -409,14 +404,10 @@ fn the_congestion_sign_takes_two_periods_either_way() {
 /// Loss, then a good period: in the authors' code loss armed the sign, which the good period clears without increase.
 #[test]
 fn loss_arms_the_sign_only_in_the_authors_code() {
-    let after = |loss_sets_sign| {
-        let mut bench = Bench::adaptive(
-            Config {
-                loss_sets_sign,
-                ..Config::resolved()
-            },
-            400.0,
-        );
+    let after = |sets_sign| {
+        let mut config = Config::resolved();
+        config.loss.sets_sign = sets_sign;
+        let mut bench = Bench::adaptive(config, 400.0);
         // The loss that ended the start phase armed nothing.
         bench.lose(1, Loss::Gap);
         assert!((bench.period(BASE) - 390.0).abs() < 1e-9);

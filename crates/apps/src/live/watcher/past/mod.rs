@@ -20,7 +20,7 @@ use namecast_stream::{Rung, RungNames, SampleClass, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
 use super::output::Unkept;
-use crate::archive::sequence::{self, Taken};
+use crate::samples::{self, Taken};
 use track::{Track, Whole};
 
 /// Samples pulled ahead of the one that is played.
@@ -133,9 +133,11 @@ impl Player {
         self.from
     }
 
-    /// Whoever requests what it plays.
-    pub(super) fn clients(&self) -> impl Iterator<Item = Client> {
-        self.parts.iter().map(|part| part.wanted.client)
+    /// Requests nothing more of what `player` plays. Returns whether there is one.
+    pub(super) fn leave(player: Option<Self>, requester: &mut Requester) -> bool {
+        let parts = player.iter().flat_map(|player| &player.parts);
+        parts.for_each(|part| requester.withdraw_client(part.wanted.client));
+        player.is_some()
     }
 
     pub(super) const fn started_at(&self) -> Instant {
@@ -194,7 +196,7 @@ impl Player {
             return true;
         }
         let token = self.find(name).map(|(_, token)| token);
-        token.is_some_and(|token| sequence::on_nack(now, token, requester))
+        token.is_some_and(|token| samples::on_nack(now, token, requester))
     }
 
     /// Does without what did not come. Returns whether it was ours.
@@ -305,7 +307,8 @@ impl Player {
 
     fn ask_samples(&mut self, now: Instant, requester: &mut Requester) {
         for at in 0..self.parts.len() {
-            let out: usize = self.clients().map(|it| requester.objects_out(it)).sum();
+            let clients = self.parts.iter().map(|part| part.wanted.client);
+            let out: usize = clients.map(|it| requester.objects_out(it)).sum();
             let Part { wanted, track, .. } = &mut self.parts[at];
             let Some(track) = track else {
                 continue;
@@ -314,7 +317,7 @@ impl Player {
             for segment in track.ask(MOST_OUTSTANDING.saturating_sub(out)) {
                 let token = Token { client, segment };
                 let interest = Interest::builder(track.names.segment(segment));
-                let mut object = Object::new(token, interest, Some(sequence::RETRY));
+                let mut object = Object::new(token, interest, Some(samples::RETRY));
                 // Young samples are the publisher's, old ones the archive's: the other one is asked in turn.
                 object.delegation.clone_from(&self.delegation);
                 requester.want_object(now, object);

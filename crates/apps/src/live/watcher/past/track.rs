@@ -14,7 +14,7 @@ use namecast_stream::{
 };
 use namecast_units::{Instant, Timestamp};
 
-use crate::archive::sequence::{Limits, News, Sequence, Taken};
+use crate::samples::{Limits, News, Sequence, Taken};
 
 /// Bounds of what is pulled at a time.
 const LIMITS: Limits = Limits {

@@ -12,7 +12,7 @@ use namecast_stream::path::{Client, Object, Requester, Retry, Token};
 use namecast_units::Instant;
 
 /// Whoever requests it.
-pub(super) const CLIENT: Client = Client::MAX - 1;
+const CLIENT: Client = Client::MAX - 1;
 /// Most segments of a catalogue: enough for the largest in segments of 500 octets.
 const MOST_SEGMENTS: u64 = 132;
 /// Of a segment. One that is given up ends the fetch.
@@ -58,6 +58,11 @@ impl Fetch {
     /// Requests nothing more of any catalogue.
     pub(crate) fn end(requester: &mut Requester) {
         requester.withdraw_client(CLIENT);
+    }
+
+    /// Returns whether `token` is of a segment of a catalogue.
+    pub(crate) const fn has_requested(token: Token) -> bool {
+        token.client == CLIENT
     }
 
     fn request(&self, now: Instant, number: u64, requester: &mut Requester) {

@@ -1,5 +1,6 @@
 //! Whose signature counts.
 
+use core::fmt;
 use std::sync::Arc;
 
 use namecast_packet::signature::PublicKey;
@@ -7,8 +8,88 @@ use namecast_packet::{Certificate, Data, KeyLocator, Name};
 use namecast_stream::names::KEY;
 use namecast_units::Timestamp;
 
-use super::config::{Pin, Trust};
-use super::output::{Refusal, Signer, Verdict};
+/// Whose signature counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// The first key that is found under the root; no other after it.
+    #[default]
+    FirstUse,
+    /// The key that was found at an earlier first use: SHA-256 digest of its SubjectPublicKeyInfo.
+    Remembered([u8; 32]),
+    /// Only what this vouches for.
+    Pinned(Pin),
+    /// A secret that signer and watcher share: packets carry HMACs made with it, under the certificate's key name.
+    Secret([u8; 32]),
+}
+
+/// What is known of a key beforehand. A name is not enough: anybody can make a key with any name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pin {
+    /// SHA-256 digest of the public key's SubjectPublicKeyInfo.
+    Digest([u8; 32]),
+    /// A certificate that is accepted as it is. It vouches for its key, and for each key under its identity that it signed
+    /// the certificate of.
+    Certificate(Box<Certificate>),
+}
+
+/// Who signs the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signer {
+    /// Name of the key.
+    pub key_name: Name,
+    /// SHA-256 digest of the public key, to be compared or pinned.
+    pub key_digest: [u8; 32],
+    /// Whether its signatures count.
+    pub verdict: Verdict,
+}
+
+/// What is thought of a signer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is the pinned key, or certified by it.
+    Pinned,
+    /// It is the key that was remembered at an earlier first use.
+    Remembered,
+    /// It is the first key seen under the root, which its certificate is signed with.
+    FirstUse,
+    /// Its signatures do not count.
+    Refused(Refusal),
+}
+
+/// Why a signer was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Another key is pinned.
+    #[error("another key is trusted for this name")]
+    OtherKey,
+    /// Another key was seen first, now or at an earlier use.
+    #[error("it is another key than the one remembered for this name")]
+    ChangedKey,
+    /// The certificate is not valid at this time.
+    #[error("its certificate is not valid now")]
+    NotValidNow,
+    /// The certificate verifies neither with its own key nor with a pinned one.
+    #[error("its certificate is damaged or forged, or signed by somebody who is not trusted")]
+    BadCertificate,
+    /// What was received is not signed with the certificate's key.
+    #[error("what was received is not signed with its key")]
+    NotSigner,
+    /// The certificate belongs to another name.
+    #[error("its certificate belongs to another name")]
+    OtherIdentity,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pinned => f.write_str("pinned"),
+            Self::Remembered => f.write_str("remembered"),
+            Self::FirstUse => f.write_str("trusted on first use"),
+            Self::Refused(why) => write!(f, "refused: {why}"),
+        }
+    }
+}
 
 /// The key that counts, once one does.
 #[derive(Clone, Debug)]

@@ -1,0 +1,280 @@
+//! The live streams that are pulled, all in step, and what is left of those that are gone.
+
+use std::collections::VecDeque;
+
+use core::time::Duration;
+
+use namecast_packet::{Data, Interest, lp::NackReason};
+use namecast_stream::StreamKind;
+use namecast_stream::consumer::{self, Consumer, Delivery, Playout};
+use namecast_stream::path::{Client, Requester, Token};
+use namecast_units::{Bitrate, ByteSize, Instant};
+
+use super::config::WatcherConfig;
+use super::pull::{Pulled, Retired};
+
+/// Nothing has arrived for this long: the stream is starved. A frame or two late are none of it.
+const STARVATION: Duration = Duration::from_millis(500);
+/// Ladders decide this often at most.
+const STEERING: Duration = Duration::from_millis(5);
+/// Consumers that are gone and remembered.
+const MAX_RETIRED: usize = 16;
+
+/// Live streams of one publisher.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    pulled: Vec<Pulled>,
+    next_client: Client,
+    /// Consumers that are gone, some of whose Data may still come.
+    retired: VecDeque<Retired>,
+    steered_at: Instant,
+    is_starved: bool,
+}
+
+impl Streams {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Pulled> + Clone {
+        self.pulled.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Pulled> {
+        self.pulled.iter_mut()
+    }
+
+    /// Returns all consumers, those of rungs that are not shown yet included.
+    pub(super) fn consumers(&mut self) -> impl Iterator<Item = &mut Consumer> {
+        self.pulled.iter_mut().flat_map(Pulled::consumers)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.pulled.len()
+    }
+
+    /// Returns the stream of `kind`.
+    pub(super) fn get(&self, kind: StreamKind) -> Option<&Pulled> {
+        self.pulled.iter().find(|pulled| pulled.kind == kind)
+    }
+
+    /// Returns the stream of `kind`, to be changed.
+    pub(super) fn get_mut(&mut self, kind: StreamKind) -> Option<&mut Pulled> {
+        self.pulled.iter_mut().find(|pulled| pulled.kind == kind)
+    }
+
+    /// Returns the place of the stream of `kind`.
+    pub(super) fn place(&self, kind: StreamKind) -> Option<usize> {
+        self.pulled.iter().position(|pulled| pulled.kind == kind)
+    }
+
+    /// Returns the stream at `place`.
+    pub(super) fn at(&mut self, place: usize) -> &mut Pulled {
+        &mut self.pulled[place]
+    }
+
+    /// Takes the stream at `place` out, until it is [put back](Self::put_back).
+    pub(super) fn take_out(&mut self, place: usize) -> Pulled {
+        self.pulled.remove(place)
+    }
+
+    /// Puts a stream back to its `place`.
+    pub(super) fn put_back(&mut self, place: usize, pulled: Pulled) {
+        self.pulled.insert(place, pulled);
+    }
+
+    /// Adds a stream.
+    pub(super) fn push(&mut self, pulled: Pulled) {
+        self.pulled.push(pulled);
+    }
+
+    /// Pulls no stream any more. Returns those that were pulled.
+    pub(super) fn end(&mut self, requester: &mut Requester) -> Vec<Pulled> {
+        let all = core::mem::take(&mut self.pulled);
+        for retired in all.iter().flat_map(Pulled::clients) {
+            self.retire(retired, requester);
+        }
+        all
+    }
+
+    /// Withdraws what a consumer that is gone has requested. What is out comes all the same, and shows something of the path.
+    pub(super) fn retire(&mut self, (client, names): Retired, requester: &mut Requester) {
+        requester.withdraw_client(client);
+        if self.retired.len() == MAX_RETIRED {
+            self.retired.pop_front();
+        }
+        self.retired.push_back((client, names));
+    }
+
+    /// Returns a number by which the requester knows no consumer yet.
+    pub(super) const fn new_client(&mut self) -> Client {
+        self.next_client = self.next_client.wrapping_add(1);
+        self.next_client
+    }
+
+    /// Returns what sound takes on the wire.
+    pub(super) fn sound_need(&self) -> Bitrate {
+        let sound = self.get(StreamKind::Audio);
+        sound.map_or(Bitrate::default(), Pulled::need)
+    }
+
+    /// Returns what all streams take on the wire.
+    pub(super) fn need(&self) -> Bitrate {
+        let needs = self.pulled.iter().map(|pulled| pulled.need().as_bps());
+        Bitrate::bps(needs.sum())
+    }
+
+    /// Returns the playout clock of all streams: the longest path of any of them.
+    pub(super) fn playout(&self, now: Instant, config: &WatcherConfig) -> Playout {
+        let bases = self.pulled.iter();
+        let bases = bases.filter_map(|it| it.consumer.schedule().timeline().base(now));
+        Playout {
+            wall_at_zero: config.wall_at_zero,
+            base: bases.max(),
+            target: config.target,
+        }
+    }
+
+    /// Gives all streams the same clock.
+    pub(super) fn share_playout(&mut self, now: Instant, config: &WatcherConfig) {
+        let playout = self.playout(now, config);
+        for pulled in &mut self.pulled {
+            let lead = config.lead(pulled.kind);
+            for consumer in pulled.consumers() {
+                consumer.set_playout(now, playout, lead);
+            }
+        }
+    }
+
+    fn last_arrival(&self) -> Option<Instant> {
+        let arrivals = self.pulled.iter();
+        let arrivals = arrivals.filter_map(|it| it.consumer.schedule().last_arrival());
+        arrivals.max()
+    }
+
+    /// Returns whether nothing arrives.
+    pub(super) const fn is_starved(&self) -> bool {
+        self.is_starved
+    }
+
+    /// Looks whether anything arrives. Returns whether nothing does, if that is news.
+    pub(super) fn check_starvation(&mut self, now: Instant) -> Option<bool> {
+        let last = self.last_arrival();
+        let is_starved = last.is_some_and(|last| now.since(last) >= STARVATION);
+        let before = core::mem::replace(&mut self.is_starved, is_starved);
+        (before != is_starved).then_some(is_starved)
+    }
+
+    /// Nothing is expected to arrive.
+    pub(super) const fn forget_starvation(&mut self) {
+        self.is_starved = false;
+    }
+
+    /// Returns whether all that is pulled has started.
+    pub(super) fn have_started(&self) -> bool {
+        self.pulled.iter().all(|pulled| {
+            let upcoming = pulled.upcoming.as_ref().filter(|_| !pulled.is_steered());
+            pulled.has_started
+                && upcoming.is_none_or(|it| it.consumer.schedule().last_arrival().is_some())
+        })
+    }
+
+    /// Returns whether ladders may decide again.
+    pub(super) fn may_steer(&mut self, now: Instant) -> bool {
+        let may_steer = now.since(self.steered_at) >= STEERING;
+        if may_steer {
+            self.steered_at = now;
+        }
+        may_steer
+    }
+
+    /// Returns when there is something to do, if nothing arrives.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let last = self.last_arrival().filter(|_| !self.is_starved);
+        let starves_at = last.map(|last| last + STARVATION);
+        let streams = self.pulled.iter().flat_map(Pulled::poll_timeouts);
+        streams.chain(starves_at).min()
+    }
+
+    /// Lets `requester` do what a consumer wants of the path.
+    pub(super) fn carry_out(
+        &self,
+        now: Instant,
+        client: Client,
+        request: consumer::Output,
+        requester: &mut Requester,
+    ) {
+        if matches!(request, consumer::Output::RoundTrip(_)) && self.pulled.len() > 1 {
+            // Small packets are sooner through a slow link.
+            let sound = self.get(StreamKind::Audio);
+            if sound.is_some_and(|it| it.consumer.client() == client) {
+                return;
+            }
+        }
+        request.carry_out(now, client, requester);
+    }
+
+    /// Takes Data that may be a segment. Returns whether it is.
+    pub(super) fn on_segment(
+        &mut self,
+        now: Instant,
+        data: &Data,
+        delivery: Delivery,
+        requester: &mut Requester,
+    ) -> bool {
+        let (size, is_marked) = (ByteSize::of(data.wire()), delivery.congestion_marked);
+        let mut found = None;
+        for consumer in self.pulled.iter_mut().flat_map(Pulled::consumers) {
+            let Some(token) = consumer.token_of(data.name()) else {
+                continue;
+            };
+            // Of two that pull one rung, the one that requested it.
+            let is_out = requester.is_out(token);
+            if is_out || found.is_none() {
+                found = Some((consumer, token));
+            }
+            if is_out {
+                break;
+            }
+        }
+        let is_wanted = found
+            .as_ref()
+            .is_some_and(|(_, token)| requester.is_out(*token));
+        let retired = self.retired.iter().find_map(|(client, names)| {
+            let (client, segment) = (*client, names.parse(data.name())?);
+            let token = Token { client, segment };
+            requester.is_out(token).then_some(token)
+        });
+        if let Some(token) = retired.filter(|_| !is_wanted) {
+            requester.handle_data(now, token, size, is_marked);
+            return true;
+        }
+        if let Some((consumer, token)) = found {
+            requester.handle_data(now, token, size, is_marked);
+            return consumer.handle_data(now, data, delivery);
+        }
+        let mut probing = self.pulled.iter().filter_map(|it| it.probing.as_ref());
+        let token = probing.find_map(|probing| probing.parse(data.name()));
+        if let Some(token) = token {
+            requester.handle_data(now, token, size, is_marked);
+        }
+        token.is_some()
+    }
+
+    /// Takes an Interest that came back, if it is for a segment. Returns whether the publisher refused what should come.
+    pub(super) fn on_nack(
+        &mut self,
+        now: Instant,
+        interest: &Interest,
+        reason: NackReason,
+        requester: &mut Requester,
+    ) -> Option<bool> {
+        for consumer in self.pulled.iter_mut().flat_map(Pulled::consumers) {
+            if let Some(token) = consumer.token_of(interest.name()) {
+                let is_refused = reason == NackReason::None
+                    && token.segment.is_lead()
+                    && requester.is_latest(token, interest.nonce());
+                requester.handle_nack(now, token, interest.nonce(), reason);
+                consumer.handle_nack(now, interest, reason);
+                return Some(is_refused);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,130 @@
+//! A consumer that has a requester, and so a path, to itself.
+
+#![allow(dead_code, reason = "each test that includes this uses a part of it")]
+
+use std::collections::VecDeque;
+
+use namecast_packet::lp::NackReason;
+use namecast_packet::{Data, Interest};
+use namecast_stream::consumer::{Consumer, Delivery, Output, Sample};
+use namecast_stream::path::{Event, Requester};
+use namecast_units::{ByteSize, Instant};
+
+/// Something a single consumer wants done.
+#[derive(Clone, Debug)]
+pub(crate) enum SingleOutput {
+    /// An Interest to send.
+    Interest(Interest),
+    /// The next sample, in decoding order.
+    Sample(Sample),
+    /// The next sample, a key sample, does not follow the last one.
+    Discontinuity,
+}
+
+/// One consumer and its requester.
+///
+/// A plain value: give it Data, Nacks and the time, and after each call take everything from
+/// [`poll_output`](Self::poll_output). Whatever else is done with the consumer takes effect with the next
+/// [`handle_timeout`](Self::handle_timeout).
+#[derive(Debug)]
+pub(crate) struct Single {
+    /// The consumer.
+    pub(crate) consumer: Consumer,
+    requester: Requester,
+    outputs: VecDeque<SingleOutput>,
+}
+
+impl Single {
+    /// Lets `requester` send what `consumer` wants.
+    pub(crate) fn new(consumer: Consumer, mut requester: Requester) -> Self {
+        requester.set_need(consumer.source().bitrate_with_parity());
+        Self {
+            consumer,
+            requester,
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// Returns what sends Interests.
+    pub(crate) const fn requester(&self) -> &Requester {
+        &self.requester
+    }
+
+    /// Takes one Data packet. Returns whether its name is one of the consumer's.
+    pub(crate) fn handle_data(&mut self, now: Instant, data: &Data, delivery: Delivery) -> bool {
+        let Some(token) = self.consumer.token_of(data.name()) else {
+            return false;
+        };
+        let size = ByteSize::of(data.wire());
+        self.requester
+            .handle_data(now, token, size, delivery.congestion_marked);
+        self.consumer.handle_data(now, data, delivery);
+        self.settle(now);
+        true
+    }
+
+    /// Takes an Interest that came back. Returns whether its name is one of the consumer's.
+    pub(crate) fn handle_nack(
+        &mut self,
+        now: Instant,
+        interest: &Interest,
+        reason: NackReason,
+    ) -> bool {
+        let Some(token) = self.consumer.token_of(interest.name()) else {
+            return false;
+        };
+        self.requester
+            .handle_nack(now, token, interest.nonce(), reason);
+        self.consumer.handle_nack(now, interest, reason);
+        self.settle(now);
+        true
+    }
+
+    /// The transport came back: everything that is out is requested again.
+    pub(crate) fn handle_link_change(&mut self, now: Instant) {
+        self.requester.handle_link_change();
+        self.consumer.handle_link_change(now);
+        self.settle(now);
+    }
+
+    /// Does what is due. Early and repeated calls do nothing.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.consumer.handle_timeout(now);
+        self.settle(now);
+    }
+
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let both = [self.consumer.poll_timeout(), self.requester.poll_timeout()];
+        both.into_iter().flatten().min()
+    }
+
+    /// Returns the next thing to do, until `None`.
+    pub(crate) fn poll_output(&mut self) -> Option<SingleOutput> {
+        self.outputs.pop_front()
+    }
+
+    fn settle(&mut self, now: Instant) {
+        let client = self.consumer.client();
+        while let Some(output) = self.consumer.poll_output() {
+            match output.carry_out(now, client, &mut self.requester) {
+                Some(Output::Sample(sample)) => {
+                    self.outputs.push_back(SingleOutput::Sample(sample));
+                }
+                Some(Output::Discontinuity) => {
+                    self.outputs.push_back(SingleOutput::Discontinuity);
+                }
+                _ => {}
+            }
+        }
+        self.requester.handle_timeout(now);
+        while let Some(event) = self.requester.poll_event() {
+            self.consumer.on_event(now, &event);
+            if let Event::Interest { interest, .. } = event {
+                self.outputs.push_back(SingleOutput::Interest(interest));
+            }
+        }
+        let outlook = self.requester.path().outlook(now);
+        self.consumer.schedule_mut().set_outlook(outlook);
+    }
+}

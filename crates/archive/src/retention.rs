@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use core::time::Duration;
 
 use namecast_units::{Instant, Timestamp};
+use smart_default::SmartDefault;
 
 use crate::chunk::ChunkId;
 
@@ -23,29 +24,21 @@ pub struct Moment {
 }
 
 /// How long chunks are kept, and how careful deletion is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SmartDefault)]
 pub struct RetentionConfig {
     /// Age at which chunks are deleted; `None`: never.
     pub keep: Option<Duration>,
     /// Time for which a wall clock must agree with the monotonic one before it is believed: longer than time servers take to
     /// put a clock right after a machine has started.
+    #[default(Duration::from_mins(10))]
     pub settle: Duration,
     /// How far a clock that agrees may drift meanwhile: clocks are slewed by 0.5 ms a second at most, 0.3 s in ten minutes.
+    #[default(Duration::from_secs(1))]
     pub max_drift: Duration,
     /// Chunks deleted by age in a minute: twenty times what one archive of the default configuration writes, so that it
     /// never falls behind, and slow enough for a mistake to be noticed.
+    #[default(120)]
     pub max_deleted_per_minute: usize,
-}
-
-impl Default for RetentionConfig {
-    fn default() -> Self {
-        Self {
-            keep: None,
-            settle: Duration::from_mins(10),
-            max_drift: Duration::from_secs(1),
-            max_deleted_per_minute: 120,
-        }
-    }
 }
 
 /// Microseconds from the monotonic clock's zero to 1970, as the wall clock has it.

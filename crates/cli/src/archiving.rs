@@ -38,9 +38,9 @@ const STAND_IN_COST: u64 = 100;
 /// Keyword before an archive's number in its own name.
 const KEYWORD: &str = "archive";
 /// Lookups at a time.
-const MOST_LOOKUPS: usize = 64;
+const MAX_LOOKUPS: usize = 64;
 /// Sentences for people that may wait.
-const MOST_SENTENCES: usize = 256;
+const MAX_SENTENCES: usize = 256;
 
 /// What to archive, and where.
 #[derive(Debug)]
@@ -174,7 +174,7 @@ impl Archiving {
         let archive = Archive::open(config.store(number), moment(clock)).await?;
         let delegation = root.builder().keyword(KEYWORD);
         let delegation = delegation.generic(&format!("{number:08x}")).finish();
-        let (say, sentences) = mpsc::channel(MOST_SENTENCES);
+        let (say, sentences) = mpsc::channel(MAX_SENTENCES);
         let (stop, stopping) = watch::channel(false);
         let (show_recorded, recorded) = watch::channel(Default::default());
         let (show_served, served) = watch::channel(server::Counters::default());
@@ -317,7 +317,7 @@ fn tell(say: &mpsc::Sender<Sentence>, sentence: impl Into<Sentence>) {
     let _ = say.try_send(sentence);
 }
 
-/// Looks up what a server asks for, until it ends.
+/// Looks up what a server requests, until it ends.
 async fn serve(
     server: Handle<Server>,
     mut lookups: mpsc::Receiver<Lookup>,
@@ -328,7 +328,7 @@ async fn serve(
     let mut tick = tokio::time::interval(SYNC_INTERVAL);
     loop {
         tokio::select! {
-            lookup = lookups.recv(), if running.len() < MOST_LOOKUPS => match lookup {
+            lookup = lookups.recv(), if running.len() < MAX_LOOKUPS => match lookup {
                 Some(lookup) => drop(running.spawn(look_up(archive.clone(), lookup))),
                 None => return,
             },

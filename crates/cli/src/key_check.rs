@@ -89,7 +89,7 @@ impl KeyCheck {
         }
     }
 
-    /// Takes note that something is here that the signer named last has signed: if it is new, it is remembered. Returns what
+    /// Records that something is here that the signer named last has signed: if it is new, it is remembered. Returns what
     /// people should know, if anything.
     ///
     /// # Errors

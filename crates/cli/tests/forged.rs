@@ -17,7 +17,7 @@ use namecast_units::{Bitrate, Duration, Random};
 use tokio::sync::mpsc;
 
 /// No step takes this long, however loaded the machine is.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Every so many Data packets one is changed.
 const FORGE_EVERY: u64 = 15;
 const FRAMES: usize = 90;
@@ -151,7 +151,7 @@ async fn publish(node: &Node, name: &Name, identity: Identity) {
 /// The next frame that a watcher hands out.
 async fn next_frame(heard: &mut mpsc::Receiver<Watched>) -> Frame {
     loop {
-        let watched = tokio::time::timeout(PATIENCE, heard.recv()).await;
+        let watched = tokio::time::timeout(TIMEOUT, heard.recv()).await;
         let watched = watched.expect("frames go on coming");
         if let Watched::Frame(frame) = watched.expect("the watcher lives") {
             return frame;

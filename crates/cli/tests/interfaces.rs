@@ -15,7 +15,7 @@ use namecast_net::{Node, NodeStatus};
 use namecast_packet::{Interest, Nonce};
 
 /// Longer than anything takes on a machine that works at all.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn ip(arguments: &str) {
     let output = Command::new("ip")
@@ -45,7 +45,7 @@ async fn status_with(node: &Node, what: &str, wanted: impl Fn(&NodeStatus) -> bo
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let found = tokio::time::timeout(PATIENCE, asking).await;
+    let found = tokio::time::timeout(TIMEOUT, asking).await;
     found.unwrap_or_else(|_| panic!("never happened: {what}"))
 }
 
@@ -101,7 +101,7 @@ async fn faces_are_made_once_their_interface_is_there() {
     if !is_inside("faces_are_made_once_their_interface_is_there") {
         return;
     }
-    let at_once = "faces = { interface-patience = \"0s\" }\n";
+    let at_once = "faces = { interface-timeout = \"0s\" }\n";
     let refused = settings(&format!("{at_once}{BOTH}")).start().await;
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("no such interface, only lo"), "{refused}");

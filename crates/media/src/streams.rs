@@ -11,7 +11,7 @@ const VIDEO: &str = "video";
 const AUDIO: &str = "audio";
 
 /// Parity across packets of sound, which have none of their own: with 20 ms each, a lost one is back after 60 ms at most, and 10 %
-/// of losses leave one in a hundred (`rtsd/across`). None is made unless somebody asks for it. Frames of video take longer than
+/// of losses leave one in a hundred (`rtsd/across`). None is made unless somebody requests it. Frames of video take longer than
 /// playback waits, and most have parity of their own.
 const SOUND_ACROSS: Across = Across {
     samples: 4,

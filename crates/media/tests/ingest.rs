@@ -15,7 +15,7 @@ use namecast_media::ingest::{
 use namecast_units::Duration;
 
 /// No step takes this long, however loaded the machine is.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn config(input: Input, ladder: &str, codec: VideoCodec) -> IngestConfig {
     IngestConfig {
@@ -30,7 +30,7 @@ fn config(input: Input, ladder: &str, codec: VideoCodec) -> IngestConfig {
 }
 
 async fn next(ingest: &mut Ingest) -> Option<MediaEvent> {
-    tokio::time::timeout(PATIENCE, ingest.next())
+    tokio::time::timeout(TIMEOUT, ingest.next())
         .await
         .expect("ingest hangs")
 }
@@ -80,7 +80,7 @@ async fn rungs_are_aligned() {
         let frame = next_frame(&mut ingest).await;
         match frame.stream {
             StreamKind::Video => frames.entry(frame.rung).or_default().push(frame),
-            StreamKind::Audio => sounds.push(frame),
+            _ => sounds.push(frame),
         }
     }
     for (rung, frames) in &frames {
@@ -233,7 +233,7 @@ async fn encoded_files_are_copied(directory: &Path) {
         let frame = next_frame(&mut ingest).await;
         match frame.stream {
             StreamKind::Video => pictures.push((frame.position, frame.rung, frame.key)),
-            StreamKind::Audio => sounds += 1,
+            _ => sounds += 1,
         }
     }
     let expected =

@@ -4,34 +4,43 @@ use namecast_apps::registration::RegistrationConfig;
 use namecast_forward::CongestionMarking;
 use namecast_packet::Certificate;
 use namecast_units::{ByteSize, Duration};
+use smart_default::SmartDefault;
 
 use crate::Clock;
 use crate::link::StrangersConfig;
 use crate::web::WebConfig;
 
 /// How a [`Node`](crate::Node) behaves, and every bound of its tables and queues.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SmartDefault)]
 pub struct NodeConfig {
     /// The forwarding plane. A seed of 0 stands for a random one.
     pub forwarder: namecast_forward::Config,
     /// Forwarders that share the work, so that as many threads can forward at a time, and share the bounds of the one above.
     /// With several, Interests carry PIT tokens.
+    #[default(1)]
     pub forwarders: usize,
     /// Frames that wait for one link; more are dropped.
+    #[default(2_048)]
     pub link_queue_frames: usize,
     /// Octets that wait for one link; more are dropped.
+    #[default(ByteSize::mebibytes(4))]
     pub link_queue_size: ByteSize,
     /// Faces over UDP.
     pub udp: UdpConfig,
     /// Connections of one kind (TCP, Unix, WebSocket, WebTransport) that one listener serves at a time.
+    #[default(256)]
     pub max_connections: usize,
     /// When packets on a link's queue are marked as having met congestion; none: never.
+    #[default(Some(CongestionMarking::default()))]
     pub congestion_marking: Option<CongestionMarking>,
     /// Silence after which a WebSocket, WebTransport or TCP peer counts as dead.
+    #[default(Duration::from_secs(10))]
     pub dead_peer_timeout: Duration,
     /// Time that connecting to a peer may take.
+    #[default(Duration::from_secs(5))]
     pub connect_timeout: Duration,
     /// First and longest pause between attempts to connect.
+    #[default((Duration::from_millis(100), Duration::from_secs(1)))]
     pub reconnect_backoff: (Duration, Duration),
     /// Who may register prefixes, and how many.
     pub management: ManagementConfig,
@@ -40,6 +49,7 @@ pub struct NodeConfig {
     /// How this node registers its prefixes with others.
     pub registration: RegistrationConfig,
     /// Time that a graceful stop may take until everything is cut off.
+    #[default(Duration::from_secs(2))]
     pub shutdown_timeout: Duration,
 }
 
@@ -66,44 +76,29 @@ impl NodeConfig {
     }
 }
 
-impl Default for NodeConfig {
-    fn default() -> Self {
-        Self {
-            forwarder: namecast_forward::Config::default(),
-            forwarders: 1,
-            link_queue_frames: 2_048,
-            link_queue_size: ByteSize::mebibytes(4),
-            udp: UdpConfig::default(),
-            max_connections: 256,
-            congestion_marking: Some(CongestionMarking::default()),
-            dead_peer_timeout: Duration::from_secs(10),
-            connect_timeout: Duration::from_secs(5),
-            reconnect_backoff: (Duration::from_millis(100), Duration::from_secs(1)),
-            management: ManagementConfig::default(),
-            web: WebConfig::default(),
-            registration: RegistrationConfig::default(),
-            shutdown_timeout: Duration::from_secs(2),
-        }
-    }
-}
-
 /// Faces over UDP, and what others may make of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SmartDefault)]
 pub struct UdpConfig {
     /// Faces that datagrams from unknown addresses may make, over all UDP listeners.
+    #[default(1_024)]
     pub max_faces: usize,
     /// How many of them get a socket of their own at most, and with it a buffer of the system's that no other peer can fill;
     /// the others share the listener's. Each costs a little time for every datagram that comes in on the same port.
+    #[default(64)]
     pub peer_sockets: usize,
     /// Silence after which a face that was made by a datagram ends. As long as NFD's.
+    #[default(Duration::from_secs(600))]
     pub idle_timeout: Duration,
     /// What UDP peers may cost that have not shown that they receive what is sent to their address.
     pub strangers: StrangersConfig,
     /// Whether UDP peers on this machine count as local, and may register prefixes. NFD says no, ndnd yes.
+    #[default(true)]
     pub loopback_is_local: bool,
     /// Largest UDP payload towards peers on this machine, which have no link to respect.
+    #[default(namecast_packet::MAX_PACKET_SIZE)]
     pub loopback_mtu: usize,
     /// Largest UDP payload towards other machines.
+    #[default(1_400)]
     pub mtu: usize,
     /// Whether frames over UDP are acknowledged and sent again if lost: NDNLPv2 reliability. Peers that do not do so are
     /// not disturbed.
@@ -113,79 +108,46 @@ pub struct UdpConfig {
     pub keep_alive: Option<Duration>,
 }
 
-impl Default for UdpConfig {
-    fn default() -> Self {
-        Self {
-            max_faces: 1_024,
-            peer_sockets: 64,
-            idle_timeout: Duration::from_secs(600),
-            strangers: StrangersConfig::default(),
-            loopback_is_local: true,
-            loopback_mtu: namecast_packet::MAX_PACKET_SIZE,
-            mtu: 1_400,
-            reliability: false,
-            keep_alive: None,
-        }
-    }
-}
-
 /// Who may command this node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SmartDefault)]
 pub struct ManagementConfig {
     /// Whether commands are served at all.
+    #[default(true)]
     pub enabled: bool,
     /// Whether commands under `/localhop`, which other machines can send, are served.
     pub allow_localhop: bool,
     /// Who may command; if nobody is named, anybody on this machine. Applications of this process always may.
     pub keys: Vec<Certificate>,
     /// Modules, such as `rib`, that anybody on this machine may command nevertheless.
+    #[default(vec!["rib".to_owned()])]
     pub open_modules: Vec<String>,
     /// Routes that commands may make.
+    #[default(4_096)]
     pub max_routes: usize,
     /// Next hops that may come of them, with those that longer prefixes inherit from shorter ones.
+    #[default(16_384)]
     pub max_inherited: usize,
     /// How far the time in a command's signature may be from this node's (NFD: 120 s).
+    #[default(Duration::from_secs(120))]
     pub time_grace: Duration,
     /// Nonces of digest-signed commands that are remembered to refuse replays (NFD: 1000). Of each key the time of its last
     /// command is.
+    #[default(1_000)]
     pub max_nonces: usize,
     /// How a routing daemon on this machine is told what applications register; none: it is not, as with NFD.
     pub readvertise: Option<ReadvertiseConfig>,
 }
 
-impl Default for ManagementConfig {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            allow_localhop: false,
-            keys: Vec::new(),
-            open_modules: vec!["rib".to_owned()],
-            max_routes: 4_096,
-            max_inherited: 16_384,
-            time_grace: Duration::from_secs(120),
-            max_nonces: 1_000,
-            readvertise: None,
-        }
-    }
-}
-
 /// How a routing daemon is told of prefixes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, SmartDefault)]
 pub struct ReadvertiseConfig {
     /// Pause after which it is told again what it has agreed to (NFD: an hour).
+    #[default(Duration::from_secs(300))]
     pub refresh: Duration,
     /// First and longest pause after a command that it did not carry out; each is twice as long as the one before (NFD: 50 s
     /// and an hour).
+    #[default((Duration::from_secs(1), Duration::from_secs(64)))]
     pub backoff: (Duration, Duration),
-}
-
-impl Default for ReadvertiseConfig {
-    fn default() -> Self {
-        Self {
-            refresh: Duration::from_secs(300),
-            backoff: (Duration::from_secs(1), Duration::from_secs(64)),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use std::net::IpAddr;
 use axum::http::{HeaderMap, StatusCode, header};
 use namecast_forward::Scope;
 use namecast_units::Duration;
+use smart_default::SmartDefault;
 
 use crate::link::LinkDrop;
 
@@ -28,7 +29,7 @@ pub const ANY_ORIGIN: &str = "*";
 const FORWARDING: [&str; 3] = ["forwarded", "via", "x-real-ip"];
 
 /// How a node's web server, WebSocket and WebTransport treat those who come.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, SmartDefault)]
 pub struct WebConfig {
     /// Names of this node beside `localhost` and addresses, in lower case. Requests to others are refused (421).
     pub host_names: Vec<String>,
@@ -42,6 +43,7 @@ pub struct WebConfig {
     pub websocket_local: bool,
     /// Places of [`NodeConfig::max_connections`](crate::NodeConfig::max_connections) that strangers cannot take; half of them are
     /// for pages on this machine.
+    #[default(64)]
     pub own_page_places: usize,
     /// Whether everybody may read `/status.json` and `/metrics`; else only this machine.
     pub public_status: bool,
@@ -49,31 +51,17 @@ pub struct WebConfig {
     /// section 6.4.2); none: nobody.
     pub frame_ancestors: Vec<String>,
     /// Connections that one listener of the web server serves at a time, WebSockets included.
+    #[default(512)]
     pub max_connections: usize,
     /// Time that a client may take for the TLS handshake and for the header of each request, pauses between two included.
+    #[default(Duration::from_secs(10))]
     pub header_timeout: Duration,
     /// Octets that the header of a request may have.
+    #[default(16 * 1024)]
     pub max_header_size: usize,
     /// Time without progress in sending after which a connection ends.
+    #[default(Duration::from_secs(30))]
     pub send_timeout: Duration,
-}
-
-impl Default for WebConfig {
-    fn default() -> Self {
-        Self {
-            host_names: Vec::new(),
-            allow_origins: Vec::new(),
-            trusted_proxies: Vec::new(),
-            websocket_local: false,
-            own_page_places: 64,
-            public_status: false,
-            frame_ancestors: Vec::new(),
-            max_connections: 512,
-            header_timeout: Duration::from_secs(10),
-            max_header_size: 16 * 1024,
-            send_timeout: Duration::from_secs(30),
-        }
-    }
 }
 
 /// How a request came.

@@ -31,8 +31,8 @@ async fn the_unix_socket_is_open_when_descriptors_have_run_out() {
     assert!(!files.is_empty());
     for (number, socket) in sockets.iter_mut().enumerate() {
         socket.connect(&address).unwrap();
-        socket.set_read_timeout(Some(common::PATIENCE)).unwrap();
-        let wanted = interest(name(&format!("/here/{number}")), common::PATIENCE);
+        socket.set_read_timeout(Some(common::TIMEOUT)).unwrap();
+        let wanted = interest(name(&format!("/here/{number}")), common::TIMEOUT);
         socket.write_all(&wanted).unwrap();
         let mut answer = [0; 100];
         let read = socket.read_exact(&mut answer);

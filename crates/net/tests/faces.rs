@@ -101,7 +101,7 @@ async fn routes_and_strategies_come_and_go() {
     assert_eq!(routes_to(&status, "/a"), 0);
 }
 
-/// The stalled peer asks for more than all buffers on the way hold, and reads nothing.
+/// The stalled peer requests more than all buffers on the way hold, and reads nothing.
 #[tokio::test]
 async fn a_reader_that_stalls_loses_its_own_packets_only() {
     let node = Node::start(NodeConfig {

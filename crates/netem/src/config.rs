@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use namecast_units::{Bitrate, ByteSize, Duration};
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use crate::jitter::Jitter;
 use crate::loss::Loss;
@@ -14,7 +15,7 @@ use crate::schedule::Schedule;
 ///
 /// Probabilities are shares between 0 and 1, per frame. [`validate`](Self::validate) says what is wrong with one that was
 /// read from somewhere.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
     /// Rate at which frames are serialised; none: at once.
@@ -39,24 +40,8 @@ pub struct Config {
     pub corrupt: f64,
     /// Most frames that have left the queue and have not arrived; one that finds as many is dropped. It bounds the memory of a
     /// link without a rate, and lies far above what a sensible rate and delay need.
+    #[default(1 << 20)]
     pub max_in_flight: usize,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            rate: None,
-            delay: Duration::ZERO,
-            jitter: Jitter::default(),
-            loss: Loss::None,
-            outages: Vec::new(),
-            schedule: Vec::new(),
-            queue: Queue::default(),
-            duplicate: 0.0,
-            corrupt: 0.0,
-            max_in_flight: 1 << 20,
-        }
-    }
 }
 
 impl Config {

@@ -15,7 +15,7 @@ use namecast_stream::StreamKind;
 use namecast_stream::consumer::synchroniser::State;
 use namecast_stream::consumer::{Consumer, Counters, RecoveryProfile};
 use namecast_stream::ladder::{LadderConfig, challenge};
-use namecast_units::{Bitrate, Instant};
+use namecast_units::Bitrate;
 
 /// When the watcher joins.
 const JOINS: Duration = ms(1_000);

@@ -14,7 +14,7 @@ pub const MAX_DATASET_SIZE: usize = 8 << 20;
 pub enum DatasetError {
     /// The forwarder refused.
     #[error("refused: {} ({})", .0.text, .0.code)]
-    Refused(ControlResponse),
+    Refused(Box<ControlResponse>),
     /// A segment is not what it should be.
     #[error("the answer cannot be read: {0}")]
     Malformed(#[from] DecodeError),
@@ -95,7 +95,8 @@ impl SegmentReader {
     pub fn add(&mut self, data: &Data) -> Result<Option<Name>, DatasetError> {
         let content = data.content().unwrap_or_default();
         if data.content_type() == ContentType::Nack {
-            return Err(DatasetError::Refused(ControlResponse::decode(&content)?));
+            let refused = ControlResponse::decode(&content)?;
+            return Err(DatasetError::Refused(Box::new(refused)));
         }
         self.content.extend_from_slice(&content);
         if self.content.len() > MAX_DATASET_SIZE {

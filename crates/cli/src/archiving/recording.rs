@@ -120,7 +120,7 @@ impl Recording {
     }
 }
 
-/// Waits for the link to change, and tells whether it is up then.
+/// Waits for the link to change, and returns whether it is up then.
 async fn changed(link: &mut Option<watch::Receiver<LinkState>>) -> bool {
     match link {
         Some(state) => match state.changed().await {

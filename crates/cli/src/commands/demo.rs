@@ -1,6 +1,6 @@
 //! `namecast demo`: node, publisher, archive and page in one process.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use clap::Args;
 use namecast_apps::live::watcher::Pin;
@@ -13,7 +13,7 @@ use namecast_units::{ByteSize, Duration};
 use serde_json::json;
 
 use super::FIGURES_INTERVAL;
-use super::page::{Doors, Page};
+use super::page::{Doors, Page, interface};
 use super::publishing::{Happened, Publishing};
 use crate::archiving::{Archiving, ArchivingConfig};
 use crate::arguments::{Keys, Media, PagePort};
@@ -40,7 +40,7 @@ pub struct Demo {
     pub keys: Keys,
 }
 
-/// What the node keeps: half a minute of the highest rung, as nobody on this machine asks for older Data.
+/// What the node keeps: half a minute of the highest rung, as nobody on this machine requests older Data.
 const CACHE: ByteSize = ByteSize::mebibytes(16);
 
 /// How far watchers can go back, and what that may take on disk.
@@ -66,11 +66,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
     let kept = tempfile::tempdir()?;
     let mut archiving = start_archive(&node, &name, &publishing, &kept).await?;
     let mut doors = Doors::default();
-    let interface: IpAddr = match page.listen {
-        true => Ipv4Addr::UNSPECIFIED.into(),
-        false => Ipv4Addr::LOCALHOST.into(),
-    };
-    let node_address = SocketAddr::new(interface, DEFAULT_PORT);
+    let node_address = SocketAddr::new(interface(page.listen), DEFAULT_PORT);
     doors.udp(&node, node_address).await;
     doors.tcp(&node, node_address).await;
     let config = PageConfig {

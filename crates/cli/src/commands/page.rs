@@ -125,7 +125,8 @@ async fn webtransport(
     }
 }
 
-fn interface(listen: bool) -> IpAddr {
+/// All interfaces, or this machine alone.
+pub(super) fn interface(listen: bool) -> IpAddr {
     match listen {
         true => Ipv4Addr::UNSPECIFIED.into(),
         false => Ipv4Addr::LOCALHOST.into(),

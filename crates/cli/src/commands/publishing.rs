@@ -220,13 +220,9 @@ fn rung_ids(publisher: &Publisher, streams: &[StreamInfo]) -> Vec<(StreamKind, V
             .filter_map(|rung| publisher.rung(&stream.name, &rung.name))
             .collect()
     };
-    let kind = |stream: &StreamInfo| match stream.kind {
-        namecast_stream::StreamKind::Audio => StreamKind::Audio,
-        _ => StreamKind::Video,
-    };
     streams
         .iter()
-        .map(|stream| (kind(stream), ids(stream)))
+        .map(|stream| (stream.kind, ids(stream)))
         .collect()
 }
 

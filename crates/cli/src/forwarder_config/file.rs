@@ -22,7 +22,7 @@ use toml::Spanned;
 use super::learning::Learning;
 use super::management::{Management, Rib};
 use super::web::Web;
-use super::{Cache, INTERFACE_PATIENCE, Settings, StaticRoute};
+use super::{Cache, INTERFACE_TIMEOUT, Settings, StaticRoute};
 use crate::certificate_file;
 use links::{Ethernet, Face, Known, Multicast};
 
@@ -88,7 +88,7 @@ struct Udp {
 struct Faces {
     congestion: Option<Congestion>,
     #[serde(with = "namecast_units::optional_duration")]
-    interface_patience: Option<Duration>,
+    interface_timeout: Option<Duration>,
 }
 
 /// What packets are marked by.
@@ -372,7 +372,7 @@ impl Reading<'_> {
             unix: file.listen.unix,
             multicast,
             ethernet,
-            interface_patience: file.faces.interface_patience.unwrap_or(INTERFACE_PATIENCE),
+            interface_timeout: file.faces.interface_timeout.unwrap_or(INTERFACE_TIMEOUT),
             faces,
             routes,
             strategies,

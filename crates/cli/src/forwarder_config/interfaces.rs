@@ -114,10 +114,10 @@ impl Settings {
                     links.ethernet.extend(uri);
                     Some(opened)
                 }
-                Err(error) if is_absent(&error) && !self.interface_patience.is_zero() => {
-                    let (group, patience) = (link.group(), self.interface_patience);
+                Err(error) if is_absent(&error) && !self.interface_timeout.is_zero() => {
+                    let (group, timeout) = (link.group(), self.interface_timeout);
                     let remark = format!(
-                        "{group} on {} has to wait, for {patience:?} at most: {error:#}",
+                        "{group} on {} has to wait, for {timeout:?} at most: {error:#}",
                         link.interface()
                     );
                     tracing::warn!("{remark}");
@@ -186,7 +186,7 @@ impl Settings {
     async fn await_link(&self, node: &Node, link: &Link) -> Option<Opened> {
         let clock = node.clock();
         let (group, interface) = (link.group(), link.interface());
-        let until = clock.now() + self.interface_patience;
+        let until = clock.now() + self.interface_timeout;
         let (mut pause, longest) = PAUSES;
         loop {
             tokio::time::sleep(pause).await;

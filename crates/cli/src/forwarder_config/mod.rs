@@ -23,7 +23,7 @@ use namecast_command::source::{Problem, Problems};
 /// The defaults as a file, each setting with what it means.
 pub const DEFAULT: &str = include_str!("default.toml");
 /// How long interfaces are waited for unless the file says otherwise.
-const INTERFACE_PATIENCE: Duration = Duration::from_secs(600);
+const INTERFACE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Octets that a file may have.
 const MAX_FILE: u64 = 1 << 20;
 
@@ -45,7 +45,7 @@ pub struct Settings {
     /// Interfaces that carry Ethernet faces.
     pub ethernet: Vec<EthernetConfig>,
     /// How long interfaces are waited for that are not there at the start.
-    pub interface_patience: Duration,
+    pub interface_timeout: Duration,
     /// Faces that are made at the start.
     pub faces: Vec<StaticFace>,
     /// Routes that are made at the start.

@@ -14,7 +14,7 @@ use super::arguments::{FaceChoice, Target};
 use crate::places;
 
 /// Time an answer may take.
-const PATIENCE: Duration = Duration::from_secs(4);
+const TIMEOUT: Duration = Duration::from_secs(4);
 /// Where NFD and ndnd listen.
 const OTHERS: [&str; 2] = ["/run/nfd/nfd.sock", "/run/nfd.sock"];
 
@@ -37,10 +37,10 @@ impl Forwarder {
                 ..ManagementConfig::default()
             },
             registration: RegistrationConfig {
-                timeout: PATIENCE,
+                timeout: TIMEOUT,
                 ..RegistrationConfig::default()
             },
-            // A list from before a command is not what the one after it asks for.
+            // A list from before a command is not what the one after it needs.
             ..NodeConfig::caching(ByteSize::ZERO)
         });
         let (uri, face) = match &target.forwarder {

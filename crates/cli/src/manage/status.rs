@@ -11,7 +11,7 @@ use super::arguments::Target;
 use super::connection::Forwarder;
 use super::{cs, face, print_json, route, strategy};
 
-const PATIENCE_FOR_CHANNELS: Duration = Duration::from_secs(1);
+const CHANNELS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Everything together.
 #[derive(Debug, Default, Serialize)]
@@ -50,7 +50,7 @@ pub(super) async fn run(forwarder: &mut Forwarder, target: &Target) -> anyhow::R
 /// ndnd does not answer, and should not be waited for as others are.
 async fn channels(forwarder: &mut Forwarder) -> Option<Vec<ChannelStatus>> {
     let asking = forwarder.client().list("faces/channels");
-    tokio::time::timeout(PATIENCE_FOR_CHANNELS, asking)
+    tokio::time::timeout(CHANNELS_TIMEOUT, asking)
         .await
         .ok()?
         .ok()

@@ -170,7 +170,7 @@ impl View {
     }
 
     /// The node, and at most so many of its faces and strategies.
-    fn describe(&self, most_faces: usize, most_strategies: usize) -> String {
+    fn describe(&self, max_faces: usize, max_strategies: usize) -> String {
         let head = [
             "FACE",
             "INTERESTS IN",
@@ -183,15 +183,15 @@ impl View {
             "OCTETS OUT",
             "REMOTE",
         ];
-        let faces = self.faces.iter().take(most_faces);
+        let faces = self.faces.iter().take(max_faces);
         let faces = faces.map(|face| face.per_second.row(&face.face.to_string(), &face.uri));
         let rows = core::iter::once(self.per_second.row("all", "")).chain(faces);
         let hits = match self.cache_hits {
             Some(share) => format!("answered {:.1} % of Interests", share * 100.0),
             None => "was not asked".to_owned(),
         };
-        let left_out = left_out("faces", self.faces.len(), most_faces);
-        let strategies = self.describe_strategies(most_strategies);
+        let left_out = left_out("faces", self.faces.len(), max_faces);
+        let strategies = self.describe_strategies(max_strategies);
         format!(
             "{}, up {:.0} s; a second, over the last {:.1} s:\n\
              {} Interests pending; the cache has {} Data and {hits}\n\n{}{left_out}{strategies}",

@@ -19,7 +19,7 @@ use namecast_units::Duration;
 use serde_json::Value;
 
 /// No step takes this long, however loaded the machine is.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
 const SMALL: PictureSize = PictureSize {
     width: 320,
@@ -81,7 +81,7 @@ pub(crate) fn start_publisher(home: &Path, face: &str) -> Program {
 
 /// Waits for something, and says what did not come.
 pub(crate) fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let deadline = Clock::new().now() + PATIENCE;
+    let deadline = Clock::new().now() + TIMEOUT;
     loop {
         if let Some(found) = found() {
             return found;

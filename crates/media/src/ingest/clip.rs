@@ -12,7 +12,7 @@ use super::{AudioConfig, IngestError, MediaEvent, MediaFrame, Sink, VideoConfig,
 
 const MICROS: u64 = 1_000_000;
 /// Frames that may be inside an encoder, or on the way there and back.
-const MOST_INSIDE: usize = 64;
+const MAX_INSIDE: usize = 64;
 
 /// Encodes the first `length` of test picture and tone, as fast as the encoders can, and gives all frames in the order of
 /// capture, those of one instant by rung. Their times of capture count from the clip's beginning. Blocks.
@@ -85,7 +85,7 @@ fn stamps(count: u64, rate: u32) -> impl Iterator<Item = Stamp> {
 
 /// Room for what one encoder may have given and nobody has taken.
 fn sink(rungs: usize) -> (Sink, mpsc::Receiver<MediaEvent>) {
-    let (events, receiver) = mpsc::channel((MOST_INSIDE + 1) * rungs);
+    let (events, receiver) = mpsc::channel((MAX_INSIDE + 1) * rungs);
     let counters = Arc::default();
     (Sink { events, counters }, receiver)
 }
@@ -115,7 +115,7 @@ impl Job {
     fn submit(&mut self, raw: &[u8], stamp: Stamp) -> Result<(), IngestError> {
         self.encoder.submit(raw, stamp)?;
         self.submitted += 1;
-        while self.frames.len() + MOST_INSIDE * self.rungs < self.submitted * self.rungs {
+        while self.frames.len() + MAX_INSIDE * self.rungs < self.submitted * self.rungs {
             // If the encoder has ended, the next frame's submission tells why.
             let Some(event) = self.events.blocking_recv() else {
                 break;

@@ -27,7 +27,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
+pub use namecast_stream::StreamKind;
 use namecast_units::{Bitrate, Timestamp};
+use smart_default::SmartDefault;
 use tokio::sync::mpsc;
 
 use codec::VideoCodec;
@@ -40,39 +42,32 @@ use track::{Track, TrackEncoder};
 const QUEUED_EVENTS: usize = 256;
 
 /// What to encode, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SmartDefault)]
 pub struct IngestConfig {
     /// Where pictures and sound come from.
+    #[default(Input::Test)]
     pub input: Input,
     /// Start a file again at its end.
     pub looped: bool,
     /// How pictures are encoded.
     pub video: VideoConfig,
     /// How sound is encoded; `None`: not at all.
+    #[default(Some(AudioConfig::default()))]
     pub audio: Option<AudioConfig>,
 }
 
-impl Default for IngestConfig {
-    fn default() -> Self {
-        Self {
-            input: Input::Test,
-            looped: false,
-            video: VideoConfig::default(),
-            audio: Some(AudioConfig::default()),
-        }
-    }
-}
-
 /// How pictures are encoded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SmartDefault)]
 pub struct VideoConfig {
     /// Codec of all rungs.
     pub codec: VideoCodec,
     /// Bitrates and picture sizes.
     pub ladder: Ladder,
     /// Frames a second.
+    #[default(30)]
     pub frame_rate: u32,
     /// Frames from one key frame to the next.
+    #[default(30)]
     pub key_interval: u32,
 }
 
@@ -83,24 +78,14 @@ impl VideoConfig {
     }
 }
 
-impl Default for VideoConfig {
-    /// H.264 at 200 kbit/s, 1 Mbit/s and 3 Mbit/s, 30 frames and one key frame a second.
-    fn default() -> Self {
-        Self {
-            codec: VideoCodec::default(),
-            ladder: Ladder::default(),
-            frame_rate: 30,
-            key_interval: 30,
-        }
-    }
-}
-
 /// How sound is encoded: always with Opus.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SmartDefault)]
 pub struct AudioConfig {
     /// Mean rate of the encoded sound.
+    #[default(Bitrate::kbps(64))]
     pub bitrate: Bitrate,
     /// One or two channels.
+    #[default(1)]
     pub channels: u32,
 }
 
@@ -121,25 +106,6 @@ impl AudioConfig {
     pub const fn packet_len(&self) -> usize {
         Self::SAMPLES_PER_PACKET * 2 * self.channels as usize
     }
-}
-
-impl Default for AudioConfig {
-    /// One channel at 64 kbit/s.
-    fn default() -> Self {
-        Self {
-            bitrate: Bitrate::kbps(64),
-            channels: 1,
-        }
-    }
-}
-
-/// What a frame belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamKind {
-    /// Pictures.
-    Video,
-    /// Sound.
-    Audio,
 }
 
 /// One encoded frame or sound packet.

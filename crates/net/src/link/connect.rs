@@ -188,7 +188,7 @@ impl Backoff {
         self.next = self.first;
     }
 
-    /// Takes note of a connection. One that ended at once is another failure: a server may accept and then refuse.
+    /// Records a connection. One that ended at once is another failure: a server may accept and then refuse.
     fn connected(&mut self, since: Instant, until: Instant) {
         if until.since(since) >= self.longest {
             self.reset();

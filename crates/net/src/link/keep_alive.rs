@@ -90,8 +90,8 @@ impl KeepAlive {
             self.sent.since = now;
         }
         let is_heard = self.heard.note(now, counted.heard);
-        let patience = self.interval * SILENT_INTERVALS;
-        let is_silent = counted.keep_alives > 0 && now.since(self.heard.since) >= patience;
+        let timeout = self.interval * SILENT_INTERVALS;
+        let is_silent = counted.keep_alives > 0 && now.since(self.heard.since) >= timeout;
         let was_silent = core::mem::replace(&mut self.is_silent, is_silent);
         let silence = match (was_silent, is_silent) {
             (false, true) => Some(true),

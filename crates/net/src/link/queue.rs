@@ -138,7 +138,7 @@ impl Shared {
         })
     }
 
-    /// Takes note of how the link is left, and wakes its task if there is something to do.
+    /// Records how the link is left, and wakes its task if there is something to do.
     fn leave(&self, state: &State) {
         let is_empty = state.link.is_empty();
         self.is_empty.store(is_empty, Ordering::Relaxed);

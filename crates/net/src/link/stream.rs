@@ -84,7 +84,7 @@ struct FrameSplitter {
 
 impl FrameSplitter {
     /// Appends at most `limit` whole frames to `frames`: small ones as pieces of the read buffer, large ones in memory of their
-    /// own, as [`Keep::LargeFrames`] asks for.
+    /// own, as [`Keep::LargeFrames`] says.
     ///
     /// # Errors
     /// If what follows cannot be the start of a frame. The frames before it are in `frames`.

@@ -31,7 +31,7 @@ const VALIDITY_DAYS: u32 = 13;
 /// How long a certificate is shown before it is replaced: pages that were given its hash late can still connect.
 const ROTATION: Duration = Duration::from_secs(10 * 86_400);
 /// Smallest datagram that every QUIC path carries, less the headers of QUIC and HTTP/3: the MTU until the path is known.
-const LEAST_MTU: usize = 1_100;
+const MIN_MTU: usize = 1_100;
 /// Application error code of a regular end.
 const NO_ERROR: VarInt = VarInt::from_u32(0);
 
@@ -103,7 +103,7 @@ pub async fn connect(
     hashes: Vec<CertificateHash>,
 ) -> Result<FaceId, NodeError> {
     let remote = FaceUri::WebTransport(address);
-    let new = NewFace::on_demand(remote, Scope::NonLocal, Some(LEAST_MTU)).persistent();
+    let new = NewFace::on_demand(remote, Scope::NonLocal, Some(MIN_MTU)).persistent();
     keep_connected(node, Peer::WebTransport(address, hashes), new).await
 }
 
@@ -269,7 +269,7 @@ impl Sessions {
 fn mtu(connection: &Connection) -> usize {
     connection
         .max_datagram_size()
-        .unwrap_or(LEAST_MTU)
+        .unwrap_or(MIN_MTU)
         .clamp(namecast_forward::MIN_MTU, MAX_FRAME_SIZE)
 }
 

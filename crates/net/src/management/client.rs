@@ -81,7 +81,7 @@ impl From<ControlResponse> for ClientError {
 impl From<DatasetError> for ClientError {
     fn from(error: DatasetError) -> Self {
         match error {
-            DatasetError::Refused(refused) => refused.into(),
+            DatasetError::Refused(refused) => (*refused).into(),
             DatasetError::Malformed(error) => error.into(),
             DatasetError::TooLong => Self::TooLong,
         }

@@ -1,6 +1,6 @@
 //! What becomes of faces, as it happens: the notification stream `faces/events`.
 //!
-//! Notifications are numbered, and each is Data of its own: `/localhost/nfd/faces/events/seq=<number>`. A client asks for
+//! Notifications are numbered, and each is Data of its own: `/localhost/nfd/faces/events/seq=<number>`. A client requests
 //! the newest one, and from then on for the next, which waits until there is one.
 
 use bytes::Bytes;

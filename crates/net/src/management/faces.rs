@@ -174,7 +174,7 @@ pub(super) fn flags(face: &FaceDescription) -> u64 {
         | flag(CONGESTION_MARKING, face.congestion_marking)
 }
 
-/// Which faces `faces/query` asks for: those that are as all given fields say.
+/// Which faces `faces/query` is about: those that are as all given fields say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaceQueryFilter {
     /// The face's number.

@@ -153,7 +153,7 @@ struct Manager {
 }
 
 impl Manager {
-    /// The answer to a frame, if it is a command or asks for a dataset. NFD, too, is silent towards what is neither.
+    /// The answer to a frame, if it is a command or requests a dataset. NFD, too, is silent towards what is neither.
     async fn handle_frame(&mut self, frame: Bytes) -> Option<Bytes> {
         let packet = LpPacket::decode(frame).ok()?;
         let from = FaceId::from_number(packet.incoming_face?);

@@ -123,7 +123,7 @@ impl Readvertise {
         }
     }
 
-    /// Takes note of the cost at which applications registered `prefix`, or that none does any more.
+    /// Records the cost at which applications registered `prefix`, or that none does any more.
     fn want(&mut self, now: Instant, prefix: &Name, cost: Option<u64>) {
         let has_room = self.prefixes.len() < self.max_prefixes;
         let Some(entry) = self.prefixes.get_mut(prefix) else {
@@ -156,7 +156,7 @@ impl Readvertise {
         }
     }
 
-    /// Takes note of the faces that lead to the daemon. One that is new is a daemon that knows nothing yet.
+    /// Records the faces that lead to the daemon. One that is new is a daemon that knows nothing yet.
     fn set_daemon(&mut self, now: Instant, faces: BTreeSet<FaceId>) {
         let is_new = !faces.is_subset(&self.daemon);
         let is_gone = faces.is_empty();
@@ -198,7 +198,7 @@ impl Readvertise {
         self.under_way.clone()
     }
 
-    /// Takes note of what became of the command: whether the daemon has carried it out.
+    /// Records what became of the command: whether the daemon has carried it out.
     fn answered(&mut self, now: Instant, command: &Command, is_done: bool) {
         if self.under_way.as_ref() != Some(command) {
             // It went to a daemon that is gone.

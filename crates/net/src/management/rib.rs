@@ -20,7 +20,7 @@ use serde::Serialize;
 use super::{MAX_PREFIX_COMPONENTS, Manager, Refused};
 use crate::node::NodeError;
 
-/// The longest time of ndn-cxx, which NLSR asks for where it means no end.
+/// The longest time of ndn-cxx, which NLSR sends where it means no end.
 const FOREVER: Duration = Duration::from_millis(i64::MAX as u64);
 
 /// Routes of one prefix, by face and origin.

@@ -31,7 +31,7 @@ pub(crate) enum Command {
         face: FaceId,
         /// What is chosen.
         options: FaceOptions,
-        /// Tells whether it worked.
+        /// Receives whether it worked.
         reply: Reply<Result<(), NodeError>>,
     },
     /// A face's peer can be reached, or not any more.
@@ -41,7 +41,7 @@ pub(crate) enum Command {
         /// Whether it can be reached now.
         is_up: bool,
     },
-    /// Asks for the face of a datagram's sender, which is made if there is room for it.
+    /// Requests the face of a datagram's sender, which is made if there is room for it.
     DatagramFace {
         /// Socket that the datagram came in on.
         listener: ListenerId,
@@ -66,7 +66,7 @@ pub(crate) enum Command {
         face: FaceId,
         /// Which of several to take: the lowest.
         cost: u64,
-        /// Tells whether it worked.
+        /// Receives whether it worked.
         reply: Reply<Result<(), NodeError>>,
     },
     /// Takes a route back.
@@ -78,7 +78,7 @@ pub(crate) enum Command {
         /// Tells that it is gone.
         reply: Reply<()>,
     },
-    /// Asks for something, and changes nothing.
+    /// Requests something, and changes nothing.
     Ask(Query),
 }
 

@@ -127,13 +127,13 @@ impl EventLoop {
         if let Some(face) = self.faces.datagram_face(listener, remote) {
             return Some(face);
         }
-        let (face, mut strays) = self.new_datagram_face(listener, remote, is_proven)?;
+        let (face, mut others) = self.new_datagram_face(listener, remote, is_proven)?;
         // Each may make a face, whose socket may receive others' frames in turn.
-        while let Some((from, frame)) = strays.pop() {
+        while let Some((from, frame)) = others.pop() {
             let known = self.faces.datagram_face(listener, from);
             let to = known.or_else(|| {
                 let (face, more) = self.new_datagram_face(listener, from, false)?;
-                strays.extend(more);
+                others.extend(more);
                 Some(face)
             });
             if let Some(to) = to {
@@ -179,7 +179,7 @@ impl EventLoop {
         let lane = self.spawner.lane().clone();
         // A socket belongs to the event loop that it is made in.
         let entered = lane.enter();
-        let (own, strays) = self.own_socket(&shared, remote).unzip();
+        let (own, others) = self.own_socket(&shared, remote).unzip();
         drop(entered);
         if let Some(entry) = self.faces.get_mut(face) {
             entry.has_own_socket = own.is_some();
@@ -189,7 +189,7 @@ impl EventLoop {
         }
         let serving = serve_peer(shared, own, remote, link);
         self.spawner.spawn_on(&lane, serving);
-        Some((face, strays.unwrap_or_default()))
+        Some((face, others.unwrap_or_default()))
     }
 
     /// Whether a source may have a face now, for which one of a stranger may have to end.
@@ -245,7 +245,7 @@ impl EventLoop {
         may.then(|| shared.beside(remote).ok()).flatten()
     }
 
-    /// Takes note of what became of a face.
+    /// Records what became of a face.
     pub(super) fn tell(&mut self, face: FaceId, kind: FaceEventKind) {
         if let Some(description) = self.describe(face) {
             self.face_events.add(self.clock.now(), kind, description);

@@ -51,7 +51,7 @@ impl FaceEvents {
         }
     }
 
-    /// Takes note of an event.
+    /// Records an event.
     pub(crate) fn add(&mut self, at: Instant, kind: FaceEventKind, face: FaceDescription) {
         let number = *self.next.borrow();
         if self.kept.len() >= MAX_EVENTS {

@@ -176,7 +176,7 @@ impl FaceTable {
             .count()
     }
 
-    /// Takes note of how many `frames` peers have sent by `now`, which tells whether they sent since the last time.
+    /// Records how many `frames` peers have sent by `now`, which shows whether they sent since the last time.
     pub(crate) fn note_frames(&mut self, now: Instant, frames: impl Fn(FaceId) -> u64) {
         for (&id, entry) in &mut self.faces {
             let frames = frames(id);

@@ -17,7 +17,7 @@ const fn counted(counters: &FaceCounters) -> Counted {
 }
 
 impl EventLoop {
-    /// Sends what keeps faces alive where it is due, and takes note of peers that fell silent or are heard again.
+    /// Sends what keeps faces alive where it is due, and records peers that fell silent or are heard again.
     pub(super) fn keep_alive(&mut self) {
         let now = self.clock.now();
         let mut changes = Vec::new();

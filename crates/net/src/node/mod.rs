@@ -198,7 +198,7 @@ impl Node {
     }
 
     /// Adds a persistent face to a peer: it stays, with its routes, however often the connection is lost, and connects
-    /// anew with growing pauses. Returns at once; [`link_state`](Self::link_state) tells whether the peer is there.
+    /// anew with growing pauses. Returns at once; [`link_state`](Self::link_state) shows whether the peer is there.
     ///
     /// # Errors
     /// If the node has stopped or has too many faces, or the address is one that only peers have.
@@ -344,8 +344,8 @@ impl Node {
     pub async fn shutdown(&self) {
         self.shared.stopping.cancel();
         self.shared.tasks.close();
-        let patience = self.config().shutdown_timeout;
-        if tokio::time::timeout(patience, self.shared.tasks.wait())
+        let timeout = self.config().shutdown_timeout;
+        if tokio::time::timeout(timeout, self.shared.tasks.wait())
             .await
             .is_err()
         {

@@ -1,4 +1,4 @@
-//! What the tests share: nodes, a producer, a consumer, and patience.
+//! What the tests share: nodes, a producer, a consumer, and time limits.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 #![allow(dead_code, reason = "each test file uses its own part")]
@@ -17,7 +17,7 @@ use namecast_packet::signature::DigestSigner;
 use namecast_packet::{Data, Interest, LpPacket, Name, Nonce, Packet};
 
 /// Longer than anything takes on a machine that works at all.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An address of this machine with a port of the system's choice.
 pub(crate) fn loopback() -> SocketAddr {
@@ -42,7 +42,7 @@ pub(crate) async fn eventually<T>(what: &str, mut done: impl AsyncFnMut() -> Opt
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    match tokio::time::timeout(PATIENCE, asking).await {
+    match tokio::time::timeout(TIMEOUT, asking).await {
         Ok(value) => value,
         Err(_) => panic!("never happened: {what}"),
     }
@@ -50,7 +50,7 @@ pub(crate) async fn eventually<T>(what: &str, mut done: impl AsyncFnMut() -> Opt
 
 /// Waits for something that happens once.
 pub(crate) async fn soon<T>(what: &str, event: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, event).await {
+    match tokio::time::timeout(TIMEOUT, event).await {
         Ok(value) => value,
         Err(_) => panic!("never happened: {what}"),
     }
@@ -131,7 +131,7 @@ pub(crate) fn data_of(frame: Bytes) -> Option<Data> {
     }
 }
 
-/// Asks for `wanted` until it comes: on a busy machine a datagram may get lost.
+/// Requests `wanted` until it comes: on a busy machine a datagram may get lost.
 pub(crate) async fn fetch(face: &mut ApplicationFace, wanted: &Name) -> Data {
     let asking = async {
         loop {

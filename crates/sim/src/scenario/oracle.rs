@@ -2,6 +2,7 @@
 
 use namecast_netem::Schedule;
 use namecast_units::{Bitrate, Duration, Instant};
+use smart_default::SmartDefault;
 
 /// Capacity is taken from a schedule in steps of so long, and as if it came evenly within each.
 const BIN: Duration = Duration::from_millis(100);
@@ -10,42 +11,32 @@ const BIN: Duration = Duration::from_millis(100);
 const MAX_FRAMES: u64 = 1 << 20;
 
 /// A stream, and how long it is watched.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, SmartDefault)]
 pub struct OracleConfig {
     /// Bitrates of the rungs, lowest first, without headers.
+    #[default([150, 300, 600, 1_200, 2_500, 5_000, 8_000] .map(Bitrate::kbps) .to_vec())]
     pub rungs: Vec<Bitrate>,
     /// Octets on the wire for each octet of a frame.
+    #[default(1.12)]
     pub overhead: f64,
     /// Rate of what comes before all frames, headers included: sound.
+    #[default(Bitrate::kbps(90))]
     pub sound: Bitrate,
     /// Frames per second.
+    #[default(30)]
     pub frame_rate: u32,
     /// Frames of a group, of which the first is a key frame.
+    #[default(60)]
     pub key_interval: u32,
     /// Size of a key frame, in others.
+    #[default(4.5)]
     pub key_size: f64,
     /// Time from a frame's capture to when it must have passed the link.
+    #[default(Duration::from_millis(250))]
     pub target: Duration,
     /// Frames captured within this time from the schedule's zero on count.
+    #[default(Duration::from_secs(126))]
     pub duration: Duration,
-}
-
-impl Default for OracleConfig {
-    /// Seven rungs at 30 frames a second with a key frame in 2 s, for 126 s, shown 250 ms after capture.
-    fn default() -> Self {
-        Self {
-            rungs: [150, 300, 600, 1_200, 2_500, 5_000, 8_000]
-                .map(Bitrate::kbps)
-                .to_vec(),
-            overhead: 1.12,
-            sound: Bitrate::kbps(90),
-            frame_rate: 30,
-            key_interval: 60,
-            key_size: 4.5,
-            target: Duration::from_millis(250),
-            duration: Duration::from_secs(126),
-        }
-    }
 }
 
 /// The best that can be reached.

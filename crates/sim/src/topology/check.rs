@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use namecast_forward::MIN_MTU;
 use namecast_netem as netem;
 use namecast_units::ByteSize;
+use smart_default::SmartDefault;
 
 use super::{Topology, TopologyError};
 
@@ -12,25 +13,17 @@ use super::{Topology, TopologyError};
 pub(super) const MAX_NAME: usize = 255;
 
 /// Bounds on what is read or built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault)]
 pub struct Limits {
     /// Most nodes.
+    #[default(100_000)]
     pub nodes: usize,
     /// Most links.
+    #[default(1_000_000)]
     pub links: usize,
     /// Largest file.
+    #[default(ByteSize::mebibytes(128))]
     pub file: ByteSize,
-}
-
-impl Default for Limits {
-    /// Ten times the largest network that the simulator is meant for.
-    fn default() -> Self {
-        Self {
-            nodes: 100_000,
-            links: 1_000_000,
-            file: ByteSize::mebibytes(128),
-        }
-    }
 }
 
 impl Limits {

@@ -10,6 +10,7 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
+use smart_default::SmartDefault;
 
 use super::row::{Value, values};
 use super::{Event, Sink};
@@ -34,22 +35,14 @@ const SCHEMA: &str = "message events {
 const REQUIRED: usize = 4;
 
 /// Bounds of what is held in memory before it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault)]
 pub struct ParquetConfig {
     /// Most events in a row group.
+    #[default(65_536)]
     pub rows_per_group: usize,
     /// Octets of text after which a row group ends, though it has fewer events.
+    #[default(8 << 20)]
     pub text_per_group: usize,
-}
-
-impl Default for ParquetConfig {
-    /// About 20 MB in memory at most.
-    fn default() -> Self {
-        Self {
-            rows_per_group: 65_536,
-            text_per_group: 8 << 20,
-        }
-    }
 }
 
 /// Writes a Parquet file, row group by row group.

@@ -12,7 +12,7 @@ use crate::clock;
 
 const MICROS: u64 = 1_000_000;
 /// Frames are at least this part of a period apart.
-const LEAST_SPACING: u64 = 4;
+const MIN_SPACING: u64 = 4;
 /// Sound packets that are made up for after a stall; a longer one leaves a gap.
 const MAX_CATCH_UP: u64 = 10;
 
@@ -68,7 +68,7 @@ impl Source for DrawnVideo {
             _ => current + 1,
         };
         // Frames that were drawn late push the next one on, as two in one moment would be one too many.
-        let spacing = MICROS / self.rate / LEAST_SPACING;
+        let spacing = MICROS / self.rate / MIN_SPACING;
         let at = sleep_until(tick_time(tick, self.rate).max(self.last_at + spacing));
         self.last_tick = tick;
         self.last_at = at.as_micros();

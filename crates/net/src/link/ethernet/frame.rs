@@ -8,7 +8,7 @@ use crate::link::{MAX_FRAME_SIZE, stream};
 /// Octets of destination, source and EtherType.
 pub(super) const HEADER_SIZE: usize = 14;
 /// Least payload (IEEE 802.3); network cards fill it up, virtual links do not, and NFD drops what is shorter.
-const LEAST_PAYLOAD: usize = 46;
+const MIN_PAYLOAD: usize = 46;
 /// EtherType of NDN.
 pub(super) const ETHERTYPE: u16 = 0x8624;
 
@@ -63,7 +63,7 @@ pub(super) fn build(
     buffer.extend_from_slice(&source.0);
     buffer.extend_from_slice(&ETHERTYPE.to_be_bytes());
     buffer.extend_from_slice(packet);
-    buffer.resize(buffer.len().max(HEADER_SIZE + LEAST_PAYLOAD), 0);
+    buffer.resize(buffer.len().max(HEADER_SIZE + MIN_PAYLOAD), 0);
 }
 
 /// Longest payload that is any use.

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use bytes::Bytes;
+use smart_default::SmartDefault;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
@@ -104,20 +105,12 @@ impl EthernetSocket {
 }
 
 /// Where frames are put.
-#[derive(Debug)]
+#[derive(Debug, SmartDefault)]
 pub(super) struct ReceiveBuffer {
+    #[default(vec![0; RECEIVE_SIZE])]
     octets: Vec<u8>,
     /// What came in, for the caller to take.
     pub(super) frames: Vec<Received>,
-}
-
-impl Default for ReceiveBuffer {
-    fn default() -> Self {
-        Self {
-            octets: vec![0; RECEIVE_SIZE],
-            frames: Vec::new(),
-        }
-    }
 }
 
 /// Throws away what came from other interfaces before the socket was bound to this one.

@@ -24,7 +24,7 @@ const RECEIVE_BUFFERS: usize = 16;
 /// Most octets the kernel cuts into datagrams in one call: the largest UDP payload, less room for any header.
 const MAX_JOINED: usize = 65_000;
 /// Datagrams of others that are taken from a peer's new socket; more are lost.
-const MAX_STRAYS: usize = 64;
+const MAX_OTHERS: usize = 64;
 /// Pause after an error that may repeat at once.
 pub(super) const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(10);
 
@@ -75,15 +75,15 @@ impl UdpLink {
         socket.bind(&self.local_address()?.into())?;
         socket.connect(&remote.into())?;
         let socket = std::net::UdpSocket::from(socket);
-        let mut strays = Vec::new();
+        let mut others = Vec::new();
         let mut buffer = [0; MAX_FRAME_SIZE];
         // Bounded, as others may send without end.
-        while strays.len() < MAX_STRAYS
+        while others.len() < MAX_OTHERS
             && let Ok((size, from)) = socket.recv_from(&mut buffer)
         {
-            strays.push((from, Bytes::copy_from_slice(&buffer[..size])));
+            others.push((from, Bytes::copy_from_slice(&buffer[..size])));
         }
-        Ok((Self::new(socket.into(), true)?, strays))
+        Ok((Self::new(socket.into(), true)?, others))
     }
 
     fn new(socket: Socket, is_connected: bool) -> io::Result<Self> {
@@ -300,7 +300,7 @@ impl ReceiveBuffers {
     }
 
     /// Cuts the first `filled` buffers into frames: small ones in common memory, large ones in memory of their own, as
-    /// [`Keep::LargeFrames`] asks for. What one sender sent in a row stays together.
+    /// [`Keep::LargeFrames`] says. What one sender sent in a row stays together.
     fn cut(&mut self, filled: usize, counters: &LinkCounters) -> Vec<(SocketAddr, Vec<Bytes>)> {
         let mut batches: Vec<(SocketAddr, Vec<Bytes>)> = Vec::new();
         let buffers = self.octets.chunks(RECEIVE_SIZE).zip(&self.meta);

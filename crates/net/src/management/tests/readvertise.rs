@@ -11,7 +11,7 @@ use crate::{
     ApplicationFace, ManagementConfig, Node, NodeConfig, ReadvertiseConfig, RegistrationConfig,
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn start(timeout: Duration) -> Node {
     Node::start(NodeConfig {
@@ -48,7 +48,7 @@ async fn daemon(node: &Node) -> ApplicationFace {
 
 /// The next command to the daemon: verb and parameters.
 async fn hear(daemon: &mut ApplicationFace) -> (Interest, String, ControlParameters) {
-    let frame = tokio::time::timeout(PATIENCE, daemon.recv()).await;
+    let frame = tokio::time::timeout(TIMEOUT, daemon.recv()).await;
     let packet = LpPacket::decode(frame.unwrap().unwrap()).unwrap();
     let Ok(Packet::Interest(command)) = Packet::decode(packet.fragment.unwrap()) else {
         panic!("no Interest");
@@ -105,7 +105,7 @@ async fn told(node: &Node, wanted: u64) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap();
+    tokio::time::timeout(TIMEOUT, waiting).await.unwrap();
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn a_daemon_hears_what_applications_register_and_that_it_ends() {
 
 #[tokio::test]
 async fn a_daemon_that_comes_back_hears_everything_again() {
-    let node = start(PATIENCE);
+    let node = start(TIMEOUT);
     let mut app = node.application_face().await.unwrap();
     for prefix in ["/a", "/b"] {
         ask(&mut app, "rib/register", &about(prefix)).await;

@@ -16,7 +16,7 @@ pub(super) struct News {
 }
 
 impl News {
-    /// Takes note of what a forwarder has learned.
+    /// Records what a forwarder has learned.
     pub(super) fn add(&self, news: Vec<LearnedNews>) {
         if !news.is_empty() {
             let waiting = self.waiting.lock();

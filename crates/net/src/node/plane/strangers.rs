@@ -35,7 +35,7 @@ impl Plane {
         });
     }
 
-    /// Takes note of what a stranger sent.
+    /// Records what a stranger sent.
     pub(super) fn hear_stranger(&self, now: Instant, face: FaceId, frames: &[Bytes]) {
         if self.strangers().hear(now, face, frames) {
             self.end_strangeness(face);

@@ -368,7 +368,6 @@ impl<'a> Run<'a> {
             sample.watcher_outstanding += sizes.consumers.outstanding as u64;
             sample.watcher_buffered += sizes.consumers.buffered as u64;
             let live = self.watcher(watching).watcher();
-            let now = Instant::ZERO + at;
             let capacity = live.and_then(|live| live.bandwidth(watching.spec.main_kind()));
             sample.capacities.push(capacity);
         }

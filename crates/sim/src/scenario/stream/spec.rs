@@ -13,6 +13,7 @@ use namecast_stream::rate::arc;
 use namecast_stream::{Across, SampleRate, StreamKind};
 use namecast_units::{Bitrate, Duration};
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use super::super::{choice::Choice, flows::Flow};
 use crate::live::{Media, MediaRung, SizeShape};
@@ -70,14 +71,17 @@ pub enum Routes {
 
 /// One publisher, or `count` of them: `{}` in a prefix or a node's name stands for their number, from 1 on. Those with one prefix
 /// and `shared` give one and the same stream; copies have frames of other sizes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PublisherSpec {
     /// How many.
+    #[default(1)]
     pub count: u32,
     /// Node it runs on.
+    #[default("P".to_owned())]
     pub node: String,
     /// Name that it publishes under.
+    #[default("/stream".to_owned())]
     pub prefix: String,
     /// When the first frame is captured.
     #[serde(with = "namecast_units::duration")]
@@ -91,22 +95,8 @@ pub struct PublisherSpec {
     /// Whether others publish the same stream.
     pub shared: bool,
     /// What it publishes.
+    #[default(vec![StreamSpec::default()])]
     pub streams: Vec<StreamSpec>,
-}
-
-impl Default for PublisherSpec {
-    fn default() -> Self {
-        Self {
-            count: 1,
-            node: "P".to_owned(),
-            prefix: "/stream".to_owned(),
-            start: Duration::ZERO,
-            start_spread: Duration::ZERO,
-            stop: None,
-            shared: false,
-            streams: vec![StreamSpec::default()],
-        }
-    }
 }
 
 impl PublisherSpec {
@@ -122,10 +112,11 @@ impl PublisherSpec {
 }
 
 /// One stream. What is not given is that of \[RTSD\] §5: see [`Media::video`] and [`Media::audio`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct StreamSpec {
     /// Video or audio.
+    #[default(StreamKind::Video)]
     pub kind: StreamKind,
     /// Frames per second.
     pub rate: Option<u32>,
@@ -145,23 +136,6 @@ pub struct StreamSpec {
     pub parity: Option<u32>,
     /// Parity across samples on offer: `{ samples = 4, parity = 2 }`. None if not given.
     pub across: Option<Across>,
-}
-
-impl Default for StreamSpec {
-    fn default() -> Self {
-        Self {
-            kind: StreamKind::Video,
-            rate: None,
-            key_interval: None,
-            key_factor: None,
-            deviation: None,
-            sizes: SizeShape::default(),
-            rungs: None,
-            segment_size: None,
-            parity: None,
-            across: None,
-        }
-    }
 }
 
 impl StreamSpec {
@@ -240,14 +214,17 @@ fn label(rate: Bitrate) -> String {
 }
 
 /// One watcher, or `count` of them: `{}` in a prefix or a node's name stands for their number, from 1 on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WatcherSpec {
     /// How many; a sweep may say none.
+    #[default(1)]
     pub count: u32,
     /// Node it runs on.
+    #[default("C".to_owned())]
     pub node: String,
     /// Name that it watches.
+    #[default("/stream".to_owned())]
     pub prefix: String,
     /// When it joins.
     #[serde(with = "namecast_units::duration")]
@@ -264,11 +241,14 @@ pub struct WatcherSpec {
     /// Whether it pulls audio, too.
     pub audio: bool,
     /// Whether it pulls video.
+    #[default(true)]
     pub video: bool,
     /// From the earliest moment at which a frame could be here to the moment it is shown.
     #[serde(with = "namecast_units::duration")]
+    #[default(Duration::from_millis(100))]
     pub target: Duration,
     /// Bitrate of the video: `auto` (the highest that the network carries), `highest`, `lowest` or a rung's name, such as `1M`.
+    #[default("auto".to_owned())]
     pub rung: String,
     /// How `auto` chooses.
     pub ladder: LadderSpec,
@@ -366,30 +346,6 @@ pub struct SynchroniserSpec {
     /// How old the first answer about the newest samples is.
     #[serde(with = "namecast_units::duration")]
     pub staleness: Duration,
-}
-
-impl Default for WatcherSpec {
-    fn default() -> Self {
-        Self {
-            count: 1,
-            node: "C".to_owned(),
-            prefix: "/stream".to_owned(),
-            start: Duration::ZERO,
-            start_spread: Duration::ZERO,
-            stagger: Duration::ZERO,
-            stop: None,
-            audio: false,
-            video: true,
-            target: Duration::from_millis(100),
-            rung: "auto".to_owned(),
-            ladder: LadderSpec::default(),
-            goal: None,
-            controller: Choice::default(),
-            synchroniser: SynchroniserSpec::default(),
-            recovery: RecoverySpec::default(),
-            most_attempts: None,
-        }
-    }
 }
 
 impl WatcherSpec {

@@ -11,13 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use namecast_netem::{self as netem, Queue};
 use namecast_units::{Bitrate, ByteSize, Random};
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use super::Source;
 use crate::topology::text::{Field, lines, quote};
 use crate::topology::{Limits, Link, LinkService, NodeIndex, Topology, TopologyError, ordered};
 
 /// What a map does not say.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, SmartDefault)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MapOptions {
     /// Fixes rates and delays.
@@ -27,17 +28,23 @@ pub struct MapOptions {
     /// Whether addresses outside of the provider become nodes, if their radius allows.
     pub externals: bool,
     /// Whether only the largest set of routers that reach each other is kept.
+    #[default(true)]
     pub largest_component: bool,
     /// Links between two backbone routers.
+    #[default(LinkRange::new((40, 100), (5, 10)))]
     pub backbone: LinkRange,
     /// Links of a gateway to a gateway or backbone router.
+    #[default(LinkRange::new((10, 20), (5, 10)))]
     pub gateway: LinkRange,
     /// Links of all that is farther out.
+    #[default(LinkRange::new((1, 3), (10, 70)))]
     pub leaf: LinkRange,
     /// Queues hold what the link sends in this time, counted in packets of 1100 bytes.
     #[serde(with = "namecast_units::duration")]
+    #[default(Duration::from_millis(250))]
     pub queue_time: Duration,
     /// The cost of a link is this rate by its rate, at least 1.
+    #[default(Bitrate::mbps(100))]
     pub reference_rate: Bitrate,
 }
 
@@ -81,23 +88,6 @@ impl LinkRange {
             return Err(TopologyError::value(field, found, expected));
         }
         Ok(())
-    }
-}
-
-impl Default for MapOptions {
-    /// The ranges of ndnSIM's own converted maps.
-    fn default() -> Self {
-        Self {
-            seed: 0,
-            radius: 0,
-            externals: false,
-            largest_component: true,
-            backbone: LinkRange::new((40, 100), (5, 10)),
-            gateway: LinkRange::new((10, 20), (5, 10)),
-            leaf: LinkRange::new((1, 3), (10, 70)),
-            queue_time: Duration::from_millis(250),
-            reference_rate: Bitrate::mbps(100),
-        }
     }
 }
 

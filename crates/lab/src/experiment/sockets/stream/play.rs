@@ -9,7 +9,7 @@ use namecast_apps::live::watcher::{Frame, Watched};
 use namecast_apps::live::{
     EncodedFrame, Player, Publisher, PublisherConfig, Watcher, WatcherConfig,
 };
-use namecast_media::ingest::{self, MediaFrame};
+use namecast_media::ingest::MediaFrame;
 use namecast_net::{Clock, FaceId};
 use namecast_packet::Name;
 use namecast_sim::live::{FrameRecord, Signing};
@@ -108,11 +108,7 @@ async fn feed(
     for frame in frames.iter() {
         let due = zero + Duration::from_micros(frame.captured_at.as_micros());
         sleep_until(clock, Some(due)).await;
-        let kind = match frame.stream {
-            ingest::StreamKind::Audio => StreamKind::Audio,
-            ingest::StreamKind::Video => StreamKind::Video,
-        };
-        let of_kind = rungs.iter().find(|(of, _)| *of == kind);
+        let of_kind = rungs.iter().find(|(kind, _)| *kind == frame.stream);
         let Some(&rung) = of_kind.and_then(|(_, rungs)| rungs.get(frame.rung)) else {
             continue;
         };

@@ -70,6 +70,8 @@ pub struct FaceConfig {
     pub reliability: bool,
     /// Whether the peer wants IncomingFaceId and may choose faces by NextHopFaceId or avoid one. Only for local scope.
     pub local_fields: bool,
+    /// Whether the neighbour speaks link header fields outside of NDNLPv2. They are sent to no other, and taken from no other.
+    pub extension_fields: bool,
     /// For people: a URI or a purpose.
     pub description: String,
 }
@@ -82,6 +84,15 @@ impl FaceConfig {
             description: description.into(),
             ..Self::default()
         }
+    }
+
+    pub(crate) fn is_local(&self) -> bool {
+        self.scope == Scope::Local
+    }
+
+    /// Whether the peer is trusted with fields that only local applications may use.
+    pub(crate) fn has_local_fields(&self) -> bool {
+        self.is_local() && self.local_fields
     }
 
     /// Returns whether a link packet of so many octets is one frame as it is, which the link neither cuts nor numbers.
@@ -143,7 +154,7 @@ const _: () = assert!(offset_of!(FaceCounters, expired_out) < 2 * LINE);
 
 impl Face {
     pub(crate) fn is_local(&self) -> bool {
-        self.config.scope == Scope::Local
+        self.config.is_local()
     }
 
     pub(crate) fn is_point_to_point(&self) -> bool {
@@ -152,11 +163,6 @@ impl Face {
 
     pub(crate) fn is_ad_hoc(&self) -> bool {
         self.config.link_type == LinkType::AdHoc
-    }
-
-    /// Whether the peer is trusted with fields that only local applications may use.
-    pub(crate) fn has_local_fields(&self) -> bool {
-        self.is_local() && self.config.local_fields
     }
 }
 

@@ -14,6 +14,7 @@ mod config;
 mod counters;
 mod extension;
 mod face;
+mod fields;
 mod forwarder;
 mod link;
 mod node;
@@ -28,6 +29,7 @@ pub use config::{
 pub use counters::{Counters, DropReason, Drops, FaceCounters, StrategyCounters, Traffic};
 pub use extension::{Extension, Hook, Verdict};
 pub use face::{AddFaceError, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Scope};
+pub use fields::LinkFields;
 pub use forwarder::{Forwarder, LearnedRoute, StrategyChoice, Transmit};
 pub use link::{
     CongestionLaw, CongestionMarker, CongestionMarking, FrameCount, Link, LinkCounters,

@@ -1,48 +1,37 @@
 //! Incoming and outgoing Data.
 
 use bytes::Bytes;
-use namecast_packet::{Data, LpPacket, MAX_PACKET_SIZE};
+use namecast_packet::{Data, MAX_PACKET_SIZE};
 
 use crate::counters::DropReason;
-use crate::extension::Hook;
 use crate::face::{Face, FaceId};
+use crate::fields::{KeptFields, LinkFields, PacketKind};
 use crate::forwarder::Forwarder;
 use crate::strategy::is_localhost;
 use crate::table::NameHashes;
-use crate::table::pit::{EntryId, PitToken};
+use crate::table::pit::EntryId;
 use smallvec::SmallVec;
 
 /// Octets that a frame may have beside an announcement and what it carries: LpPacket, PitToken, CongestionMark, the numbers of
 /// fragments and transmissions, and types and lengths.
 const ANNOUNCEMENT_OVERHEAD: usize = 120;
 
-/// Who gets a Data packet, and with which PIT token.
+/// Who gets a Data packet, and what its Interest said.
 struct Downstream {
     face: FaceId,
-    token: PitToken,
+    fields: KeptFields,
     /// Whether it has a use for a prefix announcement.
     looks_for_route: bool,
 }
 
 type Downstreams = SmallVec<[Downstream; 4]>;
 
-/// What is said in front of Data.
-#[derive(Default)]
-pub(super) struct Beside<'a> {
-    /// What the downstream wants back.
-    pub(super) token: Option<&'a [u8]>,
-    /// Congestion so far.
-    pub(super) congestion_mark: u64,
-    /// A route to who made the Data; sent to other hosts only.
-    pub(super) announcement: Option<&'a Bytes>,
-}
-
 impl Forwarder {
     pub(super) fn incoming_data(
         &mut self,
         face: FaceId,
         data: &Data,
-        header: &LpPacket,
+        fields: &LinkFields,
     ) -> Result<(), DropReason> {
         let ingress = self.faces.get(face).ok_or(DropReason::UnknownFace)?;
         if is_localhost(data.name()) && !ingress.is_local() {
@@ -60,14 +49,14 @@ impl Forwarder {
             self.measure_data(face, (data.name(), &hashes), &entries);
         }
         if entries.is_empty() {
-            return self.unsolicited_data(face, data, header, &hashes);
+            return self.unsolicited_data(face, data, fields, &hashes);
         }
-        if !header.no_cache {
+        if !fields.no_cache {
             self.content_store.insert(self.now, data, &hashes);
         }
         let mut announcement = None;
-        if self.learned.is_some() || header.prefix_announcement.is_some() {
-            let announced = header.prefix_announcement.as_ref();
+        if self.learned.is_some() || fields.prefix_announcement.is_some() {
+            let announced = fields.prefix_announcement.as_ref();
             announcement = self.learn_from_data(face, (data, &hashes), announced, &entries);
         }
         let mut downstreams = Downstreams::new();
@@ -75,18 +64,11 @@ impl Forwarder {
             self.collect_downstreams(id, face, &mut downstreams);
             self.satisfy(id, data);
         }
-        for Downstream {
-            face: to,
-            token,
-            looks_for_route,
-        } in downstreams
-        {
-            let beside = Beside {
-                token: (!token.is_empty()).then_some(&token),
-                congestion_mark: header.congestion_mark,
-                announcement: announcement.as_ref().filter(|_| looks_for_route),
-            };
-            self.outgoing_data(face, to, data.wire().clone(), beside);
+        for downstream in downstreams {
+            let announcement = announcement.as_ref();
+            let announcement = announcement.filter(|_| downstream.looks_for_route);
+            let said = fields.for_downstream(downstream.fields.token_to_send(), announcement);
+            self.outgoing_data(face, downstream.face, data.wire().clone(), said);
         }
         Ok(())
     }
@@ -96,11 +78,11 @@ impl Forwarder {
         &mut self,
         face: FaceId,
         data: &Data,
-        header: &LpPacket,
+        fields: &LinkFields,
         hashes: &NameHashes,
     ) -> Result<(), DropReason> {
         let is_local = self.faces.get(face).is_some_and(Face::is_local);
-        if header.no_cache || !self.config.unsolicited.admits(is_local) {
+        if fields.no_cache || !self.config.unsolicited.admits(is_local) {
             return Err(DropReason::Unsolicited);
         }
         self.counters.unsolicited_cached += 1;
@@ -119,14 +101,15 @@ impl Forwarder {
             if !waits {
                 continue;
             }
-            let looks_for_route = !record.non_discovery;
-            let is_it =
-                |other: &&mut Downstream| other.face == record.face && other.token == record.token;
+            let looks_for_route = !record.fields.non_discovery();
+            let is_it = |other: &&mut Downstream| {
+                other.face == record.face && other.fields.pit_token() == record.fields.pit_token()
+            };
             match downstreams.iter_mut().find(is_it) {
                 Some(known) => known.looks_for_route |= looks_for_route,
                 None => downstreams.push(Downstream {
                     face: record.face,
-                    token: record.token.clone(),
+                    fields: record.fields.clone(),
                     looks_for_route,
                 }),
             }
@@ -171,21 +154,11 @@ impl Forwarder {
         from: FaceId,
         to: FaceId,
         wire: Bytes,
-        beside: Beside<'_>,
+        mut fields: LinkFields,
     ) {
-        let says_something = beside.token.is_some() || beside.congestion_mark > 0;
-        if !says_something && beside.announcement.is_none() {
-            return self.send_bare(Hook::OutgoingData, from, to, wire);
-        }
-        let announcement = beside.announcement;
-        let announcement = announcement.filter(|it| self.takes_announcement(to, it, &wire));
-        let packet = LpPacket {
-            pit_token: beside.token.map(Bytes::copy_from_slice),
-            congestion_mark: beside.congestion_mark,
-            prefix_announcement: announcement.cloned(),
-            fragment: Some(wire),
-            ..LpPacket::default()
-        };
-        self.send(Hook::OutgoingData, from, to, packet);
+        let announcement = fields.prefix_announcement.take();
+        fields.prefix_announcement =
+            announcement.filter(|it| self.takes_announcement(to, it, &wire));
+        self.send(PacketKind::Data, from, to, wire, fields);
     }
 }

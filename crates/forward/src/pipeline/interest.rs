@@ -2,17 +2,16 @@
 
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
-use namecast_packet::{Interest, LpPacket, Name, Nonce};
+use namecast_packet::{Interest, Name, Nonce};
 use namecast_units::Instant;
 
-use super::data::Beside;
 use crate::counters::DropReason;
-use crate::extension::Hook;
 use crate::face::{Face, FaceId};
+use crate::fields::{KeptFields, LinkFields, PacketKind};
 use crate::forwarder::Forwarder;
 use crate::strategy::{Decision, InterestContext, StrategyKind, is_localhost};
 use crate::table::NameHashes;
-use crate::table::pit::{EntryId, InRecord, OutRecord, PitToken, Shortage};
+use crate::table::pit::{EntryId, InRecord, OutRecord, Shortage};
 
 /// An Interest on its way through the node.
 struct Arrival<'a> {
@@ -23,7 +22,7 @@ struct Arrival<'a> {
     /// When its lifetime ends, if it arrived now.
     expiry: Instant,
     hashes: &'a NameHashes,
-    header: &'a LpPacket,
+    fields: &'a LinkFields,
     /// Whether it goes on with the word that nobody may look for a route.
     non_discovery: bool,
 }
@@ -33,7 +32,7 @@ impl Forwarder {
         &mut self,
         face: FaceId,
         interest: &mut Interest,
-        header: &LpPacket,
+        fields: &LinkFields,
     ) -> Result<(), DropReason> {
         if interest.nonce().is_none() {
             interest.set_nonce(self.new_nonce());
@@ -56,8 +55,8 @@ impl Forwarder {
             expiry: self.expiry_of(interest, is_local),
             interest,
             hashes: &hashes,
-            header,
-            non_discovery: header.non_discovery,
+            fields,
+            non_discovery: fields.non_discovery,
         };
         let transmission = self.hasher.transmission(hashes.whole(), arrival.nonce);
         let known = self.pit.find(arrival.interest, arrival.hashes);
@@ -133,16 +132,12 @@ impl Forwarder {
             return false;
         };
         self.counters.content_store_hits += 1;
-        let announcement = match self.learned.is_some() && !arrival.header.non_discovery {
+        let announcement = match self.learned.is_some() && !arrival.fields.non_discovery {
             true => self.announcement_for_cached(arrival.interest.name(), arrival.hashes),
             false => None,
         };
-        let beside = Beside {
-            token: arrival.header.pit_token.as_deref(),
-            congestion_mark: 0,
-            announcement: announcement.as_ref(),
-        };
-        self.outgoing_data(FaceId::CONTENT_STORE, arrival.face, data, beside);
+        let fields = arrival.fields.for_answer_from_cache(announcement);
+        self.outgoing_data(FaceId::CONTENT_STORE, arrival.face, data, fields);
         true
     }
 
@@ -178,8 +173,8 @@ impl Forwarder {
             self.pit.insert(interest, name, arrival.hashes, suppression)
         });
         self.record_received(id, arrival, wire);
-        if let Some(chosen) = arrival.header.next_hop_face {
-            self.outgoing_interest(id, arrival, FaceId::from_number(chosen));
+        if let Some(chosen) = arrival.fields.next_hop_face {
+            self.outgoing_interest(id, arrival, chosen);
             return Ok(());
         }
         self.carry_out(id, arrival)
@@ -219,13 +214,7 @@ impl Forwarder {
             face: arrival.face,
             nonce: arrival.nonce,
             expiry: arrival.expiry,
-            token: arrival
-                .header
-                .pit_token
-                .as_deref()
-                .map(PitToken::from_slice)
-                .unwrap_or_default(),
-            non_discovery: arrival.header.non_discovery,
+            fields: KeptFields::new(arrival.fields),
             wire,
         };
         if let Some(face) = self.faces.get(arrival.face) {
@@ -276,11 +265,6 @@ impl Forwarder {
 
     fn decide(&mut self, id: EntryId, arrival: &Arrival<'_>) -> Decision {
         let name = arrival.interest.name();
-        let is_trusted = self
-            .faces
-            .get(arrival.face)
-            .is_some_and(Face::has_local_fields);
-        let avoid = arrival.header.avoid_face.filter(|_| is_trusted);
         let measured = self.measurements.as_ref().and_then(|measurements| {
             let (namespace, _) = self.measured_namespace(name, arrival.hashes)?;
             measurements.namespace(namespace)
@@ -296,8 +280,8 @@ impl Forwarder {
                 .fib
                 .next_hops_for(arrival.interest, arrival.hashes, &self.config),
             faces: &self.faces,
-            avoid: avoid.map(FaceId::from_number),
-            non_discovery: arrival.header.non_discovery,
+            avoid: arrival.fields.avoid_face,
+            non_discovery: arrival.fields.non_discovery,
             measured,
         };
         let decision = kind.strategy().after_interest(&context, &mut self.random);
@@ -352,21 +336,9 @@ impl Forwarder {
         if self.measurements.is_some() {
             self.measure_sent(to, arrival.interest.name(), arrival.hashes);
         }
-        let (hook, wire) = (Hook::OutgoingInterest, arrival.interest.wire().clone());
-        // Applications look for no routes.
-        let non_discovery = arrival.non_discovery && !is_local;
-        match (arrival.header.congestion_mark, non_discovery, &self.token) {
-            (0, false, None) => self.send_bare(hook, arrival.face, to, wire),
-            (congestion_mark, non_discovery, pit_token) => {
-                let packet = LpPacket {
-                    congestion_mark,
-                    non_discovery,
-                    pit_token: pit_token.clone(),
-                    ..LpPacket::carrying(wire)
-                };
-                self.send(hook, arrival.face, to, packet);
-            }
-        }
+        let fields = (arrival.fields).for_next_hop(self.token.as_ref(), arrival.non_discovery);
+        let wire = arrival.interest.wire().clone();
+        self.send(PacketKind::Interest, arrival.face, to, wire, fields);
         true
     }
 
@@ -385,7 +357,7 @@ impl Forwarder {
     /// Sends an Interest back where it just came from, if that link carries Nacks.
     fn return_nack(&mut self, arrival: &Arrival<'_>, reason: NackReason) {
         let wire = arrival.interest.wire().clone();
-        self.send_nack(arrival.face, wire, arrival.header.pit_token.clone(), reason);
+        self.send_nack(arrival.face, wire, arrival.fields.pit_token.clone(), reason);
     }
 
     /// Sends what is pending under `prefix` to a next hop that it did not have before, where the strategy wants that.
@@ -403,7 +375,7 @@ impl Forwarder {
                 expiry: self.pit.get(id).expiry,
                 interest: &interest,
                 hashes: &hashes,
-                header: &LpPacket::default(),
+                fields: &LinkFields::default(),
                 non_discovery: false,
             };
             self.outgoing_interest(id, &arrival, face);
@@ -438,7 +410,7 @@ impl Forwarder {
                     next_hops,
                     faces: &self.faces,
                     avoid: None,
-                    non_discovery: record.non_discovery,
+                    non_discovery: record.fields.non_discovery(),
                     measured: None,
                 };
                 let leads_there = next_hops.iter().any(|next| next.face == hop);

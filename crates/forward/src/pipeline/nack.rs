@@ -1,12 +1,12 @@
 //! Incoming and outgoing Nacks.
 
 use bytes::Bytes;
+use namecast_packet::Interest;
 use namecast_packet::lp::NackReason;
-use namecast_packet::{Interest, LpPacket};
 
 use crate::counters::DropReason;
-use crate::extension::Hook;
 use crate::face::{Face, FaceId};
+use crate::fields::{LinkFields, PacketKind};
 use crate::forwarder::Forwarder;
 use crate::strategy::NackDecision;
 use crate::table::pit::EntryId;
@@ -80,9 +80,7 @@ impl Forwarder {
     /// Forgets that a downstream waits, and tells it if its link carries Nacks.
     pub(super) fn send_back(&mut self, id: EntryId, to: FaceId, reason: NackReason) {
         if let Some(record) = self.take_in_record(id, to) {
-            let token = record.token.as_slice();
-            let token = (!token.is_empty()).then(|| Bytes::copy_from_slice(token));
-            self.send_nack(to, record.wire, token, reason);
+            self.send_nack(to, record.wire, record.fields.token_to_send(), reason);
         }
     }
 
@@ -97,12 +95,7 @@ impl Forwarder {
         if !self.faces.get(to).is_some_and(Face::is_point_to_point) {
             return;
         }
-        let packet = LpPacket {
-            nack: Some(reason),
-            pit_token,
-            fragment: Some(wire),
-            ..LpPacket::default()
-        };
-        self.send(Hook::OutgoingNack, to, to, packet);
+        let fields = LinkFields::for_nack(pit_token);
+        self.send(PacketKind::Nack(reason), to, to, wire, fields);
     }
 }

@@ -6,7 +6,8 @@ use namecast_units::ByteSize;
 
 use crate::counters::DropReason;
 use crate::extension::Hook;
-use crate::face::{Face, FaceId};
+use crate::face::FaceId;
+use crate::fields::{LinkFields, PacketKind};
 use crate::forwarder::Forwarder;
 use crate::link::without_frame;
 
@@ -27,7 +28,8 @@ impl Forwarder {
             && frame.len() <= MAX_PACKET_SIZE
         {
             self.count_frame(id, &frame)?;
-            return self.receive_network_packet(id, frame, &mut LpPacket::default());
+            let kind = kind_of(&frame);
+            return self.receive_network_packet(id, kind, frame, &mut LinkFields::default());
         }
         self.count_frame(id, &frame)?;
         let size = ByteSize::of(&frame);
@@ -49,12 +51,12 @@ impl Forwarder {
     pub(crate) fn receive_packet(
         &mut self,
         id: FaceId,
-        mut header: LpPacket,
+        mut packet: LpPacket,
     ) -> Result<(), DropReason> {
-        let Some(wire) = header.fragment.take() else {
+        let Some(wire) = packet.fragment.take() else {
             // Nothing but header fields.
             if let Some(face) = self.faces.get_mut(id)
-                && header.acks.is_empty()
+                && packet.acks.is_empty()
             {
                 face.counters.keep_alives += 1;
             }
@@ -63,7 +65,13 @@ impl Forwarder {
         if wire.len() > MAX_PACKET_SIZE {
             return Err(DropReason::PacketTooLarge);
         }
-        self.receive_network_packet(id, wire, &mut header)
+        let kind = match packet.nack {
+            Some(reason) => PacketKind::Nack(reason),
+            None => kind_of(&wire),
+        };
+        let face = self.faces.get(id).ok_or(DropReason::UnknownFace)?;
+        let mut fields = LinkFields::received(packet, kind, &face.config)?;
+        self.receive_network_packet(id, kind, wire, &mut fields)
     }
 
     /// Takes a network packet, and the fields that came in front of it.
@@ -72,36 +80,33 @@ impl Forwarder {
     fn receive_network_packet(
         &mut self,
         id: FaceId,
+        kind: PacketKind,
         wire: Bytes,
-        header: &mut LpPacket,
+        fields: &mut LinkFields,
     ) -> Result<(), DropReason> {
         if wire.first() == Some(&BARE_INTEREST) {
-            if header.nack.is_none() && !self.is_within_rate(id) {
+            if kind == PacketKind::Interest && !self.is_within_rate(id) {
                 return Err(DropReason::InterestRate);
             }
             let mut decoded = Interest::decode(wire);
             let Ok(interest) = &mut decoded else {
                 return Err(DropReason::Malformed);
             };
-            let hook = match header.nack {
-                None => Hook::IncomingInterest,
-                Some(_) => Hook::IncomingNack,
-            };
-            self.admit(id, hook, interest.wire(), header)?;
-            return match header.nack {
-                Some(reason) => self.incoming_nack(id, interest, reason),
-                None => self.incoming_interest(id, interest, header),
+            self.admit(id, kind, interest.wire(), fields)?;
+            return match kind {
+                PacketKind::Nack(reason) => self.incoming_nack(id, interest, reason),
+                _ => self.incoming_interest(id, interest, fields),
             };
         }
         let decoded = Data::decode(wire);
         let Ok(data) = &decoded else {
             return Err(DropReason::Malformed);
         };
-        if header.nack.is_some() {
+        if kind != PacketKind::Data {
             return Err(DropReason::MisplacedField);
         }
-        self.admit(id, Hook::IncomingData, data.wire(), header)?;
-        self.incoming_data(id, data, header)
+        self.admit(id, kind, data.wire(), fields)?;
+        self.incoming_data(id, data, fields)
     }
 
     /// Whether a face may send an Interest now.
@@ -113,40 +118,35 @@ impl Forwarder {
         face.is_none_or(|face| rate.admit(self.now, &mut face.interests_full_at))
     }
 
-    /// Counts a network packet, if neither its link header nor an extension is against it.
+    /// Counts a network packet, if no extension is against it.
     fn admit(
         &mut self,
         id: FaceId,
-        hook: Hook,
+        kind: PacketKind,
         wire: &Bytes,
-        header: &mut LpPacket,
+        fields: &mut LinkFields,
     ) -> Result<(), DropReason> {
         let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
-        check_fields(hook, header, face)?;
-        face.counters.incoming.count(hook);
-        self.counters.incoming.count(hook);
+        face.counters.incoming.count(kind);
+        self.counters.incoming.count(kind);
         if !self.extensions.is_empty() {
-            header.fragment = Some(wire.clone());
-            self.run_extensions(hook, id, header)?;
+            let hook = match kind {
+                PacketKind::Interest => Hook::IncomingInterest,
+                PacketKind::Data => Hook::IncomingData,
+                PacketKind::Nack(_) => Hook::IncomingNack,
+            };
+            let mut packet = fields.clone().into_packet(kind, Some(wire.clone()));
+            self.run_extensions(hook, id, &mut packet)?;
+            *fields = packet.into();
         }
         Ok(())
     }
 }
 
-/// Refuses link header fields that make no sense with the kind of packet, or that the face may not use: NFD's rules.
-fn check_fields(hook: Hook, header: &LpPacket, face: &Face) -> Result<(), DropReason> {
-    let is_for_interests = header.next_hop_face.is_some() || header.non_discovery;
-    let is_for_data = header.no_cache || header.prefix_announcement.is_some();
-    let misplaced = match hook {
-        Hook::IncomingInterest => is_for_data,
-        Hook::IncomingData => is_for_interests,
-        _ => is_for_data || is_for_interests,
-    };
-    if misplaced {
-        return Err(DropReason::MisplacedField);
+/// What a network packet is that nobody returned.
+fn kind_of(wire: &[u8]) -> PacketKind {
+    match wire.first() {
+        Some(&BARE_INTEREST) => PacketKind::Interest,
+        _ => PacketKind::Data,
     }
-    if header.next_hop_face.is_some() && !face.has_local_fields() {
-        return Err(DropReason::LocalFieldsOff);
-    }
-    Ok(())
 }

@@ -7,57 +7,62 @@ use namecast_units::ByteSize;
 use crate::counters::{DropReason, Traffic};
 use crate::extension::{Hook, Verdict};
 use crate::face::FaceId;
+use crate::fields::{LinkFields, PacketKind};
 use crate::forwarder::{Forwarder, Transmit};
 
 impl Traffic {
-    /// Counts one packet of the kind that the hook is for.
-    pub(super) const fn count(&mut self, hook: Hook) {
-        match hook {
-            Hook::IncomingInterest | Hook::OutgoingInterest => self.interests += 1,
-            Hook::IncomingData | Hook::OutgoingData => self.data += 1,
-            Hook::IncomingNack | Hook::OutgoingNack => self.nacks += 1,
+    /// Counts one packet.
+    pub(super) const fn count(&mut self, kind: PacketKind) {
+        match kind {
+            PacketKind::Interest => self.interests += 1,
+            PacketKind::Data => self.data += 1,
+            PacketKind::Nack(_) => self.nacks += 1,
         }
     }
 }
 
 impl Forwarder {
-    /// Queues a network packet that has nothing said in front of it, and came from `from`, on the face `to`.
-    pub(super) fn send_bare(&mut self, hook: Hook, from: FaceId, to: FaceId, wire: Bytes) {
-        let may_stay_bare = self.extensions.is_empty()
-            && (self.faces.get(to)).is_some_and(|face| !face.has_local_fields());
-        if !may_stay_bare {
-            return self.send(hook, from, to, LpPacket::carrying(wire));
-        }
-        if let Err(reason) = self.enqueue(hook, to, wire) {
-            self.count_drop(to, reason);
-        }
-    }
-
-    /// Queues a packet, which came from `from`, on the face `to`.
-    pub(super) fn send(&mut self, hook: Hook, from: FaceId, to: FaceId, packet: LpPacket) {
-        if let Err(reason) = self.try_send(hook, from, to, packet) {
+    /// Queues a network packet, which came from `from`, on the face `to`, with what may be said to that.
+    pub(super) fn send(
+        &mut self,
+        kind: PacketKind,
+        from: FaceId,
+        to: FaceId,
+        wire: Bytes,
+        fields: LinkFields,
+    ) {
+        if let Err(reason) = self.try_send(kind, (from, to), wire, fields) {
             self.count_drop(to, reason);
         }
     }
 
     fn try_send(
         &mut self,
-        hook: Hook,
-        from: FaceId,
-        to: FaceId,
-        mut packet: LpPacket,
+        kind: PacketKind,
+        (from, to): (FaceId, FaceId),
+        wire: Bytes,
+        mut fields: LinkFields,
     ) -> Result<(), DropReason> {
-        self.run_extensions(hook, to, &mut packet)?;
-        let face = self.faces.get_mut(to).ok_or(DropReason::UnknownFace)?;
-        let is_nack = hook == Hook::OutgoingNack;
-        if face.has_local_fields() && !is_nack {
-            packet.incoming_face = Some(from.number());
+        let face = self.faces.get(to).ok_or(DropReason::UnknownFace)?;
+        fields.address(kind, from, &face.config);
+        let is_bare = fields.is_empty() && !matches!(kind, PacketKind::Nack(_));
+        if is_bare && self.extensions.is_empty() {
+            return self.enqueue(kind, to, wire);
         }
-        self.enqueue(hook, to, packet.encode())
+        let mut packet = fields.into_packet(kind, Some(wire));
+        if !self.extensions.is_empty() {
+            let hook = match kind {
+                PacketKind::Interest => Hook::OutgoingInterest,
+                PacketKind::Data => Hook::OutgoingData,
+                PacketKind::Nack(_) => Hook::OutgoingNack,
+            };
+            self.run_extensions(hook, to, &mut packet)?;
+        }
+        self.enqueue(kind, to, packet.encode())
     }
 
     /// Queues a link packet on a face. Its frame counts, unless it is for the link to count what it makes of it.
-    fn enqueue(&mut self, hook: Hook, to: FaceId, packet: Bytes) -> Result<(), DropReason> {
+    fn enqueue(&mut self, kind: PacketKind, to: FaceId, packet: Bytes) -> Result<(), DropReason> {
         let face = self.faces.get_mut(to).ok_or(DropReason::UnknownFace)?;
         if face.queued as usize >= self.config.max_output_queue {
             return Err(DropReason::OutputQueueFull);
@@ -65,7 +70,7 @@ impl Forwarder {
         face.queued += 1;
         let is_frame = face.config.takes_whole(packet.len());
         for traffic in [&mut face.counters.outgoing, &mut self.counters.outgoing] {
-            traffic.count(hook);
+            traffic.count(kind);
             if is_frame {
                 traffic.frames += 1;
                 traffic.octets += ByteSize::of(&packet);

@@ -19,6 +19,7 @@ use super::spares::Spares;
 use super::{ChoiceId, NameHashes, memory};
 use crate::config::Keep;
 use crate::face::FaceId;
+use crate::fields::KeptFields;
 
 /// Place of an entry in the table, until it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,9 +38,6 @@ impl EntryId {
     }
 }
 
-/// Octets that a downstream wants back with the answer, if there are any; kept apart from the frame that they came in.
-pub(crate) type PitToken = SmallVec<[u8; 16]>;
-
 /// A downstream that waits.
 #[derive(Clone, Debug)]
 pub(crate) struct InRecord {
@@ -47,9 +45,8 @@ pub(crate) struct InRecord {
     /// Of the latest Interest.
     pub(crate) nonce: Nonce,
     pub(crate) expiry: Instant,
-    pub(crate) token: PitToken,
-    /// Whether the downstream forbade to look for a route.
-    pub(crate) non_discovery: bool,
+    /// Of the latest Interest.
+    pub(crate) fields: KeptFields,
     /// The latest Interest: a Nack returns it.
     pub(crate) wire: Bytes,
 }
@@ -195,9 +192,12 @@ impl PendingInterest {
     /// Memory that those who wait take, beside what the entry takes in any case.
     fn memory_received(&self) -> ByteSize {
         let records = self.in_records.iter();
-        let others = records.filter(|record| !self.is_named_by(record));
-        others.fold(moved_out(&self.in_records, IN_RECORD), |sum, record| {
-            sum + buffer(record.wire.len())
+        records.fold(moved_out(&self.in_records, IN_RECORD), |sum, record| {
+            let fields = ByteSize::bytes(record.fields.heap_octets() as u64);
+            match self.is_named_by(record) {
+                true => sum + fields,
+                false => sum + fields + buffer(record.wire.len()),
+            }
         })
     }
 

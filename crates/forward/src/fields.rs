@@ -15,21 +15,11 @@
 //! Everything about that stands here; the pipelines say which case it is.
 
 use bytes::Bytes;
-use namecast_packet::lp::NackReason;
-use namecast_packet::{Extensions, LpPacket};
+use namecast_packet::{Extensions, LpPacket, MAX_PACKET_SIZE};
 use smallvec::SmallVec;
 
-use crate::counters::DropReason;
+use crate::counters::{DropReason, PacketKind};
 use crate::face::{FaceConfig, FaceId};
-
-/// Kinds of network packets, as link headers tell them apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum PacketKind {
-    Interest,
-    Data,
-    /// An Interest that comes back.
-    Nack(NackReason),
-}
 
 /// The hop-by-hop fields of one packet: what a neighbour says about it, and what the next one is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,10 +119,10 @@ impl LinkFields {
     }
 
     /// Returns what cached Data answers an Interest with that has these fields: the congestion of the past is over.
-    pub(crate) fn for_answer_from_cache(&self, announcement: Option<Bytes>) -> Self {
+    pub(crate) fn for_answer_from_cache(&self, announcement: Option<&Bytes>) -> Self {
         Self {
             pit_token: self.pit_token.clone(),
-            prefix_announcement: announcement,
+            prefix_announcement: announcement.cloned(),
             ..Self::default()
         }
     }
@@ -146,7 +136,17 @@ impl LinkFields {
     }
 
     /// Leaves what may be said to a face, and adds what is the face's to know: where the packet came `from`.
-    pub(crate) fn address(&mut self, kind: PacketKind, from: FaceId, face: &FaceConfig) {
+    /// `octets` is how long the packet is.
+    pub(crate) fn address(
+        &mut self,
+        kind: PacketKind,
+        from: FaceId,
+        (face, octets): (&FaceConfig, usize),
+    ) {
+        let announcement = self.prefix_announcement.as_ref();
+        if announcement.is_some_and(|it| !takes_announcement(face, it.len(), octets)) {
+            self.prefix_announcement = None;
+        }
         // Applications look for no routes.
         self.non_discovery &= !face.is_local();
         if face.has_local_fields() && !matches!(kind, PacketKind::Nack(_)) {
@@ -190,6 +190,18 @@ impl LinkFields {
             ..LpPacket::default()
         }
     }
+}
+
+/// Octets that a frame may have beside an announcement and what it carries: LpPacket, PitToken, CongestionMark, the numbers of
+/// fragments and transmissions, and types and lengths.
+const ANNOUNCEMENT_OVERHEAD: usize = 120;
+
+/// Whether an announcement goes with Data to a face: to other hosts, if both fit the largest frame that peers read, and
+/// the announcement a fragment, as Data must not get lost for what only helps to find more.
+fn takes_announcement(face: &FaceConfig, announcement: usize, data: usize) -> bool {
+    let size = announcement + ANNOUNCEMENT_OVERHEAD;
+    let mtu = face.mtu.unwrap_or(usize::MAX);
+    !face.is_local() && size <= mtu && size + data <= MAX_PACKET_SIZE
 }
 
 /// The fields of an Interest that its record in the PIT keeps, packed: absent ones take no octet.
@@ -249,7 +261,6 @@ impl KeptFields {
     }
 
     /// All fields that were kept.
-    #[cfg(test)]
     pub(crate) fn unpack(&self) -> LinkFields {
         let others = self.0.get(1 + self.pit_token().len()..).unwrap_or_default();
         let packet = match others {
@@ -294,6 +305,8 @@ fn others(fields: &LinkFields) -> Bytes {
 
 #[cfg(test)]
 mod tests {
+    use namecast_packet::lp::NackReason;
+
     use super::*;
     use crate::face::Scope;
 
@@ -379,7 +392,7 @@ mod tests {
         let from = FaceId::from_number(256);
         let told = |face: &FaceConfig, kind| {
             let mut fields = full();
-            fields.address(kind, from, face);
+            fields.address(kind, from, (face, 100));
             (
                 fields.incoming_face,
                 fields.non_discovery,

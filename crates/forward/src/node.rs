@@ -10,8 +10,8 @@ use namecast_units::{ByteSize, Instant};
 use crate::config::Config;
 use crate::counters::{Counters, FaceCounters};
 use crate::face::{AddFaceError, FaceConfig, FaceId};
-use crate::forwarder::{Forwarder, Transmit};
 use crate::link::{Link, LinkCounters, SendQueueConfig};
+use crate::pipeline::{Forwarder, Transmit};
 
 /// A forwarder whose faces take and give the frames of their links.
 ///
@@ -233,7 +233,7 @@ impl Node {
         let links = self.links.get_or_insert_default();
         if let Entry::Vacant(place) = links.by_face.entry(face) {
             let config = self.forwarder.face(face)?.config;
-            let bounds = Arc::clone(&self.forwarder.config);
+            let bounds = Arc::clone(self.forwarder.config());
             let seed = self.seed ^ face.number();
             place.insert(FaceLink {
                 link: Link::new(bounds, config, queue, seed),

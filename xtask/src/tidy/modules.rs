@@ -15,13 +15,6 @@ use super::sizes::is_for_tests;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("namecast-apps", &["archive", "live"]),
     (
-        "namecast-forward",
-        &[
-            "config", "counters", "face", "link", "shard", "strategy", "table",
-        ],
-    ),
-    ("namecast-forward", &["forwarder", "pipeline"]),
-    (
         "namecast-net",
         &[
             "application",

@@ -24,9 +24,9 @@ const ALLOWED: &[(&str, &str, Part, usize)] = &[
     ("namecast-forward", "config::Config", Part::Fields, 28),
     (
         "namecast-forward",
-        "forwarder::Forwarder",
+        "pipeline::forwarder::Forwarder",
         Part::Methods,
-        106,
+        80,
     ),
     ("namecast-net", "config::NodeConfig", Part::Fields, 22),
     ("namecast-stream", "consumer::Consumer", Part::Methods, 131),

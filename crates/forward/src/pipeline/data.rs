@@ -1,20 +1,25 @@
 //! Incoming and outgoing Data.
 
-use bytes::Bytes;
-use namecast_packet::{Data, MAX_PACKET_SIZE};
-
-use crate::counters::DropReason;
-use crate::face::{Face, FaceId};
-use crate::fields::{KeptFields, LinkFields, PacketKind};
-use crate::forwarder::Forwarder;
-use crate::strategy::is_localhost;
-use crate::table::NameHashes;
-use crate::table::pit::EntryId;
+use namecast_packet::Data;
+use namecast_units::{Duration, Instant};
 use smallvec::SmallVec;
 
-/// Octets that a frame may have beside an announcement and what it carries: LpPacket, PitToken, CongestionMark, the numbers of
-/// fragments and transmissions, and types and lengths.
-const ANNOUNCEMENT_OVERHEAD: usize = 120;
+use super::Forwarder;
+use crate::counters::{DropReason, PacketKind};
+use crate::face::FaceId;
+use crate::fields::{KeptFields, LinkFields};
+use crate::hop::{Actions, Context, Decision, Extras, is_localhost};
+use crate::name_hash::NameHashes;
+use crate::table::{EntryId, Face, Outcome, Tables};
+
+/// Data on their way through the node.
+struct Arrival<'a> {
+    /// Where they came from.
+    face: FaceId,
+    data: &'a Data,
+    hashes: &'a NameHashes,
+    fields: &'a LinkFields,
+}
 
 /// Who gets a Data packet, and what its Interest said.
 struct Downstream {
@@ -24,80 +29,18 @@ struct Downstream {
     looks_for_route: bool,
 }
 
-type Downstreams = SmallVec<[Downstream; 4]>;
+#[derive(Default)]
+struct Downstreams(SmallVec<[Downstream; 4]>);
 
-impl Forwarder {
-    pub(super) fn incoming_data(
-        &mut self,
-        face: FaceId,
-        data: &Data,
-        fields: &LinkFields,
-    ) -> Result<(), DropReason> {
-        let ingress = self.faces.get(face).ok_or(DropReason::UnknownFace)?;
-        if is_localhost(data.name()) && !ingress.is_local() {
-            return Err(DropReason::Scope);
-        }
-        let hashes = self
-            .hasher
-            .hashes(data.name(), self.config.max_name_components)
-            .ok_or(DropReason::NameTooLong)?;
-        if hashes.has_digest() {
-            return Err(DropReason::DigestInDataName);
-        }
-        let entries = self.pit.matches(data, &hashes);
-        if self.measurements.is_some() {
-            self.measure_data(face, (data.name(), &hashes), &entries);
-        }
-        if entries.is_empty() {
-            return self.unsolicited_data(face, data, fields, &hashes);
-        }
-        if !fields.no_cache {
-            self.content_store.insert(self.now, data, &hashes);
-        }
-        let mut announcement = None;
-        if self.learned.is_some() || fields.prefix_announcement.is_some() {
-            let announced = fields.prefix_announcement.as_ref();
-            announcement = self.learn_from_data(face, (data, &hashes), announced, &entries);
-        }
-        let mut downstreams = Downstreams::new();
-        for id in entries {
-            self.collect_downstreams(id, face, &mut downstreams);
-            self.satisfy(id, data);
-        }
-        for downstream in downstreams {
-            let announcement = announcement.as_ref();
-            let announcement = announcement.filter(|_| downstream.looks_for_route);
-            let said = fields.for_downstream(downstream.fields.token_to_send(), announcement);
-            self.outgoing_data(face, downstream.face, data.wire().clone(), said);
-        }
-        Ok(())
-    }
-
-    /// Caches Data that nobody asked for, if the policy is so and the Data may be cached at all.
-    fn unsolicited_data(
-        &mut self,
-        face: FaceId,
-        data: &Data,
-        fields: &LinkFields,
-        hashes: &NameHashes,
-    ) -> Result<(), DropReason> {
-        let is_local = self.faces.get(face).is_some_and(Face::is_local);
-        if fields.no_cache || !self.config.unsolicited.admits(is_local) {
-            return Err(DropReason::Unsolicited);
-        }
-        self.counters.unsolicited_cached += 1;
-        self.content_store.insert(self.now, data, hashes);
-        Ok(())
-    }
-
+impl Downstreams {
     /// Adds the faces that wait in an entry, but not the one that the Data came from unless its link is ad hoc.
     ///
     /// A face that waits in several entries gets the Data once per PIT token, since it may tell its own entries apart by
     /// nothing else; without tokens, once.
-    fn collect_downstreams(&self, id: EntryId, ingress: FaceId, downstreams: &mut Downstreams) {
-        let may_return = self.faces.get(ingress).is_some_and(Face::is_ad_hoc);
-        for record in &self.pit.get(id).in_records {
-            let waits = record.expiry > self.now && (record.face != ingress || may_return);
+    fn add(&mut self, now: Instant, tables: &Tables, id: EntryId, ingress: FaceId) {
+        let may_return = tables.faces.get(ingress).is_some_and(Face::is_ad_hoc);
+        for record in &tables.pit.get(id).in_records {
+            let waits = record.expiry > now && (record.face != ingress || may_return);
             if !waits {
                 continue;
             }
@@ -105,9 +48,9 @@ impl Forwarder {
             let is_it = |other: &&mut Downstream| {
                 other.face == record.face && other.fields.pit_token() == record.fields.pit_token()
             };
-            match downstreams.iter_mut().find(is_it) {
+            match self.0.iter_mut().find(is_it) {
                 Some(known) => known.looks_for_route |= looks_for_route,
-                None => downstreams.push(Downstream {
+                None => self.0.push(Downstream {
                     face: record.face,
                     fields: record.fields.clone(),
                     looks_for_route,
@@ -116,49 +59,148 @@ impl Forwarder {
         }
     }
 
-    /// Ends a pending Interest that Data answered.
-    fn satisfy(&mut self, id: EntryId, data: &Data) {
-        self.counters.satisfied += 1;
-        let entry = self.pit.remove(id);
-        self.strategies
-            .count(entry.choice, |choice| choice.satisfied += 1);
-        self.expiries.clear(id);
-        self.release(
-            id,
-            &entry,
-            |face| face.satisfied_in += 1,
-            |face| face.satisfied_out += 1,
-        );
-        // Otherwise the content store stops an Interest that comes back.
-        if entry.must_be_fresh && data.freshness() < self.dead_nonces.lifetime() {
-            self.remember_nonces(&entry);
+    /// Adds a face that did not ask, unless it is there.
+    fn add_unasked(&mut self, face: FaceId) {
+        if self.0.iter().all(|other| other.face != face) {
+            self.0.push(Downstream {
+                face,
+                fields: KeptFields::default(),
+                looks_for_route: false,
+            });
         }
-        self.pit.take_back(entry, self.config.keep);
+    }
+}
+
+impl Forwarder {
+    pub(super) fn incoming_data(
+        &mut self,
+        face: FaceId,
+        data: &Data,
+        fields: &LinkFields,
+    ) -> Result<(), DropReason> {
+        let ingress = self.tables.faces.get(face);
+        let ingress = ingress.ok_or(DropReason::UnknownFace)?;
+        if is_localhost(data.name()) && !ingress.is_local() {
+            return Err(DropReason::Scope);
+        }
+        let hashes = self.tables.hashes(data.name());
+        let hashes = &hashes.ok_or(DropReason::NameTooLong)?;
+        if hashes.has_digest() {
+            return Err(DropReason::DigestInDataName);
+        }
+        let arrival = Arrival {
+            face,
+            data,
+            hashes,
+            fields,
+        };
+        let entries = self.tables.pit.matches(data, hashes);
+        let actions = match self.hops.see_data(fields) {
+            true => self.show_data(&arrival, &entries),
+            false => Actions::default(),
+        };
+        if let Decision::Drop(reason) = actions.decision {
+            self.originate(actions);
+            return Err(reason);
+        }
+        let is_forwarded = matches!(actions.decision, Decision::Forward(_));
+        if entries.is_empty() && !is_forwarded {
+            self.originate(actions);
+            return self.unsolicited_data(&arrival);
+        }
+        if !fields.no_cache {
+            let store = &mut self.tables.content_store;
+            store.insert(self.now, data, hashes);
+        }
+        self.deliver(&arrival, &entries, &actions);
+        self.originate(actions);
+        Ok(())
     }
 
-    /// Whether an announcement goes with Data to a face: to other hosts, if both fit the largest frame that peers read, and
-    /// the announcement a fragment, as Data must not get lost for what only helps to find more.
-    fn takes_announcement(&self, to: FaceId, announcement: &Bytes, data: &Bytes) -> bool {
-        let size = announcement.len() + ANNOUNCEMENT_OVERHEAD;
-        let fits = |face: &Face| {
-            let mtu = face.config.mtu.unwrap_or(usize::MAX);
-            size <= mtu && size + data.len() <= MAX_PACKET_SIZE
+    /// Answers pending Interests with Data of a hop. Returns whether entry `id` is among them.
+    pub(super) fn answer_by_hop(&mut self, id: EntryId, data: &Data, actions: &Actions) -> bool {
+        let Some(hashes) = self.tables.hashes(data.name()) else {
+            return false;
         };
-        let face = self.faces.get(to).filter(|face| !face.is_local());
-        face.is_some_and(fits)
+        let entries = self.tables.pit.matches(data, &hashes);
+        let is_answer = entries.contains(&id);
+        if is_answer {
+            let arrival = Arrival {
+                face: FaceId::CONTENT_STORE,
+                data,
+                hashes: &hashes,
+                fields: &LinkFields::default(),
+            };
+            self.deliver(&arrival, &entries, actions);
+        }
+        is_answer
+    }
+
+    #[cold]
+    fn show_data(&mut self, arrival: &Arrival<'_>, entries: &[EntryId]) -> Actions {
+        let named = (arrival.data.name(), arrival.hashes);
+        let (tables, random) = (&mut self.tables, &mut self.random);
+        let mut context = Context {
+            face: arrival.face,
+            data: Some(arrival.data),
+            entries,
+            ..Context::new(named, arrival.fields, tables, &self.strategies, random)
+        };
+        self.hops.on_data(self.now, &mut context)
+    }
+
+    /// Sends Data to all who wait in these entries, which end so, and to those whom hops choose besides.
+    fn deliver(&mut self, arrival: &Arrival<'_>, entries: &[EntryId], actions: &Actions) {
+        let mut downstreams = Downstreams::default();
+        let outcome = Outcome::Satisfied(arrival.data.freshness());
+        for &id in entries {
+            downstreams.add(self.now, &self.tables, id, arrival.face);
+            let choice = self.end(id, outcome);
+            self.strategies
+                .count(choice, |choice| choice.satisfied += 1);
+        }
+        if let Decision::Forward(faces) = &actions.decision {
+            faces.iter().for_each(|&face| downstreams.add_unasked(face));
+        }
+        let extras = actions.extras.as_deref();
+        let announcement = extras.and_then(|extras| extras.prefix_announcement.as_ref());
+        for downstream in downstreams.0 {
+            let announcement = announcement.filter(|_| downstream.looks_for_route);
+            let token = downstream.fields.token_to_send();
+            let fields = arrival.fields.for_downstream(token, announcement);
+            self.outgoing_data(
+                (arrival.face, downstream.face),
+                arrival.data,
+                fields,
+                extras,
+            );
+        }
+    }
+
+    /// Caches Data that nobody asked for, if the policy is so and the Data may be cached at all.
+    fn unsolicited_data(&mut self, arrival: &Arrival<'_>) -> Result<(), DropReason> {
+        let tables = &mut self.tables;
+        let is_local = tables.is_local(arrival.face);
+        if arrival.fields.no_cache || !tables.config.unsolicited.admits(is_local) {
+            return Err(DropReason::Unsolicited);
+        }
+        tables.counters.unsolicited_cached += 1;
+        let store = &mut tables.content_store;
+        store.insert(self.now, arrival.data, arrival.hashes);
+        Ok(())
     }
 
     /// Sends Data to a face that waits.
-    pub(super) fn outgoing_data(
+    fn outgoing_data(
         &mut self,
-        from: FaceId,
-        to: FaceId,
-        wire: Bytes,
+        (from, to): (FaceId, FaceId),
+        data: &Data,
         mut fields: LinkFields,
+        extras: Option<&Extras>,
     ) {
-        let announcement = fields.prefix_announcement.take();
-        fields.prefix_announcement =
-            announcement.filter(|it| self.takes_announcement(to, it, &wire));
-        self.send(PacketKind::Data, from, to, wire, fields);
+        Actions::apply(extras, &mut fields);
+        let delay = extras.map_or(Duration::ZERO, |extras| extras.delay);
+        let passage = (PacketKind::Data, from, to);
+        self.send_later(delay, passage, data.wire().clone(), fields);
     }
 }

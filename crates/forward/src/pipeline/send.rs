@@ -1,75 +1,57 @@
 //! From a network packet to the link packet that carries it.
 
 use bytes::Bytes;
-use namecast_packet::LpPacket;
-use namecast_units::ByteSize;
+use namecast_units::{ByteSize, Duration};
 
-use crate::counters::{DropReason, Traffic};
-use crate::extension::{Hook, Verdict};
+use super::{Forwarder, Transmit};
+use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
-use crate::fields::{LinkFields, PacketKind};
-use crate::forwarder::{Forwarder, Transmit};
+use crate::fields::LinkFields;
 
-impl Traffic {
-    /// Counts one packet.
-    pub(super) const fn count(&mut self, kind: PacketKind) {
-        match kind {
-            PacketKind::Interest => self.interests += 1,
-            PacketKind::Data => self.data += 1,
-            PacketKind::Nack(_) => self.nacks += 1,
-        }
-    }
-}
+/// What a packet is, where it came from, and where it goes.
+pub(super) type Passage = (PacketKind, FaceId, FaceId);
 
 impl Forwarder {
-    /// Queues a network packet, which came from `from`, on the face `to`, with what may be said to that.
-    pub(super) fn send(
+    /// Queues a network packet, with what may be said to the face that it goes to.
+    #[inline]
+    pub(super) fn send(&mut self, passage: Passage, wire: Bytes, fields: LinkFields) {
+        self.send_later(Duration::ZERO, passage, wire, fields);
+    }
+
+    /// Queues a network packet that is to leave after a while.
+    pub(super) fn send_later(
         &mut self,
-        kind: PacketKind,
-        from: FaceId,
-        to: FaceId,
+        delay: Duration,
+        passage: Passage,
         wire: Bytes,
         fields: LinkFields,
     ) {
-        if let Err(reason) = self.try_send(kind, (from, to), wire, fields) {
-            self.count_drop(to, reason);
+        if let Err(reason) = self.try_send(delay, passage, wire, fields) {
+            self.tables.count_drop(passage.2, reason);
         }
     }
 
     fn try_send(
         &mut self,
-        kind: PacketKind,
-        (from, to): (FaceId, FaceId),
+        delay: Duration,
+        (kind, from, to): Passage,
         wire: Bytes,
         mut fields: LinkFields,
     ) -> Result<(), DropReason> {
-        let face = self.faces.get(to).ok_or(DropReason::UnknownFace)?;
-        fields.address(kind, from, &face.config);
-        let is_bare = fields.is_empty() && !matches!(kind, PacketKind::Nack(_));
-        if is_bare && self.extensions.is_empty() {
-            return self.enqueue(kind, to, wire);
-        }
-        let mut packet = fields.into_packet(kind, Some(wire));
-        if !self.extensions.is_empty() {
-            let hook = match kind {
-                PacketKind::Interest => Hook::OutgoingInterest,
-                PacketKind::Data => Hook::OutgoingData,
-                PacketKind::Nack(_) => Hook::OutgoingNack,
-            };
-            self.run_extensions(hook, to, &mut packet)?;
-        }
-        self.enqueue(kind, to, packet.encode())
-    }
-
-    /// Queues a link packet on a face. Its frame counts, unless it is for the link to count what it makes of it.
-    fn enqueue(&mut self, kind: PacketKind, to: FaceId, packet: Bytes) -> Result<(), DropReason> {
-        let face = self.faces.get_mut(to).ok_or(DropReason::UnknownFace)?;
-        if face.queued as usize >= self.config.max_output_queue {
+        let (faces, counters) = (&mut self.tables.faces, &mut self.tables.counters);
+        let face = faces.get_mut(to).ok_or(DropReason::UnknownFace)?;
+        fields.address(kind, from, (&face.config, wire.len()));
+        let packet = match fields.is_empty() && !matches!(kind, PacketKind::Nack(_)) {
+            true => wire,
+            false => fields.into_packet(kind, Some(wire)).encode(),
+        };
+        if face.queued as usize >= self.tables.config.max_output_queue {
             return Err(DropReason::OutputQueueFull);
         }
         face.queued += 1;
+        // Its frame counts, unless it is for the link to count what it makes of it.
         let is_frame = face.config.takes_whole(packet.len());
-        for traffic in [&mut face.counters.outgoing, &mut self.counters.outgoing] {
+        for traffic in [&mut face.counters.outgoing, &mut counters.outgoing] {
             traffic.count(kind);
             if is_frame {
                 traffic.frames += 1;
@@ -80,21 +62,9 @@ impl Forwarder {
             face: to,
             frame: packet,
         };
-        self.output.push_back(transmit);
-        Ok(())
-    }
-
-    /// Shows a packet to the extensions, each of which may refuse it.
-    pub(super) fn run_extensions(
-        &mut self,
-        hook: Hook,
-        face: FaceId,
-        header: &mut LpPacket,
-    ) -> Result<(), DropReason> {
-        for extension in &mut self.extensions {
-            if extension.at(hook, self.now, face, header) == Verdict::Drop {
-                return Err(DropReason::Extension);
-            }
+        match delay {
+            Duration::ZERO => self.output.push(transmit),
+            _ => self.output.push_delayed(self.now + delay, transmit),
         }
         Ok(())
     }

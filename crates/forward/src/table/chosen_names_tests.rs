@@ -6,8 +6,9 @@ use namecast_packet::signature::NullSigner;
 use namecast_packet::{Component, Data, Interest, Name, Nonce};
 use namecast_units::{ByteSize, Instant, Random};
 
-use super::{ContentStore, HashKey, NameHasher, Pit};
+use super::{ContentStore, NameHasher, Pit};
 use crate::config::{CachePolicy, Keep};
+use crate::name_hash::HashKey;
 use crate::shard::{Destination, Dispatcher};
 
 const COUNT: u64 = 64_000;

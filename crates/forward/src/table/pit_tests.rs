@@ -1,5 +1,5 @@
 use super::*;
-use crate::table::{HashKey, NameHasher};
+use crate::name_hash::{HashKey, NameHasher};
 use namecast_packet::signature::NullSigner;
 use namecast_units::Random;
 

@@ -1,0 +1,56 @@
+//! What waits to be taken by the driver.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use namecast_units::Instant;
+
+use super::Transmit;
+use crate::face::FaceId;
+
+/// Packets to be sent, in the order in which they came about, and those that hops delay. Bounds are those of the faces.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    ready: VecDeque<Transmit>,
+    /// By when they are to be sent, and then in the order in which they came.
+    delayed: BTreeMap<(Instant, u64), Transmit>,
+    /// Packets that were ever delayed.
+    count: u64,
+}
+
+impl Output {
+    /// Adds a packet for now.
+    #[inline]
+    pub(super) fn push(&mut self, transmit: Transmit) {
+        self.ready.push_back(transmit);
+    }
+
+    /// Adds a packet for later.
+    pub(super) fn push_delayed(&mut self, at: Instant, transmit: Transmit) {
+        self.count += 1;
+        self.delayed.insert((at, self.count), transmit);
+    }
+
+    /// Makes ready what was delayed until `now`.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        while let Some(first) = self.delayed.first_entry()
+            && first.key().0 <= now
+        {
+            self.ready.push_back(first.remove());
+        }
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.delayed.first_key_value().map(|(&(at, _), _)| at)
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Transmit> {
+        self.ready.pop_front()
+    }
+
+    /// Forgets what was for a face.
+    pub(super) fn remove_face(&mut self, face: FaceId) {
+        self.ready.retain(|transmit| transmit.face != face);
+        self.delayed.retain(|_, transmit| transmit.face != face);
+    }
+}

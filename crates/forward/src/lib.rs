@@ -32,15 +32,15 @@ pub use counters::{
 pub use face::{AddFaceError, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Scope};
 pub use fields::LinkFields;
 pub use hop::{
-    Actions, AsfConfig, Context, Decision, Hop, LEARNED_COST, LearnedNews, OwnStrategy,
-    StrategyKind, StrategyNameError,
+    Actions, AsfConfig, Context, Decision, Event, Hop, LEARNED_COST, LearnedNews, Learning,
+    OwnStrategy, StrategyKind, StrategyNameError,
 };
 pub use link::{
-    CongestionLaw, CongestionMarker, CongestionMarking, FrameCount, Link, LinkCounters,
+    CongestionLaw, CongestionMarker, CongestionMarking, FrameCount, Link, LinkCounters, LinkMeter,
     SendQueueConfig, fragment,
 };
 pub use name_hash::HashKey;
 pub use node::Node;
 pub use pipeline::{Forwarder, LearnedRoute, StrategyChoice, Transmit};
 pub use shard::{Destination, Dispatcher, Shard};
-pub use table::{AddRouteError, CacheOptions, EntryId, Erased, NextHop};
+pub use table::{AddRouteError, CacheOptions, ContentStore, EntryId, Erased, NextHop};

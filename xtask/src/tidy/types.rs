@@ -22,12 +22,6 @@ const ALLOWED: &[(&str, &str, Part, usize)] = &[
     ("namecast-apps", "live::watcher::Watcher", Part::Methods, 94),
     ("namecast-lab", "impair::arguments::Shape", Part::Fields, 23),
     ("namecast-forward", "config::Config", Part::Fields, 28),
-    (
-        "namecast-forward",
-        "pipeline::forwarder::Forwarder",
-        Part::Methods,
-        80,
-    ),
     ("namecast-net", "config::NodeConfig", Part::Fields, 22),
     ("namecast-stream", "consumer::Consumer", Part::Methods, 131),
     ("namecast-stream", "path::measure::Path", Part::Fields, 32),

@@ -1,6 +1,7 @@
 //! What a hop sees.
 
 use core::any::Any;
+use core::ops::Deref;
 
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest, Name};
@@ -8,15 +9,17 @@ use namecast_units::{Instant, Random};
 
 use super::actions::Faces;
 use super::{Decision, StrategyChoices};
+use crate::counters::FaceCounters;
 use crate::face::FaceId;
 use crate::fields::LinkFields;
+use crate::link::LinkMeter;
 use crate::name_hash::NameHashes;
 use crate::table::pit::PendingInterest;
 use crate::table::{EntryId, NextHop, NextHops, Slot, Tables};
 
-/// An event at a node, what the node knows about it, and what a hop remembers.
-#[derive(Debug)]
-pub struct Context<'a> {
+/// What happens at a node.
+#[derive(Clone, Debug)]
+pub struct Event<'a> {
     /// Where the packet came from; [`FaceId::NONE`] where there is none.
     pub face: FaceId,
     /// Its name.
@@ -34,24 +37,17 @@ pub struct Context<'a> {
     pub(crate) hashes: &'a NameHashes,
     /// Of an Interest.
     pub(crate) next_hops: NextHops,
-    pub(crate) tables: &'a mut Tables,
-    pub(crate) choices: &'a StrategyChoices,
-    pub(crate) random: &'a mut Random,
-    /// Whose states it gives.
-    pub(crate) slot: Slot,
 }
 
-impl<'a> Context<'a> {
+impl<'a> Event<'a> {
     /// About nothing but a name.
-    pub(crate) fn new(
-        (name, hashes): (&'a Name, &'a NameHashes),
-        fields: &'a LinkFields,
-        tables: &'a mut Tables,
-        choices: &'a StrategyChoices,
-        random: &'a mut Random,
+    pub(crate) fn about(
+        name: &'a Name,
+        hashes: &'a NameHashes,
+        (face, fields): (FaceId, &'a LinkFields),
     ) -> Self {
         Self {
-            face: FaceId::NONE,
+            face,
             name,
             fields,
             interest: None,
@@ -60,13 +56,30 @@ impl<'a> Context<'a> {
             entries: &[],
             hashes,
             next_hops: NextHops::new(),
-            tables,
-            choices,
-            random,
-            slot: Slot::NONE,
         }
     }
+}
 
+/// What a hop sees: the [event](Event), what the node knows about it, and what the hop itself remembers.
+#[derive(Debug)]
+pub struct Context<'a> {
+    pub(crate) event: Event<'a>,
+    pub(crate) tables: &'a mut Tables,
+    pub(crate) choices: &'a StrategyChoices,
+    pub(crate) random: &'a mut Random,
+    /// Whose states it gives.
+    pub(crate) slot: Slot,
+}
+
+impl<'a> Deref for Context<'a> {
+    type Target = Event<'a>;
+
+    fn deref(&self) -> &Event<'a> {
+        &self.event
+    }
+}
+
+impl Context<'_> {
     /// Returns what the hop remembers of a face; a default where it remembers nothing. It ends with the face. `None` if there is
     /// no such face.
     pub fn face_state<T: Any + Send + Default>(&mut self, face: FaceId) -> Option<&mut T> {
@@ -74,22 +87,32 @@ impl<'a> Context<'a> {
         Some(face.states.get(self.slot))
     }
 
-    /// Returns what the hop remembers of one of [`entries`](Self::entries); a default where it remembers nothing. It ends with
+    /// Returns what the hop remembers of one of [`entries`](Event::entries); a default where it remembers nothing. It ends with
     /// the entry.
     pub fn entry_state<T: Any + Send + Default>(&mut self, entry: EntryId) -> &mut T {
         self.tables.pit.get_mut(entry).states.get(self.slot)
     }
 
-    /// Returns the faces that wait for one of [`entries`](Self::entries), with the fields that their Interests came with.
+    /// Returns the faces that wait for one of [`entries`](Event::entries), with the fields that their Interests came with.
     pub fn downstreams(&self, entry: EntryId) -> impl Iterator<Item = (FaceId, LinkFields)> {
         let records = self.tables.pit.get(entry).in_records.iter();
         records.map(|record| (record.face, record.fields.unpack()))
     }
 
-    /// Returns the faces that one of [`entries`](Self::entries) was sent to, and when it was last.
+    /// Returns the faces that one of [`entries`](Event::entries) was sent to, and when it was last.
     pub fn upstreams(&self, entry: EntryId) -> impl Iterator<Item = (FaceId, Instant)> {
         let records = self.tables.pit.get(entry).out_records.iter();
         records.map(|record| (record.face, record.sent_at))
+    }
+
+    /// Returns what the forwarder has seen of a face. Of several forwarders of a node each has seen its part.
+    pub fn counters(&self, face: FaceId) -> Option<&FaceCounters> {
+        self.tables.faces.get(face).map(|face| &face.counters)
+    }
+
+    /// Returns what the link of a face measures, if it has one: of all forwarders of the node together.
+    pub fn meter(&self, face: FaceId) -> Option<&LinkMeter> {
+        self.tables.faces.get(face)?.meter.as_deref()
     }
 
     /// Returns numbers that look random, from the node's seed.
@@ -132,7 +155,7 @@ impl<'a> Context<'a> {
     /// Returns whether the Interest may go to a face: not back to where it came from, unless the link is ad hoc, and not out of
     /// its scope.
     pub fn is_eligible(&self, egress: FaceId) -> bool {
-        super::is_eligible(self.tables, self.name, self.face, egress)
+        self.tables.is_eligible(self.name, self.face, egress)
     }
 
     /// Whether the Interest's HopLimit lets it go to a face.

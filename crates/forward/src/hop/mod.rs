@@ -25,23 +25,20 @@ mod self_learning;
 
 use core::fmt::Debug;
 
-use namecast_packet::Name;
 use namecast_packet::lp::NackReason;
 use namecast_units::Instant;
 
 use crate::face::FaceId;
-use crate::table::Tables;
 use crate::table::pit::PendingInterest;
 
 pub use actions::{Actions, Decision};
 pub(crate) use actions::{Extras, Faces};
 pub use asf::AsfConfig;
 pub(crate) use choices::StrategyChoices;
-pub use context::Context;
+pub use context::{Context, Event};
 pub(crate) use hops::Hops;
 pub use kind::{OwnStrategy, StrategyKind, StrategyNameError};
-pub(crate) use self_learning::announced_for;
-pub use self_learning::{LEARNED_COST, LearnedNews};
+pub use self_learning::{LEARNED_COST, LearnedNews, Learning};
 
 /// A rule about packets: a forwarding strategy, or an extension of the forwarding plane.
 ///
@@ -145,35 +142,6 @@ fn merge_nacks(now: Instant, entry: &PendingInterest) -> Decision {
     }
 }
 
-/// Whether an Interest may go from a face to another: not back to where it came from, unless the link is ad hoc, and not out of
-/// its scope.
-pub(crate) fn is_eligible(tables: &Tables, name: &Name, ingress: FaceId, egress: FaceId) -> bool {
-    let Some(face) = tables.faces.get(egress) else {
-        return false;
-    };
-    (egress != ingress || face.is_ad_hoc())
-        && scope_allows(name, tables.is_local(ingress), face.is_local())
-}
-
-/// Whether an Interest may pass between faces of the given scopes: `/localhost` stays on the host; `/localhop` goes one
-/// hop, so it leaves the host only if it was born there.
-pub(crate) fn scope_allows(name: &Name, from_local: bool, to_local: bool) -> bool {
-    to_local || !is_localhost(name) && (from_local || !starts_with(name, b"localhop"))
-}
-
-/// Whether the name starts with `/localhost`.
-pub(crate) fn is_localhost(name: &Name) -> bool {
-    starts_with(name, b"localhost")
-}
-
-fn starts_with(name: &Name, word: &[u8]) -> bool {
-    let [kind, length, rest @ ..] = &name.value()[..] else {
-        return false;
-    };
-    // A generic component's type and the length of either word take one octet each.
-    *kind == 8 && usize::from(*length) == word.len() && rest.starts_with(word)
-}
-
 /// The milder of two reasons: congestion, duplicate, no route, none. NFD's order for merging Nacks.
 pub(crate) fn least_severe(a: NackReason, b: NackReason) -> NackReason {
     let severity = |reason| match reason {
@@ -188,17 +156,6 @@ pub(crate) fn least_severe(a: NackReason, b: NackReason) -> NackReason {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn scopes_hold_names_in() {
-        let allows = |uri: &str, from, to| scope_allows(&uri.parse().unwrap(), from, to);
-        let (local, remote) = (true, false);
-        assert!(allows("/localhost/a", local, local) && !allows("/localhost/a", local, remote));
-        assert!(allows("/localhop/a", local, remote) && allows("/localhop/a", remote, local));
-        assert!(!allows("/localhop/a", remote, remote));
-        assert!(allows("/a", remote, remote) && allows("/localhosts", remote, remote));
-        assert!(allows("/32=localhost", remote, remote) && allows("/a/localhost", remote, remote));
-    }
 
     #[test]
     fn the_milder_reason_wins_whichever_comes_first() {

@@ -3,6 +3,7 @@
 mod counters;
 mod fragmentation;
 mod marking;
+mod meter;
 mod queue;
 mod reassembly;
 mod reliability;
@@ -13,6 +14,7 @@ use fragmentation::cut;
 pub use fragmentation::fragment;
 use marking::SojournMarker;
 pub use marking::{CongestionLaw, CongestionMarker, CongestionMarking};
+pub use meter::LinkMeter;
 pub use queue::SendQueueConfig;
 use reassembly::Reassembler;
 use reliability::Reliability;

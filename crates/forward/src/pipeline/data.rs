@@ -1,16 +1,16 @@
 //! Incoming and outgoing Data.
 
 use namecast_packet::Data;
-use namecast_units::{Duration, Instant};
+use namecast_units::Instant;
 use smallvec::SmallVec;
 
 use super::Forwarder;
 use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
 use crate::fields::{KeptFields, LinkFields};
-use crate::hop::{Actions, Context, Decision, Extras, is_localhost};
+use crate::hop::{Actions, Decision, Event, Hops};
 use crate::name_hash::NameHashes;
-use crate::table::{EntryId, Face, Outcome, Tables};
+use crate::table::{EntryId, Face, Outcome, Tables, is_localhost};
 
 /// Data on their way through the node.
 struct Arrival<'a> {
@@ -96,7 +96,14 @@ impl Forwarder {
         };
         let entries = self.tables.pit.matches(data, hashes);
         let actions = match self.hops.see_data(fields) {
-            true => self.show_data(&arrival, &entries),
+            true => {
+                let event = Event {
+                    data: Some(data),
+                    entries: &entries,
+                    ..Event::about(data.name(), hashes, (face, fields))
+                };
+                self.ask_hops(event, Hops::on_data)
+            }
             false => Actions::default(),
         };
         if let Decision::Drop(reason) = actions.decision {
@@ -136,26 +143,13 @@ impl Forwarder {
         is_answer
     }
 
-    #[cold]
-    fn show_data(&mut self, arrival: &Arrival<'_>, entries: &[EntryId]) -> Actions {
-        let named = (arrival.data.name(), arrival.hashes);
-        let (tables, random) = (&mut self.tables, &mut self.random);
-        let mut context = Context {
-            face: arrival.face,
-            data: Some(arrival.data),
-            entries,
-            ..Context::new(named, arrival.fields, tables, &self.strategies, random)
-        };
-        self.hops.on_data(self.now, &mut context)
-    }
-
     /// Sends Data to all who wait in these entries, which end so, and to those whom hops choose besides.
     fn deliver(&mut self, arrival: &Arrival<'_>, entries: &[EntryId], actions: &Actions) {
         let mut downstreams = Downstreams::default();
         let outcome = Outcome::Satisfied(arrival.data.freshness());
         for &id in entries {
             downstreams.add(self.now, &self.tables, id, arrival.face);
-            let choice = self.end(id, outcome);
+            let choice = self.tables.end(self.now, id, outcome);
             self.strategies
                 .count(choice, |choice| choice.satisfied += 1);
         }
@@ -167,13 +161,11 @@ impl Forwarder {
         for downstream in downstreams.0 {
             let announcement = announcement.filter(|_| downstream.looks_for_route);
             let token = downstream.fields.token_to_send();
-            let fields = arrival.fields.for_downstream(token, announcement);
-            self.outgoing_data(
-                (arrival.face, downstream.face),
-                arrival.data,
-                fields,
-                extras,
-            );
+            let mut fields = arrival.fields.for_downstream(token, announcement);
+            Actions::apply(extras, &mut fields);
+            let passage = (PacketKind::Data, arrival.face, downstream.face);
+            let wire = arrival.data.wire().clone();
+            self.send(extras, passage, wire, fields);
         }
     }
 
@@ -188,19 +180,5 @@ impl Forwarder {
         let store = &mut tables.content_store;
         store.insert(self.now, arrival.data, arrival.hashes);
         Ok(())
-    }
-
-    /// Sends Data to a face that waits.
-    fn outgoing_data(
-        &mut self,
-        (from, to): (FaceId, FaceId),
-        data: &Data,
-        mut fields: LinkFields,
-        extras: Option<&Extras>,
-    ) {
-        Actions::apply(extras, &mut fields);
-        let delay = extras.map_or(Duration::ZERO, |extras| extras.delay);
-        let passage = (PacketKind::Data, from, to);
-        self.send_later(delay, passage, data.wire().clone(), fields);
     }
 }

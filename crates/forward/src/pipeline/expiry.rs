@@ -1,24 +1,33 @@
 //! What happens when time passes.
 
+use bytes::Bytes;
 use namecast_packet::Name;
 use namecast_units::Instant;
 
 use super::Forwarder;
+use super::output::Passage;
 use crate::face::FaceId;
 use crate::fields::LinkFields;
-use crate::hop::{Actions, Context};
-use crate::table::pit::EntryId;
-use crate::table::{ChoiceId, Outcome};
+use crate::hop::{Actions, Context, Event, Extras, Hops};
+use crate::table::{EntryId, Outcome, Slot};
+
+/// What hops are asked about.
+type Ask = fn(&mut Hops, Instant, &mut Context<'_>) -> Actions;
 
 impl Forwarder {
     /// Does what is due by `now`. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
-        while let Some(entry) = self.tables.expiries.pop_due(self.now) {
-            self.expire(entry);
+        while let Some(id) = self.tables.expiries.pop_due(self.now) {
+            if self.hops.see_all() {
+                let name = self.tables.pit.get(id).name.clone();
+                self.show(&name, &[id], Hops::on_expiry);
+            }
+            let choice = self.tables.end(self.now, id, Outcome::Expired);
+            self.strategies.count(choice, |choice| choice.timeouts += 1);
         }
-        if self.hops.see_all() {
-            self.time_hops();
+        if self.hops.see_all() && self.hops.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.show(&Name::root(), &[], Hops::on_timeout);
         }
     }
 
@@ -35,74 +44,60 @@ impl Forwarder {
         self.output.handle_timeout(self.now);
     }
 
-    /// A pending Interest's time is over.
-    fn expire(&mut self, id: EntryId) {
-        if self.hops.see_all() {
-            self.show_expiry(id);
-        }
-        let choice = self.end(id, Outcome::Expired);
-        self.strategies.count(choice, |choice| choice.timeouts += 1);
-    }
-
-    /// Ends a pending Interest; returns the choice that it counts for.
-    pub(super) fn end(&mut self, id: EntryId, outcome: Outcome) -> ChoiceId {
-        self.tables.end(self.now, id, outcome)
-    }
-
+    /// Shows hops what comes about by time alone.
     #[cold]
-    fn show_expiry(&mut self, id: EntryId) {
-        let name = self.tables.pit.get(id).name.clone();
-        let Some(hashes) = self.tables.hashes(&name) else {
-            return;
-        };
-        let fields = LinkFields::default();
-        let entries = [id];
-        let context = &mut Context {
-            entries: &entries,
-            ..Context::new(
-                (&name, &hashes),
-                &fields,
-                &mut self.tables,
-                &self.strategies,
-                &mut self.random,
-            )
-        };
-        let actions = self.hops.on_expiry(self.now, context);
-        self.originate(actions);
+    fn show(&mut self, name: &Name, entries: &[EntryId], ask: Ask) {
+        if let Some(hashes) = self.tables.hashes(name) {
+            let fields = LinkFields::default();
+            let event = Event {
+                entries,
+                ..Event::about(name, &hashes, (FaceId::NONE, &fields))
+            };
+            let actions = self.ask_hops(event, ask);
+            self.originate(actions);
+        }
     }
 
-    #[cold]
-    fn time_hops(&mut self) {
-        if self.hops.poll_timeout().is_none_or(|at| at > self.now) {
-            return;
-        }
-        let name = Name::root();
-        let Some(hashes) = self.tables.hashes(&name) else {
-            return;
+    /// Shows hops what happens, and gives what they want.
+    #[inline]
+    pub(super) fn ask_hops<T>(
+        &mut self,
+        event: Event<'_>,
+        ask: impl FnOnce(&mut Hops, Instant, &mut Context<'_>) -> T,
+    ) -> T {
+        let mut context = Context {
+            event,
+            tables: &mut self.tables,
+            choices: &self.strategies,
+            random: &mut self.random,
+            slot: Slot::NONE,
         };
-        let fields = LinkFields::default();
-        let context = &mut Context::new(
-            (&name, &hashes),
-            &fields,
-            &mut self.tables,
-            &self.strategies,
-            &mut self.random,
-        );
-        let actions = self.hops.on_timeout(self.now, context);
-        self.originate(actions);
+        ask(&mut self.hops, self.now, &mut context)
+    }
+
+    /// Queues a network packet, as much later as a hop wants.
+    pub(super) fn send(
+        &mut self,
+        extras: Option<&Extras>,
+        passage: Passage,
+        wire: Bytes,
+        fields: LinkFields,
+    ) {
+        let delay = extras.map(|extras| extras.delay);
+        let delay = delay.filter(|delay| !delay.is_zero());
+        let at = delay.map(|delay| self.now + delay);
+        (self.output).send(&mut self.tables, at, passage, (wire, fields));
     }
 
     /// Sends what a hop sends by itself.
     pub(super) fn originate(&mut self, actions: Actions) {
-        let Some(extras) = actions.extras else { return };
-        for packet in extras.originated {
+        let Some(mut extras) = actions.extras else {
+            return;
+        };
+        for packet in core::mem::take(&mut extras.originated) {
             let kind = super::receive::kind_of(&packet.wire);
-            self.send_later(
-                extras.delay,
-                (kind, FaceId::NONE, packet.face),
-                packet.wire,
-                packet.fields,
-            );
+            let passage = (kind, FaceId::NONE, packet.face);
+            self.send(Some(&extras), passage, packet.wire, packet.fields);
         }
     }
 }

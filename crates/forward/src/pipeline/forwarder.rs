@@ -5,17 +5,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use namecast_packet::{Data, LpPacket, Name, PrefixAnnouncement};
-use namecast_units::{ByteSize, Duration, Instant, Random};
+use namecast_packet::{Data, LpPacket, Name};
+use namecast_units::{Instant, Random};
 
 use super::output::Output;
 use crate::config::Config;
-use crate::counters::{Counters, FaceCounters, StrategyCounters};
+use crate::counters::{Counters, StrategyCounters};
 use crate::face::{AddFaceError, FaceConfig, FaceId, FaceInfo, MIN_MTU};
-use crate::hop::{
-    Hop, Hops, LEARNED_COST, LearnedNews, StrategyChoices, StrategyKind, announced_for,
-};
-use crate::table::{AddRouteError, CacheOptions, Erased, Face, NextHop, Tables};
+use crate::hop::{Hop, Hops, LEARNED_COST, LearnedNews, Learning, StrategyChoices, StrategyKind};
+use crate::link::LinkMeter;
+use crate::table::{AddRouteError, ContentStore, Face, NextHop, Tables};
 
 /// Something to send, for the driver of a face.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +68,7 @@ pub struct Forwarder {
     pub(super) output: Output,
     /// What Interests carry, so that Data come back to this one of the node's forwarders.
     pub(super) token: Option<Bytes>,
-    pub(super) tables: Tables,
+    pub(crate) tables: Tables,
     pub(super) strategies: StrategyChoices,
     pub(super) random: Random,
     next_face: FaceId,
@@ -145,6 +144,13 @@ impl Forwarder {
         };
         entry.config = config;
         Ok(())
+    }
+
+    /// Lets hops read what the link of a face measures. An unknown face is no error.
+    pub fn set_meter(&mut self, face: FaceId, meter: Arc<LinkMeter>) {
+        if let Some(face) = self.tables.faces.get_mut(face) {
+            face.meter = Some(meter);
+        }
     }
 
     /// One face.
@@ -271,7 +277,9 @@ impl Forwarder {
     /// Bad frames are counted and dropped; nothing that arrives ends the face.
     pub fn handle_frame(&mut self, now: Instant, face: FaceId, frame: Bytes) {
         self.handle_timeout(now);
-        self.receive(face, frame);
+        if let Err(reason) = self.receive_frame(face, frame) {
+            self.tables.count_drop(face, reason);
+        }
     }
 
     /// Takes a whole packet that came out of the face's link, which has counted its frames.
@@ -296,31 +304,10 @@ impl Forwarder {
         self.hops.learning.take_news()
     }
 
-    /// Takes over what another forwarder of the node has learned. The same again changes nothing.
-    pub fn adopt(&mut self, now: Instant, news: &LearnedNews) {
+    /// Returns what the node learns of prefixes that others announce.
+    pub fn learning(&mut self, now: Instant) -> Learning<'_> {
         self.handle_timeout(now);
-        let (now, tables) = (self.now, &mut self.tables);
-        self.hops.learning.adopt(now, tables, news);
-    }
-
-    /// Takes an announcement of the application or neighbour behind `face`: those who look for a route get it with the Data.
-    /// The route to the face itself is the caller's to make. Without a strategy that learns, nothing is remembered.
-    ///
-    /// False if its signer may not announce, by [`LearningConfig::keys`](crate::LearningConfig::keys), or not now.
-    pub fn announce(
-        &mut self,
-        now: Instant,
-        face: FaceId,
-        announcement: &PrefixAnnouncement,
-    ) -> bool {
-        self.handle_timeout(now);
-        let (now, tables) = (self.now, &mut self.tables);
-        self.hops.learning.announce(now, tables, face, announcement)
-    }
-
-    /// How long an announcement may be relied on from now on: as it says, and within its period, as with NFD.
-    pub fn announced_for(&self, announcement: &PrefixAnnouncement) -> Duration {
-        announced_for(&self.tables.config.learning, self.now, announcement)
+        Learning::new(self.now, &mut self.hops.learning, &mut self.tables)
     }
 
     /// The next packet to send, in the order in which they came about.
@@ -339,18 +326,9 @@ impl Forwarder {
         Some((transmit, is_whole))
     }
 
-    pub(crate) const fn config(&self) -> &Arc<Config> {
-        &self.tables.config
-    }
-
     /// What the node has seen.
     pub const fn counters(&self) -> &Counters {
         &self.tables.counters
-    }
-
-    /// What a face has seen.
-    pub fn face_counters(&self, face: FaceId) -> Option<&FaceCounters> {
-        self.tables.faces.get(face).map(|face| &face.counters)
     }
 
     /// Interests pending now.
@@ -358,29 +336,14 @@ impl Forwarder {
         self.tables.pit.len()
     }
 
-    /// Data packets in the content store.
-    pub fn cached_packets(&self) -> usize {
-        self.tables.content_store.len()
+    /// Returns the Data that passed and were kept.
+    pub const fn content_store(&self) -> &ContentStore {
+        &self.tables.content_store
     }
 
-    /// Memory that the content store takes.
-    pub const fn cached_size(&self) -> ByteSize {
-        self.tables.content_store.used()
-    }
-
-    /// How much the content store may hold, and what it does.
-    pub const fn cache_options(&self) -> CacheOptions {
-        self.tables.content_store.options()
-    }
-
-    /// Changes how much the content store may hold and what it does; Data beyond a smaller capacity goes at once.
-    pub fn set_cache_options(&mut self, options: CacheOptions) {
-        self.tables.content_store.set_options(options);
-    }
-
-    /// Removes at most `limit` cached Data packets whose names begin with `prefix`.
-    pub fn erase_cached(&mut self, prefix: &Name, limit: usize) -> Erased {
-        self.tables.content_store.erase(prefix, limit)
+    /// Returns the Data that passed and were kept, to be changed or removed.
+    pub const fn content_store_mut(&mut self) -> &mut ContentStore {
+        &mut self.tables.content_store
     }
 
     /// Name prefixes with routes.
@@ -413,7 +376,7 @@ impl fmt::Debug for Forwarder {
             .field("now", &self.now)
             .field("faces", &self.tables.faces.len())
             .field("pending_interests", &self.tables.pit.len())
-            .field("cached_packets", &self.tables.content_store.len())
+            .field("cached_packets", &self.tables.content_store.packets())
             .field("counters", &self.tables.counters)
             .finish_non_exhaustive()
     }

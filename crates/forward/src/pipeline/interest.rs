@@ -3,18 +3,16 @@
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest, Name, Nonce};
-use namecast_units::{Duration, Instant};
+use namecast_units::{Instant, Random};
 
 use super::Forwarder;
 use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
 use crate::fields::{KeptFields, LinkFields};
-use crate::hop::{
-    Actions, Context, Decision, Extras, Faces, StrategyKind, is_eligible, is_localhost,
-};
+use crate::hop::{Actions, Decision, Event, Extras, Faces, Hops, StrategyKind};
 use crate::name_hash::NameHashes;
 use crate::table::pit::{InRecord, OutRecord, Shortage};
-use crate::table::{EntryId, Face, Outcome};
+use crate::table::{EntryId, Outcome, is_localhost};
 
 /// An Interest on its way through the node.
 #[derive(Clone, Copy)]
@@ -41,7 +39,7 @@ impl Forwarder {
         fields: &LinkFields,
     ) -> Result<(), DropReason> {
         if interest.nonce().is_none() {
-            interest.set_nonce(self.new_nonce());
+            interest.set_nonce(new_nonce(&mut self.random));
         }
         if let Some(hops) = interest.hop_limit() {
             let left = hops.checked_sub(1).ok_or(DropReason::HopLimit)?;
@@ -85,8 +83,15 @@ impl Forwarder {
             });
             return Ok(());
         }
-        if self.tables.was_here(self.now, transmission) || self.is_loop(known, &arrival) {
-            self.return_nack(&arrival, NackReason::Duplicate);
+        if self.tables.was_here(self.now, transmission)
+            || known.is_some_and(|id| self.tables.is_loop(id, face, arrival.nonce))
+        {
+            self.send_nack(
+                arrival.face,
+                arrival.interest.wire().clone(),
+                arrival.fields.pit_token.clone(),
+                NackReason::Duplicate,
+            );
             return Err(DropReason::Loop);
         }
         let is_pending = known.is_some_and(|id| !self.tables.pit.get(id).in_records.is_empty());
@@ -94,26 +99,6 @@ impl Forwarder {
             return Ok(());
         }
         self.content_store_miss(known, &arrival)
-    }
-
-    /// Other nodes drop Interests without a Nonce.
-    fn new_nonce(&mut self) -> Nonce {
-        let mut nonce = [0; 4];
-        self.random.fill(&mut nonce);
-        Nonce(nonce)
-    }
-
-    /// Whether the Interest's Nonce is in the entry already. The same Nonce from the same neighbour is a retransmission,
-    /// not a loop, on a link where nobody else can have sent it.
-    fn is_loop(&self, entry: Option<EntryId>, arrival: &Arrival<'_>) -> bool {
-        let Some(id) = entry else { return false };
-        let entry = self.tables.pit.get(id);
-        let face = self.tables.faces.get(arrival.face);
-        let is_repeat = face.is_some_and(Face::is_point_to_point)
-            && entry
-                .in_record(arrival.face)
-                .is_some_and(|record| record.nonce == arrival.nonce);
-        !is_repeat && entry.has_nonce(arrival.nonce)
     }
 
     /// Whether this copy of a pending Interest came by another way than the one that is pending, from a neighbour who asks
@@ -147,44 +132,32 @@ impl Forwarder {
             return false;
         };
         let actions = match self.hops.see_all() {
-            true => self.show_cache_hit(arrival, &wire),
+            true => {
+                let data = Data::decode(wire.clone()).expect("it was decoded when it came");
+                let event = Event {
+                    data: Some(&data),
+                    ..arrival.event()
+                };
+                self.ask_hops(event, Hops::on_cache_hit)
+            }
             false => Actions::default(),
         };
-        match &actions.decision {
-            Decision::Continue => self.send_cached(arrival, wire, actions.extras.as_deref()),
-            Decision::Drop(reason) => self.tables.count_drop(arrival.face, *reason),
-            _ => {
-                self.tables.counters.content_store_misses += 1;
-                self.originate(actions);
-                return false;
-            }
+        let is_answered = matches!(actions.decision, Decision::Continue | Decision::Drop(_));
+        if let Decision::Drop(reason) = actions.decision {
+            self.tables.count_drop(arrival.face, reason);
+        } else if is_answered {
+            self.tables.counters.content_store_hits += 1;
+            let extras = actions.extras.as_deref();
+            let announcement = extras.and_then(|extras| extras.prefix_announcement.as_ref());
+            let mut fields = arrival.fields.for_answer_from_cache(announcement);
+            Actions::apply(extras, &mut fields);
+            let passage = (PacketKind::Data, FaceId::CONTENT_STORE, arrival.face);
+            self.send(extras, passage, wire, fields);
+        } else {
+            self.tables.counters.content_store_misses += 1;
         }
         self.originate(actions);
-        true
-    }
-
-    fn send_cached(&mut self, arrival: &Arrival<'_>, wire: Bytes, extras: Option<&Extras>) {
-        self.tables.counters.content_store_hits += 1;
-        let announcement = extras.and_then(|extras| extras.prefix_announcement.as_ref());
-        let mut fields = arrival.fields.for_answer_from_cache(announcement);
-        Actions::apply(extras, &mut fields);
-        let delay = extras.map_or(Duration::ZERO, |extras| extras.delay);
-        let passage = (PacketKind::Data, FaceId::CONTENT_STORE, arrival.face);
-        self.send_later(delay, passage, wire, fields);
-    }
-
-    #[cold]
-    fn show_cache_hit(&mut self, arrival: &Arrival<'_>, wire: &Bytes) -> Actions {
-        let data = Data::decode(wire.clone()).expect("it was decoded when it came");
-        let named = (arrival.interest.name(), arrival.hashes);
-        let (tables, random) = (&mut self.tables, &mut self.random);
-        let mut context = Context {
-            face: arrival.face,
-            interest: Some(arrival.interest),
-            data: Some(&data),
-            ..Context::new(named, arrival.fields, tables, &self.strategies, random)
-        };
-        self.hops.on_cache_hit(self.now, &mut context)
+        is_answered
     }
 
     fn content_store_miss(
@@ -196,13 +169,23 @@ impl Forwarder {
         let waits =
             known.is_some_and(|id| self.tables.pit.get(id).in_record(arrival.face).is_some());
         if !waits && self.tables.has_used_quota(arrival.face) {
-            self.return_nack(arrival, NackReason::Congestion);
+            self.send_nack(
+                arrival.face,
+                arrival.interest.wire().clone(),
+                arrival.fields.pit_token.clone(),
+                NackReason::Congestion,
+            );
             return Err(DropReason::FaceQuota);
         }
         let (octets, is_local) = (interest.wire().len(), is_localhost(interest.name()));
         while let Some(shortage) = self.tables.pit.shortage(known.is_none(), octets, is_local) {
             if !self.evict(shortage) {
-                self.return_nack(arrival, NackReason::Congestion);
+                self.send_nack(
+                    arrival.face,
+                    arrival.interest.wire().clone(),
+                    arrival.fields.pit_token.clone(),
+                    NackReason::Congestion,
+                );
                 return Err(DropReason::PitFull);
             }
             // What gave way may be just this entry.
@@ -212,7 +195,12 @@ impl Forwarder {
             && self.tables.pit.count_alike(arrival.hashes.whole())
                 >= self.tables.config.max_same_hash
         {
-            self.return_nack(arrival, NackReason::Congestion);
+            self.send_nack(
+                arrival.face,
+                arrival.interest.wire().clone(),
+                arrival.fields.pit_token.clone(),
+                NackReason::Congestion,
+            );
             return Err(DropReason::PitFull);
         }
         let (wire, name) = self.tables.kept(interest);
@@ -237,9 +225,12 @@ impl Forwarder {
             return false;
         };
         self.tables.count_drop(face, DropReason::PitFull);
-        self.send_back(longest, face, NackReason::Congestion);
+        if let Some(record) = self.tables.take_in_record(longest, face) {
+            let token = record.fields.token_to_send();
+            self.send_nack(face, record.wire, token, NackReason::Congestion);
+        }
         if self.tables.pit.get(longest).in_records.is_empty() {
-            self.end(longest, Outcome::Refused);
+            self.tables.end(self.now, longest, Outcome::Refused);
         }
         true
     }
@@ -283,7 +274,7 @@ impl Forwarder {
             Decision::Continue | Decision::Wait => Ok(()),
             Decision::Reject(reason) | Decision::RejectTo(_, reason) => {
                 self.outgoing_nack(id, arrival.face, *reason);
-                self.end(id, Outcome::Refused);
+                self.tables.end(self.now, id, Outcome::Refused);
                 Err(DropReason::NoRoute)
             }
             Decision::Answer(data) => match self.answer_by_hop(id, data, &actions) {
@@ -293,7 +284,7 @@ impl Forwarder {
             Decision::Drop(reason) => {
                 self.tables.take_in_record(id, arrival.face);
                 if self.tables.pit.get(id).in_records.is_empty() {
-                    self.end(id, Outcome::Refused);
+                    self.tables.end(self.now, id, Outcome::Refused);
                 }
                 Err(*reason)
             }
@@ -303,24 +294,14 @@ impl Forwarder {
     }
 
     fn decide(&mut self, id: EntryId, arrival: &Arrival<'_>) -> Actions {
-        let named = (arrival.interest.name(), arrival.hashes);
-        let tables = &mut self.tables;
-        let next_hops = tables.next_hops(arrival.interest, arrival.hashes).into();
+        let tables = &self.tables;
         let was_sent = !tables.pit.get(id).out_records.is_empty();
-        let mut context = Context {
-            face: arrival.face,
-            interest: Some(arrival.interest),
+        let event = Event {
             entries: &[id],
-            next_hops,
-            ..Context::new(
-                named,
-                arrival.fields,
-                tables,
-                &self.strategies,
-                &mut self.random,
-            )
+            next_hops: tables.next_hops(arrival.interest, arrival.hashes).into(),
+            ..arrival.event()
         };
-        let (choice, actions) = self.hops.on_interest(self.now, &mut context);
+        let (choice, actions) = self.ask_hops(event, Hops::on_interest);
         self.tables.pit.get_mut(id).choice = choice;
         self.strategies.count(choice, |counters| {
             actions.decision.count(was_sent, counters)
@@ -336,7 +317,7 @@ impl Forwarder {
 
     /// Sends an Interest to one face more, as a transmission of its own, since its ways may meet again.
     fn send_probe(&mut self, id: EntryId, arrival: &Arrival<'_>, to: FaceId) {
-        let nonce = self.new_nonce();
+        let nonce = new_nonce(&mut self.random);
         let probe = Arrival {
             nonce,
             interest: &arrival.interest.with_nonce(nonce),
@@ -368,26 +349,24 @@ impl Forwarder {
         let token = self.token.as_ref();
         let mut fields = arrival.fields.for_next_hop(token, arrival.non_discovery);
         Actions::apply(arrival.extras, &mut fields);
-        let delay = arrival.extras.map_or(Duration::ZERO, |extras| extras.delay);
         let passage = (PacketKind::Interest, arrival.face, to);
-        self.send_later(delay, passage, arrival.interest.wire().clone(), fields);
-    }
-
-    /// Sends an Interest back where it just came from, if that link carries Nacks.
-    fn return_nack(&mut self, arrival: &Arrival<'_>, reason: NackReason) {
         let wire = arrival.interest.wire().clone();
-        self.send_nack(arrival.face, wire, arrival.fields.pit_token.clone(), reason);
+        self.send(arrival.extras, passage, wire, fields);
     }
 
     /// Sends what is pending under `prefix` to a next hop that it did not have before, where the strategy wants that.
     pub(crate) fn offer_new_next_hop(&mut self, prefix: &Name, face: FaceId) {
-        let pending: Vec<_> = self
-            .tables
-            .pit
-            .iter()
-            .filter(|(_, entry)| prefix.is_prefix_of(&entry.name))
-            .filter_map(|(id, _)| self.pending_for_next_hop(id, face))
-            .collect();
+        let (tables, strategies) = (&self.tables, &self.strategies);
+        let entries = tables.pit.iter();
+        let of_prefix = entries.filter(|(_, entry)| prefix.is_prefix_of(&entry.name));
+        let pending = of_prefix.filter_map(|(id, entry)| {
+            let hashes = tables.hashes(&entry.name)?;
+            let (_, kind) = strategies.find(&entry.name, &hashes);
+            let wants = kind.wants_new_next_hops();
+            let ingress = wants.then(|| tables.pending_for(self.now, id, &hashes, face));
+            Some((id, ingress.flatten()?))
+        });
+        let pending: Vec<_> = pending.collect();
         for (id, ingress) in pending {
             self.send_pending(id, Some(ingress), &Faces::from_iter([face]));
         }
@@ -418,36 +397,23 @@ impl Forwarder {
         };
         self.send_to_all(id, &arrival, faces);
     }
-
-    /// Whom the Interest of an entry came from that may go to a new next hop.
-    fn pending_for_next_hop(&self, id: EntryId, hop: FaceId) -> Option<(EntryId, FaceId)> {
-        let tables = &self.tables;
-        let entry = tables.pit.get(id);
-        let hashes = tables.hashes(&entry.name)?;
-        if !self
-            .strategies
-            .find(&entry.name, &hashes)
-            .1
-            .wants_new_next_hops()
-        {
-            return None;
-        }
-        let mut records = entry.in_records.iter();
-        let wants = |record: &&InRecord| {
-            let interest = Interest::decode(record.wire.clone());
-            let leads_there = interest.is_ok_and(|interest| {
-                let next_hops = tables.next_hops(&interest, &hashes);
-                next_hops.iter().any(|next| next.face == hop)
-            });
-            record.expiry > self.now
-                && leads_there
-                && is_eligible(tables, &entry.name, record.face, hop)
-        };
-        records.find(wants).map(|record| (id, record.face))
-    }
 }
 
-impl Arrival<'_> {
+/// Other nodes drop Interests without a Nonce.
+fn new_nonce(random: &mut Random) -> Nonce {
+    let mut nonce = [0; 4];
+    random.fill(&mut nonce);
+    Nonce(nonce)
+}
+
+impl<'a> Arrival<'a> {
+    fn event(&self) -> Event<'a> {
+        Event {
+            interest: Some(self.interest),
+            ..Event::about(self.interest.name(), self.hashes, (self.face, self.fields))
+        }
+    }
+
     /// That the downstream waits, as the PIT keeps it.
     fn record(&self, wire: Bytes) -> InRecord {
         InRecord {

@@ -14,6 +14,5 @@ mod interest;
 mod nack;
 mod output;
 mod receive;
-mod send;
 
 pub use forwarder::{Forwarder, LearnedRoute, StrategyChoice, Transmit};

@@ -8,7 +8,7 @@ use super::Forwarder;
 use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
 use crate::fields::LinkFields;
-use crate::hop::{Context, Decision};
+use crate::hop::{Decision, Event};
 use crate::table::{EntryId, Face, Outcome};
 
 impl Forwarder {
@@ -35,19 +35,17 @@ impl Forwarder {
         record.nack = Some(reason);
         let (choice, &kind) = self.strategies.find(interest.name(), &hashes);
         self.strategies.count(choice, |choice| choice.nacks += 1);
-        let named = (interest.name(), &hashes);
-        let mut context = Context {
-            face,
+        let event = Event {
             interest: Some(interest),
             nack: Some(reason),
             entries: &[id],
-            ..Context::new(named, fields, tables, &self.strategies, &mut self.random)
+            ..Event::about(interest.name(), &hashes, (face, fields))
         };
-        let actions = self.hops.on_nack(kind, self.now, &mut context);
+        let actions = self.ask_hops(event, |hops, now, context| hops.on_nack(kind, now, context));
         self.carry_out_nack(id, face, &actions.decision);
         let entry = self.tables.pit.get(id);
         if entry.in_records.is_empty() || !entry.has_pending_out_record(self.now) {
-            self.end(id, Outcome::Refused);
+            self.tables.end(self.now, id, Outcome::Refused);
         }
         self.originate(actions);
         Ok(())
@@ -86,11 +84,6 @@ impl Forwarder {
         {
             return;
         }
-        self.send_back(id, to, reason);
-    }
-
-    /// Forgets that a downstream waits, and tells it if its link carries Nacks.
-    pub(super) fn send_back(&mut self, id: EntryId, to: FaceId, reason: NackReason) {
         if let Some(record) = self.tables.take_in_record(id, to) {
             self.send_nack(to, record.wire, record.fields.token_to_send(), reason);
         }
@@ -113,6 +106,6 @@ impl Forwarder {
             return;
         }
         let fields = LinkFields::for_nack(pit_token);
-        self.send((PacketKind::Nack(reason), to, to), wire, fields);
+        self.send(None, (PacketKind::Nack(reason), to, to), wire, fields);
     }
 }

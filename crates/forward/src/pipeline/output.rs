@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use bytes::Bytes;
 use namecast_units::Instant;
 
 use super::Transmit;
+use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
+use crate::fields::LinkFields;
+use crate::table::Tables;
 
 /// Packets to be sent, in the order in which they came about, and those that hops delay. Bounds are those of the faces.
 #[derive(Debug, Default)]
@@ -17,17 +21,38 @@ pub(super) struct Output {
     count: u64,
 }
 
-impl Output {
-    /// Adds a packet for now.
-    #[inline]
-    pub(super) fn push(&mut self, transmit: Transmit) {
-        self.ready.push_back(transmit);
-    }
+/// What a packet is, where it came from, and where it goes.
+pub(super) type Passage = (PacketKind, FaceId, FaceId);
 
-    /// Adds a packet for later.
-    pub(super) fn push_delayed(&mut self, at: Instant, transmit: Transmit) {
-        self.count += 1;
-        self.delayed.insert((at, self.count), transmit);
+impl Output {
+    /// Adds a network packet, with what may be said to the face that it goes to. It waits until `at`, if that is not over.
+    /// What cannot be sent is dropped and counted.
+    pub(super) fn send(
+        &mut self,
+        tables: &mut Tables,
+        at: Option<Instant>,
+        (kind, from, to): Passage,
+        (wire, mut fields): (Bytes, LinkFields),
+    ) {
+        let Some(face) = tables.faces.get(to) else {
+            return tables.count_drop(to, DropReason::UnknownFace);
+        };
+        fields.address(kind, from, (&face.config, wire.len()));
+        let frame = match fields.is_empty() && !matches!(kind, PacketKind::Nack(_)) {
+            true => wire,
+            false => fields.into_packet(kind, Some(wire)).encode(),
+        };
+        if let Err(reason) = tables.count_sent(to, kind, &frame) {
+            return tables.count_drop(to, reason);
+        }
+        let transmit = Transmit { face: to, frame };
+        match at {
+            None => self.ready.push_back(transmit),
+            Some(at) => {
+                self.count += 1;
+                self.delayed.insert((at, self.count), transmit);
+            }
+        }
     }
 
     /// Makes ready what was delayed until `now`.

@@ -15,13 +15,7 @@ const BARE_INTEREST: u8 = tlv::INTEREST as u8;
 const BARE_DATA: u8 = tlv::DATA as u8;
 
 impl Forwarder {
-    pub(crate) fn receive(&mut self, face: FaceId, frame: Bytes) {
-        if let Err(reason) = self.receive_frame(face, frame) {
-            self.tables.count_drop(face, reason);
-        }
-    }
-
-    fn receive_frame(&mut self, id: FaceId, frame: Bytes) -> Result<(), DropReason> {
+    pub(super) fn receive_frame(&mut self, id: FaceId, frame: Bytes) -> Result<(), DropReason> {
         // Most frames are a network packet without a link header.
         if let [BARE_INTEREST | BARE_DATA, ..] = frame[..]
             && frame.len() <= MAX_PACKET_SIZE

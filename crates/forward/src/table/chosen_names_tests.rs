@@ -97,7 +97,7 @@ fn comparisons_in_store(hasher: NameHasher, names: &[Name]) -> usize {
         let data = Data::builder(name.clone()).sign(&NullSigner);
         store.insert(Instant::ZERO, &data, &hashes(name));
     }
-    assert_eq!(store.len(), names.len());
+    assert_eq!(store.packets(), names.len());
     names
         .iter()
         .map(|name| store.candidates(hashes(name).whole()))

@@ -1,6 +1,7 @@
 //! Faces, as the tables know them.
 
 use core::mem::offset_of;
+use std::sync::Arc;
 
 use namecast_units::Instant;
 
@@ -8,6 +9,7 @@ use super::ShareId;
 use super::states::States;
 use crate::counters::FaceCounters;
 use crate::face::{FaceConfig, FaceId, LinkType};
+use crate::link::LinkMeter;
 
 /// A face, as its tables know it. Its link is its driver's.
 ///
@@ -26,6 +28,8 @@ pub(crate) struct Face {
     pub(crate) interests_full_at: Instant,
     /// What hops remember of it.
     pub(crate) states: States,
+    /// What its link measures, if it has one.
+    pub(crate) meter: Option<Arc<LinkMeter>>,
 }
 
 /// A line of the processors' caches.
@@ -46,6 +50,7 @@ impl Face {
             share,
             interests_full_at: Instant::ZERO,
             states: States::default(),
+            meter: None,
         }
     }
 

@@ -16,12 +16,12 @@ pub(crate) mod pit;
 mod prefix_table;
 mod recency;
 mod s3_fifo;
+mod scope;
 mod spares;
 mod states;
 mod tables;
 
-pub(crate) use content_store::ContentStore;
-pub use content_store::{CacheOptions, Erased};
+pub use content_store::{CacheOptions, ContentStore, Erased};
 pub(crate) use dead_nonce::DeadNonceList;
 pub(crate) use expiry::ExpiryQueue;
 pub(crate) use faces::{Face, FaceTable};
@@ -30,6 +30,7 @@ pub(crate) use fib::{Fib, NextHops};
 pub use pit::EntryId;
 pub(crate) use pit::{ChoiceId, Pit, ShareId};
 pub(crate) use prefix_table::PrefixTable;
+pub(crate) use scope::{is_localhost, scope_allows};
 pub(crate) use states::{Slot, States};
 pub(crate) use tables::{Outcome, Tables};
 

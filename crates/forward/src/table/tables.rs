@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use namecast_packet::{Data, Interest, Name};
+use namecast_packet::{Data, Interest, Name, Nonce};
 use namecast_units::{ByteSize, Duration, Instant};
 
 use super::pit::{InRecord, PendingInterest};
 use super::{
-    ChoiceId, ContentStore, DeadNonceList, EntryId, ExpiryQueue, Face, FaceTable, Fib, NextHop, Pit,
+    ChoiceId, ContentStore, DeadNonceList, EntryId, ExpiryQueue, Face, FaceTable, Fib, NextHop,
+    Pit, scope_allows,
 };
 use crate::config::Config;
 use crate::counters::{Counters, DropReason, FaceCounters, PacketKind};
@@ -103,6 +104,31 @@ impl Tables {
         let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
         face.counters.incoming.count(kind);
         self.counters.incoming.count(kind);
+        Ok(())
+    }
+
+    /// Counts a packet that is put into the output queue of a face, if there is room.
+    #[inline]
+    pub(crate) fn count_sent(
+        &mut self,
+        id: FaceId,
+        kind: PacketKind,
+        packet: &Bytes,
+    ) -> Result<(), DropReason> {
+        let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
+        if face.queued as usize >= self.config.max_output_queue {
+            return Err(DropReason::OutputQueueFull);
+        }
+        face.queued += 1;
+        // Its frame counts, unless it is for the link to count what it makes of it.
+        let is_frame = face.config.takes_whole(packet.len());
+        for traffic in [&mut face.counters.outgoing, &mut self.counters.outgoing] {
+            traffic.count(kind);
+            if is_frame {
+                traffic.frames += 1;
+                traffic.octets += ByteSize::of(packet);
+            }
+        }
         Ok(())
     }
 
@@ -234,6 +260,48 @@ impl Tables {
     #[inline]
     pub(crate) fn was_here(&self, now: Instant, transmission: u64) -> bool {
         self.dead_nonces.contains(now, transmission)
+    }
+
+    /// Whom the Interest of an entry came from that may go to a next hop which appeared.
+    pub(crate) fn pending_for(
+        &self,
+        now: Instant,
+        id: EntryId,
+        hashes: &NameHashes,
+        hop: FaceId,
+    ) -> Option<FaceId> {
+        let entry = self.pit.get(id);
+        let wants = |record: &&InRecord| {
+            let interest = Interest::decode(record.wire.clone());
+            let leads_there = interest.is_ok_and(|interest| {
+                let next_hops = self.next_hops(&interest, hashes);
+                next_hops.iter().any(|next| next.face == hop)
+            });
+            record.expiry > now && leads_there && self.is_eligible(&entry.name, record.face, hop)
+        };
+        let found = entry.in_records.iter().find(wants);
+        found.map(|record| record.face)
+    }
+
+    /// Whether an Interest may go from a face to another: not back to where it came from, unless the link is ad hoc, and not
+    /// out of its scope.
+    pub(crate) fn is_eligible(&self, name: &Name, ingress: FaceId, egress: FaceId) -> bool {
+        let Some(face) = self.faces.get(egress) else {
+            return false;
+        };
+        (egress != ingress || face.is_ad_hoc())
+            && scope_allows(name, self.is_local(ingress), face.is_local())
+    }
+
+    /// Whether an Interest is in entry `id` already that came from `face` with `nonce`. The same Nonce from the same neighbour
+    /// is a retransmission, not a loop, on a link where nobody else can have sent it.
+    pub(crate) fn is_loop(&self, id: EntryId, face: FaceId, nonce: Nonce) -> bool {
+        let entry = self.pit.get(id);
+        let is_repeat = self.faces.get(face).is_some_and(Face::is_point_to_point)
+            && entry
+                .in_record(face)
+                .is_some_and(|record| record.nonce == nonce);
+        !is_repeat && entry.has_nonce(nonce)
     }
 
     /// Whether somebody waits for the Data.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use namecast_forward::{
-    Actions, Context, Decision, DropReason, FaceConfig, FaceId, Hop, LinkFields,
+    Actions, Context, Decision, DropReason, FaceConfig, FaceId, Hop, LinkFields, SendQueueConfig,
 };
 use namecast_packet::{Data, Extensions, Interest, LpPacket};
 use namecast_units::{Duration, Instant};
@@ -79,7 +79,7 @@ fn a_hop_drops_answers_and_steers_interests() {
     net.ask(consumer, &interest("/known", 2));
     assert_eq!(net.data(consumer), [data("/known")]);
     assert_eq!(net.nodes[0].counters().satisfied, 1);
-    assert_eq!(net.nodes[0].forwarder.cached_packets(), 0);
+    assert_eq!(net.nodes[0].forwarder.content_store().packets(), 0);
 
     net.ask(consumer, &interest("/elsewhere", 3));
     assert_eq!(net.interests(other), [interest("/elsewhere", 3)]);
@@ -282,4 +282,51 @@ fn a_strategy_decides_about_what_is_cached() {
         .filter(|note| note.0 == "hit")
         .count();
     assert_eq!(hits, 2);
+}
+
+/// Writes down what the link of every face has queued, and for how long, whenever Data come.
+#[derive(Debug)]
+struct Reading(FaceId, Arc<Mutex<Vec<(u64, Duration, u64)>>>);
+
+impl Hop for Reading {
+    fn on_data(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
+        if let Some(meter) = context.meter(self.0) {
+            let delay = meter.queueing_delay(now);
+            let seen = context.counters(self.0).expect("it is there").outgoing.data;
+            let reading = (meter.queued().as_bytes(), delay, seen);
+            self.1.lock().unwrap().push(reading);
+        }
+        Actions::default()
+    }
+}
+
+/// Two Data packets of the same size, 5 ms apart, to a link that takes none: the first has waited for 5 ms when the second comes.
+#[test]
+fn a_hop_reads_the_queue_of_a_link() {
+    let (mut net, consumer, producer) = node();
+    let readings = Arc::default();
+    let hop = Reading(consumer.1, Arc::clone(&readings));
+    net.nodes[0].forwarder.install(Box::new(hop));
+    net.nodes[0].set_send_queue(consumer.1, SendQueueConfig::default());
+    for uri in ["/1", "/2", "/3"] {
+        net.ask(consumer, &interest(uri, 1));
+        net.answer(producer, &data(uri));
+        net.now += millis(5);
+    }
+    let octets = data("/1").wire().len() as u64;
+    let expected = [
+        (0, Duration::ZERO, 0),
+        (octets, millis(5), 1),
+        (2 * octets, millis(10), 2),
+    ];
+    assert_eq!(*readings.lock().unwrap(), expected);
+    let now = net.now;
+    let room = namecast_units::ByteSize::bytes(10_000);
+    while net.nodes[0].poll_frame(now, consumer.1, room).is_some() {}
+    net.ask(consumer, &interest("/4", 1));
+    net.answer(producer, &data("/4"));
+    assert_eq!(
+        readings.lock().unwrap().last(),
+        Some(&(0, Duration::ZERO, 3))
+    );
 }

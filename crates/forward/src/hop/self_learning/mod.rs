@@ -61,9 +61,6 @@ impl Hop for SelfLearning {
     /// those who look for one there is that of the route, or what a local producer says by itself. Under other strategies
     /// an announcement is passed on unused, as by NFD.
     fn on_data(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
-        let Some(data) = context.data else {
-            return Actions::default();
-        };
         let mut announced = context.fields.prefix_announcement.as_ref();
         let mut passed_on = None;
         for &id in context.entries {
@@ -82,7 +79,7 @@ impl Hop for SelfLearning {
                 _ => announced.take(),
             };
             if let Some(wire) = own
-                && self.heard(now, context, data, wire, learns && !followed_route)
+                && self.heard(now, context, wire, learns && !followed_route)
             {
                 passed_on = Some(wire.clone());
             }
@@ -217,23 +214,6 @@ impl SelfLearning {
         }
     }
 
-    /// Takes an announcement of what is behind `face`, to whom a route is the caller's to make. Returns whether its signer
-    /// may announce now.
-    pub(crate) fn announce(
-        &mut self,
-        now: Instant,
-        tables: &mut Tables,
-        face: FaceId,
-        announcement: &PrefixAnnouncement,
-    ) -> bool {
-        let is_trusted = self.is_trusted(now, tables, face, announcement);
-        let has_face = tables.faces.get(face).is_some();
-        let is_refused = !is_trusted
-            || has_face && self.is_on() && !self.remember(now, tables, face, announcement, false);
-        tables.counters.announcements_refused += u64::from(is_refused);
-        is_trusted
-    }
-
     /// Whether the strategy of an entry learns, which Data of this name and these hashes answered.
     fn learns_for(&self, context: &Context<'_>, id: EntryId) -> bool {
         let learns = |name: &Name, hashes: &NameHashes, choices: &StrategyChoices| {
@@ -256,18 +236,18 @@ impl SelfLearning {
         &mut self,
         now: Instant,
         context: &mut Context<'_>,
-        data: &Data,
         wire: &Bytes,
         makes_route: bool,
     ) -> bool {
-        let (face, tables) = (context.face, &mut *context.tables);
+        let (face, name) = (context.face, context.name);
+        let tables = &mut *context.tables;
         let wire = Bytes::copy_from_slice(wire);
         let announcement = Data::decode(wire).and_then(PrefixAnnouncement::decode);
         let is_taken = match announcement {
-            Ok(announcement) if announcement.prefix().is_prefix_of(data.name()) => {
+            Ok(announcement) if announcement.prefix().is_prefix_of(name) => {
                 !self.is_on()
                     || self.is_trusted(now, tables, face, &announcement)
-                        && self.remember(now, tables, face, &announcement, makes_route)
+                        && self.remember(now, tables, (face, &announcement), makes_route)
             }
             _ => false,
         };
@@ -302,8 +282,7 @@ impl SelfLearning {
         &mut self,
         now: Instant,
         tables: &mut Tables,
-        face: FaceId,
-        announcement: &PrefixAnnouncement,
+        (face, announcement): (FaceId, &PrefixAnnouncement),
         makes_route: bool,
     ) -> bool {
         let config = &tables.config.learning;
@@ -363,13 +342,57 @@ impl SelfLearning {
     }
 }
 
+/// What a node learns of prefixes that others announce, for its driver.
+#[derive(Debug)]
+pub struct Learning<'a> {
+    now: Instant,
+    hop: &'a mut SelfLearning,
+    tables: &'a mut Tables,
+}
+
+impl<'a> Learning<'a> {
+    pub(crate) const fn new(
+        now: Instant,
+        hop: &'a mut SelfLearning,
+        tables: &'a mut Tables,
+    ) -> Self {
+        Self { now, hop, tables }
+    }
+
+    /// Takes an announcement of the application or neighbour behind `face`: those who look for a route get it with the Data.
+    /// The route to the face itself is the caller's to make. Without a strategy that learns, nothing is remembered.
+    ///
+    /// False if its signer may not announce, by [`LearningConfig::keys`](crate::LearningConfig::keys), or not now.
+    pub fn announce(&mut self, face: FaceId, announcement: &PrefixAnnouncement) -> bool {
+        let (now, tables) = (self.now, &mut *self.tables);
+        let is_trusted = self.hop.is_trusted(now, tables, face, announcement);
+        let has_face = tables.faces.get(face).is_some();
+        let is_refused = !is_trusted
+            || has_face
+                && self.hop.is_on()
+                && !self.hop.remember(now, tables, (face, announcement), false);
+        tables.counters.announcements_refused += u64::from(is_refused);
+        is_trusted
+    }
+
+    /// Returns how long an announcement may be relied on from now on: as it says, and within its period, as with NFD.
+    pub fn announced_for(&self, announcement: &PrefixAnnouncement) -> Duration {
+        announced_for(&self.tables.config.learning, self.now, announcement)
+    }
+
+    /// Takes over what another forwarder of the node has learned. The same again changes nothing.
+    pub fn adopt(&mut self, news: &LearnedNews) {
+        self.hop.adopt(self.now, self.tables, news);
+    }
+}
+
 /// Wall-clock time, if the driver told what it was at the start.
 fn wall(config: &LearningConfig, now: Instant) -> Option<Timestamp> {
     config.epoch.map(|epoch| epoch + now.since(Instant::ZERO))
 }
 
 /// How long an announcement may be relied on from now on: as it says, and within its period, as with NFD.
-pub(crate) fn announced_for(
+fn announced_for(
     config: &LearningConfig,
     now: Instant,
     announcement: &PrefixAnnouncement,

@@ -16,7 +16,7 @@ use crate::table::Tables;
 /// In how many parts a route's lifetime is cut: others are told that it was used once in each.
 const PARTS: u32 = 8;
 
-/// Something that one forwarder has learned, for the others of its node to [adopt](crate::Forwarder::adopt).
+/// Something that one forwarder has learned, for the others of its node to [adopt](super::Learning::adopt).
 #[derive(Clone, Debug)]
 pub struct LearnedNews {
     prefix: Name,
@@ -40,7 +40,7 @@ impl SelfLearning {
     }
 
     /// Takes over what another forwarder of the node has learned. The same again changes nothing.
-    pub(crate) fn adopt(&mut self, now: Instant, tables: &mut Tables, news: &LearnedNews) {
+    pub(super) fn adopt(&mut self, now: Instant, tables: &mut Tables, news: &LearnedNews) {
         let LearnedNews {
             prefix,
             face,

@@ -14,6 +14,8 @@
 //!
 //! Everything about that stands here; the pipelines say which case it is.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use namecast_packet::{Extensions, LpPacket, MAX_PACKET_SIZE};
 use smallvec::SmallVec;
@@ -43,6 +45,22 @@ pub struct LinkFields {
     /// Fields outside of NDNLPv2.
     pub extensions: Extensions,
 }
+
+/// No fields.
+static NOTHING: LinkFields = LinkFields {
+    pit_token: None,
+    congestion_mark: 0,
+    incoming_face: None,
+    next_hop_face: None,
+    avoid_face: None,
+    non_discovery: false,
+    no_cache: false,
+    prefix_announcement: None,
+    extensions: Extensions::NONE,
+};
+
+/// Fields to be sent; of most packets there are none, which then cost nothing to make and to move.
+pub(crate) type Said = Cow<'static, LinkFields>;
 
 impl From<LpPacket> for LinkFields {
     fn from(packet: LpPacket) -> Self {
@@ -94,55 +112,79 @@ impl LinkFields {
     }
 
     /// Returns what an Interest with these fields goes on with. `token` brings its answer back.
-    pub(crate) fn for_next_hop(&self, token: Option<&Bytes>, non_discovery: bool) -> Self {
-        Self {
+    #[inline]
+    pub(crate) fn for_next_hop(&self, token: Option<&Bytes>, non_discovery: bool) -> Said {
+        if token.is_none() && self.congestion_mark == 0 && !non_discovery {
+            return Self::none();
+        }
+        Cow::Owned(Self {
             pit_token: token.cloned(),
             congestion_mark: self.congestion_mark,
             non_discovery,
             ..Self::default()
-        }
+        })
     }
 
     /// Returns what Data with these fields goes on with to one who waits. `announcement` is what this node makes of the one that
     /// came.
-    pub(crate) fn for_downstream(
-        &self,
-        token: Option<Bytes>,
-        announcement: Option<&Bytes>,
-    ) -> Self {
-        Self {
-            pit_token: token,
+    pub(crate) fn for_downstream(&self, kept: &KeptFields, announcement: Option<&Bytes>) -> Said {
+        if kept.pit_token().is_empty() && self.congestion_mark == 0 && announcement.is_none() {
+            return Self::none();
+        }
+        Cow::Owned(Self {
+            pit_token: kept.token_to_send(),
             congestion_mark: self.congestion_mark,
             prefix_announcement: announcement.cloned(),
             ..Self::default()
-        }
+        })
     }
 
     /// Returns what cached Data answers an Interest with that has these fields: the congestion of the past is over.
-    pub(crate) fn for_answer_from_cache(&self, announcement: Option<&Bytes>) -> Self {
-        Self {
+    pub(crate) fn for_answer_from_cache(&self, announcement: Option<&Bytes>) -> Said {
+        if self.pit_token.is_none() && announcement.is_none() {
+            return Self::none();
+        }
+        Cow::Owned(Self {
             pit_token: self.pit_token.clone(),
             prefix_announcement: announcement.cloned(),
             ..Self::default()
-        }
+        })
     }
 
     /// Returns what an Interest comes back with that was refused and wanted `token` with its answer.
-    pub(crate) fn for_nack(token: Option<Bytes>) -> Self {
-        Self {
+    pub(crate) fn for_nack(token: Option<Bytes>) -> Said {
+        Cow::Owned(Self {
             pit_token: token,
             ..Self::default()
+        })
+    }
+
+    /// No fields.
+    #[inline]
+    pub(crate) const fn none() -> Said {
+        Cow::Borrowed(&NOTHING)
+    }
+
+    /// Returns a packet as it goes to a face, with what may be said to that.
+    #[inline]
+    pub(crate) fn frame(
+        said: Said,
+        (kind, from): (PacketKind, FaceId),
+        face: &FaceConfig,
+        wire: Bytes,
+    ) -> Bytes {
+        let is_bare = matches!(said, Cow::Borrowed(_)) && !matches!(kind, PacketKind::Nack(_));
+        if is_bare && !face.has_local_fields() {
+            return wire;
         }
+        let mut fields = said.into_owned();
+        fields.address(kind, from, (face, wire.len()));
+        fields.into_packet(kind, Some(wire)).encode()
     }
 
     /// Leaves what may be said to a face, and adds what is the face's to know: where the packet came `from`.
     /// `octets` is how long the packet is.
-    pub(crate) fn address(
-        &mut self,
-        kind: PacketKind,
-        from: FaceId,
-        (face, octets): (&FaceConfig, usize),
-    ) {
+    fn address(&mut self, kind: PacketKind, from: FaceId, (face, octets): (&FaceConfig, usize)) {
         let announcement = self.prefix_announcement.as_ref();
         if announcement.is_some_and(|it| !takes_announcement(face, it.len(), octets)) {
             self.prefix_announcement = None;
@@ -155,19 +197,6 @@ impl LinkFields {
         if !face.extension_fields && !self.extensions.is_empty() {
             self.extensions = Extensions::default();
         }
-    }
-
-    /// Returns whether nothing is said, so that the packet goes as it is.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.congestion_mark == 0
-            && self.pit_token.is_none()
-            && self.incoming_face.is_none()
-            && self.prefix_announcement.is_none()
-            && !self.non_discovery
-            && self.extensions.is_empty()
-            && self.next_hop_face.is_none()
-            && self.avoid_face.is_none()
-            && !self.no_cache
     }
 
     /// Returns the link packet that says this about a network packet.
@@ -420,11 +449,11 @@ mod tests {
         let asked = full();
         let answer = asked.for_answer_from_cache(None);
         assert_eq!(
-            (answer.congestion_mark, answer.pit_token),
+            (answer.congestion_mark, answer.pit_token.clone()),
             (0, asked.pit_token.clone())
         );
-        let passed = asked.for_downstream(None, None);
-        assert_eq!((passed.congestion_mark, passed.pit_token), (2, None));
+        let passed = asked.for_downstream(&KeptFields::default(), None);
+        assert_eq!((passed.congestion_mark, passed.pit_token.clone()), (2, None));
         let sent = asked.for_next_hop(None, true);
         assert_eq!(
             (sent.congestion_mark, sent.next_hop_face, sent.avoid_face),

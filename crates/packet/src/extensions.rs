@@ -1,5 +1,7 @@
 //! Link header fields that are not in NDNLPv2: experiments', by number.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 
 use crate::tlv;
@@ -10,7 +12,7 @@ use crate::tlv;
 /// a field of its own. So there are 26 at most. What they mean is for those who read them; a neighbour that knows nothing of
 /// a field forgets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Extensions(Vec<(u32, Bytes)>);
+pub struct Extensions(Option<Box<BTreeMap<u32, Bytes>>>);
 
 impl Extensions {
     /// The rate at which Data come from behind a cache; a number.
@@ -28,6 +30,9 @@ impl Extensions {
 
     /// AvoidFaceId, which is a field of [`LpPacket`](crate::LpPacket).
     pub(crate) const AVOID_FACE_ID: u32 = 876;
+    /// No fields.
+    pub const NONE: Self = Self(None);
+
     const FIRST: u32 = Self::RATE_TAG;
     const LAST: u32 = 956;
 
@@ -41,8 +46,7 @@ impl Extensions {
 
     /// Returns the octets of a field.
     pub fn get(&self, number: u32) -> Option<&Bytes> {
-        let place = self.place(number).ok()?;
-        Some(&self.0[place].1)
+        self.0.as_ref()?.get(&number)
     }
 
     /// Returns the value of a field that is a number; `None` if there is no such field, or it is none.
@@ -56,10 +60,8 @@ impl Extensions {
     /// If `number` [is no extension field's](Self::has_number).
     pub fn set(&mut self, number: u32, octets: impl Into<Bytes>) {
         assert!(Self::has_number(number), "{number} is no extension field's");
-        match self.place(number) {
-            Ok(place) => self.0[place].1 = octets.into(),
-            Err(place) => self.0.insert(place, (number, octets.into())),
-        }
+        let fields = self.0.get_or_insert_default();
+        fields.insert(number, octets.into());
     }
 
     /// Adds a field that is a number, or changes it.
@@ -74,16 +76,13 @@ impl Extensions {
 
     /// Returns whether there are no fields.
     pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
     }
 
     /// Returns all fields, in ascending order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Bytes)> {
-        self.0.iter().map(|(number, octets)| (*number, octets))
-    }
-
-    fn place(&self, number: u32) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&number, |field| field.0)
+        let fields = self.0.iter().flat_map(|fields| fields.iter());
+        fields.map(|(&number, octets)| (number, octets))
     }
 }
 

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::counters::{DropReason, StrategyCounters};
 use crate::face::FaceId;
-use crate::fields::LinkFields;
+use crate::fields::{LinkFields, Said};
 
 /// Faces to send to, in order.
 pub(crate) type Faces = SmallVec<[FaceId; 4]>;
@@ -179,8 +179,10 @@ impl Actions {
     }
 
     /// Sets the fields that a packet goes on with.
-    pub(crate) fn apply(extras: Option<&Extras>, fields: &mut LinkFields) {
+    #[inline]
+    pub(crate) fn apply(extras: Option<&Extras>, said: &mut Said) {
         let Some(extras) = extras else { return };
+        let fields = said.to_mut();
         fields.congestion_mark = extras.congestion_mark.unwrap_or(fields.congestion_mark);
         for (number, octets) in extras.extensions.iter() {
             fields.extensions.set(number, octets.clone());

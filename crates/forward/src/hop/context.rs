@@ -41,6 +41,7 @@ pub struct Event<'a> {
 
 impl<'a> Event<'a> {
     /// About nothing but a name.
+    #[inline(always)]
     pub(crate) fn about(
         name: &'a Name,
         hashes: &'a NameHashes,

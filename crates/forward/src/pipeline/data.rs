@@ -136,7 +136,7 @@ impl Forwarder {
                 face: FaceId::CONTENT_STORE,
                 data,
                 hashes: &hashes,
-                fields: &LinkFields::default(),
+                fields: &LinkFields::none(),
             };
             self.deliver(&arrival, &entries, actions);
         }
@@ -160,8 +160,8 @@ impl Forwarder {
         let announcement = extras.and_then(|extras| extras.prefix_announcement.as_ref());
         for downstream in downstreams.0 {
             let announcement = announcement.filter(|_| downstream.looks_for_route);
-            let token = downstream.fields.token_to_send();
-            let mut fields = arrival.fields.for_downstream(token, announcement);
+            let kept = &downstream.fields;
+            let mut fields = arrival.fields.for_downstream(kept, announcement);
             Actions::apply(extras, &mut fields);
             let passage = (PacketKind::Data, arrival.face, downstream.face);
             let wire = arrival.data.wire().clone();

@@ -1,5 +1,7 @@
 //! What happens when time passes.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use namecast_packet::Name;
 use namecast_units::Instant;
@@ -7,7 +9,7 @@ use namecast_units::Instant;
 use super::Forwarder;
 use super::output::Passage;
 use crate::face::FaceId;
-use crate::fields::LinkFields;
+use crate::fields::{LinkFields, Said};
 use crate::hop::{Actions, Context, Event, Extras, Hops};
 use crate::table::{EntryId, Outcome, Slot};
 
@@ -59,7 +61,7 @@ impl Forwarder {
     }
 
     /// Shows hops what happens, and gives what they want.
-    #[inline]
+    #[inline(always)]
     pub(super) fn ask_hops<T>(
         &mut self,
         event: Event<'_>,
@@ -81,7 +83,7 @@ impl Forwarder {
         extras: Option<&Extras>,
         passage: Passage,
         wire: Bytes,
-        fields: LinkFields,
+        fields: Said,
     ) {
         let delay = extras.map(|extras| extras.delay);
         let delay = delay.filter(|delay| !delay.is_zero());
@@ -97,7 +99,12 @@ impl Forwarder {
         for packet in core::mem::take(&mut extras.originated) {
             let kind = super::receive::kind_of(&packet.wire);
             let passage = (kind, FaceId::NONE, packet.face);
-            self.send(Some(&extras), passage, packet.wire, packet.fields);
+            self.send(
+                Some(&extras),
+                passage,
+                packet.wire,
+                Cow::Owned(packet.fields),
+            );
         }
     }
 }

@@ -238,9 +238,13 @@ impl Forwarder {
     /// Asks the hops and does as they say.
     fn carry_out(&mut self, id: EntryId, arrival: &Arrival<'_>) -> Result<(), DropReason> {
         let actions = self.decide(id, arrival);
-        let arrival = &Arrival {
-            extras: actions.extras.as_deref(),
-            ..*arrival
+        let with_extras;
+        let arrival = match actions.extras.as_deref() {
+            None => arrival,
+            extras => {
+                with_extras = Arrival { extras, ..*arrival };
+                &with_extras
+            }
         };
         let done = match &actions.decision {
             Decision::Forward(faces) => {
@@ -293,6 +297,7 @@ impl Forwarder {
         done
     }
 
+    #[inline]
     fn decide(&mut self, id: EntryId, arrival: &Arrival<'_>) -> Actions {
         let tables = &self.tables;
         let was_sent = !tables.pit.get(id).out_records.is_empty();
@@ -407,6 +412,7 @@ fn new_nonce(random: &mut Random) -> Nonce {
 }
 
 impl<'a> Arrival<'a> {
+    #[inline(always)]
     fn event(&self) -> Event<'a> {
         Event {
             interest: Some(self.interest),

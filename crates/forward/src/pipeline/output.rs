@@ -8,7 +8,7 @@ use namecast_units::Instant;
 use super::Transmit;
 use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
-use crate::fields::LinkFields;
+use crate::fields::{LinkFields, Said};
 use crate::table::Tables;
 
 /// Packets to be sent, in the order in which they came about, and those that hops delay. Bounds are those of the faces.
@@ -27,21 +27,18 @@ pub(super) type Passage = (PacketKind, FaceId, FaceId);
 impl Output {
     /// Adds a network packet, with what may be said to the face that it goes to. It waits until `at`, if that is not over.
     /// What cannot be sent is dropped and counted.
+    #[inline]
     pub(super) fn send(
         &mut self,
         tables: &mut Tables,
         at: Option<Instant>,
         (kind, from, to): Passage,
-        (wire, mut fields): (Bytes, LinkFields),
+        (wire, said): (Bytes, Said),
     ) {
         let Some(face) = tables.faces.get(to) else {
             return tables.count_drop(to, DropReason::UnknownFace);
         };
-        fields.address(kind, from, (&face.config, wire.len()));
-        let frame = match fields.is_empty() && !matches!(kind, PacketKind::Nack(_)) {
-            true => wire,
-            false => fields.into_packet(kind, Some(wire)).encode(),
-        };
+        let frame = LinkFields::frame(said, (kind, from), &face.config, wire);
         if let Err(reason) = tables.count_sent(to, kind, &frame) {
             return tables.count_drop(to, reason);
         }

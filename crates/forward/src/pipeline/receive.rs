@@ -22,7 +22,7 @@ impl Forwarder {
         {
             self.tables.count_frame(id, &frame)?;
             let kind = kind_of(&frame);
-            return self.receive_network_packet(id, kind, frame, &LinkFields::default());
+            return self.receive_network_packet(id, kind, frame, &LinkFields::none());
         }
         self.tables.count_frame(id, &frame)?;
         let size = ByteSize::of(&frame);

@@ -238,8 +238,15 @@ fn takes_announcement(face: &FaceConfig, announcement: usize, data: usize) -> bo
 /// ```text
 ///  NonDiscovery, length of the PIT token │ PIT token │ what else there is, as a link packet
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct KeptFields(SmallVec<[u8; 16]>);
+
+impl Clone for KeptFields {
+    #[inline]
+    fn clone(&self) -> Self {
+        Self(SmallVec::from_slice(&self.0))
+    }
+}
 
 /// Most octets that a record keeps of fields other than token and NonDiscovery. Beyond, extension fields are forgotten.
 const MAX_KEPT: usize = 256;
@@ -453,7 +460,10 @@ mod tests {
             (0, asked.pit_token.clone())
         );
         let passed = asked.for_downstream(&KeptFields::default(), None);
-        assert_eq!((passed.congestion_mark, passed.pit_token.clone()), (2, None));
+        assert_eq!(
+            (passed.congestion_mark, passed.pit_token.clone()),
+            (2, None)
+        );
         let sent = asked.for_next_hop(None, true);
         assert_eq!(
             (sent.congestion_mark, sent.next_hop_face, sent.avoid_face),

@@ -12,6 +12,10 @@ use crate::tlv;
 /// a field of its own. So there are 26 at most. What they mean is for those who read them; a neighbour that knows nothing of
 /// a field forgets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::box_collection,
+    reason = "nearly all packets have none, and each of them would be larger"
+)]
 pub struct Extensions(Option<Box<BTreeMap<u32, Bytes>>>);
 
 impl Extensions {

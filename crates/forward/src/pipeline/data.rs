@@ -158,7 +158,7 @@ impl Forwarder {
         }
         let extras = actions.extras.as_deref();
         let announcement = extras.and_then(|extras| extras.prefix_announcement.as_ref());
-        for downstream in downstreams.0 {
+        for downstream in &downstreams.0 {
             let announcement = announcement.filter(|_| downstream.looks_for_route);
             let kept = &downstream.fields;
             let mut fields = arrival.fields.for_downstream(kept, announcement);

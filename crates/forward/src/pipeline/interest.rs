@@ -12,7 +12,7 @@ use crate::fields::{KeptFields, LinkFields};
 use crate::hop::{Actions, Decision, Event, Extras, Faces, Hops, StrategyKind};
 use crate::name_hash::NameHashes;
 use crate::table::pit::{InRecord, OutRecord, Shortage};
-use crate::table::{EntryId, Outcome, is_localhost};
+use crate::table::{EntryId, NextHops, Outcome, is_localhost};
 
 /// An Interest on its way through the node.
 #[derive(Clone, Copy)]
@@ -303,7 +303,7 @@ impl Forwarder {
         let was_sent = !tables.pit.get(id).out_records.is_empty();
         let event = Event {
             entries: &[id],
-            next_hops: tables.next_hops(arrival.interest, arrival.hashes).into(),
+            next_hops: NextHops::from_slice(tables.next_hops(arrival.interest, arrival.hashes)),
             ..arrival.event()
         };
         let (choice, actions) = self.ask_hops(event, Hops::on_interest);

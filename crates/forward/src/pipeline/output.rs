@@ -53,7 +53,15 @@ impl Output {
     }
 
     /// Makes ready what was delayed until `now`.
+    #[inline]
     pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if !self.delayed.is_empty() {
+            self.release(now);
+        }
+    }
+
+    #[cold]
+    fn release(&mut self, now: Instant) {
         while let Some(first) = self.delayed.first_entry()
             && first.key().0 <= now
         {

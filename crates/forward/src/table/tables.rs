@@ -227,13 +227,15 @@ impl Tables {
     /// Counts the end of entry `id` at the faces that waited, which have one pending Interest less, and at those that were
     /// asked.
     fn release(&mut self, id: EntryId, entry: &PendingInterest, outcome: Outcome) {
-        let (count_in, count_out): (fn(&mut FaceCounters), fn(&mut FaceCounters)) = match outcome {
-            Outcome::Satisfied(_) => (
-                |face| face.satisfied_in += 1,
-                |face| face.satisfied_out += 1,
-            ),
-            Outcome::Expired => (|face| face.expired_in += 1, |face| face.expired_out += 1),
-            Outcome::Refused => (|_| {}, |_| {}),
+        let count_in = |face: &mut FaceCounters| match outcome {
+            Outcome::Satisfied(_) => face.satisfied_in += 1,
+            Outcome::Expired => face.expired_in += 1,
+            Outcome::Refused => {}
+        };
+        let count_out = |face: &mut FaceCounters| match outcome {
+            Outcome::Satisfied(_) => face.satisfied_out += 1,
+            Outcome::Expired => face.expired_out += 1,
+            Outcome::Refused => {}
         };
         for (number, record) in entry.in_records.iter().enumerate() {
             if let Some(face) = self.faces.get_mut(record.face) {

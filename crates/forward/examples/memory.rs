@@ -94,13 +94,13 @@ fn cached() {
         node.handle_frame(Instant::ZERO, producer, frame(data.wire()));
         core::iter::from_fn(|| node.poll_output()).for_each(drop);
     }
-    assert_eq!(node.cached_packets() as u64, COUNT);
+    assert_eq!(node.content_store().packets() as u64, COUNT);
     let each = (resident() - before) / COUNT;
     let packet = packets / COUNT;
     println!(
         "cached packet: {each} octets, {} beyond the packet's {packet}; counted as {}",
         each - packet,
-        node.cached_size().as_bytes() / COUNT
+        node.content_store().size().as_bytes() / COUNT
     );
 }
 

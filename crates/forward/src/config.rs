@@ -6,9 +6,8 @@ use bytes::Bytes;
 use namecast_packet::{Name, PublicKey};
 use namecast_units::{ByteSize, Instant, Timestamp};
 
-use crate::link::{ReassemblyConfig, ReliabilityConfig};
+use crate::name_hash::HashKey;
 use crate::shard::Shard;
-use crate::table::HashKey;
 
 /// Bounds and constants of a [`Forwarder`](crate::Forwarder).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +114,15 @@ impl Default for Config {
 }
 
 impl Config {
+    /// How long an Interest of some lifetime stays pending.
+    pub(crate) fn lifetime_of(&self, stated: Duration, is_local: bool) -> Duration {
+        let bound = match is_local {
+            true => self.max_lifetime,
+            false => self.max_lifetime.min(self.max_nonlocal_lifetime),
+        };
+        stated.min(bound)
+    }
+
     /// The configuration of one forwarder of several, which keeps its part of what bounds the tables of the node. Its
     /// choices differ from the others'.
     #[must_use]
@@ -292,6 +300,79 @@ impl Default for Suppression {
             max: Duration::from_millis(250),
             multiplier: 2,
         }
+    }
+}
+
+/// Bounds of one face's reassembly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReassemblyConfig {
+    /// How long an incomplete packet waits for its next fragment. NFD's 500 ms.
+    pub timeout: Duration,
+    /// Most incomplete packets; the one that waited longest gives way.
+    pub max_packets: usize,
+    /// Most octets of frames that incomplete packets hold; those that waited longest give way.
+    pub max_octets: ByteSize,
+}
+
+impl Default for ReassemblyConfig {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_millis(500),
+            max_packets: 64,
+            max_octets: ByteSize::mebibytes(1),
+        }
+    }
+}
+
+/// Constants and bounds of link reliability, the same for every face that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReliabilityConfig {
+    /// How often a fragment is sent again before its packet is given up. NFD's 3 loses one packet of seven fragments in
+    /// 1400 where a tenth of all frames is lost.
+    pub max_retransmissions: u32,
+    /// Acks for later transmissions after which one is lost. NFD's 3.
+    pub loss_threshold: u32,
+    /// How long an Ack waits for a frame to travel on before it is sent alone. NFD's 5 ms.
+    pub ack_delay: Duration,
+    /// Octets of a fragment for each time that its Ack is said again, once a copy has come, which shows that Acks are lost. It
+    /// has 12 itself: that of a full frame is said six times for 5 % in all, that of most Interests once.
+    pub octets_for_ack: usize,
+    /// Most Acks of one frame that are said again, the newest ones.
+    pub max_acks_again: usize,
+    /// Time without Ack after which a transmission is lost, before a round trip was measured.
+    pub initial_rto: Duration,
+    /// Least such time. NFD's 200 ms would be several round trips of most links.
+    pub min_rto: Duration,
+    /// Bound of its growth when nothing is acknowledged. A round trip that is longer by itself counts nevertheless.
+    pub max_rto: Duration,
+    /// Most transmissions since the oldest one that waits for its Ack, and most Sequences remembered to know duplicates by.
+    pub max_frames: usize,
+    /// Most octets of fragments that wait for their Acks.
+    pub max_octets: ByteSize,
+}
+
+impl Default for ReliabilityConfig {
+    fn default() -> Self {
+        Self {
+            max_retransmissions: 7,
+            loss_threshold: 3,
+            ack_delay: Duration::from_millis(5),
+            octets_for_ack: 256,
+            max_acks_again: 16,
+            initial_rto: Duration::from_millis(250),
+            min_rto: Duration::from_millis(10),
+            max_rto: Duration::from_secs(1),
+            max_frames: 4_096,
+            max_octets: ByteSize::mebibytes(4),
+        }
+    }
+}
+
+impl ReliabilityConfig {
+    /// Longest time over which copies of one fragment may arrive.
+    pub(crate) fn lifetime(&self) -> Duration {
+        self.max_rto
+            .saturating_mul(self.max_retransmissions.saturating_add(1))
     }
 }
 

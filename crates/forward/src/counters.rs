@@ -2,9 +2,8 @@
 
 use core::fmt;
 
+use namecast_packet::lp::NackReason;
 use namecast_units::ByteSize;
-
-use crate::link::ReliabilityCounters;
 
 macro_rules! drop_reasons {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
@@ -76,8 +75,8 @@ drop_reasons! {
     ReassemblyFull = "reassembly_full",
     /// The peer did not acknowledge a fragment, however often it was sent.
     Unacknowledged = "unacknowledged",
-    /// An extension refused the packet.
-    Extension = "extension",
+    /// A hop refused the packet, and gave no other reason.
+    Hop = "hop",
 }
 
 impl fmt::Display for DropReason {
@@ -122,6 +121,15 @@ impl Drops {
     }
 }
 
+/// Kinds of network packets, as link headers tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum PacketKind {
+    Interest,
+    Data,
+    /// An Interest that comes back.
+    Nack(NackReason),
+}
+
 /// Packets that passed a face in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
@@ -138,6 +146,15 @@ pub struct Traffic {
 }
 
 impl Traffic {
+    /// Counts one packet.
+    pub(crate) const fn count(&mut self, kind: PacketKind) {
+        match kind {
+            PacketKind::Interest => self.interests += 1,
+            PacketKind::Data => self.data += 1,
+            PacketKind::Nack(_) => self.nacks += 1,
+        }
+    }
+
     /// Adds what passed the same face in another forwarder of the node.
     pub fn merge(&mut self, other: &Self) {
         self.interests += other.interests;
@@ -146,6 +163,19 @@ impl Traffic {
         self.frames += other.frames;
         self.octets += other.octets;
     }
+}
+
+/// What one face's link reliability has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReliabilityCounters {
+    /// Fragments that the peer acknowledged.
+    pub acknowledged: u64,
+    /// Frames sent again.
+    pub retransmitted: u64,
+    /// Frames sent to carry nothing but Acks.
+    pub ack_frames: u64,
+    /// Packets that were sent once and are no longer watched: the peer does not answer, or too many wait.
+    pub unwatched: u64,
 }
 
 /// What one face has seen.

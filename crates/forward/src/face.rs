@@ -1,18 +1,16 @@
 //! Faces: the forwarder's side of each link or application.
 
 use core::fmt;
-use core::mem::offset_of;
-
-use namecast_units::Instant;
 
 use crate::counters::FaceCounters;
-use crate::table::ShareId;
 
 /// Number of a face; never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FaceId(u64);
 
 impl FaceId {
+    /// No face; NFD's number.
+    pub const NONE: Self = Self(0);
     /// Stands for the content store where an application asks which face Data came from; NFD's number.
     pub const CONTENT_STORE: Self = Self(254);
     /// The first face's; lower ones have meanings of their own in NFD.
@@ -70,6 +68,8 @@ pub struct FaceConfig {
     pub reliability: bool,
     /// Whether the peer wants IncomingFaceId and may choose faces by NextHopFaceId or avoid one. Only for local scope.
     pub local_fields: bool,
+    /// Whether the neighbour speaks link header fields outside of NDNLPv2. They are sent to no other, and taken from no other.
+    pub extension_fields: bool,
     /// For people: a URI or a purpose.
     pub description: String,
 }
@@ -82,6 +82,15 @@ impl FaceConfig {
             description: description.into(),
             ..Self::default()
         }
+    }
+
+    pub(crate) fn is_local(&self) -> bool {
+        self.scope == Scope::Local
+    }
+
+    /// Whether the peer is trusted with fields that only local applications may use.
+    pub(crate) fn has_local_fields(&self) -> bool {
+        self.is_local() && self.local_fields
     }
 
     /// Returns whether a link packet of so many octets is one frame as it is, which the link neither cuts nor numbers.
@@ -113,166 +122,4 @@ pub struct FaceInfo<'a> {
     pub config: &'a FaceConfig,
     /// What it has seen.
     pub counters: &'a FaceCounters,
-}
-
-/// A face, as its tables know it. Its link is its driver's.
-///
-/// A simulated node is mostly out of the processor's caches when a packet comes to it, so what each packet touches lies in
-/// the first three lines of a cache: who it is, what came in and was satisfied, what went out. The rest is not fetched.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(crate) struct Face {
-    pub(crate) config: FaceConfig,
-    /// Packets of this face in the output queue.
-    pub(crate) queued: u32,
-    /// Where the PIT counts what it waits for.
-    pub(crate) share: ShareId,
-    pub(crate) counters: FaceCounters,
-    /// When it may send a full burst of Interests again.
-    pub(crate) interests_full_at: Instant,
-}
-
-/// A line of the processors' caches.
-const LINE: usize = 64;
-
-// An odd number of lines, so that the first ones of many faces do not contend for a few places of the cache.
-const _: () = assert!(cfg!(not(target_pointer_width = "64")) || size_of::<Face>() == 7 * LINE);
-const _: () = assert!(offset_of!(Face, counters) <= LINE);
-const _: () = assert!(offset_of!(FaceCounters, expired_in) < LINE);
-const _: () = assert!(offset_of!(FaceCounters, expired_out) < 2 * LINE);
-
-impl Face {
-    pub(crate) fn is_local(&self) -> bool {
-        self.config.scope == Scope::Local
-    }
-
-    pub(crate) fn is_point_to_point(&self) -> bool {
-        self.config.link_type == LinkType::PointToPoint
-    }
-
-    pub(crate) fn is_ad_hoc(&self) -> bool {
-        self.config.link_type == LinkType::AdHoc
-    }
-
-    /// Whether the peer is trusted with fields that only local applications may use.
-    pub(crate) fn has_local_fields(&self) -> bool {
-        self.is_local() && self.config.local_fields
-    }
-}
-
-/// All faces, by number.
-///
-/// Numbers only grow, so a new face comes last, and until a face is removed each stands where its number says.
-#[derive(Debug, Default)]
-pub(crate) struct FaceTable {
-    /// In the same order as `numbers`.
-    faces: Vec<Face>,
-    /// Number of the first face.
-    first: u64,
-    /// Whether numbers are missing between the first and the last. If not, nobody needs to look at them.
-    has_gaps: bool,
-    numbers: Vec<FaceId>,
-}
-
-impl FaceTable {
-    pub(crate) fn len(&self) -> usize {
-        self.faces.len()
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, id: FaceId) -> Option<&Face> {
-        self.place(id).map(|place| &self.faces[place])
-    }
-
-    #[inline]
-    pub(crate) fn get_mut(&mut self, id: FaceId) -> Option<&mut Face> {
-        self.place(id).map(|place| &mut self.faces[place])
-    }
-
-    /// Adds a face whose number is above all others.
-    pub(crate) fn push(&mut self, id: FaceId, face: Face) {
-        debug_assert!(self.numbers.last().is_none_or(|&last| last < id));
-        self.numbers.push(id);
-        self.faces.push(face);
-        self.look_for_gaps();
-    }
-
-    pub(crate) fn remove(&mut self, id: FaceId) -> Option<Face> {
-        let place = self.place(id)?;
-        self.numbers.remove(place);
-        let removed = self.faces.remove(place);
-        self.look_for_gaps();
-        Some(removed)
-    }
-
-    fn look_for_gaps(&mut self) {
-        let (first, last) = (self.numbers.first(), self.numbers.last());
-        self.first = first.map_or(0, |first| first.0);
-        let spanned = last.map_or(0, |last| last.0 - self.first + 1);
-        self.has_gaps = spanned != self.numbers.len() as u64;
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (FaceId, &Face)> {
-        self.numbers.iter().copied().zip(&self.faces)
-    }
-
-    #[inline]
-    fn place(&self, id: FaceId) -> Option<usize> {
-        // Faces that were removed leave gaps, so a face stands here or further to the front.
-        let latest = usize::try_from(id.0.checked_sub(self.first)?).ok()?;
-        if !self.has_gaps {
-            return (latest < self.faces.len()).then_some(latest);
-        }
-        if self.numbers.get(latest) == Some(&id) {
-            return Some(latest);
-        }
-        self.numbers.binary_search(&id).ok()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use namecast_units::Random;
-
-    use super::*;
-
-    fn face(mtu: usize) -> Face {
-        Face {
-            config: FaceConfig {
-                mtu: Some(mtu),
-                ..FaceConfig::default()
-            },
-            counters: FaceCounters::default(),
-            queued: 0,
-            share: ShareId::from_place(mtu),
-            interests_full_at: Instant::ZERO,
-        }
-    }
-
-    /// Against a map: faces that come and go are found by number, and by no other.
-    #[test]
-    fn the_table_finds_what_a_plain_map_finds() {
-        let mut random = Random::from_seed(4);
-        let (mut table, mut map) = (FaceTable::default(), BTreeMap::new());
-        for number in 256..1_000 {
-            let id = FaceId::from_number(number);
-            table.push(id, face(number as usize));
-            map.insert(id, number as usize);
-            let leaving = FaceId::from_number(250 + random.below(number - 240));
-            if random.chance(0.8) {
-                let removed = table.remove(leaving).and_then(|face| face.config.mtu);
-                assert_eq!(removed, map.remove(&leaving));
-            }
-            for _ in 0..20 {
-                let id = FaceId::from_number(random.below(number + 20));
-                let found = table.get(id).and_then(|face| face.config.mtu);
-                assert_eq!(found, map.get(&id).copied());
-            }
-            let order = table.iter().map(|(id, _)| id);
-            assert!(order.eq(map.keys().copied()) && table.len() == map.len());
-        }
-        assert!((100..500).contains(&map.len()), "{}", map.len());
-    }
 }

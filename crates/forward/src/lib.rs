@@ -1,7 +1,7 @@
 //! One NDN node's forwarding plane, as a plain value.
 //!
 //! ```text
-//!  handle_frame ──▶ link ──▶ pipeline ──▶ strategy ──▶ pipeline ──▶ link ──▶ poll_output
+//!  handle_frame ──▶ link ──▶ pipeline ──▶   hops   ──▶ pipeline ──▶ link ──▶ poll_output
 //!                 reassembly    │  ▲      (decides)        │     fragmentation
 //!                               ▼  │                       ▼
 //!                     FIB · PIT · content store · dead nonces
@@ -12,29 +12,35 @@
 
 mod config;
 mod counters;
-mod extension;
 mod face;
-mod forwarder;
+mod fields;
+mod hop;
 mod link;
+mod name_hash;
 mod node;
 mod pipeline;
 mod shard;
-mod strategy;
 mod table;
 
 pub use config::{
-    CachePolicy, Config, InterestRate, Keep, LearningConfig, Suppression, UnsolicitedData,
+    CachePolicy, Config, InterestRate, Keep, LearningConfig, ReassemblyConfig, ReliabilityConfig,
+    Suppression, UnsolicitedData,
 };
-pub use counters::{Counters, DropReason, Drops, FaceCounters, StrategyCounters, Traffic};
-pub use extension::{Extension, Hook, Verdict};
+pub use counters::{
+    Counters, DropReason, Drops, FaceCounters, ReliabilityCounters, StrategyCounters, Traffic,
+};
 pub use face::{AddFaceError, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Scope};
-pub use forwarder::{Forwarder, LearnedRoute, StrategyChoice, Transmit};
-pub use link::{
-    CongestionLaw, CongestionMarker, CongestionMarking, FrameCount, Link, LinkCounters,
-    ReassemblyConfig, ReliabilityConfig, ReliabilityCounters, SendQueueConfig, fragment,
+pub use fields::LinkFields;
+pub use hop::{
+    Actions, AsfConfig, Context, Decision, Event, Hop, LEARNED_COST, LearnedNews, Learning,
+    OwnStrategy, StrategyKind, StrategyNameError,
 };
+pub use link::{
+    CongestionLaw, CongestionMarker, CongestionMarking, FrameCount, Link, LinkCounters, LinkMeter,
+    SendQueueConfig, fragment,
+};
+pub use name_hash::HashKey;
 pub use node::Node;
-pub use pipeline::{LEARNED_COST, LearnedNews};
+pub use pipeline::{Forwarder, LearnedRoute, StrategyChoice, Transmit};
 pub use shard::{Destination, Dispatcher, Shard};
-pub use strategy::{AsfConfig, StrategyKind, StrategyNameError};
-pub use table::{AddRouteError, CacheOptions, Erased, HashKey};
+pub use table::{AddRouteError, CacheOptions, ContentStore, EntryId, Erased, NextHop};

@@ -10,8 +10,8 @@ use namecast_units::{ByteSize, Instant};
 use crate::config::Config;
 use crate::counters::{Counters, FaceCounters};
 use crate::face::{AddFaceError, FaceConfig, FaceId};
-use crate::forwarder::{Forwarder, Transmit};
 use crate::link::{Link, LinkCounters, SendQueueConfig};
+use crate::pipeline::{Forwarder, Transmit};
 
 /// A forwarder whose faces take and give the frames of their links.
 ///
@@ -215,7 +215,7 @@ impl Node {
 
     /// Returns what a face and its link have seen.
     pub fn face_counters(&self, face: FaceId) -> Option<FaceCounters> {
-        let mut sum = *self.forwarder.face_counters(face)?;
+        let mut sum = *self.forwarder.face(face)?.counters;
         if let Some(link) = self.link(face) {
             link.counters().merge_into_face(&mut sum);
         }
@@ -233,10 +233,11 @@ impl Node {
         let links = self.links.get_or_insert_default();
         if let Entry::Vacant(place) = links.by_face.entry(face) {
             let config = self.forwarder.face(face)?.config;
-            let bounds = Arc::clone(&self.forwarder.config);
-            let seed = self.seed ^ face.number();
+            let bounds = Arc::clone(&self.forwarder.tables.config);
+            let mut link = Link::new(bounds, config, queue, self.seed ^ face.number());
+            self.forwarder.set_meter(face, link.meter());
             place.insert(FaceLink {
-                link: Link::new(bounds, config, queue, seed),
+                link,
                 timer: None,
                 is_queued: false,
             });

@@ -12,7 +12,7 @@
 use bytes::Bytes;
 use namecast_packet::{Component, LpPacket, lp, tlv};
 
-use crate::table::{HashKey, NameHasher};
+use crate::name_hash::{HashKey, NameHasher};
 
 /// Octets of a PIT token; ndnd's forwarder takes no other number.
 const TOKEN_SIZE: usize = 6;

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::error::{DecodeError, Problem};
+use crate::extensions::Extensions;
 use crate::tlv::{self, Element, Reader, Writer};
 
 /// LpPacket.
@@ -29,7 +30,7 @@ pub const TX_SEQUENCE: u32 = 840;
 const NON_DISCOVERY: u32 = 844;
 const PREFIX_ANNOUNCEMENT: u32 = 848;
 /// Ours, from the range that others skip.
-const AVOID_FACE_ID: u32 = 876;
+const AVOID_FACE_ID: u32 = Extensions::AVOID_FACE_ID;
 /// CachePolicyType that keeps Data out of content stores.
 const NO_CACHE: u64 = 1;
 /// Longest PIT token, in octets.
@@ -106,6 +107,8 @@ pub struct LpPacket {
     pub prefix_announcement: Option<Bytes>,
     /// Face that gave a bad answer, for which others come first: from local applications, and ours alone.
     pub avoid_face: Option<u64>,
+    /// Fields outside of NDNLPv2, which others ignore.
+    pub extensions: Extensions,
     /// The network packet, or the piece of it. None: the packet carries only header fields.
     pub fragment: Option<Bytes>,
 }
@@ -133,7 +136,8 @@ impl LpPacket {
 
     /// Decodes what a link delivered: an LpPacket, or a bare Interest or Data.
     ///
-    /// Unknown header fields of types 800 to 959 that are multiples of four are skipped; any other refuses the packet.
+    /// Unknown header fields of types 800 to 851 that are multiples of four are skipped, higher ones up to 959 are
+    /// [extensions](Self::extensions); any other refuses the packet.
     ///
     /// # Errors
     /// The first violation of the format, with field and offset.
@@ -203,6 +207,9 @@ impl LpPacket {
             PREFIX_ANNOUNCEMENT => self.prefix_announcement = Some(wire.slice(field.value.clone())),
             // Somebody else may use the number for something else, so nothing here is an error.
             AVOID_FACE_ID => self.avoid_face = tlv::read_number(&wire[field.value.clone()]),
+            other if Extensions::has_number(other) => {
+                self.extensions.set(other, wire.slice(field.value.clone()));
+            }
             other if is_skippable(other) => {}
             other => return Err(field.error("LpPacket", Problem::Critical(other))),
         }
@@ -320,8 +327,16 @@ impl LpPacket {
         if let Some(announcement) = &self.prefix_announcement {
             header.element(PREFIX_ANNOUNCEMENT, announcement);
         }
+        let extensions = self.extensions.iter();
+        for (number, octets) in extensions.filter(|&(number, _)| number < AVOID_FACE_ID) {
+            header.element(number, octets);
+        }
         if let Some(face) = self.avoid_face {
             header.number(AVOID_FACE_ID, face);
+        }
+        let extensions = self.extensions.iter();
+        for (number, octets) in extensions.filter(|&(number, _)| number > AVOID_FACE_ID) {
+            header.element(number, octets);
         }
     }
 }
@@ -372,9 +387,11 @@ mod tests {
         let mark = [0xFD, 0x03, 0x40, 1, 1];
         assert_eq!(decode(&mark).map(|packet| packet.congestion_mark), Ok(1));
         assert_eq!(problem(&mark.repeat(2)), Problem::Critical(CONGESTION_MARK));
-        let unknown = [0xFD, 0x03, 0xBC, 0];
+        let unknown = [0xFD, 0x03, 0x24, 0];
         assert_eq!(decode(&unknown), Ok(LpPacket::default()));
-        assert_eq!(problem(&unknown.repeat(2)), Problem::Critical(956));
+        assert_eq!(problem(&unknown.repeat(2)), Problem::Critical(804));
+        let extension = [0xFD, 0x03, 0xBC, 0];
+        assert_eq!(problem(&extension.repeat(2)), Problem::Critical(956));
         let ack = [0xFD, 0x03, 0x44, 8, 0, 0, 0, 0, 0, 0, 0, 7];
         assert_eq!(
             decode(&ack.repeat(3)).map(|packet| packet.acks),

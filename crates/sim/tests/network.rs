@@ -236,13 +236,13 @@ fn a_failed_node_forgets_its_tables_and_keeps_its_routes() {
     let consumer = consume(&topology, &mut network, "C1", requester("/p1", MILLISECOND));
     let router = topology.node("R1").unwrap();
     network.run_until(at(Duration::from_secs(1)));
-    assert!(network.forwarder(router).cached_packets() > 900);
+    assert!(network.forwarder(router).content_store().packets() > 900);
     network.set_node_up(router, false);
     network.run_until(at(Duration::from_secs(2)));
     let before = received(&network, consumer);
     assert!((975..=1_000).contains(&before), "{before}");
     network.set_node_up(router, true);
-    assert_eq!(network.forwarder(router).cached_packets(), 0);
+    assert_eq!(network.forwarder(router).content_store().packets(), 0);
     assert_eq!(network.forwarder(router).pending_interests(), 0);
     network.run_until(at(Duration::from_secs(3)));
     let after = received(&network, consumer) - before;

@@ -13,13 +13,6 @@ use super::rust::{Crate, ModulePath, Scanned, is_for_tests};
 /// Circles that are still there: crate and modules. A circle that has gone, or lost a module, is taken off here.
 const ALLOWED: &[(&str, &[&str])] = &[
     (
-        "namecast-forward",
-        &[
-            "config", "counters", "face", "link", "shard", "strategy", "table",
-        ],
-    ),
-    ("namecast-forward", &["forwarder", "pipeline"]),
-    (
         "namecast-net",
         &[
             "application",

@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use namecast_units::ByteSize;
 
-use super::ReliabilityCounters;
-use crate::counters::{Counters, DropReason, Drops, FaceCounters, Traffic};
+use crate::counters::{Counters, DropReason, Drops, FaceCounters, ReliabilityCounters, Traffic};
 
 /// Frames in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

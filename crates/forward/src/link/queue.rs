@@ -112,10 +112,15 @@ impl SendQueue {
         self.waiting.is_empty()
     }
 
+    /// Returns since when the next frame has waited.
+    pub(super) fn waits_since(&self) -> Option<Instant> {
+        self.waiting.front().map(|next| next.since)
+    }
+
     /// Returns for how long the next frame has waited.
     pub(super) fn delay(&self, now: Instant) -> Duration {
-        let next = self.waiting.front();
-        next.map_or(Duration::ZERO, |next| now.since(next.since))
+        self.waits_since()
+            .map_or(Duration::ZERO, |since| now.since(since))
     }
 
     pub(super) const fn marked(&self) -> u64 {

@@ -1,34 +1,13 @@
 //! Putting fragmented packets together again: NDNLPv2 indexed reassembly, bounded in number, octets and time.
 
-use core::time::Duration;
 use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
 use namecast_packet::{LpPacket, MAX_PACKET_SIZE};
 use namecast_units::{ByteSize, Instant};
 
+use crate::config::ReassemblyConfig;
 use crate::counters::DropReason;
-
-/// Bounds of one face's reassembly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReassemblyConfig {
-    /// How long an incomplete packet waits for its next fragment. NFD's 500 ms.
-    pub timeout: Duration,
-    /// Most incomplete packets; the one that waited longest gives way.
-    pub max_packets: usize,
-    /// Most octets of frames that incomplete packets hold; those that waited longest give way.
-    pub max_octets: ByteSize,
-}
-
-impl Default for ReassemblyConfig {
-    fn default() -> Self {
-        Self {
-            timeout: Duration::from_millis(500),
-            max_packets: 64,
-            max_octets: ByteSize::mebibytes(1),
-        }
-    }
-}
 
 /// A packet of which fragments are missing.
 #[derive(Debug)]

@@ -10,7 +10,8 @@ use smallvec::{SmallVec, smallvec};
 
 use super::queue::SendQueue;
 use super::{
-    CongestionMarker, LinkCounters, Reassembler, Reliability, SendQueueConfig, cut, fragment,
+    CongestionMarker, LinkCounters, LinkMeter, Reassembler, Reliability, SendQueueConfig, cut,
+    fragment,
 };
 use crate::config::Config;
 use crate::counters::DropReason;
@@ -44,6 +45,8 @@ pub struct Link {
     reassembler: Option<Box<Reassembler>>,
     queue: SendQueue,
     counters: LinkCounters,
+    /// From when somebody first wanted it.
+    meter: Option<Arc<LinkMeter>>,
 }
 
 impl Link {
@@ -64,6 +67,7 @@ impl Link {
             reassembler: None,
             queue: SendQueue::new(queue),
             counters: LinkCounters::default(),
+            meter: None,
         };
         link.reconfigure(config);
         link
@@ -130,6 +134,7 @@ impl Link {
             Ok(frames) => frames.into_iter().for_each(|it| self.queue.push(now, it)),
             Err(reason) => self.drop(reason),
         }
+        self.update_meter();
     }
 
     /// Queues a frame of the driver's own as it is, such as one that keeps the link alive. What finds no room is dropped and
@@ -139,6 +144,7 @@ impl Link {
             Ok(()) => self.queue.push(now, frame),
             Err(reason) => self.drop(reason),
         }
+        self.update_meter();
     }
 
     fn drop(&mut self, reason: DropReason) {
@@ -227,16 +233,20 @@ impl Link {
         }
         let given_up = reliability.take_given_up();
         (self.counters.drops).add_many(DropReason::Unacknowledged, given_up);
+        self.update_meter();
     }
 
     /// Returns the next frame to send, if there is one and it has no more than `room` octets.
     pub fn poll_frame(&mut self, now: Instant, room: ByteSize) -> Option<Bytes> {
-        self.queue.pop(now, room)
+        let frame = self.queue.pop(now, room);
+        self.update_meter();
+        frame
     }
 
     /// Takes back frames that came out last and that the socket had no room for after all.
     pub fn put_back(&mut self, now: Instant, frames: impl DoubleEndedIterator<Item = Bytes>) {
         self.queue.put_back(now, frames);
+        self.update_meter();
     }
 
     /// Finds out what the link lost, and gives up packets whose missing fragments did not come in time. Early calls do
@@ -257,6 +267,20 @@ impl Link {
         let reliability = self.reliability.as_ref().and_then(|it| it.poll_timeout());
         let reassembly = self.reassembler.as_ref().and_then(|it| it.poll_timeout());
         reassembly.into_iter().chain(reliability).min()
+    }
+
+    /// Returns where others can read what the link has sent and how long its queue is.
+    pub fn meter(&mut self) -> Arc<LinkMeter> {
+        let meter = Arc::clone(self.meter.get_or_insert_default());
+        self.update_meter();
+        meter
+    }
+
+    fn update_meter(&self) {
+        if let Some(meter) = &self.meter {
+            let (queue, sent) = (&self.queue, self.counters.sent);
+            meter.set(sent, queue.size(), queue.waits_since());
+        }
     }
 
     /// Returns whether no frame waits.

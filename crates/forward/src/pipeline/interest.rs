@@ -2,19 +2,20 @@
 
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
-use namecast_packet::{Interest, LpPacket, Name, Nonce};
-use namecast_units::Instant;
+use namecast_packet::{Data, Interest, Name, Nonce};
+use namecast_units::{Instant, Random};
 
-use super::data::Beside;
-use crate::counters::DropReason;
-use crate::extension::Hook;
-use crate::face::{Face, FaceId};
-use crate::forwarder::Forwarder;
-use crate::strategy::{Decision, InterestContext, StrategyKind, is_localhost};
-use crate::table::NameHashes;
-use crate::table::pit::{EntryId, InRecord, OutRecord, PitToken, Shortage};
+use super::Forwarder;
+use crate::counters::{DropReason, PacketKind};
+use crate::face::FaceId;
+use crate::fields::{KeptFields, LinkFields};
+use crate::hop::{Actions, Decision, Event, Extras, Faces, Hops, StrategyKind};
+use crate::name_hash::NameHashes;
+use crate::table::pit::{InRecord, OutRecord, Shortage};
+use crate::table::{EntryId, NextHops, Outcome, is_localhost};
 
 /// An Interest on its way through the node.
+#[derive(Clone, Copy)]
 struct Arrival<'a> {
     face: FaceId,
     /// With a Nonce, and a HopLimit that is counted down.
@@ -23,9 +24,11 @@ struct Arrival<'a> {
     /// When its lifetime ends, if it arrived now.
     expiry: Instant,
     hashes: &'a NameHashes,
-    header: &'a LpPacket,
+    fields: &'a LinkFields,
     /// Whether it goes on with the word that nobody may look for a route.
     non_discovery: bool,
+    /// What hops want of what leaves.
+    extras: Option<&'a Extras>,
 }
 
 impl Forwarder {
@@ -33,76 +36,69 @@ impl Forwarder {
         &mut self,
         face: FaceId,
         interest: &mut Interest,
-        header: &LpPacket,
+        fields: &LinkFields,
     ) -> Result<(), DropReason> {
         if interest.nonce().is_none() {
-            interest.set_nonce(self.new_nonce());
+            interest.set_nonce(new_nonce(&mut self.random));
         }
         if let Some(hops) = interest.hop_limit() {
             let left = hops.checked_sub(1).ok_or(DropReason::HopLimit)?;
             interest.set_hop_limit(left);
         }
-        let is_local = self.faces.get(face).is_some_and(Face::is_local);
+        let is_local = self.tables.is_local(face);
         if is_localhost(interest.name()) && !is_local {
             return Err(DropReason::Scope);
         }
-        let hashes = self
-            .hasher
-            .hashes(interest.name(), self.config.max_name_components)
-            .ok_or(DropReason::NameTooLong)?;
+        let hashes = self.tables.hashes(interest.name());
+        let hashes = hashes.ok_or(DropReason::NameTooLong)?;
         let arrival = Arrival {
             face,
             nonce: interest.nonce().expect("added if it was missing"),
-            expiry: self.expiry_of(interest, is_local),
+            expiry: self.now
+                + self
+                    .tables
+                    .config
+                    .lifetime_of(interest.lifetime(), is_local),
             interest,
             hashes: &hashes,
-            header,
-            non_discovery: header.non_discovery,
+            fields,
+            non_discovery: fields.non_discovery,
+            extras: None,
         };
-        let transmission = self.hasher.transmission(hashes.whole(), arrival.nonce);
-        let known = self.pit.find(arrival.interest, arrival.hashes);
+        let transmission = self
+            .tables
+            .hasher
+            .transmission(hashes.whole(), arrival.nonce);
+        let known = self.tables.pit.find(arrival.interest, arrival.hashes);
         if let Some(id) = known
             && self.came_another_way(id, &arrival)
         {
-            let (wire, _) = self.kept(arrival.interest);
-            self.record_received(id, &arrival, wire);
-            self.counters.aggregated += 1;
-            let choice = self.pit.get(id).choice;
+            let (wire, _) = self.tables.kept(arrival.interest);
+            self.tables.record_received(id, arrival.record(wire));
+            self.tables.counters.aggregated += 1;
+            let choice = self.tables.pit.get(id).choice;
             self.strategies.count(choice, |choice| {
                 choice.interests += 1;
                 choice.suppressed += 1;
             });
             return Ok(());
         }
-        if self.dead_nonces.contains(self.now, transmission) || self.is_loop(known, &arrival) {
-            self.return_nack(&arrival, NackReason::Duplicate);
+        if self.tables.was_here(self.now, transmission)
+            || known.is_some_and(|id| self.tables.is_loop(id, face, arrival.nonce))
+        {
+            self.send_nack(
+                arrival.face,
+                arrival.interest.wire().clone(),
+                arrival.fields.pit_token.clone(),
+                NackReason::Duplicate,
+            );
             return Err(DropReason::Loop);
         }
-        let is_pending = known.is_some_and(|id| !self.pit.get(id).in_records.is_empty());
+        let is_pending = known.is_some_and(|id| !self.tables.pit.get(id).in_records.is_empty());
         if !is_pending && self.answer_from_content_store(&arrival) {
             return Ok(());
         }
         self.content_store_miss(known, &arrival)
-    }
-
-    /// Other nodes drop Interests without a Nonce.
-    fn new_nonce(&mut self) -> Nonce {
-        let mut nonce = [0; 4];
-        self.random.fill(&mut nonce);
-        Nonce(nonce)
-    }
-
-    /// Whether the Interest's Nonce is in the entry already. The same Nonce from the same neighbour is a retransmission,
-    /// not a loop, on a link where nobody else can have sent it.
-    fn is_loop(&self, entry: Option<EntryId>, arrival: &Arrival<'_>) -> bool {
-        let Some(id) = entry else { return false };
-        let entry = self.pit.get(id);
-        let face = self.faces.get(arrival.face);
-        let is_repeat = face.is_some_and(Face::is_point_to_point)
-            && entry
-                .in_record(arrival.face)
-                .is_some_and(|record| record.nonce == arrival.nonce);
-        !is_repeat && entry.has_nonce(arrival.nonce)
     }
 
     /// Whether this copy of a pending Interest came by another way than the one that is pending, from a neighbour who asks
@@ -110,40 +106,58 @@ impl Forwarder {
     /// multicast: elsewhere, as in NFD, a second copy is a loop. If it is one here, an Interest is still never sent on
     /// twice, and what comes back is one unsolicited Data more.
     fn came_another_way(&self, id: EntryId, arrival: &Arrival<'_>) -> bool {
-        let entry = self.pit.get(id);
+        let entry = self.tables.pit.get(id);
         let mut waiting = entry.in_records.iter();
         entry.in_record(arrival.face).is_none()
             && entry.out_record(arrival.face).is_none()
             && waiting.any(|record| record.nonce == arrival.nonce)
-            && !self.has_used_quota(arrival.face)
+            && !self.tables.has_used_quota(arrival.face)
             && self
+                .tables
                 .pit
                 .shortage(false, arrival.interest.wire().len(), false)
                 .is_none()
-            && self.strategy_for(arrival.interest.name(), arrival.hashes)
+            && self
+                .strategies
+                .find(arrival.interest.name(), arrival.hashes)
+                .1
                 == &StrategyKind::Multicast
     }
 
     fn answer_from_content_store(&mut self, arrival: &Arrival<'_>) -> bool {
-        let found = self
-            .content_store
-            .find(self.now, arrival.interest, arrival.hashes);
-        let Some(data) = found else {
-            self.counters.content_store_misses += 1;
+        let tables = &mut self.tables;
+        let found = (tables.content_store).find(self.now, arrival.interest, arrival.hashes);
+        let Some(wire) = found else {
+            tables.counters.content_store_misses += 1;
             return false;
         };
-        self.counters.content_store_hits += 1;
-        let announcement = match self.learned.is_some() && !arrival.header.non_discovery {
-            true => self.announcement_for_cached(arrival.interest.name(), arrival.hashes),
-            false => None,
+        let actions = match self.hops.see_all() {
+            true => {
+                let data = Data::decode(wire.clone()).expect("it was decoded when it came");
+                let event = Event {
+                    data: Some(&data),
+                    ..arrival.event()
+                };
+                self.ask_hops(event, Hops::on_cache_hit)
+            }
+            false => Actions::default(),
         };
-        let beside = Beside {
-            token: arrival.header.pit_token.as_deref(),
-            congestion_mark: 0,
-            announcement: announcement.as_ref(),
-        };
-        self.outgoing_data(FaceId::CONTENT_STORE, arrival.face, data, beside);
-        true
+        let is_answered = matches!(actions.decision, Decision::Continue | Decision::Drop(_));
+        if let Decision::Drop(reason) = actions.decision {
+            self.tables.count_drop(arrival.face, reason);
+        } else if is_answered {
+            self.tables.counters.content_store_hits += 1;
+            let extras = actions.extras.as_deref();
+            let announcement = extras.and_then(|extras| extras.prefix_announcement.as_ref());
+            let mut fields = arrival.fields.for_answer_from_cache(announcement);
+            Actions::apply(extras, &mut fields);
+            let passage = (PacketKind::Data, FaceId::CONTENT_STORE, arrival.face);
+            self.send(extras, passage, wire, fields);
+        } else {
+            self.tables.counters.content_store_misses += 1;
+        }
+        self.originate(actions);
+        is_answered
     }
 
     fn content_store_miss(
@@ -152,192 +166,180 @@ impl Forwarder {
         arrival: &Arrival<'_>,
     ) -> Result<(), DropReason> {
         let interest = arrival.interest;
-        let waits = known.is_some_and(|id| self.pit.get(id).in_record(arrival.face).is_some());
-        if !waits && self.has_used_quota(arrival.face) {
-            self.return_nack(arrival, NackReason::Congestion);
+        let waits =
+            known.is_some_and(|id| self.tables.pit.get(id).in_record(arrival.face).is_some());
+        if !waits && self.tables.has_used_quota(arrival.face) {
+            self.send_nack(
+                arrival.face,
+                arrival.interest.wire().clone(),
+                arrival.fields.pit_token.clone(),
+                NackReason::Congestion,
+            );
             return Err(DropReason::FaceQuota);
         }
         let (octets, is_local) = (interest.wire().len(), is_localhost(interest.name()));
-        while let Some(shortage) = self.pit.shortage(known.is_none(), octets, is_local) {
+        while let Some(shortage) = self.tables.pit.shortage(known.is_none(), octets, is_local) {
             if !self.evict(shortage) {
-                self.return_nack(arrival, NackReason::Congestion);
+                self.send_nack(
+                    arrival.face,
+                    arrival.interest.wire().clone(),
+                    arrival.fields.pit_token.clone(),
+                    NackReason::Congestion,
+                );
                 return Err(DropReason::PitFull);
             }
             // What gave way may be just this entry.
-            known = self.pit.find(interest, arrival.hashes);
+            known = self.tables.pit.find(interest, arrival.hashes);
         }
         if known.is_none()
-            && self.pit.count_alike(arrival.hashes.whole()) >= self.config.max_same_hash
+            && self.tables.pit.count_alike(arrival.hashes.whole())
+                >= self.tables.config.max_same_hash
         {
-            self.return_nack(arrival, NackReason::Congestion);
+            self.send_nack(
+                arrival.face,
+                arrival.interest.wire().clone(),
+                arrival.fields.pit_token.clone(),
+                NackReason::Congestion,
+            );
             return Err(DropReason::PitFull);
         }
-        let (wire, name) = self.kept(interest);
+        let (wire, name) = self.tables.kept(interest);
         let id = known.unwrap_or_else(|| {
-            let suppression = self.config.suppression.initial;
-            self.pit.insert(interest, name, arrival.hashes, suppression)
+            let suppression = self.tables.config.suppression.initial;
+            self.tables
+                .pit
+                .insert(interest, name, arrival.hashes, suppression)
         });
-        self.record_received(id, arrival, wire);
-        if let Some(chosen) = arrival.header.next_hop_face {
-            self.outgoing_interest(id, arrival, FaceId::from_number(chosen));
+        self.tables.record_received(id, arrival.record(wire));
+        if let Some(chosen) = arrival.fields.next_hop_face {
+            self.outgoing_interest(id, arrival, chosen);
             return Ok(());
         }
         self.carry_out(id, arrival)
     }
 
-    /// Whether a face has as many pending Interests as one may have.
-    fn has_used_quota(&self, face: FaceId) -> bool {
-        let face = self.faces.get(face);
-        face.is_some_and(|face| self.pit.records_of(face.share) >= self.config.face_pit_capacity)
-    }
-
     /// Takes the longest-waiting Interest from the face that has most of the full table, and tells it so. Returns whether there
     /// was one.
     fn evict(&mut self, shortage: Shortage) -> bool {
-        let Some((face, longest)) = self.pit.largest_share(shortage) else {
+        let Some((face, longest)) = self.tables.pit.largest_share(shortage) else {
             return false;
         };
-        self.count_drop(face, DropReason::PitFull);
-        self.send_back(longest, face, NackReason::Congestion);
-        if self.pit.get(longest).in_records.is_empty() {
-            self.refuse(longest);
+        self.tables.count_drop(face, DropReason::PitFull);
+        if let Some(record) = self.tables.take_in_record(longest, face) {
+            let token = record.fields.token_to_send();
+            self.send_nack(face, record.wire, token, NackReason::Congestion);
+        }
+        if self.tables.pit.get(longest).in_records.is_empty() {
+            self.tables.end(self.now, longest, Outcome::Refused);
         }
         true
     }
 
-    /// Wire and name of an Interest as tables keep them.
-    fn kept(&mut self, interest: &Interest) -> (Bytes, Name) {
-        match self.config.keep.copies(interest.wire().len()) {
-            true => interest.detached(|octets| self.pit.copy(octets)),
-            false => (interest.wire().clone(), interest.name().clone()),
-        }
-    }
-
-    /// Notes that the downstream of `arrival` waits.
-    fn record_received(&mut self, id: EntryId, arrival: &Arrival<'_>, wire: Bytes) {
-        let record = InRecord {
-            face: arrival.face,
-            nonce: arrival.nonce,
-            expiry: arrival.expiry,
-            token: arrival
-                .header
-                .pit_token
-                .as_deref()
-                .map(PitToken::from_slice)
-                .unwrap_or_default(),
-            non_discovery: arrival.header.non_discovery,
-            wire,
-        };
-        if let Some(face) = self.faces.get(arrival.face) {
-            self.pit.record_received(id, record, face.share);
-        }
-        self.expiries.set(id, self.pit.get(id).expiry);
-    }
-
-    /// Asks the strategy and does as it says.
+    /// Asks the hops and does as they say.
     fn carry_out(&mut self, id: EntryId, arrival: &Arrival<'_>) -> Result<(), DropReason> {
-        match self.decide(id, arrival) {
+        let actions = self.decide(id, arrival);
+        let with_extras;
+        let arrival = match actions.extras.as_deref() {
+            None => arrival,
+            extras => {
+                with_extras = Arrival { extras, ..*arrival };
+                &with_extras
+            }
+        };
+        let done = match &actions.decision {
             Decision::Forward(faces) => {
-                for face in faces {
-                    self.outgoing_interest(id, arrival, face);
-                }
+                self.send_to_all(id, arrival, faces);
+                Ok(())
             }
             Decision::Follow(faces) => {
                 let arrival = &Arrival {
                     non_discovery: true,
                     ..*arrival
                 };
-                for face in faces {
-                    self.outgoing_interest(id, arrival, face);
-                }
+                self.send_to_all(id, arrival, faces);
+                Ok(())
             }
             Decision::Probe { best, probe } => {
-                self.outgoing_interest(id, arrival, best);
-                self.send_probe(id, arrival, probe);
+                self.outgoing_interest(id, arrival, *best);
+                self.send_probe(id, arrival, *probe);
+                Ok(())
             }
             Decision::Retransmit(faces) => {
-                let suppression = self.config.suppression;
-                let entry = self.pit.get_mut(id);
+                let suppression = self.tables.config.suppression;
+                let entry = self.tables.pit.get_mut(id);
                 entry.suppression = suppression.next(entry.suppression);
-                for face in faces {
-                    self.outgoing_interest(id, arrival, face);
+                self.send_to_all(id, arrival, faces);
+                Ok(())
+            }
+            Decision::Suppress => {
+                self.tables.counters.aggregated += 1;
+                Ok(())
+            }
+            Decision::Continue | Decision::Wait => Ok(()),
+            Decision::Reject(reason) | Decision::RejectTo(_, reason) => {
+                self.outgoing_nack(id, arrival.face, *reason);
+                self.tables.end(self.now, id, Outcome::Refused);
+                Err(DropReason::NoRoute)
+            }
+            Decision::Answer(data) => match self.answer_by_hop(id, data, &actions) {
+                true => Ok(()),
+                false => Err(DropReason::Unsolicited),
+            },
+            Decision::Drop(reason) => {
+                self.tables.take_in_record(id, arrival.face);
+                if self.tables.pit.get(id).in_records.is_empty() {
+                    self.tables.end(self.now, id, Outcome::Refused);
                 }
+                Err(*reason)
             }
-            Decision::Suppress => self.counters.aggregated += 1,
-            Decision::Wait => {}
-            Decision::Reject(reason) => {
-                self.outgoing_nack(id, arrival.face, reason);
-                self.refuse(id);
-                return Err(DropReason::NoRoute);
-            }
-        }
-        Ok(())
+        };
+        self.originate(actions);
+        done
     }
 
-    fn decide(&mut self, id: EntryId, arrival: &Arrival<'_>) -> Decision {
-        let name = arrival.interest.name();
-        let is_trusted = self
-            .faces
-            .get(arrival.face)
-            .is_some_and(Face::has_local_fields);
-        let avoid = arrival.header.avoid_face.filter(|_| is_trusted);
-        let measured = self.measurements.as_ref().and_then(|measurements| {
-            let (namespace, _) = self.measured_namespace(name, arrival.hashes)?;
-            measurements.namespace(namespace)
-        });
-        let (choice, kind) = self.strategies.find(name, arrival.hashes);
-        let entry = self.pit.get(id);
-        let context = InterestContext {
-            now: self.now,
-            name,
-            ingress: arrival.face,
-            entry,
-            next_hops: self
-                .fib
-                .next_hops_for(arrival.interest, arrival.hashes, &self.config),
-            faces: &self.faces,
-            avoid: avoid.map(FaceId::from_number),
-            non_discovery: arrival.header.non_discovery,
-            measured,
+    #[inline]
+    fn decide(&mut self, id: EntryId, arrival: &Arrival<'_>) -> Actions {
+        let tables = &self.tables;
+        let was_sent = !tables.pit.get(id).out_records.is_empty();
+        let event = Event {
+            entries: &[id],
+            next_hops: NextHops::from_slice(tables.next_hops(arrival.interest, arrival.hashes)),
+            ..arrival.event()
         };
-        let decision = kind.strategy().after_interest(&context, &mut self.random);
-        let was_sent = !entry.out_records.is_empty();
-        self.pit.get_mut(id).choice = choice;
-        self.strategies
-            .count(choice, |counters| decision.count(was_sent, counters));
-        decision
+        let (choice, actions) = self.ask_hops(event, Hops::on_interest);
+        self.tables.pit.get_mut(id).choice = choice;
+        self.strategies.count(choice, |counters| {
+            actions.decision.count(was_sent, counters)
+        });
+        actions
+    }
+
+    fn send_to_all(&mut self, id: EntryId, arrival: &Arrival<'_>, faces: &Faces) {
+        for &face in faces {
+            self.outgoing_interest(id, arrival, face);
+        }
     }
 
     /// Sends an Interest to one face more, as a transmission of its own, since its ways may meet again.
     fn send_probe(&mut self, id: EntryId, arrival: &Arrival<'_>, to: FaceId) {
-        let nonce = self.new_nonce();
+        let nonce = new_nonce(&mut self.random);
         let probe = Arrival {
             nonce,
             interest: &arrival.interest.with_nonce(nonce),
             ..*arrival
         };
-        if self.outgoing_interest(id, &probe, to) {
-            self.measure_probe(to, arrival.interest.name(), arrival.hashes);
-        }
-    }
-
-    /// The strategy in force for a name.
-    pub(super) fn strategy_for(&self, name: &Name, hashes: &NameHashes) -> &StrategyKind {
-        self.strategies.find(name, hashes).1
+        self.outgoing_interest(id, &probe, to);
     }
 
     /// Sends an Interest and keeps record of it, unless it must not go there.
-    fn outgoing_interest(&mut self, id: EntryId, arrival: &Arrival<'_>, to: FaceId) -> bool {
-        let Some(egress) = self.faces.get(to) else {
-            self.count_drop(to, DropReason::UnknownFace);
-            return false;
+    fn outgoing_interest(&mut self, id: EntryId, arrival: &Arrival<'_>, to: FaceId) {
+        let Some(egress) = self.tables.faces.get(to) else {
+            return self.tables.count_drop(to, DropReason::UnknownFace);
         };
-        let is_local = egress.is_local();
-        if arrival.interest.hop_limit() == Some(0) && !is_local {
-            self.count_drop(to, DropReason::HopLimit);
-            return false;
+        if arrival.interest.hop_limit() == Some(0) && !egress.is_local() {
+            return self.tables.count_drop(to, DropReason::HopLimit);
         }
-        let suppression = self.config.suppression;
+        let suppression = self.tables.config.suppression;
         let record = OutRecord {
             face: to,
             nonce: arrival.nonce,
@@ -348,102 +350,84 @@ impl Forwarder {
             suppression: suppression.initial,
         };
         let next = |interval| suppression.next(interval);
-        self.pit.record_sent(id, record, next);
-        if self.measurements.is_some() {
-            self.measure_sent(to, arrival.interest.name(), arrival.hashes);
-        }
-        let (hook, wire) = (Hook::OutgoingInterest, arrival.interest.wire().clone());
-        // Applications look for no routes.
-        let non_discovery = arrival.non_discovery && !is_local;
-        match (arrival.header.congestion_mark, non_discovery, &self.token) {
-            (0, false, None) => self.send_bare(hook, arrival.face, to, wire),
-            (congestion_mark, non_discovery, pit_token) => {
-                let packet = LpPacket {
-                    congestion_mark,
-                    non_discovery,
-                    pit_token: pit_token.clone(),
-                    ..LpPacket::carrying(wire)
-                };
-                self.send(hook, arrival.face, to, packet);
-            }
-        }
-        true
-    }
-
-    /// When an Interest that arrives now expires.
-    fn expiry_of(&self, interest: &Interest, is_local: bool) -> Instant {
-        let bound = match is_local {
-            true => self.config.max_lifetime,
-            false => self
-                .config
-                .max_lifetime
-                .min(self.config.max_nonlocal_lifetime),
-        };
-        self.now + interest.lifetime().min(bound)
-    }
-
-    /// Sends an Interest back where it just came from, if that link carries Nacks.
-    fn return_nack(&mut self, arrival: &Arrival<'_>, reason: NackReason) {
+        self.tables.pit.record_sent(id, record, next);
+        let token = self.token.as_ref();
+        let mut fields = arrival.fields.for_next_hop(token, arrival.non_discovery);
+        Actions::apply(arrival.extras, &mut fields);
+        let passage = (PacketKind::Interest, arrival.face, to);
         let wire = arrival.interest.wire().clone();
-        self.send_nack(arrival.face, wire, arrival.header.pit_token.clone(), reason);
+        self.send(arrival.extras, passage, wire, fields);
     }
 
     /// Sends what is pending under `prefix` to a next hop that it did not have before, where the strategy wants that.
     pub(crate) fn offer_new_next_hop(&mut self, prefix: &Name, face: FaceId) {
-        let pending: Vec<_> = self
-            .pit
-            .iter()
-            .filter(|(_, entry)| prefix.is_prefix_of(&entry.name))
-            .filter_map(|(id, _)| self.pending_for_next_hop(id, face))
-            .collect();
-        for (id, ingress, interest, hashes) in pending {
-            let arrival = Arrival {
-                face: ingress,
-                nonce: interest.nonce().expect("added when it arrived"),
-                expiry: self.pit.get(id).expiry,
-                interest: &interest,
-                hashes: &hashes,
-                header: &LpPacket::default(),
-                non_discovery: false,
-            };
-            self.outgoing_interest(id, &arrival, face);
+        let (tables, strategies) = (&self.tables, &self.strategies);
+        let entries = tables.pit.iter();
+        let of_prefix = entries.filter(|(_, entry)| prefix.is_prefix_of(&entry.name));
+        let pending = of_prefix.filter_map(|(id, entry)| {
+            let hashes = tables.hashes(&entry.name)?;
+            let (_, kind) = strategies.find(&entry.name, &hashes);
+            let wants = kind.wants_new_next_hops();
+            let ingress = wants.then(|| tables.pending_for(self.now, id, &hashes, face));
+            Some((id, ingress.flatten()?))
+        });
+        let pending: Vec<_> = pending.collect();
+        for (id, ingress) in pending {
+            self.send_pending(id, Some(ingress), &Faces::from_iter([face]));
         }
     }
 
-    /// The Interest of an entry that may go to a new next hop, and where it came from.
-    fn pending_for_next_hop(
-        &self,
-        id: EntryId,
-        hop: FaceId,
-    ) -> Option<(EntryId, FaceId, Interest, NameHashes)> {
-        let entry = self.pit.get(id);
-        let max_components = self.config.max_name_components;
-        let hashes = self.hasher.hashes(&entry.name, max_components)?;
-        let kind = self.strategy_for(&entry.name, &hashes);
-        if !kind.strategy().wants_new_next_hops() {
-            return None;
+    /// Sends an Interest that is pending to these faces, as the face sent it that it came from, or whoever was first.
+    pub(super) fn send_pending(&mut self, id: EntryId, ingress: Option<FaceId>, faces: &Faces) {
+        let entry = self.tables.pit.get(id);
+        let mut records = entry.in_records.iter();
+        let Some(record) = records.find(|it| ingress.is_none_or(|face| it.face == face)) else {
+            return;
+        };
+        let Ok(interest) = Interest::decode(record.wire.clone()) else {
+            return;
+        };
+        let Some(hashes) = self.tables.hashes(&entry.name) else {
+            return;
+        };
+        let arrival = Arrival {
+            face: record.face,
+            nonce: interest.nonce().expect("added when it arrived"),
+            expiry: entry.expiry,
+            interest: &interest,
+            hashes: &hashes,
+            fields: &LinkFields::default(),
+            non_discovery: false,
+            extras: None,
+        };
+        self.send_to_all(id, &arrival, faces);
+    }
+}
+
+/// Other nodes drop Interests without a Nonce.
+fn new_nonce(random: &mut Random) -> Nonce {
+    let mut nonce = [0; 4];
+    random.fill(&mut nonce);
+    Nonce(nonce)
+}
+
+impl<'a> Arrival<'a> {
+    #[inline(always)]
+    fn event(&self) -> Event<'a> {
+        Event {
+            interest: Some(self.interest),
+            ..Event::about(self.interest.name(), self.hashes, (self.face, self.fields))
         }
-        entry
-            .in_records
-            .iter()
-            .filter(|record| record.expiry > self.now)
-            .find_map(|record| {
-                let interest = Interest::decode(record.wire.clone()).ok()?;
-                let next_hops = self.fib.next_hops_for(&interest, &hashes, &self.config);
-                let context = InterestContext {
-                    now: self.now,
-                    name: &entry.name,
-                    ingress: record.face,
-                    entry,
-                    next_hops,
-                    faces: &self.faces,
-                    avoid: None,
-                    non_discovery: record.non_discovery,
-                    measured: None,
-                };
-                let leads_there = next_hops.iter().any(|next| next.face == hop);
-                let is_wanted = leads_there && context.is_eligible(hop);
-                is_wanted.then(|| (id, record.face, interest, hashes.clone()))
-            })
+    }
+
+    /// That the downstream waits, as the PIT keeps it.
+    fn record(&self, wire: Bytes) -> InRecord {
+        InRecord {
+            face: self.face,
+            nonce: self.nonce,
+            expiry: self.expiry,
+            fields: KeptFields::new(self.fields),
+            wire,
+        }
     }
 }

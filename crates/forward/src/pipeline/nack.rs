@@ -1,15 +1,15 @@
 //! Incoming and outgoing Nacks.
 
 use bytes::Bytes;
+use namecast_packet::Interest;
 use namecast_packet::lp::NackReason;
-use namecast_packet::{Interest, LpPacket};
 
-use crate::counters::DropReason;
-use crate::extension::Hook;
-use crate::face::{Face, FaceId};
-use crate::forwarder::Forwarder;
-use crate::strategy::NackDecision;
-use crate::table::pit::EntryId;
+use super::Forwarder;
+use crate::counters::{DropReason, PacketKind};
+use crate::face::FaceId;
+use crate::fields::LinkFields;
+use crate::hop::{Decision, Event};
+use crate::table::{EntryId, Face, Outcome};
 
 impl Forwarder {
     pub(super) fn incoming_nack(
@@ -17,72 +17,75 @@ impl Forwarder {
         face: FaceId,
         interest: &Interest,
         reason: NackReason,
+        fields: &LinkFields,
     ) -> Result<(), DropReason> {
-        let ingress = self.faces.get(face).ok_or(DropReason::UnknownFace)?;
+        let tables = &mut self.tables;
+        let ingress = tables.faces.get(face).ok_or(DropReason::UnknownFace)?;
         if !ingress.is_point_to_point() {
             return Err(DropReason::UnexpectedNack);
         }
-        let hashes = self
-            .hasher
-            .hashes(interest.name(), self.config.max_name_components)
-            .ok_or(DropReason::NameTooLong)?;
-        let id = self
-            .pit
-            .find(interest, &hashes)
-            .ok_or(DropReason::UnexpectedNack)?;
-        let entry = self.pit.get_mut(id);
-        let mut records = entry.out_records.iter_mut();
+        let hashes = tables.hashes(interest.name());
+        let hashes = hashes.ok_or(DropReason::NameTooLong)?;
+        let id = tables.pit.find(interest, &hashes);
+        let id = id.ok_or(DropReason::UnexpectedNack)?;
+        let mut records = tables.pit.get_mut(id).out_records.iter_mut();
         let record = records
             .find(|record| record.face == face && Some(record.nonce) == interest.nonce())
             .ok_or(DropReason::UnexpectedNack)?;
         record.nack = Some(reason);
-        let has_followed_route = record.non_discovery;
-        // Without a reason, as from a producer that has no such Data, it says nothing of the path.
-        if self.measurements.is_some() && reason != NackReason::None {
-            self.measure_nack(face, interest.name(), &hashes);
-        }
-        let (choice, kind) = self.strategies.find(interest.name(), &hashes);
-        let kind = *kind;
+        let (choice, &kind) = self.strategies.find(interest.name(), &hashes);
         self.strategies.count(choice, |choice| choice.nacks += 1);
-        if kind.learns() && has_followed_route && reason == NackReason::NoRoute {
-            self.unlearn(interest.name(), &hashes, face);
+        let event = Event {
+            interest: Some(interest),
+            nack: Some(reason),
+            entries: &[id],
+            ..Event::about(interest.name(), &hashes, (face, fields))
+        };
+        let actions = self.ask_hops(event, |hops, now, context| hops.on_nack(kind, now, context));
+        self.carry_out_nack(id, face, &actions.decision);
+        let entry = self.tables.pit.get(id);
+        if entry.in_records.is_empty() || !entry.has_pending_out_record(self.now) {
+            self.tables.end(self.now, id, Outcome::Refused);
         }
-        let entry = self.pit.get(id);
-        match kind.strategy().after_nack(self.now, entry) {
-            NackDecision::Wait => {}
-            NackDecision::ReturnTo(downstream, reason) => {
-                self.outgoing_nack(id, downstream, reason)
-            }
-            NackDecision::ReturnToAll(reason) => {
-                let records = self.pit.get(id).in_records.iter();
+        self.originate(actions);
+        Ok(())
+    }
+
+    fn carry_out_nack(&mut self, id: EntryId, from: FaceId, decision: &Decision) {
+        match decision {
+            Decision::RejectTo(downstream, reason) => self.outgoing_nack(id, *downstream, *reason),
+            Decision::Reject(reason) => {
+                let records = self.tables.pit.get(id).in_records.iter();
                 let downstreams: Vec<_> = records.map(|record| record.face).collect();
                 for downstream in downstreams {
-                    self.outgoing_nack(id, downstream, reason);
+                    self.outgoing_nack(id, downstream, *reason);
                 }
             }
+            Decision::Forward(faces) | Decision::Retransmit(faces) | Decision::Follow(faces) => {
+                self.send_pending(id, None, faces);
+            }
+            Decision::Drop(reason) => self.tables.count_drop(from, *reason),
+            Decision::Continue
+            | Decision::Wait
+            | Decision::Suppress
+            | Decision::Probe { .. }
+            | Decision::Answer(_) => {}
         }
-        let entry = self.pit.get(id);
-        if entry.in_records.is_empty() || !entry.has_pending_out_record(self.now) {
-            self.refuse(id);
-        }
-        Ok(())
     }
 
     /// Tells a downstream that its Interest failed; it waits no longer.
     pub(super) fn outgoing_nack(&mut self, id: EntryId, to: FaceId, reason: NackReason) {
         // The others on a shared link may have heard the Interest and still answer.
-        if !self.faces.get(to).is_some_and(Face::is_point_to_point) {
+        if !self
+            .tables
+            .faces
+            .get(to)
+            .is_some_and(Face::is_point_to_point)
+        {
             return;
         }
-        self.send_back(id, to, reason);
-    }
-
-    /// Forgets that a downstream waits, and tells it if its link carries Nacks.
-    pub(super) fn send_back(&mut self, id: EntryId, to: FaceId, reason: NackReason) {
-        if let Some(record) = self.take_in_record(id, to) {
-            let token = record.token.as_slice();
-            let token = (!token.is_empty()).then(|| Bytes::copy_from_slice(token));
-            self.send_nack(to, record.wire, token, reason);
+        if let Some(record) = self.tables.take_in_record(id, to) {
+            self.send_nack(to, record.wire, record.fields.token_to_send(), reason);
         }
     }
 
@@ -94,15 +97,15 @@ impl Forwarder {
         pit_token: Option<Bytes>,
         reason: NackReason,
     ) {
-        if !self.faces.get(to).is_some_and(Face::is_point_to_point) {
+        if !self
+            .tables
+            .faces
+            .get(to)
+            .is_some_and(Face::is_point_to_point)
+        {
             return;
         }
-        let packet = LpPacket {
-            nack: Some(reason),
-            pit_token,
-            fragment: Some(wire),
-            ..LpPacket::default()
-        };
-        self.send(Hook::OutgoingNack, to, to, packet);
+        let fields = LinkFields::for_nack(pit_token);
+        self.send(None, (PacketKind::Nack(reason), to, to), wire, fields);
     }
 }

@@ -6,8 +6,9 @@ use namecast_packet::signature::NullSigner;
 use namecast_packet::{Component, Data, Interest, Name, Nonce};
 use namecast_units::{ByteSize, Instant, Random};
 
-use super::{ContentStore, HashKey, NameHasher, Pit};
+use super::{ContentStore, NameHasher, Pit};
 use crate::config::{CachePolicy, Keep};
+use crate::name_hash::HashKey;
 use crate::shard::{Destination, Dispatcher};
 
 const COUNT: u64 = 64_000;
@@ -96,7 +97,7 @@ fn comparisons_in_store(hasher: NameHasher, names: &[Name]) -> usize {
         let data = Data::builder(name.clone()).sign(&NullSigner);
         store.insert(Instant::ZERO, &data, &hashes(name));
     }
-    assert_eq!(store.len(), names.len());
+    assert_eq!(store.packets(), names.len());
     names
         .iter()
         .map(|name| store.candidates(hashes(name).whole()))

@@ -74,7 +74,7 @@ impl Entry {
 /// Cached Data.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct ContentStore {
+pub struct ContentStore {
     // First what look-ups touch, then what insertions do.
     /// Entries by hash of their name. A place takes 32 bits.
     index: HashTable<u32>,
@@ -135,32 +135,33 @@ impl ContentStore {
     }
 
     /// Memory that a packet takes.
-    fn size(&self, wire: &[u8]) -> ByteSize {
+    fn memory_of(&self, wire: &[u8]) -> ByteSize {
         ByteSize::of(wire) + self.overhead
     }
 
-    /// Packets in the store.
-    pub(crate) fn len(&self) -> usize {
+    /// Returns how many packets there are.
+    pub fn packets(&self) -> usize {
         self.entries.len()
     }
 
-    /// Memory that the packets take.
-    pub(crate) const fn used(&self) -> ByteSize {
+    /// Returns the memory that the packets take.
+    pub const fn size(&self) -> ByteSize {
         self.used
     }
 
-    pub(crate) const fn options(&self) -> CacheOptions {
+    /// Returns how much there may be, and what becomes of it.
+    pub const fn options(&self) -> CacheOptions {
         self.options
     }
 
     /// Changes the options; what is beyond a smaller capacity goes at once.
-    pub(crate) fn set_options(&mut self, options: CacheOptions) {
+    pub fn set_options(&mut self, options: CacheOptions) {
         self.options = options;
         self.shrink();
     }
 
     /// Removes at most `limit` packets whose names begin with `prefix`, in canonical order.
-    pub(crate) fn erase(&mut self, prefix: &Name, limit: usize) -> Erased {
+    pub fn erase(&mut self, prefix: &Name, limit: usize) -> Erased {
         let had_order = self.order.is_some();
         let mut count = 0;
         while count < limit
@@ -190,7 +191,7 @@ impl ContentStore {
     /// Keeps `data`; one that is here already becomes fresh again.
     pub(crate) fn insert(&mut self, now: Instant, data: &Data, hashes: &NameHashes) {
         let hash = hashes.whole();
-        let size = self.size(data.wire());
+        let size = self.memory_of(data.wire());
         if !self.options.admits || size > self.options.capacity {
             return;
         }
@@ -369,7 +370,7 @@ impl ContentStore {
             hash,
             stale_from,
         };
-        self.used += self.size(&entry.wire);
+        self.used += self.memory_of(&entry.wire);
         self.local_packets += usize::from(is_local(entry.name()));
         let id = self.entries.insert(entry);
         if let Some(order) = &mut self.order {
@@ -387,7 +388,7 @@ impl ContentStore {
             order.remove(&self.entries, id);
         }
         let entry = self.entries.remove(id);
-        self.used -= self.size(&entry.wire);
+        self.used -= self.memory_of(&entry.wire);
         self.local_packets -= usize::from(is_local(entry.name()));
         let is_it = |&other: &u32| other as usize == id;
         if let Ok(place) = self.index.find_entry(entry.hash, is_it) {

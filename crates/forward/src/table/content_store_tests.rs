@@ -1,5 +1,5 @@
 use super::*;
-use crate::table::{HashKey, NameHasher};
+use crate::name_hash::{HashKey, NameHasher};
 use namecast_packet::signature::NullSigner;
 use namecast_packet::{Component, Nonce};
 use namecast_units::Random;
@@ -156,7 +156,7 @@ fn the_store_answers_as_a_plain_list_does() {
                 hits += u64::from(found.is_some());
             }
             assert_eq!(
-                (tester.store.len(), tester.store.used()),
+                (tester.store.packets(), tester.store.size()),
                 (twin.0.len(), twin.used())
             );
         }
@@ -183,7 +183,7 @@ fn the_least_recently_used_goes_first_and_only_as_needed() {
     for uri in ["/1", "/2", "/3"] {
         tester.insert(Instant::ZERO, &data(uri, 500));
     }
-    assert_eq!(tester.store.len(), 3);
+    assert_eq!(tester.store.packets(), 3);
     assert!(tester.find(Instant::ZERO, &interest("/1")).is_some());
     tester.insert(Instant::ZERO, &data("/4", 500));
     let left =
@@ -195,7 +195,7 @@ fn the_least_recently_used_goes_first_and_only_as_needed() {
         Instant::ZERO,
         &data("/large", usize::try_from(too_large).unwrap()),
     );
-    assert_eq!(tester.store.len(), 3);
+    assert_eq!(tester.store.packets(), 3);
 }
 
 /// What a look-up returns, and every key, is in memory of the store's own.
@@ -226,7 +226,7 @@ fn versions_of_one_name_are_found_by_prefix_until_the_last_one_went() {
     for length in 0..10 {
         tester.insert(Instant::ZERO, &data("/a/b", length));
     }
-    assert_eq!(tester.store.len(), VERSIONS);
+    assert_eq!(tester.store.packets(), VERSIONS);
     let prefix = Interest::builder("/a".parse().unwrap()).can_be_prefix();
     let prefix = prefix.build(Nonce::from(1));
     for _ in 0..VERSIONS {
@@ -234,7 +234,7 @@ fn versions_of_one_name_are_found_by_prefix_until_the_last_one_went() {
         tester.store.erase(&"/a".parse().unwrap(), 1);
     }
     assert_eq!(tester.find(Instant::ZERO, &prefix), None);
-    assert_eq!(tester.store.len(), 0);
+    assert_eq!(tester.store.packets(), 0);
 }
 
 #[test]
@@ -266,12 +266,12 @@ fn order_takes_its_memory_from_the_packets() {
     for digit in 0..10 {
         tester.insert(Instant::ZERO, &data(&format!("/{digit}"), 50));
     }
-    assert_eq!(tester.store.len(), 10);
+    assert_eq!(tester.store.packets(), 10);
     let prefix = Interest::builder("/2".parse().unwrap()).can_be_prefix();
     let prefix = prefix.build(Nonce::from(1));
     assert!(tester.find(Instant::ZERO, &prefix).is_some());
     let nine = times(9, each + Order::MEMORY_PER_PLACE);
-    assert_eq!((tester.store.len(), tester.store.used()), (9, nine));
+    assert_eq!((tester.store.packets(), tester.store.size()), (9, nine));
     assert_eq!(tester.find(Instant::ZERO, &interest("/0")), None);
 }
 
@@ -322,7 +322,7 @@ fn erasing_takes_what_is_below_a_prefix_up_to_a_limit() {
     assert!(tester.store.order.is_none());
     assert_eq!(tester.store.erase(&Name::root(), 9), erased(2, false));
     assert_eq!(
-        (tester.store.len(), tester.store.used()),
+        (tester.store.packets(), tester.store.size()),
         (0, ByteSize::ZERO)
     );
 }
@@ -336,7 +336,7 @@ fn a_smaller_capacity_holds_at_once() {
     }
     tester.find(Instant::ZERO, &interest("/a")).unwrap();
     let options = tester.store.options();
-    let capacity = ByteSize::bytes(tester.store.used().as_bytes() - 1);
+    let capacity = ByteSize::bytes(tester.store.size().as_bytes() - 1);
     tester.store.set_options(CacheOptions {
         capacity,
         ..options
@@ -363,5 +363,5 @@ fn a_store_that_admits_nothing_keeps_what_it_has_and_one_that_serves_nothing_is_
         ..options
     });
     assert_eq!(tester.find(Instant::ZERO, &interest("/a")), None);
-    assert_eq!(tester.store.len(), 1);
+    assert_eq!(tester.store.packets(), 1);
 }

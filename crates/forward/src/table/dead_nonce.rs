@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use hashbrown::HashMap;
 use namecast_units::Instant;
 
-use super::name_hash::HashedKeys;
+use crate::name_hash::HashedKeys;
 
 /// Remembers transmissions for a while.
 ///

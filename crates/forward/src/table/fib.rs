@@ -10,13 +10,15 @@ use crate::face::FaceId;
 
 /// A face that leads to a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NextHop {
-    pub(crate) face: FaceId,
-    pub(crate) cost: u64,
+pub struct NextHop {
+    /// Where it leads.
+    pub face: FaceId,
+    /// Which of several to take: the lowest.
+    pub cost: u64,
 }
 
 /// Next hops of a prefix, mostly one, which needs no memory of its own to be fetched from.
-type NextHops = SmallVec<[NextHop; 1]>;
+pub(crate) type NextHops = SmallVec<[NextHop; 1]>;
 
 /// Next hops by prefix; each prefix's list is sorted by cost, then by face.
 #[derive(Debug)]
@@ -115,7 +117,7 @@ impl Fib {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::HashKey;
+    use crate::name_hash::HashKey;
 
     fn name(uri: &str) -> Name {
         uri.parse().unwrap()

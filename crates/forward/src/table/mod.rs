@@ -6,33 +6,35 @@ mod content_store;
 mod dead_nonce;
 mod eviction;
 mod expiry;
+mod faces;
 mod fib;
 mod ghosts;
-mod learned;
 pub(crate) mod list;
-mod measurements;
 mod memory;
-mod name_hash;
 mod order;
 pub(crate) mod pit;
 mod prefix_table;
 mod recency;
 mod s3_fifo;
+mod scope;
 mod spares;
-mod strategy_choices;
+mod states;
+mod tables;
 
-pub(crate) use content_store::ContentStore;
-pub use content_store::{CacheOptions, Erased};
+pub use content_store::{CacheOptions, ContentStore, Erased};
 pub(crate) use dead_nonce::DeadNonceList;
 pub(crate) use expiry::ExpiryQueue;
-pub(crate) use fib::{Fib, NextHop};
-pub(crate) use learned::{Heard, Learned};
-pub(crate) use measurements::{Exchange, Measurements, Namespace, Standing};
-pub use name_hash::HashKey;
-pub(crate) use name_hash::{NameHasher, NameHashes};
-pub(crate) use pit::{Pit, ShareId};
+pub(crate) use faces::{Face, FaceTable};
+pub use fib::NextHop;
+pub(crate) use fib::{Fib, NextHops};
+pub use pit::EntryId;
+pub(crate) use pit::{ChoiceId, Pit, ShareId};
 pub(crate) use prefix_table::PrefixTable;
-pub(crate) use strategy_choices::{ChoiceId, StrategyChoices};
+pub(crate) use scope::{is_localhost, scope_allows};
+pub(crate) use states::{Slot, States};
+pub(crate) use tables::{Outcome, Tables};
+
+use crate::name_hash::{NameHasher, NameHashes};
 
 /// Why a route or a strategy was not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -14,15 +14,16 @@ use smallvec::SmallVec;
 
 use super::expiry::MEMORY_PER_PLACE as EXPIRY;
 use super::list::{Links, List};
-use super::name_hash::HashedKeys;
 use super::spares::Spares;
-use super::{ChoiceId, NameHashes, memory};
+use super::{NameHashes, States, memory};
 use crate::config::Keep;
 use crate::face::FaceId;
+use crate::fields::KeptFields;
+use crate::name_hash::HashedKeys;
 
-/// Place of an entry in the table, until it is removed.
+/// Place of a pending Interest in the table, until it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct EntryId(NonZeroU32);
+pub struct EntryId(NonZeroU32);
 
 impl EntryId {
     /// The entry in place `place` of the table, counted from 0.
@@ -37,9 +38,6 @@ impl EntryId {
     }
 }
 
-/// Octets that a downstream wants back with the answer, if there are any; kept apart from the frame that they came in.
-pub(crate) type PitToken = SmallVec<[u8; 16]>;
-
 /// A downstream that waits.
 #[derive(Clone, Debug)]
 pub(crate) struct InRecord {
@@ -47,9 +45,8 @@ pub(crate) struct InRecord {
     /// Of the latest Interest.
     pub(crate) nonce: Nonce,
     pub(crate) expiry: Instant,
-    pub(crate) token: PitToken,
-    /// Whether the downstream forbade to look for a route.
-    pub(crate) non_discovery: bool,
+    /// Of the latest Interest.
+    pub(crate) fields: KeptFields,
     /// The latest Interest: a Nack returns it.
     pub(crate) wire: Bytes,
 }
@@ -78,6 +75,27 @@ impl ShareId {
     #[cfg(test)]
     pub(crate) fn from_place(place: usize) -> Self {
         Self(memory::short(place))
+    }
+}
+
+/// Stands for one choice of a strategy until that is taken back: small, as every pending Interest has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChoiceId(u32);
+
+impl ChoiceId {
+    /// No choice: counts nowhere.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+    /// What holds where nothing was chosen.
+    pub(crate) const DEFAULT: Self = Self(u32::MAX - 1);
+
+    pub(crate) fn from_place(place: usize) -> Self {
+        let number = u32::try_from(place).expect("names of thousands of millions do not fit");
+        Self(number)
+    }
+
+    /// The place among the choices; none of the two above.
+    pub(crate) const fn place(self) -> usize {
+        self.0 as usize
     }
 }
 
@@ -112,7 +130,7 @@ pub(crate) enum Shortage {
 }
 
 /// One entry: an Interest of some name and selectors, from all who sent it to all it was sent to.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct PendingInterest {
     pub(crate) name: Name,
     pub(crate) can_be_prefix: bool,
@@ -127,6 +145,8 @@ pub(crate) struct PendingInterest {
     pub(crate) suppression: Duration,
     /// Hash of the name.
     pub(crate) hash: u64,
+    /// What hops remember of it.
+    pub(crate) states: States,
     /// Octets of the Interest that the name is a part of, and keeps in memory.
     name_buffer: u32,
     depth: u32,
@@ -195,9 +215,12 @@ impl PendingInterest {
     /// Memory that those who wait take, beside what the entry takes in any case.
     fn memory_received(&self) -> ByteSize {
         let records = self.in_records.iter();
-        let others = records.filter(|record| !self.is_named_by(record));
-        others.fold(moved_out(&self.in_records, IN_RECORD), |sum, record| {
-            sum + buffer(record.wire.len())
+        records.fold(moved_out(&self.in_records, IN_RECORD), |sum, record| {
+            let fields = ByteSize::bytes(record.fields.heap_octets() as u64);
+            match self.is_named_by(record) {
+                true => sum + fields,
+                false => sum + fields + buffer(record.wire.len()),
+            }
         })
     }
 
@@ -373,6 +396,7 @@ impl Pit {
             expiry: Instant::ZERO,
             suppression,
             hash: hashes.whole(),
+            states: States::default(),
             name_buffer: memory::short(interest.wire().len()),
             depth: memory::short(hashes.depth()),
             asks_for_digest: hashes.ends_in_digest(),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::table::{HashKey, NameHasher};
+use crate::name_hash::{HashKey, NameHasher};
 use namecast_packet::signature::NullSigner;
 use namecast_units::Random;
 
@@ -21,11 +21,10 @@ fn insert(pit: &mut Pit, interest: &Interest, hashes: &NameHashes) -> EntryId {
 
 fn record(face: u64, wire: &Bytes, expiry: u64) -> InRecord {
     InRecord {
-        non_discovery: false,
         face: FaceId::from_number(face),
         nonce: Nonce::from(1),
         expiry: Instant::from_nanos(expiry),
-        token: PitToken::new(),
+        fields: KeptFields::default(),
         wire: wire.clone(),
     }
 }

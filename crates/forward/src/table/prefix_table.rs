@@ -104,6 +104,11 @@ impl<T> PrefixTable<T> {
     }
 
     /// The value in `place`, which [`longest_place`](Self::longest_place) gave, if it is there still.
+    pub(crate) fn at(&self, place: usize) -> Option<&T> {
+        self.entries.get(place).map(|entry| &entry.value)
+    }
+
+    /// The same, to be changed.
     #[inline]
     pub(crate) fn at_mut(&mut self, place: usize) -> Option<&mut T> {
         self.entries.get_mut(place).map(|entry| &mut entry.value)
@@ -192,7 +197,7 @@ mod tests {
     use namecast_units::Random;
 
     use super::*;
-    use crate::table::HashKey;
+    use crate::name_hash::HashKey;
 
     fn random_name(random: &mut Random) -> Name {
         (0..random.below(5)).fold(Name::root(), |name, _| {

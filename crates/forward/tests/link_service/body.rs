@@ -232,7 +232,7 @@ impl Scene {
             let sent: Vec<_> = core::iter::from_fn(|| end.node.poll_output()).collect();
             assert!(sent.len() <= MOST_AT_ONCE, "{}", sent.len());
             assert!(end.node.forwarder.pending_interests() <= MOST_PENDING + 1);
-            assert!(end.node.forwarder.cached_size() <= CACHE);
+            assert!(end.node.forwarder.content_store().size() <= CACHE);
             let link = end.link;
             for transmit in sent {
                 if transmit.face == link {

@@ -64,7 +64,7 @@ fn a_copy_that_arrives_again_is_fresh_again() {
     net.run_for(millis(10));
     net.ask(consumer, &fresh("/p", 3));
     assert_eq!(net.data(consumer).len(), 1);
-    assert_eq!(net.nodes[0].forwarder.cached_packets(), 1);
+    assert_eq!(net.nodes[0].forwarder.content_store().packets(), 1);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn what_must_not_be_cached_is_delivered_and_forgotten() {
     let seen = net.seen(consumer);
     assert_eq!(seen.len(), 1);
     assert!(!seen[0].header.no_cache, "the policy is for one hop");
-    assert_eq!(net.nodes[0].forwarder.cached_packets(), 0);
+    assert_eq!(net.nodes[0].forwarder.content_store().packets(), 0);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn unsolicited_data_is_dropped_and_not_cached() {
             .get(DropReason::Unsolicited),
         1
     );
-    assert_eq!(net.nodes[0].forwarder.cached_packets(), 0);
+    assert_eq!(net.nodes[0].forwarder.content_store().packets(), 0);
 }
 
 /// NoCache holds whoever asked, also where the policy takes unsolicited Data in.
@@ -118,7 +118,7 @@ fn unsolicited_data_that_must_not_be_cached_is_dropped_under_any_policy() {
         net.send(producer, packet.encode());
     }
     let counters = net.nodes[0].counters();
-    assert_eq!(net.nodes[0].forwarder.cached_packets(), 1);
+    assert_eq!(net.nodes[0].forwarder.content_store().packets(), 1);
     assert_eq!(counters.unsolicited_cached, 1);
     assert_eq!(counters.drops.get(DropReason::Unsolicited), 1);
 }
@@ -134,7 +134,10 @@ fn a_store_without_room_caches_nothing() {
     net.ask(consumer, &interest("/p", 1));
     net.answer(producer, &data("/p"));
     assert_eq!(net.data(consumer).len(), 1);
-    assert_eq!(net.nodes[0].forwarder.cached_size(), ByteSize::ZERO);
+    assert_eq!(
+        net.nodes[0].forwarder.content_store().size(),
+        ByteSize::ZERO
+    );
 }
 
 /// A store of a hundred packets or so. In each of 100 rounds, 20 popular names are asked for three times, and then 200 others

@@ -159,7 +159,7 @@ impl Churn {
         assert!(node.learned_routes().count() <= 30);
         assert_eq!(node.routed_prefixes(), prefixes.len());
         assert!(node.pending_interests() <= 200);
-        assert!(node.cached_size() <= ByteSize::bytes(40_000));
+        assert!(node.content_store().size() <= ByteSize::bytes(40_000));
         assert!(node.measured_next_hops() <= 50);
     }
 }

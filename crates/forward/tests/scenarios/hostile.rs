@@ -190,7 +190,7 @@ fn nothing_that_arrives_breaks_the_node() {
             }
             // One more is for local names.
             assert!(node.forwarder.pending_interests() <= 21);
-            assert!(node.forwarder.cached_size() <= ByteSize::bytes(5_000));
+            assert!(node.forwarder.content_store().size() <= ByteSize::bytes(5_000));
             assert!(node.forwarder.measured_next_hops() <= 2);
             measured = measured.max(node.forwarder.measured_next_hops());
             let routes = node.forwarder.learned_routes().count();
@@ -334,7 +334,11 @@ fn nodes_that_keep_frames_and_nodes_that_copy_behave_the_same() {
             node.handle_frame(now, face, random_frame(&mut random).into());
             sent.extend(core::iter::from_fn(|| node.poll_output()));
         }
-        (sent, node.counters(), node.forwarder.cached_packets())
+        (
+            sent,
+            node.counters(),
+            node.forwarder.content_store().packets(),
+        )
     };
     for seed in 0..5 {
         // Copies count for a little more, so frames are compared where that decides nothing.

@@ -219,7 +219,8 @@ fn what_an_application_announces_to_its_node_goes_with_its_data() {
         assert!(
             net.nodes[0]
                 .forwarder
-                .announce(net.now, producer.1, &announcement)
+                .learning(net.now)
+                .announce(producer.1, &announcement)
         );
         net.ask(neighbours[0], &interest("/p/1", 1));
         net.answer(producer, &data("/p/1"));
@@ -242,7 +243,8 @@ fn what_an_application_announces_to_its_node_goes_with_its_data() {
     assert!(
         !net.nodes[0]
             .forwarder
-            .announce(net.now, producer.1, &of_another)
+            .learning(net.now)
+            .announce(producer.1, &of_another)
     );
     assert_eq!(net.nodes[0].counters().announcements_refused, 1);
 }

@@ -1,9 +1,7 @@
 //! Fragments, bounds of queues, extensions: what happens at the edge of a node.
 
 use bytes::Bytes;
-use namecast_forward::{
-    AddFaceError, Config, DropReason, Extension, FaceConfig, FaceId, Hook, Node, Verdict,
-};
+use namecast_forward::{AddFaceError, Config, DropReason, FaceConfig, FaceId, Node};
 use namecast_packet::signature::NullSigner;
 use namecast_packet::{Data, Interest, LpPacket, Nonce};
 use namecast_units::{Instant, Random};
@@ -233,40 +231,6 @@ fn counters_add_up() {
 }
 
 /// Marks outgoing Data and refuses Interests under `/refused`.
-#[derive(Debug)]
-struct Marker;
-
-impl Extension for Marker {
-    fn at(&mut self, hook: Hook, _now: Instant, _face: FaceId, header: &mut LpPacket) -> Verdict {
-        match hook {
-            Hook::OutgoingData => header.congestion_mark += 1,
-            Hook::IncomingInterest => {
-                let wire = header.fragment.clone().unwrap();
-                let interest = Interest::decode(wire).unwrap();
-                if name("/refused").is_prefix_of(interest.name()) {
-                    return Verdict::Drop;
-                }
-            }
-            _ => {}
-        }
-        Verdict::Continue
-    }
-}
-
-#[test]
-fn an_extension_may_change_the_header_or_refuse_the_packet() {
-    let mut net = Net::new(1);
-    net.nodes[0].forwarder.add_extension(Box::new(Marker));
-    let (consumer, producer) = (net.app(0), net.app(0));
-    net.route(0, "/", producer.1, 0);
-    net.ask(consumer, &interest("/refused/1", 1));
-    net.ask(consumer, &interest("/p", 2));
-    assert_eq!(net.interests(producer), [interest("/p", 2)]);
-    assert_eq!(net.nodes[0].counters().drops.get(DropReason::Extension), 1);
-    net.answer(producer, &data("/p"));
-    assert_eq!(net.seen(consumer)[0].header.congestion_mark, 1);
-}
-
 /// Frames are numbered from the change on, and cut to the new MTU; without reliability nothing is due for them any more.
 #[test]
 fn a_face_changes_while_it_lives() {

@@ -10,6 +10,7 @@ mod churn;
 mod counters;
 mod delivery;
 mod flooding;
+mod hops;
 mod hostile;
 mod learning;
 mod link;

@@ -102,7 +102,7 @@ fn a_face_sends_no_more_interests_than_its_rate() {
         let frame = interest(&format!("/{number}"), number).wire().clone();
         node.handle_frame(at, face, frame);
     };
-    let received = |node: &Forwarder, face| node.face_counters(face).unwrap().incoming.interests;
+    let received = |node: &Forwarder, face| node.face(face).unwrap().counters.incoming.interests;
     for number in 0..50 {
         send(&mut node, Instant::ZERO, faces[0], number);
     }

@@ -68,9 +68,9 @@ impl Learning {
         assert!(news.len() <= 1 && forwarder.take_news().is_empty());
         for forwarder in &mut self.all {
             for news in &news {
-                forwarder.adopt(self.now, news);
+                forwarder.learning(self.now).adopt(news);
                 // The same again changes nothing, nor is it passed on.
-                forwarder.adopt(self.now, news);
+                forwarder.learning(self.now).adopt(news);
             }
             assert!(forwarder.take_news().is_empty());
         }
@@ -187,6 +187,6 @@ fn one_forwarder_alone_has_no_news() {
     node.ask(0, "/p/0");
     let announcement = PrefixAnnouncement::sign(&name("/p"), 1, MINUTE, None, &NullSigner);
     let (now, face) = (node.now, node.neighbours[0]);
-    assert!(node.all[0].announce(now, face, &announcement));
+    assert!(node.all[0].learning(now).announce(face, &announcement));
     assert!(node.all[0].take_news().is_empty());
 }

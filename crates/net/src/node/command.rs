@@ -189,6 +189,7 @@ impl NewFace {
             mtu,
             reliability: false,
             local_fields: false,
+            extension_fields: false,
             description: remote.to_string(),
         };
         Self {

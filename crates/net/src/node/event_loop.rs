@@ -96,6 +96,8 @@ impl EventLoop {
         let seed = u64::from_le_bytes(crate::key_store::random());
         let mut link = Link::new(Arc::clone(&self.plane.bounds), &new.config, bounds, seed);
         new.options.apply_to_marks(link.marker_mut());
+        let meter = link.meter();
+        (self.plane).change(|forwarder| forwarder.set_meter(face, Arc::clone(&meter)));
         let (sender, queue) = link_queue(link, Arc::clone(&counters));
         let sender = Arc::new(sender);
         let link = LinkEnd {

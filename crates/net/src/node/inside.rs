@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use namecast_forward::{CacheOptions, Erased, FaceId, Forwarder, LearnedRoute};
+use namecast_forward::{CacheOptions, Erased, FaceId, LearnedRoute};
 use namecast_packet::{Name, PrefixAnnouncement};
 use namecast_units::Duration;
 use tokio::sync::oneshot;
@@ -101,8 +101,9 @@ impl Node {
         let plane = self.running()?;
         let now = plane.clock.now();
         Ok(plane.change_first(|forwarder| {
-            let is_taken = forwarder.announce(now, face, announcement);
-            is_taken.then(|| forwarder.announced_for(announcement))
+            let mut learning = forwarder.learning(now);
+            let is_taken = learning.announce(face, announcement);
+            is_taken.then(|| learning.announced_for(announcement))
         }))
     }
 
@@ -120,7 +121,7 @@ impl Node {
         let counters = plane.counters();
         Ok(ContentStoreDescription {
             options: plane.cache_options(),
-            packets: plane.sum(Forwarder::cached_packets),
+            packets: plane.sum(|forwarder| forwarder.content_store().packets()),
             hits: counters.content_store_hits,
             misses: counters.content_store_misses,
         })

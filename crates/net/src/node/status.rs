@@ -144,7 +144,7 @@ impl NodeStatus {
             routed_prefixes: plane.look(Forwarder::routed_prefixes),
             measured_prefixes: plane.look(Forwarder::measured_namespaces),
             pending_interests: plane.sum(Forwarder::pending_interests),
-            cached_packets: plane.sum(Forwarder::cached_packets),
+            cached_packets: plane.sum(|forwarder| forwarder.content_store().packets()),
             content_store_hits: counters.content_store_hits,
             content_store_misses: counters.content_store_misses,
             unsolicited_cached: counters.unsolicited_cached,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use namecast_packet::{Component, LpPacket, Name, lp::NackReason};
+use namecast_packet::{Component, Extensions, LpPacket, Name, lp::NackReason};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
@@ -78,25 +78,41 @@ pub(crate) fn link_packet() -> impl Strategy<Value = LpPacket> {
     let reliability = (vec(any::<u64>(), 0..3), option::of(any::<u64>()));
     let learning = (any::<bool>(), option::of(octets(40)));
     let hop = (option::of(token), option::of(reason()), number());
-    let hop = (hop, option::of(number()));
+    let extensions = vec((0..26_usize, octets(20)), 0..4);
+    let hop = (hop, (option::of(number()), extensions));
     let parts = (option::of(fragmentation), local, reliability, learning, hop);
     (parts, option::of(fragment)).prop_map(
-        |((pieces, local, reliability, learning, (hop, avoid_face)), fragment)| LpPacket {
-            sequence: pieces.map(|(sequence, ..)| sequence),
-            fragment_index: pieces.map_or(0, |(_, index, _)| index),
-            fragment_count: pieces.map(|(.., count)| count),
-            incoming_face: local.0,
-            next_hop_face: local.1,
-            no_cache: local.2,
-            acks: reliability.0,
-            tx_sequence: reliability.1,
-            non_discovery: learning.0,
-            prefix_announcement: learning.1,
-            pit_token: hop.0,
-            nack: hop.1,
-            congestion_mark: hop.2,
-            avoid_face,
-            fragment,
+        |((pieces, local, reliability, learning, (hop, (avoid_face, extensions))), fragment)| {
+            LpPacket {
+                sequence: pieces.map(|(sequence, ..)| sequence),
+                fragment_index: pieces.map_or(0, |(_, index, _)| index),
+                fragment_count: pieces.map(|(.., count)| count),
+                incoming_face: local.0,
+                next_hop_face: local.1,
+                no_cache: local.2,
+                acks: reliability.0,
+                tx_sequence: reliability.1,
+                non_discovery: learning.0,
+                prefix_announcement: learning.1,
+                pit_token: hop.0,
+                nack: hop.1,
+                congestion_mark: hop.2,
+                avoid_face,
+                extensions: extensions_of(extensions),
+                fragment,
+            }
         },
     )
+}
+
+/// Extension fields, by place of their number among all that there are.
+fn extensions_of(fields: Vec<(usize, Bytes)>) -> Extensions {
+    let numbers: Vec<_> = (0..1_000)
+        .filter(|&number| Extensions::has_number(number))
+        .collect();
+    let mut extensions = Extensions::default();
+    for (place, octets) in fields {
+        extensions.set(numbers[place], octets);
+    }
+    extensions
 }

@@ -22,12 +22,12 @@ mod receiver;
 mod rtt;
 mod sender;
 
-use core::time::Duration;
-
 use bytes::Bytes;
 use namecast_packet::{LpPacket, MAX_PACKET_SIZE};
-use namecast_units::{ByteSize, Instant};
+use namecast_units::Instant;
 
+use crate::config::ReliabilityConfig;
+use crate::counters::ReliabilityCounters;
 use receiver::Receiver;
 pub(crate) use rtt::RttEstimator;
 use sender::Sender;
@@ -36,71 +36,6 @@ use sender::Sender;
 const NUMBER_FIELD: usize = 12;
 /// Octets of an LpPacket's own type and length, at most.
 const LP_HEADER: usize = 4;
-
-/// Constants and bounds of link reliability, the same for every face that has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReliabilityConfig {
-    /// How often a fragment is sent again before its packet is given up. NFD's 3 loses one packet of seven fragments in
-    /// 1400 where a tenth of all frames is lost.
-    pub max_retransmissions: u32,
-    /// Acks for later transmissions after which one is lost. NFD's 3.
-    pub loss_threshold: u32,
-    /// How long an Ack waits for a frame to travel on before it is sent alone. NFD's 5 ms.
-    pub ack_delay: Duration,
-    /// Octets of a fragment for each time that its Ack is said again, once a copy has come, which shows that Acks are lost. It
-    /// has 12 itself: that of a full frame is said six times for 5 % in all, that of most Interests once.
-    pub octets_for_ack: usize,
-    /// Most Acks of one frame that are said again, the newest ones.
-    pub max_acks_again: usize,
-    /// Time without Ack after which a transmission is lost, before a round trip was measured.
-    pub initial_rto: Duration,
-    /// Least such time. NFD's 200 ms would be several round trips of most links.
-    pub min_rto: Duration,
-    /// Bound of its growth when nothing is acknowledged. A round trip that is longer by itself counts nevertheless.
-    pub max_rto: Duration,
-    /// Most transmissions since the oldest one that waits for its Ack, and most Sequences remembered to know duplicates by.
-    pub max_frames: usize,
-    /// Most octets of fragments that wait for their Acks.
-    pub max_octets: ByteSize,
-}
-
-impl Default for ReliabilityConfig {
-    fn default() -> Self {
-        Self {
-            max_retransmissions: 7,
-            loss_threshold: 3,
-            ack_delay: Duration::from_millis(5),
-            octets_for_ack: 256,
-            max_acks_again: 16,
-            initial_rto: Duration::from_millis(250),
-            min_rto: Duration::from_millis(10),
-            max_rto: Duration::from_secs(1),
-            max_frames: 4_096,
-            max_octets: ByteSize::mebibytes(4),
-        }
-    }
-}
-
-impl ReliabilityConfig {
-    /// Longest time over which copies of one fragment may arrive.
-    fn lifetime(&self) -> Duration {
-        self.max_rto
-            .saturating_mul(self.max_retransmissions.saturating_add(1))
-    }
-}
-
-/// What one face's link reliability has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReliabilityCounters {
-    /// Fragments that the peer acknowledged.
-    pub acknowledged: u64,
-    /// Frames sent again.
-    pub retransmitted: u64,
-    /// Frames sent to carry nothing but Acks.
-    pub ack_frames: u64,
-    /// Packets that were sent once and are no longer watched: the peer does not answer, or too many wait.
-    pub unwatched: u64,
-}
 
 /// One face's link reliability, both halves.
 #[derive(Debug)]

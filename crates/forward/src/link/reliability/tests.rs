@@ -2,6 +2,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use namecast_units::Random;
 
+use core::time::Duration;
+
+use namecast_units::ByteSize;
+
 use super::*;
 
 const fn ms(millis: u64) -> Instant {

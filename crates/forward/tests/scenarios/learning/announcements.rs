@@ -174,7 +174,10 @@ fn a_route_ends_with_the_period_of_its_announcement() {
     net.ask(consumer, &interest("/p/2", 2));
     net.answer(neighbours[0], &data("/p/2"));
     assert_eq!(ends(&net), Some(end), "however much it is used");
-    let left = net.nodes[0].forwarder.announced_for(&signed);
+    let left = net.nodes[0]
+        .forwarder
+        .learning(net.now)
+        .announced_for(&signed);
     assert_eq!(left, MINUTE / 2 + Duration::from_micros(1));
     net.run_for(Duration::from_secs(31));
     assert_eq!(ends(&net), None);
@@ -182,7 +185,8 @@ fn a_route_ends_with_the_period_of_its_announcement() {
     assert!(
         !net.nodes[0]
             .forwarder
-            .announce(now, neighbours[0].1, &signed)
+            .learning(now)
+            .announce(neighbours[0].1, &signed)
     );
     let counters = net.nodes[0].counters();
     assert_eq!(

@@ -46,7 +46,8 @@ impl Plane {
         let now = self.clock.now();
         for index in 0..self.workers.len() {
             let adopt = |forwarder: &mut Forwarder| {
-                news.iter().for_each(|news| forwarder.adopt(now, news));
+                let mut learning = forwarder.learning(now);
+                news.iter().for_each(|news| learning.adopt(news));
             };
             let ((), outputs) = self.work(index, adopt);
             self.send(outputs);

@@ -15,7 +15,7 @@ use super::{Plane, link_counters};
 impl Plane {
     /// How much all content stores together may hold, and what they do.
     pub(crate) fn cache_options(&self) -> CacheOptions {
-        let options = self.look(Forwarder::cache_options);
+        let options = self.look(|forwarder| forwarder.content_store().options());
         CacheOptions {
             capacity: ByteSize::bytes(options.capacity.as_bytes() * self.workers.len() as u64),
             ..options
@@ -28,7 +28,7 @@ impl Plane {
             capacity: ByteSize::bytes(options.capacity.as_bytes() / self.workers.len() as u64),
             ..options
         };
-        self.change(|forwarder| forwarder.set_cache_options(each));
+        self.change(|forwarder| forwarder.content_store_mut().set_options(each));
     }
 
     /// Removes at most `limit` cached Data packets whose names begin with `prefix`.
@@ -39,7 +39,8 @@ impl Plane {
         };
         for worker in &self.workers {
             let left = limit - all.count;
-            let erased = worker.lock().forwarder.erase_cached(prefix, left);
+            let forwarder = &mut worker.lock().forwarder;
+            let erased = forwarder.content_store_mut().erase(prefix, left);
             all.count += erased.count;
             all.is_more_left |= erased.is_more_left;
         }
@@ -100,8 +101,8 @@ impl Plane {
     pub(crate) fn face_counters(&self, face: FaceId) -> FaceCounters {
         let mut sum = FaceCounters::default();
         for worker in &self.workers {
-            if let Some(counters) = worker.lock().forwarder.face_counters(face) {
-                sum.merge(counters);
+            if let Some(face) = worker.lock().forwarder.face(face) {
+                sum.merge(face.counters);
             }
         }
         self.with_sender(face, |sender| {

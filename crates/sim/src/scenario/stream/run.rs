@@ -353,7 +353,7 @@ impl<'a> Run<'a> {
         for node in 0..self.network.nodes() {
             let forwarder = self.network.forwarder(node);
             sample.pit += forwarder.pending_interests() as u64;
-            sample.cached += forwarder.cached_size().as_bytes();
+            sample.cached += forwarder.content_store().size().as_bytes();
         }
         for id in &self.publishers {
             let publisher = self.publisher(*id);

@@ -2,25 +2,10 @@
 
 use namecast_packet::Name;
 
-use super::{AddRouteError, NameHasher, NameHashes, PrefixTable};
+use super::StrategyKind;
 use crate::counters::StrategyCounters;
-use crate::strategy::StrategyKind;
-
-/// Stands for one choice until that is taken back: small, as every pending Interest has one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ChoiceId(u32);
-
-impl ChoiceId {
-    /// No choice: counts nowhere.
-    pub(crate) const NONE: Self = Self(u32::MAX);
-    /// What holds where nothing was chosen.
-    const DEFAULT: Self = Self(u32::MAX - 1);
-
-    fn from_place(place: usize) -> Self {
-        let number = u32::try_from(place).expect("names of thousands of millions do not fit");
-        Self(number)
-    }
-}
+use crate::name_hash::{NameHasher, NameHashes};
+use crate::table::{AddRouteError, ChoiceId, PrefixTable};
 
 #[derive(Debug)]
 struct Choice {
@@ -85,6 +70,14 @@ impl StrategyChoices {
         }
     }
 
+    /// The strategy that a choice stands for, if it does.
+    pub(crate) fn kind(&self, choice: ChoiceId) -> Option<&StrategyKind> {
+        match choice {
+            ChoiceId::DEFAULT => Some(&StrategyKind::DEFAULT),
+            other => self.prefixes.at(other.place()).map(|choice| &choice.kind),
+        }
+    }
+
     /// Components of the prefix by which a strategy was chosen for a name, and the strategy; none if none was.
     pub(crate) fn chosen(
         &self,
@@ -100,8 +93,8 @@ impl StrategyChoices {
     pub(crate) fn count(&mut self, choice: ChoiceId, count: impl FnOnce(&mut StrategyCounters)) {
         match choice {
             ChoiceId::DEFAULT => count(&mut self.default),
-            ChoiceId(place) => {
-                if let Some(choice) = self.prefixes.at_mut(place as usize) {
+            other => {
+                if let Some(choice) = self.prefixes.at_mut(other.place()) {
                     count(&mut choice.counters);
                 }
             }

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use namecast_packet::Name;
 use namecast_units::{Duration, Instant};
 
-use super::{AddRouteError, NameHasher, NameHashes, PrefixTable};
 use crate::face::FaceId;
+use crate::name_hash::{NameHasher, NameHashes};
+use crate::table::{AddRouteError, PrefixTable};
 
 /// One announcement of a prefix, by one face.
 #[derive(Clone, Debug)]
@@ -198,7 +199,7 @@ mod tests {
     use namecast_units::Random;
 
     use super::*;
-    use crate::table::HashKey;
+    use crate::name_hash::HashKey;
 
     /// Against a map that is looked through whole: what is there, when it ends, and how much fits.
     #[test]

@@ -3,7 +3,6 @@
 use namecast_packet::{Component, Name, NameBuilder};
 
 use super::asf::AsfConfig;
-use super::{Strategy, best_route, multicast, random, self_learning};
 
 /// The strategies there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -24,6 +23,17 @@ pub enum StrategyKind {
     /// Every neighbour where there is no route; routes are learned from announcements in the answers. NFD's self-learning,
     /// version 1.
     SelfLearning,
+    /// A hop of the driver's, added with [`Forwarder::add_strategy`](crate::Forwarder::add_strategy).
+    Own(OwnStrategy),
+}
+
+/// A strategy that a driver added to a forwarder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OwnStrategy {
+    /// Which of the forwarder's own ones.
+    pub(crate) place: u16,
+    /// Its word in names.
+    pub(crate) word: &'static str,
 }
 
 /// Why a name is not that of a strategy.
@@ -73,20 +83,9 @@ impl StrategyKind {
         matches!(self, Self::SelfLearning)
     }
 
-    pub(crate) fn strategy(&self) -> &dyn Strategy {
-        match self {
-            Self::BestRoute => &best_route::BestRoute,
-            Self::Multicast => &multicast::Multicast,
-            Self::Random => &random::UNIFORM,
-            Self::Weighted => &random::WEIGHTED,
-            Self::Asf(asf) => asf,
-            Self::SelfLearning => &self_learning::SelfLearning,
-        }
-    }
-
-    /// Whether it learns from what becomes of Interests.
-    pub(crate) const fn measures(&self) -> bool {
-        matches!(self, Self::Asf(_))
+    /// Whether pending Interests go to a next hop that appears later.
+    pub(crate) const fn wants_new_next_hops(&self) -> bool {
+        matches!(self, Self::Multicast)
     }
 
     /// The strategy that `name` stands for: `/localhost/nfd/strategy/asf/v=5/probing-interval~30000`.
@@ -149,6 +148,7 @@ impl StrategyKind {
             Self::Weighted => ("weighted", 1),
             Self::Asf(_) => ("asf", 5),
             Self::SelfLearning => ("self-learning", 1),
+            Self::Own(own) => (own.word, 1),
         }
     }
 

@@ -1,23 +1,20 @@
 //! The forwarder: what its driver sees.
 
 use core::fmt;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use namecast_packet::{Data, LpPacket, Name};
-use namecast_units::{ByteSize, Instant, Random};
+use namecast_units::{Instant, Random};
 
+use super::output::Output;
 use crate::config::Config;
-use crate::counters::{Counters, DropReason, FaceCounters, StrategyCounters};
-use crate::extension::Extension;
-use crate::face::{AddFaceError, Face, FaceConfig, FaceId, FaceInfo, FaceTable, MIN_MTU};
-use crate::pipeline::{LEARNED_COST, LearnedNews};
-use crate::strategy::StrategyKind;
-use crate::table::{
-    AddRouteError, CacheOptions, ContentStore, DeadNonceList, Erased, ExpiryQueue, Fib, Learned,
-    Measurements, NameHasher, NextHop, Pit, StrategyChoices,
-};
+use crate::counters::{Counters, StrategyCounters};
+use crate::face::{AddFaceError, FaceConfig, FaceId, FaceInfo, MIN_MTU};
+use crate::hop::{Hop, Hops, LEARNED_COST, LearnedNews, Learning, StrategyChoices, StrategyKind};
+use crate::link::LinkMeter;
+use crate::table::{AddRouteError, ContentStore, Face, NextHop, Tables};
 
 /// Something to send, for the driver of a face.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,27 +64,13 @@ pub struct Forwarder {
     // First what each packet touches: a simulation has more nodes than the processor's caches hold.
     /// Latest time that the driver told.
     pub(crate) now: Instant,
-    pub(crate) config: Arc<Config>,
-    pub(crate) hasher: NameHasher,
-    /// Only while some prefix has a strategy that measures.
-    pub(crate) measurements: Option<Box<Measurements>>,
-    /// Only while some prefix has a strategy that learns routes.
-    pub(crate) learned: Option<Box<Learned>>,
-    pub(crate) extensions: Vec<Box<dyn Extension>>,
-    pub(crate) expiries: ExpiryQueue,
-    pub(crate) output: VecDeque<Transmit>,
-    pub(crate) faces: FaceTable,
+    pub(super) hops: Hops,
+    pub(super) output: Output,
     /// What Interests carry, so that Data come back to this one of the node's forwarders.
-    pub(crate) token: Option<Bytes>,
-    pub(crate) dead_nonces: DeadNonceList,
-    pub(crate) pit: Pit,
-    pub(crate) content_store: ContentStore,
-    pub(crate) fib: Fib,
-    pub(crate) strategies: StrategyChoices,
-    pub(crate) counters: Counters,
-    pub(crate) random: Random,
-    /// What the node's other forwarders are to know.
-    pub(crate) news: Vec<LearnedNews>,
+    pub(super) token: Option<Bytes>,
+    pub(crate) tables: Tables,
+    pub(super) strategies: StrategyChoices,
+    pub(super) random: Random,
     next_face: FaceId,
 }
 
@@ -104,32 +87,17 @@ impl Forwarder {
 
     /// A node without faces or routes whose configuration others share, all but the seed: for drivers of many nodes.
     pub fn sharing(config: Arc<Config>, seed: u64) -> Self {
-        let hasher = NameHasher::new(config.hash_key);
+        let tables = Tables::new(config);
+        let config = &tables.config;
         Self {
-            random: Random::from_seed(seed),
-            token: config.shard.token(),
-            faces: FaceTable::default(),
-            next_face: FaceId::FIRST,
-            fib: Fib::new(hasher, config.max_prefixes),
-            strategies: StrategyChoices::new(hasher, config.max_prefixes),
-            measurements: None,
-            learned: None,
-            news: Vec::new(),
-            pit: Pit::new(config.pit_capacity, config.pit_octets),
-            content_store: ContentStore::new(
-                config.keep,
-                config.content_store_policy,
-                config.content_store,
-                config.content_store_versions,
-            ),
-            dead_nonces: DeadNonceList::new(config.dead_nonce_lifetime, config.dead_nonce_capacity),
-            expiries: ExpiryQueue::default(),
-            output: VecDeque::new(),
-            counters: Counters::default(),
-            extensions: Vec::new(),
             now: Instant::ZERO,
-            hasher,
-            config,
+            hops: Hops::default(),
+            output: Output::default(),
+            token: config.shard.token(),
+            strategies: StrategyChoices::new(tables.hasher, config.max_prefixes),
+            random: Random::from_seed(seed),
+            next_face: FaceId::FIRST,
+            tables,
         }
     }
 
@@ -138,20 +106,15 @@ impl Forwarder {
     /// # Errors
     /// If there are too many faces, or the MTU is below [`MIN_MTU`].
     pub fn add_face(&mut self, config: FaceConfig) -> Result<FaceId, AddFaceError> {
-        if self.faces.len() >= self.config.max_faces {
-            return Err(AddFaceError::TooManyFaces(self.config.max_faces));
+        let max_faces = self.tables.config.max_faces;
+        if self.tables.faces.len() >= max_faces {
+            return Err(AddFaceError::TooManyFaces(max_faces));
         }
         check_mtu(config.mtu)?;
         let id = self.next_face;
         self.next_face = FaceId::from_number(id.number() + 1);
-        let face = Face {
-            config,
-            counters: FaceCounters::default(),
-            queued: 0,
-            share: self.pit.add_face(id),
-            interests_full_at: Instant::ZERO,
-        };
-        self.faces.push(id, face);
+        let face = Face::new(config, self.tables.pit.add_face(id));
+        self.tables.faces.push(id, face);
         Ok(id)
     }
 
@@ -161,19 +124,9 @@ impl Forwarder {
     /// face is no error.
     pub fn remove_face(&mut self, now: Instant, face: FaceId) {
         self.advance(now);
-        self.forget_downstream(face);
-        let Some(removed) = self.faces.remove(face) else {
-            return;
-        };
-        self.fib.remove_face(face);
-        self.pit.remove_face(face, removed.share);
-        if let Some(measurements) = &mut self.measurements {
-            measurements.remove_face(face);
-        }
-        if let Some(learned) = &mut self.learned {
-            learned.remove_face(face);
-        }
-        self.output.retain(|transmit| transmit.face != face);
+        self.tables.remove_face(self.now, face);
+        self.hops.remove_face(face);
+        self.output.remove_face(face);
     }
 
     /// Changes what a face is. An unknown face is no error.
@@ -186,16 +139,23 @@ impl Forwarder {
         config: FaceConfig,
     ) -> Result<(), AddFaceError> {
         check_mtu(config.mtu)?;
-        let Some(entry) = self.faces.get_mut(face) else {
+        let Some(entry) = self.tables.faces.get_mut(face) else {
             return Ok(());
         };
         entry.config = config;
         Ok(())
     }
 
+    /// Lets hops read what the link of a face measures. An unknown face is no error.
+    pub fn set_meter(&mut self, face: FaceId, meter: Arc<LinkMeter>) {
+        if let Some(face) = self.tables.faces.get_mut(face) {
+            face.meter = Some(meter);
+        }
+    }
+
     /// One face.
     pub fn face(&self, id: FaceId) -> Option<FaceInfo<'_>> {
-        self.faces.get(id).map(|face| FaceInfo {
+        self.tables.faces.get(id).map(|face| FaceInfo {
             id,
             config: &face.config,
             counters: &face.counters,
@@ -204,7 +164,7 @@ impl Forwarder {
 
     /// All faces, by number.
     pub fn faces(&self) -> impl Iterator<Item = FaceInfo<'_>> {
-        self.faces.iter().map(|(id, face)| FaceInfo {
+        self.tables.faces.iter().map(|(id, face)| FaceInfo {
             id,
             config: &face.config,
             counters: &face.counters,
@@ -222,14 +182,11 @@ impl Forwarder {
         face: FaceId,
         cost: u64,
     ) -> Result<(), AddRouteError> {
-        if self.faces.get(face).is_none() {
+        if self.tables.faces.get(face).is_none() {
             return Err(AddRouteError::UnknownFace);
         }
-        let is_new = self.fib.add(&prefix, NextHop { face, cost })?;
-        let learned = self.learned.as_mut();
-        if let Some(heard) = learned.and_then(|learned| learned.get_mut(&prefix, face)) {
-            heard.is_route = false;
-        }
+        let is_new = self.tables.fib.add(&prefix, NextHop { face, cost })?;
+        self.hops.learning.on_route_added(&prefix, face);
         if is_new {
             self.offer_new_next_hop(&prefix, face);
         }
@@ -238,10 +195,8 @@ impl Forwarder {
 
     /// Takes a route back. One that does not exist is no error.
     pub fn remove_route(&mut self, prefix: &Name, face: FaceId) {
-        self.fib.remove(prefix, face);
-        if let Some(learned) = &mut self.learned {
-            learned.remove(prefix, face);
-        }
+        self.tables.fib.remove(prefix, face);
+        self.hops.learning.on_route_removed(prefix, face);
     }
 
     /// Chooses the strategy for Interests under `prefix`, unless a longer prefix has one of its own. If it is another than
@@ -256,10 +211,10 @@ impl Forwarder {
     ) -> Result<(), AddRouteError> {
         let before = self.strategies.get(&prefix);
         if let Some(replaced) = self.strategies.set(&prefix, strategy)? {
-            self.pit.forget_choice(replaced);
+            self.tables.pit.forget_choice(replaced);
         }
-        self.reconsider_measurements(before, Some(strategy));
-        self.reconsider_learning(before, Some(strategy));
+        let after = Some(strategy);
+        self.hops.reconsider(&mut self.tables, before, after);
         Ok(())
     }
 
@@ -267,28 +222,9 @@ impl Forwarder {
     pub fn unset_strategy(&mut self, prefix: &Name) {
         let before = self.strategies.get(prefix);
         if let Some(removed) = self.strategies.unset(prefix) {
-            self.pit.forget_choice(removed);
+            self.tables.pit.forget_choice(removed);
         }
-        self.reconsider_measurements(before, None);
-        self.reconsider_learning(before, None);
-    }
-
-    /// Starts measurements with the first prefix whose strategy needs them, and ends them with the last.
-    fn reconsider_measurements(
-        &mut self,
-        before: Option<StrategyKind>,
-        after: Option<StrategyKind>,
-    ) {
-        let measures = |kind: Option<StrategyKind>| usize::from(kind.is_some_and(|k| k.measures()));
-        let choices = self.measurements.as_ref().map_or(0, |m| m.choices);
-        let choices = choices + measures(after) - measures(before);
-        if choices == 0 {
-            self.measurements = None;
-            return;
-        }
-        let capacity = self.config.max_measurements;
-        let make = || Box::new(Measurements::new(capacity));
-        self.measurements.get_or_insert_with(make).choices = choices;
+        self.hops.reconsider(&mut self.tables, before, None);
     }
 
     /// The prefixes with a strategy of their own, in canonical order; before them the root with the default one, unless
@@ -309,23 +245,30 @@ impl Forwarder {
 
     /// The routes that were learned from prefix announcements, in canonical order.
     pub fn learned_routes(&self) -> impl Iterator<Item = LearnedRoute> {
-        let all = self.learned.iter().flat_map(|learned| learned.iter());
-        let routes = all.filter(|(_, heard)| heard.is_route);
-        let mut routes: Vec<_> = routes
-            .map(|(prefix, heard)| LearnedRoute {
+        let all = self.hops.learning.routes();
+        let mut routes: Vec<_> = all
+            .map(|(prefix, face, expires)| LearnedRoute {
                 prefix: prefix.clone(),
-                face: heard.face,
+                face,
                 cost: LEARNED_COST,
-                expires: heard.expiry,
+                expires,
             })
             .collect();
         routes.sort_by(|a, b| (&a.prefix, a.face).cmp(&(&b.prefix, b.face)));
         routes.into_iter()
     }
 
-    /// Adds an extension, which the hooks call after those added before.
-    pub fn add_extension(&mut self, extension: Box<dyn Extension>) {
-        self.extensions.push(extension);
+    /// Has a hop see the packets of all names, after those that were installed before, and before the strategies.
+    pub fn install(&mut self, hop: Box<dyn Hop>) {
+        self.hops.install(hop);
+    }
+
+    /// Makes a hop a strategy, to be [chosen](Self::set_strategy) by prefix. `word` stands for it in the names of strategies.
+    ///
+    /// # Panics
+    /// If there are 65 536 already.
+    pub fn add_strategy(&mut self, word: &'static str, hop: Box<dyn Hop>) -> StrategyKind {
+        self.hops.add_strategy(word, hop)
     }
 
     /// Takes a frame that carries a whole packet: an LpPacket, or a bare Interest or Data. Others [concern the
@@ -334,14 +277,16 @@ impl Forwarder {
     /// Bad frames are counted and dropped; nothing that arrives ends the face.
     pub fn handle_frame(&mut self, now: Instant, face: FaceId, frame: Bytes) {
         self.handle_timeout(now);
-        self.receive(face, frame);
+        if let Err(reason) = self.receive_frame(face, frame) {
+            self.tables.count_drop(face, reason);
+        }
     }
 
     /// Takes a whole packet that came out of the face's link, which has counted its frames.
     pub fn handle_packet(&mut self, now: Instant, face: FaceId, packet: LpPacket) {
         self.handle_timeout(now);
         if let Err(reason) = self.receive_packet(face, packet) {
-            self.count_drop(face, reason);
+            self.tables.count_drop(face, reason);
         }
     }
 
@@ -351,31 +296,18 @@ impl Forwarder {
             .ok()
             .and_then(|it| it.fragment);
         let data = fragment.and_then(|wire| Data::decode(wire).ok());
-        data.is_some_and(|data| {
-            let hashes = self
-                .hasher
-                .hashes(data.name(), self.config.max_name_components);
-            hashes.is_some_and(|hashes| !self.pit.matches(&data, &hashes).is_empty())
-        })
+        data.is_some_and(|data| self.tables.awaits(&data))
     }
 
-    /// Does what is due by `now`. Early calls do nothing.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        self.advance(now);
-        while let Some(entry) = self.expiries.pop_due(self.now) {
-            self.expire(entry);
-        }
-        if self.learned.is_some() {
-            self.expire_learned();
-        }
+    /// What this one has learned since it was last asked. Nothing where it is the only one of its node.
+    pub fn take_news(&mut self) -> Vec<LearnedNews> {
+        self.hops.learning.take_news()
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        let expiry = self.expiries.first().map(|(at, _)| at);
-        let learned = self.learned.as_ref().and_then(|it| it.poll_timeout());
-        let due = expiry.into_iter().chain(learned);
-        due.min()
+    /// Returns what the node learns of prefixes that others announce.
+    pub fn learning(&mut self, now: Instant) -> Learning<'_> {
+        self.handle_timeout(now);
+        Learning::new(self.now, &mut self.hops.learning, &mut self.tables)
     }
 
     /// The next packet to send, in the order in which they came about.
@@ -385,8 +317,8 @@ impl Forwarder {
 
     /// The next packet to send, and whether its face takes it whole.
     pub(crate) fn poll_output_for_link(&mut self) -> Option<(Transmit, bool)> {
-        let transmit = self.output.pop_front()?;
-        let face = self.faces.get_mut(transmit.face);
+        let transmit = self.output.pop()?;
+        let face = self.tables.faces.get_mut(transmit.face);
         let is_whole = face.is_none_or(|face| {
             face.queued -= 1;
             face.config.takes_whole(transmit.frame.len())
@@ -396,71 +328,38 @@ impl Forwarder {
 
     /// What the node has seen.
     pub const fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
-    /// What a face has seen.
-    pub fn face_counters(&self, face: FaceId) -> Option<&FaceCounters> {
-        self.faces.get(face).map(|face| &face.counters)
+        &self.tables.counters
     }
 
     /// Interests pending now.
     pub fn pending_interests(&self) -> usize {
-        self.pit.len()
+        self.tables.pit.len()
     }
 
-    /// Data packets in the content store.
-    pub fn cached_packets(&self) -> usize {
-        self.content_store.len()
+    /// Returns the Data that passed and were kept.
+    pub const fn content_store(&self) -> &ContentStore {
+        &self.tables.content_store
     }
 
-    /// Memory that the content store takes.
-    pub const fn cached_size(&self) -> ByteSize {
-        self.content_store.used()
-    }
-
-    /// How much the content store may hold, and what it does.
-    pub const fn cache_options(&self) -> CacheOptions {
-        self.content_store.options()
-    }
-
-    /// Changes how much the content store may hold and what it does; Data beyond a smaller capacity goes at once.
-    pub fn set_cache_options(&mut self, options: CacheOptions) {
-        self.content_store.set_options(options);
-    }
-
-    /// Removes at most `limit` cached Data packets whose names begin with `prefix`.
-    pub fn erase_cached(&mut self, prefix: &Name, limit: usize) -> Erased {
-        self.content_store.erase(prefix, limit)
+    /// Returns the Data that passed and were kept, to be changed or removed.
+    pub const fn content_store_mut(&mut self) -> &mut ContentStore {
+        &mut self.tables.content_store
     }
 
     /// Name prefixes with routes.
     pub fn routed_prefixes(&self) -> usize {
-        self.fib.len()
+        self.tables.fib.len()
     }
 
     /// Name prefixes that strategies have measurements of.
     pub fn measured_namespaces(&self) -> usize {
-        let measurements = self.measurements.as_ref();
-        measurements.map_or(0, |m| m.living_namespaces(self.now))
+        let asf = self.hops.asf();
+        asf.map_or(0, |asf| asf.measurements.living_namespaces(self.now))
     }
 
     /// Pairs of a prefix and a next hop that strategies have measurements of.
     pub fn measured_next_hops(&self) -> usize {
-        self.measurements.as_ref().map_or(0, |m| m.len())
-    }
-
-    /// The clock never goes back, whatever the driver says.
-    fn advance(&mut self, now: Instant) {
-        self.now = self.now.max(now);
-    }
-
-    /// Counts a dropped packet, for the node and for the face if there is one.
-    pub(crate) fn count_drop(&mut self, face: FaceId, reason: DropReason) {
-        self.counters.drops.add(reason);
-        if let Some(face) = self.faces.get_mut(face) {
-            face.counters.drops.add(reason);
-        }
+        self.hops.asf().map_or(0, |asf| asf.measurements.len())
     }
 }
 
@@ -475,10 +374,10 @@ impl fmt::Debug for Forwarder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Forwarder")
             .field("now", &self.now)
-            .field("faces", &self.faces.len())
-            .field("pending_interests", &self.pit.len())
-            .field("cached_packets", &self.content_store.len())
-            .field("counters", &self.counters)
+            .field("faces", &self.tables.faces.len())
+            .field("pending_interests", &self.tables.pit.len())
+            .field("cached_packets", &self.tables.content_store.packets())
+            .field("counters", &self.tables.counters)
             .finish_non_exhaustive()
     }
 }

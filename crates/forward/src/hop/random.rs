@@ -1,18 +1,20 @@
 //! Random: any next hop, so that load is shared. With equal shares as NFD's, version 1, or with shares by cost.
 
-use namecast_units::Random;
+use namecast_units::Instant;
 use smallvec::SmallVec;
 
-use super::{Decision, InterestContext, Strategy, one_at_a_time};
+use super::{Actions, Context, Hop, merge_nacks, one_at_a_time};
 use crate::face::FaceId;
+use crate::table::NextHop;
 
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
     /// In proportion to what a next hop of some cost is chosen.
     weight: fn(cost: u64) -> u64,
 }
 
-pub(super) static UNIFORM: Shares = Shares { weight: |_| 1 };
-pub(super) static WEIGHTED: Shares = Shares {
+pub(super) const UNIFORM: Shares = Shares { weight: |_| 1 };
+pub(super) const WEIGHTED: Shares = Shares {
     weight: inverse_cost,
 };
 
@@ -24,25 +26,29 @@ fn inverse_cost(cost: u64) -> u64 {
     (UNIT / cost.saturating_add(1)).max(1)
 }
 
-impl Strategy for Shares {
-    fn after_interest(&self, context: &InterestContext<'_>, random: &mut Random) -> Decision {
-        one_at_a_time(context, |_| self.draw(context, random))
+impl Hop for Shares {
+    fn on_interest(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
+        one_at_a_time(now, context, |context, _| self.draw(context)).into()
+    }
+
+    fn on_nack(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
+        merge_nacks(now, context.entry()).into()
     }
 }
 
 impl Shares {
-    fn draw(&self, context: &InterestContext<'_>, random: &mut Random) -> Option<FaceId> {
+    fn draw(self, context: &mut Context<'_>) -> Option<FaceId> {
         let hops = context.eligible_hops();
-        let weigh = |hop: super::NextHop| (hop.face, (self.weight)(hop.cost));
+        let weigh = |hop: NextHop| (hop.face, (self.weight)(hop.cost));
         let mut hops: SmallVec<[_; 4]> = hops.map(weigh).collect();
         if let [.., _, (last, _)] = hops[..]
-            && Some(last) == context.avoid
+            && Some(last) == context.fields.avoid_face
         {
             hops.pop();
         }
         // Faces are fewer than 2³², so the sum stays below 2⁶⁴.
         let total = hops.iter().map(|(_, weight)| weight).sum();
-        let mut left = random.below(total);
+        let mut left = context.random.below(total);
         hops.into_iter().find_map(|(face, weight)| {
             let is_it = left < weight;
             left = left.saturating_sub(weight);

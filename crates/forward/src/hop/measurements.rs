@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use namecast_units::{Instant, Random};
 
+use super::AsfConfig;
 use crate::face::FaceId;
 use crate::link::RttEstimator;
-use crate::strategy::AsfConfig;
 
 /// Time to wait for Data from a next hop that never gave any; \[RFC6298\] §2.1, as in ndn-cxx.
 const INITIAL_RTO: Duration = Duration::from_secs(1);
@@ -46,8 +46,6 @@ pub(crate) struct Exchange {
 /// Nothing here has a timer: what is due is done when the next hop is looked at, with the same result.
 #[derive(Debug)]
 pub(crate) struct Measurements {
-    /// Prefixes whose strategy measures.
-    pub(crate) choices: usize,
     /// Most pairs of namespace and next hop.
     capacity: usize,
     /// Pairs there are.
@@ -89,7 +87,6 @@ struct Watched {
 impl Measurements {
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
-            choices: 0,
             capacity,
             len: 0,
             namespaces: BTreeMap::new(),

@@ -7,14 +7,16 @@ use bytes::Bytes;
 use namecast_packet::Name;
 use namecast_units::{Duration, Instant};
 
+use super::SelfLearning;
+use super::learned::Heard;
 use crate::face::FaceId;
-use crate::forwarder::Forwarder;
-use crate::table::{Heard, NameHashes};
+use crate::name_hash::NameHashes;
+use crate::table::Tables;
 
 /// In how many parts a route's lifetime is cut: others are told that it was used once in each.
 const PARTS: u32 = 8;
 
-/// Something that one forwarder has learned, for the others of its node to [adopt](Forwarder::adopt).
+/// Something that one forwarder has learned, for the others of its node to [adopt](super::Learning::adopt).
 #[derive(Clone, Debug)]
 pub struct LearnedNews {
     prefix: Name,
@@ -31,33 +33,32 @@ struct Announced {
     is_route: bool,
 }
 
-impl Forwarder {
+impl SelfLearning {
     /// What this one has learned since it was last asked. Nothing where it is the only one of its node.
-    pub fn take_news(&mut self) -> Vec<LearnedNews> {
+    pub(crate) fn take_news(&mut self) -> Vec<LearnedNews> {
         core::mem::take(&mut self.news)
     }
 
     /// Takes over what another forwarder of the node has learned. The same again changes nothing.
-    pub fn adopt(&mut self, now: Instant, news: &LearnedNews) {
-        self.handle_timeout(now);
+    pub(super) fn adopt(&mut self, now: Instant, tables: &mut Tables, news: &LearnedNews) {
         let LearnedNews {
             prefix,
             face,
             announced,
         } = news;
-        let has_face = self.faces.get(*face).is_some();
-        let Some(learned) = &mut self.learned else {
+        let has_face = tables.faces.get(*face).is_some();
+        let Some(learned) = &mut self.heard else {
             return;
         };
         let known = learned.get_mut(prefix, *face);
         let Some(new) = announced else {
             if known.is_some_and(|known| known.is_route) {
                 learned.remove(prefix, *face);
-                self.fib.remove(prefix, *face);
+                tables.fib.remove(prefix, *face);
             }
             return;
         };
-        if !has_face || new.expiry <= self.now {
+        if !has_face || new.expiry <= now {
             return;
         }
         let is_same = |known: &&mut Heard| known.wire == new.wire && known.is_route >= new.is_route;
@@ -69,18 +70,19 @@ impl Forwarder {
             None => {
                 let heard = Heard::new(*face, new.wire.clone(), new.until, new.expiry);
                 // Where there is no room, it is as if this one had heard it.
-                let _ = self.keep(prefix, heard, new.is_route);
+                let _ = self.keep(tables, prefix, heard, new.is_route);
             }
         }
     }
 
     /// Has the others told of an announcement as it is here now, or of its end.
-    pub(super) fn tell_others(&mut self, prefix: &Name, face: FaceId) {
+    pub(super) fn broadcast(&mut self, tables: &Tables, prefix: &Name, face: FaceId) {
+        let config = &tables.config;
         // Nobody asks for more news than there can be routes.
-        if self.config.shard.count <= 1 || self.news.len() >= self.config.learning.max_routes {
+        if config.shard.count <= 1 || self.news.len() >= config.learning.max_routes {
             return;
         }
-        let learned = self.learned.as_mut();
+        let learned = self.heard.as_mut();
         let heard = learned.and_then(|learned| learned.get_mut(prefix, face));
         let announced = heard.map(|heard| Announced {
             wire: heard.wire.clone(),
@@ -96,21 +98,26 @@ impl Forwarder {
     }
 
     /// Data called `name` came by a learned route to `face`, which so stays.
-    pub(super) fn route_was_used(&mut self, (name, hashes): (&Name, &NameHashes), face: FaceId) {
-        let lifetime = self.config.learning.route_lifetime;
-        let Some(learned) = &mut self.learned else {
+    pub(super) fn route_was_used(
+        &mut self,
+        now: Instant,
+        tables: &Tables,
+        (name, hashes): (&Name, &NameHashes),
+        face: FaceId,
+    ) {
+        let lifetime = tables.config.learning.route_lifetime;
+        let Some(learned) = &mut self.heard else {
             return;
         };
-        let Some((before, after)) = learned.on_used((name, hashes), face, self.now, lifetime)
-        else {
+        let Some((before, after)) = learned.on_used((name, hashes), face, now, lifetime) else {
             return;
         };
-        let is_alone = self.config.shard.count <= 1;
+        let is_alone = tables.config.shard.count <= 1;
         if is_alone || part_of(before, lifetime) == part_of(after, lifetime) {
             return;
         }
         if let Some(prefix) = learned.longest_prefix(name, hashes) {
-            self.tell_others(&prefix, face);
+            self.broadcast(tables, &prefix, face);
         }
     }
 }

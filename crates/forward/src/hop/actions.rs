@@ -1,0 +1,191 @@
+//! What hops want done.
+
+use bytes::Bytes;
+use namecast_packet::lp::NackReason;
+use namecast_packet::{Data, Extensions};
+use namecast_units::Duration;
+use smallvec::SmallVec;
+
+use crate::counters::{DropReason, StrategyCounters};
+use crate::face::FaceId;
+use crate::fields::{LinkFields, Said};
+
+/// Faces to send to, in order.
+pub(crate) type Faces = SmallVec<[FaceId; 4]>;
+
+/// What becomes of a packet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Decision {
+    /// What the next hop decides, and the strategy after the last. A strategy that decides nothing waits.
+    #[default]
+    Continue,
+    /// It goes to these faces: an Interest for the first time, Data also to who did not ask.
+    Forward(SmallVec<[FaceId; 4]>),
+    /// The Interest goes to `best` for the first time, and with another Nonce to `probe`.
+    Probe {
+        /// Where the answer should come from.
+        best: FaceId,
+        /// Whose answer is measured.
+        probe: FaceId,
+    },
+    /// The Interest goes to these faces along routes, and must not look for others.
+    Follow(SmallVec<[FaceId; 4]>),
+    /// The Interest is sent again, to these faces.
+    Retransmit(SmallVec<[FaceId; 4]>),
+    /// The Interest is held back: an equal one is on its way.
+    Suppress,
+    /// It stays pending, though there is nowhere to send it now; of a Nack, others may still answer.
+    Wait,
+    /// The Interest is given up, and returned to who sent it; a Nack goes to all who wait.
+    Reject(NackReason),
+    /// A Nack goes to one of those who wait.
+    RejectTo(FaceId, NackReason),
+    /// The Interest is answered with this, and so is whoever else waits for it.
+    Answer(Box<Data>),
+    /// It goes no further, which is counted.
+    Drop(DropReason),
+}
+
+impl Decision {
+    /// Counts what was decided on an Interest, equal to one that `was_sent` before or not.
+    #[inline]
+    pub(crate) fn count(&self, was_sent: bool, counters: &mut StrategyCounters) {
+        counters.interests += 1;
+        match self {
+            Self::Forward(_) | Self::Probe { .. } | Self::Follow(_) | Self::Retransmit(_) => {
+                counters.retransmissions += u64::from(was_sent);
+            }
+            Self::Suppress => counters.suppressed += 1,
+            Self::Continue | Self::Wait | Self::Answer(_) | Self::RejectTo(..) => {}
+            Self::Reject(_) | Self::Drop(_) => counters.rejected += 1,
+        }
+    }
+}
+
+/// A packet that a hop sends by itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Originated {
+    pub(crate) face: FaceId,
+    /// An Interest or Data.
+    pub(crate) wire: Bytes,
+    pub(crate) fields: LinkFields,
+}
+
+/// What few hops want, apart, so that the others need not move it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Extras {
+    congestion_mark: Option<u64>,
+    pub(crate) prefix_announcement: Option<Bytes>,
+    extensions: Extensions,
+    pub(crate) delay: Duration,
+    pub(crate) originated: Vec<Originated>,
+}
+
+/// What a hop wants done: what becomes of the packet, with which fields it goes on, how much later, and what else is sent.
+///
+/// ```
+/// # use namecast_forward::Actions;
+/// # use namecast_packet::Extensions;
+/// let actions = Actions::default().set_field(Extensions::HOP_COUNT, vec![1]);
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Actions {
+    pub(crate) decision: Decision,
+    pub(crate) extras: Option<Box<Extras>>,
+}
+
+impl From<Decision> for Actions {
+    fn from(decision: Decision) -> Self {
+        Self {
+            decision,
+            extras: None,
+        }
+    }
+}
+
+impl Actions {
+    /// Sends the packet to these faces.
+    pub fn forward_to(faces: impl IntoIterator<Item = FaceId>) -> Self {
+        Decision::Forward(faces.into_iter().collect()).into()
+    }
+
+    /// Answers the Interest.
+    pub fn answer(data: Data) -> Self {
+        Decision::Answer(Box::new(data)).into()
+    }
+
+    /// Drops the packet, and counts why.
+    pub fn drop(reason: DropReason) -> Self {
+        Decision::Drop(reason).into()
+    }
+
+    /// Adds a link field outside of NDNLPv2 to what the packet goes on with, to those neighbours that speak it.
+    ///
+    /// # Panics
+    /// If `number` [is no extension field's](Extensions::has_number).
+    pub fn set_field(mut self, number: u32, octets: impl Into<Bytes>) -> Self {
+        self.extras().extensions.set(number, octets);
+        self
+    }
+
+    /// Says how congested the path is, whatever was said before.
+    pub fn set_congestion_mark(mut self, mark: u64) -> Self {
+        self.extras().congestion_mark = Some(mark);
+        self
+    }
+
+    /// Announces a route with Data, to those who look for one.
+    pub(crate) fn announce(mut self, announcement: Bytes) -> Self {
+        self.extras().prefix_announcement = Some(announcement);
+        self
+    }
+
+    /// Sends so much later what is sent now.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.extras().delay = delay;
+        self
+    }
+
+    /// Sends an Interest or Data besides, as its wire has it. What comes back for it is shown to hops, and to nobody else.
+    pub fn originate(mut self, face: FaceId, wire: Bytes, fields: LinkFields) -> Self {
+        let packet = Originated { face, wire, fields };
+        self.extras().originated.push(packet);
+        self
+    }
+
+    fn extras(&mut self) -> &mut Extras {
+        self.extras.get_or_insert_default()
+    }
+
+    /// Adds what the next hop wants, which decides.
+    pub(crate) fn and(mut self, next: Self) -> Self {
+        if let Some(more) = next.extras {
+            let extras = self.extras();
+            extras.congestion_mark = more.congestion_mark.or(extras.congestion_mark);
+            extras.prefix_announcement = more
+                .prefix_announcement
+                .or(extras.prefix_announcement.take());
+            for (number, octets) in more.extensions.iter() {
+                extras.extensions.set(number, octets.clone());
+            }
+            extras.delay += more.delay;
+            extras.originated.extend(more.originated);
+        }
+        Self {
+            decision: next.decision,
+            ..self
+        }
+    }
+
+    /// Sets the fields that a packet goes on with.
+    #[inline]
+    pub(crate) fn apply(extras: Option<&Extras>, said: &mut Said) {
+        let Some(extras) = extras else { return };
+        let fields = said.to_mut();
+        fields.congestion_mark = extras.congestion_mark.unwrap_or(fields.congestion_mark);
+        for (number, octets) in extras.extensions.iter() {
+            fields.extensions.set(number, octets.clone());
+        }
+    }
+}

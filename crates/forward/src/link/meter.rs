@@ -1,0 +1,53 @@
+//! What a link measures, for those who do not hold it.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::time::Duration;
+
+use namecast_units::{ByteSize, Instant};
+
+use super::FrameCount;
+
+/// Where hops read what a link has sent and how long its queue is, whichever thread drives the link.
+///
+/// Frames that pass the link by while nothing waits are counted by the forwarder that sent them, in
+/// [`FaceCounters::outgoing`](crate::FaceCounters::outgoing); a link counts those that it makes.
+#[derive(Debug, Default)]
+pub struct LinkMeter {
+    frames: AtomicU64,
+    octets: AtomicU64,
+    queued: AtomicU64,
+    /// When the next frame was queued, in nanoseconds and one more; 0 while none waits.
+    waits_since: AtomicU64,
+}
+
+impl LinkMeter {
+    /// Returns the frames that the link has made and queued, ever: two readings give a rate.
+    pub fn sent(&self) -> FrameCount {
+        FrameCount {
+            frames: self.frames.load(Relaxed),
+            octets: ByteSize::bytes(self.octets.load(Relaxed)),
+        }
+    }
+
+    /// Returns the octets that wait.
+    pub fn queued(&self) -> ByteSize {
+        ByteSize::bytes(self.queued.load(Relaxed))
+    }
+
+    /// Returns for how long the next frame has waited.
+    pub fn queueing_delay(&self, now: Instant) -> Duration {
+        match self.waits_since.load(Relaxed).checked_sub(1) {
+            Some(nanos) => now.since(Instant::from_nanos(nanos)),
+            None => Duration::ZERO,
+        }
+    }
+
+    /// The link's part, which has a lock around it: nobody else writes.
+    pub(super) fn set(&self, sent: FrameCount, queued: ByteSize, waits_since: Option<Instant>) {
+        self.frames.store(sent.frames, Relaxed);
+        self.octets.store(sent.octets.as_bytes(), Relaxed);
+        self.queued.store(queued.as_bytes(), Relaxed);
+        let since = waits_since.map_or(0, |since| since.as_nanos() + 1);
+        self.waits_since.store(since, Relaxed);
+    }
+}

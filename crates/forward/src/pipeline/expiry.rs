@@ -1,0 +1,110 @@
+//! What happens when time passes.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use namecast_packet::Name;
+use namecast_units::Instant;
+
+use super::Forwarder;
+use super::output::Passage;
+use crate::face::FaceId;
+use crate::fields::{LinkFields, Said};
+use crate::hop::{Actions, Context, Event, Extras, Hops};
+use crate::table::{EntryId, Outcome, Slot};
+
+/// What hops are asked about.
+type Ask = fn(&mut Hops, Instant, &mut Context<'_>) -> Actions;
+
+impl Forwarder {
+    /// Does what is due by `now`. Early calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+        while let Some(id) = self.tables.expiries.pop_due(self.now) {
+            if self.hops.see_all() {
+                let name = self.tables.pit.get(id).name.clone();
+                self.show(&name, &[id], Hops::on_expiry);
+            }
+            let choice = self.tables.end(self.now, id, Outcome::Expired);
+            self.strategies.count(choice, |choice| choice.timeouts += 1);
+        }
+        if self.hops.see_all() && self.hops.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.show(&Name::root(), &[], Hops::on_timeout);
+        }
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let expiry = self.tables.expiries.first().map(|(at, _)| at);
+        let due = expiry.into_iter().chain(self.output.poll_timeout());
+        due.chain(self.hops.poll_timeout()).min()
+    }
+
+    /// The clock never goes back, whatever the driver says.
+    pub(super) fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        self.output.handle_timeout(self.now);
+    }
+
+    /// Shows hops what comes about by time alone.
+    #[cold]
+    fn show(&mut self, name: &Name, entries: &[EntryId], ask: Ask) {
+        if let Some(hashes) = self.tables.hashes(name) {
+            let fields = LinkFields::default();
+            let event = Event {
+                entries,
+                ..Event::about(name, &hashes, (FaceId::NONE, &fields))
+            };
+            let actions = self.ask_hops(event, ask);
+            self.originate(actions);
+        }
+    }
+
+    /// Shows hops what happens, and gives what they want.
+    #[inline(always)]
+    pub(super) fn ask_hops<T>(
+        &mut self,
+        event: Event<'_>,
+        ask: impl FnOnce(&mut Hops, Instant, &mut Context<'_>) -> T,
+    ) -> T {
+        let mut context = Context {
+            event,
+            tables: &mut self.tables,
+            choices: &self.strategies,
+            random: &mut self.random,
+            slot: Slot::NONE,
+        };
+        ask(&mut self.hops, self.now, &mut context)
+    }
+
+    /// Queues a network packet, as much later as a hop wants.
+    pub(super) fn send(
+        &mut self,
+        extras: Option<&Extras>,
+        passage: Passage,
+        wire: Bytes,
+        fields: Said,
+    ) {
+        let delay = extras.map(|extras| extras.delay);
+        let delay = delay.filter(|delay| !delay.is_zero());
+        let at = delay.map(|delay| self.now + delay);
+        (self.output).send(&mut self.tables, at, passage, (wire, fields));
+    }
+
+    /// Sends what a hop sends by itself.
+    pub(super) fn originate(&mut self, actions: Actions) {
+        let Some(mut extras) = actions.extras else {
+            return;
+        };
+        for packet in core::mem::take(&mut extras.originated) {
+            let kind = super::receive::kind_of(&packet.wire);
+            let passage = (kind, FaceId::NONE, packet.face);
+            self.send(
+                Some(&extras),
+                passage,
+                packet.wire,
+                Cow::Owned(packet.fields),
+            );
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use namecast_media::ingest::codec::VideoCodec;
-use namecast_media::ingest::ladder::Ladder;
+use namecast_media::ingest::ladder::LadderWish;
 use namecast_media::ingest::source::Input;
 use namecast_net::FaceUri;
 use namecast_units::Bitrate;
@@ -23,9 +23,10 @@ pub struct Media {
     /// second and between key frames in all, none that refers to a later one.
     #[arg(long, value_delimiter = ',', value_name = "FILE,FILE,…", conflicts_with_all = ["input", "ladder", "codec"])]
     pub encoded: Vec<PathBuf>,
-    /// Bitrates of the video; 1M@640x360 chooses the picture's size too.
-    #[arg(long, default_value = "200k,1M,3M")]
-    pub ladder: Ladder,
+    /// Bitrates of the video; 1M@640x360 chooses the picture's size too, copy passes the input through as it is. Without: copy and
+    /// 300k where the input is H.264 without B-frames, else 200k,1M,3M.
+    #[arg(long, value_name = "copy,1M,…")]
+    pub ladder: Option<LadderWish>,
     /// Video codec: h264, vp8, vp9 or av1.
     #[arg(long, default_value = "h264")]
     pub codec: VideoCodec,

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use namecast::{Handle, drive};
 use namecast_apps::Now;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, PublisherCounters};
+use namecast_media::ingest::ladder::Ladder;
+use namecast_media::ingest::source::Input;
 use namecast_media::ingest::{
     AudioConfig, Ingest, IngestConfig, IngestCounters, MediaEvent, MediaFrame, StreamKind,
     VideoConfig,
@@ -63,7 +65,7 @@ impl Publishing {
         let identity = key_store(keys.keys.clone())?.identity(name)?;
         let certificate = Certificate::decode(identity.certificate.clone())?;
         let digest = certificate.public_key()?.digest();
-        let (config, encoded) = (ingest_config(media), media.encoded.clone());
+        let (config, encoded) = (ingest_config(media)?, media.encoded.clone());
         let start = move || match encoded.is_empty() {
             true => Ingest::start(&config),
             false => Ingest::copy(&encoded, config.looped, config.audio.as_ref()),
@@ -197,20 +199,26 @@ impl Publishing {
     }
 }
 
-fn ingest_config(media: &Media) -> IngestConfig {
-    IngestConfig {
+fn ingest_config(media: &Media) -> anyhow::Result<IngestConfig> {
+    let wish = media.ladder.clone().unwrap_or_default();
+    let ladder = match media.input {
+        Input::Test => wish.ladder()?,
+        _ => Ladder::default(),
+    };
+    Ok(IngestConfig {
         input: media.input.clone(),
         looped: media.looped,
         video: VideoConfig {
             codec: media.codec,
-            ladder: media.ladder.clone(),
+            ladder,
             ..VideoConfig::default()
         },
+        wish,
         audio: (!media.no_audio).then(|| AudioConfig {
             bitrate: media.audio_bitrate,
             ..AudioConfig::default()
         }),
-    }
+    })
 }
 
 fn rung_ids(publisher: &Publisher, streams: &[StreamInfo]) -> Vec<(StreamKind, Vec<RungId>)> {

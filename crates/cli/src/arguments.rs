@@ -12,8 +12,8 @@ use namecast_units::Bitrate;
 /// What to publish, and how it is encoded and cut.
 #[derive(Clone, Debug, Args)]
 pub struct Media {
-    /// 'test' for a drawn picture with a clock and a tone, 'camera' or /dev/videoN, a file or an address that ffmpeg reads, or
-    /// '-' for standard input.
+    /// 'test' for a drawn picture with a clock and a tone, 'camera' or /dev/videoN, a file or an address that ffmpeg reads, an
+    /// address without a host to wait for a pusher (rtmp://:1935/key, srt://:9000), or '-' for standard input.
     #[arg(short, long, default_value = "test", value_name = "test|camera|FILE|-")]
     pub input: Input,
     /// Start files again at their end.

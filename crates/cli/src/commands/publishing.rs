@@ -10,8 +10,8 @@ use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, PublisherCou
 use namecast_media::ingest::ladder::Ladder;
 use namecast_media::ingest::source::Input;
 use namecast_media::ingest::{
-    AudioConfig, Ingest, IngestConfig, IngestCounters, MediaEvent, MediaFrame, StreamKind,
-    VideoConfig,
+    AudioConfig, Ingest, IngestConfig, IngestCounters, IngestError, MediaEvent, MediaFrame,
+    StreamKind, VideoConfig,
 };
 use namecast_media::streams::{self, Cutting};
 use namecast_net::Node;
@@ -50,8 +50,8 @@ pub(super) enum Happened {
     Frame,
     /// Something broke and is being mended.
     Trouble(String),
-    /// The input is over.
-    Over,
+    /// The input is over, or failed.
+    Over(Result<(), IngestError>),
 }
 
 impl Publishing {
@@ -120,8 +120,8 @@ impl Publishing {
             }) => Happened::Frame,
             Some(MediaEvent::Ended {
                 error: Some(error), ..
-            }) => Happened::Trouble(error.to_string()),
-            Some(MediaEvent::Ended { .. }) | None => Happened::Over,
+            }) => Happened::Over(Err(error)),
+            Some(MediaEvent::Ended { .. }) | None => Happened::Over(Ok(())),
         }
     }
 
@@ -153,14 +153,12 @@ impl Publishing {
     /// What was counted.
     pub(super) async fn figures(&mut self) -> Figures {
         let counted = self.handle.call(|publisher, _| Counted::of(publisher));
-        let counted = counted.await.unwrap_or_default();
+        let counted = Counted {
+            encode_ms: self.encode_times.take(),
+            ..counted.await.unwrap_or_default()
+        };
         *lock(&self.counted) = counted.clone();
-        Figures::new(
-            &counted,
-            self.ingest.counters(),
-            self.refused,
-            self.encode_times.take(),
-        )
+        Figures::new(&counted, self.ingest.counters(), self.refused)
     }
 
     /// A function that tells the same to the web server.
@@ -168,7 +166,7 @@ impl Publishing {
         let counted = Arc::clone(&self.counted);
         let counters = Arc::clone(self.ingest.counters());
         Arc::new(move || {
-            let figures = Figures::new(&lock(&counted), &counters, 0, [0.0; 2]);
+            let figures = Figures::new(&lock(&counted), &counters, 0);
             serde_json::to_value(figures).unwrap_or(Value::Null)
         })
     }
@@ -249,6 +247,8 @@ struct Counted {
     cache_size: ByteSize,
     /// Why the last frame that was refused was.
     last_refusal: Option<String>,
+    /// Capture to end of encoding, median and 99th percentile of the last second.
+    encode_ms: [f64; 2],
 }
 
 impl Counted {
@@ -259,6 +259,7 @@ impl Counted {
             pending: publisher.pending(),
             cache_size: publisher.cache_size(),
             last_refusal: publisher.last_refusal().map(str::to_owned),
+            encode_ms: [0.0; 2],
         }
     }
 }
@@ -337,12 +338,8 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    fn new(
-        counted: &Counted,
-        ingest: &IngestCounters,
-        refused: u64,
-        [encode_ms_p50, encode_ms_p99]: [f64; 2],
-    ) -> Self {
+    fn new(counted: &Counted, ingest: &IngestCounters, refused: u64) -> Self {
+        let [encode_ms_p50, encode_ms_p99] = counted.encode_ms;
         let Counted {
             publisher,
             producer,

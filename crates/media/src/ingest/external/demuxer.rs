@@ -95,8 +95,7 @@ impl Demuxer {
         let (process, pipes) = Process::start_with(&arguments, 1, stdin)?;
         let (header_sender, headers) = sync_channel(1);
         let (sender, packets) = sync_channel(AHEAD);
-        for pipe in pipes {
-            let (header_sender, sender) = (header_sender.clone(), sender.clone());
+        if let Some(pipe) = pipes.into_iter().next() {
             thread::spawn(move || read(pipe, &header_sender, &sender));
         }
         *super::lock(reading) = Some(process);
@@ -186,7 +185,7 @@ impl Demuxer {
 /// How ffmpeg is told to open an input, and to hold nothing back.
 fn arguments(input: &Input, looped: bool, camera: &VideoConfig) -> Vec<OsString> {
     // Enough to see the parameters of each track that an input announces, and no more than a second of it.
-    const LIVE: &str = "-probesize 65536 -analyzeduration 1000000 -fflags nobuffer";
+    const LIVE: &str = "-probesize 65536 -analyzeduration 1000000";
     let mut arguments: Vec<OsString> = match input {
         Input::File(path) => {
             let looped = if looped { "-stream_loop -1 -i" } else { "-i" };

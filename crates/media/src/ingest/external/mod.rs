@@ -15,6 +15,7 @@ mod h264;
 mod resolve;
 mod transcoder;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -161,7 +162,7 @@ impl External {
             audio,
             turn,
             sink: sink.clone(),
-            position: 0,
+            order: Order::default(),
             sounds: Arc::default(),
         };
         loop {
@@ -204,8 +205,7 @@ struct Feed {
     audio: Option<AudioConfig>,
     turn: Turn,
     sink: Sink,
-    /// Of the next picture.
-    position: u64,
+    order: Order,
     sounds: Arc<AtomicU64>,
 }
 
@@ -223,34 +223,35 @@ impl Kept {
         }
     }
 
-    /// Hands a packet over, after starting the encoder if need be and if it may begin with this packet.
-    fn submit(
+    /// Starts the encoder if there is none, and if the next packet is one to begin with.
+    fn begin(
         &mut self,
-        packet: Packet,
-        stamp: Option<Stamp>,
+        key: bool,
         sink: &Sink,
         start: impl FnOnce() -> Result<Transcoder, IngestError>,
     ) {
-        let lost = || sink.counters.lost.fetch_add(1, Ordering::Relaxed);
-        if self.running.is_none() {
-            if !packet.key || Instant::now() < self.retry_at {
-                lost();
-                return;
-            }
+        if self.running.is_none() && key && Instant::now() >= self.retry_at {
             match start() {
                 Ok(transcoder) => self.running = Some(transcoder),
-                Err(error) => return self.failed(&error, sink),
+                Err(error) => self.failed(&error, sink),
             }
         }
-        let Some(transcoder) = &mut self.running else {
-            return;
-        };
-        match transcoder.submit(packet, stamp) {
-            Ok(true) => {}
-            Ok(false) => {
-                lost();
+    }
+
+    fn stamp(&self, stamp: Stamp) {
+        if let Some(transcoder) = &self.running {
+            transcoder.stamp(stamp);
+        }
+    }
+
+    fn submit(&mut self, packet: Packet, sink: &Sink) {
+        let submitted = self.running.as_mut().map(|it| it.submit(packet));
+        match submitted {
+            Some(Ok(true)) => {}
+            Some(Ok(false)) | None => {
+                sink.counters.lost.fetch_add(1, Ordering::Relaxed);
             }
-            Err(error) => self.failed(&error, sink),
+            Some(Err(error)) => self.failed(&error, sink),
         }
     }
 
@@ -308,6 +309,10 @@ impl Feed {
                 self.sound(packet, stream, &mut sound);
             }
         }
+        self.order.flush();
+        while let Some(stamp) = self.order.next() {
+            pictures.stamp(stamp);
+        }
         pictures.finish();
         sound.finish();
         match stop.load(Ordering::Relaxed) {
@@ -334,8 +339,6 @@ impl Feed {
         encoders: &mut Kept,
     ) {
         let Some(config) = &self.video else { return };
-        let position = self.position;
-        self.position += 1;
         self.sink.counters.captured.fetch_add(1, Ordering::Relaxed);
         let rungs = config.ladder.rungs();
         if let Some(form) = &self.copied
@@ -345,21 +348,25 @@ impl Feed {
             self.sink.frame(MediaFrame {
                 stream: StreamKind::Video,
                 rung,
-                position,
+                position: self.order.position,
                 key: packet.key,
                 captured_at,
                 encoded_at: wall(),
                 payload,
             });
         }
-        if rungs.iter().any(|rung| !rung.is_copied()) {
-            let stamp = Stamp {
-                position,
-                captured_at,
-                number: packet.media,
-            };
+        let is_encoded = rungs.iter().any(|rung| !rung.is_copied());
+        if is_encoded {
             let start = || Transcoder::video(stream, config, self.turn, &self.sink);
-            encoders.submit(packet, Some(stamp), &self.sink, start);
+            encoders.begin(packet.key, &self.sink, start);
+        }
+        self.order
+            .add(packet.media, captured_at, stream.decode_delay);
+        while let Some(stamp) = self.order.next() {
+            encoders.stamp(stamp);
+        }
+        if is_encoded {
+            encoders.submit(packet, &self.sink);
         }
     }
 
@@ -371,7 +378,44 @@ impl Feed {
             count: Arc::clone(&self.sounds),
         };
         let start = || Transcoder::audio(stream, config, clock, &self.sink);
-        encoder.submit(packet, None, &self.sink, start);
+        encoder.begin(packet.key, &self.sink, start);
+        encoder.submit(packet, &self.sink);
+    }
+}
+
+/// Brings pictures into the order in which they are shown.
+#[derive(Debug, Default)]
+struct Order {
+    /// Those of which earlier ones may come.
+    waiting: BTreeMap<u64, Timestamp>,
+    /// How many that may be.
+    decode_delay: u64,
+    /// Of the next picture.
+    position: u64,
+}
+
+impl Order {
+    fn add(&mut self, media: u64, captured_at: Timestamp, decode_delay: u64) {
+        self.decode_delay = decode_delay;
+        self.waiting.insert(media, captured_at);
+    }
+
+    fn flush(&mut self) {
+        self.decode_delay = 0;
+    }
+
+    fn next(&mut self) -> Option<Stamp> {
+        if self.waiting.len() as u64 <= self.decode_delay {
+            return None;
+        }
+        let (number, captured_at) = self.waiting.pop_first()?;
+        let position = self.position;
+        self.position += 1;
+        Some(Stamp {
+            position,
+            captured_at,
+            number,
+        })
     }
 }
 

@@ -191,15 +191,17 @@ impl Pictures<'_> {
         }
     }
 
-    /// Their rate in bits, by the first ones.
+    /// Their rate in bits, by the first ones: a key frame each two seconds, and others between.
     fn bitrate(&self, rate: SampleRate) -> Bitrate {
-        let octets: u64 = self
-            .first
-            .iter()
-            .map(|packet| packet.payload.len() as u64)
-            .sum();
-        let frames = self.first.len().max(1) as u64;
-        let per_second = octets * 8 * u64::from(rate.num) / (frames * u64::from(rate.den));
+        let mean = |key| {
+            let sizes = self.first.iter().filter(|it| it.key == key);
+            let sizes = sizes.map(|it| it.payload.len() as u64);
+            let (sum, count) = sizes.fold((0, 0), |(sum, count), size| (sum + size, count + 1));
+            sum / u64::max(count, 1)
+        };
+        let group = u64::from(rate.num * USUAL_GROUP / rate.den).max(1);
+        let in_group = mean(true) + (group - 1) * mean(false);
+        let per_second = in_group * 8 / u64::from(USUAL_GROUP);
         two_digits(per_second).clamp(Bitrate::kbps(50), Bitrate::mbps(50))
     }
 

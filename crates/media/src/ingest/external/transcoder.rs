@@ -24,8 +24,15 @@ use crate::nut::{NutFrame, NutStream, writer};
 const QUEUED: usize = 64;
 /// Frames that may be inside an encoder before those after them are left out.
 const MAX_IN_FLIGHT: usize = 256;
-const INPUT: &str =
-    "-probesize 32 -analyzeduration 0 -fflags nobuffer -flags low_delay -copyts -f nut -i pipe:0";
+
+/// How ffmpeg reads what it is fed. A decoder that is told to hold nothing back would lose frames that come out of order.
+fn input(stream: &NutStream) -> String {
+    let hurry = match stream.decode_delay {
+        0 => "-flags low_delay",
+        _ => "",
+    };
+    format!("-probesize 32 -analyzeduration 0 {hurry} -copyts -f nut -i pipe:0")
+}
 
 /// One ffmpeg that decodes and encodes.
 #[derive(Debug)]
@@ -51,7 +58,7 @@ impl Transcoder {
     ) -> Result<Self, IngestError> {
         let rungs = config.ladder.rungs().iter().enumerate();
         let rungs: Vec<_> = rungs.filter(|(_, rung)| !rung.is_copied()).collect();
-        let arguments = video_arguments(config, &rungs, turn);
+        let arguments = video_arguments(stream, config, &rungs, turn);
         let (process, pipes) = Process::start(&arguments, rungs.len())?;
         let mut stamps = Vec::new();
         for (pipe, (rung, _)) in pipes.into_iter().zip(rungs) {
@@ -73,7 +80,7 @@ impl Transcoder {
         clock: SoundClock,
         sink: &Sink,
     ) -> Result<Self, IngestError> {
-        let (process, pipes) = Process::start(&audio_arguments(config), 1)?;
+        let (process, pipes) = Process::start(&audio_arguments(stream, config), 1)?;
         for pipe in pipes {
             let clock = clock.clone();
             let output = Output::timed(StreamKind::Audio, 0, sink.clone(), pipe);
@@ -106,23 +113,23 @@ impl Transcoder {
         }
     }
 
+    /// Says what belongs to the next frame in the order in which they are shown, before the packet is handed over with which a
+    /// decoder gives it.
+    pub(super) fn stamp(&self, stamp: Stamp) {
+        for stamps in &self.stamps {
+            // Of an encoder that holds back so many, or has ended, the next packet says so.
+            let _ = stamps.try_send(stamp);
+        }
+    }
+
     /// Hands over a packet, without waiting. Returns false if it was left out because the encoders do not keep up.
     ///
     /// # Errors
     /// If ffmpeg has ended; what it said last is in the error.
-    pub(super) fn submit(
-        &mut self,
-        packet: Packet,
-        stamp: Option<Stamp>,
-    ) -> Result<bool, IngestError> {
+    pub(super) fn submit(&mut self, packet: Packet) -> Result<bool, IngestError> {
         self.waits_for_key &= !packet.key;
         if self.waits_for_key {
             return Ok(false);
-        }
-        for stamps in self.stamps.iter().filter(|_| stamp.is_some()) {
-            if let Some(Err(TrySendError::Disconnected(_))) = stamp.map(|it| stamps.try_send(it)) {
-                return Err(self.fault());
-            }
         }
         match self.packets.try_send(packet) {
             Ok(()) => Ok(true),
@@ -130,7 +137,7 @@ impl Transcoder {
                 self.waits_for_key = true;
                 Ok(false)
             }
-            Err(TrySendError::Disconnected(_)) => Err(self.fault()),
+            Err(TrySendError::Disconnected(_)) => Err(IngestError::Encoder(self.process.end())),
         }
     }
 
@@ -143,10 +150,6 @@ impl Transcoder {
         } = self;
         drop(packets);
         process.finish();
-    }
-
-    fn fault(&mut self) -> IngestError {
-        IngestError::Encoder(self.process.end())
     }
 }
 
@@ -201,8 +204,13 @@ impl Turn {
     }
 }
 
-fn video_arguments(config: &VideoConfig, rungs: &[(usize, &Rung)], turn: Turn) -> Vec<OsString> {
-    let mut arguments: Vec<_> = words(INPUT).collect();
+fn video_arguments(
+    stream: &NutStream,
+    config: &VideoConfig,
+    rungs: &[(usize, &Rung)],
+    turn: Turn,
+) -> Vec<OsString> {
+    let mut arguments: Vec<_> = words(&input(stream)).collect();
     let splits: String = (0..rungs.len())
         .map(|index| format!("[s{index}]"))
         .collect();
@@ -234,10 +242,11 @@ fn video_arguments(config: &VideoConfig, rungs: &[(usize, &Rung)], turn: Turn) -
     arguments
 }
 
-fn audio_arguments(config: &AudioConfig) -> Vec<OsString> {
+fn audio_arguments(stream: &NutStream, config: &AudioConfig) -> Vec<OsString> {
     let line = format!(
-        "{INPUT} -map 0:a:0 -af aresample=async=1000 -ac {} -ar {} -c:a libopus -application lowdelay \
+        "{} -map 0:a:0 -af aresample=async=1000 -ac {} -ar {} -c:a libopus -application lowdelay \
          -frame_duration {} -b:a {} -write_index 0 -flush_packets 1 -f nut",
+        input(stream),
         config.channels,
         AudioConfig::SAMPLE_RATE,
         AudioConfig::PACKET_MILLIS,

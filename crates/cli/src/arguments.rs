@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use namecast_media::ingest::codec::VideoCodec;
-use namecast_media::ingest::ladder::Ladder;
+use namecast_media::ingest::ladder::LadderWish;
 use namecast_media::ingest::source::Input;
 use namecast_net::FaceUri;
 use namecast_units::Bitrate;
@@ -12,8 +12,8 @@ use namecast_units::Bitrate;
 /// What to publish, and how it is encoded and cut.
 #[derive(Clone, Debug, Args)]
 pub struct Media {
-    /// 'test' for a drawn picture with a clock and a tone, 'camera' or /dev/videoN, a file or an address that ffmpeg reads, or
-    /// '-' for standard input.
+    /// 'test' for a drawn picture with a clock and a tone, 'camera' or /dev/videoN, a file or an address that ffmpeg reads, an
+    /// address without a host to wait for a pusher (rtmp://:1935/key, srt://:9000), or '-' for standard input.
     #[arg(short, long, default_value = "test", value_name = "test|camera|FILE|-")]
     pub input: Input,
     /// Start files again at their end.
@@ -23,9 +23,10 @@ pub struct Media {
     /// second and between key frames in all, none that refers to a later one.
     #[arg(long, value_delimiter = ',', value_name = "FILE,FILE,…", conflicts_with_all = ["input", "ladder", "codec"])]
     pub encoded: Vec<PathBuf>,
-    /// Bitrates of the video; 1M@640x360 chooses the picture's size too.
-    #[arg(long, default_value = "200k,1M,3M")]
-    pub ladder: Ladder,
+    /// Bitrates of the video; 1M@640x360 chooses the picture's size too, copy passes the input through as it is. Without: copy and
+    /// 300k where the input is H.264 without B-frames, else 200k,1M,3M.
+    #[arg(long, value_name = "copy,1M,…")]
+    pub ladder: Option<LadderWish>,
     /// Video codec: h264, vp8, vp9 or av1.
     #[arg(long, default_value = "h264")]
     pub codec: VideoCodec,

@@ -7,5 +7,6 @@
 
 mod clock;
 pub mod ingest;
+pub mod nut;
 pub mod record;
 pub mod streams;

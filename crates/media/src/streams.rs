@@ -29,11 +29,12 @@ pub struct Cutting {
 
 /// The catalogue's streams for these encoders.
 pub fn describe(
-    video: &VideoConfig,
+    video: Option<&VideoConfig>,
     audio: Option<&AudioConfig>,
     cutting: Cutting,
 ) -> Vec<StreamInfo> {
-    let mut streams = vec![describe_video(video, cutting)];
+    let video = video.map(|video| describe_video(video, cutting));
+    let mut streams: Vec<_> = video.into_iter().collect();
     streams.extend(audio.map(|audio| describe_audio(audio, cutting)));
     streams
 }
@@ -44,9 +45,12 @@ fn describe_video(video: &VideoConfig, cutting: Cutting) -> StreamInfo {
         bitrate: rung.bitrate,
         width: Some(rung.size.width),
         height: Some(rung.size.height),
-        rate: SampleRate::new(video.frame_rate, 1),
+        rate: video.rate,
         key_interval: video.key_interval,
-        codec_string: video.codec.codec_string(rung.size, video.frame_rate),
+        codec_string: match &rung.copied {
+            Some(codec) => codec.clone(),
+            None => (video.codec).codec_string(rung.size, video.frames_per_second()),
+        },
         sample_rate: None,
         channels: None,
         across: None,

@@ -86,14 +86,14 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
         },
     );
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
-    loop {
+    let outcome = loop {
         tokio::select! {
             happened = publishing.next() => match happened {
                 Happened::Frame => {}
                 Happened::Trouble(text) => progress.say(&text),
-                Happened::Over => {
+                Happened::Over(outcome) => {
                     progress.say("The input is over.");
-                    break;
+                    break outcome;
                 }
             },
             // What it has to say is in the log; here it would only distract.
@@ -104,15 +104,15 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
                 stats.write(&figures, false)?;
                 progress.show(&format!("  {}", figures.line()));
             }
-            () = stop.wait() => break,
+            () = stop.wait() => break Ok(()),
         }
-    }
+    };
     progress.say("Stopping.");
     stats.write(&publishing.figures().await, true)?;
     archiving.stop().await;
     drop((publishing, page, doors));
     node.shutdown().await;
-    Ok(())
+    Ok(outcome?)
 }
 
 async fn start_archive(

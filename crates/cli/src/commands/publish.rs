@@ -100,14 +100,14 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     progress.say(&format!("Signed by {}", publishing.key_name));
     progress.say(&format!("Key digest {}", publishing.key_digest));
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
-    loop {
+    let outcome = loop {
         tokio::select! {
             happened = publishing.next() => match happened {
                 Happened::Frame => {}
                 Happened::Trouble(text) => progress.say(&text),
-                Happened::Over => {
+                Happened::Over(outcome) => {
                     progress.say("The input is over.");
-                    break;
+                    break outcome;
                 }
             },
             _ = tick.tick() => {
@@ -125,15 +125,15 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
                     progress.say(&text);
                 }
             }
-            () = stop.wait() => break,
+            () = stop.wait() => break Ok(()),
         }
-    }
+    };
     progress.say("Stopping.");
     registration.cancel();
     stats.write(&publishing.figures().await, true)?;
     drop(publishing);
     node.shutdown().await;
-    Ok(())
+    Ok(outcome?)
 }
 
 /// What is published, for programs.

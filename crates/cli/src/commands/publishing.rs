@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use namecast::{Handle, drive};
 use namecast_apps::Now;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, PublisherCounters};
+use namecast_media::ingest::ladder::Ladder;
+use namecast_media::ingest::source::Input;
 use namecast_media::ingest::{
-    AudioConfig, Ingest, IngestConfig, IngestCounters, MediaEvent, MediaFrame, StreamKind,
-    VideoConfig,
+    AudioConfig, Ingest, IngestConfig, IngestCounters, IngestError, MediaEvent, MediaFrame,
+    StreamKind, VideoConfig,
 };
 use namecast_media::streams::{self, Cutting};
 use namecast_net::Node;
@@ -48,8 +50,8 @@ pub(super) enum Happened {
     Frame,
     /// Something broke and is being mended.
     Trouble(String),
-    /// The input is over.
-    Over,
+    /// The input is over, or failed.
+    Over(Result<(), IngestError>),
 }
 
 impl Publishing {
@@ -63,7 +65,7 @@ impl Publishing {
         let identity = key_store(keys.keys.clone())?.identity(name)?;
         let certificate = Certificate::decode(identity.certificate.clone())?;
         let digest = certificate.public_key()?.digest();
-        let (config, encoded) = (ingest_config(media), media.encoded.clone());
+        let (config, encoded) = (ingest_config(media)?, media.encoded.clone());
         let start = move || match encoded.is_empty() {
             true => Ingest::start(&config),
             false => Ingest::copy(&encoded, config.looped, config.audio.as_ref()),
@@ -118,8 +120,8 @@ impl Publishing {
             }) => Happened::Frame,
             Some(MediaEvent::Ended {
                 error: Some(error), ..
-            }) => Happened::Trouble(error.to_string()),
-            Some(MediaEvent::Ended { .. }) | None => Happened::Over,
+            }) => Happened::Over(Err(error)),
+            Some(MediaEvent::Ended { .. }) | None => Happened::Over(Ok(())),
         }
     }
 
@@ -151,14 +153,12 @@ impl Publishing {
     /// What was counted.
     pub(super) async fn figures(&mut self) -> Figures {
         let counted = self.handle.call(|publisher, _| Counted::of(publisher));
-        let counted = counted.await.unwrap_or_default();
+        let counted = Counted {
+            encode_ms: self.encode_times.take(),
+            ..counted.await.unwrap_or_default()
+        };
         *lock(&self.counted) = counted.clone();
-        Figures::new(
-            &counted,
-            self.ingest.counters(),
-            self.refused,
-            self.encode_times.take(),
-        )
+        Figures::new(&counted, self.ingest.counters(), self.refused)
     }
 
     /// A function that tells the same to the web server.
@@ -166,7 +166,7 @@ impl Publishing {
         let counted = Arc::clone(&self.counted);
         let counters = Arc::clone(self.ingest.counters());
         Arc::new(move || {
-            let figures = Figures::new(&lock(&counted), &counters, 0, [0.0; 2]);
+            let figures = Figures::new(&lock(&counted), &counters, 0);
             serde_json::to_value(figures).unwrap_or(Value::Null)
         })
     }
@@ -197,20 +197,26 @@ impl Publishing {
     }
 }
 
-fn ingest_config(media: &Media) -> IngestConfig {
-    IngestConfig {
+fn ingest_config(media: &Media) -> anyhow::Result<IngestConfig> {
+    let wish = media.ladder.clone().unwrap_or_default();
+    let ladder = match media.input {
+        Input::Test => wish.ladder()?,
+        _ => Ladder::default(),
+    };
+    Ok(IngestConfig {
         input: media.input.clone(),
         looped: media.looped,
         video: VideoConfig {
             codec: media.codec,
-            ladder: media.ladder.clone(),
+            ladder,
             ..VideoConfig::default()
         },
+        wish,
         audio: (!media.no_audio).then(|| AudioConfig {
             bitrate: media.audio_bitrate,
             ..AudioConfig::default()
         }),
-    }
+    })
 }
 
 fn rung_ids(publisher: &Publisher, streams: &[StreamInfo]) -> Vec<(StreamKind, Vec<RungId>)> {
@@ -237,6 +243,8 @@ struct Counted {
     cache_size: ByteSize,
     /// Why the last frame that was refused was.
     last_refusal: Option<String>,
+    /// Capture to end of encoding, median and 99th percentile of the last second.
+    encode_ms: [f64; 2],
 }
 
 impl Counted {
@@ -247,6 +255,7 @@ impl Counted {
             pending: publisher.pending(),
             cache_size: publisher.cache_size(),
             last_refusal: publisher.last_refusal().map(str::to_owned),
+            encode_ms: [0.0; 2],
         }
     }
 }
@@ -325,12 +334,8 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    fn new(
-        counted: &Counted,
-        ingest: &IngestCounters,
-        refused: u64,
-        [encode_ms_p50, encode_ms_p99]: [f64; 2],
-    ) -> Self {
+    fn new(counted: &Counted, ingest: &IngestCounters, refused: u64) -> Self {
+        let [encode_ms_p50, encode_ms_p99] = counted.encode_ms;
         let Counted {
             publisher,
             producer,

@@ -25,7 +25,7 @@ fn defaults_are_the_documented_ones() {
     };
     assert_eq!(demo.name.to_string(), "/demo");
     assert_eq!(demo.media.input, Input::Test);
-    assert_eq!(demo.media.ladder.to_string(), "200k,1M,3M");
+    assert_eq!(demo.media.ladder, None);
     let cutting = namecast_stream::SegmenterConfig::default();
     let given = (demo.media.segment_size as usize, demo.media.fec as usize);
     assert_eq!(given, (cutting.segment_size, cutting.parity_percent));

@@ -42,10 +42,10 @@ fn encode_pictures(config: &VideoConfig, length: Duration) -> Result<Vec<MediaFr
     let (sink, events) = sink(rungs);
     let encoder = Encoder::video(config, &sink)?;
     drop(sink);
-    let count = frames_in(length, config.frame_rate);
+    let count = frames_in(length, config.frames_per_second());
     let mut job = Job::new(encoder, events, rungs);
     let mut raw = Vec::new();
-    for stamp in stamps(count, config.frame_rate) {
+    for stamp in stamps(count, config.frames_per_second()) {
         picture.draw(&mut raw, stamp.captured_at, stamp.position);
         job.submit(&raw, stamp)?;
     }
@@ -78,6 +78,7 @@ fn frames_in(length: Duration, rate: u32) -> u64 {
 
 fn stamps(count: u64, rate: u32) -> impl Iterator<Item = Stamp> {
     (0..count).map(move |position| Stamp {
+        number: position,
         position,
         captured_at: Timestamp::from_micros(position * MICROS / u64::from(rate)),
     })

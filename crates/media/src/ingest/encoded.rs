@@ -10,21 +10,22 @@
 use std::ffi::OsString;
 use std::io::{self, PipeReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use namecast_stream::SampleRate;
 use namecast_units::{Bitrate, Duration, Timestamp};
 use serde::Deserialize;
 
 use super::codec::VideoCodec;
-use super::ffmpeg::{Process, pipe_url, probe_program, words};
+use super::external::Playback;
+use super::ffmpeg::{Process, pipe_url, words};
 use super::ladder::{Ladder, PictureSize, Rung, label};
-use super::nut::{NutFrame, NutReader};
-use super::source::{Playback, probe_file};
+use super::source::{has_sound, probe};
 use super::{AudioConfig, IngestError, MediaEvent, MediaFrame, Sink, StreamKind, VideoConfig};
 use crate::clock;
+use crate::nut::{NutFrame, NutReader};
 
 /// How much of each file is looked at, in seconds: enough to know its rate and where its key frames are.
 const LOOKED_AT: u32 = 30;
@@ -132,7 +133,7 @@ impl Encoded {
         let mut with_sound = None;
         if audio.is_some() {
             for look in &looks {
-                if with_sound.is_none() && probe_file(&look.file)?.audio {
+                if with_sound.is_none() && has_sound(&look.file)? {
                     with_sound = Some(look.file.clone());
                 }
             }
@@ -141,7 +142,7 @@ impl Encoded {
             video: VideoConfig {
                 codec: first.codec,
                 ladder,
-                frame_rate: first.frame_rate,
+                rate: SampleRate::new(first.frame_rate, 1),
                 key_interval: first.key_interval,
             },
             audio: audio.filter(|_| with_sound.is_some()).cloned(),
@@ -179,7 +180,7 @@ impl Encoded {
         let pictures = self.files.iter();
         let pictures = pictures.map(|file| Input::open(file, looped, copied.clone()));
         let pictures = pictures.collect::<Result<_, _>>()?;
-        let period = Duration::from_secs(1) / self.video.frame_rate;
+        let period = self.video.rate.period();
         let pictures = track(StreamKind::Video, period, Duration::ZERO, pictures);
         let sound = match (&self.with_sound, &self.audio) {
             (Some(file), Some(audio)) => {
@@ -202,21 +203,11 @@ impl Look {
         if !file.exists() {
             return Err(IngestError::NoFile(file.to_owned()));
         }
-        let output = Command::new(probe_program())
-            .args(words(&format!(
-                "-loglevel error -select_streams v:0 -read_intervals %+{LOOKED_AT} -of json -show_entries \
-                 stream=codec_name,profile,width,height,avg_frame_rate,has_b_frames:packet=size,flags -i"
-            )))
-            .arg(file)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(IngestError::NoFfmpeg)?;
-        let Ok(Probed { streams, packets }) = serde_json::from_slice(&output.stdout) else {
-            return Err(IngestError::Unreadable {
-                input: file.display().to_string(),
-                said: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-            });
-        };
+        let entries = format!(
+            "-select_streams v:0 -read_intervals %+{LOOKED_AT} -show_entries \
+             stream=codec_name,profile,width,height,avg_frame_rate,has_b_frames:packet=size,flags"
+        );
+        let Probed { streams, packets } = probe(file, &entries)?;
         let Some(stream) = streams.first() else {
             return Err(IngestError::NoPictures(file.display().to_string()));
         };
@@ -244,6 +235,7 @@ impl Look {
             rung: Rung {
                 label: label(bitrate),
                 bitrate,
+                copied: None,
                 size: PictureSize {
                     width: stream.width,
                     height: stream.height,
@@ -301,7 +293,7 @@ fn key_interval(packets: &[ProbedPacket]) -> Option<u32> {
 }
 
 /// As people name a rung: 213456 bit/s are 210k.
-fn two_digits(bps: u64) -> Bitrate {
+pub(super) fn two_digits(bps: u64) -> Bitrate {
     let mut unit = 1;
     while bps / unit >= 100 {
         unit *= 10;

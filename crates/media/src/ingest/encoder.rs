@@ -17,9 +17,9 @@ use namecast_units::Timestamp;
 
 use super::ffmpeg::{Process, pipe_url, words};
 use super::ladder::Rung;
-use super::nut::{NutFrame, NutReader};
 use super::{AudioConfig, IngestError, MediaFrame, Sink, StreamKind, VideoConfig};
 use crate::clock;
+use crate::nut::{NutFrame, NutReader};
 
 /// Frames that may be inside an encoder before it counts as stuck; zero-latency encoders hold none.
 const MAX_IN_FLIGHT: usize = 256;
@@ -33,6 +33,8 @@ pub(super) struct Stamp {
     pub(super) position: u64,
     /// When the frame was captured.
     pub(super) captured_at: Timestamp,
+    /// The container's time of the frame, in ticks of the output that it waits for.
+    pub(super) number: u64,
 }
 
 /// One ffmpeg that encodes.
@@ -41,6 +43,8 @@ pub(super) struct Encoder {
     process: Process,
     stdin: ChildStdin,
     stamps: Vec<SyncSender<Stamp>>,
+    /// Frames that were submitted.
+    count: u64,
 }
 
 impl Encoder {
@@ -54,7 +58,8 @@ impl Encoder {
         let outputs = pipes.into_iter().enumerate().map(|(rung, pipe)| Output {
             stream: StreamKind::Video,
             rung,
-            ticks: config.frame_rate,
+            ticks: config.frames_per_second(),
+            slack: 0,
             sink: sink.clone(),
             pipe,
         });
@@ -71,6 +76,7 @@ impl Encoder {
             stream: StreamKind::Audio,
             rung: 0,
             ticks: 0,
+            slack: 0,
             sink: sink.clone(),
             pipe,
         });
@@ -92,6 +98,7 @@ impl Encoder {
             process,
             stdin,
             stamps,
+            count: 0,
         }
     }
 
@@ -100,6 +107,9 @@ impl Encoder {
     /// # Errors
     /// If the encoder has died or is stuck; what it said last is in the error.
     pub(super) fn submit(&mut self, raw: &[u8], stamp: Stamp) -> Result<(), IngestError> {
+        let number = self.count;
+        self.count += 1;
+        let stamp = Stamp { number, ..stamp };
         for stamps in &self.stamps {
             match stamps.try_send(stamp) {
                 Ok(()) => {}
@@ -140,7 +150,7 @@ impl Encoder {
 fn video_arguments(config: &VideoConfig) -> Vec<OsString> {
     let (source, rate, rungs) = (
         config.source_size(),
-        config.frame_rate,
+        config.frames_per_second(),
         config.ladder.rungs(),
     );
     let input = format!(
@@ -194,25 +204,50 @@ fn wav_header(config: &AudioConfig) -> Vec<u8> {
     header
 }
 
+/// Container's time of what is encoded anew: microseconds.
+const MICROSECONDS: u32 = 1_000_000;
+/// By how many of them encoders round it.
+const ROUNDED: u64 = 1_000;
+
 /// Reads one rung's encoded frames.
 #[derive(Debug)]
-struct Output<R> {
+pub(super) struct Output<R> {
     stream: StreamKind,
     rung: usize,
-    /// Frames a second, by which the container's time becomes the frame's number; zero: frames are counted.
+    /// Ticks of a second, by which the container's time becomes the frame's number; zero: frames are counted.
     ticks: u32,
+    /// By how much numbers may differ.
+    slack: u64,
     sink: Sink,
     pipe: R,
 }
 
 impl<R: Read> Output<R> {
-    fn run(mut self, stamps: &Receiver<Stamp>) {
+    /// The output of an encoder whose frames keep the times of its input, in microseconds.
+    pub(super) const fn timed(stream: StreamKind, rung: usize, sink: Sink, pipe: R) -> Self {
+        Self {
+            stream,
+            rung,
+            ticks: MICROSECONDS,
+            slack: ROUNDED,
+            sink,
+            pipe,
+        }
+    }
+
+    /// Publishes each frame with its stamp, until the encoder or the stamps end.
+    pub(super) fn run(self, stamps: &Receiver<Stamp>) {
+        let matcher = StampMatcher {
+            ticks: self.ticks,
+            slack: self.slack,
+        };
+        self.run_by(|frame| matcher.stamp(frame, stamps));
+    }
+
+    /// Publishes each frame with what `stamp` says of it, until that is nothing.
+    pub(super) fn run_by(mut self, mut stamp: impl FnMut(&NutFrame) -> Option<Stamp>) {
         let mut reader = NutReader::default();
         let mut octets = vec![0; READ_SIZE];
-        let mut matcher = StampMatcher {
-            ticks: self.ticks,
-            next: 0,
-        };
         loop {
             match self.pipe.read(&mut octets) {
                 Ok(0) => return,
@@ -223,7 +258,7 @@ impl<R: Read> Output<R> {
             loop {
                 match reader.frame() {
                     Ok(None) => break,
-                    Ok(Some(frame)) => match matcher.stamp(&frame, stamps) {
+                    Ok(Some(frame)) => match stamp(&frame) {
                         Some(stamp) => self.emit(frame, stamp),
                         None => return,
                     },
@@ -254,21 +289,19 @@ impl<R: Read> Output<R> {
 #[derive(Debug)]
 struct StampMatcher {
     ticks: u32,
-    /// Number of the next stamp in the channel.
-    next: u64,
+    slack: u64,
 }
 
 impl StampMatcher {
     /// Passes over the stamps of frames that the encoder dropped. `None`: no stamp is left, the encoder made up a frame.
-    fn stamp(&mut self, frame: &NutFrame, stamps: &Receiver<Stamp>) -> Option<Stamp> {
+    fn stamp(&self, frame: &NutFrame, stamps: &Receiver<Stamp>) -> Option<Stamp> {
         let number = match self.ticks {
-            0 => self.next,
+            0 => 0,
             rate => frame.time.ticks(rate),
         };
         loop {
             let stamp = stamps.try_recv().ok()?;
-            self.next += 1;
-            if self.next > number {
+            if stamp.number.saturating_add(self.slack) >= number {
                 return Some(stamp);
             }
         }
@@ -277,12 +310,13 @@ impl StampMatcher {
 
 #[cfg(test)]
 mod tests {
-    use super::super::nut::MediaTime;
     use super::*;
+    use crate::nut::MediaTime;
     use bytes::Bytes;
 
     fn frame(count: u64) -> NutFrame {
         NutFrame {
+            stream: 0,
             time: MediaTime {
                 count,
                 unit_num: 1,
@@ -302,11 +336,15 @@ mod tests {
             let stamp = Stamp {
                 position,
                 captured_at,
+                number: position - 10,
             };
             sender.send(stamp).unwrap();
         }
-        let mut matcher = StampMatcher { ticks: 30, next: 0 };
-        let mut position = |count| {
+        let matcher = StampMatcher {
+            ticks: 30,
+            slack: 0,
+        };
+        let position = |count| {
             let stamp = matcher.stamp(&frame(count), &stamps);
             stamp.map(|stamp| stamp.position)
         };
@@ -323,10 +361,11 @@ mod tests {
             let stamp = Stamp {
                 position,
                 captured_at,
+                number: position,
             };
             sender.send(stamp).unwrap();
         }
-        let mut matcher = StampMatcher { ticks: 0, next: 0 };
+        let matcher = StampMatcher { ticks: 0, slack: 0 };
         for expected in [Some(0), Some(1), None] {
             let stamp = matcher.stamp(&frame(7), &stamps);
             assert_eq!(stamp.map(|stamp| stamp.position), expected);

@@ -41,11 +41,23 @@ impl Process {
         arguments: &[OsString],
         pipes: usize,
     ) -> Result<(Self, Vec<PipeReader>), IngestError> {
+        Self::start_with(arguments, pipes, Stdio::piped())
+    }
+
+    /// Does the same with another standard input than a pipe.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(crate) fn start_with(
+        arguments: &[OsString],
+        pipes: usize,
+        stdin: Stdio,
+    ) -> Result<(Self, Vec<PipeReader>), IngestError> {
         let mut command = Command::new(program());
         command
             .args(["-hide_banner", "-loglevel", "error"])
             .args(arguments)
-            .stdin(Stdio::piped())
+            .stdin(stdin)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             // An interrupt typed at the terminal is for us: we end our children when our own work is done.

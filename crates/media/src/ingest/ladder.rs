@@ -78,6 +78,118 @@ pub struct Rung {
     pub bitrate: Bitrate,
     /// Picture at this rung.
     pub size: PictureSize,
+    /// Of a rung that is the input as it is: the codec as WebCodecs names it.
+    pub copied: Option<String>,
+}
+
+impl Rung {
+    /// Whether it is the input as it is.
+    pub const fn is_copied(&self) -> bool {
+        self.copied.is_some()
+    }
+}
+
+/// A rung as people write it, `1M` or `1M@640x360`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RungWish {
+    bitrate: Bitrate,
+    /// Picture, if they chose one.
+    size: Option<PictureSize>,
+}
+
+impl RungWish {
+    /// The rung, with the picture that suits its bitrate: in the shape of a `source`, and no larger.
+    pub fn fit(&self, source: PictureSize) -> Rung {
+        let fitting = || {
+            let suits = PictureSize::for_bitrate(self.bitrate);
+            let pixels = |size: PictureSize| f64::from(size.width) * f64::from(size.height);
+            let scale = (pixels(suits) / pixels(source).max(1.0)).sqrt().min(1.0);
+            let even = |length: u32| ((f64::from(length) * scale / 2.0).round() as u32).max(1) * 2;
+            PictureSize {
+                width: even(source.width),
+                height: even(source.height),
+            }
+        };
+        self.rung(self.size.unwrap_or_else(fitting))
+    }
+
+    /// The rung of a drawn picture, which is 16:9.
+    fn standing_alone(&self) -> Rung {
+        self.rung(
+            self.size
+                .unwrap_or_else(|| PictureSize::for_bitrate(self.bitrate)),
+        )
+    }
+
+    fn rung(&self, size: PictureSize) -> Rung {
+        Rung {
+            label: label(self.bitrate),
+            bitrate: self.bitrate,
+            size,
+            copied: None,
+        }
+    }
+}
+
+/// A ladder as people write it: `copy,1M,300k`. Without any rung it is left to the input.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LadderWish {
+    /// The input as it is, too.
+    pub copies: bool,
+    /// Rungs to encode.
+    pub rungs: Vec<RungWish>,
+}
+
+impl LadderWish {
+    /// The ladder of a drawn picture, which is 16:9; the default one if it is left open.
+    ///
+    /// # Errors
+    /// If the input is to be copied, as there is none.
+    pub fn ladder(&self) -> Result<Ladder, LadderError> {
+        match (self.copies, self.rungs.is_empty()) {
+            (true, _) => Err(LadderError::Copy),
+            (false, true) => Ok(Ladder::default()),
+            (false, false) => Ladder::of(self.rungs.iter().map(RungWish::standing_alone).collect()),
+        }
+    }
+
+    /// The wish for a rung of this bitrate.
+    pub const fn rung(bitrate: Bitrate) -> RungWish {
+        RungWish {
+            bitrate,
+            size: None,
+        }
+    }
+}
+
+impl FromStr for LadderWish {
+    type Err = LadderError;
+
+    fn from_str(text: &str) -> Result<Self, LadderError> {
+        let words = text.split(',').map(str::trim);
+        let (copies, rungs): (Vec<_>, Vec<_>) = words
+            .filter(|rung| !rung.is_empty())
+            .partition(|rung| *rung == "copy");
+        let rungs = rungs.into_iter().map(parse_rung);
+        let wish = Self {
+            copies: !copies.is_empty(),
+            rungs: rungs.collect::<Result<_, _>>()?,
+        };
+        // Two of one bitrate, or too many, are known before there is an input.
+        if !wish.rungs.is_empty() || !wish.copies {
+            Ladder::of(wish.rungs.iter().map(RungWish::standing_alone).collect())?;
+        }
+        Ok(wish)
+    }
+}
+
+impl fmt::Display for LadderWish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let copy = self.copies.then(|| "copy".to_owned());
+        let rungs = self.rungs.iter().map(|rung| label(rung.bitrate));
+        let words: Vec<_> = copy.into_iter().chain(rungs).collect();
+        f.write_str(&words.join(","))
+    }
 }
 
 /// Bitrates that a video is encoded at, lowest first.
@@ -148,6 +260,9 @@ pub enum LadderError {
         "'{0}' is not a picture size: write two even numbers from 64x36 to 3840x2160, as in 640x360"
     )]
     Size(String),
+    /// A drawn picture is encoded nowhere yet.
+    #[error("'copy' passes an input through that is encoded already: name one with --input")]
+    Copy,
     /// The same bitrate stands twice.
     #[error("rung {0} stands twice")]
     Twice(String),
@@ -160,13 +275,11 @@ impl FromStr for Ladder {
     type Err = LadderError;
 
     fn from_str(text: &str) -> Result<Self, LadderError> {
-        let rungs = text.split(',').map(str::trim);
-        let rungs = rungs.filter(|rung| !rung.is_empty()).map(parse_rung);
-        Self::of(rungs.collect::<Result<_, _>>()?)
+        text.parse::<LadderWish>()?.ladder()
     }
 }
 
-fn parse_rung(text: &str) -> Result<Rung, LadderError> {
+fn parse_rung(text: &str) -> Result<RungWish, LadderError> {
     let (rate, size) = match text.split_once('@') {
         Some((rate, size)) => (rate, Some(parse_size(size)?)),
         None => (text, None),
@@ -177,11 +290,7 @@ fn parse_rung(text: &str) -> Result<Rung, LadderError> {
     if !(MIN_BITRATE..=MAX_BITRATE).contains(&bitrate) {
         return Err(LadderError::OutOfRange(bitrate));
     }
-    Ok(Rung {
-        label: label(bitrate),
-        bitrate,
-        size: size.unwrap_or_else(|| PictureSize::for_bitrate(bitrate)),
-    })
+    Ok(RungWish { bitrate, size })
 }
 
 fn parse_size(text: &str) -> Result<PictureSize, LadderError> {

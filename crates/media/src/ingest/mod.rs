@@ -1,21 +1,23 @@
 //! From a camera, a file or a drawn picture to encoded frames, each with the times when it was captured and encoded.
 //!
 //! ```text
-//!  Source (drawn, or ffmpeg decoding) ─ raw ─▶ Encoder (ffmpeg) ─▶ MediaEvent::Frame
+//!  drawn test picture ─ raw ─▶ Encoder (ffmpeg) ─────────▶ MediaEvent::Frame
+//!  file, pipe, address, camera ─ packets ─▶ external ────▶ MediaEvent::Frame: copied, or encoded anew
 //! ```
 //!
-//! Each track has one thread that waits for the source and feeds the encoder. A full encoder holds the thread up, and a
-//! live source then skips frames: delay never builds up. [`clip`] encodes the test picture ahead of time instead, and
-//! [`Ingest::copy`] takes what is encoded already from files.
+//! Each drawn track has one thread that waits for the source and feeds the encoder. A full encoder holds the thread up, and
+//! frames are skipped then: delay never builds up. [`clip`] encodes the test picture ahead of time instead, and
+//! [`Ingest::copy`] takes a whole ladder that is encoded already from files.
 
 pub mod burned_clock;
 pub mod clip;
 pub mod codec;
 mod encoded;
 mod encoder;
+mod external;
 pub(crate) mod ffmpeg;
 pub mod ladder;
-pub mod nut;
+
 pub mod picture;
 pub mod source;
 pub mod tone;
@@ -27,6 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
+use namecast_stream::SampleRate;
 pub use namecast_stream::StreamKind;
 use namecast_units::{Bitrate, Timestamp};
 use smart_default::SmartDefault;
@@ -34,8 +37,9 @@ use tokio::sync::mpsc;
 
 use codec::VideoCodec;
 use encoded::Encoded;
-use ladder::{Ladder, PictureSize};
-use source::{Decoder, DrawnSound, DrawnVideo, Input, Source};
+use external::External;
+use ladder::{Ladder, LadderWish, PictureSize};
+use source::{DrawnSound, DrawnVideo, Input};
 use track::{Track, TrackEncoder};
 
 /// Frames that may wait to be published; more are dropped and counted, as nobody wants them late.
@@ -51,6 +55,8 @@ pub struct IngestConfig {
     pub looped: bool,
     /// How pictures are encoded.
     pub video: VideoConfig,
+    /// Rungs of an input that is encoded already; `video` has those of a drawn one.
+    pub wish: LadderWish,
     /// How sound is encoded; `None`: not at all.
     #[default(Some(AudioConfig::default()))]
     pub audio: Option<AudioConfig>,
@@ -64,8 +70,8 @@ pub struct VideoConfig {
     /// Bitrates and picture sizes.
     pub ladder: Ladder,
     /// Frames a second.
-    #[default(30)]
-    pub frame_rate: u32,
+    #[default(SampleRate::new(30, 1))]
+    pub rate: SampleRate,
     /// Frames from one key frame to the next.
     #[default(30)]
     pub key_interval: u32,
@@ -75,6 +81,11 @@ impl VideoConfig {
     /// Size of raw frames: the largest rung's.
     pub fn source_size(&self) -> PictureSize {
         self.ladder.largest()
+    }
+
+    /// Frames a second, rounded up.
+    pub const fn frames_per_second(&self) -> u32 {
+        self.rate.num.div_ceil(self.rate.den)
     }
 }
 
@@ -172,9 +183,23 @@ pub enum IngestError {
         /// What ffmpeg said.
         said: String,
     },
-    /// The input has no pictures.
-    #[error("{0} has no pictures: choose an input with a video track")]
+    /// The file has no pictures.
+    #[error("{0} has no pictures: choose a file with a video track")]
     NoPictures(String),
+    /// The input has neither pictures nor sound that is wanted.
+    #[error("{0} has neither pictures nor sound: choose another input")]
+    Nothing(String),
+    /// The input cannot be passed through as it is.
+    #[error("{input} cannot be passed through: {why}. Or leave 'copy' out of --ladder")]
+    NotCopied {
+        /// The input.
+        input: String,
+        /// Why not, and what would help.
+        why: String,
+    },
+    /// The input failed after it was opened.
+    #[error("the input failed: {0}")]
+    Broken(String),
     /// A file is no rung of the ladder that the files are to make.
     #[error("{} cannot be published as it is: {why}", file.display())]
     NoRung {
@@ -240,7 +265,9 @@ pub struct Ingest {
     events: mpsc::Receiver<MediaEvent>,
     counters: Arc<IngestCounters>,
     stop: Arc<AtomicBool>,
-    video: VideoConfig,
+    /// The process that reads an input from outside.
+    reading: external::Reading,
+    video: Option<VideoConfig>,
     audio: Option<AudioConfig>,
 }
 
@@ -250,27 +277,56 @@ impl Ingest {
     /// # Errors
     /// If the input cannot be opened, or ffmpeg is not there or lacks an encoder.
     pub fn start(config: &IngestConfig) -> Result<Self, IngestError> {
+        match config.input {
+            Input::Test => Self::draw(config),
+            _ => Self::take(config),
+        }
+    }
+
+    /// Starts to publish an input that comes from outside.
+    fn take(config: &IngestConfig) -> Result<Self, IngestError> {
+        let (sink, events) = Sink::new();
+        let counters = Arc::clone(&sink.counters);
+        let (stop, reading) = (Arc::<AtomicBool>::default(), external::Reading::default());
+        let input = External::open(config, &reading)?;
+        let (video, audio) = (input.video.clone(), input.audio.clone());
+        input.start(sink, Arc::clone(&stop), Arc::clone(&reading));
+        Ok(Self {
+            events,
+            counters,
+            stop,
+            reading,
+            video,
+            audio,
+        })
+    }
+
+    /// Starts to draw the test picture, and to encode it.
+    fn draw(config: &IngestConfig) -> Result<Self, IngestError> {
         let mut encoders = vec![config.video.codec.encoder()];
         encoders.extend(config.audio.as_ref().map(|_| "libopus"));
         ffmpeg::check(&encoders)?;
         let (sink, events) = Sink::new();
         let counters = Arc::clone(&sink.counters);
         let stop = Arc::<AtomicBool>::default();
-        let (video, sound) = open(config)?;
-        let audio = config.audio.clone().filter(|_| sound.is_some());
         let start = |source, encoder| {
             Track::new(source, encoder, sink.clone(), Arc::clone(&stop)).start();
         };
-        start(video, TrackEncoder::Video(config.video.clone()));
-        if let (Some(sound), Some(audio)) = (sound, &audio) {
-            start(sound, TrackEncoder::Audio(audio.clone()));
+        let picture = DrawnVideo::new(config.video.source_size(), config.video.frames_per_second());
+        start(Box::new(picture), TrackEncoder::Video(config.video.clone()));
+        if let Some(audio) = config.audio.clone() {
+            start(
+                Box::new(DrawnSound::new(audio.channels)),
+                TrackEncoder::Audio(audio),
+            );
         }
         Ok(Self {
             events,
             counters,
             stop,
-            video: config.video.clone(),
-            audio,
+            reading: external::Reading::default(),
+            video: Some(config.video.clone()),
+            audio: config.audio.clone(),
         })
     }
 
@@ -294,7 +350,8 @@ impl Ingest {
             events,
             counters: sink.counters,
             stop,
-            video: encoded.video,
+            reading: external::Reading::default(),
+            video: Some(encoded.video),
             audio: encoded.audio,
         })
     }
@@ -304,9 +361,9 @@ impl Ingest {
         self.events.recv().await
     }
 
-    /// How pictures are encoded.
-    pub const fn video(&self) -> &VideoConfig {
-        &self.video
+    /// How pictures are encoded; `None` if the input has none.
+    pub const fn video(&self) -> Option<&VideoConfig> {
+        self.video.as_ref()
     }
 
     /// How sound is encoded; `None` if the input has none or it was not wanted.
@@ -323,30 +380,6 @@ impl Ingest {
 impl Drop for Ingest {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
+        external::end(&self.reading);
     }
-}
-
-type Sources = (Box<dyn Source>, Option<Box<dyn Source>>);
-
-fn open(config: &IngestConfig) -> Result<Sources, IngestError> {
-    let VideoConfig { frame_rate, .. } = config.video;
-    if config.input == Input::Test {
-        let video = DrawnVideo::new(config.video.source_size(), frame_rate);
-        let sound = config.audio.as_ref().map(|audio| {
-            let sound: Box<dyn Source> = Box::new(DrawnSound::new(audio.channels));
-            sound
-        });
-        return Ok((Box::new(video), sound));
-    }
-    let (video, sound) = Decoder::start(
-        &config.input,
-        config.looped,
-        &config.video,
-        config.audio.as_ref(),
-    )?;
-    let sound = sound.map(|sound| {
-        let sound: Box<dyn Source> = Box::new(sound);
-        sound
-    });
-    Ok((Box::new(video), sound))
 }

@@ -110,6 +110,8 @@ impl Track {
                 Stamp {
                     position,
                     captured_at,
+                    // The encoder counts what it is given.
+                    number: 0,
                 },
             );
             position += 1;

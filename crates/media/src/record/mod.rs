@@ -3,8 +3,6 @@
 //! A thread of its own writes, so that a slow reader holds nobody up: frames it has no room for are left out, up to the
 //! next key frame.
 
-mod nut_writer;
-
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -17,6 +15,7 @@ use namecast_stream::{Catalogue, Rung, StreamInfo, StreamKind};
 use namecast_units::Timestamp;
 
 use crate::ingest::ffmpeg::{Process, words};
+use crate::nut::writer;
 
 /// Frames that wait to be written: about three seconds.
 const QUEUE: usize = 256;
@@ -242,12 +241,17 @@ impl Writer {
             Some(began) => began,
             None => {
                 let at = frame.captured_at.as_micros().saturating_sub(HEAD_START);
-                octets = nut_writer::file_header(&self.rungs(&frame.rung), &frame.payload);
+                let streams = self.rungs(&frame.rung);
+                let streams = streams.into_iter();
+                let streams: Vec<_> = streams
+                    .map(|(stream, rung)| writer::published(stream, rung, &frame.payload))
+                    .collect();
+                octets = writer::file_header(&streams);
                 *self.began.insert(Timestamp::from_micros(at))
             }
         };
         let micros = u64::try_from(frame.captured_at.micros_since(began)).unwrap_or(0);
-        nut_writer::put_frame(&mut octets, stream, micros, frame.key, &frame.payload);
+        writer::put_frame(&mut octets, stream, micros, frame.key, &frame.payload);
         self.output.write(&octets)
     }
 

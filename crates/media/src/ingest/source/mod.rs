@@ -1,11 +1,10 @@
 //! Where raw pictures and sound come from, each with the time it was captured.
 
-mod decoder;
 mod drawn;
+mod probe;
 
-pub(super) use decoder::Playback;
-pub use decoder::{Decoder, Probe, probe_file};
 pub use drawn::{DrawnSound, DrawnVideo};
+pub(super) use probe::{has_sound, probe, turn_of};
 
 use core::fmt;
 use core::str::FromStr;

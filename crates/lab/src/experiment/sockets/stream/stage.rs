@@ -299,14 +299,13 @@ fn encoders(publisher: &PublisherSpec) -> Result<(VideoConfig, Option<AudioConfi
 fn video_config(stream: &StreamSpec, prefix: &str) -> Result<VideoConfig, Refusal> {
     let media = stream.media(0);
     let wanted: Vec<_> = media.rungs.iter().map(|rung| &*rung.name).collect();
-    let frame_rate = media.rate.num;
     let ladder = wanted.join(",").parse().map_err(|error| Refusal {
         field: Some(format!("{prefix}rungs")),
         message: format!("over sockets, {error}"),
     })?;
     Ok(VideoConfig {
         ladder,
-        frame_rate,
+        rate: media.rate,
         key_interval: media.key_interval,
         ..VideoConfig::default()
     })
@@ -344,7 +343,7 @@ fn describe(
         segment_size: 0,
         parity_percent: 0,
     };
-    let mut streams = streams::describe(video, audio, cutting);
+    let mut streams = streams::describe(Some(video), audio, cutting);
     for info in &mut streams {
         let mut specs = publisher.streams.iter();
         if let Some(spec) = specs.find(|spec| spec.kind == info.kind) {

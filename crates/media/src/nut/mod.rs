@@ -1,10 +1,11 @@
-//! Reads NUT, the container in which ffmpeg hands over encoded frames: it says size, time and key flag of each at
-//! once, for every codec alike, so no frame waits for the next.
+//! NUT, the container in which ffmpeg hands over encoded frames and takes them: it says size, time and key flag of each
+//! at once, for every codec alike, so no frame waits for the next.
 //!
-//! Only what ffmpeg writes for one stream per file is understood; anything else is an error that names what. From the
-//! NUT Open Container Format 20130327 (version 3).
+//! Of what is read, only what ffmpeg writes is understood; anything else is an error that names what. From the NUT Open
+//! Container Format 20130327 (version 3).
 
 mod cursor;
+pub(crate) mod writer;
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -21,6 +22,8 @@ const ELISION_MAX: usize = 4_096;
 /// Largest header packet and largest frame that are accepted.
 const MAX_HEADER: usize = 1 << 16;
 const MAX_FRAME: usize = 8 << 20;
+/// Most streams and time bases of a file.
+const MAX_STREAMS: usize = 16;
 
 const FLAG_KEY: u64 = 1;
 const FLAG_CODED_PTS: u64 = 8;
@@ -46,14 +49,50 @@ pub enum NutError {
     /// A frame came before the headers that explain it.
     #[error("NUT frame before its headers")]
     NoHeader,
-    /// Something ffmpeg does not write for one stream per file.
+    /// Something that ffmpeg does not write.
     #[error("NUT {0} is not supported")]
     Unsupported(&'static str),
+}
+
+/// What a stream holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NutClass {
+    /// Pictures of this width and height, in pixels.
+    Video(u32, u32),
+    /// Sound: samples a second, and channels.
+    Audio(u32, u32),
+    /// Subtitles or data.
+    Other,
+}
+
+/// One stream of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NutStream {
+    /// What it holds.
+    pub class: NutClass,
+    /// The codec's FourCC, or a tag of two octets.
+    pub codec: Bytes,
+    /// What decoders need before the first frame.
+    pub parameters: Bytes,
+    /// Frames that a decoder holds back to put them into the order in which they are shown.
+    pub decode_delay: u64,
+}
+
+impl NutStream {
+    /// Channels of sound; 0 of anything else.
+    pub(crate) const fn channels(&self) -> u32 {
+        match self.class {
+            NutClass::Audio(_, channels) => channels,
+            NutClass::Video(..) | NutClass::Other => 0,
+        }
+    }
 }
 
 /// One encoded frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NutFrame {
+    /// Which stream of the file it is of.
+    pub stream: usize,
     /// Presentation time, in seconds: numerator and denominator of the file's time base applied to it.
     pub time: MediaTime,
     /// The frame can be decoded without others.
@@ -97,7 +136,8 @@ struct FrameCode {
 /// The main header.
 #[derive(Debug)]
 struct MainHeader {
-    time_base: (u64, u64),
+    streams: usize,
+    time_bases: Vec<(u64, u64)>,
     codes: Vec<FrameCode>,
     /// Starts of frames that many have in common and that are therefore left out of them.
     elided: Vec<Bytes>,
@@ -109,14 +149,42 @@ pub struct NutReader {
     buffer: BytesMut,
     identified: bool,
     main: Option<MainHeader>,
-    msb_shift: Option<u32>,
+    streams: Vec<NutStream>,
+    clocks: Vec<StreamClock>,
+}
+
+/// How the times of a stream's frames are written.
+#[derive(Clone, Copy, Debug)]
+struct StreamClock {
+    time_base: (u64, u64),
+    /// How many lower bits of the time frames carry.
+    msb_shift: u32,
     last_pts: u64,
+}
+
+impl StreamClock {
+    /// Sets the time to that of a sync point, which is in another stream's unit.
+    fn restate(&mut self, count: u64, unit: (u64, u64)) {
+        let scaled = u128::from(count) * u128::from(unit.0) * u128::from(self.time_base.1);
+        let by = (u128::from(unit.1) * u128::from(self.time_base.0)).max(1);
+        self.last_pts = u64::try_from(scaled / by).unwrap_or(u64::MAX);
+    }
 }
 
 impl NutReader {
     /// Appends octets that ffmpeg wrote.
     pub fn push(&mut self, octets: &[u8]) {
         self.buffer.extend_from_slice(octets);
+    }
+
+    /// The file's streams, as far as their headers were read.
+    pub fn streams(&self) -> &[NutStream] {
+        &self.streams
+    }
+
+    /// Whether the headers of all streams were read.
+    pub fn is_known(&self) -> bool {
+        (self.main.as_ref()).is_some_and(|main| main.streams == self.streams.len())
     }
 
     /// The next whole frame, or `None` until more octets come.
@@ -164,17 +232,47 @@ impl NutReader {
         let mut fields = Cursor::new(&packet);
         match start {
             MAIN_START => self.main = Some(MainHeader::decode(&mut fields)?),
-            STREAM_START => self.msb_shift = Some(decode_stream_header(&mut fields)?),
-            // A sync point restates the time of the one stream: its lower bits alone do not follow from the last frame.
-            SYNC_START => self.last_pts = fields.required("sync point")?,
+            STREAM_START => self.stream_header(&mut fields)?,
+            SYNC_START => self.sync_point(fields.required("sync point")?)?,
             INFO_START | INDEX_START => {}
             _ => return Err(NutError::Unsupported("start code")),
         }
         Ok(Step::Header)
     }
 
+    fn stream_header(&mut self, fields: &mut Cursor<'_>) -> Result<(), NutError> {
+        let main = self.main.as_ref().ok_or(NutError::NoHeader)?;
+        let number = fields.required("stream")?;
+        // ffmpeg repeats the headers now and then.
+        if number < self.streams.len() as u64 {
+            return Ok(());
+        }
+        if number != self.streams.len() as u64 || self.streams.len() == main.streams {
+            return Err(NutError::OutOfRange("stream"));
+        }
+        let (stream, clock) = decode_stream_header(fields, &main.time_bases)?;
+        self.streams.push(stream);
+        self.clocks.push(clock);
+        Ok(())
+    }
+
+    /// A sync point restates the time of all streams: the lower bits alone do not follow from the last frame.
+    fn sync_point(&mut self, coded: u64) -> Result<(), NutError> {
+        let main = self.main.as_ref().ok_or(NutError::NoHeader)?;
+        let bases = main.time_bases.len() as u64;
+        let base = main.time_bases[usize::try_from(coded % bases).unwrap_or(0)];
+        for clock in &mut self.clocks {
+            clock.restate(coded / bases, base);
+        }
+        Ok(())
+    }
+
     fn data_frame(&mut self) -> Result<Step, NutError> {
-        let (Some(main), Some(shift)) = (&self.main, self.msb_shift) else {
+        let Some(main) = self
+            .main
+            .as_ref()
+            .filter(|it| it.streams == self.streams.len())
+        else {
             return Err(NutError::NoHeader);
         };
         let mut cursor = Cursor::new(&self.buffer);
@@ -191,19 +289,23 @@ impl NutReader {
             self.buffer.reserve(from + stored - self.buffer.len());
             return Ok(Step::Incomplete);
         }
+        let clock = self.clocks.get_mut(header.stream);
+        let clock = clock.ok_or(NutError::OutOfRange("stream"))?;
+        let shift = clock.msb_shift;
         let pts = match header.pts {
-            Pts::Delta(delta) => self.last_pts.saturating_add_signed(delta),
-            Pts::Coded(low) if low < 1 << shift => full_pts(self.last_pts, low, shift),
+            Pts::Delta(delta) => clock.last_pts.saturating_add_signed(delta),
+            Pts::Coded(low) if low < 1 << shift => full_pts(clock.last_pts, low, shift),
             Pts::Coded(whole) => whole - (1 << shift),
         };
-        self.last_pts = pts;
+        clock.last_pts = pts;
         let elided = elided.clone();
-        let (unit_num, unit_den) = main.time_base;
+        let (unit_num, unit_den) = clock.time_base;
         let octets = self.buffer.split_to(from + stored);
         let mut payload = BytesMut::with_capacity(header.size);
         payload.extend_from_slice(&elided);
         payload.extend_from_slice(&octets[from..]);
         Ok(Step::Frame(NutFrame {
+            stream: header.stream,
             time: MediaTime {
                 count: pts,
                 unit_num,
@@ -236,6 +338,7 @@ enum Pts {
 }
 
 struct FrameHeader {
+    stream: usize,
     key: bool,
     pts: Pts,
     /// Size of the frame, elided start included.
@@ -268,9 +371,8 @@ impl FrameHeader {
             };
         }
         flags ^= field!(FLAG_CODED, 0);
-        if field!(FLAG_STREAM_ID, code.stream) != 0 {
-            return Err(NutError::Unsupported("second stream"));
-        }
+        let stream = field!(FLAG_STREAM_ID, code.stream);
+        let stream = usize::try_from(stream).map_err(|_| NutError::OutOfRange("stream"))?;
         let coded_pts = field!(FLAG_CODED_PTS, 0);
         let size_msb = field!(FLAG_SIZE_MSB, 0);
         let _match_time = field!(FLAG_MATCH_TIME, 0);
@@ -305,6 +407,7 @@ impl FrameHeader {
             _ => Pts::Coded(coded_pts),
         };
         Ok(Some(Self {
+            stream,
             key: flags & FLAG_KEY != 0,
             pts,
             size,
@@ -318,16 +421,16 @@ impl MainHeader {
         if fields.required("version")? > 3 {
             return Err(NutError::Unsupported("version"));
         }
-        if fields.required("stream count")? != 1 {
-            return Err(NutError::Unsupported("second stream"));
-        }
+        let streams = bounded(fields.required("stream count")?, "stream count")?;
         fields.required("max distance")?;
-        if fields.required("time base count")? != 1 {
-            return Err(NutError::Unsupported("second time base"));
-        }
-        let time_base = (fields.required("time base")?, fields.required("time base")?);
-        if time_base.1 == 0 {
-            return Err(NutError::OutOfRange("time base"));
+        let count = bounded(fields.required("time base count")?, "time base count")?;
+        let mut time_bases = Vec::with_capacity(count);
+        for _ in 0..count {
+            let base = (fields.required("time base")?, fields.required("time base")?);
+            if base.0 == 0 || base.1 == 0 {
+                return Err(NutError::OutOfRange("time base"));
+            }
+            time_bases.push(base);
         }
         let codes = decode_codes(fields)?;
         let mut elided = vec![Bytes::new()];
@@ -338,7 +441,8 @@ impl MainHeader {
             }
         }
         Ok(Self {
-            time_base,
+            streams,
+            time_bases,
             codes,
             elided,
         })
@@ -409,17 +513,54 @@ fn decode_codes(fields: &mut Cursor<'_>) -> Result<Vec<FrameCode>, NutError> {
     Ok(codes)
 }
 
-/// The only thing of a stream header that frames depend on: how many bits of the time they carry.
-fn decode_stream_header(fields: &mut Cursor<'_>) -> Result<u32, NutError> {
-    fields.required("stream")?;
-    fields.required("stream class")?;
-    fields.octets("codec")?;
-    fields.required("time base")?;
-    let shift = fields.required("pts bits")?;
-    u32::try_from(shift)
-        .ok()
-        .filter(|shift| (1..=16).contains(shift))
-        .ok_or(NutError::OutOfRange("pts bits"))
+/// A count of streams or time bases: at least one, and not so many that a mistake would fill the memory.
+fn bounded(count: u64, field: &'static str) -> Result<usize, NutError> {
+    let count = usize::try_from(count).ok();
+    let count = count.filter(|count| (1..=MAX_STREAMS).contains(count));
+    count.ok_or(NutError::OutOfRange(field))
+}
+
+/// A stream header after its number.
+fn decode_stream_header(
+    fields: &mut Cursor<'_>,
+    time_bases: &[(u64, u64)],
+) -> Result<(NutStream, StreamClock), NutError> {
+    let class = fields.required("stream class")?;
+    let codec = Bytes::copy_from_slice(fields.octets("codec")?);
+    let base = usize::try_from(fields.required("time base")?).ok();
+    let time_base = base.and_then(|base| time_bases.get(base));
+    let time_base = *time_base.ok_or(NutError::OutOfRange("time base"))?;
+    let shift = u32::try_from(fields.required("pts bits")?).ok();
+    let msb_shift = shift.filter(|shift| (1..=16).contains(shift));
+    let msb_shift = msb_shift.ok_or(NutError::OutOfRange("pts bits"))?;
+    fields.required("pts distance")?;
+    let decode_delay = fields.required("decode delay")?;
+    fields.required("stream flags")?;
+    let parameters = Bytes::copy_from_slice(fields.octets("codec parameters")?);
+    let mut number = |field| {
+        let number = u32::try_from(fields.required(field)?);
+        number.map_err(|_| NutError::OutOfRange(field))
+    };
+    let class = match class {
+        0 => NutClass::Video(number("width")?, number("height")?),
+        1 => {
+            let (rate, of) = (number("sample rate")?, number("sample rate")?);
+            NutClass::Audio(rate / of.max(1), number("channels")?)
+        }
+        _ => NutClass::Other,
+    };
+    let stream = NutStream {
+        class,
+        codec,
+        parameters,
+        decode_delay,
+    };
+    let clock = StreamClock {
+        time_base,
+        msb_shift,
+        last_pts: 0,
+    };
+    Ok((stream, clock))
 }
 
 #[cfg(test)]

@@ -3,7 +3,10 @@
 //! Each frame has a sync point before it, so that a player can begin anywhere. From the NUT Open Container Format
 //! 20130327 (version 3).
 
+use bytes::Bytes;
 use namecast_stream::catalogue::{Rung, StreamInfo, StreamKind};
+
+use super::{NutClass, NutStream};
 
 const FILE_ID: &[u8] = b"nut/multimedia container\0";
 const MAIN_START: u64 = 0x4E4D_7A56_1F5F_04AD;
@@ -59,8 +62,8 @@ fn put_packet(octets: &mut Vec<u8>, start: u64, content: &[u8]) {
     octets.extend_from_slice(&crc32(content).to_be_bytes());
 }
 
-/// What starts a file with these streams, each at the rung given. `first` is the first key frame of the pictures.
-pub(super) fn file_header(streams: &[(&StreamInfo, &Rung)], first: &[u8]) -> Vec<u8> {
+/// What starts a file with these streams.
+pub(crate) fn file_header(streams: &[NutStream]) -> Vec<u8> {
     let mut octets = FILE_ID.to_vec();
     let mut main = Vec::new();
     let (num, den) = TIME_BASE;
@@ -75,53 +78,61 @@ pub(super) fn file_header(streams: &[(&StreamInfo, &Rung)], first: &[u8]) -> Vec
     // No elided headers.
     put_number(&mut main, 0);
     put_packet(&mut octets, MAIN_START, &main);
-    for (index, (stream, rung)) in streams.iter().enumerate() {
-        put_packet(
-            &mut octets,
-            STREAM_START,
-            &stream_header(index, (*stream, *rung), first),
-        );
+    for (index, stream) in streams.iter().enumerate() {
+        put_packet(&mut octets, STREAM_START, &stream_header(index, stream));
     }
     octets
 }
 
-fn stream_header(index: usize, (stream, rung): (&StreamInfo, &Rung), first: &[u8]) -> Vec<u8> {
+fn stream_header(index: usize, stream: &NutStream) -> Vec<u8> {
     let mut header = Vec::new();
-    let is_audio = stream.kind == StreamKind::Audio;
+    let (class, numbers) = match stream.class {
+        NutClass::Video(width, height) => (0, vec![width, height, 1, 1, 0]),
+        NutClass::Audio(sample_rate, channels) => (1, vec![sample_rate, 1, channels]),
+        NutClass::Other => (3, vec![]),
+    };
     put_number(&mut header, index as u64);
-    put_number(&mut header, u64::from(is_audio));
-    put_octets(
-        &mut header,
-        match stream.codec.as_str() {
-            "vp8" => b"VP80",
-            "vp9" => b"VP90",
-            "av1" => b"AV01",
-            "opus" => b"Opus",
-            _ => b"H264",
-        },
-    );
-    for number in [0, u64::from(MSB_PTS_SHIFT), MAX_PTS_DISTANCE, 0, 0] {
+    put_number(&mut header, class);
+    put_octets(&mut header, &stream.codec);
+    let shift = u64::from(MSB_PTS_SHIFT);
+    for number in [0, shift, MAX_PTS_DISTANCE, stream.decode_delay, 0] {
         put_number(&mut header, number);
     }
-    if is_audio {
-        let channels = rung.channels.unwrap_or(1);
-        let sample_rate = rung.sample_rate.unwrap_or(48_000);
-        put_octets(&mut header, &opus_head(channels, sample_rate));
-        for number in [sample_rate, 1, channels] {
-            put_number(&mut header, number.into());
-        }
-    } else {
-        let parameters = match stream.codec.as_str() {
-            "h264" => h264_parameters(first),
-            _ => &[],
-        };
-        put_octets(&mut header, parameters);
-        let (width, height) = (rung.width.unwrap_or(0), rung.height.unwrap_or(0));
-        for number in [width, height, 1, 1, 0] {
-            put_number(&mut header, number.into());
-        }
+    put_octets(&mut header, &stream.parameters);
+    for number in numbers {
+        put_number(&mut header, number.into());
     }
     header
+}
+
+/// A published stream as one of a file. `first` is the first key frame of the pictures.
+pub(crate) fn published(stream: &StreamInfo, rung: &Rung, first: &[u8]) -> NutStream {
+    let codec: &[u8] = match stream.codec.as_str() {
+        "vp8" => b"VP80",
+        "vp9" => b"VP90",
+        "av1" => b"AV01",
+        "opus" => b"Opus",
+        _ => b"H264",
+    };
+    let (class, parameters) = if stream.kind == StreamKind::Audio {
+        let channels = rung.channels.unwrap_or(1);
+        let sample_rate = rung.sample_rate.unwrap_or(48_000);
+        let parameters = opus_head(channels, sample_rate);
+        (NutClass::Audio(sample_rate, channels), parameters)
+    } else {
+        let parameters = match stream.codec.as_str() {
+            "h264" => h264_parameters(first).to_vec(),
+            _ => Vec::new(),
+        };
+        let size = NutClass::Video(rung.width.unwrap_or(0), rung.height.unwrap_or(0));
+        (size, parameters)
+    };
+    NutStream {
+        class,
+        codec: Bytes::copy_from_slice(codec),
+        parameters: parameters.into(),
+        decode_delay: 0,
+    }
 }
 
 /// The sequence and picture parameter sets that a key frame in Annex B form starts with: some containers want them apart.
@@ -157,7 +168,7 @@ fn opus_head(channels: u32, sample_rate: u32) -> Vec<u8> {
 }
 
 /// Appends one frame of stream `stream` that is shown `micros` after the file's beginning.
-pub(super) fn put_frame(
+pub(crate) fn put_frame(
     octets: &mut Vec<u8>,
     stream: usize,
     micros: u64,
@@ -182,8 +193,8 @@ pub(super) fn put_frame(
 
 #[cfg(test)]
 mod tests {
+    use super::super::NutReader;
     use super::*;
-    use crate::ingest::nut::NutReader;
     use namecast_stream::SampleRate;
     use namecast_units::Bitrate;
 
@@ -244,7 +255,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let stream = video();
-        let mut file = file_header(&[(&stream, &stream.rungs[0])], &[]);
+        let mut file = file_header(&[published(&stream, &stream.rungs[0], &[])]);
         let frames = [
             (1_000_000, true, vec![7; 70_000]),
             (1_033_333, false, vec![9; 10]),

@@ -1,0 +1,457 @@
+//! Inputs that come from outside: files, pipes and addresses, whose pictures and sound are encoded already.
+//!
+//! ```text
+//!             ┌─ copied, as it is ──────────────────────────────▶ ┐
+//!  Demuxer ─▶ ┼─ Transcoder: low rungs, key frames where they are ─┼─▶ MediaEvent
+//!   Packet    └─ Transcoder: Opus ──────────────────────────────▶ ┘
+//! ```
+//!
+//! A file is played by our clock. Everything else is live: what was captured when is told by when it came, what had gathered
+//! before it was opened is passed over up to the newest key frame, and what encoders do not keep up with is left out.
+
+mod clock;
+mod demuxer;
+mod h264;
+mod resolve;
+mod transcoder;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use namecast_units::{Duration, Timestamp};
+
+use super::encoder::Stamp;
+use super::ffmpeg::{self, Process};
+use super::source::{Input, turn_of};
+use super::{
+    AudioConfig, IngestConfig, IngestError, MediaEvent, MediaFrame, Sink, StreamKind, VideoConfig,
+};
+use crate::clock::wall;
+use crate::nut::NutStream;
+use clock::{LiveClock, Origin};
+use demuxer::{Demuxer, Opened, Packet};
+use h264::AnnexB;
+use resolve::Pictures;
+use transcoder::{SoundClock, Transcoder, Turn};
+
+pub(super) use clock::Playback;
+
+/// Key frames further apart than this are complained of: whoever joins waits for one.
+const MAX_GROUP: Duration = Duration::from_secs(2);
+/// Pause before an encoder that failed is started again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Channels that sound keeps; more are mixed to two.
+const MAX_CHANNELS: u32 = 2;
+
+/// The process that reads the input, to be ended when nobody wants it any more.
+pub(super) type Reading = Arc<Mutex<Option<Process>>>;
+
+/// An input that is open, with what will be published of it.
+#[derive(Debug)]
+pub(super) struct External {
+    config: IngestConfig,
+    opened: Opened,
+    pub(super) video: Option<VideoConfig>,
+    pub(super) audio: Option<AudioConfig>,
+    copied: Option<AnnexB>,
+    turn: Turn,
+    note: Option<String>,
+}
+
+impl External {
+    /// Opens the input of `config`, and decides what is published of it.
+    ///
+    /// # Errors
+    /// If it cannot be opened, holds nothing that could be published, or ffmpeg lacks an encoder.
+    pub(super) fn open(config: &IngestConfig, reading: &Reading) -> Result<Self, IngestError> {
+        let turn = match &config.input {
+            Input::File(path) if !path.exists() => return Err(IngestError::NoFile(path.clone())),
+            Input::Camera(path) if !path.exists() => {
+                return Err(IngestError::NoCamera(path.clone()));
+            }
+            Input::File(path) => Turn::of(turn_of(path)),
+            _ => Turn::None,
+        };
+        let opened = Demuxer::open(&config.input, config.looped, &config.video, reading)?;
+        let (mut video, mut copied, mut note) = (None, None, None);
+        if let Some((number, stream)) = opened.stream(true) {
+            let first = opened.first.iter().filter(|it| it.stream == number);
+            let pictures = Pictures {
+                stream,
+                first: first.collect(),
+                turn,
+            };
+            let input = config.input.to_string();
+            let resolved = pictures.resolve(&input, &config.wish, config.video.codec)?;
+            (video, copied, note) = (Some(resolved.video), resolved.copied, resolved.note);
+        }
+        let audio = config.audio.clone().and_then(|audio| {
+            let (_, stream) = opened.stream(false)?;
+            Some(AudioConfig {
+                channels: stream.channels().clamp(1, MAX_CHANNELS),
+                ..audio
+            })
+        });
+        if video.is_none() && audio.is_none() {
+            return Err(IngestError::Nothing(config.input.to_string()));
+        }
+        let is_encoded =
+            |video: &VideoConfig| video.ladder.rungs().iter().any(|it| !it.is_copied());
+        let encoder = video.as_ref().filter(|it| is_encoded(it));
+        let mut encoders: Vec<_> = encoder.map(|it| it.codec.encoder()).into_iter().collect();
+        encoders.extend(audio.as_ref().map(|_| "libopus"));
+        ffmpeg::check(&encoders)?;
+        Ok(Self {
+            config: config.clone(),
+            opened,
+            video,
+            audio,
+            copied,
+            turn,
+            note,
+        })
+    }
+
+    /// Publishes it until it ends or `stop` is set, on a thread of its own.
+    pub(super) fn start(self, sink: Sink, stop: Arc<AtomicBool>, reading: Reading) {
+        thread::spawn(move || {
+            if let Some(note) = &self.note {
+                sink.tell(MediaEvent::Trouble(format!(
+                    "All rungs are encoded, as the input cannot be passed through: {note}"
+                )));
+            }
+            let kinds = [
+                self.video.as_ref().map(|_| StreamKind::Video),
+                self.audio.as_ref().map(|_| StreamKind::Audio),
+            ];
+            let error = self
+                .run(&sink, &stop, &reading)
+                .err()
+                .map(|it| it.to_string());
+            for stream in kinds.into_iter().flatten() {
+                let error = error.clone().map(IngestError::Broken);
+                sink.tell(MediaEvent::Ended { stream, error });
+            }
+        });
+    }
+
+    fn run(self, sink: &Sink, stop: &AtomicBool, reading: &Reading) -> Result<(), IngestError> {
+        let Self {
+            config,
+            mut opened,
+            video,
+            audio,
+            copied,
+            turn,
+            ..
+        } = self;
+        let is_file = matches!(config.input, Input::File(_));
+        let listens =
+            matches!(&config.input, Input::Address(it) if demuxer::listening(it).is_some());
+        let mut feed = Feed {
+            pace: match is_file {
+                true => Pace::File(Playback::default(), None),
+                false => Pace::Live(LiveClock::default()),
+            },
+            origin: Arc::default(),
+            copied,
+            video,
+            audio,
+            turn,
+            sink: sink.clone(),
+            order: Order::default(),
+            sounds: Arc::default(),
+        };
+        loop {
+            feed.play(opened, stop)?;
+            if !listens || stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            sink.tell(MediaEvent::Trouble(
+                "The pusher left. Waiting for the next one.".to_owned(),
+            ));
+            opened = loop {
+                match Demuxer::open(&config.input, false, &config.video, reading) {
+                    Ok(opened) => break opened,
+                    Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
+                    Err(error) => {
+                        sink.tell(MediaEvent::Trouble(error.to_string()));
+                        thread::sleep(PAUSE);
+                    }
+                }
+            };
+        }
+    }
+}
+
+/// By which clock packets are published.
+#[derive(Debug)]
+enum Pace {
+    /// Ours, from the file's first time on.
+    File(Playback, Option<u64>),
+    /// The source's.
+    Live(LiveClock),
+}
+
+/// Carries packets to where they are published.
+struct Feed {
+    pace: Pace,
+    origin: Arc<Origin>,
+    copied: Option<AnnexB>,
+    video: Option<VideoConfig>,
+    audio: Option<AudioConfig>,
+    turn: Turn,
+    sink: Sink,
+    order: Order,
+    sounds: Arc<AtomicU64>,
+}
+
+/// An encoder, or when to start it again.
+struct Kept {
+    running: Option<Transcoder>,
+    retry_at: Instant,
+}
+
+impl Kept {
+    fn new() -> Self {
+        Self {
+            running: None,
+            retry_at: Instant::now(),
+        }
+    }
+
+    /// Starts the encoder if there is none, and if the next packet is one to begin with.
+    fn begin(
+        &mut self,
+        key: bool,
+        sink: &Sink,
+        start: impl FnOnce() -> Result<Transcoder, IngestError>,
+    ) {
+        if self.running.is_none() && key && Instant::now() >= self.retry_at {
+            match start() {
+                Ok(transcoder) => self.running = Some(transcoder),
+                Err(error) => self.failed(&error, sink),
+            }
+        }
+    }
+
+    fn stamp(&self, stamp: Stamp) {
+        if let Some(transcoder) = &self.running {
+            transcoder.stamp(stamp);
+        }
+    }
+
+    fn submit(&mut self, packet: Packet, sink: &Sink) {
+        let submitted = self.running.as_mut().map(|it| it.submit(packet));
+        match submitted {
+            Some(Ok(true)) => {}
+            Some(Ok(false)) | None => {
+                sink.counters.lost.fetch_add(1, Ordering::Relaxed);
+            }
+            Some(Err(error)) => self.failed(&error, sink),
+        }
+    }
+
+    fn failed(&mut self, error: &IngestError, sink: &Sink) {
+        self.running = None;
+        self.retry_at = Instant::now() + PAUSE;
+        sink.counters
+            .encoder_restarts
+            .fetch_add(1, Ordering::Relaxed);
+        sink.tell(MediaEvent::Trouble(format!("{error}; starting it again")));
+    }
+
+    fn finish(self) {
+        if let Some(transcoder) = self.running {
+            transcoder.finish();
+        }
+    }
+}
+
+impl Feed {
+    /// Publishes an input from where it is to its end.
+    fn play(&mut self, opened: Opened, stop: &AtomicBool) -> Result<(), IngestError> {
+        let video = opened.stream(true).map(|(at, it)| (at, it.clone()));
+        let audio = opened.stream(false).map(|(at, it)| (at, it.clone()));
+        let video = video.filter(|_| self.video.is_some());
+        let audio = audio.filter(|_| self.audio.is_some());
+        let Opened {
+            mut demuxer, first, ..
+        } = opened;
+        let is_video = |packet: &Packet| video.as_ref().is_some_and(|it| it.0 == packet.stream);
+        let newest = first.iter().rposition(|it| it.key && is_video(it));
+        let skipped = match self.pace {
+            Pace::Live(_) => newest.unwrap_or(0),
+            Pace::File(..) => 0,
+        };
+        let (mut pictures, mut sound) = (Kept::new(), Kept::new());
+        let mut group = Group::default();
+        let mut first = first.into_iter().skip(skipped);
+        while !stop.load(Ordering::Relaxed)
+            && let Some(packet) = first.next().or_else(|| demuxer.next())
+        {
+            let captured_at = self.captured(&packet);
+            if let Some((number, stream)) = &video
+                && *number == packet.stream
+            {
+                if let Some(complaint) = group.complaint(&packet) {
+                    self.sink.tell(MediaEvent::Trouble(complaint));
+                }
+                if group.has_begun() {
+                    self.picture(packet, captured_at, stream, &mut pictures);
+                }
+            } else if let Some((number, stream)) = &audio
+                && *number == packet.stream
+            {
+                self.sound(packet, stream, &mut sound);
+            }
+        }
+        self.order.flush();
+        while let Some(stamp) = self.order.next() {
+            pictures.stamp(stamp);
+        }
+        pictures.finish();
+        sound.finish();
+        match stop.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => demuxer.end(),
+        }
+    }
+
+    fn captured(&mut self, packet: &Packet) -> Timestamp {
+        match &mut self.pace {
+            Pace::Live(clock) => clock.captured(packet.media, packet.arrived_at, &self.origin),
+            Pace::File(playback, began) => {
+                let began = *began.get_or_insert(packet.media);
+                playback.play(packet.media, began, &self.origin)
+            }
+        }
+    }
+
+    fn picture(
+        &mut self,
+        packet: Packet,
+        captured_at: Timestamp,
+        stream: &NutStream,
+        encoders: &mut Kept,
+    ) {
+        let Some(config) = &self.video else { return };
+        self.sink.counters.captured.fetch_add(1, Ordering::Relaxed);
+        let rungs = config.ladder.rungs();
+        if let Some(form) = &self.copied
+            && let Some(rung) = rungs.iter().position(|rung| rung.is_copied())
+            && let Some(payload) = form.convert(&packet.payload, packet.key)
+        {
+            self.sink.frame(MediaFrame {
+                stream: StreamKind::Video,
+                rung,
+                position: self.order.position,
+                key: packet.key,
+                captured_at,
+                encoded_at: wall(),
+                payload,
+            });
+        }
+        let is_encoded = rungs.iter().any(|rung| !rung.is_copied());
+        if is_encoded {
+            let start = || Transcoder::video(stream, config, self.turn, &self.sink);
+            encoders.begin(packet.key, &self.sink, start);
+        }
+        self.order
+            .add(packet.media, captured_at, stream.decode_delay);
+        while let Some(stamp) = self.order.next() {
+            encoders.stamp(stamp);
+        }
+        if is_encoded {
+            encoders.submit(packet, &self.sink);
+        }
+    }
+
+    fn sound(&mut self, packet: Packet, stream: &NutStream, encoder: &mut Kept) {
+        let Some(config) = &self.audio else { return };
+        self.sink.counters.captured.fetch_add(1, Ordering::Relaxed);
+        let clock = SoundClock {
+            origin: Arc::clone(&self.origin),
+            count: Arc::clone(&self.sounds),
+        };
+        let start = || Transcoder::audio(stream, config, clock, &self.sink);
+        encoder.begin(packet.key, &self.sink, start);
+        encoder.submit(packet, &self.sink);
+    }
+}
+
+/// Brings pictures into the order in which they are shown.
+#[derive(Debug, Default)]
+struct Order {
+    /// Those of which earlier ones may come.
+    waiting: BTreeMap<u64, Timestamp>,
+    /// How many that may be.
+    decode_delay: u64,
+    /// Of the next picture.
+    position: u64,
+}
+
+impl Order {
+    fn add(&mut self, media: u64, captured_at: Timestamp, decode_delay: u64) {
+        self.decode_delay = decode_delay;
+        self.waiting.insert(media, captured_at);
+    }
+
+    fn flush(&mut self) {
+        self.decode_delay = 0;
+    }
+
+    fn next(&mut self) -> Option<Stamp> {
+        if self.waiting.len() as u64 <= self.decode_delay {
+            return None;
+        }
+        let (number, captured_at) = self.waiting.pop_first()?;
+        let position = self.position;
+        self.position += 1;
+        Some(Stamp {
+            position,
+            captured_at,
+            number,
+        })
+    }
+}
+
+/// Since when the source has had no key frame.
+#[derive(Debug, Default)]
+struct Group {
+    key_at: Option<u64>,
+    has_complained: bool,
+}
+
+impl Group {
+    const fn has_begun(&self) -> bool {
+        self.key_at.is_some()
+    }
+
+    /// Takes a picture. Gives what people should hear, once.
+    fn complaint(&mut self, packet: &Packet) -> Option<String> {
+        if packet.key {
+            self.key_at = Some(packet.media);
+        }
+        let since = packet.media.saturating_sub(self.key_at?);
+        let is_long = Duration::from_micros(since) > MAX_GROUP && !self.has_complained;
+        self.has_complained |= is_long;
+        is_long.then(|| {
+            "The input has more than 2 s between key frames, so whoever joins waits as long: use -g 60 (ffmpeg at 30 frames a second), \
+             or a key frame interval of 2 s (OBS)"
+                .to_owned()
+        })
+    }
+}
+
+fn lock(reading: &Reading) -> std::sync::MutexGuard<'_, Option<Process>> {
+    reading.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the process that reads an input.
+pub(super) fn end(reading: &Reading) {
+    drop(lock(reading).take());
+}

@@ -1,0 +1,344 @@
+//! From what an input holds and what people wish to the rungs that are published.
+
+use namecast_stream::SampleRate;
+use namecast_units::Bitrate;
+
+use super::super::codec::VideoCodec;
+use super::super::encoded::two_digits;
+use super::super::ladder::{Ladder, LadderWish, PictureSize, Rung};
+use super::super::{IngestError, VideoConfig};
+use super::demuxer::Packet;
+use super::h264::AnnexB;
+use super::transcoder::Turn;
+use crate::nut::{NutClass, NutStream};
+
+/// Name of the rung that is the input as it is.
+const COPY: &str = "copy";
+/// A copy above this rate gets a low rung beside it, for those whose network carries less.
+const MIN_COPY_WITH_LOW: Bitrate = Bitrate::kbps(600);
+const LOW: Bitrate = Bitrate::kbps(300);
+/// Time between key frames where nobody knows: what most encoders are told, in seconds.
+const USUAL_GROUP: u32 = 2;
+/// Frame rates that are meant where one within half a percent is measured.
+const USUAL_RATES: [(u32, u32); 9] = [
+    (24_000, 1_001),
+    (24, 1),
+    (25, 1),
+    (30_000, 1_001),
+    (30, 1),
+    (50, 1),
+    (60_000, 1_001),
+    (60, 1),
+    (15, 1),
+];
+const MAX_RATE: f64 = 240.0;
+
+/// What is known of an input's pictures.
+#[derive(Debug)]
+pub(super) struct Pictures<'a> {
+    pub(super) stream: &'a NutStream,
+    /// Their first packets, in the order in which they came.
+    pub(super) first: Vec<&'a Packet>,
+    pub(super) turn: Turn,
+}
+
+/// How pictures are published.
+#[derive(Debug)]
+pub(super) struct Resolved {
+    pub(super) video: VideoConfig,
+    /// What brings copied frames into form; none: nothing is copied.
+    pub(super) copied: Option<AnnexB>,
+    /// Why the input is not passed through, for people.
+    pub(super) note: Option<String>,
+}
+
+impl Pictures<'_> {
+    /// Finds the rungs.
+    ///
+    /// # Errors
+    /// If what people wish cannot be made of this input.
+    pub(super) fn resolve(
+        &self,
+        input: &str,
+        wish: &LadderWish,
+        codec: VideoCodec,
+    ) -> Result<Resolved, IngestError> {
+        let rate = self.rate();
+        let per_second = rate.num.div_ceil(rate.den);
+        let (copied, note) = match self.form(codec) {
+            Ok(form) if wish.copies || wish.rungs.is_empty() => (Some(form), None),
+            Ok(_) => (None, None),
+            Err(why) if wish.copies => {
+                let input = input.to_owned();
+                return Err(IngestError::NotCopied { input, why });
+            }
+            Err(why) if wish.rungs.is_empty() => (None, Some(why)),
+            Err(_) => (None, None),
+        };
+        let mut rungs: Vec<Rung> = wish
+            .rungs
+            .iter()
+            .map(|wish| wish.fit(self.size()))
+            .collect();
+        match &copied {
+            Some((_, codec_string)) => {
+                let mut bitrate = self.bitrate(rate);
+                if wish.rungs.is_empty() && bitrate >= MIN_COPY_WITH_LOW {
+                    rungs.push(LadderWish::rung(LOW).fit(self.size()));
+                }
+                while rungs.iter().any(|rung| rung.bitrate == bitrate) {
+                    bitrate = Bitrate::bps(bitrate.as_bps() + 1);
+                }
+                rungs.push(Rung {
+                    label: COPY.to_owned(),
+                    bitrate,
+                    size: self.size(),
+                    copied: Some(codec_string.clone()),
+                });
+            }
+            None if rungs.is_empty() => {
+                let default = Ladder::default();
+                let fit = |rung: &Rung| LadderWish::rung(rung.bitrate).fit(self.size());
+                rungs = default.rungs().iter().map(fit).collect();
+            }
+            None => {}
+        }
+        let ladder = Ladder::of(rungs).map_err(|error| IngestError::NotCopied {
+            input: input.to_owned(),
+            why: error.to_string(),
+        })?;
+        let key_interval = match copied {
+            Some(_) => self.group().unwrap_or(per_second * USUAL_GROUP),
+            None => per_second,
+        };
+        Ok(Resolved {
+            video: VideoConfig {
+                codec,
+                ladder,
+                rate,
+                key_interval,
+            },
+            copied: copied.map(|(form, _)| form),
+            note,
+        })
+    }
+
+    /// Their size as they are shown.
+    fn size(&self) -> PictureSize {
+        let (width, height) = match self.stream.class {
+            NutClass::Video(width, height) => (width, height),
+            NutClass::Audio(..) | NutClass::Other => (0, 0),
+        };
+        match self.turn {
+            Turn::None | Turn::Half => PictureSize { width, height },
+            Turn::Quarter | Turn::ThreeQuarters => PictureSize {
+                width: height,
+                height: width,
+            },
+        }
+    }
+
+    /// What brings the frames into form as they are, with the codec as WebCodecs names it; or why that cannot be.
+    fn form(&self, codec: VideoCodec) -> Result<(AnnexB, String), String> {
+        let is_h264 = [&b"H264"[..], b"h264", b"avc1"].contains(&&self.stream.codec[..]);
+        if !is_h264 || codec != VideoCodec::H264 {
+            let found = String::from_utf8_lossy(&self.stream.codec).into_owned();
+            return Err(format!(
+                "the codec is {found}: have it encoded with -c:v libx264"
+            ));
+        }
+        let is_ordered = self.first.is_sorted_by_key(|packet| packet.media);
+        if self.stream.decode_delay > 0 || !is_ordered {
+            return Err("it has B-frames, which wait for later ones: add -bf 0 (ffmpeg), or -tune zerolatency".to_owned());
+        }
+        if self.turn != Turn::None {
+            return Err("its pictures have to be turned".to_owned());
+        }
+        let key = self.first.iter().find(|packet| packet.key);
+        let key = key.map_or(&[][..], |packet| &packet.payload);
+        let form = AnnexB::new(&self.stream.parameters);
+        let found = form.and_then(|form| Some((form.clone(), form.codec_string(key)?)));
+        found.ok_or_else(|| "it does not say its profile and level".to_owned())
+    }
+
+    /// Frames a second, by the times of the first ones.
+    fn rate(&self) -> SampleRate {
+        let mut times: Vec<u64> = self.first.iter().map(|packet| packet.media).collect();
+        times.sort_unstable();
+        times.dedup();
+        let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        gaps.sort_unstable();
+        // The mean of the gaps around the median: single ones are rounded to what the container counts in.
+        let median = gaps.get(gaps.len() / 2).copied().unwrap_or(33_333);
+        let usual = gaps
+            .iter()
+            .filter(|&&gap| gap.abs_diff(median) <= median / 4);
+        let (sum, count) = usual.fold((0, 0), |(sum, count), gap| (sum + gap, count + 1));
+        let measured = match sum {
+            0 => 1e6 / median.max(1) as f64,
+            sum => 1e6 * f64::from(count) / sum as f64,
+        };
+        let near = |&(num, den): &(u32, u32)| {
+            let rate = f64::from(num) / f64::from(den);
+            (measured - rate).abs() / rate
+        };
+        let usual = USUAL_RATES
+            .iter()
+            .min_by(|a, b| near(a).total_cmp(&near(b)));
+        match usual.filter(|rate| near(rate) < 0.005) {
+            Some(&(num, den)) => SampleRate::new(num, den),
+            None => SampleRate::new((measured.clamp(0.1, MAX_RATE) * 100.0).round() as u32, 100),
+        }
+    }
+
+    /// Their rate in bits, by the first ones: a key frame each two seconds, and others between.
+    fn bitrate(&self, rate: SampleRate) -> Bitrate {
+        let mean = |key| {
+            let sizes = self.first.iter().filter(|it| it.key == key);
+            let sizes = sizes.map(|it| it.payload.len() as u64);
+            let (sum, count) = sizes.fold((0, 0), |(sum, count), size| (sum + size, count + 1));
+            sum / u64::max(count, 1)
+        };
+        let group = u64::from(rate.num * USUAL_GROUP / rate.den).max(1);
+        let in_group = mean(true) + (group - 1) * mean(false);
+        let per_second = in_group * 8 / u64::from(USUAL_GROUP);
+        two_digits(per_second).clamp(Bitrate::kbps(50), Bitrate::mbps(50))
+    }
+
+    /// Frames from one key frame to the next, if two were seen.
+    fn group(&self) -> Option<u32> {
+        let mut keys = (0..self.first.len()).filter(|&at| self.first[at].key);
+        let (first, second) = (keys.next()?, keys.next()?);
+        u32::try_from(second - first).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use namecast_units::Timestamp;
+
+    use super::*;
+
+    fn stream(codec: &'static [u8], decode_delay: u64) -> NutStream {
+        NutStream {
+            class: NutClass::Video(360, 640),
+            codec: Bytes::from_static(codec),
+            parameters: Bytes::from_static(&[0, 0, 0, 1, 0x67, 0x64, 0, 0x1f]),
+            decode_delay,
+        }
+    }
+
+    fn packets(period: u64, octets: usize) -> Vec<Packet> {
+        let packet = |number| Packet {
+            stream: 0,
+            // As FLV counts: in milliseconds.
+            media: number * period / 1_000 * 1_000,
+            key: number % 60 == 0,
+            payload: vec![1; octets].into(),
+            arrived_at: Timestamp::default(),
+        };
+        (0..16).map(packet).collect()
+    }
+
+    fn resolve(
+        stream: &NutStream,
+        packets: &[Packet],
+        ladder: &str,
+    ) -> Result<Resolved, IngestError> {
+        let pictures = Pictures {
+            stream,
+            first: packets.iter().collect(),
+            turn: Turn::None,
+        };
+        let wish = match ladder {
+            "" => LadderWish::default(),
+            ladder => ladder.parse().unwrap(),
+        };
+        pictures.resolve("x", &wish, VideoCodec::H264)
+    }
+
+    fn rungs(resolved: &Resolved) -> Vec<(String, u64, PictureSize)> {
+        let rungs = resolved.video.ladder.rungs().iter();
+        rungs
+            .map(|rung| (rung.label.clone(), rung.bitrate.as_bps(), rung.size))
+            .collect()
+    }
+
+    /// 2500 octets 60 times a second are 1.2 Mbit/s. 300 kbit/s carry 352×198 pixels, here upright.
+    #[test]
+    fn an_upright_stream_is_passed_through_with_a_low_rung() {
+        let resolved = resolve(&stream(b"H264", 0), &packets(16_667, 2_500), "").unwrap();
+        assert_eq!(resolved.video.rate, SampleRate::new(60, 1));
+        let rungs = rungs(&resolved);
+        assert_eq!(
+            rungs[1],
+            (
+                "copy".to_owned(),
+                1_200_000,
+                PictureSize {
+                    width: 360,
+                    height: 640
+                }
+            )
+        );
+        assert_eq!((rungs[0].0.as_str(), rungs.len()), ("300k", 2));
+        let upright = PictureSize {
+            width: 198,
+            height: 352,
+        };
+        assert_eq!(rungs[0].2, upright);
+        assert_eq!(
+            resolved.video.ladder.rungs()[1].copied.as_deref(),
+            Some("avc1.64001F")
+        );
+        assert_eq!(resolved.video.key_interval, 120);
+        assert!(resolved.copied.is_some() && resolved.note.is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_passed_through_says_why() {
+        for (codec, delay, why) in [(&b"H264"[..], 2, "-bf 0"), (b"HEVC", 0, "libx264")] {
+            let stream = stream(codec, delay);
+            let packets = packets(33_333, 900);
+            let resolved = resolve(&stream, &packets, "").unwrap();
+            assert!(resolved.copied.is_none());
+            assert!(resolved.note.unwrap().contains(why));
+            let labels: Vec<_> = resolved
+                .video
+                .ladder
+                .rungs()
+                .iter()
+                .map(|it| it.label.clone())
+                .collect();
+            assert_eq!(labels, ["200k", "1M", "3M"]);
+            let refused = resolve(&stream, &packets, "copy,1M")
+                .unwrap_err()
+                .to_string();
+            assert!(refused.contains(why), "{refused}");
+            assert!(resolve(&stream, &packets, "1M").unwrap().note.is_none());
+        }
+    }
+
+    /// As containers round them: FLV to milliseconds.
+    #[test]
+    fn rates_are_the_usual_ones_where_they_are_near() {
+        for (period, expected) in [
+            (40_000, (25, 1)),
+            (33_367, (30_000, 1_001)),
+            (33_333, (30, 1)),
+            (100_000, (1_000, 100)),
+        ] {
+            let mut packets = packets(period, 10);
+            // What FLV rounds is off by up to 3 % a frame; over sixteen it is not.
+            packets[3].media += 1;
+            let rate = resolve(&stream(b"H264", 0), &packets, "")
+                .unwrap()
+                .video
+                .rate;
+            let near = |(num, den): (u32, u32)| f64::from(num) / f64::from(den);
+            let error = near((rate.num, rate.den)) / near(expected) - 1.0;
+            assert!(error.abs() < 0.005, "{period}: {rate:?}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Encoders for what an input holds already encoded: one ffmpeg decodes it and makes the rungs.
+//!
+//! ```text
+//!  Packet ─ NUT ─▶ ffmpeg: decode, split ┬─ scale ─ encoder ─ NUT ─▶ reader thread, rung 0 ─▶ MediaEvent
+//!   └── Stamp, per rung ─────────────────┴──────────────────────────▶ …
+//! ```
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread;
+
+use super::super::encoder::{Output, Stamp};
+use super::super::ffmpeg::{Process, pipe_url, words};
+use super::super::ladder::Rung;
+use super::super::{AudioConfig, IngestError, Sink, StreamKind, VideoConfig};
+use super::clock::Origin;
+use super::demuxer::Packet;
+use crate::nut::{NutFrame, NutStream, writer};
+
+/// Packets that may wait for the encoders; what is beyond is left out, up to the next key frame.
+const QUEUED: usize = 64;
+/// Frames that may be inside an encoder before those after them are left out.
+const MAX_IN_FLIGHT: usize = 256;
+
+/// How ffmpeg reads what it is fed. A decoder that is told to hold nothing back would lose frames that come out of order.
+fn input(stream: &NutStream) -> String {
+    let hurry = match stream.decode_delay {
+        0 => "-flags low_delay",
+        _ => "",
+    };
+    format!("-probesize 32 -analyzeduration 0 {hurry} -copyts -f nut -i pipe:0")
+}
+
+/// One ffmpeg that decodes and encodes.
+#[derive(Debug)]
+pub(super) struct Transcoder {
+    process: Process,
+    packets: SyncSender<Packet>,
+    stamps: Vec<SyncSender<Stamp>>,
+    /// Set while packets are left out up to the next key frame.
+    waits_for_key: bool,
+}
+
+impl Transcoder {
+    /// Makes the rungs of `config` that are not copied, of the pictures of `stream`. Where `follows_keys`, their key frames are
+    /// where the source's are.
+    ///
+    /// # Errors
+    /// If ffmpeg cannot be started.
+    pub(super) fn video(
+        stream: &NutStream,
+        config: &VideoConfig,
+        turn: Turn,
+        sink: &Sink,
+    ) -> Result<Self, IngestError> {
+        let rungs = config.ladder.rungs().iter().enumerate();
+        let rungs: Vec<_> = rungs.filter(|(_, rung)| !rung.is_copied()).collect();
+        let arguments = video_arguments(stream, config, &rungs, turn);
+        let (process, pipes) = Process::start(&arguments, rungs.len())?;
+        let mut stamps = Vec::new();
+        for (pipe, (rung, _)) in pipes.into_iter().zip(rungs) {
+            let (sender, receiver) = sync_channel(MAX_IN_FLIGHT);
+            stamps.push(sender);
+            let output = Output::timed(StreamKind::Video, rung, sink.clone(), pipe);
+            thread::spawn(move || output.run(&receiver));
+        }
+        Ok(Self::new(process, stream, stamps))
+    }
+
+    /// Makes Opus packets of the sound of `stream`.
+    ///
+    /// # Errors
+    /// If ffmpeg cannot be started.
+    pub(super) fn audio(
+        stream: &NutStream,
+        config: &AudioConfig,
+        clock: SoundClock,
+        sink: &Sink,
+    ) -> Result<Self, IngestError> {
+        let (process, pipes) = Process::start(&audio_arguments(stream, config), 1)?;
+        for pipe in pipes {
+            let clock = clock.clone();
+            let output = Output::timed(StreamKind::Audio, 0, sink.clone(), pipe);
+            thread::spawn(move || output.run_by(|packet| Some(clock.stamp(packet))));
+        }
+        Ok(Self::new(process, stream, Vec::new()))
+    }
+
+    fn new(mut process: Process, stream: &NutStream, stamps: Vec<SyncSender<Stamp>>) -> Self {
+        let mut stdin = process.stdin();
+        let (packets, queue) = sync_channel::<Packet>(QUEUED);
+        let header = writer::file_header(core::slice::from_ref(stream));
+        thread::spawn(move || {
+            // An ffmpeg that ended shows where the next packet is handed over.
+            let mut written = stdin.write_all(&header);
+            let mut octets = Vec::new();
+            while written.is_ok()
+                && let Ok(packet) = queue.recv()
+            {
+                octets.clear();
+                writer::put_frame(&mut octets, 0, packet.media, packet.key, &packet.payload);
+                written = stdin.write_all(&octets);
+            }
+        });
+        Self {
+            process,
+            packets,
+            stamps,
+            waits_for_key: false,
+        }
+    }
+
+    /// Says what belongs to the next frame in the order in which they are shown, before the packet is handed over with which a
+    /// decoder gives it.
+    pub(super) fn stamp(&self, stamp: Stamp) {
+        for stamps in &self.stamps {
+            // Of an encoder that holds back so many, or has ended, the next packet says so.
+            let _ = stamps.try_send(stamp);
+        }
+    }
+
+    /// Hands over a packet, without waiting. Returns false if it was left out because the encoders do not keep up.
+    ///
+    /// # Errors
+    /// If ffmpeg has ended; what it said last is in the error.
+    pub(super) fn submit(&mut self, packet: Packet) -> Result<bool, IngestError> {
+        self.waits_for_key &= !packet.key;
+        if self.waits_for_key {
+            return Ok(false);
+        }
+        match self.packets.try_send(packet) {
+            Ok(()) => Ok(true),
+            Err(TrySendError::Full(_)) => {
+                self.waits_for_key = true;
+                Ok(false)
+            }
+            Err(TrySendError::Disconnected(_)) => Err(IngestError::Encoder(self.process.end())),
+        }
+    }
+
+    /// Lets it encode what it has taken, and end.
+    pub(super) fn finish(self) {
+        let Self {
+            mut process,
+            packets,
+            ..
+        } = self;
+        drop(packets);
+        process.finish();
+    }
+}
+
+/// When packets of sound were heard, which are cut anew, and their numbers.
+#[derive(Clone, Debug)]
+pub(super) struct SoundClock {
+    pub(super) origin: Arc<Origin>,
+    /// Packets so far, by all encoders of this sound.
+    pub(super) count: Arc<AtomicU64>,
+}
+
+impl SoundClock {
+    fn stamp(&self, packet: &NutFrame) -> Stamp {
+        let media = packet.time.ticks(1_000_000);
+        Stamp {
+            position: self.count.fetch_add(1, Ordering::Relaxed),
+            captured_at: self.origin.at(media),
+            number: media,
+        }
+    }
+}
+
+/// By how much pictures are turned before they are shown, clockwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Turn {
+    #[default]
+    None,
+    Quarter,
+    Half,
+    ThreeQuarters,
+}
+
+impl Turn {
+    /// The turn by so many degrees.
+    pub(super) const fn of(degrees: u32) -> Self {
+        match degrees {
+            90 => Self::Quarter,
+            180 => Self::Half,
+            270 => Self::ThreeQuarters,
+            _ => Self::None,
+        }
+    }
+
+    /// ffmpeg's filter.
+    const fn filter(self) -> &'static str {
+        match self {
+            Self::None => "null",
+            Self::Quarter => "transpose=clock",
+            Self::Half => "hflip,vflip",
+            Self::ThreeQuarters => "transpose=cclock",
+        }
+    }
+}
+
+fn video_arguments(
+    stream: &NutStream,
+    config: &VideoConfig,
+    rungs: &[(usize, &Rung)],
+    turn: Turn,
+) -> Vec<OsString> {
+    let mut arguments: Vec<_> = words(&input(stream)).collect();
+    let splits: String = (0..rungs.len())
+        .map(|index| format!("[s{index}]"))
+        .collect();
+    let scale = |(index, (_, Rung { size, .. })): (usize, &(usize, &Rung))| {
+        let (width, height) = (size.width, size.height);
+        format!(
+            ";[s{index}]scale={width}:{height}:flags=bilinear,setsar=1,format=yuv420p[v{index}]"
+        )
+    };
+    let scales: String = rungs.iter().enumerate().map(scale).collect();
+    arguments.push("-filter_complex".into());
+    let turned = turn.filter();
+    arguments.push(format!("[0:v]{turned},split={}{splits}{scales}", rungs.len()).into());
+    // Frames that were copied and frames that were encoded are key frames together.
+    let keys = match config.ladder.rungs().iter().any(Rung::is_copied) {
+        true => "-force_key_frames source",
+        false => "",
+    };
+    for (index, (_, rung)) in rungs.iter().enumerate() {
+        let options = config
+            .codec
+            .options(rung, config.frames_per_second(), config.key_interval);
+        let output = format!(
+            "-map [v{index}] {options} {keys} -fps_mode passthrough -enc_time_base -1 -write_index 0 -flush_packets 1 -f nut"
+        );
+        arguments.extend(words(&output));
+        arguments.push(pipe_url(index));
+    }
+    arguments
+}
+
+fn audio_arguments(stream: &NutStream, config: &AudioConfig) -> Vec<OsString> {
+    let line = format!(
+        "{} -map 0:a:0 -af aresample=async=1000 -ac {} -ar {} -c:a libopus -application lowdelay \
+         -frame_duration {} -b:a {} -write_index 0 -flush_packets 1 -f nut",
+        input(stream),
+        config.channels,
+        AudioConfig::SAMPLE_RATE,
+        AudioConfig::PACKET_MILLIS,
+        config.bitrate.as_bps(),
+    );
+    words(&line).chain([pipe_url(0)]).collect()
+}

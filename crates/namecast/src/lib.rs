@@ -26,15 +26,17 @@ mod node;
 mod object;
 #[cfg(feature = "publish")]
 mod publish;
+mod timer;
 #[cfg(feature = "watch")]
 mod watch;
 
-pub use drive::{Driven, Handle, drive, sleep_until};
+pub use drive::{Driven, Handle, drive};
 pub use error::Error;
 pub use node::{Node, Options, connect};
 pub use object::Serving;
 #[cfg(feature = "publish")]
 pub use publish::{Publication, Publish, VideoRung};
+pub use timer::Timer;
 #[cfg(feature = "watch")]
 pub use watch::{Watch, Watching};
 

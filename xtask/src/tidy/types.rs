@@ -20,7 +20,6 @@ const MAX_METHODS: usize = 60;
 const ALLOWED: &[(&str, &str, Part, usize)] = &[
     ("namecast-apps", "live::watcher::Watcher", Part::Fields, 30),
     ("namecast-apps", "live::watcher::Watcher", Part::Methods, 94),
-    ("namecast-lab", "impair::arguments::Shape", Part::Fields, 23),
     ("namecast-forward", "config::Config", Part::Fields, 28),
     (
         "namecast-forward",

@@ -9,6 +9,8 @@
 #   interop/run.sh ndnd       only ndnd
 #   interop/run.sh nfd        only NFD with ndn-tools, where `nfd`, `nfdc`, `ndnping` and so on are on the path: no registry has them
 #   interop/run.sh nlsr       only NLSR, likewise
+#   interop/run.sh marks      only congestion marks beside the simulator's: ours on both sides, and a measurement of minutes, so
+#                             not among all
 #
 # What it needs goes into target/interop, and nothing into the system. NAMECAST names another binary than the one that is
 # built here.
@@ -82,10 +84,13 @@ fetch() {
     "${@:2}" >"$log" 2>&1 || { tail -n 20 "$log"; return 1; }
 }
 
-# Needs nothing but Python.
+# Need nothing that is not there.
 build_restart() { :; }
+build_marks() { :; }
 
 restart_cells() { python3 "$here/restart/cells.py" "$NAMECAST" "$home"; }
+
+marks_cells() { in_namespaces "marks" "$here/marks/cells.sh" "$NAMECAST" "$home"; }
 
 build_python() {
     local directory=$tools/python pins=$here/python/requirements.txt
@@ -370,6 +375,7 @@ obtain() {
     local tool wants
     case $1 in
         restart | python) wants=(python3) ;;
+        marks) wants=(unshare nsenter ip tc) ;;
         ndnts) wants=(npm) ;;
         ndnd) wants=(go) ;;
         nfd) wants=(nfd nfdc ndnping ndnpingserver ndnputchunks ndncatchunks) ;;
@@ -384,7 +390,7 @@ obtain() {
     "build_$1"
 }
 
-peers=(restart python ndnts ndnd nfd nlsr)
+peers=(restart python ndnts ndnd nfd nlsr marks)
 wanted=${1:-all}
 if [[ ! " all ${peers[*]} " == *" $wanted "* ]]; then
     say "expected ${peers[*]} or nothing"
@@ -394,7 +400,7 @@ build_namecast
 start_namecast node
 left_out=()
 for peer in "${peers[@]}"; do
-    if [[ $wanted != all && $wanted != "$peer" ]]; then
+    if [[ $wanted != "$peer" && ($wanted != all || $peer == marks) ]]; then
         continue
     elif obtain "$peer"; then
         "${peer}_cells"

@@ -45,6 +45,6 @@ pub use namecast_apps::live::watcher::{
 pub use namecast_apps::live::{Stats, WatcherConfig};
 pub use namecast_apps::object::{Failure, Fetched, FetcherConfig};
 pub use namecast_apps::{Application, Now, Output};
-pub use namecast_net::{Driven, Handle, drive, sleep_until};
+pub use namecast_net::{Driven, Handle, Timer, drive};
 pub use namecast_packet::Name;
 pub use namecast_units::{Bitrate, ByteSize, Duration, Instant, Timestamp};

@@ -26,12 +26,13 @@ mod mac_address;
 pub mod management;
 mod node;
 mod registration;
+mod timer;
 pub mod web;
 
 pub use application::{ApplicationFace, ApplicationReceiver, ApplicationSender};
 pub use clock::Clock;
 pub use config::{ManagementConfig, NodeConfig, ReadvertiseConfig, UdpConfig};
-pub use drive::{Driven, Handle, WeakHandle, drive, sleep_until};
+pub use drive::{Driven, Handle, WeakHandle, drive};
 pub use face_uri::{DEFAULT_PORT, DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriError};
 pub use interface::InterfaceWatch;
 pub use key_store::{Identity, KeyStore, KeyStoreError, random};
@@ -44,6 +45,7 @@ pub use node::{
     NodeStatus, Persistency, RouteStatus, TrafficStatus,
 };
 pub use registration::Registration;
+pub use timer::Timer;
 
 pub use namecast_apps::registration::{
     Announcer, Announcing, RegistrationConfig, RegistrationState,

@@ -36,6 +36,8 @@ impl Default for SendQueueConfig {
 struct Waiting {
     frame: Bytes,
     since: Instant,
+    /// Whether it was taken before, and so marked or not.
+    is_judged: bool,
 }
 
 /// The frames that wait for one link, in order.
@@ -75,7 +77,11 @@ impl SendQueue {
         let is_congested = self.marker.marks(now, self.size);
         let frame = self.marked_if(is_congested, frame);
         self.size += ByteSize::of(&frame);
-        self.waiting.push_back(Waiting { frame, since: now });
+        self.waiting.push_back(Waiting {
+            frame,
+            since: now,
+            is_judged: false,
+        });
     }
 
     /// Takes the next frame if it has no more than `room` octets, marked if it has waited for too long.
@@ -84,15 +90,20 @@ impl SendQueue {
         if size > room {
             return None;
         }
-        let Waiting { frame, since } = self.waiting.pop_front()?;
+        let Waiting {
+            frame,
+            since,
+            is_judged,
+        } = self.waiting.pop_front()?;
         self.size -= size;
         let is_by_time = self.marker.is_on && self.marker.rule.law == CongestionLaw::CoDel;
         let left = self.size.as_bytes();
-        let is_late = is_by_time && self.sojourn.marks(now, since, frame.len(), left);
+        let is_late = is_by_time && !is_judged && self.sojourn.marks(now, since, frame.len(), left);
         Some(self.marked_if(is_late, frame))
     }
 
-    /// Puts back frames that the link did not take after all, in front of the others.
+    /// Puts back frames that the link did not take after all, in front of the others. They are not marked when they are taken
+    /// again.
     pub(super) fn put_back(
         &mut self,
         now: Instant,
@@ -100,7 +111,11 @@ impl SendQueue {
     ) {
         for frame in frames.rev() {
             self.size += ByteSize::of(&frame);
-            self.waiting.push_front(Waiting { frame, since: now });
+            self.waiting.push_front(Waiting {
+                frame,
+                since: now,
+                is_judged: true,
+            });
         }
     }
 
@@ -141,5 +156,39 @@ impl SendQueue {
         }
         self.marked += 1;
         LpPacket::marked(frame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame each millisecond that leaves after ten, each taken twice: the marks are those of RFC 8289 for frames that are taken
+    /// once, at 110 ms and then 100/√1, 100/√2 and 100/√3 ms later.
+    #[test]
+    fn a_frame_that_was_put_back_is_judged_once() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let any = ByteSize::bytes(u64::MAX);
+        let mut queue = SendQueue::new(SendQueueConfig {
+            marking: Some(CongestionMarking {
+                law: CongestionLaw::CoDel,
+                ..CongestionMarking::default()
+            }),
+            ..SendQueueConfig::default()
+        });
+        let packet = LpPacket::carrying(Bytes::from(vec![0; 1_000])).encode();
+        let mut marked = Vec::new();
+        for millis in 0..350 {
+            queue.push(at(millis), packet.clone());
+            if millis < 10 {
+                continue;
+            }
+            let before = queue.marked();
+            let taken = queue.pop(at(millis), any);
+            queue.put_back(at(millis), taken.into_iter());
+            assert!(queue.pop(at(millis), any).is_some());
+            marked.extend((queue.marked() > before).then_some(millis));
+        }
+        assert_eq!(marked, [110, 210, 281, 339]);
     }
 }

@@ -1,6 +1,7 @@
 //! What things cost and how fast they are, as ratios to a raw limit taken in the same run.
 
 mod forwarder;
+mod marks;
 mod measure;
 mod sim;
 mod stream;
@@ -9,6 +10,7 @@ use clap::{Args, Subcommand};
 
 use forwarder::BenchForwarder;
 use forwarder::memory::BenchMemory;
+use marks::BenchMarks;
 use sim::BenchSim;
 use stream::BenchStream;
 
@@ -29,6 +31,8 @@ pub enum BenchWhat {
     Forwarder(BenchForwarder),
     /// Resident memory of a forwarder whose tables are full, beside the bounds that it was told.
     Memory(BenchMemory),
+    /// Congestion marks of two forwarders with a slow link between them, beside the simulator's: see interop/run.sh marks.
+    Marks(BenchMarks),
     /// The simulator: packet-hops per processor second, memory per node.
     Sim(BenchSim),
 }
@@ -42,6 +46,7 @@ pub(crate) async fn run(arguments: Bench) -> anyhow::Result<()> {
         BenchWhat::Stream(arguments) => stream::run(&arguments).await,
         BenchWhat::Forwarder(arguments) => forwarder::run(&arguments),
         BenchWhat::Memory(arguments) => forwarder::memory::run(&arguments),
+        BenchWhat::Marks(arguments) => marks::run(&arguments).await,
         BenchWhat::Sim(arguments) => sim::run(&arguments),
     }
 }

@@ -38,7 +38,7 @@ impl Laboratory for Simulator {
         let scenario = self.prepare(scenario);
         scenario.validate(base).map_err(refusal)?;
         match over_sockets(&scenario) {
-            Some(OverSockets::Flow(network)) => sockets::validate(network),
+            Some(OverSockets::Flow(network)) => sockets::flow::validate(network),
             Some(OverSockets::Stream(stream)) => sockets::stream::validate(stream, base),
             None => Ok(()),
         }
@@ -53,7 +53,7 @@ impl Laboratory for Simulator {
         if let Some(real) = over_sockets(&scenario) {
             scenario.validate(base).map_err(refusal)?;
             return match real {
-                OverSockets::Flow(network) => sockets::run(network, seed),
+                OverSockets::Flow(network) => sockets::flow::run(network, seed),
                 OverSockets::Stream(stream) => sockets::stream::run(stream, base, seed),
             };
         }

@@ -55,7 +55,7 @@ pub struct Impair {
     #[arg(long, value_name = "LIST", value_parser = parse_shape)]
     pub backward: Option<Shape>,
     /// Both links from a TOML file, instead of the options above.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["Shape", "forward", "backward"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["Shape", "RateShape", "QueueShape", "forward", "backward"])]
     pub config: Option<PathBuf>,
     /// Fixes all randomness.
     #[arg(long, default_value_t = 1)]
@@ -72,22 +72,9 @@ pub struct Impair {
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[group(id = "Shape", multiple = true)]
 pub struct Shape {
-    /// Rate, such as 10M.
-    #[arg(long, value_name = "RATE")]
-    rate: Option<Bitrate>,
-    /// The rate from a file, repeated without end: lines of milliseconds, each an opportunity to deliver 1500 bytes (mahimahi's
-    /// format), or lines of seconds,bits-per-second.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "rate_at"])]
-    trace: Option<PathBuf>,
-    /// The rate as of a phone (lte, umts, evdo), a shared wifi or a low satellite.
-    #[arg(long, value_name = "NAME", value_parser = parse_model, conflicts_with_all = ["rate", "rate_at", "trace"])]
-    model: Option<netem::ModelKind>,
-    /// Another seed of the model is another place and time.
-    #[arg(long, value_name = "SEED", requires = "model")]
-    model_seed: Option<u64>,
-    /// Mean rate of the model instead of its usual one.
-    #[arg(long, value_name = "RATE", requires = "model")]
-    model_mean: Option<Bitrate>,
+    /// Its rate.
+    #[command(flatten)]
+    rate: RateShape,
     /// Propagation delay.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     delay: Option<Duration>,
@@ -106,6 +93,52 @@ pub struct Shape {
     /// Frames are lost in bursts of so many on average.
     #[arg(long, value_name = "FRAMES", requires = "loss")]
     burst: Option<f64>,
+    /// Its queue.
+    #[command(flatten)]
+    queue: QueueShape,
+    /// Share of frames that arrive twice.
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    duplicate: Option<f64>,
+    /// Share of frames of which one bit is flipped.
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    corrupt: Option<f64>,
+    /// Nothing passes from one time to another since the start, such as 5s..10s; may be repeated.
+    #[arg(long, value_name = "TIME..TIME")]
+    outage: Vec<Range>,
+    /// The rate from a time on, such as 30s=5M; may be repeated.
+    #[arg(long, value_name = "TIME=RATE")]
+    rate_at: Vec<At<Bitrate>>,
+    /// The delay from a time on, such as 30s=50ms; may be repeated.
+    #[arg(long, value_name = "TIME=TIME")]
+    delay_at: Vec<At<Span>>,
+}
+
+/// How fast a link is: constant, or as a trace or a model says.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[group(id = "RateShape", multiple = true)]
+struct RateShape {
+    /// Rate, such as 10M.
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Bitrate>,
+    /// The rate from a file, repeated without end: lines of milliseconds, each an opportunity to deliver 1500 bytes (mahimahi's
+    /// format), or lines of seconds,bits-per-second.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "rate_at"])]
+    trace: Option<PathBuf>,
+    /// The rate as of a phone (lte, umts, evdo), a shared wifi or a low satellite.
+    #[arg(long, value_name = "NAME", value_parser = parse_model, conflicts_with_all = ["rate", "rate_at", "trace"])]
+    model: Option<netem::ModelKind>,
+    /// Another seed of the model is another place and time.
+    #[arg(long, value_name = "SEED", requires = "model")]
+    model_seed: Option<u64>,
+    /// Mean rate of the model instead of its usual one.
+    #[arg(long, value_name = "RATE", requires = "model")]
+    model_mean: Option<Bitrate>,
+}
+
+/// What queues a link has.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[group(id = "QueueShape", multiple = true)]
+struct QueueShape {
     /// Frames that the queue holds.
     #[arg(long, value_name = "FRAMES", conflicts_with = "queue_bytes")]
     queue: Option<usize>,
@@ -127,21 +160,6 @@ pub struct Shape {
     /// PI2 marks, with a target of 15 ms (RFC 9332).
     #[arg(long)]
     pi2: bool,
-    /// Share of frames that arrive twice.
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
-    duplicate: Option<f64>,
-    /// Share of frames of which one bit is flipped.
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
-    corrupt: Option<f64>,
-    /// Nothing passes from one time to another since the start, such as 5s..10s; may be repeated.
-    #[arg(long, value_name = "TIME..TIME")]
-    outage: Vec<Range>,
-    /// The rate from a time on, such as 30s=5M; may be repeated.
-    #[arg(long, value_name = "TIME=RATE")]
-    rate_at: Vec<At<Bitrate>>,
-    /// The delay from a time on, such as 30s=50ms; may be repeated.
-    #[arg(long, value_name = "TIME=TIME")]
-    delay_at: Vec<At<Span>>,
 }
 
 impl Impair {
@@ -180,18 +198,8 @@ impl Shape {
     /// This, and what it does not say, from `base`. The queue and its discipline count as one, and so does the rate, be it
     /// constant, a trace or a model.
     fn over(&self, base: &Self) -> Self {
-        let queue = if self.has_queue() { self } else { base };
-        let rate = if self.has_rate() { self } else { base };
-        let list = |own: &Vec<Range>, base: &Vec<Range>| match own.is_empty() {
-            true => base.clone(),
-            false => own.clone(),
-        };
         Self {
-            rate: rate.rate,
-            trace: rate.trace.clone(),
-            model: rate.model,
-            model_seed: rate.model_seed,
-            model_mean: rate.model_mean,
+            rate: given(&self.rate, &base.rate),
             delay: self.delay.or(base.delay),
             jitter: self.jitter.or(base.jitter),
             normal: self.normal || base.normal,
@@ -204,34 +212,21 @@ impl Shape {
             },
             duplicate: self.duplicate.or(base.duplicate),
             corrupt: self.corrupt.or(base.corrupt),
-            outage: list(&self.outage, &base.outage),
+            queue: given(&self.queue, &base.queue),
+            outage: given(&self.outage, &base.outage),
             // A trace or a model leaves no room for those of the other options.
-            rate_at: match self.trace.is_some() || self.model.is_some() {
+            rate_at: match self.rate.trace.is_some() || self.rate.model.is_some() {
                 true => Vec::new(),
-                false => either(&self.rate_at, &base.rate_at),
+                false => given(&self.rate_at, &base.rate_at),
             },
-            delay_at: either(&self.delay_at, &base.delay_at),
-            ..queue.clone()
+            delay_at: given(&self.delay_at, &base.delay_at),
         }
-    }
-
-    const fn has_rate(&self) -> bool {
-        self.rate.is_some() || self.trace.is_some() || self.model.is_some()
-    }
-
-    const fn has_queue(&self) -> bool {
-        self.queue.is_some()
-            || self.queue_bytes.is_some()
-            || self.codel
-            || self.red
-            || self.ramp
-            || self.pi2
     }
 
     /// The link that this says.
     fn link(&self) -> anyhow::Result<netem::Config> {
         let link = netem::Config {
-            rate: self.rate()?,
+            rate: self.rate.link()?,
             delay: self.delay.unwrap_or_default(),
             jitter: netem::Jitter {
                 spread: self.jitter.unwrap_or_default(),
@@ -244,32 +239,13 @@ impl Shape {
             loss: self.loss_process()?,
             outages: self.outages(),
             schedule: self.schedule(),
-            queue: self.discipline(),
+            queue: self.queue.discipline(),
             duplicate: self.duplicate.unwrap_or_default(),
             corrupt: self.corrupt.unwrap_or_default(),
             ..netem::Config::default()
         };
         link.validate()?;
         Ok(link)
-    }
-
-    fn rate(&self) -> anyhow::Result<Option<netem::Rate>> {
-        if let Some(trace) = &self.trace {
-            let file = netem::TraceFile {
-                trace: trace.clone(),
-                format: None,
-            };
-            let schedule = super::read_trace(&file, Path::new(""))?;
-            return Ok(Some(netem::Rate::Schedule(schedule)));
-        }
-        let model = self.model.map(|kind| {
-            netem::Rate::Model(netem::Model {
-                kind,
-                seed: self.model_seed.unwrap_or(netem::Model::SEED),
-                mean: self.model_mean,
-            })
-        });
-        Ok(model.or(self.rate.map(netem::Rate::Constant)))
     }
 
     fn loss_process(&self) -> anyhow::Result<netem::Loss> {
@@ -287,23 +263,6 @@ impl Shape {
                 }
                 Ok(loss)
             }
-        }
-    }
-
-    fn discipline(&self) -> netem::Queue {
-        let packets = self.queue.unwrap_or(QUEUE_PACKETS);
-        if let Some(size) = self.queue_bytes {
-            netem::Queue::DropTailBytes { size }
-        } else if self.codel {
-            netem::Queue::codel(packets, self.mark)
-        } else if self.red {
-            netem::Queue::red(packets)
-        } else if self.ramp {
-            netem::Queue::ramp(packets)
-        } else if self.pi2 {
-            netem::Queue::pi2(packets)
-        } else {
-            netem::Queue::DropTail { packets }
         }
     }
 
@@ -332,10 +291,51 @@ impl Shape {
     }
 }
 
-fn either<T: Clone>(own: &[T], base: &[T]) -> Vec<T> {
-    match own.is_empty() {
-        true => base.to_vec(),
-        false => own.to_vec(),
+impl RateShape {
+    fn link(&self) -> anyhow::Result<Option<netem::Rate>> {
+        if let Some(trace) = &self.trace {
+            let file = netem::TraceFile {
+                trace: trace.clone(),
+                format: None,
+            };
+            let schedule = super::read_trace(&file, Path::new(""))?;
+            return Ok(Some(netem::Rate::Schedule(schedule)));
+        }
+        let model = self.model.map(|kind| {
+            netem::Rate::Model(netem::Model {
+                kind,
+                seed: self.model_seed.unwrap_or(netem::Model::SEED),
+                mean: self.model_mean,
+            })
+        });
+        Ok(model.or(self.rate.map(netem::Rate::Constant)))
+    }
+}
+
+impl QueueShape {
+    fn discipline(&self) -> netem::Queue {
+        let packets = self.queue.unwrap_or(QUEUE_PACKETS);
+        if let Some(size) = self.queue_bytes {
+            netem::Queue::DropTailBytes { size }
+        } else if self.codel {
+            netem::Queue::codel(packets, self.mark)
+        } else if self.red {
+            netem::Queue::red(packets)
+        } else if self.ramp {
+            netem::Queue::ramp(packets)
+        } else if self.pi2 {
+            netem::Queue::pi2(packets)
+        } else {
+            netem::Queue::DropTail { packets }
+        }
+    }
+}
+
+/// Returns `own`, or `base` if nothing was said.
+fn given<T: Clone + Default + PartialEq>(own: &T, base: &T) -> T {
+    match *own == T::default() {
+        true => base.clone(),
+        false => own.clone(),
     }
 }
 

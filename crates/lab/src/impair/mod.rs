@@ -28,7 +28,7 @@ pub use file::{FileError, read as read_file, read_trace};
 pub use report::{Drops, Flow, Quantiles, Report};
 
 pub(crate) use report::Errors;
-pub(crate) use socket::{Buffers, Port, Received};
+pub(crate) use socket::{Buffers, Port};
 
 /// Delay error that at most one frame in a hundred may have before a run counts as disturbed.
 pub const DISTURBED_ABOVE: Duration = Duration::from_millis(1);

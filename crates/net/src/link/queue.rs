@@ -3,12 +3,15 @@
 //! ```text
 //!   packet ── LinkSender::send ─┬─▶ socket, if it is UDP, has room, and nothing waits
 //!                               └─▶ Link (its own lock: queue, marks, fragments, Acks) ── LinkReceiver ── link task ──▶ socket
+//!
+//! Frames for UDP stay in the queue until the socket has room, so that marks see all that wait.
 //! ```
 //!
 //! A link that is slow loses its own frames, the newest first, and never holds up the node: whoever has a packet for it
 //! tries to send it or to put it in the queue, and goes on.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,6 +29,11 @@ use crate::Clock;
 
 /// Room for any frame: that the socket has none shows only when it is tried.
 const ANY: ByteSize = ByteSize::bytes(u64::MAX);
+
+/// Frames that had to wait which one call of the system takes. The kernel counts several that leave as one for little more than
+/// their octets, of each alone for twice as much: it would hold twice as many before any is marked. And CoDel looks at a frame
+/// when it leaves, not at those before which the kernel has no room any more.
+const ONE_BY_ONE: usize = 1;
 
 /// Returns both ends of a link.
 pub(crate) fn link_queue(link: Link, counters: Arc<LinkCounters>) -> (LinkSender, LinkReceiver) {
@@ -128,6 +136,26 @@ impl Shared {
         }
     }
 
+    /// Sends frames that wait as long as the socket has room, at most `limit` in a call of the system.
+    fn send_waiting(
+        &self,
+        now: Instant,
+        link: &mut Link,
+        (socket, remote): (&UdpLink, SocketAddr),
+        limit: usize,
+    ) {
+        let mut frames = Vec::new();
+        while socket.may_have_room() {
+            self.take(now, link, &mut frames, limit);
+            if frames.is_empty() {
+                return;
+            }
+            let sent = socket.try_send(remote, &frames, &self.counters);
+            link.put_back(now, frames.drain(sent..));
+            frames.clear();
+        }
+    }
+
     /// Whether a stranger may be sent a frame.
     fn may_leave(&self, now: Instant, frame: &Bytes) -> bool {
         let account = self.account.lock();
@@ -207,12 +235,13 @@ impl LinkSender {
             .as_deref()
             .filter(|_| has_room && !self.is_stranger());
         for packet in packets {
+            let limit = match state.link.is_empty() {
+                true => usize::MAX,
+                false => ONE_BY_ONE,
+            };
             state.link.enqueue(now, packet);
             if let Some((socket, remote)) = socket {
-                let mut frames = Vec::new();
-                shared.take(now, &mut state.link, &mut frames, usize::MAX);
-                let sent = socket.try_send(*remote, &frames, &shared.counters);
-                state.link.put_back(now, frames.drain(sent..));
+                shared.send_waiting(now, &mut state.link, (socket, *remote), limit);
             }
         }
         shared.leave(&state);
@@ -297,13 +326,41 @@ impl LinkReceiver {
 
     /// Waits for frames and appends at most `limit` to `batch`. False once the face has ended and all frames are out.
     pub(crate) async fn recv_many(&mut self, batch: &mut Vec<Bytes>, limit: usize) -> bool {
+        self.wait_until(|receiver| {
+            let (count, due) = receiver.take(batch, limit);
+            (count > 0, due)
+        })
+        .await
+    }
+
+    /// Waits for frames, and sends those that the socket has room for. False once the face has ended and all frames are out.
+    pub(crate) async fn send_over(
+        &mut self,
+        socket: &UdpLink,
+        remote: SocketAddr,
+    ) -> io::Result<bool> {
+        let may_send = |receiver: &mut Self| receiver.look(|_, link| !link.is_empty());
+        if !self.wait_until(may_send).await {
+            return Ok(false);
+        }
+        socket.writable().await?;
+        let shared = Arc::clone(&self.shared);
+        self.look(|now, link| shared.send_waiting(now, link, (socket, remote), ONE_BY_ONE));
+        Ok(true)
+    }
+
+    /// Waits until `has_frames`, which also returns when the link is due. False once the face has ended without any.
+    async fn wait_until(
+        &mut self,
+        mut has_frames: impl FnMut(&mut Self) -> (bool, Option<Instant>),
+    ) -> bool {
         // A link that always has frames lets other tasks have their turn now and then.
         tokio::task::coop::consume_budget().await;
         loop {
             let has_ended = self.shared.has_ended.load(Ordering::Acquire);
-            let (count, due) = self.take(batch, limit);
-            if count > 0 || has_ended {
-                return count > 0;
+            let (has_frames, due) = has_frames(self);
+            if has_frames || has_ended {
+                return has_frames;
             }
             tokio::select! {
                 () = self.shared.ready.notified() => {}
@@ -321,18 +378,27 @@ impl LinkReceiver {
         frame
     }
 
-    /// Does what the link is due for and takes frames; tells how many, and when the link is due next.
+    /// Takes frames. Returns how many, and when the link is due next.
     fn take(&self, batch: &mut Vec<Bytes>, limit: usize) -> (usize, Option<Instant>) {
-        let (now, before) = (Clock::new().now(), batch.len());
+        let before = batch.len();
+        self.look(|now, link| {
+            self.shared.take(now, link, batch, limit);
+            batch.len() - before
+        })
+    }
+
+    /// Does what the link is due for, looks at it, and returns when it is due next.
+    fn look<T>(&self, look: impl FnOnce(Instant, &mut Link) -> T) -> (T, Option<Instant>) {
+        let now = Clock::new().now();
         let mut state = self.shared.lock();
         if state.link.poll_timeout().is_some_and(|due| due <= now) {
             state.link.handle_timeout(now);
         }
-        self.shared.take(now, &mut state.link, batch, limit);
+        let looked = look(now, &mut state.link);
         let is_empty = state.link.is_empty();
         self.shared.is_empty.store(is_empty, Ordering::Relaxed);
         state.armed = state.link.poll_timeout();
-        (batch.len() - before, state.armed)
+        (looked, state.armed)
     }
 }
 

@@ -14,7 +14,8 @@ use smallvec::SmallVec;
 use super::livelock::Tally;
 use super::queue::EventQueue;
 use super::{
-    Action, ApplicationId, Attachment, Direction, Network, Node, Part, Running, Setup, short,
+    Action, ApplicationId, Attachment, Direction, Network, Node, Part, Running, Setup,
+    SocketBuffer, short,
 };
 
 use crate::clock::HostClock;
@@ -115,7 +116,11 @@ impl Network {
                 ..FaceConfig::default()
             };
             if let Some(queue) = link.service.node_queue {
-                self.socket_buffers.insert(direction, queue.socket_buffer);
+                let buffer = SocketBuffer {
+                    size: queue.socket_buffer,
+                    is_full: false,
+                };
+                self.socket_buffers.insert(direction, buffer);
             }
             let queue = link.service.node_queue.map(|queue| queue.send_queue);
             let attachment = Attachment::Direction(short(direction));

@@ -52,13 +52,35 @@ pub struct Network {
     actions: Vec<Option<Action>>,
     work: VecDeque<Work>,
     tally: livelock::Tally,
-    /// Octets that the system buffers for a direction before which a node has a queue of its own. Others take all at once.
-    socket_buffers: BTreeMap<usize, ByteSize>,
+    /// What the system buffers for a direction before which a node has a queue of its own. Others take all at once.
+    socket_buffers: BTreeMap<usize, SocketBuffer>,
     /// Memory that each link has for what comes out of it while it is its turn.
     outputs: VecDeque<netem::Output>,
     sink: Option<Box<dyn Sink>>,
     link_sink: Option<Box<dyn LinkSink>>,
     hops: u64,
+}
+
+/// What the system buffers for a socket.
+#[derive(Clone, Copy, Debug)]
+struct SocketBuffer {
+    size: ByteSize,
+    /// Whether a frame found no room since it was less than half full.
+    is_full: bool,
+}
+
+impl SocketBuffer {
+    /// Returns the room for another frame if so many octets are buffered: Linux says that a socket has room again when less than
+    /// half of its buffer is taken.
+    fn room(&mut self, taken: ByteSize) -> ByteSize {
+        self.is_full &= taken.as_bytes() * 2 >= self.size.as_bytes();
+        match (taken, self.is_full) {
+            // A frame that is larger is buffered alone.
+            (ByteSize::ZERO, _) => ByteSize::bytes(u64::MAX),
+            (_, true) => ByteSize::ZERO,
+            (taken, false) => self.size - taken,
+        }
+    }
 }
 
 /// Who has a deadline in the event queue, by place in its list. Places are short, as there are many parts.

@@ -5,7 +5,7 @@ use namecast_apps::Output;
 use namecast_forward::{FaceId, Transmit};
 use namecast_netem::{self as netem, DropReason};
 use namecast_packet::LpPacket;
-use namecast_units::{ByteSize, Duration, Instant};
+use namecast_units::{Duration, Instant};
 
 use super::livelock::{Called, Calls, MAX_CALLS_AT_INSTANT};
 use super::{Attachment, Network, Part, Work};
@@ -217,15 +217,12 @@ impl Network {
 
     /// Hands a direction the frames that wait in the node's own queue before it, as far as the system's buffer has room.
     fn fill_direction(&mut self, index: usize) {
-        let Some(&buffer) = self.socket_buffers.get(&index) else {
-            return;
-        };
         let (end, face) = self.near_end(index);
         loop {
-            let room = match self.directions[index].link.queue_size() {
-                ByteSize::ZERO => ByteSize::bytes(u64::MAX),
-                taken => buffer - taken,
+            let Some(buffer) = self.socket_buffers.get_mut(&index) else {
+                return;
             };
+            let room = buffer.room(self.directions[index].link.queue_size());
             let node = &mut self.nodes[end];
             let now = node.clock.monotonic(self.now);
             let Some(frame) = node.node.poll_frame(now, face, room) else {
@@ -235,6 +232,9 @@ impl Network {
             self.at_direction_alone(index, |link, now| link.handle_frame(now, frame));
         }
         let is_waiting = (self.nodes[end].node.link(face)).is_some_and(|link| !link.is_empty());
+        if let Some(buffer) = self.socket_buffers.get_mut(&index) {
+            buffer.is_full |= is_waiting;
+        }
         let direction = &self.directions[index];
         if let Some(at) = direction.link.poll_departure().filter(|_| is_waiting) {
             self.events.wake(direction.part, at.max(self.now));

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use namecast_apps::sequence::{Fetcher, FetcherConfig, Server, ServerConfig};
+use namecast_apps::sequence::{Fetcher, FetcherConfig, Server};
 use namecast_packet::Name;
-use namecast_stream::path::NumberedConfig;
-use namecast_units::{ByteSize, Instant, Random};
+use namecast_units::{Instant, Random};
 
 use super::ScenarioError;
 use super::flows::Flow;
@@ -59,13 +58,9 @@ impl<'t> Fetching<'t> {
         let named = |text: &str| Flow::named(text, number);
         let consumer = find(self.topology, &named(&flow.consumer)).map_err(wrong)?;
         let producer = find(self.topology, &named(&flow.producer)).map_err(wrong)?;
-        let prefix: Name = named(&flow.prefix)
-            .parse()
-            .map_err(|error| wrong(format!("'{}' is no name: {error}", flow.prefix)))?;
-        self.serve(network, producer, &prefix)?;
-        let mut config = self
-            .config(flow, prefix, random.next_u64())
-            .map_err(wrong)?;
+        let config = flow.fetcher(number, self.packet, random.next_u64());
+        let mut config = config.map_err(wrong)?;
+        self.serve(network, producer, &config.prefix)?;
         adjust(&mut config);
         let application = network.add_application(consumer, Fetcher::new(config));
         let start = Instant::ZERO + flow.start + flow.start_spread.mul_f64(random.unit());
@@ -88,19 +83,6 @@ impl<'t> Fetching<'t> {
         })
     }
 
-    fn config(&self, flow: &Flow, prefix: Name, seed: u64) -> Result<FetcherConfig, String> {
-        let requests = NumberedConfig {
-            expected_size: ByteSize::bytes(u64::from(self.packet.payload)),
-            control: flow.controller.get()?,
-            lifetime: flow.lifetime,
-            retransmit: flow.retransmit,
-            reordering_tolerance: flow.reordering_tolerance,
-            seed,
-            ..NumberedConfig::default()
-        };
-        Ok(FetcherConfig::new(prefix, requests))
-    }
-
     /// Lets a node answer for a prefix, unless it does already, with routes from everywhere.
     fn serve(
         &mut self,
@@ -112,13 +94,8 @@ impl<'t> Fetching<'t> {
         if self.served.contains(&served) {
             return Ok(());
         }
-        let server = Server::new(ServerConfig {
-            prefix: prefix.clone(),
-            content_size: self.packet.payload as usize,
-            wire_size: Some(self.packet.wire as usize),
-            ..ServerConfig::default()
-        })
-        .map_err(|error| ScenarioError::new("packet", error))?;
+        let server = Server::new(self.packet.server(prefix.clone()))
+            .map_err(|error| ScenarioError::new("packet", error))?;
         let towards = routes::towards(self.topology, producer);
         network
             .add_producer(producer, prefix, server, &towards)

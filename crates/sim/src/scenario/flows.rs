@@ -1,11 +1,14 @@
 //! Who fetches what from whom, and what changes meanwhile.
 
+use namecast_apps::sequence::FetcherConfig;
 use namecast_packet::Name;
+use namecast_stream::path::NumberedConfig;
 use namecast_stream::rate::RateControl;
-use namecast_units::{Bitrate, Duration};
+use namecast_units::{Bitrate, ByteSize, Duration};
 use serde::{Deserialize, Serialize};
 
 use super::choice::Choice;
+use super::network::PacketSize;
 use super::place::find;
 use crate::topology::Topology;
 
@@ -63,6 +66,30 @@ impl Flow {
     /// A text of this flow's, for copy `number`.
     pub(super) fn named(text: &str, number: u32) -> String {
         text.replace("{}", &number.to_string())
+    }
+
+    /// Returns what the fetcher of copy `number` is told, which draws Nonces from `seed`.
+    ///
+    /// # Errors
+    /// If there is no such controller, or the prefix is no name.
+    pub fn fetcher(
+        &self,
+        number: u32,
+        packet: PacketSize,
+        seed: u64,
+    ) -> Result<FetcherConfig, String> {
+        let prefix = Self::named(&self.prefix, number).parse();
+        let prefix = prefix.map_err(|error| format!("'{}' is no name: {error}", self.prefix))?;
+        let requests = NumberedConfig {
+            expected_size: ByteSize::bytes(u64::from(packet.payload)),
+            control: self.controller.get()?,
+            lifetime: self.lifetime,
+            retransmit: self.retransmit,
+            reordering_tolerance: self.reordering_tolerance,
+            seed,
+            ..NumberedConfig::default()
+        };
+        Ok(FetcherConfig::new(prefix, requests))
     }
 
     /// Checks the first and the last copy.

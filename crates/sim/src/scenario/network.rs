@@ -4,8 +4,9 @@ use core::num::NonZeroU32;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use namecast_apps::sequence::ServerConfig;
 use namecast_netem as netem;
-use namecast_packet::MAX_PACKET_SIZE;
+use namecast_packet::{MAX_PACKET_SIZE, Name};
 use namecast_units::{ByteSize, Duration};
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +47,18 @@ impl Default for PacketSize {
         Self {
             payload: 1_024,
             wire: 1_074,
+        }
+    }
+}
+
+impl PacketSize {
+    /// Returns what a server of such packets under `prefix` is told.
+    pub fn server(self, prefix: Name) -> ServerConfig {
+        ServerConfig {
+            prefix,
+            content_size: self.payload as usize,
+            wire_size: Some(self.wire as usize),
+            ..ServerConfig::default()
         }
     }
 }

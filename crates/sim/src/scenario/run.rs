@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
-use namecast_apps::sequence::{Fetcher, Figures};
+use namecast_apps::sequence::Fetcher;
 use namecast_forward as forward;
 use namecast_netem as netem;
 use namecast_units::{Bitrate, ByteSize, Duration, Instant, Random};
 
 use super::fetching::Fetching;
 use super::flows::Flow;
-use super::measure::{Window, crossing, jain};
+use super::measure::crossing;
 use super::network::{Medium, NetworkScenario};
+use super::observed::{FlowSnapshot, ObservedFlows};
 use super::place::{Direction, directions};
 use super::{Outcome, ScenarioError, Series};
 use crate::network::{ApplicationId, Network, NodeConfig};
@@ -38,14 +39,6 @@ struct Running {
     application: ApplicationId,
     /// Interest-to-Data time of an idle path, in milliseconds.
     base_rtt: f64,
-}
-
-/// Everything that counts up, at one instant.
-#[derive(Clone)]
-struct Snapshot {
-    at: Duration,
-    flows: Vec<Figures>,
-    bottleneck: netem::Counters,
 }
 
 impl<'a> Run<'a> {
@@ -180,18 +173,9 @@ impl<'a> Run<'a> {
 
     /// Lets it run to its end and measures.
     pub(super) fn finish(mut self) -> Outcome {
-        let windows = self.windows();
-        let mut edges: Vec<Duration> = windows
-            .iter()
-            .flat_map(|(_, from, until)| [*from, *until])
-            .collect();
-        edges.extend(self.scenario.probes.values().map(|probe| probe.0));
-        edges.push(self.scenario.duration);
-        edges.sort_unstable();
-        edges.dedup();
         let mut outcome = Outcome::default();
         let mut snapshots = Vec::new();
-        for edge in edges {
+        for edge in self.scenario.edges() {
             self.network.run_until(Instant::ZERO + edge);
             snapshots.push(self.snapshot(edge));
             let probes = self
@@ -205,33 +189,18 @@ impl<'a> Run<'a> {
                 outcome.metrics.insert(format!("estimate-{name}"), value);
             }
         }
-        let at = |time: Duration| {
-            snapshots
-                .iter()
-                .find(|snapshot| snapshot.at == time)
-                .expect("every window's edge was an edge")
+        let observed = ObservedFlows {
+            scenario: self.scenario,
+            base_rtts: self.flows.iter().map(|flow| flow.base_rtt).collect(),
+            capacity: core::mem::take(&mut self.capacity),
+            snapshots,
         };
-        for (suffix, from, until) in windows {
-            self.measure(&suffix, at(from), at(until), &mut outcome);
-        }
+        outcome.metrics.extend(observed.metrics());
         self.measure_convergence(&mut outcome);
         if self.scenario.series {
             self.keep_series(&mut outcome);
         }
         outcome
-    }
-
-    /// Suffix, start and end of each window.
-    fn windows(&self) -> Vec<(String, Duration, Duration)> {
-        let bounds =
-            |window: &Window| (window.from, window.until.unwrap_or(self.scenario.duration));
-        let (from, until) = bounds(&self.scenario.measure);
-        let mut windows = vec![(String::new(), from, until)];
-        for (name, window) in &self.scenario.windows {
-            let (from, until) = bounds(window);
-            windows.push((format!("-{name}"), from, until));
-        }
-        windows
     }
 
     fn fetcher(&self, flow: usize) -> &Fetcher {
@@ -240,89 +209,16 @@ impl<'a> Run<'a> {
             .expect("flows run fetchers")
     }
 
-    fn snapshot(&self, at: Duration) -> Snapshot {
+    fn snapshot(&self, at: Duration) -> FlowSnapshot {
         let Direction { link, from_second } = self.bottleneck;
-        Snapshot {
+        FlowSnapshot {
             at,
+            taken_at: at,
             flows: (0..self.flows.len())
                 .map(|flow| self.fetcher(flow).figures())
                 .collect(),
             bottleneck: *self.network.direction(link, from_second).counters(),
         }
-    }
-
-    fn measure(&self, suffix: &str, from: &Snapshot, until: &Snapshot, outcome: &mut Outcome) {
-        let seconds = (until.at - from.at).as_secs_f64();
-        let mut metric = |name: &str, value: f64| {
-            outcome.metrics.insert(format!("{name}{suffix}"), value);
-        };
-        let (before, after) = (&from.bottleneck, &until.bottleneck);
-        let delivered = (after.delivered_size - before.delivered_size).as_bits() as f64;
-        metric(
-            "utilisation",
-            delivered / self.capacity_bits(from.at, until.at),
-        );
-        let frames = (after.delivered - before.delivered).max(1) as f64;
-        let waited = (after.queued_nanos - before.queued_nanos) as f64;
-        metric("queue-delay", waited / frames / 1e6);
-        let drops = |counters: &netem::Counters| counters.queue_full + counters.active_queue;
-        metric("drops", (drops(after) - drops(before)) as f64);
-
-        let change = |value: &dyn Fn(&Figures) -> u64| -> Vec<f64> {
-            let pairs = from.flows.iter().zip(&until.flows);
-            pairs
-                .map(|(before, after)| (value(after) - value(before)) as f64)
-                .collect()
-        };
-        let content = change(&|figures| figures.content.as_bits());
-        let goodputs: Vec<f64> = content.iter().map(|bits| bits / seconds / 1e6).collect();
-        metric("goodput", goodputs.iter().sum());
-        metric(
-            "goodput-min",
-            goodputs.iter().copied().fold(f64::INFINITY, f64::min),
-        );
-        metric("goodput-max", goodputs.iter().copied().fold(0.0, f64::max));
-        metric("jain", jain(&goodputs));
-        for (index, goodput) in goodputs.iter().enumerate() {
-            metric(&format!("goodput-{}", index + 1), *goodput);
-        }
-        let rtts = change(&|figures| figures.rtt_sum_nanos);
-        let samples = change(&|figures| figures.rtt_samples);
-        let total: f64 = samples.iter().sum();
-        metric("rtt", rtts.iter().sum::<f64>() / total / 1e6);
-        let base = samples
-            .iter()
-            .zip(&self.flows)
-            .map(|(count, flow)| count * flow.base_rtt);
-        metric(
-            "added-rtt",
-            (rtts.iter().sum::<f64>() / 1e6 - base.sum::<f64>()) / total,
-        );
-        type Count = fn(&Figures) -> u64;
-        let counts: [(&str, Count); 4] = [
-            ("interests", |figures| figures.requests.interests),
-            ("gaps", |figures| figures.requests.gaps),
-            ("timeouts", |figures| figures.requests.timeouts),
-            ("nacks", |figures| figures.requests.nacks),
-        ];
-        for (name, count) in counts {
-            metric(name, change(&count).iter().sum());
-        }
-    }
-
-    /// Bits that the bottleneck could have carried.
-    fn capacity_bits(&self, from: Duration, until: Duration) -> f64 {
-        let ends = self
-            .capacity
-            .iter()
-            .skip(1)
-            .map(|(at, _)| *at)
-            .chain([Duration::MAX]);
-        let parts = self.capacity.iter().zip(ends).map(|((start, rate), end)| {
-            let span = end.min(until).saturating_sub((*start).max(from));
-            rate.as_bps() as f64 * span.as_secs_f64()
-        });
-        parts.sum()
     }
 
     fn measure_convergence(&self, outcome: &mut Outcome) {

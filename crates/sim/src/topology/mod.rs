@@ -84,7 +84,8 @@ pub struct LinkService {
 /// The queue that a node has before what its system buffers for a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeQueue {
-    /// Octets that the system buffers: they are the queue of the emulated link, and frames beyond wait in the node. A frame that
+    /// Octets that the system buffers: they are the queue of the emulated link, and frames beyond wait in the node. Once a frame
+    /// found no room there is none until less than half is taken, as Linux has it. A frame that
     /// is larger is buffered alone.
     pub socket_buffer: ByteSize,
     /// Bounds of what waits in the node, and when that is marked.

@@ -16,9 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::FaceUri;
 use crate::node::{Command, ListenError, Listener, ListenerEntry, Node, NodeError};
 
-use super::{
-    BATCH_FRAMES, Intake, LinkCounters, LinkEnd, LinkReceiver, ListenerId, SessionEnd, next_number,
-};
+use super::{Intake, LinkCounters, LinkEnd, LinkReceiver, ListenerId, SessionEnd, next_number};
 pub(crate) use multicast::NDN_GROUP_V4;
 pub use multicast::UdpMulticast;
 use socket::Received;
@@ -152,7 +150,6 @@ pub(crate) async fn serve_peer(
     let own = own.map(Arc::new);
     let socket = own.clone().unwrap_or(shared);
     link.set_socket(Some((Arc::clone(&socket), remote)));
-    let counters = Arc::clone(&link.counters);
     let (intake, queue) = link.split();
     let receiving = async {
         match own {
@@ -163,7 +160,7 @@ pub(crate) async fn serve_peer(
     tokio::select! {
         () = receiving => {}
         // What a socket reports ends no face that lives by being heard: the frame counts as lost, no more.
-        () = async { while carry_out(&socket, remote, queue, &counters).await.is_err() {} } => {}
+        () = async { while carry_out(&socket, remote, queue).await.is_err() {} } => {}
     }
 }
 
@@ -182,11 +179,10 @@ async fn carry_in_whatever_happens(socket: &UdpLink, intake: &Intake) {
 pub(super) async fn run(socket: UdpLink, remote: SocketAddr, link: &mut LinkEnd) -> SessionEnd {
     let socket = Arc::new(socket);
     link.set_socket(Some((Arc::clone(&socket), remote)));
-    let counters = Arc::clone(&link.counters);
     let (intake, queue) = link.split();
     let end = tokio::select! {
         end = carry_in(&socket, &intake) => end.err(),
-        end = carry_out(&socket, remote, queue, &counters) => end.err().map(SessionEnd::Io),
+        end = carry_out(&socket, remote, queue) => end.err().map(SessionEnd::Io),
         error = socket.refused() => Some(SessionEnd::Io(error)),
     };
     link.set_socket(None);
@@ -207,12 +203,7 @@ async fn carry_out(
     socket: &UdpLink,
     remote: SocketAddr,
     queue: &mut LinkReceiver,
-    counters: &LinkCounters,
 ) -> io::Result<()> {
-    let mut batch = Vec::with_capacity(BATCH_FRAMES);
-    while queue.recv_many(&mut batch, BATCH_FRAMES).await {
-        socket.send(remote, &batch, counters).await?;
-        batch.clear();
-    }
+    while queue.send_over(socket, remote).await? {}
     Ok(())
 }

@@ -15,8 +15,8 @@ use tokio::sync::Notify;
 
 use crate::link::{LinkCounters, LinkDrop, MAX_FRAME_SIZE};
 
-/// What the kernel is asked to buffer each way, in octets; it may grant less.
-const SOCKET_BUFFER: usize = 4 * 1024 * 1024;
+/// What the kernel is asked to buffer of what was received, in octets; it may grant less.
+const RECEIVE_BUFFER: usize = 4 * 1024 * 1024;
 /// Octets of one receive buffer: the kernel may join datagrams up to the largest IP packet.
 const RECEIVE_SIZE: usize = 65_536;
 /// Buffers filled by one call.
@@ -176,20 +176,14 @@ impl UdpLink {
         done
     }
 
-    /// Sends `frames` to `remote`, waiting while the kernel has no room.
-    pub(super) async fn send(
-        &self,
-        remote: SocketAddr,
-        mut frames: &[Bytes],
-        counters: &LinkCounters,
-    ) -> io::Result<()> {
-        loop {
-            frames = &frames[self.try_send(remote, frames, counters)..];
-            if frames.is_empty() {
-                return Ok(());
-            }
-            self.socket.writable().await?;
-        }
+    /// Waits until the kernel may have room.
+    pub(crate) async fn writable(&self) -> io::Result<()> {
+        self.socket.writable().await
+    }
+
+    /// Returns whether the kernel may have room: not from when it had none until it says that it has again.
+    pub(crate) fn may_have_room(&self) -> bool {
+        self.socket.try_io(Interest::WRITABLE, || Ok(())).is_ok()
     }
 
     fn try_send_one(&self, remote: SocketAddr, frame: &[u8]) -> io::Result<()> {
@@ -224,16 +218,16 @@ impl UdpLink {
     }
 }
 
-/// A socket without address that never waits, with the buffers that bursts need.
+/// A socket without address that never waits, with the buffer that bursts need.
 fn unbound(like: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(like), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_nonblocking(true)?;
     if like.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // More than the kernel grants is cut, so these fail only where sockets have no buffers.
-    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
-    let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+    // More than the kernel grants is cut, so this fails only where sockets have no buffers. What is sent has the usual one: what
+    // waits there waits before any mark, and the node has a queue of its own.
+    let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
     Ok(socket)
 }
 

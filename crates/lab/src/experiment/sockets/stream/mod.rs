@@ -1,17 +1,14 @@
-//! Live streams over real sockets, in real time.
+//! Live streams.
 //!
 //! ```text
-//!  test picture, encoded before ─▶ Publisher ─ Node ─ UDP ─ Relay ─ UDP ─ Node ─ … ─ Node ─ Watcher ─▶ FrameRecord
+//!  test picture, encoded before ─▶ Publisher ─ Node ─ … ─ Node ─ Watcher ─▶ FrameRecord
 //! ```
 //!
-//! Nodes, publisher and watchers are those of `namecast forwarder`, `publish` and `watch` with their event loops, all in this
-//! process; relays are those of `namecast impair`, one for each link that Interests take. The video is real, but encoded before
-//! the run, so that encoders take no processor from it and all runs publish the same frames: each counts as captured and encoded
-//! when it is published, as in the simulator. Nobody decodes.
+//! The video is real, but encoded before the run, so that encoders take no processor from it and all runs publish the same
+//! frames: each counts as captured and encoded when it is published, as in the simulator. Nobody decodes.
 //!
-//! Other programs disturb such a run. Relays measure how late their frames were, and a task that only sleeps how late it was
-//! woken. A run is repeated, as often as the scenario's `trials` say, and marked if it never went well, if more than one frame in a
-//! hundred was over [`RELAY_DISTURBED_ABOVE`] late, that task ever over [`ENDS_DISTURBED_ABOVE`], or the publisher refused a frame.
+//! A run is disturbed if more than one frame in a hundred was over [`RELAY_DISTURBED_ABOVE`] late at a relay, a task that waits
+//! ever over [`ENDS_DISTURBED_ABOVE`], or the publisher refused a frame.
 //!
 //! | metric | meaning |
 //! |---|---|
@@ -23,30 +20,28 @@
 
 mod play;
 mod stage;
-mod world;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use namecast::Timer;
 use namecast_media::ingest::{MediaFrame, clip};
 use namecast_net::Clock;
 use namecast_sim::scenario::{Observed, Snapshot, StreamScenario, Viewing};
 use namecast_sim::topology::NodeIndex;
 use namecast_stream::StreamKind;
 use namecast_units::{Duration, Instant, Random};
-use tokio::runtime::{Builder, Runtime};
 
-use super::super::laboratory::{DISTURBED, Outcome, Refusal};
+use super::super::laboratory::{Outcome, Refusal};
+use super::world::World;
+use super::{broken, lateness, runtime, undisturbed};
 use crate::impair::{DISTURBED_ABOVE as RELAY_DISTURBED_ABOVE, Quantiles};
-use crate::priority::rise;
 use play::{Heard, Publishing, Watching};
 use stage::Stage;
-use world::{World, broken};
 
-/// Threads on which nodes and applications run.
-const WORKERS: usize = 2;
+/// How long the task sleeps that measures how late it is woken.
+const PROBE: Duration = Duration::from_millis(5);
 /// Lateness that nobody who waits may ever have: a tenth of the usual playout target. A watcher may take what is later for lost,
 /// and ask for more than it needs.
 const ENDS_DISTURBED_ABOVE: Duration = Duration::from_millis(10);
@@ -71,17 +66,10 @@ pub(in super::super) fn run(
     let stage = Stage::new(scenario, base)?;
     let frames = clip::encode(&stage.video, stage.audio.as_ref(), scenario.duration);
     let frames: Arc<[MediaFrame]> = frames.map_err(broken)?.into();
-    let mut trials = 1;
-    loop {
+    undisturbed(scenario.trials, || {
         let trial = Trial::run(&stage, &frames, seed)?;
-        if !trial.is_disturbed() || trials == scenario.trials.get() {
-            let mut metrics = trial.metrics(&stage);
-            metrics.insert("trials".to_owned(), f64::from(trials));
-            let series = Vec::new();
-            return Ok(Outcome { metrics, series });
-        }
-        trials += 1;
-    }
+        Ok((trial.metrics(&stage), trial.is_disturbed()))
+    })
 }
 
 /// Something that happens once.
@@ -122,17 +110,21 @@ impl Trial {
         });
         let joins: Vec<_> = joins.collect();
         let spread = stage.scenario.publishers[0].start_spread;
-        let starts = stage.roots.iter().map(|_| spread.mul_f64(random.unit()));
+        let starts = stage
+            .layout
+            .prefixes
+            .iter()
+            .map(|_| spread.mul_f64(random.unit()));
         let starts: Vec<_> = starts.collect();
-        let times: Vec<_> = joins.iter().map(|(at, _)| *at).collect();
-        let agenda = agenda(&times, &failures, &stage.scenario.edges());
+        let agenda = agenda(&joins, &failures, &stage.scenario.edges());
 
         let runtime = runtime().map_err(broken)?;
-        let world = runtime.block_on(World::start(stage, link_seed))?;
+        let world = runtime.block_on(World::start(&stage.layout, link_seed))?;
         let zero = Clock::new().now();
-        let lateness = runtime.spawn(play::lateness(zero + stage.scenario.duration));
+        let lateness = lateness(Timer::default(), PROBE, zero + stage.scenario.duration);
+        let lateness = runtime.spawn(lateness);
         let mut publishing = Vec::new();
-        for (root, &start) in stage.roots.iter().zip(&starts) {
+        for (root, &start) in stage.layout.prefixes.iter().zip(&starts) {
             let frames = (Arc::clone(frames), zero + start);
             let start = Publishing::start(stage, &world, root, frames);
             publishing.push(runtime.block_on(start)?);
@@ -154,7 +146,7 @@ impl Trial {
                 Item::Read => {
                     let read = play::snapshot(&world, &publishing, &watching, at);
                     snapshots.push(Snapshot {
-                        links: world.links(&stage.told)?,
+                        links: links(stage, &world)?,
                         ..runtime.block_on(read)?
                     });
                 }
@@ -170,14 +162,12 @@ impl Trial {
             for publishing in publishing {
                 unpublished += publishing.stop().await?;
             }
-            let reports = world.stop().await;
-            let errors = reports.iter().map(|report| report.error_ms.p99);
             Ok(Self {
                 starts,
                 watched,
                 snapshots,
                 unpublished,
-                relay_error_p99: errors.fold(0.0, f64::max),
+                relay_error_p99: world.stop().await,
                 ends_error,
             })
         })
@@ -214,32 +204,27 @@ impl Trial {
             ("relay-error-p99", self.relay_error_p99),
             ("ends-error-p99", self.ends_error.p99),
             ("ends-error-max", self.ends_error.max),
-            (DISTURBED, f64::from(u8::from(self.is_disturbed()))),
         ];
         metrics.extend(own.map(|(name, value)| (name.to_owned(), value)));
         metrics
     }
 }
 
-/// Threads for nodes and applications, with real-time priority where the system permits, as relays have it: without it, a run
-/// is more likely to be disturbed, and known to be.
-fn runtime() -> io::Result<Runtime> {
-    let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(WORKERS).enable_all();
-    builder.on_thread_start(|| {
-        let _ = rise();
-    });
-    builder.build()
+/// What the links to tell about have counted so far.
+fn links(stage: &Stage<'_>, world: &World) -> Result<Vec<namecast_netem::Counters>, Refusal> {
+    let told = stage.told.iter();
+    told.map(|told| world.counters(told.hop, told.is_data))
+        .collect()
 }
 
 /// What happens when, in order of time; of what happens at one time, reading comes last, as in the simulator.
 fn agenda(
-    joins: &[Duration],
+    joins: &[(Duration, u64)],
     failures: &[(Duration, NodeIndex)],
     edges: &[Duration],
 ) -> Vec<(Duration, Item)> {
     let joins = joins.iter().enumerate();
-    let joins = joins.map(|(place, &at)| (at, Item::Join(place)));
+    let joins = joins.map(|(place, &(at, _))| (at, Item::Join(place)));
     let failures = failures.iter().map(|&(at, node)| (at, Item::Fail(node)));
     let reads = edges.iter().map(|&at| (at, Item::Read));
     let mut agenda: Vec<_> = joins.chain(failures).chain(reads).collect();

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use namecast::{Handle, drive, sleep_until};
+use namecast::{Handle, Timer, drive};
 use namecast_apps::Now;
 use namecast_apps::live::watcher::{Frame, Watched};
 use namecast_apps::live::{
@@ -22,12 +22,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::super::super::laboratory::Refusal;
+use super::super::broken;
+use super::super::world::World;
 use super::stage::{Stage, Viewer};
-use super::world::{World, broken};
-use crate::impair::{Errors, Quantiles};
-
-/// How long the task sleeps that measures how late it is woken.
-const PROBE: Duration = Duration::from_millis(5);
 
 /// A publisher that publishes frames at their times.
 pub(super) struct Publishing {
@@ -103,11 +100,11 @@ async fn feed(
     frames: Arc<[MediaFrame]>,
     zero: Instant,
 ) -> u64 {
-    let clock = Clock::new();
+    let (clock, timer) = (Clock::new(), Timer::default());
     let mut unpublished = 0;
     for frame in frames.iter() {
         let due = zero + Duration::from_micros(frame.captured_at.as_micros());
-        sleep_until(clock, Some(due)).await;
+        timer.sleep_until(clock, Some(due)).await;
         let of_kind = rungs.iter().find(|(kind, _)| *kind == frame.stream);
         let Some(&rung) = of_kind.and_then(|(_, rungs)| rungs.get(frame.rung)) else {
             continue;
@@ -165,7 +162,9 @@ impl Watching {
         let watcher = Watcher::new(WatcherConfig {
             wall_at_zero: clock.wall_at_zero(),
             trust: signing(stage).trust(),
-            ..viewer.spec.config(stage.roots[viewer.root].clone(), seed)?
+            ..viewer
+                .spec
+                .config(stage.layout.prefixes[viewer.root].clone(), seed)?
         });
         let joined_at = Instant::ZERO + clock.now().since(zero);
         let (player, said) = drive(clock, face, Player::new(watcher)).spawn(|| {});
@@ -264,16 +263,4 @@ pub(super) async fn snapshot(
         publishers,
         links: Vec::new(),
     })
-}
-
-/// How late this task is woken from its sleep, until `end`.
-pub(super) async fn lateness(end: Instant) -> Quantiles {
-    let clock = Clock::new();
-    let mut errors = Errors::new();
-    while clock.now() < end {
-        let due = clock.now() + PROBE;
-        sleep_until(clock, Some(due)).await;
-        errors.record(clock.now().since(due));
-    }
-    errors.quantiles()
 }

@@ -17,18 +17,17 @@ use namecast_stream::{StreamInfo, StreamKind};
 use namecast_units::{ByteSize, Duration, Random};
 
 use super::super::super::laboratory::Refusal;
+use super::super::refuse;
+use super::super::world::{Hop, Layout};
 
 /// Nodes, links and ends of a scenario, as they are set up.
 #[derive(Debug)]
 pub(super) struct Stage<'a> {
     pub(super) scenario: &'a StreamScenario,
-    /// Cache of each node.
-    pub(super) caches: Vec<ByteSize>,
-    pub(super) hops: Vec<Hop>,
+    /// What is published under each of its prefixes is the same.
+    pub(super) layout: Layout,
     /// Links to tell about, in the order of the scenario.
     pub(super) told: Vec<Told>,
-    /// What is published under each of these names is the same.
-    pub(super) roots: Vec<Name>,
     /// Where the publishers are.
     pub(super) publisher: NodeIndex,
     pub(super) video: VideoConfig,
@@ -54,21 +53,6 @@ pub(super) struct Viewer<'a> {
     pub(super) base: BaseDelay,
 }
 
-/// A link that Interests take.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Hop {
-    /// Who sends Interests.
-    pub(super) from: NodeIndex,
-    /// Who is nearer to the publisher.
-    pub(super) to: NodeIndex,
-    /// What the way by this link costs.
-    pub(super) cost: u64,
-    /// The way of Interests.
-    pub(super) interests: netem::Config,
-    /// The way of Data.
-    pub(super) data: netem::Config,
-}
-
 /// One direction of a link to tell about.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Told {
@@ -78,13 +62,6 @@ pub(super) struct Told {
     pub(super) is_data: bool,
     /// Its rate in bits per second; infinite if it has none.
     pub(super) rate: f64,
-}
-
-fn refuse<T>(field: impl Into<String>, expected: &str) -> Result<T, Refusal> {
-    Err(Refusal {
-        field: Some(field.into()),
-        message: format!("over sockets, expected {expected}"),
-    })
 }
 
 fn refuse_any<const N: usize>(
@@ -124,11 +101,15 @@ impl<'a> Stage<'a> {
         let (video, audio) = encoders(publisher)?;
         Ok(Self {
             scenario,
-            caches: caches(scenario, &topology),
             told: told(scenario, &topology, &hops)?,
-            hops,
             watchers: watchers(scenario, &topology, at, &roots)?,
-            roots,
+            layout: Layout {
+                caches: caches(scenario, &topology),
+                strategy: scenario.strategy.into(),
+                hops,
+                prefixes: roots,
+                duration: scenario.duration,
+            },
             publisher: at,
             streams: describe(publisher, &video, audio.as_ref()),
             video,

@@ -39,7 +39,7 @@ fn links_become_hops_that_lead_to_the_publisher() {
     let scenario = scenario("1 s", "1 s");
     let stage = Stage::new(&scenario, Path::new(".")).unwrap();
     let millis = |link: &namecast_netem::Config| link.delay.as_millis();
-    let hops = stage.hops.iter();
+    let hops = stage.layout.hops.iter();
     let hops: Vec<_> = hops
         .map(|hop| (hop.from, hop.to, millis(&hop.interests), millis(&hop.data)))
         .collect();
@@ -60,7 +60,7 @@ fn shortest_routes_leave_links_out() {
     let scenario = scenario("routes = \"all\"", "routes = \"shortest\"");
     let stage = Stage::new(&scenario, Path::new("."));
     // Nothing takes the link from C to B, but nobody asks about it.
-    assert_eq!(stage.unwrap().hops.len(), 3);
+    assert_eq!(stage.unwrap().layout.hops.len(), 3);
 }
 
 /// The catalogue is the simulator's but for the codec.
@@ -173,11 +173,12 @@ fn changes_of_a_link_are_in_its_schedule_and_caches_are_of_their_nodes() {
     let scenario = scenario("duration", change);
     let stage = Stage::new(&scenario, Path::new(".")).unwrap();
     let steps = stage
+        .layout
         .hops
         .iter()
         .map(|hop| (hop.interests.schedule.len(), hop.data.schedule.len()));
     assert!(steps.eq([(0, 0), (0, 1), (0, 0), (0, 0)]));
-    let step = stage.hops[1].data.schedule[0];
+    let step = stage.layout.hops[1].data.schedule[0];
     assert_eq!(
         (step.at, step.rate),
         (
@@ -187,7 +188,7 @@ fn changes_of_a_link_are_in_its_schedule_and_caches_are_of_their_nodes() {
     );
     let other = scenario.cache;
     assert_eq!(
-        stage.caches,
+        stage.layout.caches,
         [other, namecast_units::ByteSize::mebibytes(1), other, other]
     );
 }
@@ -204,7 +205,7 @@ fn one_video_is_published_under_several_names() {
     };
     let stage = Stage::new(&scenario, Path::new(".")).unwrap();
     assert_eq!(
-        stage.roots,
+        stage.layout.prefixes,
         ["/s1", "/s2"].map(|root| root.parse().unwrap())
     );
     let seconds = |viewer: &Viewer<'_>| (viewer.root, viewer.start.as_secs_f64());
@@ -228,7 +229,7 @@ fn the_agenda_is_in_order_of_time_and_reads_last() {
     let seconds = Duration::from_secs;
     let failures = [(seconds(2), 7)];
     let agenda = agenda(
-        &[seconds(1), seconds(2)],
+        &[(seconds(1), 0), (seconds(2), 0)],
         &failures,
         &[seconds(0), seconds(2)],
     );

@@ -29,11 +29,14 @@ fn scenario(from: &str, to: &str) -> NetworkScenario {
 fn the_emulated_link_has_the_delays_of_the_whole_path() {
     let scenario = scenario("rate:2M", "rate:2M");
     let stage = Stage::new(&scenario).unwrap();
-    assert_eq!(stage.interests.delay, Duration::from_nanos(10_000_640));
-    assert_eq!(stage.data.delay, Duration::from_nanos(10_017_184));
+    let [hop] = stage.layout.hops.as_slice() else {
+        panic!("{stage:?}");
+    };
+    assert_eq!(hop.interests.delay, Duration::from_nanos(10_000_640));
+    assert_eq!(hop.data.delay, Duration::from_nanos(10_017_184));
     let base = 10_000_640 + 32_000 + 10_017_184 + 859_200;
     assert_eq!(stage.base_rtt, Duration::from_nanos(base));
-    for link in [&stage.interests, &stage.data] {
+    for link in [&hop.interests, &hop.data] {
         assert_eq!(
             link.rate
                 .as_ref()
@@ -103,8 +106,8 @@ fn what_sockets_cannot_do_is_refused_with_its_field() {
 #[test]
 fn the_agenda_is_in_order_of_time() {
     let seconds = Duration::from_secs;
-    let agenda = ends::agenda(seconds(2), Some(seconds(3)), &[seconds(1), seconds(4)]);
-    use ends::Item::{Read, Start, Stop};
+    let agenda = agenda(seconds(2), Some(seconds(3)), &[seconds(1), seconds(4)]);
+    use Item::{Read, Start, Stop};
     let expected = [(1, Read), (2, Start), (3, Stop), (4, Read)];
     assert!(
         agenda

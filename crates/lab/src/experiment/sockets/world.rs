@@ -1,8 +1,8 @@
 //! Nodes with relays between them.
 
-use core::fmt::Display;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use namecast_forward::StrategyKind;
 use namecast_net::{FaceId, FaceUri, Listener, Node, NodeConfig, TrafficStatus, UdpConfig};
 use namecast_netem as netem;
 use namecast_packet::Name;
@@ -10,10 +10,43 @@ use namecast_sim::live::Traffic;
 use namecast_sim::topology::NodeIndex;
 use namecast_units::{ByteSize, Duration, Random};
 
-use super::super::super::laboratory::Refusal;
-use super::super::ANY_PORT;
-use super::stage::{Hop, Stage, Told};
+use super::super::laboratory::Refusal;
+use super::broken;
 use crate::impair::{Drops, Flow, Relay, RelayConfig, Report};
+
+/// A port of this machine that the system chooses.
+const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+/// Time without datagrams that a relay outlives, beyond that of a run.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// Nodes, and links between them.
+#[derive(Debug)]
+pub(super) struct Layout {
+    /// Cache of each node.
+    pub(super) caches: Vec<ByteSize>,
+    /// Strategy of each node.
+    pub(super) strategy: StrategyKind,
+    pub(super) hops: Vec<Hop>,
+    /// Names that Interests on these links have.
+    pub(super) prefixes: Vec<Name>,
+    /// How long the run takes.
+    pub(super) duration: Duration,
+}
+
+/// A link that Interests take.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Hop {
+    /// Who sends Interests.
+    pub(super) from: NodeIndex,
+    /// Who is nearer to the publisher.
+    pub(super) to: NodeIndex,
+    /// What the way by this link costs.
+    pub(super) cost: u64,
+    /// The way of Interests.
+    pub(super) interests: netem::Config,
+    /// The way of Data.
+    pub(super) data: netem::Config,
+}
 
 /// All nodes, and a relay for each link that Interests take. They stop when it is dropped.
 #[derive(Debug)]
@@ -24,23 +57,18 @@ pub(super) struct World {
     relays: Vec<Relay>,
 }
 
-/// What the system or a node refused.
-pub(super) fn broken(error: impl Display) -> Refusal {
-    Refusal::from(format!("the run over sockets failed: {error}"))
-}
-
 impl World {
     /// Starts all nodes and connects them.
     ///
     /// # Errors
     /// If the system gives no socket or thread.
-    pub(super) async fn start(stage: &Stage<'_>, seed: u64) -> Result<Self, Refusal> {
+    pub(super) async fn start(layout: &Layout, seed: u64) -> Result<Self, Refusal> {
         let mut world = Self {
             nodes: Vec::new(),
             listeners: Vec::new(),
             relays: Vec::new(),
         };
-        for &cache in &stage.caches {
+        for &cache in &layout.caches {
             // Routers are other machines to each other.
             let node = Node::start(NodeConfig {
                 udp: UdpConfig {
@@ -49,34 +77,33 @@ impl World {
                 },
                 ..NodeConfig::caching(cache)
             });
-            let strategy = stage.scenario.strategy.into();
-            let set = node.set_strategy(&Name::root(), strategy);
+            let set = node.set_strategy(&Name::root(), layout.strategy);
             set.map_err(broken)?;
             let listener = node.listen_udp(ANY_PORT).await.map_err(broken)?;
             world.nodes.push(node);
             world.listeners.push(listener);
         }
         let mut random = Random::from_seed(seed);
-        for hop in &stage.hops {
-            world.connect(stage, hop, random.next_u64()).await?;
+        for hop in &layout.hops {
+            world.connect(layout, hop, random.next_u64()).await?;
         }
         Ok(world)
     }
 
-    async fn connect(&mut self, stage: &Stage<'_>, hop: &Hop, seed: u64) -> Result<(), Refusal> {
+    async fn connect(&mut self, layout: &Layout, hop: &Hop, seed: u64) -> Result<(), Refusal> {
         let mut config = RelayConfig::new(ANY_PORT, *self.listeners[hop.to].address());
         config.forward = hop.interests.clone();
         config.backward = hop.data.clone();
         config.seed = seed;
         config.max_clients = 1;
-        config.idle_timeout = stage.scenario.duration + Duration::from_secs(60);
+        config.idle_timeout = layout.duration + IDLE;
         let relay = Relay::start(config).map_err(broken)?;
         let from = &self.nodes[hop.from];
         let face = from.connect(FaceUri::Udp(relay.address())).await;
         let face = face.map_err(broken)?;
         from.connected(face).await.map_err(broken)?;
-        for root in &stage.roots {
-            let added = from.add_route(root.clone(), face, hop.cost).await;
+        for prefix in &layout.prefixes {
+            let added = from.add_route(prefix.clone(), face, hop.cost).await;
             added.map_err(broken)?;
         }
         self.relays.push(relay);
@@ -106,30 +133,29 @@ impl World {
         })
     }
 
-    /// What each of the links to tell about has counted so far.
+    /// What a link has counted so far: the way of Data, or that of Interests.
     ///
     /// # Errors
-    /// If a relay has ended, which is a defect.
-    pub(super) fn links(&self, told: &[Told]) -> Result<Vec<netem::Counters>, Refusal> {
-        let of = |told: &Told| {
-            let report = self.relays[told.hop].report();
-            let report = report.ok_or_else(|| broken("a relay ended early"))?;
-            Ok(counters(match told.is_data {
-                true => &report.backward,
-                false => &report.forward,
-            }))
-        };
-        told.iter().map(of).collect()
+    /// If its relay has ended, which is a defect.
+    pub(super) fn counters(&self, hop: usize, is_data: bool) -> Result<netem::Counters, Refusal> {
+        let report = self.relays[hop].report();
+        let report = report.ok_or_else(|| broken("a relay ended early"))?;
+        Ok(counters(match is_data {
+            true => &report.backward,
+            false => &report.forward,
+        }))
     }
 
-    /// Ends everything, and gives the relays' last reports.
-    pub(super) async fn stop(self) -> Vec<Report> {
-        let reports = self.relays.into_iter().filter_map(Relay::stop).collect();
+    /// Ends everything. Returns the delay that 99 of 100 frames did not exceed beyond what their link wanted, in
+    /// milliseconds, at the worst relay.
+    pub(super) async fn stop(self) -> f64 {
+        let reports: Vec<Report> = self.relays.into_iter().filter_map(Relay::stop).collect();
         drop(self.listeners);
         for node in self.nodes {
             node.shutdown().await;
         }
-        reports
+        let errors = reports.iter().map(|report| report.error_ms.p99);
+        errors.fold(0.0, f64::max)
     }
 }
 

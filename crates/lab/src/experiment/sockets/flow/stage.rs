@@ -1,12 +1,15 @@
 //! What of a scenario can be put between sockets, and as what.
 
+use namecast_forward::StrategyKind;
 use namecast_netem as netem;
 use namecast_packet::MAX_PACKET_SIZE;
 use namecast_sim::scenario::{Flow, NetworkScenario};
-use namecast_sim::topology::{Dumbbell, Spec};
+use namecast_sim::topology::{Dumbbell, NodeIndex, Spec};
 use namecast_units::{Bitrate, ByteSize, Duration};
 
-use super::super::laboratory::Refusal;
+use super::super::super::laboratory::Refusal;
+use super::super::refuse;
+use super::super::world::{Hop, Layout};
 
 /// Size of an Interest on the wire, as the simulator takes it for the round-trip time of an idle path.
 const INTEREST: ByteSize = ByteSize::bytes(40);
@@ -18,24 +21,20 @@ const ACCESS_FACTOR: u64 = 10;
 pub(super) struct Stage<'a> {
     pub(super) scenario: &'a NetworkScenario,
     pub(super) flow: &'a Flow,
-    /// The way of Interests.
-    pub(super) interests: netem::Config,
-    /// The way of Data: the bottleneck.
-    pub(super) data: netem::Config,
+    /// The link of the only hop is the bottleneck.
+    pub(super) layout: Layout,
     /// The bottleneck's rate.
     pub(super) rate: Bitrate,
     /// Interest-to-Data time of an idle path.
     pub(super) base_rtt: Duration,
 }
 
-fn refuse<T>(field: &str, expected: &str) -> Result<T, Refusal> {
-    Err(Refusal {
-        field: Some(field.to_owned()),
-        message: format!("over sockets, expected {expected}"),
-    })
-}
-
 impl<'a> Stage<'a> {
+    /// Where the fetcher runs.
+    pub(super) const CONSUMER: NodeIndex = 0;
+    /// Where the server runs.
+    pub(super) const PRODUCER: NodeIndex = 1;
+
     /// What `scenario` is between sockets.
     ///
     /// # Errors
@@ -59,7 +58,7 @@ impl<'a> Stage<'a> {
             ("bottleneck-back", there),
         ] {
             if !link.schedule.is_empty() {
-                return refuse(&format!("topology.{field}.schedule"), "no schedule");
+                return refuse(format!("topology.{field}.schedule"), "no schedule");
             }
         }
         check_access("producer-access", &dumbbell.producer_access, rate)?;
@@ -73,15 +72,29 @@ impl<'a> Stage<'a> {
                 ..link.clone()
             }
         };
-        let interests = around(there, INTEREST);
-        let data = around(&dumbbell.bottleneck, data_size);
+        let hop = Hop {
+            from: Self::CONSUMER,
+            to: Self::PRODUCER,
+            cost: 1,
+            interests: around(there, INTEREST),
+            data: around(&dumbbell.bottleneck, data_size),
+        };
+        let prefix = flow.prefix.replace("{}", "1");
+        let Ok(prefix) = prefix.parse() else {
+            return refuse("flows.0.prefix", "a name");
+        };
         Ok(Self {
             scenario,
             flow,
             rate,
-            base_rtt: crossing(&interests, INTEREST) + crossing(&data, data_size),
-            interests,
-            data,
+            base_rtt: crossing(&hop.interests, INTEREST) + crossing(&hop.data, data_size),
+            layout: Layout {
+                caches: vec![scenario.cache; 2],
+                strategy: StrategyKind::default(),
+                hops: vec![hop],
+                prefixes: vec![prefix],
+                duration: scenario.duration,
+            },
         })
     }
 }
@@ -136,7 +149,7 @@ fn check_extras(scenario: &NetworkScenario) -> Result<(), Refusal> {
         ("series", scenario.series),
     ];
     if let Some((field, _)) = extras.iter().find(|(_, is_there)| *is_there) {
-        return refuse(field, "none: only the simulator has them");
+        return refuse(*field, "none: only the simulator has them");
     }
     if scenario.packet.wire as usize > MAX_PACKET_SIZE {
         return refuse("packet.wire", &format!("at most {MAX_PACKET_SIZE} octets"));
@@ -159,7 +172,7 @@ fn check_access(field: &str, access: &netem::Config, bottleneck: Bitrate) -> Res
     };
     if *access != plain || !is_fast {
         let expected = "rate and delay only, the rate at least ten times the bottleneck's";
-        return refuse(&format!("topology.{field}"), expected);
+        return refuse(format!("topology.{field}"), expected);
     }
     Ok(())
 }

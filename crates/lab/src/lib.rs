@@ -5,7 +5,7 @@
 //!                                    └─ nodes of namecast-net, in real time, with impair between them
 //! ```
 //!
-//! [`main`] makes a program of it that has rate controllers of one's own; `examples/own_controller.rs` is one.
+//! [`main`] makes a program of it that has rate controllers and hops of one's own: `examples/own_controller.rs`, `examples/own_hop.rs`.
 
 mod bench;
 pub mod experiment;
@@ -21,6 +21,9 @@ use bench::Bench;
 use experiment::Simulator;
 use experiment::arguments::ExperimentArguments;
 use impair::arguments::Impair;
+pub use namecast_forward as forward;
+use namecast_forward::Hop;
+use namecast_sim::CustomHop;
 pub use namecast_stream::rate;
 use namecast_stream::rate::{CustomControl, RateControl, RateController};
 pub use namecast_units as units;
@@ -37,12 +40,12 @@ pub enum Command {
     Experiment(ExperimentArguments),
 }
 
-/// Returns a laboratory to which controllers may be added before it runs.
+/// Returns a laboratory to which controllers and hops may be added before it runs.
 pub fn main() -> Laboratory {
     Laboratory::default()
 }
 
-/// A program that does what `namecast experiment`, `bench` and `impair` do, with more controllers.
+/// A program that does what `namecast experiment`, `bench` and `impair` do, with more controllers and hops.
 #[derive(Clone, Debug, Default)]
 pub struct Laboratory {
     simulator: Simulator,
@@ -76,6 +79,14 @@ impl Laboratory {
         let is_free = name.parse::<RateControl>().is_err() && name != "live";
         assert!(is_free, "there is a controller called '{name}'");
         self.simulator.register(CustomControl { name, build });
+        self
+    }
+
+    /// Lets experiment files have every simulated node ask a hop about its packets, as in `hops = ["mine"]`: `build` makes one
+    /// for each node.
+    #[must_use]
+    pub fn hop(mut self, name: &'static str, build: fn() -> Box<dyn Hop>) -> Self {
+        self.simulator.register_hop(CustomHop { name, build });
         self
     }
 

@@ -10,6 +10,7 @@
 
 mod application;
 mod clock;
+mod hop;
 pub mod live;
 mod network;
 pub mod scenario;
@@ -18,5 +19,6 @@ pub mod trace;
 pub mod workload;
 
 pub use clock::HostClock;
+pub use hop::CustomHop;
 pub use namecast_apps::{Application, Now, Output};
 pub use network::{ApplicationId, MAX_CALLS_AT_INSTANT, Network, NodeConfig};

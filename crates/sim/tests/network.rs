@@ -350,6 +350,7 @@ fn mixed(seed: u64) -> String {
             ..forward::Config::default()
         },
         strategy: (node % 2 == 0).then_some(forward::StrategyKind::Multicast),
+        hops: Vec::new(),
         clock: HostClock {
             drift_ppb: i32::try_from(node).unwrap() * 1_000 - 15_000,
             ..HostClock::default()

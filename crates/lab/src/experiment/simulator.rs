@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use namecast_sim::CustomHop;
 use namecast_sim::scenario::{Medium, NetworkScenario, Scenario, ScenarioError, StreamScenario};
 use namecast_stream::rate::CustomControl;
 
@@ -13,6 +14,7 @@ use super::sockets;
 #[derive(Clone, Debug, Default)]
 pub struct Simulator {
     controllers: Vec<CustomControl>,
+    hops: Vec<CustomHop>,
 }
 
 impl Simulator {
@@ -21,11 +23,19 @@ impl Simulator {
         self.controllers.push(controller);
     }
 
-    /// Returns `scenario` with the controllers that it names.
+    /// Lets scenarios name `hop`.
+    pub fn register_hop(&mut self, hop: CustomHop) {
+        self.hops.push(hop);
+    }
+
+    /// Returns `scenario` with the controllers and hops that it names.
     pub(super) fn prepare<'s>(&self, scenario: &'s Scenario) -> Cow<'s, Scenario> {
         let mut prepared = Cow::Borrowed(scenario);
         for controller in &self.controllers {
             prepared.to_mut().register(*controller);
+        }
+        for hop in &self.hops {
+            prepared.to_mut().register_hop(*hop);
         }
         prepared
     }
@@ -38,6 +48,10 @@ impl Laboratory for Simulator {
         let scenario = self.prepare(scenario);
         scenario.validate(base).map_err(refusal)?;
         match over_sockets(&scenario) {
+            Some(real) if real.has_hops() => Err(Refusal {
+                field: Some("hops".to_owned()),
+                message: "hops of one's own are asked in the simulator only".to_owned(),
+            }),
             Some(OverSockets::Flow(network)) => sockets::flow::validate(network),
             Some(OverSockets::Stream(stream)) => sockets::stream::validate(stream, base),
             None => Ok(()),
@@ -74,6 +88,15 @@ impl Laboratory for Simulator {
 enum OverSockets<'a> {
     Flow(&'a NetworkScenario),
     Stream(&'a StreamScenario),
+}
+
+impl OverSockets<'_> {
+    const fn has_hops(&self) -> bool {
+        match self {
+            Self::Flow(network) => !network.hops.is_empty(),
+            Self::Stream(stream) => !stream.hops.is_empty(),
+        }
+    }
 }
 
 fn over_sockets(scenario: &Scenario) -> Option<OverSockets<'_>> {

@@ -152,6 +152,9 @@ impl Shared {
             }
             let sent = socket.try_send(remote, &frames, &self.counters);
             link.put_back(now, frames.drain(sent..));
+            if link.is_empty() {
+                return;
+            }
             frames.clear();
         }
     }

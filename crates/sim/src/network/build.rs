@@ -19,6 +19,7 @@ use super::{
 };
 
 use crate::clock::HostClock;
+use crate::hop::CustomHop;
 use crate::topology::{Link, LinkIndex, NodeIndex, Topology};
 
 /// What a node is like.
@@ -28,6 +29,8 @@ pub struct NodeConfig {
     pub forwarder: forward::Config,
     /// Strategy for all names; none: the forwarder's default.
     pub strategy: Option<StrategyKind>,
+    /// Hops of one's own, which see the packets of all names.
+    pub hops: Vec<CustomHop>,
     /// Its clocks.
     pub clock: HostClock,
 }
@@ -73,6 +76,7 @@ impl Network {
         let NodeConfig {
             forwarder: config,
             strategy,
+            hops,
             clock,
         } = config;
         let config = self.shared(config);
@@ -81,11 +85,12 @@ impl Network {
             clock,
             part,
             is_up: true,
-            node: empty_node(&config, strategy, index),
+            node: empty_node(&config, strategy, &hops, index),
             setup: Setup {
                 name,
                 config,
                 strategy,
+                hops,
                 faces: Vec::new(),
                 routes: Vec::new(),
             },
@@ -250,7 +255,7 @@ impl Network {
             return;
         }
         let setup = &node.setup;
-        node.node = empty_node(&setup.config, setup.strategy, index);
+        node.node = empty_node(&setup.config, setup.strategy, &setup.hops, index);
         for face in &setup.faces {
             add_node_face(&mut node.node, face.clone());
         }
@@ -277,6 +282,7 @@ impl Network {
 fn empty_node(
     config: &Arc<forward::Config>,
     strategy: Option<StrategyKind>,
+    hops: &[CustomHop],
     index: NodeIndex,
 ) -> forward::Node {
     let seed = config.seed ^ (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -285,6 +291,9 @@ fn empty_node(
         node.forwarder
             .set_strategy(Name::default(), strategy)
             .expect("an empty table takes the empty name");
+    }
+    for hop in hops {
+        node.forwarder.install((hop.build)());
     }
     node
 }

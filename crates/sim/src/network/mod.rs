@@ -19,6 +19,7 @@ use smallvec::SmallVec;
 
 use crate::application::Hosted;
 use crate::clock::HostClock;
+use crate::hop::CustomHop;
 use crate::topology::{LinkIndex, NodeIndex};
 use crate::trace::{LinkSink, Sink};
 
@@ -114,6 +115,7 @@ struct Setup {
     name: String,
     config: Arc<forward::Config>,
     strategy: Option<StrategyKind>,
+    hops: Vec<CustomHop>,
     /// What the forwarder was told of each face, and the queue that the node has before it, if any.
     faces: Vec<(FaceConfig, Option<SendQueueConfig>)>,
     /// In the order in which they were added.

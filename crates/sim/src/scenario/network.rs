@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ScenarioError;
 use super::flows::{Change, Flow};
+use super::hops::{self, HopChoice};
 use super::measure::{Convergence, Window};
 use super::place::{Direction, check_constant, directions};
 use crate::topology::{Spec, Topology};
@@ -95,6 +96,9 @@ pub struct NetworkScenario {
     /// Content store of every node.
     #[serde(default)]
     pub cache: ByteSize,
+    /// Hops of one's own in every node, by the names under which the program registers them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<HopChoice>,
     /// How long it takes.
     #[serde(with = "namecast_units::duration")]
     pub duration: Duration,
@@ -132,6 +136,7 @@ const MAX_FLOWS: u32 = 10_000;
 
 impl NetworkScenario {
     pub(super) fn validate(&self, base: &Path) -> Result<(), ScenarioError> {
+        hops::named(&self.hops)?;
         let topology = self.topology(base)?;
         let direction = Direction::parse(&self.bottleneck, &topology);
         let direction = direction.map_err(|error| ScenarioError::new("bottleneck", error))?;

@@ -9,6 +9,7 @@ use namecast_units::{Bitrate, ByteSize, Duration, Instant, Random};
 
 use super::fetching::Fetching;
 use super::flows::Flow;
+use super::hops;
 use super::measure::crossing;
 use super::network::{Medium, NetworkScenario};
 use super::observed::{FlowSnapshot, ObservedFlows};
@@ -83,6 +84,7 @@ impl<'a> Run<'a> {
                 content_store: scenario.cache,
                 ..forward::Config::default()
             },
+            hops: hops::named(&scenario.hops)?,
             ..NodeConfig::default()
         };
         let network = Network::new(&topology, random.next_u64(), |_| config.clone());

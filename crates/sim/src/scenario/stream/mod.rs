@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ScenarioError;
 use super::flows::Flow;
+use super::hops::{self, HopChoice};
 use super::measure::Window;
 use super::network::{Medium, PacketSize, usual_trials, validate_window};
 use super::place::{Direction, check_constant, directions, find};
@@ -124,6 +125,9 @@ pub struct StreamScenario {
     /// Strategy of every node.
     #[serde(default)]
     pub strategy: Strategy,
+    /// As [`NetworkScenario::hops`](super::NetworkScenario::hops).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<HopChoice>,
     /// Which next hops nodes know.
     #[serde(default)]
     pub routes: Routes,
@@ -186,6 +190,7 @@ const MAX_SAMPLES: u128 = 1_000_000;
 
 impl StreamScenario {
     pub(super) fn validate(&self, base: &Path) -> Result<(), ScenarioError> {
+        hops::named(&self.hops)?;
         let topology = self.topology(base)?;
         self.validate_publishers(&topology)?;
         self.validate_watchers(&topology)?;

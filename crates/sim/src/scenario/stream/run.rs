@@ -12,6 +12,7 @@ use namecast_stream::StreamKind;
 use namecast_units::{Duration, Instant, Random};
 
 use super::super::fetching::Fetching;
+use super::super::hops;
 use super::super::network::Medium;
 use super::super::place::{Direction, change_link, directions, find};
 use super::super::{Outcome, ScenarioError};
@@ -74,6 +75,7 @@ impl<'a> Run<'a> {
         let mut topology = scenario.topology(base)?;
         let mut random = Random::from_seed(seed);
         let changed_at = schedule_links(scenario, &mut topology, &mut random)?;
+        let hops = hops::named(&scenario.hops)?;
         let config = |node: NodeIndex| NodeConfig {
             forwarder: forward::Config {
                 content_store: *(scenario.caches)
@@ -82,6 +84,7 @@ impl<'a> Run<'a> {
                 ..forward::Config::default()
             },
             strategy: Some(scenario.strategy.into()),
+            hops: hops.clone(),
             ..NodeConfig::default()
         };
         let links = scenario.links.iter().map(|link| {

@@ -1,4 +1,4 @@
-//! A program with a controller of its own, as its examples show it.
+//! Programs with a controller or a hop of their own, as their examples show them.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
@@ -9,6 +9,11 @@ use serde_json::Value;
 
 /// Runs an experiment file of one flow over 10 Mbit/s, with results below `home`.
 fn run(home: &Path, controller: &str) -> Output {
+    run_with(home, "own_controller", controller, "")
+}
+
+/// The same by another example, with further lines of the scenario.
+fn run_with(home: &Path, example: &str, controller: &str, lines: &str) -> Output {
     let file = format!(
         r#"
         title = "One flow"
@@ -18,6 +23,7 @@ fn run(home: &Path, controller: &str) -> Output {
         duration = "5 s"
         measure = {{ from = "1 s" }}
         bottleneck = "R1>R2"
+        {lines}
         flows = [{{ controller = "{controller}", start-spread = "0 s" }}]
         [scenario.topology]
         kind = "dumbbell"
@@ -29,7 +35,7 @@ fn run(home: &Path, controller: &str) -> Output {
     std::fs::write(home.join("files/own/flow.toml"), file).unwrap();
     let tests = std::env::current_exe().unwrap();
     let target = tests.ancestors().nth(2).unwrap();
-    Command::new(target.join("examples/own_controller"))
+    Command::new(target.join("examples").join(example))
         .args([
             "experiment",
             "run",
@@ -57,13 +63,47 @@ fn an_experiment_runs_a_controller_that_the_program_registers() {
     assert!((2.05..2.25).contains(&goodput), "{goodput}");
 }
 
+/// The median of a metric of what was run.
+fn metric(home: &Path, name: &str) -> f64 {
+    let summary = home.join("results/own/flow/summary.json");
+    let summary: Value = serde_json::from_slice(&std::fs::read(summary).unwrap()).unwrap();
+    summary["metrics"][name].as_f64().unwrap()
+}
+
+/// The four nodes on the way drop a tenth of the Data each: of a constant rate of requests 0.9⁴ = 0.656 is answered.
+#[test]
+fn an_experiment_runs_a_hop_that_the_program_registers() {
+    let home = tempfile::tempdir().unwrap();
+    let plain = run_with(home.path(), "own_hop", "rate:2M", "");
+    assert!(
+        plain.status.success(),
+        "{}",
+        String::from_utf8_lossy(&plain.stderr)
+    );
+    let without = metric(home.path(), "goodput");
+    let output = run_with(home.path(), "own_hop", "rate:2M", "hops = [\"mine\"]");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let share = metric(home.path(), "goodput") / without;
+    assert!((0.62..0.69).contains(&share), "{share}");
+    let refused = run_with(home.path(), "own_hop", "rate:2M", "hops = [\"yours\"]");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && said.contains("'yours' is no hop"),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_name_that_nobody_registered_is_refused_with_its_line() {
     let home = tempfile::tempdir().unwrap();
     let output = run(home.path(), "yours");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
-    let expected = "flow.toml:9:";
+    let expected = "flow.toml:10:";
     assert!(said.contains(expected), "{said}");
     assert!(
         said.contains("'yours' is no controller: write one of arc,"),

@@ -1,0 +1,54 @@
+//! The hops that a scenario names: rules of one's own about packets, in every simulated node.
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::{Scenario, ScenarioError};
+use crate::hop::CustomHop;
+
+/// A hop as a scenario writes it: a name, which stands for nothing until [`Scenario::register_hop`] finds what it names.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(from = "String")]
+pub struct HopChoice {
+    name: String,
+    custom: Option<CustomHop>,
+}
+
+impl From<String> for HopChoice {
+    fn from(name: String) -> Self {
+        Self { name, custom: None }
+    }
+}
+
+impl Serialize for HopChoice {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.name)
+    }
+}
+
+impl Scenario {
+    /// Lets the scenario name `custom` among its `hops`.
+    pub fn register_hop(&mut self, custom: CustomHop) {
+        let hops = match self {
+            Self::Network(network) => &mut network.hops,
+            Self::Stream(stream) => &mut stream.hops,
+            Self::Evolution(_) | Self::Parameters(_) | Self::Topology(_) => return,
+        };
+        for hop in hops.iter_mut().filter(|hop| hop.name == custom.name) {
+            hop.custom = Some(custom);
+        }
+    }
+}
+
+/// What the names stand for.
+pub(super) fn named(hops: &[HopChoice]) -> Result<Vec<CustomHop>, ScenarioError> {
+    let named = hops.iter().map(|hop| {
+        hop.custom.ok_or_else(|| {
+            let problem = format!(
+                "'{}' is no hop: programs register theirs by namecast_lab::main().hop(…)",
+                hop.name
+            );
+            ScenarioError::new("hops", problem)
+        })
+    });
+    named.collect()
+}

@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 
 use namecast_media::ingest::clip;
 use namecast_media::ingest::codec::VideoCodec;
 use namecast_media::ingest::ladder::LadderWish;
 use namecast_media::ingest::source::Input;
 use namecast_media::ingest::{
-    Ingest, IngestConfig, IngestError, MediaEvent, MediaFrame, StreamKind, VideoConfig,
+    Ingest, IngestConfig, IngestError, MediaEvent, MediaFrame, Opening, StreamKind, VideoConfig,
 };
 use namecast_units::Duration;
 
@@ -386,6 +386,106 @@ fn without_start_codes(octets: &[u8]) -> Vec<Vec<u8>> {
     units
 }
 
+/// Pushes a test picture of this size to `address` until it is killed.
+fn push(address: &str, size: &str) -> Child {
+    let source = format!("-loglevel quiet -re -f lavfi -i testsrc2=size={size}:rate=30");
+    let codec = "-c:v libx264 -preset ultrafast -bf 0 -g 15 -pix_fmt yuv420p -f flv";
+    let mut command = Command::new("ffmpeg");
+    let arguments = format!("{source} {codec}");
+    command
+        .args(arguments.split(' '))
+        .arg(address)
+        .spawn()
+        .unwrap()
+}
+
+/// The address of a pusher that nobody answers yet is tried until somebody does.
+async fn push_until<T>(address: &str, size: &str, wanted: impl Future<Output = T>) -> (Child, T) {
+    tokio::pin!(wanted);
+    loop {
+        let mut pusher = push(address, size);
+        let ended = async {
+            while pusher.try_wait().unwrap().is_none() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::select! {
+            got = &mut wanted => return (pusher, got),
+            () = ended => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+/// The next frame of the picture, after whatever else is said; positions go on.
+async fn next_picture(ingest: &mut Ingest, said: &mut String) -> MediaFrame {
+    loop {
+        match next(ingest).await.expect("ingest goes on") {
+            MediaEvent::Frame(frame) => return frame,
+            MediaEvent::Trouble(text) => said.push_str(&text),
+            MediaEvent::Ended { error, .. } => panic!("ended: {error:?}"),
+        }
+    }
+}
+
+/// One pusher after another is taken, however the one before ended; one with another picture is refused.
+async fn pushers_come_and_go() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let config = outside(Input::Address(format!("rtmp://:{port}/app/key")), "copy");
+    let opening = Opening::default();
+    let (given_up, unwanted) = (opening.clone(), config.clone());
+    let start = tokio::task::spawn_blocking(move || Ingest::start_by(&unwanted, &given_up));
+    while children().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    opening.cancel();
+    assert!(start.await.unwrap().is_err());
+    assert_eq!(children(), Vec::<String>::new());
+
+    let address = format!("rtmp://127.0.0.1:{port}/app/key");
+    let start = tokio::task::spawn_blocking(move || Ingest::start(&config));
+    let (mut pusher, ingest) = push_until(&address, "320x180", start).await;
+    let mut ingest = ingest.unwrap().unwrap();
+    let mut said = String::new();
+    let mut last = next_picture(&mut ingest, &mut said).await.position;
+    for (size, after_refusal) in [("320x180", false), ("160x90", false), ("320x180", true)] {
+        pusher.kill().unwrap();
+        pusher.wait().unwrap();
+        said.clear();
+        let wanted = async {
+            loop {
+                if size == "160x90" {
+                    match next(&mut ingest).await.expect("ingest goes on") {
+                        MediaEvent::Trouble(text) if text.contains("was refused") => return last,
+                        MediaEvent::Frame(frame) => last = frame.position,
+                        MediaEvent::Trouble(_) => {}
+                        MediaEvent::Ended { error, .. } => panic!("ended: {error:?}"),
+                    }
+                    continue;
+                }
+                let frame = next_picture(&mut ingest, &mut said).await;
+                assert_eq!(
+                    (frame.stream, frame.position),
+                    (StreamKind::Video, last + 1),
+                    "{said}"
+                );
+                last = frame.position;
+                if said.contains("The pusher left") || after_refusal {
+                    assert!(frame.key);
+                    return last;
+                }
+            }
+        };
+        (pusher, last) = push_until(&address, size, wanted).await;
+    }
+    drop(ingest);
+    pusher.kill().unwrap();
+    pusher.wait().unwrap();
+}
+
 /// What comes through a pipe is as late as its way, however long it took to find out what it is; a source that is much too fast
 /// or slow stays so.
 async fn pipes_are_live(directory: &Path) {
@@ -469,6 +569,7 @@ async fn ingest_with_ffmpeg() {
     sound_alone_is_published(directory.path()).await;
     films_are_passed_through(directory.path()).await;
     pipes_are_live(directory.path()).await;
+    pushers_come_and_go().await;
     encoded_files_are_copied(directory.path()).await;
     other_codecs_come_the_same_way().await;
     let clips = clips_hold_every_frame_once_and_do_not_depend_on_the_time;

@@ -61,7 +61,10 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     progress.say(&format!("Opening {} …", media.input_text()));
     let node = Node::start(NodeConfig::caching(CACHE));
-    let mut publishing = Publishing::start(&node, &name, &media, &keys).await?;
+    let mut publishing = tokio::select! {
+        started = Publishing::start(&node, &name, &media, &keys) => started?,
+        () = stop.wait() => return Ok(()),
+    };
     // It goes with its directory when the demo ends.
     let kept = tempfile::tempdir()?;
     let mut archiving = start_archive(&node, &name, &publishing, &kept).await?;

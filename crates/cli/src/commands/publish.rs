@@ -81,7 +81,10 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     progress.say(&format!("Opening {} …", media.input_text()));
     let node = Node::start(NodeConfig::caching(CACHE));
-    let mut publishing = Publishing::start(&node, &name, &media, &keys).await?;
+    let mut publishing = tokio::select! {
+        started = Publishing::start(&node, &name, &media, &keys) => started?,
+        () = stop.wait() => return Ok(()),
+    };
     let face = node.connect(connect.connect.clone()).await?;
     let mut link = node.link_state(face).await?;
     let registration = match announce.when() {

@@ -11,7 +11,7 @@ use namecast_media::ingest::ladder::Ladder;
 use namecast_media::ingest::source::Input;
 use namecast_media::ingest::{
     AudioConfig, Ingest, IngestConfig, IngestCounters, IngestError, MediaEvent, MediaFrame,
-    StreamKind, VideoConfig,
+    Opening, StreamKind, VideoConfig,
 };
 use namecast_media::streams::{self, Cutting};
 use namecast_net::Node;
@@ -44,6 +44,17 @@ pub(super) struct Publishing {
     pub(super) digest: [u8; 32],
 }
 
+/// Gives an input up that nobody waits for any more.
+struct GivenUp(Option<Opening>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        if let Some(opening) = &self.0 {
+            opening.cancel();
+        }
+    }
+}
+
 /// What happened, for the command to tell.
 pub(super) enum Happened {
     /// A frame was published, or not; nothing to tell.
@@ -66,11 +77,14 @@ impl Publishing {
         let certificate = Certificate::decode(identity.certificate.clone())?;
         let digest = certificate.public_key()?.digest();
         let (config, encoded) = (ingest_config(media)?, media.encoded.clone());
+        let mut given_up = GivenUp(Some(Opening::default()));
+        let opening = given_up.0.clone().unwrap_or_default();
         let start = move || match encoded.is_empty() {
-            true => Ingest::start(&config),
+            true => Ingest::start_by(&config, &opening),
             false => Ingest::copy(&encoded, config.looped, config.audio.as_ref()),
         };
         let ingest = tokio::task::spawn_blocking(start).await??;
+        given_up.0 = None;
         let cutting = Cutting {
             segment_size: media.segment_size,
             parity_percent: media.fec,

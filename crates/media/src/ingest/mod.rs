@@ -197,6 +197,11 @@ pub enum IngestError {
         /// Why not, and what would help.
         why: String,
     },
+    /// A pusher's pictures are not those that the catalogue describes.
+    #[error(
+        "a pusher was refused: its pictures are not as those before, {0} in the same profile and without B-frames; to publish them, start again"
+    )]
+    Other(PictureSize),
     /// The input failed after it was opened.
     #[error("the input failed: {0}")]
     Broken(String),
@@ -259,6 +264,17 @@ impl Sink {
     }
 }
 
+/// An input that is being opened.
+#[derive(Clone, Debug, Default)]
+pub struct Opening(Arc<external::Reading>);
+
+impl Opening {
+    /// Gives it up: the process that waits for it ends, and whoever opens it gets an error.
+    pub fn cancel(&self) {
+        self.0.end();
+    }
+}
+
 /// Encodes an input until it is dropped.
 #[derive(Debug)]
 pub struct Ingest {
@@ -266,7 +282,7 @@ pub struct Ingest {
     counters: Arc<IngestCounters>,
     stop: Arc<AtomicBool>,
     /// The process that reads an input from outside.
-    reading: external::Reading,
+    reading: Arc<external::Reading>,
     video: Option<VideoConfig>,
     audio: Option<AudioConfig>,
 }
@@ -277,17 +293,25 @@ impl Ingest {
     /// # Errors
     /// If the input cannot be opened, or ffmpeg is not there or lacks an encoder.
     pub fn start(config: &IngestConfig) -> Result<Self, IngestError> {
+        Self::start_by(config, &Opening::default())
+    }
+
+    /// Does the same; `opening` may be given up meanwhile, as a pusher may keep one waiting.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), and if it was given up.
+    pub fn start_by(config: &IngestConfig, opening: &Opening) -> Result<Self, IngestError> {
         match config.input {
             Input::Test => Self::draw(config),
-            _ => Self::take(config),
+            _ => Self::take(config, opening),
         }
     }
 
     /// Starts to publish an input that comes from outside.
-    fn take(config: &IngestConfig) -> Result<Self, IngestError> {
+    fn take(config: &IngestConfig, opening: &Opening) -> Result<Self, IngestError> {
         let (sink, events) = Sink::new();
         let counters = Arc::clone(&sink.counters);
-        let (stop, reading) = (Arc::<AtomicBool>::default(), external::Reading::default());
+        let (stop, reading) = (Arc::<AtomicBool>::default(), Arc::clone(&opening.0));
         let input = External::open(config, &reading)?;
         let (video, audio) = (input.video.clone(), input.audio.clone());
         input.start(sink, Arc::clone(&stop), Arc::clone(&reading));
@@ -324,7 +348,7 @@ impl Ingest {
             events,
             counters,
             stop,
-            reading: external::Reading::default(),
+            reading: Arc::default(),
             video: Some(config.video.clone()),
             audio: config.audio.clone(),
         })
@@ -350,7 +374,7 @@ impl Ingest {
             events,
             counters: sink.counters,
             stop,
-            reading: external::Reading::default(),
+            reading: Arc::default(),
             video: Some(encoded.video),
             audio: encoded.audio,
         })
@@ -380,6 +404,6 @@ impl Ingest {
 impl Drop for Ingest {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        external::end(&self.reading);
+        self.reading.end();
     }
 }

@@ -48,7 +48,7 @@ pub(super) struct Packet {
 /// An input that is open.
 #[derive(Debug)]
 pub(super) struct Demuxer {
-    reading: Reading,
+    reading: Arc<Reading>,
     packets: Receiver<Packet>,
     headers: Receiver<Vec<NutStream>>,
     label: String,
@@ -85,7 +85,7 @@ impl Demuxer {
         input: &Input,
         looped: bool,
         camera: &VideoConfig,
-        reading: &Reading,
+        reading: &Arc<Reading>,
     ) -> Result<Opened, IngestError> {
         let arguments = arguments(input, looped, camera);
         let stdin = match input {
@@ -98,7 +98,7 @@ impl Demuxer {
         if let Some(pipe) = pipes.into_iter().next() {
             thread::spawn(move || read(pipe, &header_sender, &sender));
         }
-        *super::lock(reading) = Some(process);
+        reading.hold(process);
         let demuxer = Self {
             reading: Arc::clone(reading),
             packets,
@@ -162,7 +162,7 @@ impl Demuxer {
     /// # Errors
     /// If it failed; what it said last is in the error.
     pub(super) fn end(self) -> Result<(), IngestError> {
-        let process = super::lock(&self.reading).take();
+        let process = self.reading.take();
         match process.map(|mut process| process.finish()) {
             Some((false, said)) => Err(IngestError::Broken(said)),
             _ => Ok(()),
@@ -171,7 +171,7 @@ impl Demuxer {
 
     /// Why there is nothing.
     fn unreadable(&mut self) -> IngestError {
-        let process = super::lock(&self.reading).take();
+        let process = self.reading.take();
         let said = process.map(|mut process| process.end()).unwrap_or_default();
         let said = match said.is_empty() {
             true => "there is nothing in it".to_owned(),

@@ -17,7 +17,7 @@ mod transcoder;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ use super::{
     AudioConfig, IngestConfig, IngestError, MediaEvent, MediaFrame, Sink, StreamKind, VideoConfig,
 };
 use crate::clock::wall;
-use crate::nut::NutStream;
+use crate::nut::{NutClass, NutStream};
 use clock::{LiveClock, Origin};
 use demuxer::{Demuxer, Opened, Packet};
 use h264::AnnexB;
@@ -43,11 +43,38 @@ pub(super) use clock::Playback;
 const MAX_GROUP: Duration = Duration::from_secs(2);
 /// Pause before an encoder that failed is started again.
 const PAUSE: Duration = Duration::from_secs(1);
+const LEFT: &str = "The pusher left. Waiting for the next one.";
 /// Channels that sound keeps; more are mixed to two.
 const MAX_CHANNELS: u32 = 2;
 
-/// The process that reads the input, to be ended when nobody wants it any more.
-pub(super) type Reading = Arc<Mutex<Option<Process>>>;
+/// The process that reads an input, to be ended when nobody wants it any more.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    process: Mutex<Option<Process>>,
+    has_ended: AtomicBool,
+}
+
+impl Reading {
+    /// Keeps `process`, unless nobody wants it any more.
+    fn hold(&self, process: Process) {
+        let mut held = self.lock();
+        *held = Some(process).filter(|_| !self.has_ended.load(Ordering::Relaxed));
+    }
+
+    fn take(&self) -> Option<Process> {
+        self.lock().take()
+    }
+
+    /// Ends the process, and those that come.
+    pub(super) fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+        drop(self.take());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Process>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// An input that is open, with what will be published of it.
 #[derive(Debug)]
@@ -66,7 +93,7 @@ impl External {
     ///
     /// # Errors
     /// If it cannot be opened, holds nothing that could be published, or ffmpeg lacks an encoder.
-    pub(super) fn open(config: &IngestConfig, reading: &Reading) -> Result<Self, IngestError> {
+    pub(super) fn open(config: &IngestConfig, reading: &Arc<Reading>) -> Result<Self, IngestError> {
         let turn = match &config.input {
             Input::File(path) if !path.exists() => return Err(IngestError::NoFile(path.clone())),
             Input::Camera(path) if !path.exists() => {
@@ -116,7 +143,7 @@ impl External {
     }
 
     /// Publishes it until it ends or `stop` is set, on a thread of its own.
-    pub(super) fn start(self, sink: Sink, stop: Arc<AtomicBool>, reading: Reading) {
+    pub(super) fn start(self, sink: Sink, stop: Arc<AtomicBool>, reading: Arc<Reading>) {
         thread::spawn(move || {
             if let Some(note) = &self.note {
                 sink.tell(MediaEvent::Trouble(format!(
@@ -138,7 +165,12 @@ impl External {
         });
     }
 
-    fn run(self, sink: &Sink, stop: &AtomicBool, reading: &Reading) -> Result<(), IngestError> {
+    fn run(
+        self,
+        sink: &Sink,
+        stop: &AtomicBool,
+        reading: &Arc<Reading>,
+    ) -> Result<(), IngestError> {
         let Self {
             config,
             mut opened,
@@ -166,18 +198,19 @@ impl External {
             sounds: Arc::default(),
         };
         loop {
-            feed.play(opened, stop)?;
-            if !listens || stop.load(Ordering::Relaxed) {
-                return Ok(());
+            match feed.play(opened, stop) {
+                Err(error) if !listens => return Err(error),
+                _ if !listens || stop.load(Ordering::Relaxed) => return Ok(()),
+                // A pusher that dies leaves as one that stops.
+                _ => sink.tell(MediaEvent::Trouble(LEFT.to_owned())),
             }
-            sink.tell(MediaEvent::Trouble(
-                "The pusher left. Waiting for the next one.".to_owned(),
-            ));
             opened = loop {
-                match Demuxer::open(&config.input, false, &config.video, reading) {
+                let next = Demuxer::open(&config.input, false, &config.video, reading);
+                match next.and_then(|opened| feed.take_over(&opened).map(|()| opened)) {
                     Ok(opened) => break opened,
                     Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
                     Err(error) => {
+                        drop(reading.take());
                         sink.tell(MediaEvent::Trouble(error.to_string()));
                         thread::sleep(PAUSE);
                     }
@@ -272,6 +305,32 @@ impl Kept {
 }
 
 impl Feed {
+    /// Goes on with the next pusher, if it can take the place of the one before.
+    fn take_over(&mut self, opened: &Opened) -> Result<(), IngestError> {
+        let (Some(form), Some(video)) = (&mut self.copied, &self.video) else {
+            return Ok(());
+        };
+        let copied = video.ladder.rungs().iter().find(|rung| rung.is_copied());
+        let (Some(rung), Some((number, stream))) = (copied, opened.stream(true)) else {
+            return Ok(());
+        };
+        let mut keys = opened
+            .first
+            .iter()
+            .filter(|it| it.stream == number && it.key);
+        let key = keys.next().map_or(&[][..], |packet| &packet.payload);
+        let next = AnnexB::new(&stream.parameters);
+        let next = next.filter(|next| next.codec_string(key) == rung.copied);
+        let size = NutClass::Video(rung.size.width, rung.size.height);
+        match next.filter(|_| stream.class == size && stream.decode_delay == 0) {
+            Some(next) => {
+                *form = next;
+                Ok(())
+            }
+            None => Err(IngestError::Other(rung.size)),
+        }
+    }
+
     /// Publishes an input from where it is to its end.
     fn play(&mut self, opened: Opened, stop: &AtomicBool) -> Result<(), IngestError> {
         let video = opened.stream(true).map(|(at, it)| (at, it.clone()));
@@ -445,13 +504,4 @@ impl Group {
                 .to_owned()
         })
     }
-}
-
-fn lock(reading: &Reading) -> std::sync::MutexGuard<'_, Option<Process>> {
-    reading.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Ends the process that reads an input.
-pub(super) fn end(reading: &Reading) {
-    drop(lock(reading).take());
 }

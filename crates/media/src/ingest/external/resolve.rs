@@ -83,7 +83,7 @@ impl Pictures<'_> {
         match &copied {
             Some((_, codec_string)) => {
                 let mut bitrate = self.bitrate(rate);
-                if wish.rungs.is_empty() && bitrate >= MIN_COPY_WITH_LOW {
+                if *wish == LadderWish::default() && bitrate >= MIN_COPY_WITH_LOW {
                     rungs.push(LadderWish::rung(LOW).fit(self.size()));
                 }
                 while rungs.iter().any(|rung| rung.bitrate == bitrate) {
@@ -294,6 +294,8 @@ mod tests {
         );
         assert_eq!(resolved.video.key_interval, 120);
         assert!(resolved.copied.is_some() && resolved.note.is_none());
+        let alone = resolve(&stream(b"H264", 0), &packets(16_667, 2_500), "copy").unwrap();
+        assert_eq!(alone.video.ladder.rungs().len(), 1);
     }
 
     #[test]

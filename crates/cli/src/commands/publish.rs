@@ -95,13 +95,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     if run.json && !run.quiet {
         println!("{}", about(&publishing, &name));
     }
-    progress.say(&format!(
-        "Publishing {name}, from {}: {}",
-        media.input_text(),
-        publishing.describe()
-    ));
-    progress.say(&format!("Signed by {}", publishing.key_name));
-    progress.say(&format!("Key digest {}", publishing.key_digest));
+    introduce(&mut progress, &publishing, &name, &media.input_text());
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     let outcome = loop {
         tokio::select! {
@@ -137,6 +131,14 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     drop(publishing);
     node.shutdown().await;
     Ok(outcome?)
+}
+
+/// Tells what is published, and who signs it.
+fn introduce(progress: &mut ProgressLine, publishing: &Publishing, name: &Name, input: &str) {
+    let streams = publishing.describe();
+    progress.say(&format!("Publishing {name}, from {input}: {streams}"));
+    progress.say(&format!("Signed by {}", publishing.key_name));
+    progress.say(&format!("Key digest {}", publishing.key_digest));
 }
 
 /// What is published, for programs.

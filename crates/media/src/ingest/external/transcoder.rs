@@ -22,6 +22,8 @@ use crate::nut::{NutFrame, NutStream, writer};
 
 /// Packets that may wait for the encoders; what is beyond is left out, up to the next key frame.
 const QUEUED: usize = 64;
+/// Key interval of an encoder that makes no key frame by itself.
+const NEVER: u32 = 100_000;
 /// Frames that may be inside an encoder before those after them are left out.
 const MAX_IN_FLIGHT: usize = 256;
 
@@ -224,15 +226,15 @@ fn video_arguments(
     arguments.push("-filter_complex".into());
     let turned = turn.filter();
     arguments.push(format!("[0:v]{turned},split={}{splits}{scales}", rungs.len()).into());
-    // Frames that were copied and frames that were encoded are key frames together.
-    let keys = match config.ladder.rungs().iter().any(Rung::is_copied) {
-        true => "-force_key_frames source",
-        false => "",
+    // Frames that were copied and frames that were encoded are key frames together, and no others are.
+    let (keys, key_interval) = match config.ladder.rungs().iter().any(Rung::is_copied) {
+        true => ("-force_key_frames source", NEVER),
+        false => ("", config.key_interval),
     };
     for (index, (_, rung)) in rungs.iter().enumerate() {
         let options = config
             .codec
-            .options(rung, config.frames_per_second(), config.key_interval);
+            .options(rung, config.frames_per_second(), key_interval);
         let output = format!(
             "-map [v{index}] {options} {keys} -fps_mode passthrough -enc_time_base -1 -write_index 0 -flush_packets 1 -f nut"
         );
@@ -244,13 +246,12 @@ fn video_arguments(
 
 fn audio_arguments(stream: &NutStream, config: &AudioConfig) -> Vec<OsString> {
     let line = format!(
-        "{} -map 0:a:0 -af aresample=async=1000 -ac {} -ar {} -c:a libopus -application lowdelay \
-         -frame_duration {} -b:a {} -write_index 0 -flush_packets 1 -f nut",
+        "{} -map 0:a:0 -af aresample=async=1000 -ac {} -ar {} {} \
+         -write_index 0 -flush_packets 1 -f nut",
         input(stream),
         config.channels,
         AudioConfig::SAMPLE_RATE,
-        AudioConfig::PACKET_MILLIS,
-        config.bitrate.as_bps(),
+        config.options(),
     );
     words(&line).chain([pipe_url(0)]).collect()
 }

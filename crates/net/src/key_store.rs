@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Certificate, Data, KeyLocator, Name, Signer, Validity};
-use namecast_units::{Duration, Timestamp};
+use namecast_units::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -21,10 +21,6 @@ use crate::Clock;
 const FORMAT: &str = "namecast key, version 1";
 /// Largest file that is read, in octets; a key takes about one thousand.
 const MAX_FILE_SIZE: u64 = 64 * 1024;
-/// How long a certificate is valid: as the key certifies itself, nothing is gained by a shorter time.
-const VALIDITY: Duration = Duration::from_secs(20 * 365 * 86_400);
-/// How far clocks of verifiers may be behind.
-const CLOCK_SKEW: Duration = Duration::from_secs(86_400);
 
 /// A directory of keys.
 #[derive(Clone, Debug)]
@@ -187,11 +183,7 @@ impl KeyStore {
 }
 
 fn self_signed(name: &Name, key_id: &[u8], now: Timestamp, pair: &dyn KeyPair) -> Certificate {
-    let skew = u64::try_from(CLOCK_SKEW.as_micros()).expect("a day");
-    let validity = Validity {
-        not_before: Timestamp::from_micros(now.as_micros().saturating_sub(skew)),
-        not_after: now + VALIDITY,
-    };
+    let validity = Validity::of_own_key(now);
     Certificate::self_signed(name, key_id, now.as_micros() / 1_000, validity, pair)
 }
 

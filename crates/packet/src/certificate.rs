@@ -36,6 +36,19 @@ pub struct Validity {
     pub not_after: Timestamp,
 }
 
+impl Validity {
+    /// Twenty years from `now`, as nothing is gained by a shorter time where a key certifies itself; and a day before, by which
+    /// clocks of verifiers may be behind.
+    pub fn of_own_key(now: Timestamp) -> Self {
+        const DAY: u64 = 86_400;
+        let before = now.as_micros().saturating_sub(DAY * 1_000_000);
+        Self {
+            not_before: Timestamp::from_micros(before),
+            not_after: now + Duration::from_secs(20 * 365 * DAY),
+        }
+    }
+}
+
 /// One entry of a certificate's AdditionalDescription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {

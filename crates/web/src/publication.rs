@@ -10,14 +10,9 @@ use namecast_forward::{AddFaceError, AddRouteError, FaceConfig, FaceId, Node};
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Certificate, KeyLocator, Name, Validity};
 use namecast_stream::{ProducerConfig, StreamInfo};
-use namecast_units::{Duration, Instant, Timestamp};
+use namecast_units::{Instant, Timestamp};
 
 use crate::config::{ConfigError, PublicationConfig};
-
-/// How long the certificate is valid: as the key certifies itself, nothing is gained by a shorter time.
-const VALIDITY: Duration = Duration::from_secs(20 * 365 * 86_400);
-/// How far clocks of those who watch may be behind.
-const CLOCK_SKEW: Duration = Duration::from_secs(86_400);
 
 /// Why the page cannot publish.
 #[derive(Debug, thiserror::Error)]
@@ -145,11 +140,7 @@ fn publisher(
     let seed = config.seed()?;
     let pair = |locator: &Name| Ed25519Signer::from_seed(seed, KeyLocator::Name(locator.clone()));
     let key_id = pair(name).public_key().digest();
-    let skew = u64::try_from(CLOCK_SKEW.as_micros()).expect("a day");
-    let validity = Validity {
-        not_before: Timestamp::from_micros(wall.as_micros().saturating_sub(skew)),
-        not_after: wall + VALIDITY,
-    };
+    let validity = Validity::of_own_key(wall);
     let version = wall.as_micros() / 1_000;
     let certificate = Certificate::self_signed(name, &key_id[..8], version, validity, &pair(name));
     let stream = StreamInfo::data(

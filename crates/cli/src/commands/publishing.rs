@@ -77,8 +77,8 @@ impl Publishing {
         let certificate = Certificate::decode(identity.certificate.clone())?;
         let digest = certificate.public_key()?.digest();
         let (config, encoded) = (ingest_config(media)?, media.encoded.clone());
-        let mut given_up = GivenUp(Some(Opening::default()));
-        let opening = given_up.0.clone().unwrap_or_default();
+        let opening = Opening::default();
+        let mut given_up = GivenUp(Some(opening.clone()));
         let start = move || match encoded.is_empty() {
             true => Ingest::start_by(&config, &opening),
             false => Ingest::copy(&encoded, config.looped, config.audio.as_ref()),

@@ -303,11 +303,10 @@ pub(super) fn two_digits(bps: u64) -> Bitrate {
 
 fn sound_arguments(audio: &AudioConfig) -> String {
     format!(
-        "-map 0:a:0 -ac {} -ar {} -c:a libopus -application lowdelay -frame_duration {} -b:a {}",
+        "-map 0:a:0 -ac {} -ar {} {}",
         audio.channels,
         AudioConfig::SAMPLE_RATE,
-        AudioConfig::PACKET_MILLIS,
-        audio.bitrate.as_bps()
+        audio.options()
     )
 }
 

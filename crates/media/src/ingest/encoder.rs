@@ -182,10 +182,9 @@ fn video_arguments(config: &VideoConfig) -> Vec<OsString> {
 fn audio_arguments(config: &AudioConfig) -> Vec<OsString> {
     let line = format!(
         "-probesize 32 -analyzeduration 0 -f wav -ignore_length 1 -max_size {} -i pipe:0 \
-         -c:a libopus -application lowdelay -frame_duration {} -b:a {} -write_index 0 -flush_packets 1 -f nut",
+         {} -write_index 0 -flush_packets 1 -f nut",
         config.packet_len(),
-        AudioConfig::PACKET_MILLIS,
-        config.bitrate.as_bps(),
+        config.options(),
     );
     words(&line).chain([pipe_url(0)]).collect()
 }

@@ -113,6 +113,15 @@ impl AudioConfig {
     /// first. RFC 7845, section 4.2, calls it pre-skip.
     pub const ENCODER_DELAY_MICROS: u64 = 2_500;
 
+    /// ffmpeg's options for the encoder, so that each packet leaves it before the next one enters.
+    fn options(&self) -> String {
+        format!(
+            "-c:a libopus -application lowdelay -frame_duration {} -b:a {}",
+            Self::PACKET_MILLIS,
+            self.bitrate.as_bps()
+        )
+    }
+
     /// Octets of a raw packet: two a sample and channel.
     pub const fn packet_len(&self) -> usize {
         Self::SAMPLES_PER_PACKET * 2 * self.channels as usize

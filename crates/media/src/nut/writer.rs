@@ -6,12 +6,11 @@
 use bytes::Bytes;
 use namecast_stream::catalogue::{Rung, StreamInfo, StreamKind};
 
-use super::{NutClass, NutStream};
+use super::{
+    FILE_ID, FLAG_CHECKSUM, FLAG_CODED, FLAG_CODED_PTS, FLAG_KEY, FLAG_SIZE_MSB, FLAG_STREAM_ID,
+    MAIN_START, NutClass, NutStream, STREAM_START, SYNC_START,
+};
 
-const FILE_ID: &[u8] = b"nut/multimedia container\0";
-const MAIN_START: u64 = 0x4E4D_7A56_1F5F_04AD;
-const STREAM_START: u64 = 0x4E53_1140_5BF2_F9DB;
-const SYNC_START: u64 = 0x4E4B_E4AD_EECA_4569;
 const VERSION: u64 = 3;
 /// Octets between two sync points at most; there is one before each frame.
 const MAX_DISTANCE: u64 = 65_536;
@@ -20,12 +19,6 @@ const TIME_BASE: (u64, u64) = (1, 1_000_000);
 /// Times are always written whole: this many lower bits could stand alone.
 const MSB_PTS_SHIFT: u32 = 7;
 const MAX_PTS_DISTANCE: u64 = 1_000_000;
-const FLAG_KEY: u64 = 1;
-const FLAG_CODED_PTS: u64 = 8;
-const FLAG_STREAM_ID: u64 = 16;
-const FLAG_SIZE_MSB: u64 = 32;
-const FLAG_CHECKSUM: u64 = 64;
-const FLAG_CODED: u64 = 4_096;
 /// The one frame code in use; its flags are written with each frame.
 const FRAME_CODE: u8 = 0;
 /// Samples that an Opus decoder gives before the first that counts: RFC 7845, section 5.1.

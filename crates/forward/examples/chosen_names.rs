@@ -6,7 +6,7 @@
 //! the machine can only slow it down. At most 1.5 is wanted.
 
 use bytes::Bytes;
-use namecast_forward::{Config, FaceConfig, Forwarder, HashKey};
+use namecast_forward::{Config, ContentStoreConfig, FaceConfig, Forwarder, HashKey, PitConfig};
 use namecast_packet::signature::NullSigner;
 use namecast_packet::{Component, Data, Interest, Name, Nonce};
 use namecast_units::{ByteSize, Instant};
@@ -71,8 +71,11 @@ fn forward(key: u64, interests: &[Bytes], data: &[Bytes]) -> f64 {
         hash_key: HashKey::from_words(
             [1, 2, 3].map(|word| (key * 3 + word) << 50 | 0x5EED << word),
         ),
-        face_pit_capacity: COUNT as usize,
-        content_store: ByteSize::mebibytes(256),
+        pit: PitConfig {
+            face_capacity: COUNT as usize,
+            ..PitConfig::default()
+        },
+        content_store: ContentStoreConfig::with_capacity(ByteSize::mebibytes(256)),
         ..Config::default()
     });
     let mut face = || node.add_face(FaceConfig::default()).expect("there is room");

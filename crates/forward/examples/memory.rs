@@ -2,7 +2,7 @@
 //! --example memory`.
 
 use bytes::Bytes;
-use namecast_forward::{Config, FaceConfig, Forwarder, Keep};
+use namecast_forward::{Config, ContentStoreConfig, FaceConfig, Forwarder, Keep, PitConfig};
 use namecast_packet::signature::{NullSigner, Signer};
 use namecast_packet::{Component, Data, Interest, Name, Nonce};
 use namecast_units::{ByteSize, Instant};
@@ -48,9 +48,12 @@ fn name() -> Name {
 fn pending() {
     let mut node = Forwarder::new(Config {
         keep: Keep::LargeFrames,
-        pit_capacity: COUNT as usize,
-        face_pit_capacity: COUNT as usize,
-        pit_octets: ByteSize::mebibytes(1_024),
+        pit: PitConfig {
+            capacity: COUNT as usize,
+            face_capacity: COUNT as usize,
+            max_size: ByteSize::mebibytes(1_024),
+            ..PitConfig::default()
+        },
         ..Config::default()
     });
     let (consumer, producer) = faces(&mut node);
@@ -76,7 +79,7 @@ fn pending() {
 fn cached() {
     let mut node = Forwarder::new(Config {
         keep: Keep::LargeFrames,
-        content_store: ByteSize::mebibytes(2_048),
+        content_store: ContentStoreConfig::with_capacity(ByteSize::mebibytes(2_048)),
         ..Config::default()
     });
     let (consumer, producer) = faces(&mut node);

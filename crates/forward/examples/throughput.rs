@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use namecast_forward::{Config, FaceConfig, Forwarder, Keep};
+use namecast_forward::{Config, ContentStoreConfig, FaceConfig, Forwarder, Keep};
 use namecast_packet::signature::{NullSigner, Signer};
 use namecast_packet::{Component, Data, DataTemplate, Interest, InterestTemplate, Name, Nonce};
 use namecast_units::{ByteSize, Instant};
@@ -47,7 +47,7 @@ fn main() {
                     continue;
                 }
                 let config = Config {
-                    content_store,
+                    content_store: ContentStoreConfig::with_capacity(content_store),
                     keep,
                     ..Config::default()
                 };

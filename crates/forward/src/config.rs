@@ -5,120 +5,147 @@ use core::time::Duration;
 use bytes::Bytes;
 use namecast_packet::{Name, PublicKey};
 use namecast_units::{ByteSize, Instant, Timestamp};
+use smart_default::SmartDefault;
 
 use crate::name_hash::HashKey;
 use crate::shard::Shard;
 
-/// Bounds and constants of a [`Forwarder`](crate::Forwarder).
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Bounds and constants of a [`Forwarder`](crate::Forwarder). The defaults are those of a node on a desktop; where NFD has a
+/// default of the same meaning, it is the same.
+#[derive(Clone, Debug, PartialEq, Eq, SmartDefault)]
 pub struct Config {
     /// Seeds the Nonces that are added to Interests without one, and what strategies leave to chance. Who sees enough of these
     /// can find it out.
     pub seed: u64,
     /// Secret of the hashes of names. Drivers that face a network choose it at random, so that nobody can aim at one place of a
     /// table, or at one of several forwarders; in simulations it is fixed.
+    #[default(HashKey::FIXED)]
     pub hash_key: HashKey,
-    /// Most pending Interests whose names have the same hash, so that a look-up compares no more; further ones are refused. Those
-    /// of one name, which differ in their selectors, are four. Cached Data have the bound of
-    /// [`content_store_versions`](Self::content_store_versions).
+    /// Maximum number of pending Interests whose names have the same hash, so that a look-up compares no more; further ones are
+    /// refused. Those of one name, which differ in their selectors, are four. Cached Data have the bound of
+    /// [`max_versions`](ContentStoreConfig::max_versions).
+    #[default(8)]
     pub max_same_hash: usize,
     /// Which of the node's forwarders this is, if there are several. Then each keeps its part of the bounds below.
+    #[default(Shard::ONLY)]
     pub shard: Shard,
     /// What pending Interests and cached Data are kept in.
+    #[default(Keep::Copies)]
     pub keep: Keep,
-    /// Most faces at a time.
+    /// Maximum number of faces at a time.
+    #[default(4_096)]
     pub max_faces: usize,
-    /// Most frames that wait for [`poll_output`](crate::Forwarder::poll_output) per face; further ones are dropped.
-    pub max_output_queue: usize,
-    /// Most name prefixes with routes, and most with a strategy of their own.
+    /// Maximum number of name prefixes with routes, and of those with a strategy of their own.
+    #[default(65_536)]
     pub max_prefixes: usize,
-    /// Most pairs of a prefix and a next hop that strategies measure; further ones count as unmeasured.
+    /// Maximum number of pairs of a prefix and a next hop that strategies measure; further ones count as unmeasured.
+    #[default(65_536)]
     pub max_measurements: usize,
-    /// Most components of a packet's name; a name with more is dropped.
+    /// Maximum number of components of a packet's name; a name with more is dropped.
+    #[default(128)]
     pub max_name_components: usize,
-    /// Most pending Interests. Beyond, the longest-waiting one of the face that has most of them gives way.
-    pub pit_capacity: usize,
-    /// Most memory for pending Interests, bookkeeping included. Beyond, the longest-waiting one of the face that has most of it
-    /// gives way.
-    pub pit_octets: ByteSize,
-    /// Most pending Interests of one face; further ones are refused. A quarter of the PIT, so that few faces cannot fill it.
-    pub face_pit_capacity: usize,
-    /// How many Interests a second a face may send; none: any number.
-    pub face_interest_rate: Option<InterestRate>,
-    /// What is done with Data that nobody asked for.
-    pub unsolicited: UnsolicitedData,
-    /// Longest that an Interest stays pending, whatever lifetime it states.
-    pub max_lifetime: Duration,
-    /// Longest that an Interest from another host stays pending. Consumers of live streams ask up to 4 s ahead, which is also
-    /// the lifetime of Interests that state none.
-    pub max_nonlocal_lifetime: Duration,
-    /// Most memory for cached Data, bookkeeping included. Zero switches the content store off.
-    pub content_store: ByteSize,
-    /// Which cached Data give way to new ones.
-    pub content_store_policy: CachePolicy,
-    /// Most cached Data packets of one and the same name, which only their digests tell apart; of names with the same hash, too.
-    pub content_store_versions: usize,
-    /// How long a Nonce is remembered after its Interest left the PIT.
-    pub dead_nonce_lifetime: Duration,
-    /// Most Nonces remembered; the oldest give way.
-    pub dead_nonce_capacity: usize,
-    /// When strategies let a retransmitted Interest pass.
-    pub suppression: Suppression,
+    /// Pending Interests.
+    pub pit: PitConfig,
+    /// Cached Data.
+    pub content_store: ContentStoreConfig,
+    /// Nonces of Interests that are no longer pending.
+    pub dead_nonces: DeadNonceConfig,
     /// What self-learning takes in.
     pub learning: LearningConfig,
     /// Names of the regions this node produces in: an Interest whose ForwardingHint names a prefix of one is
     /// forwarded by its own name.
     pub producer_regions: Vec<Name>,
-    /// Most fragments that a packet is cut into, or put together from.
+    /// Links to neighbours.
+    pub link: LinkConfig,
+}
+
+/// Bounds and constants of the PIT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault)]
+pub struct PitConfig {
+    /// Maximum number of pending Interests. Beyond, the longest-waiting one of the face that has most of them gives way.
+    #[default(65_536)]
+    pub capacity: usize,
+    /// Maximum memory for pending Interests, bookkeeping included. Beyond, the longest-waiting one of the face that has most of
+    /// it gives way.
+    #[default(ByteSize::mebibytes(64))]
+    pub max_size: ByteSize,
+    /// Maximum number of pending Interests of one face; further ones are refused. A quarter of the PIT, so that few faces cannot
+    /// fill it.
+    #[default(16_384)]
+    pub face_capacity: usize,
+    /// How many Interests a second a face may send. `None`: unlimited.
+    pub face_interest_rate: Option<InterestRate>,
+    /// Longest time that an Interest stays pending, whatever lifetime it states.
+    #[default(Duration::from_secs(10 * 86_400))]
+    pub max_lifetime: Duration,
+    /// Longest time that an Interest from another host stays pending. Consumers of live streams send Interests up to 4 s ahead,
+    /// which is also the lifetime of Interests that state none.
+    #[default(Duration::from_secs(10))]
+    pub max_nonlocal_lifetime: Duration,
+    /// When strategies let a retransmitted Interest pass.
+    pub suppression: Suppression,
+}
+
+/// Bounds and policies of the content store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault)]
+pub struct ContentStoreConfig {
+    /// Maximum memory for cached Data, bookkeeping included. Zero switches the content store off.
+    #[default(ByteSize::mebibytes(64))]
+    pub capacity: ByteSize,
+    /// Which cached Data give way to new ones.
+    pub policy: CachePolicy,
+    /// Maximum number of cached Data packets of one and the same name, which only their digests tell apart; of names with the
+    /// same hash, too.
+    #[default(8)]
+    pub max_versions: usize,
+    /// What is done with Data that no pending Interest explains.
+    pub unsolicited: UnsolicitedData,
+}
+
+impl ContentStoreConfig {
+    /// The defaults with another capacity.
+    #[must_use]
+    pub fn with_capacity(capacity: ByteSize) -> Self {
+        Self {
+            capacity,
+            ..Self::default()
+        }
+    }
+}
+
+/// Bounds of the list of dead Nonces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault)]
+pub struct DeadNonceConfig {
+    /// How long a Nonce is remembered after its Interest left the PIT.
+    #[default(Duration::from_secs(6))]
+    pub lifetime: Duration,
+    /// Maximum number of Nonces remembered; the oldest give way.
+    #[default(1 << 18)]
+    pub capacity: usize,
+}
+
+/// Bounds and constants of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault)]
+pub struct LinkConfig {
+    /// Maximum number of fragments that a packet is cut into, or put together from.
+    #[default(400)]
     pub max_fragments: usize,
     /// Bounds of each face's reassembly.
     pub reassembly: ReassemblyConfig,
     /// Link reliability of the faces that have it.
     pub reliability: ReliabilityConfig,
-}
-
-impl Default for Config {
-    /// A node on a desktop. Where NFD has a default of the same meaning, it is the same.
-    fn default() -> Self {
-        Self {
-            seed: 0,
-            hash_key: HashKey::FIXED,
-            max_same_hash: 8,
-            shard: Shard::ONLY,
-            keep: Keep::Copies,
-            max_faces: 4_096,
-            max_output_queue: 16_384,
-            max_prefixes: 65_536,
-            max_measurements: 65_536,
-            max_name_components: 128,
-            pit_capacity: 65_536,
-            pit_octets: ByteSize::mebibytes(64),
-            face_pit_capacity: 16_384,
-            face_interest_rate: None,
-            unsolicited: UnsolicitedData::default(),
-            max_lifetime: Duration::from_secs(10 * 86_400),
-            max_nonlocal_lifetime: Duration::from_secs(10),
-            content_store: ByteSize::mebibytes(64),
-            content_store_policy: CachePolicy::default(),
-            content_store_versions: 8,
-            dead_nonce_lifetime: Duration::from_secs(6),
-            dead_nonce_capacity: 1 << 18,
-            suppression: Suppression::default(),
-            learning: LearningConfig::default(),
-            producer_regions: Vec::new(),
-            max_fragments: 400,
-            reassembly: ReassemblyConfig::default(),
-            reliability: ReliabilityConfig::default(),
-        }
-    }
+    /// Maximum number of frames per face that wait for [`poll_output`](crate::Forwarder::poll_output); further ones are dropped.
+    #[default(16_384)]
+    pub max_output_queue: usize,
 }
 
 impl Config {
     /// How long an Interest of some lifetime stays pending.
     pub(crate) fn lifetime_of(&self, stated: Duration, is_local: bool) -> Duration {
-        let bound = match is_local {
-            true => self.max_lifetime,
-            false => self.max_lifetime.min(self.max_nonlocal_lifetime),
+        let bound = if is_local {
+            self.pit.max_lifetime
+        } else {
+            self.pit.max_lifetime.min(self.pit.max_nonlocal_lifetime)
         };
         stated.min(bound)
     }
@@ -127,54 +154,53 @@ impl Config {
     /// choices differ from the others'.
     #[must_use]
     pub fn for_shard(&self, shard: Shard) -> Self {
-        let size =
-            |size: ByteSize| ByteSize::bytes(size.as_bytes() / u64::from(shard.count.max(1)));
+        let count = u32::from(shard.count.max(1));
+        let size = |size: ByteSize| ByteSize::bytes(size.as_bytes() / u64::from(count));
         Self {
             seed: self.seed.wrapping_add(u64::from(shard.index)),
             shard,
             max_measurements: shard.part_of(self.max_measurements),
-            pit_capacity: shard.part_of(self.pit_capacity),
-            pit_octets: size(self.pit_octets),
-            face_pit_capacity: shard.part_of(self.face_pit_capacity),
-            face_interest_rate: self.face_interest_rate.map(|rate| InterestRate {
-                per_second: rate.per_second.div_ceil(u32::from(shard.count.max(1))),
-                burst: rate.burst.div_ceil(u32::from(shard.count.max(1))),
-            }),
-            content_store: size(self.content_store),
-            dead_nonce_capacity: shard.part_of(self.dead_nonce_capacity),
+            pit: PitConfig {
+                capacity: shard.part_of(self.pit.capacity),
+                max_size: size(self.pit.max_size),
+                face_capacity: shard.part_of(self.pit.face_capacity),
+                face_interest_rate: self.pit.face_interest_rate.map(|rate| InterestRate {
+                    per_second: rate.per_second.div_ceil(count),
+                    burst: rate.burst.div_ceil(count),
+                }),
+                ..self.pit
+            },
+            content_store: ContentStoreConfig {
+                capacity: size(self.content_store.capacity),
+                ..self.content_store
+            },
+            dead_nonces: DeadNonceConfig {
+                capacity: shard.part_of(self.dead_nonces.capacity),
+                ..self.dead_nonces
+            },
             ..self.clone()
         }
     }
 }
 
 /// Bounds and constants of self-learning.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, SmartDefault)]
 pub struct LearningConfig {
     /// Most prefix announcements that are remembered, each with the face that it came from; further ones are refused.
+    #[default(4_096)]
     pub max_routes: usize,
     /// How long a learned route stays without Data that came by it; no longer than the announcement says in any case.
+    #[default(Duration::from_secs(10 * 60))]
     pub route_lifetime: Duration,
     /// After so many Interests in a row whose time ran out, a learned route counts as broken. Zero counts as one.
     ///
     /// Not in NFD, where it stays: but a link without connections, such as UDP, tells nobody that it broke.
+    #[default(3)]
     pub max_timeouts: u32,
     /// Who may announce prefixes; none: anybody, as with NFD's trust anchor `any`.
     pub keys: Vec<PublicKey>,
     /// Wall-clock time at [`Instant::ZERO`]; none: announcements hold whatever validity period they state.
     pub epoch: Option<Timestamp>,
-}
-
-impl Default for LearningConfig {
-    /// NFD's lifetime.
-    fn default() -> Self {
-        Self {
-            max_routes: 4_096,
-            route_lifetime: Duration::from_secs(10 * 60),
-            max_timeouts: 3,
-            keys: Vec::new(),
-            epoch: None,
-        }
-    }
 }
 
 /// A bound on the Interests of a face: a token bucket.
@@ -276,13 +302,16 @@ impl Keep {
 /// Exponential back-off between transmissions of one pending Interest.
 ///
 /// NFD's `RetxSuppressionExponential`, with its constants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault)]
 pub struct Suppression {
     /// Least time between the first transmission and the next.
+    #[default(Duration::from_millis(10))]
     pub initial: Duration,
     /// Bound of the growing interval.
+    #[default(Duration::from_millis(250))]
     pub max: Duration,
     /// By what each transmission multiplies the interval.
+    #[default(2)]
     pub multiplier: u32,
 }
 
@@ -293,79 +322,55 @@ impl Suppression {
     }
 }
 
-impl Default for Suppression {
-    fn default() -> Self {
-        Self {
-            initial: Duration::from_millis(10),
-            max: Duration::from_millis(250),
-            multiplier: 2,
-        }
-    }
-}
-
 /// Bounds of one face's reassembly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault)]
 pub struct ReassemblyConfig {
     /// How long an incomplete packet waits for its next fragment. NFD's 500 ms.
+    #[default(Duration::from_millis(500))]
     pub timeout: Duration,
     /// Most incomplete packets; the one that waited longest gives way.
+    #[default(64)]
     pub max_packets: usize,
     /// Most octets of frames that incomplete packets hold; those that waited longest give way.
+    #[default(ByteSize::mebibytes(1))]
     pub max_octets: ByteSize,
-}
-
-impl Default for ReassemblyConfig {
-    fn default() -> Self {
-        Self {
-            timeout: Duration::from_millis(500),
-            max_packets: 64,
-            max_octets: ByteSize::mebibytes(1),
-        }
-    }
 }
 
 /// Constants and bounds of link reliability, the same for every face that has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault)]
 pub struct ReliabilityConfig {
     /// How often a fragment is sent again before its packet is given up. NFD's 3 loses one packet of seven fragments in
     /// 1400 where a tenth of all frames is lost.
+    #[default(7)]
     pub max_retransmissions: u32,
     /// Acks for later transmissions after which one is lost. NFD's 3.
+    #[default(3)]
     pub loss_threshold: u32,
     /// How long an Ack waits for a frame to travel on before it is sent alone. NFD's 5 ms.
+    #[default(Duration::from_millis(5))]
     pub ack_delay: Duration,
     /// Octets of a fragment for each time that its Ack is said again, once a copy has come, which shows that Acks are lost. It
     /// has 12 itself: that of a full frame is said six times for 5 % in all, that of most Interests once.
+    #[default(256)]
     pub octets_for_ack: usize,
     /// Most Acks of one frame that are said again, the newest ones.
+    #[default(16)]
     pub max_acks_again: usize,
     /// Time without Ack after which a transmission is lost, before a round trip was measured.
+    #[default(Duration::from_millis(250))]
     pub initial_rto: Duration,
     /// Least such time. NFD's 200 ms would be several round trips of most links.
+    #[default(Duration::from_millis(10))]
     pub min_rto: Duration,
     /// Bound of its growth when nothing is acknowledged. A round trip that is longer by itself counts nevertheless.
+    #[default(Duration::from_secs(1))]
     pub max_rto: Duration,
     /// Most transmissions since the oldest one that waits for its Ack, and most Sequences remembered to know duplicates by.
+    #[default(4_096)]
     pub max_frames: usize,
     /// Most octets of fragments that wait for their Acks.
+    #[default(ByteSize::mebibytes(4))]
     pub max_octets: ByteSize,
-}
-
-impl Default for ReliabilityConfig {
-    fn default() -> Self {
-        Self {
-            max_retransmissions: 7,
-            loss_threshold: 3,
-            ack_delay: Duration::from_millis(5),
-            octets_for_ack: 256,
-            max_acks_again: 16,
-            initial_rto: Duration::from_millis(250),
-            min_rto: Duration::from_millis(10),
-            max_rto: Duration::from_secs(1),
-            max_frames: 4_096,
-            max_octets: ByteSize::mebibytes(4),
-        }
-    }
 }
 
 impl ReliabilityConfig {

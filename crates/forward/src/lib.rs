@@ -23,8 +23,8 @@ mod shard;
 mod table;
 
 pub use config::{
-    CachePolicy, Config, InterestRate, Keep, LearningConfig, ReassemblyConfig, ReliabilityConfig,
-    Suppression, UnsolicitedData,
+    CachePolicy, Config, ContentStoreConfig, DeadNonceConfig, InterestRate, Keep, LearningConfig,
+    LinkConfig, PitConfig, ReassemblyConfig, ReliabilityConfig, Suppression, UnsolicitedData,
 };
 pub use counters::{
     Counters, DropReason, Drops, FaceCounters, ReliabilityCounters, StrategyCounters, Traffic,

@@ -3,7 +3,7 @@
 
 use allocation_counter::measure;
 use bytes::{Bytes, BytesMut};
-use namecast_forward::{Config, FaceConfig, FaceId, Keep, Node};
+use namecast_forward::{Config, ContentStoreConfig, FaceConfig, FaceId, Keep, Node};
 use namecast_packet::signature::{NullSigner, Signer};
 use namecast_packet::{Component, Data, Interest, LpPacket, Name, Nonce};
 use namecast_units::{ByteSize, Duration, Instant};
@@ -23,7 +23,7 @@ impl Ends {
     fn in_its_stride() -> Self {
         let mut node = Node::new(Config {
             keep: Keep::LargeFrames,
-            content_store: ByteSize::bytes(64 << 10),
+            content_store: ContentStoreConfig::with_capacity(ByteSize::bytes(64 << 10)),
             ..Config::default()
         });
         let mut add = || node.add_face(FaceConfig::default()).unwrap();

@@ -58,7 +58,7 @@ impl NodeConfig {
     pub fn caching(size: ByteSize) -> Self {
         Self {
             forwarder: namecast_forward::Config {
-                content_store: size,
+                content_store: namecast_forward::ContentStoreConfig::with_capacity(size),
                 ..namecast_forward::Config::default()
             },
             ..Self::default()

@@ -346,7 +346,7 @@ fn mixed(seed: u64) -> String {
     let mut network = Network::new(&topology, seed, |node| NodeConfig {
         forwarder: forward::Config {
             seed,
-            content_store: ByteSize::bytes(50_000),
+            content_store: forward::ContentStoreConfig::with_capacity(ByteSize::bytes(50_000)),
             ..forward::Config::default()
         },
         strategy: (node % 2 == 0).then_some(forward::StrategyKind::Multicast),

@@ -6,7 +6,9 @@ use namecast_apps::live::watcher::{Seek, Signer, Verdict, Watched};
 use namecast_apps::management::Addressee;
 use namecast_apps::registration::{Neighbour, RegistrationEvent, RegistrationState};
 use namecast_apps::{Now, Output};
-use namecast_forward::{AddFaceError, Config, FaceConfig, FaceId, Node, Scope, Transmit};
+use namecast_forward::{
+    AddFaceError, Config, ContentStoreConfig, FaceConfig, FaceId, Node, PitConfig, Scope, Transmit,
+};
 use namecast_packet::Name;
 use namecast_stream::StreamKind;
 use namecast_units::{ByteSize, Duration, Instant, Random, Timestamp};
@@ -109,8 +111,11 @@ impl Tab {
         let mut node = Node::new(Config {
             seed: u64::from(config.seed),
             max_faces: MAX_FACES,
-            pit_capacity: PIT_CAPACITY,
-            content_store: CONTENT_STORE,
+            pit: PitConfig {
+                capacity: PIT_CAPACITY,
+                ..PitConfig::default()
+            },
+            content_store: ContentStoreConfig::with_capacity(CONTENT_STORE),
             ..Config::default()
         });
         let watcher_face = node

@@ -10,17 +10,8 @@ use syn::visit::{self, Visit};
 use super::Finding;
 use super::rust::{Crate, ModulePath, is_for_tests};
 
-const FIELDS: &str = "fields";
-const METHODS: &str = "methods";
-
 /// Most of each that a type may have.
-const LIMITS: [(&str, usize); 2] = [(FIELDS, 20), (METHODS, 60)];
-
-/// Crate, type with its modules, what there are too many of, and how many.
-type Exception<'a> = (&'a str, &'a str, &'a str, usize);
-
-/// Types that are over a limit today. A number may only fall.
-const ALLOWED: &[Exception<'_>] = &[("namecast-forward", "config::Config", FIELDS, 28)];
+const LIMITS: [(&str, usize); 2] = [("fields", 20), ("methods", 60)];
 
 /// What every application speaks, in methods that pass on what it does anyway: a type does no more for having them.
 const DIALECT: &str = "Application";
@@ -44,57 +35,28 @@ struct Type {
 /// Where a type is declared, and its name.
 type Key = (ModulePath, String);
 
-/// Finds types with too many fields or methods, and exceptions that are no longer needed.
+/// Finds types with too many fields or methods.
 pub(crate) fn check(crates: &[Crate<'_>]) -> Vec<Finding> {
-    check_against(crates, ALLOWED, RECORDS)
+    check_against(crates, RECORDS)
 }
 
-fn check_against(
-    crates: &[Crate<'_>],
-    allowed: &[Exception<'_>],
-    records: &[(&str, &str)],
-) -> Vec<Finding> {
+fn check_against(crates: &[Crate<'_>], records: &[(&str, &str)]) -> Vec<Finding> {
     let traits = traits(crates);
     let mut findings = Vec::new();
-    let mut left = allowed.to_vec();
     for member in crates {
         for ((module, name), found) in types(member, &traits) {
             let name = [&module[..], &[name]].concat().join("::");
-            let subject = (member.name, name.as_str());
-            for (part, limit) in LIMITS {
-                let count = if part == FIELDS {
-                    found.fields
-                } else {
-                    found.methods
-                };
-                if count <= limit || part == FIELDS && records.contains(&subject) {
-                    continue;
+            let is_record = records.contains(&(member.name, &name));
+            let fields = if is_record { 0 } else { found.fields };
+            for ((part, limit), count) in LIMITS.into_iter().zip([fields, found.methods]) {
+                if count > limit {
+                    let message = format!(
+                        "`{name}` has {count} {part}; more than {limit} are two owners' in one"
+                    );
+                    findings.push(Finding::new(found.place.clone(), "types", message));
                 }
-                let known = |(owner, of, what, _): &Exception<'_>| {
-                    (*owner, *of) == subject && *what == part
-                };
-                let bound = left
-                    .iter()
-                    .position(known)
-                    .map_or(limit, |at| left.swap_remove(at).3);
-                let message = if count > bound {
-                    format!("`{name}` has {count} {part}; more than {bound} are two owners' in one")
-                } else if count < bound {
-                    format!(
-                        "`{name}` has {count} {part}: write that in xtask/src/tidy/types.rs, where it says {bound}"
-                    )
-                } else {
-                    continue;
-                };
-                findings.push(Finding::new(found.place.clone(), "types", message));
             }
         }
-    }
-    for (owner, name, part, _) in left {
-        let message = format!(
-            "`{name}` no longer has too many {part}: take it off the list in xtask/src/tidy/types.rs"
-        );
-        findings.push(Finding::new(owner, "types", message));
     }
     findings
 }
@@ -220,18 +182,12 @@ mod tests {
     use super::super::source::rust;
     use super::*;
 
-    type Allowed<'a> = &'a [Exception<'a>];
-
-    fn found(
-        files: &[(&str, String)],
-        allowed: Allowed<'_>,
-        records: &[(&str, &str)],
-    ) -> Vec<String> {
+    fn found(files: &[(&str, String)], records: &[(&str, &str)]) -> Vec<String> {
         let files: Vec<_> = files
             .iter()
             .map(|(path, text)| rust(&format!("x/src/{path}"), text))
             .collect();
-        check_against(&[crate_of("x", "x", &files)], allowed, records)
+        check_against(&[crate_of("x", "x", &files)], records)
             .iter()
             .map(ToString::to_string)
             .collect()
@@ -251,13 +207,13 @@ mod tests {
 
     #[test]
     fn a_struct_may_have_twenty_fields() {
-        assert_eq!(found(&[("lib.rs", structure("A", 20))], &[], &[]), [""; 0]);
+        assert_eq!(found(&[("lib.rs", structure("A", 20))], &[]), [""; 0]);
         let text = [("lib.rs", structure("A", 21))];
         assert_eq!(
-            found(&text, &[], &[]),
+            found(&text, &[]),
             ["x/src/lib.rs: types: `A` has 21 fields; more than 20 are two owners' in one"]
         );
-        assert_eq!(found(&text, &[], &[("x", "A")]), [""; 0]);
+        assert_eq!(found(&text, &[("x", "A")]), [""; 0]);
     }
 
     #[test]
@@ -276,9 +232,9 @@ mod tests {
                 ("tests.rs", methods("A", 30)),
             ]
         };
-        assert_eq!(found(&files(1), &[], &[]), [""; 0]);
+        assert_eq!(found(&files(1), &[]), [""; 0]);
         assert_eq!(
-            found(&files(2), &[], &[]),
+            found(&files(2), &[]),
             ["x/src/lib.rs: types: `A` has 61 methods; more than 60 are two owners' in one"]
         );
     }
@@ -290,21 +246,6 @@ mod tests {
             ("a/more.rs", methods("super::T", 20)),
             ("b.rs", structure("T", 1) + &methods("T", 60)),
         ];
-        assert_eq!(found(&files, &[], &[]), [""; 0]);
-    }
-
-    #[test]
-    fn an_exception_may_only_fall() {
-        let allowed: Allowed<'_> = &[("x", "A", FIELDS, 23)];
-        let count = |fields| found(&[("lib.rs", structure("A", fields))], allowed, &[]);
-        assert_eq!(count(23), [""; 0]);
-        assert!(count(24)[0].contains("more than 23"));
-        assert!(count(22)[0].contains("write that in"));
-        assert_eq!(
-            count(20),
-            [
-                "x: types: `A` no longer has too many fields: take it off the list in xtask/src/tidy/types.rs"
-            ]
-        );
+        assert_eq!(found(&files, &[]), [""; 0]);
     }
 }

@@ -325,18 +325,12 @@ impl Reading<'_> {
         file.rib.apply(&mut node.management);
         self.web(&mut node.web, file.web);
         let store = file.content_store;
-        node.forwarder.content_store_policy = store
-            .policy
-            .map_or(node.forwarder.content_store_policy, CachePolicy::from);
-        node.forwarder.unsolicited = store
-            .unsolicited
-            .map_or(node.forwarder.unsolicited, UnsolicitedData::from);
-        node.forwarder.content_store = store.capacity.unwrap_or(node.forwarder.content_store);
-        self.set(
-            &mut node.forwarder.content_store_versions,
-            store.versions,
-            1,
-        );
+        let config = &mut node.forwarder.content_store;
+        config.policy = store.policy.map_or(config.policy, CachePolicy::from);
+        let unsolicited = store.unsolicited.map(UnsolicitedData::from);
+        config.unsolicited = unsolicited.unwrap_or(config.unsolicited);
+        config.capacity = store.capacity.unwrap_or(config.capacity);
+        self.set(&mut config.max_versions, store.versions, 1);
         let mut known = Known::default();
         let multicast = file.multicast.into_iter();
         let multicast: Vec<_> = multicast.filter_map(|face| self.multicast(face)).collect();
@@ -402,22 +396,23 @@ impl Reading<'_> {
         self.set(&mut plane.max_faces, tables.faces, 1);
         self.set(&mut plane.max_prefixes, tables.prefixes, 1);
         self.set(&mut plane.max_measurements, tables.measurements, 0);
-        self.set(&mut plane.pit_capacity, tables.pending_interests, 1);
         self.set(&mut plane.max_same_hash, tables.same_hash, 4);
-        self.set(&mut plane.dead_nonce_capacity, tables.dead_nonces, 0);
+        self.set(&mut plane.dead_nonces.capacity, tables.dead_nonces, 0);
         self.set(&mut plane.max_name_components, tables.name_components, 1);
+        let pit = &mut plane.pit;
+        self.set(&mut pit.capacity, tables.pending_interests, 1);
         let of_face = tables.face_pending_interests;
-        self.set(&mut plane.face_pit_capacity, of_face, 1);
-        plane.face_interest_rate = tables.face_interest_rate.map(|rate| InterestRate {
+        self.set(&mut pit.face_capacity, of_face, 1);
+        pit.face_interest_rate = tables.face_interest_rate.map(|rate| InterestRate {
             per_second: rate.per_second.get(),
             burst: rate.burst.get(),
         });
-        plane.pit_octets = tables.pending_memory.unwrap_or(plane.pit_octets);
-        plane.max_lifetime = tables.max_lifetime.unwrap_or(plane.max_lifetime);
+        pit.max_size = tables.pending_memory.unwrap_or(pit.max_size);
+        pit.max_lifetime = tables.max_lifetime.unwrap_or(pit.max_lifetime);
         let lifetime = tables.max_nonlocal_lifetime;
-        plane.max_nonlocal_lifetime = lifetime.unwrap_or(plane.max_nonlocal_lifetime);
+        pit.max_nonlocal_lifetime = lifetime.unwrap_or(pit.max_nonlocal_lifetime);
         let lifetime = tables.dead_nonce_lifetime;
-        plane.dead_nonce_lifetime = lifetime.unwrap_or(plane.dead_nonce_lifetime);
+        plane.dead_nonces.lifetime = lifetime.unwrap_or(plane.dead_nonces.lifetime);
         self.set(&mut node.max_connections, tables.connections, 1);
         self.set(&mut node.management.max_routes, tables.routes, 0);
         let inherited = tables.inherited_next_hops;

@@ -100,21 +100,21 @@ fn what_is_written_takes_effect() {
     assert_eq!(older.congestion_marking.unwrap().law, CongestionLaw::NdnSim);
     assert_eq!(node.link_queue_size.as_bytes(), 1_000);
     let plane = node.forwarder;
-    assert_eq!(plane.content_store.as_bytes(), 1 << 20);
-    assert_eq!((plane.content_store_versions, plane.max_faces), (2, 7));
+    assert_eq!(plane.content_store.capacity.as_bytes(), 1 << 20);
+    assert_eq!((plane.content_store.max_versions, plane.max_faces), (2, 7));
     assert_eq!(
-        (plane.pit_capacity, plane.dead_nonce_lifetime.as_secs()),
+        (plane.pit.capacity, plane.dead_nonces.lifetime.as_secs()),
         (5, 3)
     );
-    assert_eq!(plane.face_pit_capacity, 4);
-    let lifetimes = [plane.max_lifetime, plane.max_nonlocal_lifetime];
+    assert_eq!(plane.pit.face_capacity, 4);
+    let lifetimes = [plane.pit.max_lifetime, plane.pit.max_nonlocal_lifetime];
     assert_eq!(lifetimes.map(|lifetime| lifetime.as_secs()), [3_600, 5]);
     let rate = InterestRate {
         per_second: 3,
         burst: 2,
     };
-    assert_eq!(plane.face_interest_rate, Some(rate));
-    assert_eq!(plane.unsolicited, UnsolicitedData::AdmitLocal);
+    assert_eq!(plane.pit.face_interest_rate, Some(rate));
+    assert_eq!(plane.content_store.unsolicited, UnsolicitedData::AdmitLocal);
     let learning = plane.learning;
     assert_eq!((learning.max_routes, learning.max_timeouts), (8, 1));
     assert_eq!(learning.route_lifetime.as_secs(), 120);

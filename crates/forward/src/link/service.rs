@@ -79,7 +79,7 @@ impl Link {
         match &mut self.reliability {
             Some(reliability) if config.reliability => reliability.set_mtu(config.mtu),
             _ => {
-                let make = || Box::new(Reliability::new(self.bounds.reliability, config.mtu));
+                let make = || Box::new(Reliability::new(self.bounds.link.reliability, config.mtu));
                 self.reliability = config.reliability.then(make);
             }
         }
@@ -117,8 +117,8 @@ impl Link {
             without_frame(&mut packet, size);
             return Ok(Some(packet));
         }
-        let bounds = &self.bounds;
-        packet.fragment = packet.fragment.map(|piece| bounds.keep.own(piece));
+        packet.fragment = packet.fragment.map(|piece| self.bounds.keep.own(piece));
+        let bounds = &self.bounds.link;
         let make = || Box::new(Reassembler::new(bounds.reassembly, bounds.max_fragments));
         let reassembler = self.reassembler.get_or_insert_with(make);
         let mut evicted = 0;
@@ -175,7 +175,7 @@ impl Link {
     fn cut(&mut self, packet: &LpPacket) -> Result<Frames, DropReason> {
         let (mtu, most) = (
             self.config.mtu.unwrap_or(usize::MAX),
-            self.bounds.max_fragments,
+            self.bounds.link.max_fragments,
         );
         let frames = fragment(packet, self.next_sequence, mtu, most);
         let frames = frames.ok_or(DropReason::CannotFragment)?;
@@ -200,7 +200,7 @@ impl Link {
             vec![packet]
         } else {
             packet.sequence = None;
-            let pieces = cut(&packet, first, mtu, bounds.max_fragments);
+            let pieces = cut(&packet, first, mtu, bounds.link.max_fragments);
             pieces.ok_or(DropReason::CannotFragment)?
         };
         self.check_room(pieces.len(), length)?;

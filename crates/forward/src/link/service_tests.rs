@@ -1,6 +1,7 @@
 use namecast_packet::LpPacket;
 
 use super::*;
+use crate::config::LinkConfig;
 use crate::link::{CongestionMarking, FrameCount};
 
 const UNLIMITED: ByteSize = ByteSize::bytes(u64::MAX);
@@ -141,7 +142,10 @@ fn a_packet_that_cannot_be_cut_so_small_is_dropped() {
         ..FaceConfig::default()
     };
     let bounds = Config {
-        max_fragments: 3,
+        link: LinkConfig {
+            max_fragments: 3,
+            ..LinkConfig::default()
+        },
         ..Config::default()
     };
     let mut link = Link::new(Arc::new(bounds), &narrow, SendQueueConfig::default(), 1);

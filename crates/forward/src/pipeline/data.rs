@@ -173,7 +173,7 @@ impl Forwarder {
     fn unsolicited_data(&mut self, arrival: &Arrival<'_>) -> Result<(), DropReason> {
         let tables = &mut self.tables;
         let is_local = tables.is_local(arrival.face);
-        if arrival.fields.no_cache || !tables.config.unsolicited.admits(is_local) {
+        if arrival.fields.no_cache || !tables.config.content_store.unsolicited.admits(is_local) {
             return Err(DropReason::Unsolicited);
         }
         tables.counters.unsolicited_cached += 1;

@@ -205,7 +205,7 @@ impl Forwarder {
         }
         let (wire, name) = self.tables.kept(interest);
         let id = known.unwrap_or_else(|| {
-            let suppression = self.tables.config.suppression.initial;
+            let suppression = self.tables.config.pit.suppression.initial;
             self.tables
                 .pit
                 .insert(interest, name, arrival.hashes, suppression)
@@ -265,7 +265,7 @@ impl Forwarder {
                 Ok(())
             }
             Decision::Retransmit(faces) => {
-                let suppression = self.tables.config.suppression;
+                let suppression = self.tables.config.pit.suppression;
                 let entry = self.tables.pit.get_mut(id);
                 entry.suppression = suppression.next(entry.suppression);
                 self.send_to_all(id, arrival, faces);
@@ -339,7 +339,7 @@ impl Forwarder {
         if arrival.interest.hop_limit() == Some(0) && !egress.is_local() {
             return self.tables.count_drop(to, DropReason::HopLimit);
         }
-        let suppression = self.tables.config.suppression;
+        let suppression = self.tables.config.pit.suppression;
         let record = OutRecord {
             face: to,
             nonce: arrival.nonce,

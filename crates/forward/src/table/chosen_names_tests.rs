@@ -7,7 +7,7 @@ use namecast_packet::{Component, Data, Interest, Name, Nonce};
 use namecast_units::{ByteSize, Instant, Random};
 
 use super::{ContentStore, NameHasher, Pit};
-use crate::config::{CachePolicy, Keep};
+use crate::config::{ContentStoreConfig, Keep};
 use crate::name_hash::HashKey;
 use crate::shard::{Destination, Dispatcher};
 
@@ -91,7 +91,10 @@ fn comparisons_in_pit(hasher: NameHasher, names: &[Name]) -> usize {
 }
 
 fn comparisons_in_store(hasher: NameHasher, names: &[Name]) -> usize {
-    let mut store = ContentStore::new(Keep::Frames, CachePolicy::Lru, ByteSize::mebibytes(512), 8);
+    let mut store = ContentStore::new(
+        Keep::Frames,
+        ContentStoreConfig::with_capacity(ByteSize::mebibytes(512)),
+    );
     let hashes = |name: &Name| hasher.hashes(name, 16).unwrap();
     for name in names {
         let data = Data::builder(name.clone()).sign(&NullSigner);

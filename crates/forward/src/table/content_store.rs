@@ -21,7 +21,7 @@ use super::eviction::Eviction;
 use super::order::{Named, Order};
 use super::spares::Spares;
 use super::{NameHashes, memory};
-use crate::config::{CachePolicy, Keep};
+use crate::config::{CachePolicy, ContentStoreConfig, Keep};
 
 /// How much the content store holds, and what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,13 +108,10 @@ impl Named for Slab<Entry> {
 }
 
 impl ContentStore {
-    /// A store of at most `capacity`, and at most `max_versions` packets of one name.
-    pub(crate) fn new(
-        keep: Keep,
-        policy: CachePolicy,
-        capacity: ByteSize,
-        max_versions: usize,
-    ) -> Self {
+    pub(crate) fn new(keep: Keep, config: ContentStoreConfig) -> Self {
+        let ContentStoreConfig {
+            policy, capacity, ..
+        } = config;
         Self {
             keep,
             spares: Spares::default(),
@@ -123,7 +120,7 @@ impl ContentStore {
                 admits: true,
                 serves: true,
             },
-            max_versions: max_versions.max(1),
+            max_versions: config.max_versions.max(1),
             used: ByteSize::ZERO,
             entries: Slab::new(),
             index: HashTable::new(),

@@ -15,7 +15,14 @@ struct Tester {
 impl Tester {
     fn new(capacity: ByteSize) -> Self {
         Self {
-            store: ContentStore::new(Keep::Copies, CachePolicy::Lru, capacity, VERSIONS),
+            store: ContentStore::new(
+                Keep::Copies,
+                ContentStoreConfig {
+                    capacity,
+                    max_versions: VERSIONS,
+                    ..ContentStoreConfig::default()
+                },
+            ),
             hasher: NameHasher::new(HashKey::FIXED),
         }
     }

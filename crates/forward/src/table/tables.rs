@@ -50,14 +50,12 @@ impl Tables {
             hasher,
             expiries: ExpiryQueue::default(),
             faces: FaceTable::default(),
-            dead_nonces: DeadNonceList::new(config.dead_nonce_lifetime, config.dead_nonce_capacity),
-            pit: Pit::new(config.pit_capacity, config.pit_octets),
-            content_store: ContentStore::new(
-                config.keep,
-                config.content_store_policy,
-                config.content_store,
-                config.content_store_versions,
+            dead_nonces: DeadNonceList::new(
+                config.dead_nonces.lifetime,
+                config.dead_nonces.capacity,
             ),
+            pit: Pit::new(config.pit.capacity, config.pit.max_size),
+            content_store: ContentStore::new(config.keep, config.content_store),
             fib: Fib::new(hasher, config.max_prefixes),
             counters: Counters::default(),
             config,
@@ -116,7 +114,7 @@ impl Tables {
         packet: &Bytes,
     ) -> Result<(), DropReason> {
         let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
-        if face.queued as usize >= self.config.max_output_queue {
+        if face.queued as usize >= self.config.link.max_output_queue {
             return Err(DropReason::OutputQueueFull);
         }
         face.queued += 1;
@@ -134,7 +132,7 @@ impl Tables {
 
     /// Whether a face may send an Interest now.
     pub(crate) fn is_within_rate(&mut self, now: Instant, id: FaceId) -> bool {
-        let Some(rate) = self.config.face_interest_rate else {
+        let Some(rate) = self.config.pit.face_interest_rate else {
             return true;
         };
         let face = self.faces.get_mut(id);
@@ -144,7 +142,7 @@ impl Tables {
     /// Whether a face has as many pending Interests as one may have.
     pub(crate) fn has_used_quota(&self, face: FaceId) -> bool {
         let face = self.faces.get(face);
-        face.is_some_and(|face| self.pit.records_of(face.share) >= self.config.face_pit_capacity)
+        face.is_some_and(|face| self.pit.records_of(face.share) >= self.config.pit.face_capacity)
     }
 
     /// Wire and name of an Interest as tables keep them.

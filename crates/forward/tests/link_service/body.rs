@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use namecast_forward::{
-    Config, FaceConfig, FaceId, Keep, Node, ReassemblyConfig, ReliabilityConfig,
+    Config, ContentStoreConfig, FaceConfig, FaceId, Keep, LinkConfig, Node, PitConfig,
+    ReassemblyConfig, ReliabilityConfig,
 };
 use namecast_packet::signature::NullSigner;
 use namecast_packet::{Data, Interest, LpPacket, Name, Nonce, Packet};
@@ -72,18 +73,24 @@ impl End {
     fn new(mtu: usize) -> Self {
         let mut node = Node::new(Config {
             keep: Keep::Frames,
-            pit_capacity: MOST_PENDING,
-            content_store: CACHE,
-            max_fragments: 64,
-            reassembly: ReassemblyConfig {
-                max_packets: 4,
-                max_octets: ByteSize::bytes(20_000),
-                ..ReassemblyConfig::default()
+            pit: PitConfig {
+                capacity: MOST_PENDING,
+                ..PitConfig::default()
             },
-            reliability: ReliabilityConfig {
-                max_frames: 128,
-                max_octets: ByteSize::bytes(30_000),
-                ..ReliabilityConfig::default()
+            content_store: ContentStoreConfig::with_capacity(CACHE),
+            link: LinkConfig {
+                max_fragments: 64,
+                reassembly: ReassemblyConfig {
+                    max_packets: 4,
+                    max_octets: ByteSize::bytes(20_000),
+                    ..ReassemblyConfig::default()
+                },
+                reliability: ReliabilityConfig {
+                    max_frames: 128,
+                    max_octets: ByteSize::bytes(30_000),
+                    ..ReliabilityConfig::default()
+                },
+                ..LinkConfig::default()
             },
             ..Config::default()
         });

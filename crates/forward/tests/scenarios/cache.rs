@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use namecast_forward::{CachePolicy, Config, DropReason, UnsolicitedData};
+use namecast_forward::{CachePolicy, Config, ContentStoreConfig, DropReason, UnsolicitedData};
 use namecast_packet::{Interest, LpPacket, Nonce};
 use namecast_units::ByteSize;
 
@@ -108,7 +108,10 @@ fn unsolicited_data_is_dropped_and_not_cached() {
 #[test]
 fn unsolicited_data_that_must_not_be_cached_is_dropped_under_any_policy() {
     let mut net = Net::with(Config {
-        unsolicited: UnsolicitedData::AdmitAll,
+        content_store: ContentStoreConfig {
+            unsolicited: UnsolicitedData::AdmitAll,
+            ..ContentStoreConfig::default()
+        },
         ..Config::default()
     });
     let producer = net.app(0);
@@ -126,7 +129,7 @@ fn unsolicited_data_that_must_not_be_cached_is_dropped_under_any_policy() {
 #[test]
 fn a_store_without_room_caches_nothing() {
     let mut net = Net::with(Config {
-        content_store: ByteSize::ZERO,
+        content_store: ContentStoreConfig::with_capacity(ByteSize::ZERO),
         ..Config::default()
     });
     let (consumer, producer) = (net.app(0), net.app(0));
@@ -146,8 +149,11 @@ fn a_store_without_room_caches_nothing() {
 fn a_scan_sweeps_out_what_is_popular_by_lru_and_not_by_s3_fifo() {
     let hits = |policy| {
         let mut net = Net::with(Config {
-            content_store: ByteSize::bytes(100 * 200),
-            content_store_policy: policy,
+            content_store: ContentStoreConfig {
+                capacity: ByteSize::bytes(100 * 200),
+                policy,
+                ..ContentStoreConfig::default()
+            },
             ..Config::default()
         });
         let (consumer, producer) = (net.app(0), net.app(0));

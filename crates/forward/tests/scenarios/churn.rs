@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use namecast_forward::{
-    Config, FaceConfig, FaceId, Forwarder, LearningConfig, LinkType, StrategyKind,
+    Config, ContentStoreConfig, FaceConfig, FaceId, Forwarder, LearningConfig, LinkType, PitConfig,
+    StrategyKind,
 };
 use namecast_packet::lp::NackReason;
 use namecast_packet::signature::NullSigner;
@@ -33,9 +34,12 @@ impl Churn {
     fn new(seed: u64) -> Self {
         let config = Config {
             seed,
-            pit_capacity: 200,
-            face_pit_capacity: 60,
-            content_store: ByteSize::bytes(40_000),
+            pit: PitConfig {
+                capacity: 200,
+                face_capacity: 60,
+                ..PitConfig::default()
+            },
+            content_store: ContentStoreConfig::with_capacity(ByteSize::bytes(40_000)),
             max_measurements: 50,
             learning: LearningConfig {
                 max_routes: 30,

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use bytes::Bytes;
-use namecast_forward::{Config, DropReason, FaceConfig, FaceId, Forwarder, Scope};
+use namecast_forward::{Config, DropReason, FaceConfig, FaceId, Forwarder, PitConfig, Scope};
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Component, Interest, InterestTemplate, LpPacket, Name, Nonce, Packet};
 use namecast_units::{ByteSize, Instant};
@@ -73,7 +73,7 @@ impl Flooded {
 /// answered without any time passing, and where they left nothing of theirs is left.
 #[test]
 fn faces_that_fill_the_table_and_stay_or_leave_harm_nobody() {
-    let capacity = Config::default().pit_capacity;
+    let capacity = Config::default().pit.capacity;
     for count in [1, 4, 256] {
         for leave in [false, true] {
             let mut flooded = Flooded::new(Config::default());
@@ -81,7 +81,7 @@ fn faces_that_fill_the_table_and_stay_or_leave_harm_nobody() {
             for &face in &faces {
                 flooded.flood(face, 2 * capacity / count);
             }
-            let share = capacity.min(count * Config::default().face_pit_capacity);
+            let share = capacity.min(count * Config::default().pit.face_capacity);
             assert_eq!(flooded.node.pending_interests(), share);
             if leave {
                 let now = flooded.now;
@@ -93,7 +93,7 @@ fn faces_that_fill_the_table_and_stay_or_leave_harm_nobody() {
             let newcomer = flooded.face();
             assert!(flooded.is_served(newcomer, |_| {}), "{count} {leave}");
             // What stays is gone when the bound of a stranger's lifetime is over.
-            flooded.now += Config::default().max_nonlocal_lifetime;
+            flooded.now += Config::default().pit.max_nonlocal_lifetime;
             flooded.node.handle_timeout(flooded.now);
             assert_eq!(flooded.node.pending_interests(), 0);
         }
@@ -106,8 +106,11 @@ fn faces_that_fill_the_table_and_stay_or_leave_harm_nobody() {
 fn a_flood_of_twice_the_table_costs_others_nothing() {
     for count in [1, 4, 64] {
         let mut flooded = Flooded::new(Config {
-            pit_capacity: 800,
-            face_pit_capacity: 200,
+            pit: PitConfig {
+                capacity: 800,
+                face_capacity: 200,
+                ..PitConfig::default()
+            },
             ..Config::default()
         });
         let flooding: Vec<_> = (0..count).map(|_| flooded.face()).collect();
@@ -132,7 +135,10 @@ fn a_flood_of_twice_the_table_costs_others_nothing() {
 #[test]
 fn the_longest_waiting_interest_of_who_has_most_gives_way() {
     let mut net = Net::with(Config {
-        pit_capacity: 10,
+        pit: PitConfig {
+            capacity: 10,
+            ..PitConfig::default()
+        },
         ..Config::default()
     });
     let faces = [(); 3].map(|()| net.face(0, FaceConfig::default()));
@@ -173,7 +179,10 @@ fn the_longest_waiting_interest_of_who_has_most_gives_way() {
 fn an_interest_that_gives_way_stays_for_others_who_wait() {
     for leave in [false, true] {
         let mut net = Net::with(Config {
-            pit_capacity: 10,
+            pit: PitConfig {
+                capacity: 10,
+                ..PitConfig::default()
+            },
             ..Config::default()
         });
         let faces = [(); 2].map(|()| net.face(0, FaceConfig::default()));
@@ -198,7 +207,10 @@ fn an_interest_that_gives_way_stays_for_others_who_wait() {
 #[test]
 fn who_has_most_memory_gives_way_where_memory_is_short() {
     let mut net = Net::with(Config {
-        pit_octets: ByteSize::bytes(128 << 10),
+        pit: PitConfig {
+            max_size: ByteSize::bytes(128 << 10),
+            ..PitConfig::default()
+        },
         ..Config::default()
     });
     let [small, large] = [(); 2].map(|()| net.face(0, FaceConfig::default()));

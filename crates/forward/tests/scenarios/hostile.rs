@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_forward::{
-    AsfConfig, Config, DropReason, FaceConfig, FaceId, Keep, LearningConfig, Node,
-    ReassemblyConfig, StrategyKind,
+    AsfConfig, Config, ContentStoreConfig, DeadNonceConfig, DropReason, FaceConfig, FaceId, Keep,
+    LearningConfig, LinkConfig, Node, PitConfig, ReassemblyConfig, StrategyKind,
 };
 use namecast_packet::lp::NackReason;
 use namecast_packet::signature::NullSigner;
@@ -27,21 +27,30 @@ const KINDS: [StrategyKind; 6] = [
 /// A node with small bounds, so that all of them are met.
 fn small() -> Config {
     Config {
-        pit_capacity: 20,
-        face_pit_capacity: 15,
-        content_store: ByteSize::bytes(5_000),
-        dead_nonce_capacity: 10,
-        max_output_queue: 50,
+        pit: PitConfig {
+            capacity: 20,
+            face_capacity: 15,
+            ..PitConfig::default()
+        },
+        content_store: ContentStoreConfig::with_capacity(ByteSize::bytes(5_000)),
+        dead_nonces: DeadNonceConfig {
+            capacity: 10,
+            ..DeadNonceConfig::default()
+        },
+        link: LinkConfig {
+            max_output_queue: 50,
+            reassembly: ReassemblyConfig {
+                max_packets: 4,
+                max_octets: ByteSize::bytes(4_000),
+                ..ReassemblyConfig::default()
+            },
+            ..LinkConfig::default()
+        },
         max_measurements: 2,
         max_name_components: 8,
         learning: LearningConfig {
             max_routes: 2,
             ..LearningConfig::default()
-        },
-        reassembly: ReassemblyConfig {
-            max_packets: 4,
-            max_octets: ByteSize::bytes(4_000),
-            ..ReassemblyConfig::default()
         },
         ..Config::default()
     }
@@ -211,7 +220,7 @@ fn nothing_that_arrives_breaks_the_node() {
                 .unwrap();
         }
         // A damaged lifetime may be any number, so jump to the end of the longest.
-        node.handle_timeout(now + Config::default().max_lifetime);
+        node.handle_timeout(now + Config::default().pit.max_lifetime);
         assert_eq!(
             (node.forwarder.pending_interests(), node.poll_timeout()),
             (0, None)
@@ -320,7 +329,7 @@ fn nodes_that_keep_frames_and_nodes_that_copy_behave_the_same() {
         let mut random = Random::from_seed(seed);
         let mut node = Node::new(Config {
             keep,
-            content_store,
+            content_store: ContentStoreConfig::with_capacity(content_store),
             ..small()
         });
         let faces = [(); 3].map(|()| node.add_face(FaceConfig::default()).unwrap());
@@ -342,7 +351,7 @@ fn nodes_that_keep_frames_and_nodes_that_copy_behave_the_same() {
     };
     for seed in 0..5 {
         // Copies count for a little more, so frames are compared where that decides nothing.
-        let (scarce, plenty) = (small().content_store, ByteSize::mebibytes(8));
+        let (scarce, plenty) = (small().content_store.capacity, ByteSize::mebibytes(8));
         let copies = run(seed, Keep::Copies, scarce);
         assert_eq!(copies, run(seed, Keep::LargeFrames, scarce));
         let frames = run(seed, Keep::Frames, plenty);
@@ -376,7 +385,10 @@ fn a_flood_of_first_fragments_is_bounded() {
 #[test]
 fn an_interest_flood_costs_octets_up_to_the_bound() {
     let mut node = Node::new(Config {
-        pit_octets: ByteSize::bytes(100_000),
+        pit: PitConfig {
+            max_size: ByteSize::bytes(100_000),
+            ..PitConfig::default()
+        },
         ..Config::default()
     });
     let [consumer, producer] = [(); 2].map(|()| node.add_face(FaceConfig::default()).unwrap());
@@ -431,8 +443,11 @@ fn a_long_link_header_is_not_kept_with_the_packet() {
 #[test]
 fn a_full_table_has_room_for_management() {
     let mut node = Node::new(Config {
-        pit_capacity: 64,
-        face_pit_capacity: 64,
+        pit: PitConfig {
+            capacity: 64,
+            face_capacity: 64,
+            ..PitConfig::default()
+        },
         ..Config::default()
     });
     let [flooding, producer] = [(); 2].map(|()| node.add_face(FaceConfig::default()).unwrap());

@@ -1,7 +1,7 @@
 //! Fragments, bounds of queues, extensions: what happens at the edge of a node.
 
 use bytes::Bytes;
-use namecast_forward::{AddFaceError, Config, DropReason, FaceConfig, FaceId, Node};
+use namecast_forward::{AddFaceError, Config, DropReason, FaceConfig, FaceId, LinkConfig, Node};
 use namecast_packet::signature::NullSigner;
 use namecast_packet::{Data, Interest, LpPacket, Nonce};
 use namecast_units::{Instant, Random};
@@ -152,7 +152,10 @@ fn an_incomplete_packet_is_given_up_after_half_a_second_of_silence() {
 #[test]
 fn an_output_queue_takes_no_more_than_its_bound_and_hurts_no_other_face() {
     let mut node = Node::new(Config {
-        max_output_queue: 5,
+        link: LinkConfig {
+            max_output_queue: 5,
+            ..LinkConfig::default()
+        },
         ..Config::default()
     });
     let [slow, other, consumer] = [(); 3].map(|()| node.add_face(FaceConfig::default()).unwrap());

@@ -1,6 +1,8 @@
 //! Interests that come back are found out, in the PIT and after it.
 
-use namecast_forward::{Config, DropReason, FaceConfig, LinkType, StrategyKind};
+use namecast_forward::{
+    Config, ContentStoreConfig, DropReason, FaceConfig, LinkType, StrategyKind,
+};
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Interest, Nonce};
 
@@ -117,7 +119,7 @@ fn a_nonce_is_remembered_for_six_seconds_after_its_interest_expired() {
 fn a_satisfied_nonce_is_remembered_only_if_it_asked_for_fresh_data() {
     for fresh in [false, true] {
         let mut net = Net::with(Config {
-            content_store: namecast_units::ByteSize::ZERO,
+            content_store: ContentStoreConfig::with_capacity(namecast_units::ByteSize::ZERO),
             ..Config::default()
         });
         let (consumer, producer) = (net.app(0), net.app(0));

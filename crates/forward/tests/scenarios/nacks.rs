@@ -1,7 +1,7 @@
 //! Nacks come back merged, to those who wait, and only where links carry them.
 
 use namecast_forward::{
-    AsfConfig, Config, DropReason, FaceConfig, LinkType, StrategyKind, Suppression,
+    AsfConfig, Config, DropReason, FaceConfig, LinkType, PitConfig, StrategyKind, Suppression,
 };
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Interest, LpPacket, Nonce};
@@ -132,7 +132,10 @@ fn a_refused_interest_may_be_sent_again_at_once() {
         multiplier: 2,
     };
     let mut net = Net::with(Config {
-        suppression: patient,
+        pit: PitConfig {
+            suppression: patient,
+            ..PitConfig::default()
+        },
         ..Config::default()
     });
     let (consumer, producer) = (net.app(0), net.app(0));
@@ -147,7 +150,10 @@ fn a_refused_interest_may_be_sent_again_at_once() {
 #[test]
 fn a_face_that_has_used_its_quota_is_told_but_served() {
     let mut net = Net::with(Config {
-        face_pit_capacity: 10,
+        pit: PitConfig {
+            face_capacity: 10,
+            ..PitConfig::default()
+        },
         ..Config::default()
     });
     let (consumer, producer) = (net.app(0), net.app(0));

@@ -1,7 +1,8 @@
 //! One face cannot take what is everybody's.
 
 use namecast_forward::{
-    Config, DropReason, FaceConfig, FaceId, Forwarder, InterestRate, UnsolicitedData,
+    Config, ContentStoreConfig, DropReason, FaceConfig, FaceId, Forwarder, InterestRate, PitConfig,
+    UnsolicitedData,
 };
 use namecast_packet::lp::NackReason;
 use namecast_units::Instant;
@@ -11,9 +12,12 @@ use crate::topology::{Net, data, interest, millis};
 /// Interests that are out for good before the next ones come.
 const SILENCE: core::time::Duration = millis(10_000);
 
-fn quota(face_pit_capacity: usize) -> Net {
+fn quota(face_capacity: usize) -> Net {
     Net::with(Config {
-        face_pit_capacity,
+        pit: PitConfig {
+            face_capacity,
+            ..PitConfig::default()
+        },
         ..Config::default()
     })
 }
@@ -58,10 +62,13 @@ fn a_face_has_no_more_pending_interests_than_its_quota() {
 /// as many names as the PIT holds, which nobody answers. The ten get all, with a quota and without.
 #[test]
 fn a_flood_of_ten_times_the_pit_takes_nothing_from_others() {
-    let answered = |face_pit_capacity| {
+    let answered = |face_capacity| {
         let mut net = Net::with(Config {
-            pit_capacity: 1_000,
-            face_pit_capacity,
+            pit: PitConfig {
+                capacity: 1_000,
+                face_capacity,
+                ..PitConfig::default()
+            },
             ..Config::default()
         });
         let flooding = net.face(0, FaceConfig::default());
@@ -91,10 +98,13 @@ fn a_flood_of_ten_times_the_pit_takes_nothing_from_others() {
 #[test]
 fn a_face_sends_no_more_interests_than_its_rate() {
     let mut node = Forwarder::new(Config {
-        face_interest_rate: Some(InterestRate {
-            per_second: 100,
-            burst: 10,
-        }),
+        pit: PitConfig {
+            face_interest_rate: Some(InterestRate {
+                per_second: 100,
+                burst: 10,
+            }),
+            ..PitConfig::default()
+        },
         ..Config::default()
     });
     let faces = [(); 2].map(|()| node.add_face(FaceConfig::default()).unwrap());
@@ -126,7 +136,10 @@ fn a_face_sends_no_more_interests_than_its_rate() {
 #[test]
 fn unsolicited_data_are_cached_where_the_policy_admits_them() {
     let mut net = Net::with(Config {
-        unsolicited: UnsolicitedData::AdmitLocal,
+        content_store: ContentStoreConfig {
+            unsolicited: UnsolicitedData::AdmitLocal,
+            ..ContentStoreConfig::default()
+        },
         ..Config::default()
     });
     let (local, remote) = (net.app(0), net.face(0, FaceConfig::default()));

@@ -17,8 +17,8 @@ use crate::topology::{data, interest, name};
 #[test]
 fn bounds_are_shared() {
     let part = Config::default().for_shard(Shard { index: 2, count: 3 });
-    assert_eq!(part.pit_capacity, 21_846);
-    assert_eq!(part.content_store.as_bytes(), (64 << 20) / 3);
+    assert_eq!(part.pit.capacity, 21_846);
+    assert_eq!(part.content_store.capacity.as_bytes(), (64 << 20) / 3);
     assert_eq!(Config::default().for_shard(Shard::ONLY), Config::default());
 }
 

@@ -377,7 +377,7 @@ fn measure_scenario(scenario: Scenario) -> anyhow::Result<Figures> {
 fn build(scenario: &Scenario) -> anyhow::Result<Network> {
     let config = NodeConfig {
         forwarder: forward::Config {
-            content_store: CACHE,
+            content_store: forward::ContentStoreConfig::with_capacity(CACHE),
             ..forward::Config::default()
         },
         ..NodeConfig::default()

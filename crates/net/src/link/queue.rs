@@ -419,7 +419,7 @@ pub(crate) fn next_number() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use namecast_forward::{Config, DropReason, ReassemblyConfig, SendQueueConfig};
+    use namecast_forward::{Config, DropReason, LinkConfig, ReassemblyConfig, SendQueueConfig};
 
     use super::*;
 
@@ -492,9 +492,12 @@ mod tests {
     #[tokio::test]
     async fn the_task_behind_a_link_serves_its_timers() {
         let config = Config {
-            reassembly: ReassemblyConfig {
-                timeout: core::time::Duration::from_millis(1),
-                ..ReassemblyConfig::default()
+            link: LinkConfig {
+                reassembly: ReassemblyConfig {
+                    timeout: core::time::Duration::from_millis(1),
+                    ..ReassemblyConfig::default()
+                },
+                ..LinkConfig::default()
             },
             ..Config::default()
         };

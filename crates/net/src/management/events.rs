@@ -128,7 +128,7 @@ impl Manager {
             }),
         };
         if found.is_none() && number.is_none_or(|number| number >= self.events.untold) {
-            let longest = self.node.config().forwarder.max_lifetime;
+            let longest = self.node.config().forwarder.pit.max_lifetime;
             let until = now + question.lifetime().min(longest);
             self.events.awaited_until = self.events.awaited_until.max(until);
         }

@@ -81,7 +81,7 @@ impl<'a> Run<'a> {
         let capacity = capacity(bottleneck.config(&topology));
         let config = NodeConfig {
             forwarder: forward::Config {
-                content_store: scenario.cache,
+                content_store: forward::ContentStoreConfig::with_capacity(scenario.cache),
                 ..forward::Config::default()
             },
             hops: hops::named(&scenario.hops)?,

@@ -78,9 +78,11 @@ impl<'a> Run<'a> {
         let hops = hops::named(&scenario.hops)?;
         let config = |node: NodeIndex| NodeConfig {
             forwarder: forward::Config {
-                content_store: *(scenario.caches)
-                    .get(&topology.nodes[node].name)
-                    .unwrap_or(&scenario.cache),
+                content_store: forward::ContentStoreConfig::with_capacity(
+                    *(scenario.caches)
+                        .get(&topology.nodes[node].name)
+                        .unwrap_or(&scenario.cache),
+                ),
                 ..forward::Config::default()
             },
             strategy: Some(scenario.strategy.into()),

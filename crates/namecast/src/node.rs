@@ -9,27 +9,21 @@ use namecast_net::LinkState;
 use namecast_net::{FaceId, FaceUri, Handle, KeyStore, NodeConfig, Registration, drive};
 use namecast_packet::{Certificate, Name, Signer};
 use namecast_units::{ByteSize, Timestamp};
+use smart_default::SmartDefault;
 use tokio::sync::mpsc;
 
 use crate::error::Error;
 
 /// How a node is set up.
-#[derive(Clone, Debug)]
+///
+/// The defaults are the keys of the user, and 16 MiB.
+#[derive(Clone, Debug, SmartDefault)]
 pub struct Options {
     /// Directory of the keys that sign what is published; `None`: that of this machine's user, as for the command `namecast`.
     pub keys: Option<PathBuf>,
     /// Memory for packets that passed, which others may request again.
+    #[default(ByteSize::mebibytes(16))]
     pub cache: ByteSize,
-}
-
-impl Default for Options {
-    /// Keys of the user, 16 MiB.
-    fn default() -> Self {
-        Self {
-            keys: None,
-            cache: ByteSize::mebibytes(16),
-        }
-    }
 }
 
 /// A forwarder in this process, on which applications publish, watch, serve and fetch. Clones are one node.

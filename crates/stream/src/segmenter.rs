@@ -9,6 +9,7 @@ use bytes::Bytes;
 use namecast_packet::signature::NullSigner;
 use namecast_packet::{Data, Digests, MAX_PACKET_SIZE, PacketDigest, Signer, tlv};
 use namecast_units::{ByteSize, Timestamp};
+use smart_default::SmartDefault;
 
 use crate::catalogue::SEGMENT_SIZES;
 use crate::fec;
@@ -97,9 +98,10 @@ impl Segments {
 }
 
 /// How to cut samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault)]
 pub struct SegmenterConfig {
     /// Octets of Content that segments aim at: at 1000, a packet fits a datagram of 1200.
+    #[default(1_000)]
     pub segment_size: usize,
     /// Parity segments per hundred data segments, rounded up.
     ///
@@ -107,16 +109,8 @@ pub struct SegmenterConfig {
     /// each in the lead. 60 is what the bounds of loss are held with.
     ///
     /// A sample of one segment has none: only the lead could vouch for it, and who has the lead has the sample.
+    #[default(60)]
     pub parity_percent: usize,
-}
-
-impl Default for SegmenterConfig {
-    fn default() -> Self {
-        Self {
-            segment_size: 1_000,
-            parity_percent: 60,
-        }
-    }
 }
 
 /// Why a sample was not cut.

@@ -22,6 +22,7 @@ use namecast_packet::{
 };
 use namecast_units::{Duration, Instant, Random};
 use serde::Serialize;
+use smart_default::SmartDefault;
 
 use crate::management::{
     Addressee, CHILD_INHERIT, ControlParameters, ControlResponse, Item, ORIGIN_CLIENT,
@@ -62,31 +63,24 @@ pub enum Announcing {
 }
 
 /// How often prefixes are registered.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SmartDefault)]
 pub struct RegistrationConfig {
     /// Pause between repetitions over a connection, whose end is noticed.
+    #[default(Duration::from_secs(300))]
     pub refresh: Duration,
     /// Pause between repetitions over UDP, where nothing tells that the neighbour forgot.
+    #[default(Duration::from_millis(1_500))]
     pub datagram_refresh: Duration,
     /// Pause between repetitions over a connection where the prefix is also announced: the neighbour may begin to learn
     /// routes at any time.
+    #[default(Duration::from_secs(10))]
     pub announcement_refresh: Duration,
     /// Time an answer may take.
+    #[default(Duration::from_secs(1))]
     pub timeout: Duration,
     /// First and longest pause after a failure.
+    #[default((Duration::from_millis(250), Duration::from_millis(750)))]
     pub backoff: (Duration, Duration),
-}
-
-impl Default for RegistrationConfig {
-    fn default() -> Self {
-        Self {
-            refresh: Duration::from_secs(300),
-            datagram_refresh: Duration::from_millis(1_500),
-            announcement_refresh: Duration::from_secs(10),
-            timeout: Duration::from_secs(1),
-            backoff: (Duration::from_millis(250), Duration::from_millis(750)),
-        }
-    }
 }
 
 /// What is asked of a neighbour.

@@ -10,15 +10,20 @@ use namecast_packet::signature::{NullSigner, Signer};
 use namecast_packet::tlv::{self, Reader};
 use namecast_packet::{Data, DataTemplate, DecodeError, LpPacket, Name};
 use namecast_units::Instant;
+use smart_default::SmartDefault;
 
 use crate::{Application, Now, Output, face};
 
 /// What to answer for, and with what.
-#[derive(Clone, Debug)]
+///
+/// The default is 1024 octets under `/`: set [`prefix`](Self::prefix).
+#[derive(Clone, Debug, SmartDefault)]
 pub struct ServerConfig {
     /// Name before the number.
+    #[default(Name::root())]
     pub prefix: Name,
     /// Octets of content in each Data packet.
+    #[default(1_024)]
     pub content_size: usize,
     /// Octets of each packet, content included, whatever the number: the made-up signature has the length that this needs.
     /// `None`: no signature at all. Real signatures leave it unused.
@@ -28,21 +33,8 @@ pub struct ServerConfig {
     /// Numbers from here on are not answered; `None`: all are.
     pub end: Option<u64>,
     /// Answers kept until they are polled, at most; Interests beyond that are dropped.
+    #[default(65_536)]
     pub most_outputs: usize,
-}
-
-impl Default for ServerConfig {
-    /// 1024 octets under `/`: set [`prefix`](Self::prefix).
-    fn default() -> Self {
-        Self {
-            prefix: Name::root(),
-            content_size: 1_024,
-            wire_size: None,
-            freshness: Duration::ZERO,
-            end: None,
-            most_outputs: 65_536,
-        }
-    }
 }
 
 /// Why there can be no such server.

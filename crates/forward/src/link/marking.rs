@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use namecast_units::{ByteSize, CoDel, Instant};
+use smart_default::SmartDefault;
 
 /// How long a packet may wait in a link's queue (\[RFC8289\], section 4.3).
 const TARGET: Duration = Duration::from_millis(5);
@@ -21,25 +22,19 @@ pub enum CongestionLaw {
 }
 
 /// When a link counts as congested.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// The defaults are NFD's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault)]
 pub struct CongestionMarking {
     /// What it is seen by.
+    #[default(CongestionLaw::Nfd)]
     pub law: CongestionLaw,
     /// How long more than the threshold must wait until a packet is marked, and the longest pause between two marks.
+    #[default(Duration::from_millis(100))]
     pub interval: Duration,
     /// Octets that may wait; CoDel does not go by them.
+    #[default(ByteSize::bytes(65_536))]
     pub threshold: ByteSize,
-}
-
-impl Default for CongestionMarking {
-    /// NFD's.
-    fn default() -> Self {
-        Self {
-            law: CongestionLaw::Nfd,
-            interval: Duration::from_millis(100),
-            threshold: ByteSize::bytes(65_536),
-        }
-    }
 }
 
 /// One link's marks, where packets are queued.

@@ -6,29 +6,23 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use namecast_packet::LpPacket;
 use namecast_units::{ByteSize, Instant};
+use smart_default::SmartDefault;
 
 use super::{CongestionLaw, CongestionMarker, CongestionMarking, SojournMarker};
 
 /// Bounds of a link's send queue, and when its frames are marked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// The default has no bounds and no marks, for drivers whose link takes every frame at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault)]
 pub struct SendQueueConfig {
     /// Most frames that wait; packets beyond are dropped, the newest first.
+    #[default(usize::MAX)]
     pub max_frames: usize,
     /// Most octets that wait.
+    #[default(ByteSize::bytes(u64::MAX))]
     pub max_size: ByteSize,
     /// When packets are marked; `None`: not until marks are turned on.
     pub marking: Option<CongestionMarking>,
-}
-
-impl Default for SendQueueConfig {
-    /// No bounds and no marks, for drivers whose link takes every frame at once.
-    fn default() -> Self {
-        Self {
-            max_frames: usize::MAX,
-            max_size: ByteSize::bytes(u64::MAX),
-            marking: None,
-        }
-    }
 }
 
 /// A frame that waits.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use smart_default::SmartDefault;
 
 use super::laboratory::{DISTURBED, Outcome, Series};
 
@@ -17,24 +18,17 @@ const FORM: u32 = 1;
 const MAX_REFERRED: u64 = 256 << 20;
 
 /// Bounds of what is kept of one run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SmartDefault)]
 pub struct StoreLimits {
     /// Series of a run; more are an error.
+    #[default(1_000)]
     pub series: usize,
     /// Points of a series; more are thinned out.
+    #[default(2_000)]
     pub points: usize,
     /// Metrics of a run; more are an error.
+    #[default(10_000)]
     pub metrics: usize,
-}
-
-impl Default for StoreLimits {
-    fn default() -> Self {
-        Self {
-            series: 1_000,
-            points: 2_000,
-            metrics: 10_000,
-        }
-    }
 }
 
 /// What was measured in one run.

@@ -6,6 +6,7 @@ use namecast_stream::path::NumberedConfig;
 use namecast_stream::rate::RateControl;
 use namecast_units::{Bitrate, ByteSize, Duration};
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use super::choice::Choice;
 use super::network::PacketSize;
@@ -13,16 +14,20 @@ use super::place::find;
 use crate::topology::Topology;
 
 /// One flow, or `count` of them whose names differ in a number: `{}` in a name stands for it, from 1 on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Flow {
     /// How many.
+    #[default(1)]
     pub count: u32,
     /// Node that asks.
+    #[default("C{}".to_owned())]
     pub consumer: String,
     /// Node that answers.
+    #[default("P{}".to_owned())]
     pub producer: String,
     /// Name that the Data's numbers follow. Flows of one prefix fetch the same Data.
+    #[default("/p{}".to_owned())]
     pub prefix: String,
     /// What decides how fast.
     pub controller: Choice<RateControl>,
@@ -31,6 +36,7 @@ pub struct Flow {
     pub start: Duration,
     /// Up to how much later it starts, drawn for each flow.
     #[serde(with = "namecast_units::duration")]
+    #[default(Duration::from_millis(10))]
     pub start_spread: Duration,
     /// When it stops, if before the end.
     #[serde(with = "namecast_units::optional_duration")]
@@ -41,25 +47,8 @@ pub struct Flow {
     pub reordering_tolerance: u32,
     /// How long Interests stay pending.
     #[serde(with = "namecast_units::duration")]
+    #[default(Duration::from_secs(2))]
     pub lifetime: Duration,
-}
-
-impl Default for Flow {
-    fn default() -> Self {
-        Self {
-            count: 1,
-            consumer: "C{}".to_owned(),
-            producer: "P{}".to_owned(),
-            prefix: "/p{}".to_owned(),
-            controller: Choice::default(),
-            start: Duration::ZERO,
-            start_spread: Duration::from_millis(10),
-            stop: None,
-            retransmit: false,
-            reordering_tolerance: 0,
-            lifetime: Duration::from_secs(2),
-        }
-    }
 }
 
 impl Flow {

@@ -9,6 +9,7 @@ use namecast_netem as netem;
 use namecast_packet::{MAX_PACKET_SIZE, Name};
 use namecast_units::{ByteSize, Duration};
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use super::ScenarioError;
 use super::flows::{Change, Flow};
@@ -34,22 +35,15 @@ pub(super) const fn usual_trials() -> NonZeroU32 {
 }
 
 /// Size of Data packets, in octets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, SmartDefault)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PacketSize {
     /// Content.
+    #[default(1_024)]
     pub payload: u32,
     /// All of the packet; the signature is padded until it is reached.
+    #[default(1_074)]
     pub wire: u32,
-}
-
-impl Default for PacketSize {
-    fn default() -> Self {
-        Self {
-            payload: 1_024,
-            wire: 1_074,
-        }
-    }
 }
 
 impl PacketSize {

@@ -11,6 +11,7 @@
 use core::time::Duration;
 
 use namecast_units::{Instant, Timestamp, WindowedMinimum};
+use smart_default::SmartDefault;
 
 /// Maps publication times to times of showing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,10 +65,12 @@ const AFTER_SILENCE: Duration = Duration::from_secs(3);
 const LONG_BUCKET: Duration = Duration::from_millis(1_500);
 
 /// Estimates the base of one stream.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SmartDefault)]
 pub(super) struct BaseDelay {
+    #[default(WindowedMinimum::new(BUCKET, BUCKETS))]
     least: WindowedMinimum<i64>,
     /// The least of a minute.
+    #[default(WindowedMinimum::new(LONG_BUCKET, BUCKETS))]
     long: WindowedMinimum<i64>,
     /// What was known before nothing came for longer than the window: what comes first then has queued.
     before: Option<(i64, Instant)>,
@@ -75,18 +78,6 @@ pub(super) struct BaseDelay {
     unraised: Option<i64>,
     /// Since when every live sample came later than its time, and how many did.
     late: Option<(Instant, u32)>,
-}
-
-impl Default for BaseDelay {
-    fn default() -> Self {
-        Self {
-            least: WindowedMinimum::new(BUCKET, BUCKETS),
-            long: WindowedMinimum::new(LONG_BUCKET, BUCKETS),
-            before: None,
-            unraised: None,
-            late: None,
-        }
-    }
 }
 
 impl BaseDelay {

@@ -13,6 +13,7 @@
 use core::time::Duration;
 
 use namecast_units::{Bitrate, Instant};
+use smart_default::SmartDefault;
 
 use crate::consumer::Allowance;
 use crate::rate::{Arrival, PathEvent, RateController, Usage, arc};
@@ -29,29 +30,22 @@ use crate::rate::{Arrival, PathEvent, RateController, Usage, arc};
 ///   at once, however slowly they left: each key sample then looked like congestion.
 /// - Of the current rung, DRDs are those of leads: in a later segment's there is the burst that it came in.
 /// - A change over takes place at the next key sample, with nothing fetched twice, as for [`Ladder`](super::Ladder).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, SmartDefault)]
 pub struct Config {
     /// Time in Fetching before the next Challenge. The paper says "periodically"; in its Fig. 25 the first begins after 2 s.
+    #[default(Duration::from_secs(2))]
     pub period: Duration,
     /// Share by which the estimate must exceed what the rung above needs. The paper has none: as soon as the rung above is
     /// the current one, the same bandwidth is the bound for going down, and one decrease of ARC's would cross it.
+    #[default(0.1)]
     pub hysteresis: f64,
     /// Whether congestion ends a Challenge. The paper does not say. Without that, the rung above is requested at the rate of
     /// what is left of the link for as long as it does not fit, which is what the 3500 kbit/s of Fig. 25 look like.
+    #[default(true)]
     pub aborts: bool,
     /// The estimate (§3.5.1). pps starts with what the first rung needs, as in the code of ARC's authors.
+    #[default(arc::Config::resolved())]
     pub arc: arc::Config,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            period: Duration::from_secs(2),
-            hysteresis: 0.1,
-            aborts: true,
-            arc: arc::Config::resolved(),
-        }
-    }
 }
 
 /// Time from a change that failed to the next attempt: "instantly", but not at one instant for ever.

@@ -20,6 +20,7 @@ mod up;
 use core::time::Duration;
 
 use namecast_units::{Bitrate, Instant};
+use smart_default::SmartDefault;
 
 use crate::path::Path;
 
@@ -28,37 +29,30 @@ pub use config::{LadderConfig, LadderProfile};
 pub use probe::Probe;
 
 /// Constants of [`Ladder`]. What they were tuned on is in `docs/decisions`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, SmartDefault)]
 pub struct Config {
     /// Quantile of the capacity that a higher rung must fit.
+    #[default(0.35)]
     pub up_quantile: f64,
     /// How much more than it needs a higher rung must find.
+    #[default(1.065)]
     pub up_margin: f64,
     /// Share of the capacity beyond which a rung is left.
+    #[default(0.97)]
     pub down_load: f64,
     /// A rung that had to be left is not tried again for four fifths of that, and for 1.6 times as long after each further failure.
+    #[default(Duration::from_secs(8))]
     pub first_wait: Duration,
     /// What that grows to with each failure.
+    #[default(Duration::from_secs(60))]
     pub max_wait: Duration,
     /// Most changes of rung upwards at a time.
+    #[default(2)]
     pub max_step: usize,
     /// Whether a lower rung's group may be fetched from its key sample on in mid-group. What cannot take frames twice, a
     /// recording, changes at key samples only.
+    #[default(true)]
     pub catches_up: bool,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            up_quantile: 0.35,
-            up_margin: 1.065,
-            down_load: 0.97,
-            first_wait: Duration::from_secs(8),
-            max_wait: Duration::from_secs(60),
-            max_step: 2,
-            catches_up: true,
-        }
-    }
 }
 
 /// One rung.

@@ -7,6 +7,7 @@ use core::time::Duration;
 use namecast_units::{Bitrate, ByteSize, Instant};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use smart_default::SmartDefault;
 
 use crate::rate::{
     Arrival, Lost, Pacer, ParseRateControlError, RateControl, RateController, Usage,
@@ -15,36 +16,29 @@ use crate::rate::{
 use super::measure::Path;
 
 /// Constants of the controller for live media.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, SmartDefault)]
 pub struct LiveConfig {
     /// Interests leave so long before they must.
+    #[default(Duration::from_millis(5))]
     pub guard: Duration,
     /// How much faster than the link Interests may leave.
+    #[default(1.15)]
     pub pace: f64,
     /// The same where nothing queues although Interests wait.
+    #[default(1.5)]
     pub ramp: f64,
     /// Packets that may leave at once, and that the window always has room for.
+    #[default(6)]
     pub bucket: u32,
     /// Packets that may leave before anything was measured: the first key sample of a low bitrate.
+    #[default(48)]
     pub first_burst: u32,
     /// Least window in packets.
+    #[default(12)]
     pub min_window: u32,
     /// The least pace.
+    #[default(Bitrate::kbps(400))]
     pub min_pace: Bitrate,
-}
-
-impl Default for LiveConfig {
-    fn default() -> Self {
-        Self {
-            guard: Duration::from_millis(5),
-            pace: 1.15,
-            ramp: 1.5,
-            bucket: 6,
-            first_burst: 48,
-            min_window: 12,
-            min_pace: Bitrate::kbps(400),
-        }
-    }
 }
 
 /// Which controller bounds a watcher's requests.

@@ -2,6 +2,7 @@
 //! bounded, whatever is believed to exist.
 
 use namecast_units::Instant;
+use smart_default::SmartDefault;
 
 use crate::sample::MAX_SEGMENTS;
 
@@ -15,19 +16,11 @@ const AT_FIRST: f64 = 300.0;
 const MAX_SAVED: f64 = 2.0 * MAX_SEGMENTS as f64;
 
 /// How many Interests may go in vain.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SmartDefault)]
 pub(super) struct Credit {
+    #[default(AT_FIRST)]
     saved: f64,
     earned_at: Instant,
-}
-
-impl Default for Credit {
-    fn default() -> Self {
-        Self {
-            saved: AT_FIRST,
-            earned_at: Instant::ZERO,
-        }
-    }
 }
 
 impl Credit {

@@ -7,32 +7,26 @@
 use core::time::Duration;
 
 use namecast_units::{Instant, WindowedMinimum};
+use smart_default::SmartDefault;
 
 /// Constants of the estimator.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SmartDefault)]
 pub struct DelayConfig {
     /// DRD before anything was measured (150 ms in NDN-RTC 3.0.2).
+    #[default(Duration::from_millis(150))]
     pub initial: Duration,
     /// Timeout before anything was measured. [RFC 6298] starts at 1 s, a join cannot afford that.
+    #[default(Duration::from_millis(500))]
     pub initial_timeout: Duration,
     /// Least timeout: forwarders suppress faster retransmissions anyway (NFD: 10 ms doubling to 250 ms).
+    #[default(Duration::from_millis(30))]
     pub min_timeout: Duration,
     /// Greatest timeout, backed off or not.
+    #[default(Duration::from_secs(2))]
     pub greatest_timeout: Duration,
     /// How long a measurement of our own stands for, before plain answers replace it.
+    #[default(Duration::from_secs(5))]
     pub own_valid: Duration,
-}
-
-impl Default for DelayConfig {
-    fn default() -> Self {
-        Self {
-            initial: Duration::from_millis(150),
-            initial_timeout: Duration::from_millis(500),
-            min_timeout: Duration::from_millis(30),
-            greatest_timeout: Duration::from_secs(2),
-            own_valid: Duration::from_secs(5),
-        }
-    }
 }
 
 /// Clock granularity G of [RFC 6298]: what timers of browsers resolve.

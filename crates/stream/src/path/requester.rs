@@ -7,6 +7,7 @@ use core::time::Duration;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Interest, InterestBuilder, Nonce};
 use namecast_units::{Bitrate, ByteSize, Instant};
+use smart_default::SmartDefault;
 
 use crate::names::SampleClass;
 use crate::rate::{Arrival, Loss, Lost, Pacer};
@@ -28,39 +29,31 @@ const EARLY: Duration = Duration::from_millis(2);
 const HEARTBEAT: Duration = Duration::from_millis(100);
 
 /// Bounds of a requester.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SmartDefault)]
 pub struct RequesterConfig {
     /// Seed of the Nonces.
     pub seed: u64,
     /// Playout target.
+    #[default(Duration::from_millis(100))]
     pub target: Duration,
     /// Interests out at a time.
+    #[default(4_096)]
     pub max_in_flight: usize,
     /// Wants that wait.
+    #[default(8_192)]
     pub max_queued: usize,
     /// Interests for one segment.
+    #[default(4)]
     pub max_attempts: u32,
     /// Repairs earned by each first Interest.
+    #[default(0.5)]
     pub repair_share: f64,
     /// The same by each second.
+    #[default(20.0)]
     pub repair_rate: f64,
     /// Repairs that may be saved up.
+    #[default(100.0)]
     pub max_repairs: f64,
-}
-
-impl Default for RequesterConfig {
-    fn default() -> Self {
-        Self {
-            seed: 0,
-            target: Duration::from_millis(100),
-            max_in_flight: 4_096,
-            max_queued: 8_192,
-            max_attempts: 4,
-            repair_share: 0.5,
-            repair_rate: 20.0,
-            max_repairs: 100.0,
-        }
-    }
 }
 
 /// What a requester counted.

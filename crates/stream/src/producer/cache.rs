@@ -6,27 +6,22 @@ use core::time::Duration;
 
 use namecast_packet::Data;
 use namecast_units::{ByteSize, Instant};
+use smart_default::SmartDefault;
 
 use crate::names::{SampleClass, SegmentId};
 use crate::segmenter::Segments;
 
 /// How much of a rung is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// The defaults hold half a minute of 3 Mbit/s with parity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault)]
 pub struct CacheConfig {
     /// Most memory for packets, and for what is needed to find them.
+    #[default(ByteSize::mebibytes(16))]
     pub size: ByteSize,
     /// Age at which a sample is dropped, the next time that one is published.
+    #[default(Duration::from_secs(30))]
     pub age: Duration,
-}
-
-impl Default for CacheConfig {
-    /// 16 MiB and 30 s: half a minute of 3 Mbit/s with parity.
-    fn default() -> Self {
-        Self {
-            size: ByteSize::mebibytes(16),
-            age: Duration::from_secs(30),
-        }
-    }
 }
 
 /// What the cache knows of a segment.

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use namecast_packet::Name;
+use smart_default::SmartDefault;
 
 use super::CacheConfig;
 use crate::across::Across;
@@ -11,42 +12,34 @@ use crate::metadata::MAX_LATEST;
 use crate::segmenter::{SegmentError, SegmenterConfig};
 
 /// Bounds of a producer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, SmartDefault)]
 pub struct ProducerConfig {
     /// How much of each rung is kept.
     pub cache: CacheConfig,
     /// Most Interests held.
+    #[default(8_192)]
     pub max_pending: usize,
     /// Most Interests held for one segment. Forwarders aggregate, so more than a few are retransmissions.
+    #[default(8)]
     pub max_pending_per_segment: usize,
     /// Longest that an Interest is held, whatever its lifetime.
+    #[default(Duration::from_secs(10))]
     pub max_lifetime: Duration,
     /// How many samples ahead of the newest of its class an Interest may ask.
+    #[default(300)]
     pub max_ahead: u64,
     /// How long metadata and newest-sample answers count as fresh (whole milliseconds), and are given again.
+    #[default(Duration::from_millis(10))]
     pub freshness: Duration,
     /// Most answers for one consumer alone that are signed in a second.
+    #[default(2_000)]
     pub max_challenges: u32,
     /// Most answers that wait for the driver.
+    #[default(8_192)]
     pub max_output: usize,
     /// Most packets of catalogue and certificates.
+    #[default(256)]
     pub max_objects: usize,
-}
-
-impl Default for ProducerConfig {
-    fn default() -> Self {
-        Self {
-            cache: CacheConfig::default(),
-            max_pending: 8_192,
-            max_pending_per_segment: 8,
-            max_lifetime: Duration::from_secs(10),
-            max_ahead: 300,
-            freshness: Duration::from_millis(10),
-            max_challenges: 2_000,
-            max_output: 8_192,
-            max_objects: 256,
-        }
-    }
 }
 
 /// What a new rung starts from.

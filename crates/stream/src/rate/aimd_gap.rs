@@ -5,40 +5,34 @@ use core::time::Duration;
 
 use namecast_units::Instant;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use super::law::{self, Law};
 use super::window::Window;
 
 /// Constants of [`Controller`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(rename_all = "kebab-case")]
 pub struct Config {
     /// Interests at the start (10 in \[RFC6928\]).
+    #[default(10.0)]
     pub initial_window: f64,
     /// Interests at least; two, so that a loss can be followed by something that shows it.
+    #[default(2.0)]
     pub min_window: f64,
     /// Whether the window is spread over its round trip, as Linux does.
+    #[default(true)]
     pub paced: bool,
     /// Growth per window of Data in congestion avoidance.
+    #[default(1.0)]
     pub increase: f64,
     /// What is left of the window after congestion.
+    #[default(0.5)]
     pub decrease: f64,
     /// What the timeout is longer than the smoothed round-trip time, at least (200 ms in Linux).
     #[serde(with = "namecast_units::duration")]
+    #[default(Duration::from_millis(200))]
     pub timeout_margin: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            initial_window: 10.0,
-            min_window: 2.0,
-            paced: true,
-            increase: 1.0,
-            decrease: 0.5,
-            timeout_margin: Duration::from_millis(200),
-        }
-    }
 }
 
 /// Additive increase, multiplicative decrease (\[RFC5681\]):

@@ -6,46 +6,40 @@ use core::time::Duration;
 
 use namecast_units::Instant;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use super::window::Window;
 use super::{Arrival, Estimates, Loss, Lost, RateController, Target};
 
 /// Constants of [`Controller`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(rename_all = "kebab-case")]
 pub struct Config {
     /// Interests at the start.
+    #[default(2.0)]
     pub initial_window: f64,
     /// Whether the window doubles in each round trip until the first decrease. Not in the paper, where a flow takes as many
     /// round trips to find its bandwidth as it needs Interests.
+    #[default(true)]
     pub slow_start: bool,
     /// η, growth per window of Data.
+    #[default(1.0)]
     pub increase: f64,
     /// β, what is left of the window after a timeout.
+    #[default(0.5)]
     pub decrease: f64,
     /// δ, where between the least and the greatest round-trip time the timer lies: 0.8 in the authors' simulator, 0.5 in
     /// the paper.
+    #[default(0.8)]
     pub timer_share: f64,
     /// Round-trip times that the timer rests on: 30 in the authors' simulator, 20 in the paper.
+    #[default(30)]
     pub samples: usize,
     /// What the timer is longer by. Not in the paper, where the noise of a real path is enough: without any, the least and
     /// the greatest of an idle path are the same, and every packet is late.
     #[serde(with = "namecast_units::duration")]
+    #[default(Duration::from_millis(10))]
     pub granularity: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            initial_window: 2.0,
-            slow_start: true,
-            increase: 1.0,
-            decrease: 0.5,
-            timer_share: 0.8,
-            samples: 30,
-            granularity: Duration::from_millis(10),
-        }
-    }
 }
 
 /// Interest Control Protocol \[ICP\]:

@@ -4,39 +4,33 @@ use core::time::Duration;
 
 use namecast_units::Instant;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use super::window::Window;
 use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
 
 /// Constants of [`Controller`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(rename_all = "kebab-case")]
 pub struct Config {
     /// Interests at the start, and at least.
+    #[default(1.0)]
     pub initial_window: f64,
     /// What is left of the window after congestion.
+    #[default(0.5)]
     pub decrease: f64,
     /// Share of the Interests under way that must be answered after a decrease, beyond those that were requested before
     /// it, for the next.
+    #[default(0.5)]
     pub suppression: f64,
     /// Least timeout.
     #[serde(with = "namecast_units::duration")]
+    #[default(Duration::from_millis(200))]
     pub min_timeout: Duration,
     /// What the timeout is longer than the smoothed round-trip time, at least: ndnSIM looks every 50 ms.
     #[serde(with = "namecast_units::duration")]
+    #[default(Duration::from_millis(50))]
     pub timeout_margin: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            initial_window: 1.0,
-            decrease: 0.5,
-            suppression: 0.5,
-            min_timeout: Duration::from_millis(200),
-            timeout_margin: Duration::from_millis(50),
-        }
-    }
 }
 
 /// AIMD with conservative window adaptation, as `ConsumerPcon` of ndnSIM 2.5 and later:

@@ -4,52 +4,46 @@ use core::time::Duration;
 
 use namecast_units::Instant;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use super::law::{self, Law};
 use super::window::Window;
 
 /// Constants of [`Controller`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(rename_all = "kebab-case")]
 pub struct Config {
     /// Interests at the start (10 in \[RFC6928\]).
+    #[default(10.0)]
     pub initial_window: f64,
     /// Interests at least.
+    #[default(2.0)]
     pub min_window: f64,
     /// Whether the window is spread over its round trip, as Linux does.
+    #[default(true)]
     pub paced: bool,
     /// Window below which it is AIMD (14 in the paper).
+    #[default(14.0)]
     pub low_window: f64,
     /// Most growth per window of Data (16 in ndnSIM).
+    #[default(16.0)]
     pub greatest_increment: f64,
     /// Distance to the plateau that is taken for none.
+    #[default(0.01)]
     pub min_increment: f64,
     /// What is left of the window after congestion (0.8 in ndnSIM, 0.875 in the paper).
+    #[default(0.8)]
     pub decrease: f64,
     /// The same below `low_window`.
+    #[default(0.5)]
     pub low_decrease: f64,
     /// Whether a flow that does not reach its old plateau makes room.
+    #[default(true)]
     pub fast_convergence: bool,
     /// What the timeout is longer than the smoothed round-trip time, at least (200 ms in Linux).
     #[serde(with = "namecast_units::duration")]
+    #[default(Duration::from_millis(200))]
     pub timeout_margin: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            initial_window: 10.0,
-            min_window: 2.0,
-            paced: true,
-            low_window: 14.0,
-            greatest_increment: 16.0,
-            min_increment: 0.01,
-            decrease: 0.8,
-            low_decrease: 0.5,
-            fast_convergence: true,
-            timeout_margin: Duration::from_millis(200),
-        }
-    }
 }
 
 /// Binary Increase Congestion control \[BIC\]: the window approaches the one at which congestion came by halves, and looks

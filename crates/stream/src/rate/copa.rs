@@ -4,42 +4,36 @@ use core::time::Duration;
 
 use namecast_units::{Instant, WindowedMinimum};
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use super::window::{Pacing, Window};
 use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
 
 /// Constants of [`Controller`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(rename_all = "kebab-case")]
 pub struct Config {
     /// Interests at the start (10 in \[RFC6928\]).
+    #[default(10.0)]
     pub initial_window: f64,
     /// Interests at least.
+    #[default(2.0)]
     pub min_window: f64,
     /// 1/δ: packets that a flow wants in the queue. \[COPA\] §2.1 has 2; links of few packets a round trip are as full with
     /// 1.5, and their queues half as long.
+    #[default(1.5)]
     pub queued: f64,
     /// What losses leave of 1/δ, at least.
+    #[default(0.25)]
     pub min_queued: f64,
     /// How long the least round-trip time is remembered (10 s in \[COPA\] §2.1).
     #[serde(with = "namecast_units::duration")]
+    #[default(Duration::from_secs(10))]
     pub min_rtt_window: Duration,
     /// What the timeout is longer than the smoothed round-trip time, at least (200 ms in Linux).
     #[serde(with = "namecast_units::duration")]
+    #[default(Duration::from_millis(200))]
     pub timeout_margin: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            initial_window: 10.0,
-            min_window: 2.0,
-            queued: 1.5,
-            min_queued: 0.25,
-            min_rtt_window: Duration::from_secs(10),
-            timeout_margin: Duration::from_millis(200),
-        }
-    }
 }
 
 /// Rounds in one direction after which the velocity doubles (\[COPA\] §2.1).

@@ -4,46 +4,40 @@ use core::time::Duration;
 
 use namecast_units::Instant;
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use super::law::{self, Law};
 use super::window::Window;
 
 /// Constants of [`Controller`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(rename_all = "kebab-case")]
 pub struct Config {
     /// Interests at the start (10 in \[RFC6928\]).
+    #[default(10.0)]
     pub initial_window: f64,
     /// Interests at least.
+    #[default(2.0)]
     pub min_window: f64,
     /// Whether the window is spread over its round trip, as Linux does.
+    #[default(true)]
     pub paced: bool,
     /// C, in Interests per second³ (\[RFC9438\] §5.1).
+    #[default(0.4)]
     pub aggressiveness: f64,
     /// β, what is left of the window after congestion (\[RFC9438\] §4.6).
+    #[default(0.7)]
     pub decrease: f64,
     /// Whether a flow that does not reach its old window makes room (\[RFC9438\] §4.7).
+    #[default(true)]
     pub fast_convergence: bool,
     /// Whether it is at least as fast as AIMD (\[RFC9438\] §4.3).
+    #[default(true)]
     pub reno_friendly: bool,
     /// What the timeout is longer than the smoothed round-trip time, at least (200 ms in Linux).
     #[serde(with = "namecast_units::duration")]
+    #[default(Duration::from_millis(200))]
     pub timeout_margin: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            initial_window: 10.0,
-            min_window: 2.0,
-            paced: true,
-            aggressiveness: 0.4,
-            decrease: 0.7,
-            fast_convergence: true,
-            reno_friendly: true,
-            timeout_margin: Duration::from_millis(200),
-        }
-    }
 }
 
 /// CUBIC \[RFC9438\]: the window is a cubic function of the time since the last decrease.

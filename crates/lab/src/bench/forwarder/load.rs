@@ -11,6 +11,7 @@ use namecast_packet::{
     Component, Data, DataTemplate, Interest, InterestTemplate, LpPacket, Name, Nonce, Packet,
 };
 use namecast_units::Duration;
+use smart_default::SmartDefault;
 
 use super::port::{Port, Sending};
 
@@ -23,15 +24,19 @@ const MOST_PIECES: usize = 16;
 const INTERESTS_PER_TURN: u64 = 16;
 
 /// What is asked for, and how fast.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SmartDefault)]
 pub(super) struct Traffic {
     /// Octets of content of a Data packet.
+    #[default(1_000)]
     pub(super) payload: usize,
     /// Interests that each consumer has outstanding, at most.
+    #[default(256)]
     pub(super) window: u64,
     /// Interests that leave together, and Data likewise.
+    #[default(1)]
     pub(super) burst: u64,
     /// Consumers, all of which ask for the same names.
+    #[default(1)]
     pub(super) consumers: usize,
     /// How many names there are, asked for over and over; none: each name is asked for once.
     pub(super) catalogue: Option<u64>,
@@ -44,22 +49,6 @@ pub(super) struct Traffic {
     pub(super) rhythm: Option<Duration>,
     /// How long the producer takes to answer, as one does that is asked before the Data exist.
     pub(super) hold: Duration,
-}
-
-impl Default for Traffic {
-    fn default() -> Self {
-        Self {
-            payload: 1_000,
-            window: 256,
-            burst: 1,
-            consumers: 1,
-            catalogue: None,
-            rate: None,
-            mtu: None,
-            rhythm: None,
-            hold: Duration::ZERO,
-        }
-    }
 }
 
 /// What came of it.

@@ -3,30 +3,22 @@
 use std::net::SocketAddr;
 
 use anyhow::Context;
+use smart_default::SmartDefault;
 use tempfile::TempDir;
 
 use super::measured::Measured;
 use super::namecast;
 
 /// What is different from a forwarder without a configuration file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SmartDefault)]
 pub(super) struct Options {
     /// Threads that forward, each of which gets a processor.
+    #[default(1)]
     pub(super) threads: usize,
     /// Rank of the first of these processors.
     pub(super) processor: usize,
     /// Octets of the longest frame to a consumer.
     pub(super) mtu: Option<usize>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            threads: 1,
-            processor: 0,
-            mtu: None,
-        }
-    }
 }
 
 /// Starts it with a route to each producer for the names of the load with its number.

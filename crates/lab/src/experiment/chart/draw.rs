@@ -8,6 +8,7 @@ use plotters::element::{DashedPathElement, Drawable, PointCollection};
 use plotters::prelude::*;
 use plotters::style::RGBColor;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use smart_default::SmartDefault;
 
 use super::legend::Legend;
 use super::{Body, Chart, FAINT, GROUND, Group, INK, SIZE, clean, colour};
@@ -231,19 +232,12 @@ fn ranges(chart: &Chart) -> (Range<f64>, Range<f64>) {
 }
 
 /// From the least to the greatest.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SmartDefault)]
 struct Extent {
+    #[default(f64::INFINITY)]
     low: f64,
+    #[default(f64::NEG_INFINITY)]
     high: f64,
-}
-
-impl Default for Extent {
-    fn default() -> Self {
-        Self {
-            low: f64::INFINITY,
-            high: f64::NEG_INFINITY,
-        }
-    }
 }
 
 impl Extent {

@@ -7,36 +7,30 @@ use std::collections::BTreeMap;
 
 use namecast_command::source::{Problem, Sources};
 use serde::Deserialize;
+use smart_default::SmartDefault;
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::tree::{self, Node, Override, Table};
 
 /// What the runner knows by default, and the most that one file may ask for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, SmartDefault)]
 pub struct FileLimits {
     /// Octets of one file.
+    #[default(1 << 20)]
     pub octets: usize,
     /// Files in a chain of `extends`.
+    #[default(8)]
     pub chain: usize,
     /// Points of all sweeps together.
+    #[default(10_000)]
     pub points: usize,
     /// Seeds per point.
+    #[default(10_000)]
     pub seeds: u32,
     /// Figures, references and checks, each.
+    #[default(1_000)]
     pub entries: usize,
-}
-
-impl Default for FileLimits {
-    fn default() -> Self {
-        Self {
-            octets: 1 << 20,
-            chain: 8,
-            points: 10_000,
-            seeds: 10_000,
-            entries: 1_000,
-        }
-    }
 }
 
 /// Seeds per point where a file does not say: the fewest that the issue of fair comparison asks for.

@@ -1,5 +1,7 @@
 //! How a consumer repairs what was lost.
 
+use smart_default::SmartDefault;
+
 use crate::choice::choices;
 use crate::sample::MAX_LEAD_COPIES;
 
@@ -36,33 +38,25 @@ choices!(
 );
 
 /// How a consumer repairs what was lost. All but the profile are for [`RecoveryProfile::Namecast`].
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, SmartDefault)]
 pub struct RecoveryConfig {
     /// How it works.
     pub profile: RecoveryProfile,
     /// Probability with which a sample that lost something may come too late after its last round, if losses are as measured: 1e-3 is the
     /// bound of frames in time at 5 % loss. Measured: half of it costs 3 % of Data at 10 % loss, double loses 0.6 % of frames in bursts.
+    #[default(1e-3)]
     pub miss: f64,
     /// Segments that one round requests beyond those that are missing, at most. Measured: one in place of three loses 0.4 to 0.8 % of
     /// frames where time is short and in bursts, six gain nothing.
+    #[default(3)]
     pub max_extra: usize,
     /// Copies of a lead that may be requested, at most [`MAX_LEAD_COPIES`]; zero where the producer makes none.
+    #[default(MAX_LEAD_COPIES - 1)]
     pub lead_copies: usize,
     /// Whether parity across samples is made use of, where the producer makes any.
+    #[default(true)]
     pub across: bool,
     /// Share of segments lost from which on Interests are sent twice. Measured: half and double change no run at 2 % loss or more.
+    #[default(0.005)]
     pub hedge_from: f64,
-}
-
-impl Default for RecoveryConfig {
-    fn default() -> Self {
-        Self {
-            profile: RecoveryProfile::default(),
-            miss: 1e-3,
-            max_extra: 3,
-            lead_copies: MAX_LEAD_COPIES - 1,
-            across: true,
-            hedge_from: 0.005,
-        }
-    }
 }

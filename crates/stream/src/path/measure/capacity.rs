@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use core::time::Duration;
 
 use namecast_units::Instant;
+use smart_default::SmartDefault;
 
 use super::{History, PairSum};
 
@@ -29,8 +30,9 @@ const PROOF: Duration = Duration::from_millis(50);
 const FADE: f64 = 0.3;
 
 /// What the link carries, in bits per second, as packets that were queued back to back show it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SmartDefault)]
 pub(super) struct Capacity {
+    #[default(FIRST_CAPACITY)]
     smoothed: f64,
     is_measured: bool,
     /// Of the last seconds.
@@ -42,22 +44,8 @@ pub(super) struct Capacity {
     proven: f64,
     proved_at: Instant,
     /// At this moment.
+    #[default(FIRST_CAPACITY)]
     fast: f64,
-}
-
-impl Default for Capacity {
-    fn default() -> Self {
-        Self {
-            smoothed: FIRST_CAPACITY,
-            is_measured: false,
-            samples: VecDeque::new(),
-            open: PairSum::default(),
-            open_since: Instant::ZERO,
-            proven: 0.0,
-            proved_at: Instant::ZERO,
-            fast: FIRST_CAPACITY,
-        }
-    }
 }
 
 impl Capacity {

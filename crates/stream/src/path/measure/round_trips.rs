@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use namecast_units::{Instant, WindowedMinimum};
+use smart_default::SmartDefault;
 
 use super::{History, STILL};
 
@@ -13,25 +14,16 @@ const LONG_ENOUGH: Duration = Duration::from_secs(1);
 const MANY_ENOUGH: u32 = 10;
 
 /// The least round trips of the last ten seconds: to the producer, and to whoever answers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SmartDefault)]
 pub(super) struct RoundTrips {
+    #[default(new_window())]
     to_producer: WindowedMinimum<Duration>,
+    #[default(new_window())]
     to_answerer: WindowedMinimum<Duration>,
     /// All to the producer are longer than the least: since when, how many, and the least of those.
     longer: Option<(Instant, u32, Duration)>,
     /// By how much the path was found to be longer last, and its round trip before.
     grown: Option<(Duration, Duration)>,
-}
-
-impl Default for RoundTrips {
-    fn default() -> Self {
-        Self {
-            to_producer: new_window(),
-            to_answerer: new_window(),
-            longer: None,
-            grown: None,
-        }
-    }
 }
 
 impl RoundTrips {

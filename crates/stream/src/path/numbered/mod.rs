@@ -24,6 +24,7 @@ use crate::rate::{
 };
 
 use super::nonces::Nonces;
+use smart_default::SmartDefault;
 use table::{Overdue, Table};
 
 pub use table::{NumberedAnswer, Unanswered};
@@ -32,50 +33,38 @@ pub use table::{NumberedAnswer, Unanswered};
 const TIMER_GRANULARITY: Duration = Duration::from_millis(10);
 
 /// What to request and how.
-#[derive(Clone, Copy, Debug)]
+///
+/// The default is everything from 0 on, as fast as possible: set [`control`](Self::control).
+#[derive(Clone, Copy, Debug, SmartDefault)]
 pub struct NumberedConfig {
     /// First number.
     pub first: u64,
     /// How many; `None`: without end.
     pub count: Option<u64>,
     /// What decides how fast.
+    #[default(RateControl::Unlimited)]
     pub control: RateControl,
     /// Lifetime of the Interests, in whole milliseconds. Without retransmission, a lost number may come late for so long.
+    #[default(Duration::from_secs(2))]
     pub lifetime: Duration,
     /// Whether what was lost is retransmitted. Otherwise it is left out, as real-time applications do.
     pub retransmit: bool,
     /// Packets that Data may be overtaken by before it counts as lost: zero on paths that keep the order.
     pub reordering_tolerance: u32,
     /// Least time after which unanswered Interests count as lost, where the controller has no timer.
+    #[default(Duration::from_millis(100))]
     pub min_timeout: Duration,
     /// Numbers that are out, or lost and not forgotten yet, at most: a hard cap independent of the controller.
+    #[default(1 << 17)]
     pub max_in_flight: usize,
     /// Time's worth of the allowed rate that may leave at once. Zero paces to the nanosecond; machines want some
     /// milliseconds.
     pub burst: Duration,
     /// Content that one packet is taken to bring before one has come.
+    #[default(ByteSize::bytes(1_024))]
     pub expected_size: ByteSize,
     /// Seed of the Nonces.
     pub seed: u64,
-}
-
-impl Default for NumberedConfig {
-    /// Everything from 0 on, as fast as possible: set [`control`](Self::control).
-    fn default() -> Self {
-        Self {
-            first: 0,
-            count: None,
-            control: RateControl::Unlimited,
-            lifetime: Duration::from_secs(2),
-            retransmit: false,
-            reordering_tolerance: 0,
-            min_timeout: Duration::from_millis(100),
-            max_in_flight: 1 << 17,
-            burst: Duration::ZERO,
-            expected_size: ByteSize::bytes(1_024),
-            seed: 0,
-        }
-    }
 }
 
 /// What a requester of numbers counted.

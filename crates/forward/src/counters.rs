@@ -1,7 +1,8 @@
 //! What a forwarder counts.
 
-use core::fmt;
+use core::{fmt, ops};
 
+use derive_more::AddAssign;
 use namecast_packet::lp::NackReason;
 use namecast_units::ByteSize;
 
@@ -107,17 +108,18 @@ impl Drops {
             .map(|&reason| (reason, self.get(reason)))
     }
 
-    /// Adds what another forwarder of the node dropped.
-    pub fn merge(&mut self, other: &Self) {
-        (self.0.iter_mut().zip(other.0)).for_each(|(sum, more)| *sum += more);
-    }
-
     pub(crate) const fn add(&mut self, reason: DropReason) {
         self.add_many(reason, 1);
     }
 
     pub(crate) const fn add_many(&mut self, reason: DropReason, packets: u64) {
         self.0[reason as usize] += packets;
+    }
+}
+
+impl ops::AddAssign for Drops {
+    fn add_assign(&mut self, other: Self) {
+        (self.0.iter_mut().zip(other.0)).for_each(|(sum, more)| *sum += more);
     }
 }
 
@@ -131,7 +133,7 @@ pub(crate) enum PacketKind {
 }
 
 /// Packets that passed a face in one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Interests.
     pub interests: u64,
@@ -154,19 +156,10 @@ impl Traffic {
             PacketKind::Nack(_) => self.nacks += 1,
         }
     }
-
-    /// Adds what passed the same face in another forwarder of the node.
-    pub fn merge(&mut self, other: &Self) {
-        self.interests += other.interests;
-        self.data += other.data;
-        self.nacks += other.nacks;
-        self.frames += other.frames;
-        self.octets += other.octets;
-    }
 }
 
 /// What one face's link reliability has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReliabilityCounters {
     /// Fragments that the peer acknowledged.
     pub acknowledged: u64,
@@ -181,7 +174,7 @@ pub struct ReliabilityCounters {
 /// What one face has seen.
 ///
 /// In an order in which what each packet counts lies together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct FaceCounters {
     /// Received and decoded; packets that are dropped later count.
@@ -211,7 +204,7 @@ pub struct FaceCounters {
 /// What the whole node has seen. It outlives its faces: removing one takes nothing away here.
 ///
 /// In an order in which what each packet counts lies together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counters {
     /// Received on all faces.
@@ -246,7 +239,7 @@ pub struct Counters {
 /// What became of the Interests that one choice of a strategy decided on.
 ///
 /// Interests that the content store answered, and those whose sender chose the face itself, reach no strategy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StrategyCounters {
     /// Interests that it was asked about, retransmissions included.
     pub interests: u64,
@@ -262,104 +255,4 @@ pub struct StrategyCounters {
     pub timeouts: u64,
     /// Nacks from next hops.
     pub nacks: u64,
-}
-
-impl Counters {
-    /// Adds what another forwarder of the node has seen.
-    pub fn merge(&mut self, other: &Self) {
-        // All of them by name, so that none is forgotten.
-        let Self {
-            incoming,
-            outgoing,
-            drops,
-            content_store_hits,
-            content_store_misses,
-            unsolicited_cached,
-            aggregated,
-            satisfied,
-            unsatisfied,
-            expired,
-            routes_learned,
-            announcements_refused,
-            announcements_out_of_period,
-        } = other;
-        self.incoming.merge(incoming);
-        self.outgoing.merge(outgoing);
-        self.drops.merge(drops);
-        for (sum, more) in [
-            (&mut self.content_store_hits, content_store_hits),
-            (&mut self.content_store_misses, content_store_misses),
-            (&mut self.unsolicited_cached, unsolicited_cached),
-            (&mut self.aggregated, aggregated),
-            (&mut self.satisfied, satisfied),
-            (&mut self.unsatisfied, unsatisfied),
-            (&mut self.expired, expired),
-            (&mut self.routes_learned, routes_learned),
-            (&mut self.announcements_refused, announcements_refused),
-            (
-                &mut self.announcements_out_of_period,
-                announcements_out_of_period,
-            ),
-        ] {
-            *sum += more;
-        }
-    }
-}
-
-impl FaceCounters {
-    /// Adds what the same face has seen in another forwarder of the node.
-    pub fn merge(&mut self, other: &Self) {
-        // All of them by name, so that none is forgotten.
-        let Self {
-            incoming,
-            outgoing,
-            keep_alives,
-            drops,
-            // The link's, of which there is one.
-            reliability: _,
-            satisfied_in,
-            satisfied_out,
-            expired_in,
-            expired_out,
-        } = other;
-        self.incoming.merge(incoming);
-        self.outgoing.merge(outgoing);
-        self.drops.merge(drops);
-        for (sum, more) in [
-            (&mut self.keep_alives, keep_alives),
-            (&mut self.satisfied_in, satisfied_in),
-            (&mut self.satisfied_out, satisfied_out),
-            (&mut self.expired_in, expired_in),
-            (&mut self.expired_out, expired_out),
-        ] {
-            *sum += more;
-        }
-    }
-}
-
-impl StrategyCounters {
-    /// Adds what another forwarder of the node has seen.
-    pub fn merge(&mut self, other: &Self) {
-        // All of them by name, so that none is forgotten.
-        let Self {
-            interests,
-            retransmissions,
-            suppressed,
-            rejected,
-            satisfied,
-            timeouts,
-            nacks,
-        } = other;
-        for (sum, more) in [
-            (&mut self.interests, interests),
-            (&mut self.retransmissions, retransmissions),
-            (&mut self.suppressed, suppressed),
-            (&mut self.rejected, rejected),
-            (&mut self.satisfied, satisfied),
-            (&mut self.timeouts, timeouts),
-            (&mut self.nacks, nacks),
-        ] {
-            *sum += more;
-        }
-    }
 }

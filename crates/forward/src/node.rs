@@ -83,7 +83,7 @@ impl Node {
         };
         links.output.retain(|transmit| transmit.face != face);
         if let Some(removed) = links.by_face.remove(&face) {
-            links.past.merge(&removed.link.counters());
+            links.past += removed.link.counters();
             if let Some(at) = removed.timer {
                 links.timers.remove(&(at, face));
             }

@@ -1,12 +1,13 @@
 //! What a link counts.
 
 use bytes::Bytes;
+use derive_more::AddAssign;
 use namecast_units::ByteSize;
 
 use crate::counters::{Counters, DropReason, Drops, FaceCounters, ReliabilityCounters, Traffic};
 
 /// Frames in one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameCount {
     /// How many.
     pub frames: u64,
@@ -27,7 +28,7 @@ impl FrameCount {
 }
 
 /// What a link has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Frames that it took.
     pub received: FrameCount,
@@ -60,21 +61,7 @@ impl LinkCounters {
     }
 
     fn merge_drops_into(&self, drops: &mut Drops) {
-        drops.merge(&self.drops);
+        *drops += self.drops;
         drops.add_many(DropReason::OutputQueueFull, self.queue_full);
-    }
-
-    /// Adds what another link did, but for its reliability.
-    pub fn merge(&mut self, other: &Self) {
-        for (sum, more) in [
-            (&mut self.received, other.received),
-            (&mut self.sent, other.sent),
-        ] {
-            sum.frames += more.frames;
-            sum.octets += more.octets;
-        }
-        self.marked += other.marked;
-        self.queue_full += other.queue_full;
-        self.drops.merge(&other.drops);
     }
 }

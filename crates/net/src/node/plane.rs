@@ -279,8 +279,7 @@ impl Plane {
     pub(crate) fn remove_exit(&self, face: FaceId) {
         self.with_sender(face, |sender| {
             let past = self.past_links.lock();
-            past.unwrap_or_else(PoisonError::into_inner)
-                .merge(&link_counters(sender));
+            *past.unwrap_or_else(PoisonError::into_inner) += link_counters(sender);
         });
         self.change_exits(|exits| {
             exits.remove(&face);

@@ -1,7 +1,9 @@
 //! What a consumer counts. All run from its start.
 
+use derive_more::AddAssign;
+
 /// Counters of one consumer, each dropped packet under the one reason for which it was dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Interests that left.
     pub interests_sent: u64,
@@ -64,27 +66,4 @@ pub struct Counters {
     pub refused_jumps: u64,
     /// Samples given up after the last attempt.
     pub given_up: u64,
-}
-
-/// Adds field by field, of which none may be left out.
-macro_rules! add_fields {
-    ($self:ident, $other:ident, $($field:ident)+) => {{
-        let Self { $($field),+ } = $other;
-        $($self.$field += $field;)+
-    }};
-}
-
-impl core::ops::AddAssign for Counters {
-    fn add_assign(&mut self, other: Self) {
-        add_fields!(
-            self,
-            other,
-            interests_sent interests_retransmitted interests_hedged interests_timed_out
-            interests_nacked wire_octets parity_octets repair_octets payload_octets leads
-            leads_for_others complete late delivered lost skips recovered_parity
-            recovered_retransmission recovered_copy recovered_across drop_surplus drop_verification
-            drop_malformed drop_unwanted drop_unverified drop_undecodable drop_no_room drop_across
-            refused_jumps given_up
-        );
-    }
 }

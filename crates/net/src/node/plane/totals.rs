@@ -68,7 +68,7 @@ impl Plane {
         let mut sum = choices.next().unwrap_or_default();
         for more in choices {
             for (sum, more) in sum.iter_mut().zip(more) {
-                sum.counters.merge(&more.counters);
+                sum.counters += more.counters;
             }
         }
         sum
@@ -84,7 +84,7 @@ impl Plane {
     pub(crate) fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         for worker in &self.workers {
-            sum.merge(worker.lock().forwarder.counters());
+            sum += *worker.lock().forwarder.counters();
         }
         let past = self.past_links.lock();
         let past = *past.unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +102,7 @@ impl Plane {
         let mut sum = FaceCounters::default();
         for worker in &self.workers {
             if let Some(face) = worker.lock().forwarder.face(face) {
-                sum.merge(face.counters);
+                sum += *face.counters;
             }
         }
         self.with_sender(face, |sender| {

@@ -22,9 +22,9 @@ pub(crate) const RETRY: Retry = Retry {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Samples pulled at a time.
-    pub most_samples: usize,
+    pub max_samples: usize,
     /// Samples further behind the newest one are not asked for.
-    pub most_behind: u64,
+    pub max_behind: u64,
 }
 
 type Place = (SegmentKind, u64);
@@ -55,7 +55,7 @@ pub(crate) enum Taken {
     Kept,
     /// Nobody asked for it.
     Unwanted,
-    /// It is not what was signed: it is asked for again.
+    /// It is not what was signed: the segment is fetched past all caches.
     Bad,
 }
 
@@ -130,12 +130,12 @@ impl Sequence {
         let (Some(next), Some(newest)) = (self.next, self.newest) else {
             return;
         };
-        let oldest = newest.saturating_sub(config.most_behind);
+        let oldest = newest.saturating_sub(config.max_behind);
         if next < oldest {
             self.note_gap(next..=oldest - 1);
         }
         let mut next = next.max(oldest);
-        while next <= newest.min(last) && self.samples.len() < config.most_samples {
+        while next <= newest.min(last) && self.samples.len() < config.max_samples {
             let mut pulled = Pulled::default();
             pulled.missing.insert(LEAD, false);
             self.samples.insert(next, pulled);

@@ -10,13 +10,13 @@ use namecast_packet::LpPacket;
 use namecast_units::{Bitrate, Duration};
 
 /// Longer than anything here takes on any machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// How long nothing must come to be taken for nothing: what is lost stays lost, so it may be short.
 const SILENCE: Duration = Duration::from_millis(200);
 
 fn socket() -> UdpSocket {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has ports");
-    socket.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    socket.set_read_timeout(Some(TIMEOUT)).expect("not zero");
     socket
 }
 
@@ -45,7 +45,7 @@ fn receive(socket: &UdpSocket) -> Option<(Vec<u8>, SocketAddr)> {
     Some((octets, from))
 }
 
-/// Asks until the report is as it should be; a test hangs no longer than its patience.
+/// Asks until the report is as it should be; a test hangs no longer than its timeout.
 fn report_when(relay: &Relay, holds: impl Fn(&Report) -> bool) -> Report {
     let started = std::time::Instant::now();
     loop {
@@ -53,7 +53,7 @@ fn report_when(relay: &Relay, holds: impl Fn(&Report) -> bool) -> Report {
         if holds(&report) {
             return report;
         }
-        assert!(started.elapsed() < PATIENCE, "{report:?}");
+        assert!(started.elapsed() < TIMEOUT, "{report:?}");
     }
 }
 
@@ -227,7 +227,7 @@ fn a_server_may_come_late() {
     }
     report_when(&relay, |report| report.forward.received == 10);
     let server = UdpSocket::bind(address).expect("it was free a moment ago");
-    server.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    server.set_read_timeout(Some(TIMEOUT)).expect("not zero");
     client.send(b"late").expect("loopback takes it");
     assert_eq!(receive(&server).expect("it arrives").0, b"late");
 }

@@ -161,7 +161,7 @@ fn a_stream_over_sockets_arrives_and_is_measured_as_in_the_simulator() {
 }
 
 /// Longest wait for what comes at once if the code is right.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Remembers in which order runs began, and finds that some in real time were beside each other.
 ///
@@ -228,7 +228,7 @@ impl Laboratory for Watchful {
             let is_early = |order: &mut Vec<String>| {
                 order.iter().filter(|name| *name == "disturbed").count() < 4
             };
-            let waited = self.has_begun.wait_timeout_while(order, PATIENCE, is_early);
+            let waited = self.has_begun.wait_timeout_while(order, TIMEOUT, is_early);
             assert!(!waited.unwrap().1.timed_out(), "real time never began");
         }
         let metrics = [

@@ -67,7 +67,7 @@ pub struct RequesterConfig {
     pub seed: u64,
 }
 
-/// Asks for numbered Data at a steady pace and counts what comes. It never asks again for what was lost.
+/// Requests numbered Data at a steady pace and counts what comes. It retransmits nothing.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Requester {

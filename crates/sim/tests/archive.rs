@@ -293,7 +293,7 @@ impl World {
             });
     }
 
-    /// Video frames that were shown, that were handed out at `from` or later, in the order of their times.
+    /// Video frames that were shown, that were delivered at `from` or later, in the order of their times.
     fn shown(&self, id: ApplicationId, from: Duration) -> Vec<FrameRecord> {
         let records = self.live.watcher(id).records().iter();
         let from = Instant::ZERO + from;

@@ -54,7 +54,7 @@ impl Application for Server {
     }
 }
 
-/// Asks for so many packets once, one after another, and notes which come.
+/// Requests so many packets once, one after another, and notes which come.
 struct Asker {
     packets: u64,
     interval: Duration,

@@ -169,7 +169,7 @@ impl Scene {
         pairs.filter_map(change).collect()
     }
 
-    /// Every frame was handed out once, in order.
+    /// Every frame was delivered once, in order.
     fn assert_seamless(&self) {
         let records = self.world.watcher(self.watcher).records();
         let positions: Vec<u64> = records.iter().map(|record| record.position).collect();

@@ -147,7 +147,7 @@ fn interests_are_within_bounds_where_nothing_happens() {
 }
 
 #[test]
-#[ignore = "after losses every Interest is insured by a second one, which at 500 kbit/s is more than the bound"]
+#[ignore = "after losses every Interest is hedged by a second one, which at 500 kbit/s is more than the bound"]
 fn interests_are_within_bounds_when_the_rate_falls() {
     let mut scenario = ladder();
     scenario["changes"] = json!([
@@ -161,7 +161,7 @@ fn interests_are_within_bounds_when_the_rate_falls() {
 }
 
 #[test]
-#[ignore = "where Data is lost, every Interest is insured by a second one: 1.2 times the bound"]
+#[ignore = "where Data is lost, every Interest is hedged by a second one: 1.2 times the bound"]
 fn interests_are_within_bounds_with_loss_and_outages() {
     let mut scenario = ladder();
     scenario["topology"]["link"][1]["config"]["loss"] = json!({ "kind": "random", "share": 0.05 });

@@ -116,7 +116,7 @@ fn wrong_clocks_change_nothing() {
     }
 }
 
-/// A watcher that leaves asks for nothing more, and keeps its figures.
+/// A watcher that leaves requests nothing more, and keeps its figures.
 #[test]
 fn a_watcher_leaves() {
     let mut world = LiveWorld::line(ms(5));

@@ -113,7 +113,7 @@ impl Scene {
     }
 }
 
-/// The highest rung that fits is reached within ten seconds and held, with hardly a queue; each frame is handed out once,
+/// The highest rung that fits is reached within ten seconds and held, with hardly a queue; each frame is delivered once,
 /// whatever rung it is of.
 fn reaches_and_holds(rate: Bitrate, rung: &str) {
     for delay in [0, 50, 150] {

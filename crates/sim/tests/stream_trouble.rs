@@ -182,7 +182,7 @@ fn waiting_costs_little() {
     let mut world = LiveWorld::line(ms(25));
     let publisher = world.publish("P", vec![Media::video(), Media::audio()]);
     let config = LiveWatcherConfig {
-        most_records: 100,
+        max_records: 100,
         ..watch()
     };
     let watcher = world.watch("C", config);

@@ -26,7 +26,7 @@ const MAX_PUBLICATIONS: usize = 4;
 const MAX_FACES: usize = MAX_TRANSPORTS + 1 + 2 * MAX_PUBLICATIONS;
 /// Pending Interests: a second of video at 3 Mbit/s is 400.
 const PIT_CAPACITY: usize = 8_192;
-/// The watcher asks for nothing twice, except after a change of its mind.
+/// The watcher requests nothing twice, except after a change of its mind.
 const CONTENT_STORE: ByteSize = ByteSize::mebibytes(2);
 /// Packets that may pass between forwarder and watcher in one call, so that no mistake of theirs can hang the page.
 const MAX_ROUNDS: usize = 100_000;
@@ -34,7 +34,7 @@ const MAX_ROUNDS: usize = 100_000;
 const MAX_OUTBOX: usize = 4 << 20;
 /// Smallest frame that a test's bit flip goes into: what is shorter is no segment of media.
 const MIN_CORRUPTED: usize = 400;
-/// Of those, one in so many is damaged, so that what is asked for again comes through.
+/// Of those, one in so many is damaged, so that what is retransmitted comes through.
 const CORRUPTED_SHARE: u64 = 3;
 
 /// Why a transport was not taken.
@@ -383,7 +383,7 @@ impl Tab {
         }
         self.counters.frames_out += 1;
         self.counters.octets_out += frame.len() as u64;
-        // The page gave the number as 32 bits, and no tab lives for four thousand million transports.
+        // The page gave the number as 32 bits, and no tab lives for 2^32 transports.
         let face = u32::try_from(face.number()).unwrap_or(u32::MAX);
         if self.has_room(frame.len()) {
             self.outbox.transmit(face, &frame);

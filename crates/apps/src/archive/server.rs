@@ -21,7 +21,7 @@ use namecast_units::{ByteSize, Instant, Timestamp};
 use crate::{Application, Now, Output, face};
 
 /// Longest that an Interest is held, whatever its lifetime.
-const MOST_LIFETIME: Duration = Duration::from_secs(4);
+const MAX_LIFETIME: Duration = Duration::from_secs(4);
 
 /// Bounds of a server.
 #[derive(Clone, Debug)]
@@ -32,9 +32,9 @@ pub struct ServerConfig {
     /// Interests for old samples find it while the publisher is the nearest way to the root.
     pub delegation: Option<Name>,
     /// Packets that were looked up, in memory.
-    pub most_cached: ByteSize,
+    pub max_cached: ByteSize,
     /// Interests that wait for a lookup.
-    pub most_pending: usize,
+    pub max_pending: usize,
 }
 
 impl ServerConfig {
@@ -43,8 +43,8 @@ impl ServerConfig {
         Self {
             root,
             delegation: None,
-            most_cached: ByteSize::mebibytes(16),
-            most_pending: 4_096,
+            max_cached: ByteSize::mebibytes(16),
+            max_pending: 4_096,
         }
     }
 }
@@ -150,7 +150,7 @@ impl Server {
         self.counters.interests += 1;
         let lookup = self.lookup_of(&interest);
         let waiter = Waiter {
-            expires_at: now + interest.lifetime().min(MOST_LIFETIME),
+            expires_at: now + interest.lifetime().min(MAX_LIFETIME),
             interest,
             pit_token,
         };
@@ -166,7 +166,7 @@ impl Server {
             }
             return;
         }
-        if self.pending >= self.config.most_pending {
+        if self.pending >= self.config.max_pending {
             self.counters.dropped_full += 1;
             return;
         }
@@ -242,7 +242,7 @@ impl Server {
         self.size += size(&packets);
         self.cached.insert(lookup.clone(), packets);
         self.order.push_back(lookup.clone());
-        while self.size as u64 > self.config.most_cached.as_bytes() {
+        while self.size as u64 > self.config.max_cached.as_bytes() {
             let Some(oldest) = self.order.pop_front() else {
                 break;
             };
@@ -316,8 +316,8 @@ mod tests {
     fn server() -> Server {
         let mut config = ServerConfig::new("/demo".parse().unwrap());
         config.delegation = Some("/demo/32=archive/1".parse().unwrap());
-        config.most_cached = ByteSize::bytes(3_000);
-        config.most_pending = 3;
+        config.max_cached = ByteSize::bytes(3_000);
+        config.max_pending = 3;
         Server::new(config)
     }
 
@@ -403,7 +403,7 @@ mod tests {
         }
         // Two packets of some 950 octets each: one sample of them fits in 3000.
         assert!((1_900..3_000).contains(&server.cached().as_bytes()));
-        let late = Instant::ZERO + MOST_LIFETIME;
+        let late = Instant::ZERO + MAX_LIFETIME;
         ask(&mut server, &segment(9, 0));
         server.handle_found(
             late,

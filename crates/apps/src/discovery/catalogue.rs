@@ -14,7 +14,7 @@ use namecast_units::Instant;
 /// Whoever requests it.
 const CLIENT: Client = Client::MAX - 1;
 /// Most segments of a catalogue: enough for the largest in segments of 500 octets.
-const MOST_SEGMENTS: u64 = 132;
+const MAX_SEGMENTS: u64 = 132;
 /// Of a segment. One that is given up ends the fetch.
 const RETRY: Retry = Retry {
     first_wait: Duration::from_millis(250),
@@ -99,7 +99,7 @@ impl Fetch {
             .and_then(|id| id.last()?.number_of(Component::SEGMENT));
         let is_news = self.last.is_none();
         let last = *self.last.get_or_insert(last.unwrap_or(0));
-        if size > MAX_CATALOGUE_SIZE || last >= MOST_SEGMENTS {
+        if size > MAX_CATALOGUE_SIZE || last >= MAX_SEGMENTS {
             Self::end(requester);
             return Progress::TooLarge;
         }
@@ -183,14 +183,14 @@ mod tests {
         let progress = take(
             &mut endless,
             &mut requester,
-            &segment(0, MOST_SEGMENTS, b"a"),
+            &segment(0, MAX_SEGMENTS, b"a"),
         );
         assert_eq!(progress, Progress::TooLarge);
         let (mut long, mut requester) = fetch();
         let progress = take(
             &mut long,
             &mut requester,
-            &segment(0, MOST_SEGMENTS - 1, b"a"),
+            &segment(0, MAX_SEGMENTS - 1, b"a"),
         );
         assert_eq!(progress, Progress::Partial);
     }

@@ -9,7 +9,7 @@ use namecast_units::Instant;
 
 /// Probes whose answers are still expected.
 const MAX_PROBES: usize = 8;
-/// Shortest time from one probe to the next, whatever asks for them. Doubles with each that is not answered.
+/// Shortest time from one probe to the next, whatever calls for them. Doubles with each that is not answered.
 pub(crate) const PROBE_SPACING: Duration = Duration::from_millis(100);
 /// Nonces of the last probes, and when they left.
 #[derive(Clone, Debug, Default)]

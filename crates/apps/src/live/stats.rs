@@ -23,7 +23,7 @@ pub struct Stats {
     pub video: Option<StreamStats>,
     /// Counters of audio, if it is pulled.
     pub audio: Option<StreamStats>,
-    /// From the first Interest to the first complete key sample handed out, ms.
+    /// From the first Interest to the first complete key sample delivered, ms.
     pub join_ms: Option<f64>,
     /// Times that the watcher joined again by itself.
     pub rejoins: u64,
@@ -128,8 +128,8 @@ pub struct StreamStats {
     /// Segments that came when their sample was complete already.
     pub segments_surplus: u64,
     /// Interests sent a second time ahead, in case the first was lost.
-    pub interests_insured: u64,
-    /// Segments of data asked for that were lost or late enough to be asked for again.
+    pub interests_hedged: u64,
+    /// Segments of data asked for that were lost or late enough to be retransmitted.
     pub segments_retransmitted: u64,
     /// Packets whose signature or digest was wrong; none of them went further.
     pub verification_failures: u64,

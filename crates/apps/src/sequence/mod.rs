@@ -8,7 +8,7 @@
 //! ```
 //!
 //! What a measurement of rate control needs and no more: the numbers go on for ever or to a known end, nothing depends on
-//! the content, and what is lost is left out or asked for again, as the configuration says.
+//! the content, and what is lost is left out or retransmitted, as the configuration says.
 
 mod fetcher;
 mod server;

@@ -34,7 +34,7 @@ pub struct ServerConfig {
     pub end: Option<u64>,
     /// Answers kept until they are polled, at most; Interests beyond that are dropped.
     #[default(65_536)]
-    pub most_outputs: usize,
+    pub max_outputs: usize,
 }
 
 /// Why there can be no such server.
@@ -175,7 +175,7 @@ impl Server {
             self.counters.unknown += 1;
             return None;
         };
-        if self.outputs.len() >= self.config.most_outputs {
+        if self.outputs.len() >= self.config.max_outputs {
             self.counters.overflow += 1;
             return None;
         }
@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn what_is_no_interest_is_counted() {
         let mut server = Server::new(ServerConfig {
-            most_outputs: 1,
+            max_outputs: 1,
             ..config()
         })
         .unwrap();

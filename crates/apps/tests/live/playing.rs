@@ -63,7 +63,7 @@ fn two_percent_loss_costs_hardly_a_frame() {
     let stats = world.peers[peer].watcher.stats(world.now);
     let video = stats.video.unwrap();
     assert!(video.recovered_retransmission > 50, "{video:?}");
-    // Up to 4 % of segments are lost; each is asked for again about once.
+    // Up to 4 % of segments are lost; each is retransmitted about once.
     let share = stats.interests_retransmitted as f64 / stats.interests_sent as f64;
     assert!(share < 0.05, "{share}");
 }

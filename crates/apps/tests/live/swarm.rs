@@ -29,7 +29,7 @@ fn disturb(world: &mut World, random: &mut Random) {
     }
 }
 
-/// After all faults have gone, playback is live within three seconds; until then, whatever is handed out decodes.
+/// After all faults have gone, playback is live within three seconds; until then, whatever is delivered decodes.
 fn survive(seed: u64) {
     let mut random = Random::from_seed(seed);
     let mut world = World::new(Show {

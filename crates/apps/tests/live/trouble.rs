@@ -134,7 +134,7 @@ fn forged_metadata_counts_for_nothing() {
     assert!(world.peers[peer].frames.len() > 40);
 }
 
-/// The first certificate does not verify with its own key: it is refused, and asked for again past the caches.
+/// The first certificate does not verify with its own key: it is refused, and fetched past the caches.
 #[test]
 fn a_damaged_certificate_is_not_trusted() {
     let mut world = World::new(Show::default());
@@ -516,7 +516,7 @@ fn an_old_run_that_is_heard_of_again_shows_nothing_twice() {
     assert!(last.0 > at(13_900) && !last.1.late, "plays again");
 }
 
-/// Times in ms at which a watcher that nobody answers asks for metadata within `span` ms, its transport coming back
+/// Times in ms at which a watcher that nobody answers requests metadata within `span` ms, its transport coming back
 /// `often` times a millisecond.
 fn probes_into_silence(span: u64, often: u64) -> Vec<u64> {
     let mut watcher = Watcher::new(World::config());

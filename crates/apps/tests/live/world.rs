@@ -122,14 +122,14 @@ pub(crate) fn key_digest(seed: u8) -> [u8; 32] {
     signer(seed).public_key().digest()
 }
 
-/// One watcher and what it handed out.
+/// One watcher and what it delivered.
 pub(crate) struct Peer {
     pub(crate) watcher: Watcher,
     pub(crate) frames: Vec<(Instant, Frame)>,
     pub(crate) events: Vec<(Instant, Event)>,
     pub(crate) signers: Vec<Signer>,
     pub(crate) resets: Vec<(Instant, StreamKind)>,
-    /// When the frame handed out last was published, and its position, by stream.
+    /// When the frame delivered last was published, and its position, by stream.
     last_published: BTreeMap<&'static str, (Instant, u64)>,
     pub(crate) interests: u64,
     /// Names asked for with MustBeFresh.
@@ -508,7 +508,7 @@ impl World {
         }
     }
 
-    /// Share of the frames with positions `from..to` that were handed out by their time.
+    /// Share of the frames with positions `from..to` that were delivered by their time.
     pub(crate) fn share_in_time(&self, index: usize, from: u64, to: u64) -> f64 {
         let frames = self.frames(index, StreamKind::Video);
         let in_time = frames.iter().filter(|(at, frame)| {

@@ -187,7 +187,7 @@ fn arc_follows_the_bandwidth_down_and_up() {
     assert!((7.0..=9.0).contains(&up), "{up}");
 }
 
-/// At 2 % loss every number comes, and only what was lost is asked for again.
+/// At 2 % loss every number comes, and only what was lost is retransmitted.
 #[test]
 fn everything_lost_comes_in_the_end() {
     for controller in ["window:20", "arc", "aimd-gap"] {

@@ -13,7 +13,7 @@ use crate::shard::{Destination, Dispatcher};
 
 const COUNT: u64 = 64_000;
 /// Most that they may cost, in percent of what ordinary names do.
-const MOST_PERCENT: usize = 130;
+const MAX_PERCENT: usize = 130;
 
 /// What the previous hash made zero of under any seed, as all of its last octets were known.
 const ZEROING: [u8; 8] = [0xc9, 0xac, 0x47, 0xc2, 0xd6, 0x26, 0x76, 0xc0];
@@ -143,7 +143,7 @@ fn chosen_names_cost_what_ordinary_ones_do_in_table_store_and_shards() {
             let dear = chosen
                 .iter()
                 .zip(usual)
-                .any(|(&cost, usual)| cost * 100 > usual * MOST_PERCENT);
+                .any(|(&cost, usual)| cost * 100 > usual * MAX_PERCENT);
             assert!(!dear, "{kind}: {chosen:?}, ordinary {usual:?}");
         }
     }

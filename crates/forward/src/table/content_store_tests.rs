@@ -298,7 +298,7 @@ fn local_prefixes_need_order_only_where_local_packets_are() {
     assert_eq!(tester.store.local_packets, 0);
 }
 
-/// Where frames are kept, a packet that is cached and one that is handed out are the one that came in.
+/// Where frames are kept, a packet that is cached and one that is delivered are the one that came in.
 #[test]
 fn a_store_that_keeps_frames_copies_nothing() {
     let mut tester = Tester::new(ByteSize::mebibytes(1));

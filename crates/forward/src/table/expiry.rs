@@ -28,7 +28,7 @@ pub(crate) struct ExpiryQueue {
     others: BTreeSet<(Instant, EntryId)>,
 }
 
-/// A run of entries in order of time; never empty. When its ends expire stands here too, as each packet asks for it.
+/// A run of entries in order of time; never empty. When its ends expire stands here too, as each packet looks at it.
 #[derive(Clone, Copy, Debug)]
 struct Lane {
     first: EntryId,

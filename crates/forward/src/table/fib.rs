@@ -36,7 +36,7 @@ impl Fib {
         }
     }
 
-    /// Adds a route, or changes its cost; tells whether the next hop is new.
+    /// Adds a route, or changes its cost; returns whether the next hop is new.
     pub(crate) fn add(&mut self, prefix: &Name, hop: NextHop) -> Result<bool, AddRouteError> {
         let hops = self.prefixes.get_or_insert(prefix, NextHops::new)?;
         let before = hops.len();

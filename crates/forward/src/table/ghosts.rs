@@ -64,7 +64,7 @@ impl Ghosts {
         if let Some(worst) = bucket.max_by_key(rank) {
             *worst = Ghost {
                 hash,
-                // None once in four thousand million times, and then there is no ghost.
+                // None once in 2^32 times, and then there is no ghost.
                 number: NonZeroU32::new(left),
             };
         }

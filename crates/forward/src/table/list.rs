@@ -16,7 +16,7 @@ pub(super) struct Neighbour(NonZeroU32);
 impl Neighbour {
     pub(super) fn at(place: usize) -> Self {
         let number = u32::try_from(place + 1).ok().and_then(NonZeroU32::new);
-        Self(number.expect("memory does not hold four thousand million packets"))
+        Self(number.expect("memory does not hold 2^32 packets"))
     }
 
     pub(super) const fn place(self) -> usize {

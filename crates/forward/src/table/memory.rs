@@ -23,7 +23,7 @@ pub(super) const fn check<T>(stated: ByteSize) {
     assert!(cfg!(not(target_pointer_width = "64")) || difference <= 16);
 }
 
-/// A place in a table, or a number of its entries, as many entries keep it: there are less than four thousand million.
+/// A place in a table, or a number of its entries, as many entries keep it: there are less than 2^32.
 pub(super) fn short(number: usize) -> u32 {
     u32::try_from(number).expect("memory does not hold as many")
 }

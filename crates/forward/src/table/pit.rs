@@ -29,7 +29,7 @@ impl EntryId {
     /// The entry in place `place` of the table, counted from 0.
     pub(crate) fn from_place(place: usize) -> Self {
         let number = u32::try_from(place + 1).ok().and_then(NonZeroU32::new);
-        Self(number.expect("memory does not hold four thousand million entries"))
+        Self(number.expect("memory does not hold 2^32 entries"))
     }
 
     /// The entry's place in the table.
@@ -294,7 +294,7 @@ pub(crate) struct Pit {
     /// How many entries with CanBePrefix there are of each number of components, up to the largest there was.
     prefix_depths: Vec<usize>,
     /// How many entries ask for a digest of the Data whose name has this hash, so that digests are computed only where
-    /// somebody asks for one.
+    /// somebody looks for one.
     digest_parents: HashMap<u64, usize, HashedKeys>,
     /// That hash, of each entry that does.
     digests: BTreeMap<EntryId, u64>,

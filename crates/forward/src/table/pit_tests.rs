@@ -69,7 +69,7 @@ fn the_table_finds_what_a_plain_list_finds() {
     let mut random = Random::from_seed(21);
     let (mut pit, hasher) = pit();
     let mut list: Vec<(EntryId, Interest)> = Vec::new();
-    let mut most_matches = 0;
+    let mut max_matches = 0;
     for _ in 0..30_000 {
         let interest = random_interest(&mut random);
         let hashes = hasher.hashes(interest.name(), MAX_COMPONENTS).unwrap();
@@ -95,14 +95,14 @@ fn the_table_finds_what_a_plain_list_finds() {
             .collect();
         expected.sort();
         assert_eq!(pit.matches(&data, &hashes)[..], expected);
-        most_matches = most_matches.max(expected.len());
+        max_matches = max_matches.max(expected.len());
         if random.chance(0.3) && !list.is_empty() {
             let at = usize::try_from(random.below(list.len() as u64)).unwrap();
             pit.remove(list.swap_remove(at).0);
         }
         assert_eq!(pit.len(), list.len());
     }
-    assert!(most_matches >= 5, "{most_matches}");
+    assert!(max_matches >= 5, "{max_matches}");
     list.drain(..).for_each(|(id, _)| drop(pit.remove(id)));
     assert_eq!(pit.memory, ByteSize::ZERO);
     assert!(pit.index.is_empty() && pit.digest_parents.is_empty());

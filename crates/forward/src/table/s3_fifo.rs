@@ -1,4 +1,4 @@
-//! S3-FIFO: which place of a slab gives way, such that a scan does not sweep out what is asked for again and again.
+//! S3-FIFO: which place of a slab gives way, such that a scan does not sweep out what is requested again and again.
 //!
 //! Yang, Zhang, Qiu, Yue, Rashmi: FIFO queues are all you need for cache eviction, SOSP 2023, algorithm 1. What is new
 //! goes into a small queue, a tenth of all, and leaves it soon: for the main queue if it was used more than once meanwhile,
@@ -30,7 +30,7 @@ struct Place {
     queue: Queue,
     uses: u8,
     hash: u32,
-    /// Grows with each place that is added, and begins again after four thousand million.
+    /// Grows with each place that is added, and begins again after 2^32.
     added: u32,
 }
 

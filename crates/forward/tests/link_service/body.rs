@@ -15,13 +15,13 @@ use namecast_packet::{Data, Interest, LpPacket, Name, Nonce, Packet};
 use namecast_units::{ByteSize, Instant};
 
 /// Frames on the link each way; further ones are lost.
-const MOST_FRAMES: usize = 256;
-const MOST_PENDING: usize = 20;
+const MAX_FRAMES: usize = 256;
+const MAX_PENDING: usize = 20;
 const CACHE: ByteSize = ByteSize::bytes(30_000);
 /// Frames that one event may bring about, by the bounds below: every fragment that is kept, and as many Acks.
-const MOST_AT_ONCE: usize = 2_000;
+const MAX_AT_ONCE: usize = 2_000;
 /// Timers that may go off until a node that hears nothing is at rest.
-const MOST_TIMERS: usize = 20_000;
+const MAX_TIMERS: usize = 20_000;
 
 /// What came of a script.
 #[derive(Debug, Default)]
@@ -74,7 +74,7 @@ impl End {
         let mut node = Node::new(Config {
             keep: Keep::Frames,
             pit: PitConfig {
-                capacity: MOST_PENDING,
+                capacity: MAX_PENDING,
                 ..PitConfig::default()
             },
             content_store: ContentStoreConfig::with_capacity(CACHE),
@@ -237,14 +237,14 @@ impl Scene {
         for from in [0, 1] {
             let end = &mut self.ends[from];
             let sent: Vec<_> = core::iter::from_fn(|| end.node.poll_output()).collect();
-            assert!(sent.len() <= MOST_AT_ONCE, "{}", sent.len());
-            assert!(end.node.forwarder.pending_interests() <= MOST_PENDING + 1);
+            assert!(sent.len() <= MAX_AT_ONCE, "{}", sent.len());
+            assert!(end.node.forwarder.pending_interests() <= MAX_PENDING + 1);
             assert!(end.node.forwarder.content_store().size() <= CACHE);
             let link = end.link;
             for transmit in sent {
                 if transmit.face == link {
                     assert!(transmit.frame.len() <= self.mtu, "{}", transmit.frame.len());
-                    if self.flying[1 - from].len() < MOST_FRAMES {
+                    if self.flying[1 - from].len() < MAX_FRAMES {
                         self.flying[1 - from].push_back(transmit.frame);
                     }
                 } else {
@@ -264,7 +264,7 @@ impl Scene {
             Packet::Interest(interest) if at == 1 => {
                 self.outcome.asked += 1;
                 self.wanted.push_back(interest.name().clone());
-                self.wanted.truncate(MOST_FRAMES);
+                self.wanted.truncate(MAX_FRAMES);
             }
             Packet::Data(data) if self.is_honest => {
                 self.outcome.received += 1;
@@ -276,7 +276,7 @@ impl Scene {
 
     /// The link is cut: every packet is given up, every timer ends.
     fn rest(&mut self) {
-        for _ in 0..MOST_TIMERS {
+        for _ in 0..MAX_TIMERS {
             let timers = self.ends.iter().filter_map(|end| end.node.poll_timeout());
             let Some(at) = timers.min() else {
                 let pending = self

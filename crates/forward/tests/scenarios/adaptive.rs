@@ -12,7 +12,7 @@ use crate::topology::{End, Net, data, interest, millis, name};
 /// Time from Interest to Interest.
 const PERIOD: Duration = millis(500);
 
-/// A consumer that asks for new Data every half second, and upstreams that answer after some time, or never.
+/// A consumer that requests new Data every half second, and upstreams that answer after some time, or never.
 struct Paths<const N: usize> {
     net: Net,
     consumer: End,

@@ -144,7 +144,7 @@ fn a_store_without_room_caches_nothing() {
 }
 
 /// A store of a hundred packets or so. In each of 100 rounds, 20 popular names are asked for three times, and then 200 others
-/// that nobody asks for again: by LRU none of the 20 is left when they come again, by S3-FIFO all of them are.
+/// that nobody requests again: by LRU none of the 20 is left when they come again, by S3-FIFO all of them are.
 #[test]
 fn a_scan_sweeps_out_what_is_popular_by_lru_and_not_by_s3_fifo() {
     let hits = |policy| {

@@ -15,7 +15,7 @@ use namecast_units::{ByteSize, Duration, Instant, Random};
 use crate::topology::{data, interest, millis, name};
 
 const DAY: Duration = Duration::from_secs(86_400);
-const MOST_FACES: usize = 12;
+const MAX_FACES: usize = 12;
 const ANNOUNCED_FOR: Duration = Duration::from_secs(60);
 const PREFIXES: [&str; 4] = ["/", "/a", "/a/b", "/c"];
 
@@ -68,7 +68,7 @@ impl Churn {
     /// A face up or down, a route more or less, another strategy.
     fn change(&mut self) {
         match self.random.below(5) {
-            0 if self.faces.len() < MOST_FACES => {
+            0 if self.faces.len() < MAX_FACES => {
                 let config = match self.random.below(4) {
                     0 => FaceConfig::application(""),
                     1 => FaceConfig {

@@ -58,7 +58,7 @@ fn a_face_has_no_more_pending_interests_than_its_quota() {
     assert_eq!(refused(&net), 4);
 }
 
-/// Ten faces ask for 100 names each, one a millisecond, which are answered at once; meanwhile one more face asks for ten times
+/// Ten faces request 100 names each, one a millisecond, which are answered at once; meanwhile one more face requests ten times
 /// as many names as the PIT holds, which nobody answers. The ten get all, with a quota and without.
 #[test]
 fn a_flood_of_ten_times_the_pit_takes_nothing_from_others() {

@@ -65,7 +65,7 @@ pub struct RunArguments {
     /// From which the seeds of all runs follow.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Runs of each point, instead of as many as the experiment asks for.
+    /// Runs of each point, instead of as many as the experiment states.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub runs: Option<u32>,
     /// Two short runs of each point: shows that everything works, and claims nothing.

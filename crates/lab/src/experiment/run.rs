@@ -338,7 +338,7 @@ impl<L: Laboratory> Session<'_, '_, L> {
         jobs.any(|job| kind(job) && job.result.get().is_none())
     }
 
-    /// Takes note of what came of a job.
+    /// Records what came of a job.
     fn conclude(&self, job: &Job, result: Result<Record, String>) {
         let (owner, _) = job.owner;
         let id = &self.plan.experiments[owner].experiment.id;
@@ -388,7 +388,7 @@ impl<L: Laboratory> Session<'_, '_, L> {
         Ok(record.without_series())
     }
 
-    /// Takes note that `done` more of an experiment's jobs are, and writes what it found after the last one.
+    /// Records that `done` more of an experiment's jobs are, and writes what it found after the last one.
     fn finish_if_complete(&self, index: usize, done: usize) {
         let planned = &self.plan.experiments[index];
         let left = planned.left.fetch_sub(done, Ordering::AcqRel) - done;

@@ -28,7 +28,7 @@ pub struct Summary {
     pub ideal: BTreeMap<String, Option<f64>>,
     /// What must hold; empty in a quick run, which claims nothing.
     pub checks: Vec<CheckResult>,
-    /// Whether runs were shorter and fewer than the file asks for.
+    /// Whether runs were shorter and fewer than the file states.
     #[serde(default)]
     pub quick: bool,
     /// What is shown.

@@ -128,7 +128,7 @@ impl Port {
     }
 
     /// Datagrams that one such call may make.
-    pub(crate) fn most_joined(&self) -> usize {
+    pub(crate) fn max_joined(&self) -> usize {
         self.state.max_gso_segments()
     }
 }

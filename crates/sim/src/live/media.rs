@@ -9,7 +9,7 @@ use namecast_units::{Bitrate, Random};
 use serde::{Deserialize, Serialize};
 
 /// Sizes stay within so many deviations of their mean.
-const MOST_DEVIATIONS: f64 = 3.0;
+const MAX_DEVIATIONS: f64 = 3.0;
 
 /// One stream that an encoder gives.
 ///
@@ -193,10 +193,10 @@ fn mixed(seed: u64, position: u64) -> u64 {
     seed ^ position.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// A draw from the normal distribution, cut off at [`MOST_DEVIATIONS`].
+/// A draw from the normal distribution, cut off at [`MAX_DEVIATIONS`].
 fn normal(seed: u64, position: u64) -> f64 {
     let draw = standard_normal(&mut Random::from_seed(mixed(seed, position)));
-    draw.clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
+    draw.clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS)
 }
 
 /// A draw from the uniform distribution of mean 0 and deviation 1.

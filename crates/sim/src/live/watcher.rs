@@ -28,7 +28,7 @@ pub struct LiveWatcherConfig {
     /// When it leaves.
     pub stop: Option<Duration>,
     /// Frames and events that are remembered, the last ones.
-    pub most_records: usize,
+    pub max_records: usize,
 }
 
 impl LiveWatcherConfig {
@@ -39,7 +39,7 @@ impl LiveWatcherConfig {
             signing: Signing::default(),
             start: Duration::ZERO,
             stop: None,
-            most_records: 1 << 20,
+            max_records: 1 << 20,
         }
     }
 }
@@ -82,7 +82,7 @@ pub struct LiveWatcher {
     config: LiveWatcherConfig,
     watcher: Option<Watcher>,
     has_stopped: bool,
-    /// Frames handed out and not due yet, by the time at which they are, and the order in which they came.
+    /// Frames delivered and not due yet, by the time at which they are, and the order in which they came.
     to_render: BTreeMap<(Instant, u64), (StreamKind, u64)>,
     handed_out: u64,
     payload: ByteSize,
@@ -216,7 +216,7 @@ impl LiveWatcher {
                 }
                 Output::Event(Watched::Frame(frame)) => self.on_frame(now, &frame),
                 Output::Event(Watched::Event(event)) => {
-                    let most = self.config.most_records;
+                    let most = self.config.max_records;
                     push(&mut self.events, most, (now.monotonic, event));
                 }
                 Output::Event(Watched::Discontinuity { stream, is_jump }) => {
@@ -248,10 +248,10 @@ impl LiveWatcher {
             let due = (record.render_at, self.handed_out);
             self.to_render.insert(due, (record.stream, record.position));
         }
-        push(&mut self.records, self.config.most_records, record);
+        push(&mut self.records, self.config.max_records, record);
     }
 
-    /// Takes note of the first segment of a video sample, if the last packet was one.
+    /// Records the first segment of a video sample, if the last packet was one.
     fn observe(&mut self) {
         let watcher = self.watcher.as_ref();
         let consumer = watcher.and_then(|watcher| watcher.consumer(StreamKind::Video));
@@ -261,7 +261,7 @@ impl LiveWatcher {
         };
         let is_new = |last: &Observation| (last.at, last.index) != (observed.at, observed.index);
         if self.observations.back().is_none_or(is_new) {
-            push(&mut self.observations, self.config.most_records, *observed);
+            push(&mut self.observations, self.config.max_records, *observed);
         }
     }
 }

@@ -95,7 +95,7 @@ enum Part {
 
 /// A place in a list, as parts have it.
 fn short(place: usize) -> u32 {
-    u32::try_from(place).expect("memory ends before four thousand million parts")
+    u32::try_from(place).expect("memory ends before 2^32 parts")
 }
 
 /// In lines of the processor's caches, which do not hold many nodes: what frames touch comes first.

@@ -52,7 +52,7 @@ impl<P: Copy> EventQueue<P> {
     /// Adds a part without a deadline and tells its number.
     pub(super) fn add_part(&mut self, part: P) -> u32 {
         self.parts.push(Waking { due: NEVER, part });
-        u32::try_from(self.parts.len() - 1).expect("memory ends before four thousand million parts")
+        u32::try_from(self.parts.len() - 1).expect("memory ends before 2^32 parts")
     }
 
     /// Wakes the part of this number at `at`, unless it is woken before.

@@ -41,7 +41,7 @@ pub struct Flow {
     /// When it stops, if before the end.
     #[serde(with = "namecast_units::optional_duration")]
     pub stop: Option<Duration>,
-    /// Whether lost Data is asked for again.
+    /// Whether lost Data is retransmitted.
     pub retransmit: bool,
     /// Later Data that may overtake before Data counts as lost.
     pub reordering_tolerance: u32,

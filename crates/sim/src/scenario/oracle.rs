@@ -195,7 +195,7 @@ impl<'a> Stream<'a> {
                     bits: state.bits + rung * seconds,
                 });
             } else if place == 0 {
-                let some = least_taken(state.taken, frames, rung);
+                let some = min_taken(state.taken, frames, rung);
                 next.extend((0_u64..).zip(some).map(|(count, taken)| State {
                     taken,
                     in_time: state.in_time + count,
@@ -207,7 +207,7 @@ impl<'a> Stream<'a> {
 }
 
 /// The least that is taken if none, one, two … of the frames pass in time, up to as many as can.
-fn least_taken(taken: f64, frames: &[Frame], rung: f64) -> Vec<f64> {
+fn min_taken(taken: f64, frames: &[Frame], rung: f64) -> Vec<f64> {
     let mut least = vec![taken];
     for frame in frames {
         let more = frame.pass(least[least.len() - 1], rung);
@@ -234,7 +234,7 @@ impl Capacity {
         let mut sum = 0.0;
         let mut sums = vec![sum];
         let sound = config.sound.as_bps() as f64;
-        let most_waiting = sound * config.target.as_secs_f64();
+        let max_waiting = sound * config.target.as_secs_f64();
         let mut waiting = 0.0;
         for _ in 0..bins {
             at += BIN;
@@ -243,7 +243,7 @@ impl Capacity {
             before = until;
             waiting += sound * BIN.as_secs_f64();
             let served = bits.min(waiting);
-            waiting = (waiting - served).min(most_waiting);
+            waiting = (waiting - served).min(max_waiting);
             sum += bits - served;
             sums.push(sum);
         }

@@ -130,7 +130,7 @@ impl<'a> Run<'a> {
         let traced = self.traced;
         let fetched = fetching.add(&mut self.network, flow, random, |config| {
             config.sample_interval = config.sample_interval.filter(|_| wants_samples);
-            config.most_fetched = if traced { MAX_FETCHED } else { 0 };
+            config.max_fetched = if traced { MAX_FETCHED } else { 0 };
         })?;
         let base_rtt = self.base_rtt(fetching.topology(), fetched.consumer, fetched.producer);
         self.flows.push(Running {

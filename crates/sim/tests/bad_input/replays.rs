@@ -214,7 +214,7 @@ fn a_recording_of_a_moment_ago_cannot_be_confirmed() {
 }
 
 /// The publisher is there and answers challenges, or all probes, that the replayer passes on. It says what is newest, and the
-/// viewer asks for that, which is not in the recording.
+/// viewer requests that, which is not in the recording.
 #[test]
 fn a_recording_behind_a_relayed_probe_is_never_called_live() {
     for relayed in [Relayed::Challenges, Relayed::Probes] {

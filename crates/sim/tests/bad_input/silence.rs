@@ -10,7 +10,7 @@ use namecast_units::Instant;
 use crate::live_world::ms;
 use crate::stage::{LOSSES, Stage};
 
-/// The watcher says within 0.55 s that it is starved. It asks for metadata four times a second, and again for the segments
+/// The watcher says within 0.55 s that it is starved. It requests metadata four times a second, and again for the segments
 /// of the next six samples when their Interests' lifetimes end (67 every 2 s), for an hour; nothing grows.
 #[test]
 fn a_publisher_that_stays_dead_is_waited_for() {

@@ -120,7 +120,7 @@ impl Stage {
         assert!(now.outstanding <= most.max_outstanding, "{now:?}");
         assert!(now.queued <= most.max_outstanding, "{now:?}");
         assert!(now.unverified <= most.max_unverified, "{now:?}");
-        assert!(sizes.outputs <= bounds.most_outputs, "{sizes:?}");
+        assert!(sizes.outputs <= bounds.max_outputs, "{sizes:?}");
         assert!(sizes.frames <= 1_024, "{sizes:?}");
         let peak = &mut self.peak;
         let larger = |peak: &mut usize, now: usize| *peak = now.max(*peak);
@@ -232,7 +232,7 @@ impl Stage {
         waits.sum::<Duration>() / shown.len() as u32
     }
 
-    /// Frames are handed out in an order that decodes: positions rise by one except to a key frame.
+    /// Frames are delivered in an order that decodes: positions rise by one except to a key frame.
     pub(crate) fn assert_decodable(&self) {
         let video = |record: &&FrameRecord| record.stream == StreamKind::Video;
         let records: Vec<_> = self.live().records().iter().filter(video).collect();

@@ -177,7 +177,7 @@ impl Application for Encoder {
     }
 }
 
-/// What became of a frame that was handed out.
+/// What became of a frame that was delivered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown {
     /// When it was complete, and when it was to be shown.

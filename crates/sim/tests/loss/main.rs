@@ -62,7 +62,7 @@ impl Scene {
 struct Outcome {
     frames: u64,
     rendered: u64,
-    /// Handed out, but complete only after their time.
+    /// Delivered, but complete only after their time.
     late: u64,
     /// Octets of data segments that were published, and of Data that the producer sent.
     data_octets: u64,
@@ -209,8 +209,8 @@ fn one_in_ten_lost_on_both_links_costs_one_frame_in_eleven() {
     holds(0.1, true, 0.91);
 }
 
-/// Without loss nothing is lost, late, asked for twice or sent in vain: what M > N asks for beyond the data, parity and
-/// insurance included, is answered by nobody.
+/// Without loss nothing is lost, late, requested twice or sent in vain: what M > N requests beyond the data, parity and
+/// hedged Interests included, is answered by nobody.
 #[test]
 fn a_clean_path_costs_nothing() {
     let outcome = run(&Scene::new(Loss::None, false, 1));

@@ -15,7 +15,7 @@ use crate::discovery::{
 };
 
 impl Recorder {
-    /// Asks for metadata, and for certificate and catalogue while they are missing.
+    /// Requests metadata, and for certificate and catalogue while they are missing.
     pub(super) fn ask_for_objects(&mut self, now: Instant) {
         if self.probe_at <= now {
             self.probed_at = Some(now);

@@ -48,13 +48,13 @@ pub struct RecorderConfig {
     /// No new metadata for so long: the publisher counts as gone.
     pub silence: Duration,
     /// Interests out at a time.
-    pub most_outstanding: usize,
+    pub max_outstanding: usize,
     /// Samples pulled at a time, in each sequence.
-    pub most_samples: usize,
+    pub max_samples: usize,
     /// Transmissions of an Interest before its sample is given up: six take some eight seconds.
-    pub most_attempts: u32,
+    pub max_attempts: u32,
     /// Older samples than this many before the newest are not asked for after an outage: no cache has them.
-    pub most_behind: u64,
+    pub max_behind: u64,
     /// The last number kept of each rung's key samples and delta samples, by an earlier recorder. This one goes on there,
     /// if the publisher is no more than [`resume_within`](Self::resume_within) ahead.
     pub kept: BTreeMap<Name, [Option<u64>; 2]>,
@@ -63,7 +63,7 @@ pub struct RecorderConfig {
     /// How long before the last number recording goes on: of that, some samples may have been waited for still.
     pub resume_overlap: Duration,
     /// Outputs kept until they are polled; samples beyond it are lost.
-    pub most_outputs: usize,
+    pub max_outputs: usize,
 }
 
 impl RecorderConfig {
@@ -76,14 +76,14 @@ impl RecorderConfig {
             seed: 0,
             probe_interval: Duration::from_secs(1),
             silence: Duration::from_secs(3),
-            most_outstanding: 256,
-            most_samples: 256,
-            most_attempts: 6,
-            most_behind: 3_000,
+            max_outstanding: 256,
+            max_samples: 256,
+            max_attempts: 6,
+            max_behind: 3_000,
             kept: BTreeMap::new(),
             resume_within: Duration::from_secs(30),
             resume_overlap: Duration::from_secs(2),
-            most_outputs: 8_192,
+            max_outputs: 8_192,
         }
     }
 }
@@ -336,7 +336,7 @@ impl Recorder {
         self.outputs.pop_front()
     }
 
-    /// Takes note that the transport came back: everything that is pending is asked for again at once.
+    /// Records that the transport came back: everything that is pending is retransmitted at once.
     pub fn handle_link_change(&mut self, now: Instant) {
         self.hasten_probe(now);
         self.requester.restart_objects(now);
@@ -403,14 +403,14 @@ impl Recorder {
         }
     }
 
-    /// Asks for what is published, within the bounds.
+    /// Requests what is published, within the bounds.
     fn pull(&mut self, now: Instant) {
         let limits = Limits {
-            most_samples: self.config.most_samples,
-            most_behind: self.config.most_behind,
+            max_samples: self.config.max_samples,
+            max_behind: self.config.max_behind,
         };
         let retry = Retry {
-            max_interests: self.config.most_attempts,
+            max_interests: self.config.max_attempts,
             ..samples::RETRY
         };
         let clients = self.rungs.iter().map(|rung| rung.client);
@@ -418,7 +418,7 @@ impl Recorder {
         for rung in &mut self.rungs {
             for sequence in &mut rung.sequences {
                 sequence.begin(&limits, u64::MAX);
-                for segment in sequence.ask(self.config.most_outstanding.saturating_sub(out)) {
+                for segment in sequence.ask(self.config.max_outstanding.saturating_sub(out)) {
                     out += 1;
                     let client = rung.client;
                     let interest = Interest::builder(rung.names.segment(segment));
@@ -461,7 +461,7 @@ impl Recorder {
     }
 
     fn put(&mut self, output: Output<Recorded>) {
-        if self.outputs.len() >= self.config.most_outputs {
+        if self.outputs.len() >= self.config.max_outputs {
             self.counters.outputs_dropped += 1;
         } else {
             self.outputs.push_back(output);

@@ -81,7 +81,7 @@ fn interest(name: &str) -> Interest {
         .build(Nonce::from(1))
 }
 
-/// Asks for `name` and takes what comes at once.
+/// Requests `name` and takes what comes at once.
 fn fetch(publisher: &mut Publisher, name: &str) -> Option<Data> {
     publisher.handle_packet(Instant::ZERO, WALL, interest(name).wire().clone());
     publisher

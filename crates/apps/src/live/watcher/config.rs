@@ -27,7 +27,7 @@ pub struct WatcherConfig {
     pub ladder: LadderConfig,
     /// Playout target: time between the moment a sample could be here at the earliest, and the moment it is shown.
     pub target: Duration,
-    /// Frames are handed out this long before they are shown, so that a decoder has time; at most half the target.
+    /// Frames are delivered this long before they are shown, so that a decoder has time; at most half the target.
     pub decode_lead: Duration,
     /// The same for audio: its device takes sound ahead of the time at which it is heard.
     pub audio_lead: Duration,
@@ -44,7 +44,7 @@ pub struct WatcherConfig {
     /// What bounds all requests.
     pub control: Control,
     /// Outputs kept until they are polled; the oldest frames go first beyond it.
-    pub most_outputs: usize,
+    pub max_outputs: usize,
     /// Bounds and constants of each stream's consumer.
     pub consumer: consumer::Config,
 }
@@ -68,7 +68,7 @@ impl WatcherConfig {
             from: None,
             seed: 0,
             control: Control::Live,
-            most_outputs: 4_096,
+            max_outputs: 4_096,
             consumer: consumer::Config::default(),
         }
     }
@@ -90,14 +90,14 @@ impl WatcherConfig {
         self.wall_at_zero + now.since(Instant::ZERO)
     }
 
-    /// How long before it is shown a sample of a stream of this kind is handed out.
+    /// How long before it is shown a sample of a stream of this kind is delivered.
     pub(super) fn lead(&self, kind: StreamKind) -> Duration {
         match kind {
             StreamKind::Audio => self.audio_lead,
             // Nobody decodes it: it is delivered as soon as it is complete and in order.
             StreamKind::Data => self.target,
             // Half of a small target is left for the rung that playback changes over to: its frames are larger, so they
-            // are complete later than those of the old rung, which would otherwise be handed out first for ever.
+            // are complete later than those of the old rung, which would otherwise be delivered first for ever.
             StreamKind::Video | StreamKind::Other => self.decode_lead.min(self.target / 2),
         }
     }

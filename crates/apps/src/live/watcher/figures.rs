@@ -21,7 +21,7 @@ pub struct TableSizes {
     pub consumers: Sizes,
     /// Outputs not polled yet.
     pub outputs: usize,
-    /// Frames that were handed out and not reported as shown.
+    /// Frames that were delivered and not reported as shown.
     pub frames: usize,
 }
 
@@ -156,7 +156,7 @@ fn stream_stats(now: Instant, pulled: &Pulled) -> StreamStats {
         parity_octets: counters.parity_octets,
         repair_octets: counters.repair_octets,
         segments_surplus: counters.drop_surplus,
-        interests_insured: counters.interests_hedged,
+        interests_hedged: counters.interests_hedged,
         segments_retransmitted: counters.interests_retransmitted,
         verification_failures: counters.drop_verification,
         decoder_errors: pulled.decoder_errors,

@@ -1,5 +1,5 @@
 //! Whether what is shown is live. Signed packets stay valid for ever, so packets alone do not tell: only who holds the key can
-//! answer a request that carries something new, our Nonce or a name that nobody else asks for.
+//! answer a request that carries something new, our Nonce or a name that nobody else requests.
 //!
 //! ```text
 //!                          frames of now     frames of long ago   no frames
@@ -17,12 +17,12 @@ use namecast_units::{Instant, Random, Timestamp};
 const CHALLENGE_AFTER: Duration = Duration::from_secs(10);
 /// One that never answered is challenged after this time, and again after twice as long, up to [`CHALLENGE_AFTER`].
 const FIRST_CHALLENGE_AFTER: Duration = Duration::from_secs(1);
-/// For so long an answer counts, from the moment at which its request left; and a frame, from when it was handed out.
+/// For so long an answer counts, from the moment at which its request left; and a frame, from when it was delivered.
 const VALID_FOR: Duration = Duration::from_secs(15);
 /// Frames that were captured longer ago than this and the playout target are not live, by the publisher's clock.
-const MOST_BEHIND: Duration = Duration::from_secs(10);
+const MAX_BEHIND: Duration = Duration::from_secs(10);
 /// The same by our clock, which may be wrong, where the publisher's is not known.
-const MOST_BEHIND_BY_OUR_CLOCK: Duration = Duration::from_secs(60);
+const MAX_BEHIND_BY_OUR_CLOCK: Duration = Duration::from_secs(60);
 /// Nobody is told that nothing is confirmed before this time has passed.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -61,7 +61,7 @@ pub(super) struct Proof {
     unanswered: u32,
     /// Since when an answer could have come.
     begun: Option<Instant>,
-    /// When the newest frame was handed out, and when it was captured.
+    /// When the newest frame was delivered, and when it was captured.
     frame: Option<(Instant, Timestamp)>,
     told: Option<&'static str>,
 }
@@ -94,7 +94,7 @@ impl Proof {
         self.unanswered = 0;
     }
 
-    /// A frame is handed out.
+    /// A frame is delivered.
     pub(super) fn on_frame(&mut self, now: Instant, captured_at: Timestamp) {
         if self
             .frame
@@ -132,8 +132,8 @@ impl Proof {
     /// What is known; `wall` is our clock, `target` the playout target.
     pub(super) fn liveness(&self, now: Instant, wall: Timestamp, target: Duration) -> Liveness {
         let (there, most) = match self.answered {
-            Some((sent, served_at)) => (served_at + now.since(sent), MOST_BEHIND + target),
-            None => (wall, MOST_BEHIND_BY_OUR_CLOCK),
+            Some((sent, served_at)) => (served_at + now.since(sent), MAX_BEHIND + target),
+            None => (wall, MAX_BEHIND_BY_OUR_CLOCK),
         };
         let Some((at, captured_at)) = self.frame else {
             return Liveness::Unconfirmed;

@@ -12,13 +12,13 @@ use super::super::stats::{Latency, StageShares};
 use super::output::Stages;
 
 /// Frames that wait for the front-end's report.
-const MOST_FRAMES: usize = 1_024;
+const MAX_FRAMES: usize = 1_024;
 /// Shown frames that the latency figures are taken from.
-const MOST_SHOWN: usize = 600;
+const MAX_SHOWN: usize = 600;
 /// Clock measurements with a longer round trip than the best are not better than what is known, for so long.
 const OFFSET_AGE: Duration = Duration::from_secs(30);
 /// Clocks drift apart by less than this in that time; measurements that differ by more show that one was set.
-const MOST_DRIFT: Duration = Duration::from_millis(20);
+const MAX_DRIFT: Duration = Duration::from_millis(20);
 
 pub(super) fn millis(span: Duration) -> f64 {
     span.as_secs_f64() * 1e3
@@ -46,7 +46,7 @@ impl ClockOffset {
         let keep = self.best.is_some_and(|(at, best, known)| {
             // Each is wrong by at most half its round trip.
             let apart = Duration::from_micros(known.abs_diff(offset));
-            let agree = apart <= (best + rtt) / 2 + MOST_DRIFT;
+            let agree = apart <= (best + rtt) / 2 + MAX_DRIFT;
             best < rtt && now.since(at) < OFFSET_AGE && agree
         });
         if !keep {
@@ -149,7 +149,7 @@ impl Frames {
         }
     }
 
-    /// Records a frame that was handed out.
+    /// Records a frame that was delivered.
     pub(super) fn on_handed_out(&mut self, stream: StreamKind, sample: &Sample, stages: Stages) {
         let tracked = Tracked {
             captured_at: sample.header.captured_at,
@@ -159,7 +159,7 @@ impl Frames {
         };
         let key = (rank(stream), sample.header.position);
         self.tracked.insert(key, tracked);
-        if self.tracked.len() > MOST_FRAMES {
+        if self.tracked.len() > MAX_FRAMES {
             // Frames that the front-end decoded and did not show.
             self.tracked.pop_first();
         }
@@ -198,7 +198,7 @@ impl Frames {
         let known = shares.encode + shares.publish + shares.network + shares.reassembly;
         shares.buffer = (total - known - shares.decode).max(0.0);
         self.shown.push_back(Shown { total, shares });
-        if self.shown.len() > MOST_SHOWN {
+        if self.shown.len() > MAX_SHOWN {
             self.shown.pop_front();
         }
         true

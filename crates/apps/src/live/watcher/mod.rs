@@ -48,7 +48,7 @@ use pull::ConsumerFactory;
 use streams::Streams;
 
 /// Longest playout target: beyond it, buffers would be too small.
-const MOST_TARGET: Duration = Duration::from_secs(10);
+const MAX_TARGET: Duration = Duration::from_secs(10);
 
 fn requester(config: &WatcherConfig) -> Requester {
     let bounds = RequesterConfig {
@@ -109,7 +109,7 @@ impl Watcher {
             proof: liveness::Proof::new(config.seed),
             clock: ClockOffset::default(),
             meters: Meters::default(),
-            outbox: Outbox::new(config.most_outputs),
+            outbox: Outbox::new(config.max_outputs),
             config,
         }
     }
@@ -199,10 +199,10 @@ impl Watcher {
         self.outbox.pop()
     }
 
-    /// Moves the playout target, at most 10 s. Frames that were not handed out yet are re-timed at once; none is lost or
+    /// Moves the playout target, at most 10 s. Frames that were not delivered yet are re-timed at once; none is lost or
     /// repeated.
     pub fn set_target(&mut self, now: Instant, target: Duration) {
-        self.config.target = target.min(MOST_TARGET);
+        self.config.target = target.min(MAX_TARGET);
         self.settle(now);
     }
 
@@ -272,7 +272,7 @@ impl Watcher {
         }
     }
 
-    /// Records that the decoder failed: the next frame handed out is a key frame, after a
+    /// Records that the decoder failed: the next frame delivered is a key frame, after a
     /// [`Watched::Discontinuity`].
     pub fn handle_decoder_error(&mut self, now: Instant, stream: StreamKind) {
         if let Some(pulled) = self.streams.get_mut(stream) {
@@ -283,7 +283,7 @@ impl Watcher {
         self.settle(now);
     }
 
-    /// Records that the transport came back: everything that is pending is asked for again at once.
+    /// Records that the transport came back: everything that is pending is retransmitted at once.
     pub fn handle_link_change(&mut self, now: Instant) {
         self.probes.on_link_change();
         self.probe(now);

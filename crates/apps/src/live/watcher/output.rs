@@ -66,7 +66,7 @@ pub struct Frame {
     pub catching_up: bool,
     /// Whether it is only needed to decode the frames after it, and must not be shown.
     pub decode_only: bool,
-    /// Where its time went until it was handed out.
+    /// Where its time went until it was delivered.
     pub stages: Stages,
 }
 
@@ -108,7 +108,7 @@ pub enum Event {
         /// Sequence number of the newest key sample.
         key_sequence: u64,
     },
-    /// The first frame of a stream was handed out.
+    /// The first frame of a stream was delivered.
     FirstFrame {
         /// Video or audio.
         stream: StreamKind,

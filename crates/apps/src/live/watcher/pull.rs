@@ -38,7 +38,7 @@ pub(super) struct Pulled {
     pub auto: Option<AutoRung>,
     pub has_started: bool,
     pub had_frame: bool,
-    /// The frame handed out last.
+    /// The frame delivered last.
     pub shown: Option<Shown>,
     pub rendered: u64,
     pub decoder_errors: u64,
@@ -390,7 +390,7 @@ impl Pulled {
     fn switch_at(&self) -> Option<Instant> {
         let upcoming = self.upcoming.as_ref().filter(|_| !self.is_trying())?;
         if upcoming.catches_up {
-            // Looked at whenever anything arrives or is handed out.
+            // Looked at whenever anything arrives or is delivered.
             return None;
         }
         let shown = self.consumer.position();

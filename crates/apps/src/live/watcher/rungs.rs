@@ -11,7 +11,7 @@ use namecast_stream::{Rung, StreamInfo};
 use namecast_units::{Bitrate, Instant};
 
 /// How long after its time the key sample of the rung to change over to may come: as long as a full queue takes.
-const PATIENCE: Duration = Duration::from_millis(1_500);
+const SWITCH_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// What names, headers and digests add to each segment, and a signature to each sample, in octets.
 const SEGMENT_OVERHEAD: u64 = 84;
 const SAMPLE_OVERHEAD: u64 = 60;
@@ -217,7 +217,7 @@ impl AutoRung {
             .position
             .and_then(|position| consumer.schedule().timeline().shown_at(now, position));
         let latest = change.since + consumer.schedule().key_period().saturating_mul(2);
-        Some(shown_at.unwrap_or(latest) + PATIENCE)
+        Some(shown_at.unwrap_or(latest) + SWITCH_TIMEOUT)
     }
 
     /// Records that rung `name` is shown.

@@ -263,7 +263,7 @@ impl Watcher {
         self.streams.forget_starvation();
     }
 
-    /// What is handed out next is of another time than what was.
+    /// What is delivered next is of another time than what was.
     fn jump(&mut self) {
         let shown = self.streams.iter().filter(|pulled| pulled.had_frame);
         let kinds: Vec<_> = shown.map(|pulled| pulled.kind).collect();

@@ -11,13 +11,13 @@ use namecast_stream::consumer::Shown;
 use namecast_units::{Instant, Timestamp};
 
 /// Runs and streams that are remembered.
-const MOST_REMEMBERED: usize = 16;
+const MAX_REMEMBERED: usize = 16;
 /// A clock that is so much behind its earlier readings was set back, or is another one.
 const SET_BACK: Duration = Duration::from_millis(100);
 /// A new run is noticed within this time after its clock was seen.
 const RECENT: Duration = Duration::from_secs(5);
 /// Longest time for which caches are passed by.
-const MOST_FRESH: Duration = Duration::from_secs(3_600);
+const MAX_FRESH: Duration = Duration::from_secs(3_600);
 
 /// Runs of the publisher, each with a catalogue of its own.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,7 @@ impl Sessions {
     pub(super) fn leave(&mut self, catalogue: &Name, stream: StreamKind, shown: Shown) {
         self.shown
             .retain(|(name, kind, _)| (name, *kind) != (catalogue, stream));
-        if self.shown.len() == MOST_REMEMBERED {
+        if self.shown.len() == MAX_REMEMBERED {
             self.shown.pop_front();
         }
         self.shown.push_back((catalogue.detached(), stream, shown));
@@ -79,7 +79,7 @@ impl Sessions {
     /// numbers come from, was not set back.
     pub(super) fn fresh_until(&self, now: Instant) -> Option<Instant> {
         let (at, by) = self.set_back?;
-        (now.since(at) <= RECENT).then(|| now + by.min(MOST_FRESH))
+        (now.since(at) <= RECENT).then(|| now + by.min(MAX_FRESH))
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
         for version in 10..50 {
             sessions.leave(&name(version), StreamKind::Video, shown(1));
         }
-        assert_eq!(sessions.shown.len(), MOST_REMEMBERED);
+        assert_eq!(sessions.shown.len(), MAX_REMEMBERED);
     }
 
     /// Heard at 1 s, answered at 2 s: its clock should have gone on by one second.

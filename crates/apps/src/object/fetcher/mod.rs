@@ -42,9 +42,9 @@ const MAX_WAIT: Duration = Duration::from_secs(1);
 /// Lifetime of an Interest for a segment, which exists.
 const LIFETIME: Duration = Duration::from_secs(2);
 /// Without Data for two round trips and this time, one segment is requested again: nothing may follow that shows a loss.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PROBE_MARGIN: Duration = Duration::from_millis(100);
 /// Each such probe without Data doubles that time, up to this.
-const MAX_PATIENCE: Duration = Duration::from_secs(2);
+const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(2);
 /// Times that fetching begins anew.
 const MAX_RESTARTS: u32 = 3;
 
@@ -314,8 +314,8 @@ impl Fetcher {
 
     /// Sets when nothing has come for long, after `probes` probes without Data.
     fn wait(&mut self, now: Instant, probes: u32) {
-        let once = 2 * self.requester.path().round_trip(now) + PATIENCE;
-        self.probe_at = now + (once * (1 << probes.min(8))).min(MAX_PATIENCE);
+        let once = 2 * self.requester.path().round_trip(now) + PROBE_MARGIN;
+        self.probe_at = now + (once * (1 << probes.min(8))).min(MAX_PROBE_INTERVAL);
         self.probes = probes;
     }
 

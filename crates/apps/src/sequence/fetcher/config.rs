@@ -15,9 +15,9 @@ pub struct FetcherConfig {
     /// Length of the intervals that [`samples`](super::Fetcher::samples) tells of; `None`: no samples.
     pub sample_interval: Option<Duration>,
     /// Samples kept, at most; none after that.
-    pub most_samples: usize,
+    pub max_samples: usize,
     /// Arrivals kept until they are polled, at most, of which the oldest go first; zero: they are not wanted.
-    pub most_fetched: usize,
+    pub max_fetched: usize,
 }
 
 impl FetcherConfig {
@@ -27,8 +27,8 @@ impl FetcherConfig {
             prefix,
             requests,
             sample_interval: Some(Duration::from_millis(10)),
-            most_samples: 200_000,
-            most_fetched: 0,
+            max_samples: 200_000,
+            max_fetched: 0,
         }
     }
 }

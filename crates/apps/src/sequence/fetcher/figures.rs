@@ -27,7 +27,7 @@ pub struct Figures {
     /// Their sum, in nanoseconds.
     pub rtt_sum_nanos: u64,
     /// The least of them.
-    pub least_rtt: Option<Duration>,
+    pub min_rtt: Option<Duration>,
     /// The greatest of them.
     pub greatest_rtt: Option<Duration>,
     /// Data that the verifier did not accept.
@@ -53,7 +53,7 @@ impl Figures {
         self.rtt_samples += 1;
         let nanos = u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX);
         self.rtt_sum_nanos = self.rtt_sum_nanos.saturating_add(nanos);
-        self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
+        self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
         self.greatest_rtt = Some(self.greatest_rtt.map_or(rtt, |greatest| greatest.max(rtt)));
     }
 }

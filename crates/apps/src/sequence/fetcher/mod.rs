@@ -88,7 +88,7 @@ impl Fetcher {
             verifier: None,
             requester: NumberedRequester::new(config.requests),
             fetched: VecDeque::new(),
-            sampler: Sampler::new(interval, config.most_samples),
+            sampler: Sampler::new(interval, config.max_samples),
             figures: Figures::default(),
             config,
         }
@@ -253,10 +253,10 @@ impl Fetcher {
     }
 
     fn keep_fetched(&mut self, now: Instant, found: &Found, answer: &NumberedAnswer) {
-        if self.config.most_fetched == 0 {
+        if self.config.max_fetched == 0 {
             return;
         }
-        if self.fetched.len() >= self.config.most_fetched {
+        if self.fetched.len() >= self.config.max_fetched {
             self.fetched.pop_front();
         }
         self.fetched.push_back(Fetched {

@@ -85,7 +85,7 @@ fn a_window_is_kept_full() {
     );
     assert_eq!(figures.content, ByteSize::bytes(3_000));
     assert_eq!((figures.requests.gaps, figures.rtt_samples), (0, 3));
-    assert_eq!(figures.least_rtt, Some(20 * MS));
+    assert_eq!(figures.min_rtt, Some(20 * MS));
     assert_eq!(figures.greatest_rtt, Some(21 * MS));
     assert_eq!(figures.rtt_sum_nanos, 62_000_000);
 }
@@ -197,7 +197,7 @@ fn a_lost_number_is_asked_for_again_with_another_nonce() {
         ..config("window:3")
     };
     let mut fetcher = begun(FetcherConfig {
-        most_fetched: 10,
+        max_fetched: 10,
         ..FetcherConfig::new(prefix(), requests)
     });
     let first = asks(&mut fetcher);
@@ -415,7 +415,7 @@ fn samples_tell_what_each_interval_brought() {
     assert_eq!((samples[1].window, samples[1].in_flight), (Some(2), 2));
 
     let mut bounded = begun(FetcherConfig {
-        most_samples: 2,
+        max_samples: 2,
         ..FetcherConfig::new(prefix(), config("window:2"))
     });
     bounded.handle_timeout(at(1_000));

@@ -16,9 +16,9 @@ use smart_default::SmartDefault;
 use super::port::{Port, Sending};
 
 /// Without its Data packet for so long, an Interest counts as lost.
-const PATIENCE: Duration = Duration::from_millis(200);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(200);
 /// Frames that a Data packet is cut into at most.
-const MOST_PIECES: usize = 16;
+const MAX_PIECES: usize = 16;
 /// Interests that a consumer sends before the others get their turn: as many as one call receives. With fewer, this thread
 /// cannot keep up with what is measured, which then falls asleep between any two packets.
 const INTERESTS_PER_TURN: u64 = 16;
@@ -286,7 +286,7 @@ impl Consumer {
             }
         });
         while let Some((_, asked_at)) = outstanding.front()
-            && asked_at.elapsed() > PATIENCE
+            && asked_at.elapsed() > ANSWER_TIMEOUT
         {
             outcome.lost += 1;
             outstanding.pop_front();
@@ -298,7 +298,7 @@ impl Consumer {
 /// A packet in frames of at most `mtu` octets.
 fn pieces_of(frame: Bytes, mtu: usize, sequence: &mut u64) -> Vec<Bytes> {
     let packet = LpPacket::decode(frame).ok();
-    let pieces = packet.and_then(|packet| fragment(&packet, *sequence, mtu, MOST_PIECES));
+    let pieces = packet.and_then(|packet| fragment(&packet, *sequence, mtu, MAX_PIECES));
     let pieces = pieces.unwrap_or_default();
     *sequence += pieces.len() as u64;
     pieces

@@ -27,7 +27,7 @@ use super::namecast;
 use super::port::{Port, Sending};
 
 /// Without an answer for so long, Interests count as lost, or as waiting.
-const PATIENCE: Duration = Duration::from_millis(100);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
 /// Octets of packets on their way through the forwarder, and how many packets at least and at most.
 const WINDOW: usize = 64 * 1024;
 const FEWEST: usize = 16;
@@ -311,7 +311,7 @@ impl Ends {
         })
     }
 
-    /// Asks for `count` packets of Data, and answers, until nothing is under way any more.
+    /// Requests `count` packets of Data, and answers, until nothing is under way any more.
     fn fetch(&mut self, entry: SocketAddr, count: u64) {
         let (mut fetched, mut under_way, mut heard_at) = (0, 0, Instant::now());
         while fetched < count || under_way > 0 {
@@ -327,7 +327,7 @@ impl Ends {
         }
     }
 
-    /// Asks for what there is none of until the forwarder says that it has no room any more.
+    /// Requests Data that does not exist until the forwarder says that it has no room any more.
     fn ask_until_refused(&mut self, entry: SocketAddr) {
         let (mut refused, mut under_way, mut heard_at) = (0, 0, Instant::now());
         while refused < self.window {
@@ -346,7 +346,7 @@ impl Ends {
         }
     }
 
-    /// Asks for any packet under a prefix of which there is none.
+    /// Requests any packet under a prefix of which there is none.
     fn ask_for_prefix(&mut self, entry: SocketAddr) {
         let none = Name::root().child(Component::generic("none"));
         let interest = Interest::builder(none)
@@ -412,7 +412,7 @@ fn sized<T>(size: usize, template: impl Fn(usize) -> T, length: impl Fn(&T) -> u
 fn progress(under_way: usize, came: usize, heard_at: &mut Instant) -> usize {
     if came > 0 {
         *heard_at = Instant::now();
-    } else if heard_at.elapsed() > PATIENCE {
+    } else if heard_at.elapsed() > ANSWER_TIMEOUT {
         *heard_at = Instant::now();
         return 0;
     }

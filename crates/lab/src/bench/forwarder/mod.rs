@@ -186,7 +186,7 @@ impl Case {
     }
 }
 
-/// A stream to so many watchers, each of whom asks for a frame some time before it exists.
+/// A stream to so many watchers, each of which requests a frame some time before it exists.
 fn live(consumers: usize) -> Traffic {
     Traffic {
         consumers,

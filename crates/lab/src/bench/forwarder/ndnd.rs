@@ -12,7 +12,7 @@ use super::measured::Measured;
 use super::namecast;
 
 /// Time that starting may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Starts it with one forwarding thread and a cache like ours in packets, and routes everything to `producer`.
 pub(super) fn start(
@@ -42,7 +42,7 @@ pub(super) fn start(
     let program = Measured::start(command, 0..1)?;
     let started = Instant::now();
     while !socket.exists() {
-        anyhow::ensure!(started.elapsed() < PATIENCE, "ndnd does not start");
+        anyhow::ensure!(started.elapsed() < START_TIMEOUT, "ndnd does not start");
         std::thread::sleep(Duration::from_millis(20));
     }
     let peer = format!("udp4://{producer}");

@@ -72,7 +72,7 @@ impl Port {
     fn joinable(&self, datagrams: &[impl AsRef<[u8]>]) -> usize {
         let length = |place: usize| datagrams.get(place).map(|it| it.as_ref().len());
         let size = length(0).unwrap_or_default();
-        let most = (MAX_JOINED / size.max(1)).clamp(1, self.socket.most_joined());
+        let most = (MAX_JOINED / size.max(1)).clamp(1, self.socket.max_joined());
         let mut count = 1;
         while count < most
             && length(count - 1) == Some(size)

@@ -30,7 +30,7 @@ const LOADS: usize = 2;
 const RHYTHM: Duration = Duration::from_millis(16);
 const WINDOW: u64 = 1_024;
 
-/// What each load asks for, in bursts of this length.
+/// What each load requests, in bursts of this length.
 pub(super) fn traffic(burst: u64) -> Traffic {
     Traffic {
         burst,

@@ -14,7 +14,7 @@ const SIZE: usize = 1_200;
 /// How long to send.
 const SPAN: Duration = Duration::from_secs(1);
 /// How long the receiver waits for the last datagrams.
-const PATIENCE: Duration = Duration::from_millis(200);
+const READ_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// What plain UDP reached.
 pub(super) struct Raw {
@@ -36,7 +36,7 @@ pub(super) async fn measure() -> anyhow::Result<Raw> {
 
 fn transfer() -> io::Result<u64> {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-    receiver.set_read_timeout(Some(PATIENCE))?;
+    receiver.set_read_timeout(Some(READ_TIMEOUT))?;
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     sender.connect(receiver.local_addr()?)?;
     let counting = thread::spawn(move || {

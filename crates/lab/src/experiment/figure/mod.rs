@@ -68,7 +68,7 @@ impl Artist<'_> {
     /// What `placed` shows, and the series it is made from.
     ///
     /// # Errors
-    /// It asks for something that was not measured.
+    /// It needs something that was not measured.
     pub(super) fn draw(&self, placed: &Placed<Figure>) -> Result<(Drawing, Vec<Shown>), Problem> {
         let figure = &placed.value;
         let mut shown = Vec::new();

@@ -33,7 +33,7 @@ pub struct FileLimits {
     pub entries: usize,
 }
 
-/// Seeds per point where a file does not say: the fewest that the issue of fair comparison asks for.
+/// Seeds per point where a file does not say: the fewest that a fair comparison needs.
 pub(super) const DEFAULT_SEEDS: u32 = 10;
 
 /// What a file says about itself.

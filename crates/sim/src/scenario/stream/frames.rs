@@ -18,7 +18,7 @@ pub(super) struct Frames<'a> {
     /// By position. Of several records of one frame, one that was shown.
     records: BTreeMap<u64, &'a FrameRecord>,
     first_shown: Option<u64>,
-    least_age: Duration,
+    min_age: Duration,
 }
 
 /// Figures of the frames that were captured within a window.
@@ -32,7 +32,7 @@ pub(super) struct FrameFigures {
     pub(super) longest_gap: Duration,
     pub(super) stale: Duration,
     pub(super) age_sum: Duration,
-    pub(super) most_age: Duration,
+    pub(super) max_age: Duration,
     /// Bits of payload of frames shown.
     pub(super) shown_bits: u64,
     /// Sum of the bitrates of the rungs of frames shown, in bits per second.
@@ -56,7 +56,7 @@ impl<'a> Frames<'a> {
             joined_at,
             records: BTreeMap::new(),
             first_shown: None,
-            least_age: Duration::MAX,
+            min_age: Duration::MAX,
         };
         for record in records.filter(|record| record.stream == media.kind) {
             let known = frames.records.entry(record.position).or_insert(record);
@@ -64,7 +64,7 @@ impl<'a> Frames<'a> {
                 *known = record;
                 let first = frames.first_shown.get_or_insert(record.position);
                 *first = record.position.min(*first);
-                frames.least_age = frames.least_age.min(frames.age(record));
+                frames.min_age = frames.min_age.min(frames.age(record));
             }
         }
         frames
@@ -126,8 +126,8 @@ impl<'a> Frames<'a> {
         let age = self.age(record);
         figures.rendered += 1;
         figures.age_sum += age;
-        figures.most_age = figures.most_age.max(age);
-        if age > self.least_age + STALE {
+        figures.max_age = figures.max_age.max(age);
+        if age > self.min_age + STALE {
             figures.stale += self.media.rate.period();
         }
         figures.shown_bits += record.size as u64 * 8;
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!((figures.frames, figures.rendered), (10, 7));
         assert_eq!((figures.late, figures.lost), (1, 2));
         assert_eq!((figures.gaps, figures.longest_gap), (2, ms(1_201)));
-        assert_eq!((figures.stale, figures.most_age), (ms(100), ms(1_401)));
+        assert_eq!((figures.stale, figures.max_age), (ms(100), ms(1_401)));
         assert_eq!(figures.age_sum, ms(6 * 300 + 1_401));
         assert_eq!((figures.shown_bits, figures.goal), (5_600, 7));
         assert_eq!((figures.rung_sum, figures.span), (7_000_000, ms(1_000)));

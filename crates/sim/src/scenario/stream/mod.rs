@@ -43,7 +43,7 @@ pub use spec::{
 ///
 /// | metric | meaning |
 /// |---|---|
-/// | `join` | from the first Interest to the first frame handed out, ms |
+/// | `join` | from the first Interest to the first frame delivered, ms |
 /// | `first-shown` | from joining to the first frame shown, ms |
 /// | `rejoins` | times that the watcher joined again by itself |
 /// | `frames` | frames of the window |

@@ -41,7 +41,7 @@ pub struct WatcherSnapshot {
     pub stats: Stats,
     /// Packets at its face.
     pub traffic: Traffic,
-    /// Payload of frames handed out.
+    /// Payload of frames delivered.
     pub payload: ByteSize,
 }
 
@@ -295,7 +295,7 @@ fn frame_values(figures: &FrameFigures) -> Vec<(&'static str, f64)> {
         ("longest-gap", millis(figures.longest_gap)),
         ("stale", figures.stale.as_secs_f64()),
         ("latency", millis(figures.age_sum) / shown),
-        ("latency-max", millis(figures.most_age)),
+        ("latency-max", millis(figures.max_age)),
         (
             "payload-rate",
             figures.shown_bits as f64 / figures.span.as_secs_f64() / 1e6,

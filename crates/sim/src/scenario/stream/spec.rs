@@ -261,7 +261,7 @@ pub struct WatcherSpec {
     /// How it repairs what was lost.
     pub recovery: RecoverySpec,
     /// Transmissions of one Interest, the first included.
-    pub most_attempts: Option<u32>,
+    pub max_attempts: Option<u32>,
 }
 
 /// How a watcher chooses the bitrate by itself: [`LadderConfig`] as a file writes it. All but the profile are for `paper`; what
@@ -375,7 +375,7 @@ impl WatcherSpec {
     pub fn config(&self, root: Name, seed: u64) -> Result<WatcherConfig, String> {
         let defaults = WatcherConfig::new(root);
         let mut consumer = defaults.consumer.clone();
-        consumer.max_attempts = self.most_attempts.unwrap_or(consumer.max_attempts);
+        consumer.max_attempts = self.max_attempts.unwrap_or(consumer.max_attempts);
         consumer.recovery.profile = self.recovery.profile;
         if let Some(copies) = self.recovery.lead_copies {
             consumer.recovery.lead_copies = copies;

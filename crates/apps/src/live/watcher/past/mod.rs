@@ -32,7 +32,7 @@ const RETRY: Retry = Retry {
     max_interests: 4,
 };
 /// Interests out at a time.
-const MOST_OUTSTANDING: usize = 256;
+const MAX_OUTSTANDING: usize = 256;
 /// From the moment at which the first sample is here until it is shown: time to decode what comes before it.
 const FIRST_LEAD: Duration = Duration::from_millis(60);
 /// Nothing to play for so long: what follows may be behind a gap.
@@ -90,7 +90,7 @@ struct Part {
     wanted: Wanted,
     request: Option<Request>,
     track: Option<Track>,
-    /// The sample handed out last: capture and when it was to be shown.
+    /// The sample delivered last: capture and when it was to be shown.
     last: Option<(Timestamp, Instant)>,
 }
 
@@ -158,7 +158,7 @@ impl Player {
         self.parts.first().is_some_and(|part| part.is_dry(now))
     }
 
-    /// Takes a packet. Tells whether it was asked for, or `Err` if it is not what was signed.
+    /// Takes a packet. Returns whether it was asked for, or `Err` if it is not what was signed.
     pub(super) fn handle_data(
         &mut self,
         now: Instant,
@@ -184,7 +184,7 @@ impl Player {
         }
     }
 
-    /// Takes an Interest that came back. Tells whether it was ours.
+    /// Takes an Interest that came back. Returns whether it was ours.
     pub(super) fn handle_nack(
         &mut self,
         now: Instant,
@@ -314,7 +314,7 @@ impl Player {
                 continue;
             };
             let client = wanted.client;
-            for segment in track.ask(MOST_OUTSTANDING.saturating_sub(out)) {
+            for segment in track.ask(MAX_OUTSTANDING.saturating_sub(out)) {
                 let token = Token { client, segment };
                 let interest = Interest::builder(track.names.segment(segment));
                 let mut object = Object::new(token, interest, Some(samples::RETRY));

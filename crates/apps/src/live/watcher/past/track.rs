@@ -18,13 +18,13 @@ use crate::samples::{Limits, News, Sequence, Taken};
 
 /// Bounds of what is pulled at a time.
 const LIMITS: Limits = Limits {
-    most_samples: 256,
-    most_behind: u64::MAX,
+    max_samples: 256,
+    max_behind: u64::MAX,
 };
 /// Samples between key sample and target that are believed: a group of some 20 s.
-const MOST_GROUP: u64 = 512;
+const MAX_GROUP: u64 = 512;
 /// How far the newest sample moves on at a time, at most.
-const MOST_JUMP: u64 = 4_096;
+const MAX_JUMP: u64 = 4_096;
 
 /// A sample that is whole.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub(super) struct Track {
     pub kind: StreamKind,
     pub names: RungNames,
     is_standalone: bool,
-    /// Samples, and key samples, that are pulled ahead of the one handed out last.
+    /// Samples, and key samples, that are pulled ahead of the one delivered last.
     ahead: [u64; 2],
     sequences: [Sequence; 2],
     ready: BTreeMap<(SampleClass, u64), Whole>,
@@ -62,7 +62,7 @@ pub(super) struct Track {
     place: Option<Place>,
     /// In decoding order.
     queue: VecDeque<Whole>,
-    /// What was handed out last allows to pull up to here.
+    /// What was delivered last allows to pull up to here.
     limits: [u64; 2],
 }
 
@@ -107,7 +107,7 @@ impl Track {
         let last_delta = target
             .filter(|target| target.class == SampleClass::Delta)
             .map_or(first_delta, |target| target.sequence)
-            .min(first_delta.saturating_add(MOST_GROUP));
+            .min(first_delta.saturating_add(MAX_GROUP));
         self.first_key = key.sequence;
         self.place = None;
         self.sequences = SampleClass::ALL.map(Sequence::without_parity);
@@ -141,11 +141,11 @@ impl Track {
         let newest = [own.key_sequence, own.delta_sequence];
         for (sequence, newest) in self.sequences.iter_mut().zip(newest) {
             let known = sequence.newest().unwrap_or(0);
-            sequence.on_published(newest.filter(|new| new.saturating_sub(known) <= MOST_JUMP));
+            sequence.on_published(newest.filter(|new| new.saturating_sub(known) <= MAX_JUMP));
         }
     }
 
-    /// Goes on as `index` says: with samples that follow, or behind a gap. Tells whether it is a gap.
+    /// Goes on as `index` says: with samples that follow, or behind a gap. Returns whether it is a gap.
     pub(super) fn go_on(&mut self, index: &RungIndex) -> bool {
         let here = self.place.map_or(self.first_key, |place| place.key);
         match index.next_key {
@@ -171,7 +171,7 @@ impl Track {
         asked
     }
 
-    /// Takes a packet. Tells whether it was asked for and good.
+    /// Takes a packet. Returns whether it was asked for and good.
     pub(super) fn on_data(&mut self, id: SegmentId, data: &Data, verifier: &dyn Verifier) -> Taken {
         let (taken, _) = self.sequences[id.class.index()].on_data(id, data, verifier);
         taken
@@ -311,7 +311,7 @@ impl Track {
         Some((*found, true))
     }
 
-    /// Samples in decoding order that were not handed out.
+    /// Samples in decoding order that were not delivered.
     pub(super) const fn queue(&self) -> &VecDeque<Whole> {
         &self.queue
     }

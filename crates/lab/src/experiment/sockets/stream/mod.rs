@@ -87,7 +87,7 @@ enum Item {
 struct Trial {
     /// When each publisher published its first frame, since the start of the run.
     starts: Vec<Duration>,
-    /// When each watcher joined, and what it handed out.
+    /// When each watcher joined, and what it delivered.
     watched: Vec<(Instant, Heard)>,
     snapshots: Vec<Snapshot>,
     /// Frames that the publisher refused, or had no room for.

@@ -136,7 +136,7 @@ pub(super) struct Watching {
     hearing: JoinHandle<()>,
 }
 
-/// What a watcher has handed out. Instants count from the start of the run.
+/// What a watcher has delivered. Instants count from the start of the run.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     pub(super) records: VecDeque<FrameRecord>,
@@ -188,7 +188,7 @@ impl Watching {
         })
     }
 
-    /// Ends it, and gives all that it handed out.
+    /// Ends it, and gives all that it delivered.
     pub(super) async fn stop(self) -> Heard {
         drop(self.player);
         // It ends with the watcher.

@@ -21,7 +21,7 @@ const TRANSPORTS = {
   WebSocket: [WsTransport, `ws://127.0.0.1:${webSocket}/ws`],
 };
 const PREFIX = "/interop/ndnts";
-const PATIENCE_MS = 4000;
+const TIMEOUT_MS = 4000;
 /** Content of a small packet, and of one that takes fragments or a large datagram. */
 const LENGTHS = { small: 40, large: 8000 };
 
@@ -34,7 +34,7 @@ function check(cell, condition, seen = "") {
 
 /** Tries until it is true, or seconds are over. */
 async function eventually(isTrue) {
-  const end = Date.now() + PATIENCE_MS;
+  const end = Date.now() + TIMEOUT_MS;
   while (!(await isTrue())) {
     if (Date.now() > end) {
       return false;
@@ -81,7 +81,7 @@ async function produceAndConsume(options) {
     for (const to of Object.keys(TRANSPORTS)) {
       for (const [size, length] of Object.entries(LENGTHS)) {
         const { fw, face } = await connect(to);
-        const interest = new Interest(`${PREFIX}/${from}/${size}/${to}`, Interest.Lifetime(PATIENCE_MS));
+        const interest = new Interest(`${PREFIX}/${from}/${size}/${to}`, Interest.Lifetime(TIMEOUT_MS));
         let data;
         try {
           data = await consume(interest, { fw, verifier });
@@ -153,7 +153,7 @@ async function manage(options) {
 async function isRefused(transport) {
   const [Transport, ...address] = TRANSPORTS[transport];
   const face = new L3Face(await Transport.connect(...address));
-  const interest = new Interest(`/nowhere/${transport}`, Interest.Lifetime(PATIENCE_MS));
+  const interest = new Interest(`/nowhere/${transport}`, Interest.Lifetime(TIMEOUT_MS));
   let end;
   const ended = new Promise((resolve) => { end = resolve; });
   face.tx((async function*() {
@@ -161,7 +161,7 @@ async function isRefused(transport) {
     await ended;
   })());
   let seen;
-  const timer = setTimeout(end, PATIENCE_MS);
+  const timer = setTimeout(end, TIMEOUT_MS);
   const first = (async () => {
     for await (const packet of face.rx) {
       return packet;

@@ -268,7 +268,7 @@ impl Taken {
         match self {
             Self::Kept => requester.forget(token),
             Self::Bad => {
-                requester.disbelieve(token);
+                requester.reject(token);
                 requester.hasten(token, now);
             }
             Self::Unwanted => {}

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn checksums_of_ranges_are_those_of_the_octets() {
+    fn checksums_of_ranges_are_those_of_the_bytes() {
         let mut random = namecast_units::Random::from_seed(4);
         let mut octets = vec![0; 5_000];
         random.fill(&mut octets);

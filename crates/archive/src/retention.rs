@@ -1,7 +1,7 @@
 //! When chunks are old enough to be deleted, whatever the clocks of hosts and publishers show.
 //!
 //! A chunk that came while the archive runs is as old as the monotonic time since then: no wall clock has a say. For chunks
-//! that were found at opening, the wall clock is asked one thing, how long the archive did not run, and is believed only
+//! that were found at opening, the wall clock is asked one thing, how long the archive did not run, and is accepted only
 //! after it has agreed with the monotonic one for [`RetentionConfig::settle`], and if it is not before what they say.
 //! Until then they are as old as their own writer went on for, and as this archive runs.
 
@@ -28,7 +28,7 @@ pub struct Moment {
 pub struct RetentionConfig {
     /// Age at which chunks are deleted; `None`: never.
     pub keep: Option<Duration>,
-    /// Time for which a wall clock must agree with the monotonic one before it is believed: longer than time servers take to
+    /// Time for which a wall clock must agree with the monotonic one before it is accepted: longer than time servers take to
     /// put a clock right after a machine has started.
     #[default(Duration::from_mins(10))]
     pub settle: Duration,
@@ -58,7 +58,7 @@ pub(crate) struct Retention {
     /// The offset that the wall clock has now, and since when.
     candidate: (Offset, Instant),
     /// The offset by which chunks found at opening are judged.
-    believed: Option<Offset>,
+    accepted: Option<Offset>,
     /// The offset by which new chunks are named.
     naming: Offset,
     /// When the current minute began, and chunks deleted in it.
@@ -73,7 +73,7 @@ impl Retention {
             opened_at: now.monotonic,
             last_stamps: BTreeMap::new(),
             candidate: (offset(now), now.monotonic),
-            believed: None,
+            accepted: None,
             naming: offset(now),
             minute: (now.monotonic, 0),
         }
@@ -101,7 +101,7 @@ impl Retention {
         let newest = self.last_stamps.values().max().copied();
         // A time before what was kept is wrong, or those stamps are.
         if newest.is_none_or(|newest| now.wall >= newest) {
-            self.believed.get_or_insert(self.candidate.0);
+            self.accepted.get_or_insert(self.candidate.0);
         }
     }
 
@@ -121,10 +121,10 @@ impl Retention {
         let last = self.last_stamps.get(&id.writer).copied();
         let written = last.map_or(Duration::ZERO, |last| last.since(id.begun_at));
         let least = written + now.since(self.opened_at);
-        let Some(believed) = self.believed else {
+        let Some(accepted) = self.accepted else {
             return least;
         };
-        let wall = believed + i128::from(now.as_nanos() / 1_000);
+        let wall = accepted + i128::from(now.as_nanos() / 1_000);
         let micros = wall - i128::from(id.begun_at.as_micros());
         least.max(Duration::from_micros(
             u64::try_from(micros.max(0)).unwrap_or(u64::MAX),

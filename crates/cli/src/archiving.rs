@@ -85,7 +85,7 @@ pub(crate) struct ArchiveFigures {
     /// Samples that are published and not kept yet.
     pub backlog: u64,
     /// Octets written.
-    pub octets_written: u64,
+    pub bytes_written: u64,
     /// Chunks kept.
     pub chunks: u64,
     /// Octets kept.
@@ -274,7 +274,7 @@ impl Archiving {
             samples_incomplete: recorder.incomplete,
             samples_missing: recorder.missing,
             backlog,
-            octets_written: store.octets,
+            bytes_written: store.octets,
             chunks: size.chunks,
             octets: size.octets,
             since: size.since.map(|since| since.as_micros() as f64 / 1e6),

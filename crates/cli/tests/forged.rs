@@ -37,7 +37,7 @@ fn stream() -> StreamInfo {
             codec_string: "avc1.42C01E".to_owned(),
             sample_rate: None,
             channels: None,
-            across: None,
+            inter_frame: None,
         }],
         segment_size: 1_000,
         parity_percent: 0,

@@ -135,9 +135,9 @@ fn forward(pairs: u32, prefix: &str, config: Config, is_ordered: bool) -> f64 {
 /// Resident memory that a node with three faces and two routes takes.
 fn idle_node() -> u64 {
     const NODES: u64 = 10_000;
-    let before = resident_octets();
+    let before = resident_bytes();
     let nodes: Vec<_> = (0..NODES).map(new_idle_node).collect();
-    let after = resident_octets();
+    let after = resident_bytes();
     assert!(nodes.iter().all(|node| node.faces().count() == 3));
     after.saturating_sub(before) / NODES
 }
@@ -155,7 +155,7 @@ fn new_idle_node(seed: u64) -> Forwarder {
     node
 }
 
-fn resident_octets() -> u64 {
+fn resident_bytes() -> u64 {
     const PAGE: u64 = 4_096;
     let sizes = std::fs::read_to_string("/proc/self/statm").expect("Linux");
     let pages = sizes.split(' ').nth(1).and_then(|n| n.parse::<u64>().ok());

@@ -231,7 +231,7 @@ pub enum CachePolicy {
     /// What was not used for longest.
     #[default]
     Lru,
-    /// What was not used again soon, so that a scan does not sweep out what is asked for again and again: S3-FIFO (Yang et
+    /// What was not used again soon, so that a scan does not sweep out what is requested again and again: S3-FIFO (Yang et
     /// al., SOSP 2023).
     S3Fifo,
 }

@@ -311,7 +311,7 @@ impl KeptFields {
     }
 
     /// Octets that do not fit into the record itself.
-    pub(crate) fn heap_octets(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         if self.0.spilled() {
             self.0.capacity()
         } else {
@@ -397,7 +397,7 @@ mod tests {
             .extensions
             .set(Extensions::PATH_LABEL, vec![1; MAX_KEPT]);
         let kept = KeptFields::new(&fields);
-        assert!(kept.heap_octets() < 2 * MAX_KEPT);
+        assert!(kept.heap_bytes() < 2 * MAX_KEPT);
         fields.extensions = Extensions::default();
         assert_eq!(kept.unpack(), fields);
     }

@@ -80,7 +80,7 @@ fn datagrams_pass_unchanged_both_ways() {
     let report = relay.stop().expect("it ran until now");
     for flow in [&report.forward, &report.backward] {
         assert_eq!((flow.received, flow.delivered, flow.send_failed), (6, 6, 0));
-        assert_eq!(flow.received_octets, 75_608);
+        assert_eq!(flow.received_bytes, 75_608);
         assert_eq!(flow.dropped.total(), 0);
     }
     assert_eq!((report.clients, report.refused), (1, 0));

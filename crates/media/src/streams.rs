@@ -1,6 +1,6 @@
 //! What ingest makes, as the catalogue describes it.
 
-use namecast_stream::{Across, Rung, SampleRate, StreamInfo, StreamKind};
+use namecast_stream::{InterFrameFec, Rung, SampleRate, StreamInfo, StreamKind};
 
 use crate::ingest::ladder::label;
 use crate::ingest::{self, AudioConfig, VideoConfig};
@@ -10,10 +10,10 @@ const VIDEO: &str = "video";
 /// Name of the audio stream under the root.
 const AUDIO: &str = "audio";
 
-/// Parity across packets of sound, which have none of their own: with 20 ms each, a lost one is back after 60 ms at most, and 10 %
+/// Inter-frame FEC of sound, whose packets have no parity of their own: with 20 ms each, a lost one is back after 60 ms at most, and 10 %
 /// of losses leave one in a hundred (`rtsd/across`). None is made unless somebody requests it. Frames of video take longer than
 /// playback waits, and most have parity of their own.
-const SOUND_ACROSS: Across = Across {
+const SOUND_INTER_FRAME: InterFrameFec = InterFrameFec {
     samples: 4,
     parity: 2,
 };
@@ -53,7 +53,7 @@ fn describe_video(video: &VideoConfig, cutting: Cutting) -> StreamInfo {
         },
         sample_rate: None,
         channels: None,
-        across: None,
+        inter_frame: None,
     };
     StreamInfo {
         name: VIDEO.to_owned(),
@@ -80,7 +80,7 @@ fn describe_audio(audio: &AudioConfig, cutting: Cutting) -> StreamInfo {
             codec_string: "opus".to_owned(),
             sample_rate: Some(AudioConfig::SAMPLE_RATE),
             channels: Some(audio.channels),
-            across: Some(SOUND_ACROSS),
+            inter_frame: Some(SOUND_INTER_FRAME),
         }],
         segment_size: cutting.segment_size,
         parity_percent: cutting.parity_percent,

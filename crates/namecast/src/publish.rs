@@ -86,7 +86,7 @@ impl Publish {
             codec_string: codec.to_owned(),
             sample_rate: None,
             channels: None,
-            across: None,
+            inter_frame: None,
         };
         let rungs = rungs.into_iter().map(rung).collect();
         self.stream(stream("video", StreamKind::Video, family(codec), rungs))
@@ -105,7 +105,7 @@ impl Publish {
             codec_string: "opus".to_owned(),
             sample_rate: Some(48_000),
             channels: Some(channels),
-            across: None,
+            inter_frame: None,
         };
         self.stream(stream("audio", StreamKind::Audio, "opus", vec![rung]))
     }

@@ -37,8 +37,8 @@ impl FromStr for MacAddress {
         let mut parts = text.split(':');
         for octet in &mut octets {
             let part = parts.next().ok_or(ParseMacAddressError)?;
-            let is_octet = part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit());
-            if !is_octet {
+            let is_byte = part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit());
+            if !is_byte {
                 return Err(ParseMacAddressError);
             }
             *octet = u8::from_str_radix(part, 16).map_err(|_| ParseMacAddressError)?;

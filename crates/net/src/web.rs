@@ -1,7 +1,7 @@
 //! Who a request to a node's web server comes from, and what it may do.
 //!
 //! Any page in the world can make its visitors' browsers send requests to their own machines and networks. A browser tells
-//! the truth about two things: the host that it believes to talk to (Host, RFC 9110 section 7.2) and the page that asks
+//! the truth about two things: the host that it accepts to talk to (Host, RFC 9110 section 7.2) and the page that asks
 //! (Origin, RFC 6454 section 7). The first unmasks a foreign name that was rebound to this machine, the second a foreign
 //! page. Programs can write anything there, so neither makes a program local that comes from elsewhere.
 //!

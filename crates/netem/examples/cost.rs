@@ -6,7 +6,7 @@ use namecast_netem::{Bytes, Config, Jitter, Link, Loss, Output, Queue, Schedule}
 use namecast_units::{Bitrate, Duration, Instant};
 
 const FRAMES: u32 = 2_000_000;
-const OCTETS: usize = 1_074;
+const BYTES: usize = 1_074;
 
 fn main() {
     let plain = Config {
@@ -71,8 +71,8 @@ fn main() {
 /// Nanoseconds per frame, when `percent` of 10 Mbit/s are offered.
 fn cost(config: &Config, percent: u64) -> f64 {
     let mut link = Link::new(config.clone(), 1);
-    let frame = Bytes::from(vec![0; OCTETS]);
-    let gap = Duration::from_nanos(OCTETS as u64 * 800 * 100 / percent);
+    let frame = Bytes::from(vec![0; BYTES]);
+    let gap = Duration::from_nanos(BYTES as u64 * 800 * 100 / percent);
     let mut send_at = Instant::ZERO;
     let mut arrived = 0_u64;
     let before = cpu_nanos();

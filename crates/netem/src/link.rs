@@ -28,7 +28,7 @@ pub struct Link<F = Bytes> {
     /// When the last frame that left the queue is serialised.
     free_at: Instant,
     waiting: VecDeque<Waiting<F>>,
-    waiting_octets: u64,
+    waiting_bytes: u64,
     flight: Flight<F>,
     output: VecDeque<Output<F>>,
     chance: Option<Box<Chance>>,
@@ -75,7 +75,7 @@ impl<F: Frame> Link<F> {
             discipline,
             room: Room::new(&config.queue),
             waiting: VecDeque::new(),
-            waiting_octets: 0,
+            waiting_bytes: 0,
             free_at: Instant::ZERO,
             flight: Flight::new(config.jitter.reorder),
             max_in_flight: config.max_in_flight,
@@ -100,7 +100,7 @@ impl<F: Frame> Link<F> {
         match self.admit(&frame, fate) {
             Ok(is_marked) => {
                 self.counters.marked += u64::from(is_marked);
-                self.waiting_octets += charged(&frame);
+                self.waiting_bytes += charged(&frame);
                 let frame = Waiting {
                     since: self.now,
                     frame,
@@ -190,7 +190,7 @@ impl<F: Frame> Link<F> {
 
     /// Returns the octets that wait, as of the last call that brought the time; a frame counts as at least one.
     pub const fn queue_size(&self) -> ByteSize {
-        ByteSize::bytes(self.waiting_octets)
+        ByteSize::bytes(self.waiting_bytes)
     }
 
     /// Returns when the next frame leaves the queue, which nothing else need happen at; `None` if none waits.
@@ -241,7 +241,7 @@ impl<F: Frame> Link<F> {
             }),
             None => false,
         };
-        let fits = self.room.fits(waiting, self.waiting_octets, charged(frame));
+        let fits = self.room.fits(waiting, self.waiting_bytes, charged(frame));
         match fits || self.is_idle() {
             true => Ok(is_marked),
             false => Err(DropReason::QueueFull),
@@ -271,13 +271,13 @@ impl<F: Frame> Link<F> {
             mut is_marked,
         } = head;
         let octets = frame.octets();
-        self.waiting_octets -= charged(&frame);
+        self.waiting_bytes -= charged(&frame);
         if let Some(discipline) = &mut self.discipline {
             let verdict = discipline.on_departure(&Departure {
                 now: start,
                 since,
                 octets,
-                octets_left: self.waiting_octets,
+                bytes_left: self.waiting_bytes,
                 waiting: self.waiting.len(),
             });
             match verdict {
@@ -348,7 +348,7 @@ impl<F: Frame> Link<F> {
         while let Some(waiting) = self.waiting.pop_front() {
             self.drop_frame(at, waiting.frame, DropReason::Down);
         }
-        self.waiting_octets = 0;
+        self.waiting_bytes = 0;
         self.free_at = self.free_at.min(at);
         self.flight.forget_order();
         self.profile.rewind();

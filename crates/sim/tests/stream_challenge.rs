@@ -235,7 +235,7 @@ fn both_rungs_are_fetched_until_the_higher_one_fits() {
 
     // A fifth of parity is a sixth of what comes, less where a frame has few segments and rounding up adds to it.
     let last = scene.stretches.last().unwrap().counted.0;
-    let parity = last.parity_octets as f64 / last.wire_octets as f64;
+    let parity = last.parity_bytes as f64 / last.wire_bytes as f64;
     assert!((0.15..=0.25).contains(&parity), "{parity}");
 }
 

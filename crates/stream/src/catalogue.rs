@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use namecast_units::{Bitrate, Timestamp};
 
-use crate::across::Across;
+use crate::inter_frame::InterFrameFec;
 use crate::names;
 
 /// Largest catalogue that is read or written, in octets.
@@ -103,9 +103,9 @@ pub struct Rung {
     /// Sound channels; audio only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channels: Option<u32>,
-    /// Parity across samples on offer, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub across: Option<Across>,
+    /// Inter-frame FEC on offer, if any.
+    #[serde(default, rename = "across", skip_serializing_if = "Option::is_none")]
+    pub inter_frame: Option<InterFrameFec>,
 }
 
 /// Samples per second as a fraction: 30/1, 30000/1001, 50/1.
@@ -248,7 +248,7 @@ impl StreamInfo {
             codec_string: "application/octet-stream".to_owned(),
             sample_rate: None,
             channels: None,
-            across: None,
+            inter_frame: None,
         };
         Self {
             name: name.to_owned(),
@@ -295,9 +295,9 @@ impl Rung {
         check("rate", of, self.rate.is_valid(), rate)?;
         let interval = (1..=MAX_KEY_INTERVAL).contains(&self.key_interval);
         check("key_interval", of, interval, "not in 1..=100000")?;
-        let across = self.across.is_none_or(Across::is_valid);
+        let inter_frame = self.inter_frame.is_none_or(InterFrameFec::is_valid);
         let bounds = "not 1 to 8 shards for 2 to 32 samples";
-        check("across", of, across, bounds)?;
+        check("across", of, inter_frame, bounds)?;
         let bounded = |value: Option<u32>, most| value.is_none_or(|v| (1..=most).contains(&v));
         let (width, height) = (self.width, self.height);
         check("width", of, bounded(width, MAX_PIXELS), "out of bounds")?;
@@ -364,7 +364,7 @@ mod tests {
             codec_string: "avc1.42E01E".to_owned(),
             sample_rate: None,
             channels: None,
-            across: None,
+            inter_frame: None,
         };
         let stream = StreamInfo {
             name: "video".to_owned(),
@@ -464,10 +464,18 @@ mod tests {
             ("key_interval", |c| c.streams[0].rungs[0].key_interval = 0),
             ("width", |c| c.streams[0].rungs[0].width = Some(0)),
             ("channels", |c| c.streams[0].rungs[0].channels = Some(256)),
-            ("across", |c| c.streams[0].rungs[0].across = across(1, 1)),
-            ("across", |c| c.streams[0].rungs[0].across = across(33, 1)),
-            ("across", |c| c.streams[0].rungs[0].across = across(4, 0)),
-            ("across", |c| c.streams[0].rungs[0].across = across(4, 9)),
+            ("across", |c| {
+                c.streams[0].rungs[0].inter_frame = inter_frame(1, 1)
+            }),
+            ("across", |c| {
+                c.streams[0].rungs[0].inter_frame = inter_frame(33, 1)
+            }),
+            ("across", |c| {
+                c.streams[0].rungs[0].inter_frame = inter_frame(4, 0)
+            }),
+            ("across", |c| {
+                c.streams[0].rungs[0].inter_frame = inter_frame(4, 9)
+            }),
         ];
         for (index, (expected, change)) in changes.into_iter().enumerate() {
             let mut changed = catalogue();
@@ -482,18 +490,18 @@ mod tests {
         }
     }
 
-    const fn across(samples: u32, parity: u32) -> Option<Across> {
-        Some(Across { samples, parity })
+    const fn inter_frame(samples: u32, parity: u32) -> Option<InterFrameFec> {
+        Some(InterFrameFec { samples, parity })
     }
 
-    /// Who does not know parity across samples passes over it; who does finds none in catalogues of those that do not.
+    /// Who does not know inter-frame FEC passes over it; who does finds none in catalogues of those that do not.
     #[test]
-    fn parity_across_samples_is_an_offer_that_may_be_absent() {
+    fn inter_frame_fec_is_an_offer_that_may_be_absent() {
         let mut catalogue = catalogue();
         let json = String::from_utf8(catalogue.encode().unwrap()).unwrap();
         assert!(!json.contains("across"), "{json}");
         assert_eq!(Catalogue::decode(json.as_bytes()).unwrap(), catalogue);
-        catalogue.streams[0].rungs[0].across = across(4, 2);
+        catalogue.streams[0].rungs[0].inter_frame = inter_frame(4, 2);
         let json = String::from_utf8(catalogue.encode().unwrap()).unwrap();
         assert!(
             json.contains(r#""across":{"samples":4,"parity":2}"#),

@@ -8,12 +8,12 @@
 //!
 //! How it looks on the wire: `docs/stream-format.md`.
 
-pub mod across;
 pub mod catalogue;
 mod choice;
 pub mod consumer;
 pub mod fec;
 pub mod index;
+pub mod inter_frame;
 pub mod ladder;
 pub mod metadata;
 pub mod names;
@@ -23,9 +23,9 @@ pub mod rate;
 pub mod sample;
 pub mod segmenter;
 
-pub use across::Across;
 pub use catalogue::{Catalogue, CatalogueError, Rung, SampleRate, StreamInfo, StreamKind};
 pub use choice::ParseChoiceError;
+pub use inter_frame::InterFrameFec;
 pub use metadata::{Latest, Metadata, NewestSample};
 pub use names::{RungNames, SampleClass, SegmentId, SegmentKind, StreamNames};
 pub use producer::{Producer, ProducerConfig};

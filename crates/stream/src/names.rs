@@ -57,12 +57,12 @@ pub enum SegmentKind {
     /// A copy of the lead under a name of its own.
     LeadCopy,
     /// A Reed–Solomon shard over the leads of a group of samples, of which this one is the last.
-    Across,
+    InterFrame,
 }
 
 impl SegmentKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Data, Self::Parity, Self::LeadCopy, Self::Across];
+    pub const ALL: [Self; 4] = [Self::Data, Self::Parity, Self::LeadCopy, Self::InterFrame];
 
     /// Returns the kind's name component.
     pub const fn word(self) -> &'static str {
@@ -70,7 +70,7 @@ impl SegmentKind {
             Self::Data => "data",
             Self::Parity => "parity",
             Self::LeadCopy => "lead",
-            Self::Across => "across",
+            Self::InterFrame => "across",
         }
     }
 }
@@ -84,7 +84,7 @@ pub struct SegmentId {
     pub class: SampleClass,
     /// Number of the sample in its class.
     pub sequence: u64,
-    /// Data, parity, copy of the lead, or parity across leads.
+    /// Data, parity, copy of the lead, or inter-frame FEC.
     pub kind: SegmentKind,
     /// Number of the segment among those of its kind, from 0.
     pub index: u64,
@@ -300,7 +300,7 @@ mod tests {
         let kind = SegmentKind::LeadCopy;
         let name = rung().segment(SegmentId { kind, ..id });
         assert_eq!(name.to_string(), "/demo/video/3M/delta/seq=258/lead/seg=2");
-        let kind = SegmentKind::Across;
+        let kind = SegmentKind::InterFrame;
         let name = rung().segment(SegmentId { kind, ..id });
         assert_eq!(
             name.to_string(),

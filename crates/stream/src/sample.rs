@@ -308,7 +308,7 @@ impl Lead {
         match kind {
             SegmentKind::Data => self.data_count(),
             SegmentKind::Parity => self.parity_count(),
-            SegmentKind::LeadCopy | SegmentKind::Across => 0,
+            SegmentKind::LeadCopy | SegmentKind::InterFrame => 0,
         }
     }
 
@@ -331,7 +331,7 @@ impl Lead {
         match kind {
             SegmentKind::Data => self.digests.get(index.checked_sub(1)?),
             SegmentKind::Parity => self.digests.get(self.data_count() - 1 + index),
-            SegmentKind::LeadCopy | SegmentKind::Across => None,
+            SegmentKind::LeadCopy | SegmentKind::InterFrame => None,
         }
     }
 
@@ -340,7 +340,7 @@ impl Lead {
         let size = match kind {
             SegmentKind::Data => self.shard_size(),
             SegmentKind::Parity => fec::padded_size(self.shard_size()),
-            SegmentKind::LeadCopy | SegmentKind::Across => return false,
+            SegmentKind::LeadCopy | SegmentKind::InterFrame => return false,
         };
         self.digest(kind, index) == Some(PacketDigest::of(data))
             && data.content().is_some_and(|content| content.len() == size)

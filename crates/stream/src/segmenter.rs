@@ -53,8 +53,8 @@ pub struct Segments {
     pub parity: Vec<Data>,
     /// Copies of the lead by their numbers, as far as somebody requested them.
     pub copies: BTreeMap<u64, Data>,
-    /// Parity across the leads of the group that ends with this sample, by its numbers, likewise.
-    pub across: BTreeMap<u64, Data>,
+    /// Inter-frame FEC of the group that ends with this sample, by its numbers, likewise.
+    pub inter_frame: BTreeMap<u64, Data>,
 }
 
 impl Segments {
@@ -64,7 +64,7 @@ impl Segments {
             SegmentKind::Data => &self.data,
             SegmentKind::Parity => &self.parity,
             SegmentKind::LeadCopy => return self.copies.get(&index),
-            SegmentKind::Across => return self.across.get(&index),
+            SegmentKind::InterFrame => return self.inter_frame.get(&index),
         };
         segments.get(usize::try_from(index).ok()?)
     }
@@ -73,15 +73,15 @@ impl Segments {
     pub fn insert(&mut self, id: &SegmentId, data: Data) -> Option<Data> {
         match id.kind {
             SegmentKind::LeadCopy => self.copies.insert(id.index, data),
-            SegmentKind::Across => self.across.insert(id.index, data),
+            SegmentKind::InterFrame => self.inter_frame.insert(id.index, data),
             SegmentKind::Data | SegmentKind::Parity => Some(data),
         }
     }
 
-    /// Returns all packets: lead, other data, parity, copies of the lead, parity across leads.
+    /// Returns all packets: lead, other data, parity, copies of the lead, inter-frame FEC.
     pub fn iter(&self) -> impl Iterator<Item = &Data> {
         let segments = self.data.iter().chain(&self.parity);
-        let asked_for = self.copies.values().chain(self.across.values());
+        let asked_for = self.copies.values().chain(self.inter_frame.values());
         segments.chain(asked_for)
     }
 
@@ -250,7 +250,7 @@ impl Segmenter {
             data,
             parity,
             copies: BTreeMap::new(),
-            across: BTreeMap::new(),
+            inter_frame: BTreeMap::new(),
         };
         let largest = segments.iter().map(|data| data.wire().len()).max();
         match largest {

@@ -90,11 +90,11 @@ pub(crate) struct TabCounters {
     /// Frames that arrived from transports.
     pub(crate) frames_in: u64,
     /// Octets of them.
-    pub(crate) octets_in: u64,
+    pub(crate) bytes_in: u64,
     /// Frames for transports.
     pub(crate) frames_out: u64,
     /// Octets of them.
-    pub(crate) octets_out: u64,
+    pub(crate) bytes_out: u64,
     /// Frames damaged on purpose.
     pub(crate) corrupted: u64,
     /// Media and packets lost because the page took nothing for too long.
@@ -246,7 +246,7 @@ impl Tab {
             return;
         }
         self.counters.frames_in += 1;
-        self.counters.octets_in += frame.len() as u64;
+        self.counters.bytes_in += frame.len() as u64;
         if frame.len() >= MIN_CORRUPTED && self.is_corrupting() {
             self.corruptible += 1;
             if self.corruptible.is_multiple_of(CORRUPTED_SHARE) {
@@ -382,7 +382,7 @@ impl Tab {
             return;
         }
         self.counters.frames_out += 1;
-        self.counters.octets_out += frame.len() as u64;
+        self.counters.bytes_out += frame.len() as u64;
         // The page gave the number as 32 bits, and no tab lives for 2^32 transports.
         let face = u32::try_from(face.number()).unwrap_or(u32::MAX);
         if self.has_room(frame.len()) {

@@ -90,7 +90,7 @@ fn publisher() -> Publisher {
             codec_string: "avc1.42E01F".to_owned(),
             sample_rate: None,
             channels: None,
-            across: None,
+            inter_frame: None,
         }],
         segment_size: 1_000,
         parity_percent: 20,

@@ -4,7 +4,7 @@ const CELLS = 40;
 const FIRST_DATA = 2;
 const DATA_CELLS = 36;
 /** Least difference between white and black for there to be a clock at all. */
-const LEAST_CONTRAST = 60;
+const MIN_CONTRAST = 60;
 
 /** Height of the clock's two rows in a picture of this width. */
 export function clockHeight(width) {
@@ -22,7 +22,7 @@ export function readClock(image) {
   const [top, bottom] = rows;
   const white = Math.min(top[0], bottom[1], top[39], bottom[38]);
   const black = Math.max(top[1], bottom[0], top[38], bottom[39]);
-  if (white - black < LEAST_CONTRAST) {
+  if (white - black < MIN_CONTRAST) {
     return null;
   }
   const threshold = (white + black) / 2;

@@ -4,7 +4,7 @@ import type { Options } from "../shared/messages.ts";
 export const TARGET_MIN = 20;
 export const TARGET_MAX = 1_000;
 
-/** What the page's address asks for; what makes no sense is left out. */
+/** What the page's address says; what makes no sense is left out. */
 export function readOptions(query: URLSearchParams): Options {
   const text = (field: string): string | undefined => query.get(field) || undefined;
   const [name, key, rung, transport, publish] = [text("name"), text("key"), text("rung"), text("transport"), text("publish")];

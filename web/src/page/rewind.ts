@@ -7,7 +7,7 @@ import { behind, KEY_STEPS, meant, reach, stepped } from "./timeline.ts";
 /** While the bar is dragged, playback is asked to follow so often, in milliseconds. */
 const DRAG_INTERVAL = 150;
 /** And no later than this, even if the last wish was not fulfilled yet. */
-const DRAG_PATIENCE = 1_000;
+const DRAG_TIMEOUT = 1_000;
 
 /** The bar under the picture by which one goes back in time, and the button back to live. */
 export class Rewind {
@@ -89,7 +89,7 @@ export class Rewind {
     }
     const since = performance.now() - this.#sentAt;
     const busy = this.#position.answers !== this.#sent || this.#position.seeking !== null;
-    if (since >= DRAG_INTERVAL && (!busy || since >= DRAG_PATIENCE)) {
+    if (since >= DRAG_INTERVAL && (!busy || since >= DRAG_TIMEOUT)) {
       this.#goToWish();
       return;
     }

@@ -5,7 +5,7 @@ const LIVE_EDGE = 1_000;
 /** The same as a share of the whole bar: a finger is no finer. */
 const LIVE_SHARE = 0.01;
 /** Less than this is not worth a bar, in milliseconds. */
-const LEAST_SPAN = 2_000;
+const MIN_SPAN = 2_000;
 
 /** Seconds by which keys move playback. */
 export const KEY_STEPS: Readonly<Record<string, number>> = {
@@ -20,7 +20,7 @@ export const KEY_STEPS: Readonly<Record<string, number>> = {
 /** How far the bar reaches back from now, in milliseconds; 0 if there is nothing to go back to. */
 export function reach({ now, since }: Position): number {
   const span = since === null ? 0 : now - since;
-  return span < LEAST_SPAN ? 0 : span;
+  return span < MIN_SPAN ? 0 : span;
 }
 
 /** Where playback is, or is going to, in milliseconds before now. */

@@ -15,7 +15,7 @@ export class LipSync {
   /** From capture to showing, of the picture; includes whatever the clocks differ by. */
   #delay: number | undefined;
 
-  /** Takes note of a video frame, both times in milliseconds. */
+  /** Records a video frame, both times in milliseconds. */
   handleVideo(capturedAt: number, dueAt: number): void {
     const delay = dueAt - capturedAt;
     const known = this.#delay;

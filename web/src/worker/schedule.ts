@@ -9,7 +9,7 @@ export interface Timed {
  * Decoded frames that wait for their time, in order of it.
  *
  * Bounded, since each holds megabytes outside the heap: what does not fit pushes out the oldest. Every frame that comes
- * in is handed out by `take` or closed.
+ * in is delivered by `take` or closed.
  */
 export class FrameQueue<F extends Timed> {
   readonly #bound: number;

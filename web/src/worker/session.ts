@@ -21,12 +21,12 @@ const DEFAULT_TARGET = 100;
 const SILENCE = 1_500;
 /** How often the page gets figures, in milliseconds. */
 const SUMMARY_INTERVAL = 250;
-/** Longest sleep of the pump: what the core needs is asked for again at least this often, in milliseconds. */
+/** Longest sleep of the pump: the core is polled for what it needs at least this often, in milliseconds. */
 const LONGEST_SLEEP = 1_000;
 /** How long the server may take to describe itself, in milliseconds. */
 const NODE_LIMIT = 2_000;
 /** Most that playback from the past waits for its first frame to be decoded: what comes meanwhile is kept decoded. */
-const MOST_LAG = 300;
+const MAX_LAG = 300;
 /** Name of the data stream that the page publishes, most samples of a second, and octets of a usual one. */
 const NOTES = "notes";
 const NOTES_PER_SECOND = 10;
@@ -101,7 +101,7 @@ export class Session {
     return new Session(start, node, await core, report);
   }
 
-  /** Carries out what the page asks for. */
+  /** Carries out what the page requests. */
   handle(command: Exclude<Command, Start>): void {
     switch (command.type) {
       case "target":
@@ -356,7 +356,7 @@ export class Session {
   /** Decoding up to the first frame took longer than thought: what follows it waits as well, so that it is seen in peace. */
   #jumpedLate(late: number): void {
     if (!this.#travel.live) {
-      const lag = Math.min(late, MOST_LAG);
+      const lag = Math.min(late, MAX_LAG);
       this.#lag += lag;
       this.#video.shift(lag);
       this.#audio.shift(lag);

@@ -239,7 +239,7 @@ impl Publisher {
                 parity_percent: stream.parity_percent as usize,
             },
             first_sequence,
-            across: rung.across,
+            inter_frame: rung.inter_frame,
         };
         let id = self.producer.add_rung(&stream.name, &rung.name, config)?;
         let numbering = Numbering {

@@ -117,14 +117,14 @@ pub struct StreamStats {
     pub recovered_retransmission: u64,
     /// Samples whose lead came as a copy.
     pub recovered_copy: u64,
-    /// Samples whose lead was rebuilt from parity across samples.
-    pub recovered_across: u64,
+    /// Samples whose lead was rebuilt from inter-frame FEC.
+    pub recovered_inter_frame: u64,
     /// Share of segments lost lately, between 0 and 1.
     pub loss: f64,
     /// Octets of parity received.
-    pub parity_octets: u64,
+    pub parity_bytes: u64,
     /// Octets received that were asked for in repair, parity included.
-    pub repair_octets: u64,
+    pub repair_bytes: u64,
     /// Segments that came when their sample was complete already.
     pub segments_surplus: u64,
     /// Interests sent a second time ahead, in case the first was lost.

@@ -94,7 +94,7 @@ fn forged_leads_never_come_out() {
     assert!((15..=60).contains(&failures), "{failures}");
 }
 
-/// The first metadata is forged, in the name of the right key: nothing of it is believed once the key is here.
+/// The first metadata is forged, in the name of the right key: nothing of it is accepted once the key is here.
 #[test]
 fn forged_metadata_counts_for_nothing() {
     let mut world = World::new(Show::default());

@@ -66,7 +66,7 @@ impl Show {
             codec_string: "x".to_owned(),
             sample_rate: None,
             channels: None,
-            across: None,
+            inter_frame: None,
         };
         let stream = |name: &str, kind, rungs| StreamInfo {
             name: name.to_owned(),

@@ -110,14 +110,14 @@ fn chunks_found_at_opening_are_deleted_on_time() {
     }
 }
 
-/// A clock that is behind what was kept is not believed, for however long: nothing is deleted early, and once it is put
+/// A clock that is behind what was kept is not accepted, for however long: nothing is deleted early, and once it is put
 /// right the rest follows after ten minutes.
 #[test]
-fn a_clock_that_contradicts_what_was_kept_is_not_believed() {
+fn a_clock_that_contradicts_what_was_kept_is_not_accepted() {
     let chunk = found(7_200, 1);
     for wrong in [-3 * HOUR, -8_760 * HOUR] {
         let wrong = |second| if second < 3_600 { wrong } else { 0 };
-        // Due at 3 611 s; the clock is right from 3 600 s, and believed from 4 200 s on.
+        // Due at 3 611 s; the clock is right from 3 600 s, and accepted from 4 200 s on.
         assert_eq!(expiry(chunk, None, wrong), 4_200);
     }
 }

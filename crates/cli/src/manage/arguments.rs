@@ -130,13 +130,13 @@ pub struct FaceArguments {
     #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "on")]
     pub congestion_marking: Option<Switch>,
     /// Octets that may wait for the face without marks.
-    #[arg(long, value_name = "OCTETS")]
+    #[arg(long, value_name = "BYTES")]
     pub congestion_threshold: Option<u64>,
     /// How long more than these must wait until a packet is marked.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub congestion_interval: Option<Duration>,
     /// Longest frame, in octets; UDP only.
-    #[arg(long, value_name = "OCTETS")]
+    #[arg(long, value_name = "BYTES")]
     pub mtu: Option<u64>,
 }
 

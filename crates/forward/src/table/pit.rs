@@ -216,7 +216,7 @@ impl PendingInterest {
     fn memory_received(&self) -> ByteSize {
         let records = self.in_records.iter();
         records.fold(moved_out(&self.in_records, IN_RECORD), |sum, record| {
-            let fields = ByteSize::bytes(record.fields.heap_octets() as u64);
+            let fields = ByteSize::bytes(record.fields.heap_bytes() as u64);
             match self.is_named_by(record) {
                 true => sum + fields,
                 false => sum + fields + buffer(record.wire.len()),

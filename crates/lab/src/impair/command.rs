@@ -106,7 +106,7 @@ fn summary(report: &Report) -> Vec<String> {
             "{name}  {} in, {} out ({:.3} Mbit/s), {} marked, mean wait {:.2} ms",
             flow.received,
             flow.delivered,
-            flow.delivered_octets as f64 * 8e-6 / report.seconds.max(1e-9),
+            flow.delivered_bytes as f64 * 8e-6 / report.seconds.max(1e-9),
             flow.marked,
             flow.queue_ms_mean,
         ));

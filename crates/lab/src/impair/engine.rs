@@ -54,7 +54,7 @@ struct Direction {
     link: Link<Datagram>,
     worked_until: Instant,
     received: u64,
-    received_octets: u64,
+    received_bytes: u64,
     send_failed: u64,
     unmarkable: u64,
     errors: Errors,
@@ -97,7 +97,7 @@ impl Engine {
             link: Link::carrying(config, seeds.next_u64()),
             worked_until: Instant::ZERO,
             received: 0,
-            received_octets: 0,
+            received_bytes: 0,
             send_failed: 0,
             unmarkable: 0,
             errors: Errors::new(),
@@ -186,7 +186,7 @@ impl Engine {
             Some(_) => &mut self.backward,
         };
         direction.received += 1;
-        direction.received_octets += datagram.octets.len() as u64;
+        direction.received_bytes += datagram.octets.len() as u64;
         let datagram = Datagram {
             client,
             octets: datagram.octets,
@@ -334,9 +334,9 @@ impl Direction {
         let originals = counters.delivered - counters.duplicated;
         Flow {
             received: self.received,
-            received_octets: self.received_octets,
+            received_bytes: self.received_bytes,
             delivered: counters.delivered,
-            delivered_octets: counters.delivered_size.as_bytes(),
+            delivered_bytes: counters.delivered_size.as_bytes(),
             dropped: Drops::from(counters),
             send_failed: self.send_failed,
             marked: counters.marked,

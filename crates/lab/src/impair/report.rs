@@ -36,11 +36,11 @@ pub struct Flow {
     /// Datagrams that came.
     pub received: u64,
     /// Octets of these.
-    pub received_octets: u64,
+    pub received_bytes: u64,
     /// Datagrams sent on, copies included.
     pub delivered: u64,
     /// Octets of these.
-    pub delivered_octets: u64,
+    pub delivered_bytes: u64,
     /// Datagrams that did not pass the link.
     pub dropped: Drops,
     /// Datagrams that passed it, but that the system did not take, or whose client was forgotten.

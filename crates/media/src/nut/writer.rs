@@ -206,7 +206,7 @@ mod tests {
                 codec_string: "avc1.42C01E".to_owned(),
                 sample_rate: None,
                 channels: None,
-                across: None,
+                inter_frame: None,
             }],
             segment_size: 1_000,
             parity_percent: 20,

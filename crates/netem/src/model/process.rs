@@ -4,7 +4,7 @@ use namecast_units::{Bitrate, Random};
 
 use super::Model;
 use crate::jitter::standard_normal;
-use crate::schedule::OPPORTUNITY_OCTETS;
+use crate::schedule::OPPORTUNITY_BYTES;
 
 /// The rate is drawn anew so often: a radio's scheduling changes little within it.
 const TICK_MILLIS: u32 = 10;
@@ -85,7 +85,7 @@ pub(super) fn deliveries(parameters: &Parameters, mean: Bitrate, seed: u64) -> V
     let levels = levels(parameters, &mut random);
     let sum: f64 = levels.iter().sum();
     // Clumps in a millisecond at level 1, so that all of them together have the mean.
-    let datagrams = mean.as_bps() as f64 / (8 * OPPORTUNITY_OCTETS) as f64;
+    let datagrams = mean.as_bps() as f64 / (8 * OPPORTUNITY_BYTES) as f64;
     let unit = datagrams / 1e3 * levels.len() as f64 / sum / parameters.clump;
     let mut times = Vec::new();
     let mut until_next = exponential(&mut random);

@@ -38,7 +38,7 @@ pub(crate) struct Departure {
     pub(crate) since: Instant,
     pub(crate) octets: usize,
     /// Octets that still wait behind it.
-    pub(crate) octets_left: u64,
+    pub(crate) bytes_left: u64,
     /// Frames that still wait behind it.
     pub(crate) waiting: usize,
 }
@@ -68,10 +68,10 @@ impl Room {
         }
     }
 
-    /// Returns whether a frame of `octets` fits beside `waiting` frames of `waiting_octets`.
+    /// Returns whether a frame of `octets` fits beside `waiting` frames of `waiting_bytes`.
     #[inline]
-    pub(crate) const fn fits(&self, waiting: usize, waiting_octets: u64, octets: u64) -> bool {
-        waiting < self.packets && waiting_octets.saturating_add(octets) <= self.octets
+    pub(crate) const fn fits(&self, waiting: usize, waiting_bytes: u64, octets: u64) -> bool {
+        waiting < self.packets && waiting_bytes.saturating_add(octets) <= self.octets
     }
 }
 
@@ -148,10 +148,10 @@ impl Discipline {
                     now,
                     since,
                     octets,
-                    octets_left,
+                    bytes_left,
                     ..
                 } = *departure;
-                match codel.acts(now, since, octets, octets_left) {
+                match codel.acts(now, since, octets, bytes_left) {
                     true if codel.drops() => Verdict::Drop,
                     true => Verdict::Mark,
                     false => Verdict::Pass,

@@ -168,7 +168,7 @@ mod tests {
             now: at(0),
             since: at(0),
             octets: 1,
-            octets_left: 0,
+            bytes_left: 0,
             waiting: 0,
         };
         let marks = (0..10_000)

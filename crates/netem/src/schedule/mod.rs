@@ -11,9 +11,9 @@ pub use parse::{TraceError, TraceFormat};
 pub(crate) use walk::Walk;
 
 /// Octets that one delivery opportunity serves: a datagram that fills an Ethernet frame, as mahimahi counts.
-pub const OPPORTUNITY: ByteSize = ByteSize::bytes(OPPORTUNITY_OCTETS);
+pub const OPPORTUNITY: ByteSize = ByteSize::bytes(OPPORTUNITY_BYTES);
 
-pub(crate) const OPPORTUNITY_OCTETS: u64 = 1_500;
+pub(crate) const OPPORTUNITY_BYTES: u64 = 1_500;
 
 /// Most lines or entries of a schedule: at 100 Mbit/s, eight minutes of opportunities, in 16 MiB of memory.
 pub const MAX_ENTRIES: usize = 1 << 22;
@@ -105,7 +105,7 @@ impl Schedule {
             return Err(ScheduleError::at(times.len() - 1, problem));
         }
         let period = Duration::from_millis(u64::from(last));
-        let octets = OPPORTUNITY_OCTETS.saturating_mul(times.len() as u64);
+        let octets = OPPORTUNITY_BYTES.saturating_mul(times.len() as u64);
         Ok(Self {
             mean: ByteSize::bytes(octets) / period,
             kind: Kind::Deliveries(times.into_boxed_slice()),
@@ -191,7 +191,7 @@ impl Schedule {
                     false => 0,
                 };
                 let count = cycles.saturating_mul(total).saturating_add(passed) - late;
-                u128::from(count) * u128::from(OPPORTUNITY_OCTETS)
+                u128::from(count) * u128::from(OPPORTUNITY_BYTES)
             }
             Kind::Rates(pieces) => {
                 let whole = self.bits_of_period(pieces) * u128::from(cycles);

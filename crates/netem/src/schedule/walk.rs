@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use namecast_units::{ByteSize, Duration, Instant};
 
-use super::{Kind, NANOS_PER_SECOND, OPPORTUNITY_OCTETS, Piece, Schedule, millis, nanos};
+use super::{Kind, NANOS_PER_SECOND, OPPORTUNITY_BYTES, Piece, Schedule, millis, nanos};
 
 /// A place in a schedule, which moves on with the frames that are served. Asking costs a few steps of a search that begins
 /// where the last frame was, however long the schedule is.
@@ -29,7 +29,7 @@ impl Walk {
         let place = Place {
             base: 0,
             index: 0,
-            left: OPPORTUNITY_OCTETS,
+            left: OPPORTUNITY_BYTES,
         };
         Self { schedule, place }
     }
@@ -67,7 +67,7 @@ impl Walk {
         self.place = Place {
             base: 0,
             index: 0,
-            left: OPPORTUNITY_OCTETS,
+            left: OPPORTUNITY_BYTES,
         };
     }
 
@@ -78,9 +78,9 @@ impl Walk {
                 if octets > place.left {
                     // The last one that is needed is partly used: by 1 to all of its octets.
                     let beyond = octets - place.left;
-                    let count = beyond.div_ceil(OPPORTUNITY_OCTETS);
+                    let count = beyond.div_ceil(OPPORTUNITY_BYTES);
                     place = self.after(times.len(), place, count);
-                    place.left = count * OPPORTUNITY_OCTETS - beyond;
+                    place.left = count * OPPORTUNITY_BYTES - beyond;
                 } else {
                     place.left -= octets;
                 }
@@ -109,7 +109,7 @@ impl Walk {
         }
         let wanted = at - place.base;
         place.index += leap(&times[place.index..], |time| millis(time) < wanted);
-        place.left = OPPORTUNITY_OCTETS;
+        place.left = OPPORTUNITY_BYTES;
         place
     }
 
@@ -125,7 +125,7 @@ impl Walk {
         Place {
             base: place.base.saturating_add(span),
             index: usize::try_from(index).expect("it is below the number of entries"),
-            left: OPPORTUNITY_OCTETS,
+            left: OPPORTUNITY_BYTES,
         }
     }
 

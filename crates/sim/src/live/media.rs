@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_netem::standard_normal;
-use namecast_stream::{Across, Rung, SampleRate, StreamInfo, StreamKind};
+use namecast_stream::{InterFrameFec, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, Random};
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +36,8 @@ pub struct Media {
     pub segment_size: u32,
     /// Parity segments per hundred data segments.
     pub parity_percent: u32,
-    /// Parity across samples on offer in each rung.
-    pub across: Option<Across>,
+    /// Inter-frame FEC on offer in each rung.
+    pub inter_frame: Option<InterFrameFec>,
     /// Fixes sizes and payloads.
     pub seed: u64,
 }
@@ -77,7 +77,7 @@ impl Media {
             rungs: vec![MediaRung::new("1M", Bitrate::mbps(1))],
             segment_size: 1_000,
             parity_percent: 20,
-            across: None,
+            inter_frame: None,
             seed: 1,
         }
     }
@@ -95,7 +95,7 @@ impl Media {
             rungs: vec![MediaRung::new("100k", Bitrate::kbps(100))],
             segment_size: 1_000,
             parity_percent: 20,
-            across: None,
+            inter_frame: None,
             seed: 1,
         }
     }
@@ -166,7 +166,7 @@ impl Media {
             codec_string: "synthetic".to_owned(),
             sample_rate: None,
             channels: None,
-            across: self.across,
+            inter_frame: self.inter_frame,
         };
         StreamInfo {
             name: self.name.clone(),

@@ -60,7 +60,7 @@ fn frames_that_were_never_encoded_cost_themselves_alone() {
 }
 
 /// Numbers of delta frames are skipped within a group: what follows looks like loss, so its 20 frames are passed over. A
-/// skip beyond what consumers believe is noticed by the next probe.
+/// skip beyond what consumers accept is noticed by the next probe.
 #[test]
 fn numbers_skipped_within_a_group_cost_the_group() {
     for loss in LOSSES {
@@ -94,7 +94,7 @@ fn numbers_skipped_within_a_group_cost_the_group() {
 #[test]
 fn numbers_skipped_between_groups_cost_nothing_unless_they_are_absurd() {
     for loss in LOSSES {
-        // Numbers that jump too far are believed when metadata says so, which is asked for every 2 s.
+        // Numbers that jump too far are accepted when metadata says so, which is asked for every 2 s.
         let cases = [
             (DELTA, 1, 0),
             (DELTA, 30, 0),

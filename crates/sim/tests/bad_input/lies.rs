@@ -102,7 +102,7 @@ fn lied_to(loss: f64, lie: Lie, frames: std::ops::Range<u64>, is_forged: bool) -
 /// A lead that contradicts itself or points to where nothing can be costs what needs it: its group, 20 or 30 frames, and
 /// 45 of the two groups that the thirty touch. So does one that claims segments which do not exist: they are
 /// asked for once, those of the next such leads a few at a time, and a few frames after them come late. A wrong time makes the frames after it late for half a second, the time that it takes to
-/// believe in a longer way.
+/// accept in a longer way.
 #[test]
 fn a_broken_publisher_costs_what_it_breaks() {
     for loss in LOSSES {

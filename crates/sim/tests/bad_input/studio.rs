@@ -88,7 +88,7 @@ impl Studio {
                 parity_percent: info.parity_percent as usize,
             },
             first_sequence: FIRST,
-            across: info.rungs[0].across,
+            inter_frame: info.rungs[0].inter_frame,
         };
         let (stream, name) = (info.name.clone(), info.rungs[0].name.clone());
         let mut producer = Producer::new(root(), Box::new(key), ProducerConfig::default());

@@ -60,7 +60,7 @@ impl Encoder {
         let config = RungConfig {
             segmenter,
             first_sequence: 1_000,
-            across: None,
+            inter_frame: None,
         };
         let rung = producer.add_rung("video", "1M", config).unwrap();
         Self {
@@ -190,7 +190,7 @@ pub(crate) struct Viewer {
     pub(crate) single: Single,
     has_started: bool,
     pub(crate) frames: BTreeMap<u64, Shown>,
-    pub(crate) interest_octets: u64,
+    pub(crate) interest_bytes: u64,
 }
 
 impl Viewer {
@@ -208,7 +208,7 @@ impl Viewer {
             bitrate: BITRATE,
             segment_size: u32::try_from(segmenter.segment_size).unwrap(),
             parity_percent: u32::try_from(segmenter.parity_percent).unwrap(),
-            across: None,
+            inter_frame: None,
         };
         let mut consumer = Consumer::new(&config, source, 1);
         let playout = Playout {
@@ -228,7 +228,7 @@ impl Viewer {
             single: Single::new(consumer, Requester::new(bounds, budget)),
             has_started: false,
             frames: BTreeMap::new(),
-            interest_octets: 0,
+            interest_bytes: 0,
         }
     }
 }
@@ -277,7 +277,7 @@ impl Application for Viewer {
         loop {
             match self.single.poll_output()? {
                 SingleOutput::Interest(interest) => {
-                    self.interest_octets += interest.wire().len() as u64;
+                    self.interest_bytes += interest.wire().len() as u64;
                     return Some(Output::Send(interest.wire().clone()));
                 }
                 SingleOutput::Sample(sample) => {

@@ -65,12 +65,12 @@ struct Outcome {
     /// Delivered, but complete only after their time.
     late: u64,
     /// Octets of data segments that were published, and of Data that the producer sent.
-    data_octets: u64,
-    sent_octets: u64,
+    data_bytes: u64,
+    sent_bytes: u64,
     /// Interests per segment of data.
     segments: u64,
     interests: u64,
-    interest_octets: u64,
+    interest_bytes: u64,
 }
 
 impl Outcome {
@@ -80,7 +80,7 @@ impl Outcome {
 
     /// Octets that the producer sent beyond those of the data segments, as a share of them.
     fn overhead(&self) -> f64 {
-        self.sent_octets as f64 / self.data_octets as f64 - 1.0
+        self.sent_bytes as f64 / self.data_bytes as f64 - 1.0
     }
 }
 
@@ -139,16 +139,16 @@ fn run(scene: &Scene) -> Outcome {
         frames: last - FIRST,
         rendered,
         late: counted.len() as u64 - rendered,
-        data_octets: counters.wire - counters.parity_wire,
-        sent_octets: sent_octets(network.direction(1, true).counters()),
+        data_bytes: counters.wire - counters.parity_wire,
+        sent_bytes: sent_bytes(network.direction(1, true).counters()),
         segments: counters.data_segments,
         interests: seen.single.consumer.counters().interests_sent,
-        interest_octets: seen.interest_octets,
+        interest_bytes: seen.interest_bytes,
     }
 }
 
 /// Octets that were given to a link, if lost frames are as long as others.
-fn sent_octets(link: &netem::Counters) -> u64 {
+fn sent_bytes(link: &netem::Counters) -> u64 {
     let sent = link.delivered + link.lost;
     link.delivered_size.as_bytes() * sent / link.delivered
 }
@@ -160,7 +160,7 @@ fn report(what: &str, outcome: &Outcome) {
         outcome.late as f64 / outcome.frames as f64 * 100.0,
         outcome.overhead() * 100.0,
         outcome.interests as f64 / outcome.segments as f64,
-        outcome.interest_octets as f64 / outcome.data_octets as f64 * 100.0,
+        outcome.interest_bytes as f64 / outcome.data_bytes as f64 * 100.0,
     );
 }
 

@@ -15,14 +15,14 @@ pub struct Counters {
     pub interests_timed_out: u64,
     /// Interests that came back.
     pub interests_nacked: u64,
-    /// Octets of Data, everything counted.
-    pub wire_octets: u64,
-    /// Of those, octets of parity, of one sample and across samples.
-    pub parity_octets: u64,
-    /// Of those, octets of what was requested in repair.
-    pub repair_octets: u64,
-    /// Octets of complete samples.
-    pub payload_octets: u64,
+    /// Bytes of Data, everything counted.
+    pub wire_bytes: u64,
+    /// Of those, bytes of parity, of one sample and across samples.
+    pub parity_bytes: u64,
+    /// Of those, bytes of what was requested in repair.
+    pub repair_bytes: u64,
+    /// Bytes of complete samples.
+    pub payload_bytes: u64,
     /// Samples of which a verified lead came.
     pub leads: u64,
     /// Of those, ones that were not produced in answer to an Interest of ours.
@@ -44,8 +44,8 @@ pub struct Counters {
     pub recovered_retransmission: u64,
     /// Leads that came as a copy.
     pub recovered_copy: u64,
-    /// Leads rebuilt from parity across samples.
-    pub recovered_across: u64,
+    /// Leads rebuilt from inter-frame FEC.
+    pub recovered_inter_frame: u64,
     /// Dropped: came when the sample was complete already.
     pub drop_surplus: u64,
     /// Dropped: a lead whose signature is wrong, or a segment that its lead does not vouch for.
@@ -60,8 +60,8 @@ pub struct Counters {
     pub drop_undecodable: u64,
     /// Dropped: a lead whose sample is larger than tables have room for.
     pub drop_no_room: u64,
-    /// Dropped: parity across samples that is signed and still gives no leads.
-    pub drop_across: u64,
+    /// Dropped: inter-frame FEC that is signed and still gives no leads.
+    pub drop_inter_frame: u64,
     /// Sequence numbers that jumped further than bounds allow, and were not followed.
     pub refused_jumps: u64,
     /// Samples given up after the last attempt.

@@ -64,7 +64,7 @@ pub(super) enum Advance {
     Overtakes(Range<u64>),
     /// It was known.
     Known,
-    /// It lies too far ahead to be believed.
+    /// It lies too far ahead to be accepted.
     Refused,
 }
 

@@ -1,4 +1,4 @@
-//! The consumer with hand-made packets: what it requests, when, and what it believes.
+//! The consumer with hand-made packets: what it requests, when, and what it accepts.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use namecast_packet::signature::{HmacSigner, HmacVerifier};
 use namecast_packet::{Data, KeyLocator};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
-mod across;
 mod eager;
+mod inter_frame;
 mod loss;
 mod order;
 mod repair;
@@ -101,7 +101,7 @@ impl Desk {
             bitrate: Bitrate::kbps(600),
             segment_size: 1_000,
             parity_percent: 20,
-            across: None,
+            inter_frame: None,
         };
         let mut consumer = Eager::new(&config, source);
         let playout = Playout {
@@ -277,7 +277,7 @@ fn a_publisher_that_tells_of_the_group_saves_a_round_trip() {
     assert_eq!(asked(&mut desk), [100, 101, 102, 103, 104]);
     desk.give_key(at(10));
     assert!(asked(&mut desk).is_empty());
-    // One that says that thousands follow is not believed.
+    // One that says that thousands follow is not accepted.
     let mut desk = Desk::new(Config::default());
     let lying = Latest {
         next_delta: Some(0),
@@ -328,7 +328,7 @@ fn a_forged_lead_counts_for_nothing() {
     assert_eq!((counters.leads, counters.complete), (0, 0));
 }
 
-/// Before anybody knows the key, leads are kept, up to a bound, and not believed.
+/// Before anybody knows the key, leads are kept, up to a bound, and not accepted.
 #[test]
 fn leads_wait_for_the_key() {
     let config = Config {

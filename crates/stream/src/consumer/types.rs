@@ -7,8 +7,8 @@ use bytes::Bytes;
 use namecast_packet::Verifier;
 use namecast_units::{Bitrate, Instant, Timestamp};
 
-use crate::across::Across;
 use crate::catalogue::{Rung, SampleRate, StreamInfo, StreamKind};
+use crate::inter_frame::InterFrameFec;
 use crate::metadata::Latest;
 use crate::names::{RungNames, SegmentId, StreamNames};
 use crate::path::{Client, Group, Limit, Requester, Token, Want};
@@ -36,8 +36,8 @@ pub struct Source {
     pub segment_size: u32,
     /// Parity segments per hundred data segments.
     pub parity_percent: u32,
-    /// Parity across samples on offer.
-    pub across: Option<Across>,
+    /// Inter-frame FEC on offer.
+    pub inter_frame: Option<InterFrameFec>,
 }
 
 /// How much larger than the average sample key samples are taken to be before one was seen.
@@ -54,7 +54,7 @@ impl Source {
             bitrate: rung.bitrate,
             segment_size: stream.segment_size,
             parity_percent: stream.parity_percent,
-            across: rung.across,
+            inter_frame: rung.inter_frame,
         }
     }
 
@@ -154,7 +154,7 @@ pub enum Output {
     /// What was requested does not exist.
     Forget(SegmentId),
     /// The Data that came last was not what was requested.
-    Disbelieve(SegmentId),
+    Reject(SegmentId),
     /// A request is of no use any more.
     WithdrawOne(SegmentId),
     /// Nor is any request of this sample.
@@ -186,7 +186,7 @@ impl Output {
             Self::Want(want) => requester.want(now, want),
             Self::Forget(segment) => requester.forget(token(segment)),
             Self::WithdrawOne(segment) => requester.withdraw_one(token(segment)),
-            Self::Disbelieve(segment) => requester.disbelieve(token(segment)),
+            Self::Reject(segment) => requester.reject(token(segment)),
             Self::Withdraw(group) => requester.withdraw(group),
             Self::WithdrawAll => requester.withdraw_client(client),
             Self::Revise(group, available_at) => requester.revise(now, group, available_at),

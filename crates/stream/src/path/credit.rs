@@ -1,5 +1,5 @@
 //! Whoever lies to a watcher, of bitrates, periods or numbers, must not make it flood others: requests that go in vain are
-//! bounded, whatever is believed to exist.
+//! bounded, whatever is accepted to exist.
 
 use namecast_units::Instant;
 use smart_default::SmartDefault;

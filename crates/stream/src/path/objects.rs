@@ -88,7 +88,7 @@ impl Objects {
     }
 
     /// Lets no cache answer `token` from now on.
-    pub(super) fn disbelieve(&mut self, token: Token) {
+    pub(super) fn reject(&mut self, token: Token) {
         if let Some(pending) = self.pending.get_mut(&token) {
             let interest = pending.object.interest.clone();
             pending.object.interest = interest.must_be_fresh();

@@ -363,8 +363,8 @@ impl Requester {
 
     /// The Data that came for `token` is not what was requested: it says nothing of the path, and no cache may answer for an
     /// object again.
-    pub fn disbelieve(&mut self, token: Token) {
-        self.objects.disbelieve(token);
+    pub fn reject(&mut self, token: Token) {
+        self.objects.reject(token);
         self.arriving.take_if(|arriving| arriving.token == token);
     }
 

@@ -6,8 +6,8 @@ use namecast_packet::Name;
 use smart_default::SmartDefault;
 
 use super::CacheConfig;
-use crate::across::Across;
 use crate::catalogue::CatalogueError;
+use crate::inter_frame::InterFrameFec;
 use crate::metadata::MAX_LATEST;
 use crate::segmenter::{SegmentError, SegmenterConfig};
 
@@ -50,8 +50,8 @@ pub struct RungConfig {
     /// First sequence number, key and delta: see
     /// [`SampleRate::first_sequence`](crate::SampleRate::first_sequence).
     pub first_sequence: u64,
-    /// Parity across samples that is made when somebody requests it: what the catalogue offers.
-    pub across: Option<Across>,
+    /// Inter-frame FEC that is made when somebody requests it: what the catalogue offers.
+    pub inter_frame: Option<InterFrameFec>,
 }
 
 /// Why nothing was published.

@@ -21,7 +21,7 @@ pub enum DropReason {
     Skipped,
     /// The driver did not fetch answers, and too many are waiting.
     OutputFull,
-    /// Parity across samples, one of which has too large a lead.
+    /// Inter-frame FEC, one of which has too large a lead.
     LeadTooLarge,
     /// Metadata for one consumer alone was made too often in this second.
     TooManyChallenges,
@@ -75,8 +75,8 @@ pub struct ProducerCounters {
     pub parity_segments: u64,
     /// Copies of leads made, each because somebody requested it.
     pub lead_copies: u64,
-    /// Shards of parity across samples made, each because somebody requested it.
-    pub across_shards: u64,
+    /// Shards of inter-frame FEC made, each because somebody requested it.
+    pub inter_frame_shards: u64,
     /// Octets of published samples.
     pub payload: u64,
     /// Octets of their packets.

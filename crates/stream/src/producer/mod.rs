@@ -258,9 +258,9 @@ impl Producer {
             .chain(numbered(SegmentKind::Parity, &segments.parity));
         let copies = segments.copies.iter();
         let copies = copies.map(|(index, data)| (SegmentKind::LeadCopy, *index, data));
-        let across = segments.across.iter();
-        let across = across.map(|(index, data)| (SegmentKind::Across, *index, data));
-        for (kind, index, data) in packets.chain(copies).chain(across) {
+        let inter_frame = segments.inter_frame.iter();
+        let inter_frame = inter_frame.map(|(index, data)| (SegmentKind::InterFrame, *index, data));
+        for (kind, index, data) in packets.chain(copies).chain(inter_frame) {
             let id = SegmentId {
                 kind,
                 index,

@@ -4,7 +4,7 @@ use namecast_units::Timestamp;
 
 use super::answers::FreshAnswer;
 use super::{CacheConfig, RungConfig, SegmentCache};
-use crate::across::Across;
+use crate::inter_frame::InterFrameFec;
 use crate::metadata::Latest;
 use crate::names::RungNames;
 use crate::segmenter::Segmenter;
@@ -14,7 +14,7 @@ use crate::segmenter::Segmenter;
 pub(super) struct RungState {
     pub(super) segmenter: Segmenter,
     pub(super) cache: SegmentCache,
-    pub(super) across: Option<Across>,
+    pub(super) inter_frame: Option<InterFrameFec>,
     /// Smallest sequence number that may be published, key and delta.
     pub(super) next: [u64; 2],
     /// Newest sequence number that was published, key and delta.
@@ -31,7 +31,7 @@ impl RungState {
         Self {
             segmenter: Segmenter::new(names, config.segmenter),
             cache: SegmentCache::new(cache),
-            across: config.across,
+            inter_frame: config.inter_frame,
             next: [config.first_sequence; 2],
             newest: [None; 2],
             key_position: None,

@@ -1,10 +1,10 @@
-//! Answers Interests for segments. Copies of leads, and parity across samples, are made when somebody asks.
+//! Answers Interests for segments. Copies of leads, and inter-frame FEC, are made when somebody asks.
 
 use bytes::Bytes;
 
 use namecast_packet::Data;
 
-use crate::across::AcrossError;
+use crate::inter_frame::InterFrameFecError;
 use crate::names::{SegmentId, SegmentKind};
 use crate::sample::{MAX_LEAD_COPIES, MAX_SEGMENTS};
 use crate::segmenter::Segments;
@@ -19,7 +19,7 @@ impl Producer {
         lead: SegmentId,
         segments: &mut Segments,
     ) {
-        for kind in [SegmentKind::LeadCopy, SegmentKind::Across] {
+        for kind in [SegmentKind::LeadCopy, SegmentKind::InterFrame] {
             for index in 0..self.most((rung, SegmentId { kind, ..lead })) {
                 let id = SegmentId {
                     kind,
@@ -47,10 +47,11 @@ impl Producer {
         match id.kind {
             SegmentKind::Data | SegmentKind::Parity => MAX_SEGMENTS as u64,
             SegmentKind::LeadCopy => MAX_LEAD_COPIES as u64,
-            SegmentKind::Across => {
-                let across = self.rungs[rung.0].across;
-                let across = across.filter(|across| across.ends_with(id.sequence).is_some());
-                across.map_or(0, |across| u64::from(across.parity))
+            SegmentKind::InterFrame => {
+                let inter_frame = self.rungs[rung.0].inter_frame;
+                let inter_frame =
+                    inter_frame.filter(|inter_frame| inter_frame.ends_with(id.sequence).is_some());
+                inter_frame.map_or(0, |inter_frame| u64::from(inter_frame.parity))
             }
         }
     }
@@ -101,22 +102,22 @@ impl Producer {
                 self.counters.lead_copies += 1;
                 Ok(segmenter.copy(id, lead, &*self.signer))
             }
-            SegmentKind::Across => {
-                let content = self.across((rung, id), lead)?;
+            SegmentKind::InterFrame => {
+                let content = self.inter_frame((rung, id), lead)?;
                 let name = segmenter.names().segment(id);
-                self.counters.across_shards += 1;
+                self.counters.inter_frame_shards += 1;
                 Ok(Data::builder(name).content(content).sign(&*self.signer))
             }
         }
     }
 
     /// Content of parity `id` across the group that ends with the sample which has this `lead`.
-    fn across(&self, (rung, id): Key, lead: &Data) -> Result<Bytes, DropReason> {
+    fn inter_frame(&self, (rung, id): Key, lead: &Data) -> Result<Bytes, DropReason> {
         let state = &self.rungs[rung.0];
-        let across = state.across.ok_or(DropReason::NoSuchSegment)?;
-        let members = across.ends_with(id.sequence);
+        let inter_frame = state.inter_frame.ok_or(DropReason::NoSuchSegment)?;
+        let members = inter_frame.ends_with(id.sequence);
         let members = members.ok_or(DropReason::NoSuchSegment)?;
-        let mut packets = Vec::with_capacity(across.samples as usize);
+        let mut packets = Vec::with_capacity(inter_frame.samples as usize);
         for sequence in *members.start()..id.sequence {
             match state.cache.get(&SegmentId::lead(id.class, sequence)) {
                 Lookup::Found(lead) => packets.push(lead.wire().clone()),
@@ -126,9 +127,9 @@ impl Producer {
         }
         packets.push(lead.wire().clone());
         let index = usize::try_from(id.index).unwrap_or(usize::MAX);
-        let encoded = across.encode(&packets, index);
+        let encoded = inter_frame.encode(&packets, index);
         encoded.map_err(|error| match error {
-            AcrossError::TooLarge(_) => DropReason::LeadTooLarge,
+            InterFrameFecError::TooLarge(_) => DropReason::LeadTooLarge,
             _ => DropReason::NoSuchSegment,
         })
     }

@@ -4,12 +4,12 @@ use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{InterestBuilder, KeyLocator, SignatureInfo};
 use namecast_units::{Bitrate, Random};
 
-mod across;
 mod asked;
+mod inter_frame;
 
 use super::*;
-use crate::across::Across;
 use crate::catalogue::{Rung, SampleRate, StreamInfo, StreamKind};
+use crate::inter_frame::InterFrameFec;
 use crate::metadata::Latest;
 use crate::{Lead, SegmentError};
 
@@ -45,7 +45,7 @@ fn catalogue(version: u64) -> Catalogue {
         codec_string: "avc1.42E01E".to_owned(),
         sample_rate: None,
         channels: None,
-        across: None,
+        inter_frame: None,
     };
     let stream = StreamInfo {
         name: "video".to_owned(),
@@ -79,7 +79,7 @@ impl Desk {
         let mut producer = Producer::new("/demo".parse().unwrap(), signer, config);
         let config = RungConfig {
             first_sequence: FIRST,
-            across: Some(Across {
+            inter_frame: Some(InterFrameFec {
                 samples: 4,
                 parity: 2,
             }),

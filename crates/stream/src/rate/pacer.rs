@@ -45,7 +45,7 @@ impl Pacer {
             None => Instant::ZERO,
             Some(_) if self.debt <= 0.0 => Instant::ZERO,
             Some(rate) => {
-                let nanos = self.debt * NANOS / octets_per_second(rate);
+                let nanos = self.debt * NANOS / bytes_per_second(rate);
                 // Saturates: at a rate of zero the next Interest leaves practically never.
                 let wait = Duration::from_nanos(nanos as u64);
                 (self.last + wait).saturating_sub(self.burst)
@@ -57,7 +57,7 @@ impl Pacer {
     pub fn on_sent(&mut self, now: Instant, size: ByteSize, rate: Option<Bitrate>) {
         let paid = match rate {
             None => self.debt,
-            Some(rate) => octets_per_second(rate) * now.since(self.last).as_nanos() as f64 / NANOS,
+            Some(rate) => bytes_per_second(rate) * now.since(self.last).as_nanos() as f64 / NANOS,
         };
         self.debt = (self.debt - paid).max(0.0) + size.as_bytes() as f64;
         self.last = now;
@@ -73,7 +73,7 @@ impl Default for Pacer {
 const NANOS: f64 = 1e9;
 
 /// Returns a rate of at least one bit per second, so that it divides.
-fn octets_per_second(rate: Bitrate) -> f64 {
+fn bytes_per_second(rate: Bitrate) -> f64 {
     rate.as_bps().max(1) as f64 / 8.0
 }
 

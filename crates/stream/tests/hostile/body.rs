@@ -19,8 +19,8 @@ use namecast_stream::path::{Budget, LiveConfig, Requester, RequesterConfig};
 use namecast_stream::producer::{RungConfig, RungId};
 use namecast_stream::rate::RateControl;
 use namecast_stream::{
-    Across, Latest, Lead, Producer, ProducerConfig, Sample, SampleClass, SampleHeader, SampleRate,
-    SegmentKind, SegmenterConfig, StreamKind, StreamNames,
+    InterFrameFec, Latest, Lead, Producer, ProducerConfig, Sample, SampleClass, SampleHeader,
+    SampleRate, SegmentKind, SegmenterConfig, StreamKind, StreamNames,
 };
 use namecast_units::{Bitrate, Instant, Timestamp};
 
@@ -29,7 +29,7 @@ use single::{Single, SingleOutput};
 const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
 const PERIOD: Duration = Duration::from_millis(33);
 const GROUP: u64 = 8;
-const ACROSS: Across = Across {
+const INTER_FRAME: InterFrameFec = InterFrameFec {
     samples: 3,
     parity: 2,
 };
@@ -92,7 +92,7 @@ impl Scene {
         let config = RungConfig {
             segmenter: SegmenterConfig::default(),
             first_sequence: 1_000,
-            across: Some(ACROSS),
+            inter_frame: Some(INTER_FRAME),
         };
         let rung = producer.add_rung("video", "1M", config).expect("one rung");
         let source = Source {
@@ -103,7 +103,7 @@ impl Scene {
             bitrate: Bitrate::mbps(1),
             segment_size: 1_000,
             parity_percent: 60,
-            across: Some(ACROSS),
+            inter_frame: Some(INTER_FRAME),
         };
         // Small tables, so that a short script fills them.
         let config = Config {
@@ -187,7 +187,7 @@ impl Scene {
     }
 
     /// A sample, all that is requested, and all of it that is not `lost`, over a way so long that what is lost cannot be asked
-    /// for again in time: parity across samples is.
+    /// for again in time: inter-frame FEC is.
     fn play(&mut self, mut lost: u64) {
         self.now += PERIOD;
         self.single
@@ -288,17 +288,17 @@ impl Scene {
     }
 
     /// A shard across samples that is signed and holds `octets` over and over, as many as the right one or as it likes.
-    fn lie_across(&mut self, octets: &[u8], fits: bool) {
+    fn lie_inter_frame(&mut self, octets: &[u8], fits: bool) {
         let names = self.single.consumer.source().names.clone();
-        let is_across = |interest: &&Interest| {
+        let is_inter_frame = |interest: &&Interest| {
             let id = names.parse(interest.name());
-            id.is_some_and(|id| id.kind == SegmentKind::Across)
+            id.is_some_and(|id| id.kind == SegmentKind::InterFrame)
         };
-        let interest = self.interests.iter().rev().find(is_across).cloned();
+        let interest = self.interests.iter().rev().find(is_inter_frame).cloned();
         let mut writer = Writer::default();
         writer.nested(194, |code| {
-            code.number(196, u64::from(ACROSS.samples));
-            code.number(144, u64::from(ACROSS.parity));
+            code.number(196, u64::from(INTER_FRAME.samples));
+            code.number(144, u64::from(INTER_FRAME.parity));
         });
         let most = if fits { 1_024 } else { octets.len() };
         let shard: Vec<u8> = octets.iter().copied().cycle().take(most).collect();
@@ -378,7 +378,7 @@ impl Scene {
                 if what < 128 {
                     self.give_signed(self.interests.front().cloned(), octets.to_vec());
                 } else {
-                    self.lie_across(octets, what < 192);
+                    self.lie_inter_frame(octets, what < 192);
                 }
             }
             13 => self.line_up(script),

@@ -40,10 +40,10 @@ fn trouble_while_a_stream_plays_harms_nothing() {
     assert!(total.complete > 100, "{total:?}");
 }
 
-/// Scripts that play all the time and lose one packet in eight, with lies about parity across samples: it is requested,
+/// Scripts that play all the time and lose one packet in eight, with lies about inter-frame FEC: it is requested,
 /// and gives back what was lost where it is the right one.
 #[test]
-fn lies_across_samples_harm_nothing() {
+fn lies_in_inter_frame_fec_harm_nothing() {
     let mut random = Random::from_seed(13);
     let mut total = Counters::default();
     for _ in 0..20 {
@@ -58,8 +58,8 @@ fn lies_across_samples_harm_nothing() {
         }
         total += body::consumer(&script);
     }
-    assert!(total.recovered_across > 100, "{total:?}");
-    assert!(total.drop_across > 20, "{total:?}");
+    assert!(total.recovered_inter_frame > 100, "{total:?}");
+    assert!(total.drop_inter_frame > 20, "{total:?}");
 }
 
 /// Starting points for the fuzzer, which are scripts as above: none of them fails.

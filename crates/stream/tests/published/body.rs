@@ -88,8 +88,8 @@ fn within_bounds(rung: &Rung) {
     let bounded = |value: Option<u32>, most| value.is_none_or(|v| (1..=most).contains(&v));
     assert!(bounded(rung.width, 32_768) && bounded(rung.height, 32_768));
     assert!(bounded(rung.sample_rate, 768_000) && bounded(rung.channels, 255));
-    if let Some(across) = rung.across {
-        assert!((2..=32).contains(&across.samples) && (1..=8).contains(&across.parity));
+    if let Some(inter_frame) = rung.inter_frame {
+        assert!((2..=32).contains(&inter_frame.samples) && (1..=8).contains(&inter_frame.parity));
     }
 }
 

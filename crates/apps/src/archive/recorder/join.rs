@@ -151,7 +151,7 @@ impl Recorder {
             .is_some_and(|key| data.verify(&**key).is_ok());
         if !verified {
             self.counters.verification_failures += 1;
-            self.requester.disbelieve(token);
+            self.requester.reject(token);
             return;
         }
         let Some(mut fetch) = self.fetch.take() else {

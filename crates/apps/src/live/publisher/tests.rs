@@ -36,7 +36,7 @@ fn stream(name: &str, kind: StreamKind, rate: u32, rungs: &[&str]) -> StreamInfo
         codec_string: "x".to_owned(),
         sample_rate: None,
         channels: None,
-        across: None,
+        inter_frame: None,
     };
     StreamInfo {
         name: name.to_owned(),

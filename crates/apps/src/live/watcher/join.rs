@@ -131,7 +131,7 @@ impl Watcher {
                 if self.streams.is_starved() && !self.authority.is_requesting() {
                     self.ask_for_certificate(now, data);
                 }
-            } else if self.believe(&heard) {
+            } else if self.accept(&heard) {
                 self.act(now, &heard);
             }
         } else if !self.authority.is_holding() {
@@ -164,7 +164,7 @@ impl Watcher {
         };
         let Some((signer, key)) = judge.judge(data.clone()) else {
             self.meters.counters_mut().verification_failures += 1;
-            self.requester.disbelieve(CERTIFICATE);
+            self.requester.reject(CERTIFICATE);
             self.requester.hasten(CERTIFICATE, now);
             return;
         };
@@ -183,7 +183,7 @@ impl Watcher {
         match self.authority.accept(key, &self.config.trust) {
             Ok(Some((heard, verifier))) => {
                 self.proof.begin(now);
-                self.believe(&heard);
+                self.accept(&heard);
                 self.announce();
                 for consumer in self.streams.consumers() {
                     consumer.set_verifier(now, verifier.clone());
@@ -210,7 +210,7 @@ impl Watcher {
 
     /// Takes what verified metadata says of the publisher: its clock, and that it is there. Returns whether the metadata is
     /// not older than what was heard before.
-    fn believe(&mut self, heard: &Heard) -> bool {
+    fn accept(&mut self, heard: &Heard) -> bool {
         let (at, served_at) = (heard.at, heard.served_at());
         let is_answer = heard.asked_at.is_some();
         // An archive repeats what the publisher said last.
@@ -288,7 +288,7 @@ impl Watcher {
         };
         if data.verify(&**verifier).is_err() {
             self.meters.counters_mut().verification_failures += 1;
-            self.requester.disbelieve(token);
+            self.requester.reject(token);
             return;
         }
         let requester = &mut self.requester;

@@ -201,7 +201,7 @@ impl Fetcher {
             }
             Err(Unfit::NoCertificate) => {
                 self.counters.verification_failures += 1;
-                self.requester.disbelieve(CERTIFICATE);
+                self.requester.reject(CERTIFICATE);
                 self.requester.hasten(CERTIFICATE, now);
             }
             // Its key is not kept: the right one could not take its place any more.
@@ -234,7 +234,7 @@ impl Fetcher {
             self.counters.unexpected += 1;
         } else if !known.has_signed(data) {
             self.counters.verification_failures += 1;
-            self.requester.disbelieve(token);
+            self.requester.reject(token);
             self.request_again(now, number, Vain::Forged(delivery.face));
         } else {
             match segments.take(number, data) {

@@ -213,7 +213,7 @@ fn stream(arguments: &BenchStream, parity_percent: u32) -> StreamInfo {
             codec_string: "avc1.42C01E".to_owned(),
             sample_rate: None,
             channels: None,
-            across: None,
+            inter_frame: None,
         }],
         segment_size: arguments.segment_size,
         parity_percent,

@@ -14,7 +14,7 @@ use super::summary::Summary;
 /// Folders below each other that are searched for summaries.
 const DEPTH: usize = 4;
 /// Octets of a summary or picture, beyond which something is wrong with it.
-const MAX_OCTETS: u64 = 32 << 20;
+const MAX_BYTES: u64 = 32 << 20;
 
 /// What a report is made from.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ fn read(path: &Path) -> Result<Entry, String> {
 
 fn read_text(path: &Path) -> Result<String, String> {
     let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if size > MAX_OCTETS {
+    if size > MAX_BYTES {
         return Err(format!("{size} octets: expected at most {MAX_OCTETS}"));
     }
     fs::read_to_string(path).map_err(|error| error.to_string())

@@ -202,7 +202,7 @@ fn counters(flow: &Flow) -> netem::Counters {
     let originals = flow.delivered - flow.duplicated;
     netem::Counters {
         delivered: flow.delivered,
-        delivered_size: ByteSize::bytes(flow.delivered_octets),
+        delivered_size: ByteSize::bytes(flow.delivered_bytes),
         marked: flow.marked,
         queue_full,
         active_queue,

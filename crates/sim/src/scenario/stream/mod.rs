@@ -50,7 +50,7 @@ pub use spec::{
 /// | `rendered`, `late`, `lost` | frames of the window that were complete before they were to be shown, after it, and never |
 /// | `rendered-share`, `late-share`, `lost-share` | the same as shares of `frames` |
 /// | `parity-share`, `retransmission-share` | frames that were completed with parity; by asking again without it; as shares of `frames` |
-/// | `rebuilt-share` | frames whose lead was rebuilt from parity across frames, as a share of `frames` |
+/// | `rebuilt-share` | frames whose lead was rebuilt from inter-frame FEC, as a share of `frames` |
 /// | `gaps`, `longest-gap` | times that something was missing between two frames shown; longest time between two frames shown, ms |
 /// | `stale` | seconds of playback that were more than a second older than the least old frame shown |
 /// | `latency`, `latency-max` | from capture to display, ms |

@@ -342,7 +342,7 @@ fn stats_values(
         ),
         (
             "rebuilt-share",
-            ratio(change(|stats| stats.recovered_across), figures.frames),
+            ratio(change(|stats| stats.recovered_inter_frame), figures.frames),
         ),
     ]
 }

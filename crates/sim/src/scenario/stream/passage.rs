@@ -26,7 +26,7 @@ pub(super) struct Passed {
     wait_sum: Duration,
     octets: u64,
     /// Octets of all frames, of streams or not.
-    octets_of_all: u64,
+    bytes_of_all: u64,
     /// By the queue.
     dropped: u64,
     /// The last part with a packet, its packets, and the sum of their waits.
@@ -99,7 +99,7 @@ impl LinkSink for Passage {
             let passed = &mut self.passed[link][window];
             match output {
                 netem::Output::Delivered { queued_for, .. } => {
-                    passed.octets_of_all += frame.len() as u64;
+                    passed.bytes_of_all += frame.len() as u64;
                     if is_own {
                         passed.octets += frame.len() as u64;
                         passed.deliver(*at, *queued_for);
@@ -148,7 +148,7 @@ impl Passed {
             ("own-queue-long", long as f64 * PART.as_secs_f64()),
             (
                 "own-rate-share",
-                self.octets as f64 / self.octets_of_all.max(1) as f64,
+                self.octets as f64 / self.bytes_of_all.max(1) as f64,
             ),
             ("own-dropped", self.dropped as f64),
             ("own-frames", self.packets as f64),

@@ -10,7 +10,7 @@ use namecast_stream::consumer::{
 use namecast_stream::ladder::{LadderConfig, LadderProfile, challenge};
 use namecast_stream::path::Control;
 use namecast_stream::rate::arc;
-use namecast_stream::{Across, SampleRate, StreamKind};
+use namecast_stream::{InterFrameFec, SampleRate, StreamKind};
 use namecast_units::{Bitrate, Duration};
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
@@ -134,8 +134,9 @@ pub struct StreamSpec {
     pub segment_size: Option<u32>,
     /// Parity segments per hundred data segments.
     pub parity: Option<u32>,
-    /// Parity across samples on offer: `{ samples = 4, parity = 2 }`. None if not given.
-    pub across: Option<Across>,
+    /// Inter-frame FEC on offer: `{ samples = 4, parity = 2 }`. None if not given.
+    #[serde(rename = "across")]
+    pub inter_frame: Option<InterFrameFec>,
 }
 
 impl StreamSpec {
@@ -160,7 +161,7 @@ impl StreamSpec {
             rungs: rungs.unwrap_or(defaults.rungs),
             segment_size: self.segment_size.unwrap_or(defaults.segment_size),
             parity_percent: self.parity.unwrap_or(defaults.parity_percent),
-            across: self.across,
+            inter_frame: self.inter_frame,
             seed,
             ..defaults
         }
@@ -187,7 +188,7 @@ impl StreamSpec {
         if !(0.0..=0.33).contains(&media.deviation) {
             return wrong("deviation", "expected 0 to 0.33");
         }
-        if !media.across.is_none_or(Across::is_valid) {
+        if !media.inter_frame.is_none_or(InterFrameFec::is_valid) {
             return wrong("across", "expected 1 to 8 shards for 2 to 32 samples");
         }
         let info = media.info();
@@ -324,8 +325,9 @@ pub struct RecoverySpec {
     pub profile: RecoveryProfile,
     /// Copies of a lead that may be asked for.
     pub lead_copies: Option<usize>,
-    /// Whether parity across samples is made use of.
-    pub across: Option<bool>,
+    /// Whether inter-frame FEC is made use of.
+    #[serde(rename = "across")]
+    pub inter_frame: Option<bool>,
 }
 
 /// How a watcher synchronises: [`SynchroniserConfig`] as a file writes it.
@@ -380,8 +382,8 @@ impl WatcherSpec {
         if let Some(copies) = self.recovery.lead_copies {
             consumer.recovery.lead_copies = copies;
         }
-        if let Some(across) = self.recovery.across {
-            consumer.recovery.across = across;
+        if let Some(inter_frame) = self.recovery.inter_frame {
+            consumer.recovery.inter_frame = inter_frame;
         }
         consumer.synchroniser = SynchroniserConfig {
             profile: self.synchroniser.profile,
@@ -504,10 +506,10 @@ mod tests {
         assert_eq!(with(|s| s.deviation = Some(0.5)), "deviation");
         assert_eq!(with(|s| s.rungs = Some(Vec::new())), "rungs");
         let (samples, parity) = (1, 1);
-        let across = Some(Across { samples, parity });
+        let inter_frame = Some(InterFrameFec { samples, parity });
         assert_eq!(
             field(StreamSpec {
-                across,
+                inter_frame,
                 ..StreamSpec::default()
             }),
             "across"

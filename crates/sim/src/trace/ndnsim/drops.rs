@@ -28,7 +28,7 @@ struct Node {
     frames: u64,
     octets: u64,
     frame_rate: Smoothed,
-    octet_rate: Smoothed,
+    byte_rate: Smoothed,
 }
 
 impl<W: Write> DropTable<W> {
@@ -74,14 +74,14 @@ impl<W: Write> Sampler for DropTable<W> {
         let (frames, kilobytes) = (float(node.frames), float(node.octets) / 1024.0);
         (node.frames, node.octets) = (0, 0);
         let frame_rate = General(node.frame_rate.update(frames, seconds));
-        let octet_rate = General(node.octet_rate.update(kilobytes, seconds));
+        let byte_rate = General(node.byte_rate.update(kilobytes, seconds));
         self.table.row(&[
             &General(snapshot.seconds()),
             &field(snapshot.name),
             &"combined",
             &"Drop",
             &frame_rate,
-            &octet_rate,
+            &byte_rate,
             &General(frames),
             &General(kilobytes),
         ]);

@@ -59,7 +59,7 @@ struct Rows<const N: usize> {
     /// Octets since last seen.
     octets: [u64; N],
     packet_rates: [Smoothed; N],
-    octet_rates: [Smoothed; N],
+    byte_rates: [Smoothed; N],
 }
 
 impl<const N: usize> Default for Rows<N> {
@@ -68,7 +68,7 @@ impl<const N: usize> Default for Rows<N> {
             before: [0; N],
             octets: [0; N],
             packet_rates: [Smoothed::default(); N],
-            octet_rates: [Smoothed::default(); N],
+            byte_rates: [Smoothed::default(); N],
         }
     }
 }
@@ -153,7 +153,7 @@ impl<const N: usize> Rows<N> {
             let packets = float(counts[row].saturating_sub(self.before[row]));
             let kilobytes = float(self.octets[row]) / 1024.0;
             let packet_rate = General(self.packet_rates[row].update(packets, seconds));
-            let octet_rate = General(self.octet_rates[row].update(kilobytes, seconds));
+            let byte_rate = General(self.byte_rates[row].update(kilobytes, seconds));
             table.row(&[
                 at,
                 node,
@@ -161,7 +161,7 @@ impl<const N: usize> Rows<N> {
                 description,
                 &types[row],
                 &packet_rate,
-                &octet_rate,
+                &byte_rate,
                 &General(packets),
                 &General(kilobytes),
             ]);

@@ -85,7 +85,7 @@ impl Assembler {
             }
         }
         if accepted == Accepted::Here {
-            self.believe(key);
+            self.accept_count(key);
         }
         Some(accepted)
     }
@@ -109,17 +109,17 @@ impl Assembler {
         Some(data)
     }
 
-    /// Learns the size of samples from a verified lead. Returns whether what it claims has to be proven.
+    /// Learns the size of samples from a verified lead. Returns whether the number of segments that it advertises is suspicious.
     pub(in crate::consumer) fn on_lead(&mut self, class: SampleClass, lead: &Lead) -> bool {
         let counts = SegmentCounts::of(lead);
         let is_large = counts.data > self.segments.estimate(class).data;
-        let is_doubtful = is_large && self.policy.doubts_claims;
-        if !is_doubtful {
+        let is_suspicious = is_large && self.policy.suspects_counts;
+        if !is_suspicious {
             self.segments.observe(class, counts);
         }
         let share = lead.header().payload_size / lead.data_count().max(1);
         self.segments.observe_size(class, share);
-        is_doubtful
+        is_suspicious
     }
 
     /// Returns whether there is room for what `lead` says of its sample: its payload, and the Interests that it takes.
@@ -137,7 +137,7 @@ impl Assembler {
         now: Instant,
         key: SampleKey,
         lead: Lead,
-        is_doubtful: bool,
+        is_suspicious: bool,
     ) -> Option<(Vec<SegmentId>, Vec<SegmentId>)> {
         let counts = SegmentCounts::of(&lead);
         let size = lead.header().payload_size;
@@ -149,8 +149,8 @@ impl Assembler {
         let gone = awaited.into_iter().filter(is_gone);
         let gone = gone.map(|name| id_of(key, name)).collect();
         // A segment that came before it was proof enough.
-        sample.is_doubtful = is_doubtful && sample.here() < 2;
-        if is_doubtful && !sample.is_doubtful {
+        sample.is_suspicious = is_suspicious && sample.here() < 2;
+        if is_suspicious && !sample.is_suspicious {
             self.segments.observe(key.0, counts);
         }
         self.unverified -= unverified - sample.unverified();

@@ -56,7 +56,7 @@ pub(super) struct Policy {
     /// Parity is requested as soon as a lead reports it.
     pub requests_parity: bool,
     /// A lead that reports more segments than expected has to prove it.
-    pub doubts_claims: bool,
+    pub suspects_counts: bool,
 }
 
 /// Samples from their first Interest until they leave.
@@ -76,8 +76,8 @@ pub(super) struct Assembler {
     /// Octets of payload.
     buffered: usize,
     unverified: usize,
-    /// A sample whose lead claims more than is usual, of which nothing came; claims of others are doubted as long.
-    doubts: Option<SampleKey>,
+    /// A sample whose lead advertises more segments than is usual, of which none came; advertised counts of others are suspicious as long.
+    suspicious: Option<SampleKey>,
 }
 
 impl Assembler {
@@ -100,7 +100,7 @@ impl Assembler {
             outstanding: 0,
             buffered: 0,
             unverified: 0,
-            doubts: None,
+            suspicious: None,
         }
     }
 

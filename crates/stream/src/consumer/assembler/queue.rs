@@ -24,8 +24,8 @@ pub(in crate::consumer) struct Opening {
     pub parity: u32,
     /// Copies of its lead that there may be.
     pub copies: usize,
-    /// Parity across the group that ends with it to request.
-    pub across: usize,
+    /// Inter-frame FEC of the group that ends with it to request.
+    pub inter_frame: usize,
     /// It is not known to be published.
     pub asked_ahead: bool,
 }
@@ -80,13 +80,13 @@ impl Assembler {
         let key = opening.key;
         let mut sample = Assembly::new(key.0, key.1, opening.counts, opening.copies);
         sample.asked_ahead = opening.asked_ahead;
-        sample.expect_across(opening.across);
+        sample.expect_inter_frame(opening.inter_frame);
         let parity = u64::from(opening.parity);
         let own = sample
             .slots()
             .filter(|(kind, index, _)| *kind == SegmentKind::Data || *index < parity);
         let all: Vec<Name> = own
-            .chain(sample.across())
+            .chain(sample.inter_frame())
             .map(|(kind, index, _)| (kind, index))
             .collect();
         for name in all {
@@ -123,33 +123,33 @@ impl Assembler {
     /// Requests the segments of a sample that its lead tells of. Returns whether any were missing.
     ///
     /// ```text
-    ///   lead: 480 segments ──▶ all, or a few where claims failed lately ──▶ the first that comes: all others
+    ///   lead: 480 segments ──▶ all, or a few where another is suspicious ──▶ the first that comes: all others
     /// ```
     ///
     /// What a lead says of its sample's size is only as good as the segments that come: a lead may be signed and still lie. All at
-    /// once where the claim is as usual, or nothing speaks against it: a frame that is large indeed would come a round trip
-    /// later. While another such claim stands unproven, only a few.
-    pub(in crate::consumer) fn request_claimed(&mut self, key: SampleKey) -> bool {
-        let is_doubtful = self.get(key).is_some_and(|sample| sample.is_doubtful);
-        let is_suspect = self.doubts.is_some_and(|other| other != key);
-        if is_doubtful {
-            self.doubts.get_or_insert(key);
+    /// once where the count is as usual, or no other is suspicious: a frame that is large indeed would come a round trip
+    /// later. While another suspicious count stands unproven, only a few.
+    pub(in crate::consumer) fn request_advertised(&mut self, key: SampleKey) -> bool {
+        let is_suspicious = self.get(key).is_some_and(|sample| sample.is_suspicious);
+        let another_is_suspicious = self.suspicious.is_some_and(|other| other != key);
+        if is_suspicious {
+            self.suspicious.get_or_insert(key);
         }
-        let few = is_doubtful && is_suspect;
+        let few = is_suspicious && another_is_suspicious;
         self.request_missing(key, if few { FEW } else { usize::MAX })
     }
 
     /// A segment came that the lead of `key` vouches for: it has as many as it says.
-    pub(super) fn believe(&mut self, key: SampleKey) {
+    pub(super) fn accept_count(&mut self, key: SampleKey) {
         let sample = self.samples.get_mut(&key);
-        let Some(sample) = sample.filter(|sample| sample.is_doubtful) else {
+        let Some(sample) = sample.filter(|sample| sample.is_suspicious) else {
             return;
         };
-        sample.is_doubtful = false;
+        sample.is_suspicious = false;
         if let Some(lead) = sample.lead() {
             self.segments.observe(key.0, SegmentCounts::of(lead));
         }
-        self.doubts = None;
+        self.suspicious = None;
         self.request_missing(key, usize::MAX);
     }
 
@@ -177,7 +177,7 @@ impl Assembler {
         };
         let due: Vec<Name> = sample
             .slots()
-            .chain(sample.across())
+            .chain(sample.inter_frame())
             .filter(|(_, _, slot)| slot.hedge_at.is_some_and(|at| at <= now))
             .map(|(kind, index, _)| (kind, index))
             .collect();
@@ -202,7 +202,7 @@ impl Assembler {
             let out: Vec<Name> = sample
                 .slots()
                 .chain(sample.copies())
-                .chain(sample.across())
+                .chain(sample.inter_frame())
                 .filter(|(_, _, slot)| slot.asked.is_some() && slot.is_missing())
                 .map(|(kind, index, _)| (kind, index))
                 .collect();

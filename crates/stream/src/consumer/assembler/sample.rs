@@ -47,8 +47,8 @@ pub(in crate::consumer) struct Assembly {
     data: Vec<Slot>,
     parity: Vec<Slot>,
     copies: Vec<Slot>,
-    /// Parity across the group that ends with it, as far as it is requested.
-    across: Vec<Slot>,
+    /// Inter-frame FEC of the group that ends with it, as far as it is requested.
+    inter_frame: Vec<Slot>,
     /// Whether it was requested before it was known to be published.
     pub asked_ahead: bool,
     /// When the verified lead came.
@@ -61,8 +61,8 @@ pub(in crate::consumer) struct Assembly {
     pub checked: bool,
     /// When to reckon with the loss of all that the last round requested.
     pub hedge_round_at: Option<Instant>,
-    /// Whether the lead claims more segments than samples of the class have, and none has come.
-    pub is_doubtful: bool,
+    /// Whether the lead advertises more segments than samples of the class have, and none has come.
+    pub is_suspicious: bool,
     /// Whether a segment that it needs was requested in vain too often.
     pub given_up: bool,
     /// When to look at it again; may be too early, never too late.
@@ -85,14 +85,14 @@ impl Assembly {
             data: vec![Slot::default(); counts.data.max(1) as usize],
             parity: vec![Slot::default(); counts.parity as usize],
             copies: vec![Slot::default(); copies],
-            across: Vec::new(),
+            inter_frame: Vec::new(),
             asked_ahead: false,
             lead_at: None,
             unverified_at: None,
             overtaken_at: None,
             checked: false,
             hedge_round_at: None,
-            is_doubtful: false,
+            is_suspicious: false,
             given_up: false,
             wake: None,
             complete: None,
@@ -108,7 +108,7 @@ impl Assembly {
             SegmentKind::Data => &self.data,
             SegmentKind::Parity => &self.parity,
             SegmentKind::LeadCopy => &self.copies,
-            SegmentKind::Across => &self.across,
+            SegmentKind::InterFrame => &self.inter_frame,
         }
     }
 
@@ -125,7 +125,7 @@ impl Assembly {
 
     /// Wants that have not left.
     pub(in crate::consumer) fn waiting(&self) -> usize {
-        let all = self.slots().chain(self.copies()).chain(self.across());
+        let all = self.slots().chain(self.copies()).chain(self.inter_frame());
         all.filter(|(_, _, slot)| slot.queued).count()
     }
 
@@ -138,7 +138,7 @@ impl Assembly {
             SegmentKind::Data => &mut self.data,
             SegmentKind::Parity => &mut self.parity,
             SegmentKind::LeadCopy => &mut self.copies,
-            SegmentKind::Across => &mut self.across,
+            SegmentKind::InterFrame => &mut self.inter_frame,
         };
         slots.get_mut(usize::try_from(index).ok()?)
     }
@@ -149,20 +149,22 @@ impl Assembly {
         copies.map(|(index, slot)| (SegmentKind::LeadCopy, index, slot))
     }
 
-    /// Makes room for `count` shards of parity across the group that ends with it.
-    pub(in crate::consumer) fn expect_across(&mut self, count: usize) {
-        self.across = vec![Slot::default(); count];
+    /// Makes room for `count` shards of inter-frame FEC of the group that ends with it.
+    pub(in crate::consumer) fn expect_inter_frame(&mut self, count: usize) {
+        self.inter_frame = vec![Slot::default(); count];
     }
 
-    /// Parity across the group that ends with it, as far as it is requested.
-    pub(in crate::consumer) fn across(&self) -> impl Iterator<Item = (SegmentKind, u64, &Slot)> {
-        let across = (0..).zip(&self.across);
-        across.map(|(index, slot)| (SegmentKind::Across, index, slot))
+    /// Inter-frame FEC of the group that ends with it, as far as it is requested.
+    pub(in crate::consumer) fn inter_frame(
+        &self,
+    ) -> impl Iterator<Item = (SegmentKind, u64, &Slot)> {
+        let inter_frame = (0..).zip(&self.inter_frame);
+        inter_frame.map(|(index, slot)| (SegmentKind::InterFrame, index, slot))
     }
 
     /// Returns when the first Interest that is to be sent twice is due for that.
     pub(in crate::consumer) fn next_hedge(&self) -> Option<Instant> {
-        let slots = self.slots().chain(self.across());
+        let slots = self.slots().chain(self.inter_frame());
         slots.filter_map(|(_, _, slot)| slot.hedge_at).min()
     }
 
@@ -183,7 +185,7 @@ impl Assembly {
     pub(in crate::consumer) fn outstanding(&self) -> usize {
         self.slots()
             .chain(self.copies())
-            .chain(self.across())
+            .chain(self.inter_frame())
             .filter(|(_, _, slot)| slot.asked.is_some())
             .count()
     }
@@ -345,7 +347,7 @@ impl Assembly {
             .any(|(_, _, slot)| slot.is_here() && slot.is_repair && slot.attempts > 1)
     }
 
-    /// Keeps the payload, and nothing else of the segments but parity across samples, which is for others.
+    /// Keeps the payload, and nothing else of the segments but inter-frame FEC, which is for others.
     pub(in crate::consumer) fn finish(&mut self, complete: Complete) {
         self.data = vec![Slot::default()];
         self.parity = Vec::new();

@@ -7,7 +7,7 @@ use crate::sample::Lead;
 const GAIN: f64 = 1.0 / 8.0;
 /// Deviations added to the mean: too many Interests cost some bytes upstream, too few cost a round trip.
 const DEVIATIONS: f64 = 2.0;
-/// A catalogue that says so many times as much as there is lies, and is not believed any more.
+/// A catalogue that says so many times as much as there is lies, and is not accepted any more.
 const WILD: f64 = 4.0;
 
 /// Running mean and mean deviation of one count.
@@ -142,7 +142,7 @@ impl SegmentEstimators {
         match kind {
             SegmentKind::Data => data.estimate().min(self.most),
             SegmentKind::Parity => parity.estimate().min(self.most),
-            SegmentKind::LeadCopy | SegmentKind::Across => 0,
+            SegmentKind::LeadCopy | SegmentKind::InterFrame => 0,
         }
     }
 }
@@ -153,7 +153,7 @@ mod tests {
 
     /// 100 announced, 5 there: as many as if nothing had been said. 20 announced: the average moves by an eighth.
     #[test]
-    fn what_lies_wildly_is_not_believed() {
+    fn what_lies_wildly_is_not_accepted() {
         let after = |announced| {
             let mut estimator = Estimator::new(announced);
             estimator.observe(5);

@@ -59,7 +59,7 @@ pub(in crate::consumer) struct LeadAnswer {
     pub is_ours: bool,
     /// To the first of ours.
     pub is_first: bool,
-    /// There is no doubt which of ours it answers.
+    /// It is certain which of ours it answers.
     pub is_clear: bool,
     /// For how long that waited at the producer, as far as it is known.
     pub waited: Option<Duration>,

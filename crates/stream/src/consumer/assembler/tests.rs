@@ -14,7 +14,7 @@ use crate::segmenter::{Sample, Segmenter, SegmenterConfig, Segments, Stamp};
 const KEY: SampleClass = SampleClass::Key;
 const POLICY: Policy = Policy {
     requests_parity: false,
-    doubts_claims: true,
+    suspects_counts: true,
 };
 
 fn at(millis: u64) -> Instant {
@@ -35,7 +35,7 @@ fn begin(assembler: &mut Assembler, sequence: u64) {
         counts,
         parity: counts.parity,
         copies: 1,
-        across: 0,
+        inter_frame: 0,
         asked_ahead: true,
     });
 }
@@ -99,9 +99,9 @@ fn take(assembler: &mut Assembler, now: Instant, id: SegmentId, data: &Data) {
     if id.is_lead() {
         let lead = Lead::decode(data).unwrap();
         if !assembler.has_lead(key) && assembler.has_room_for(key, &lead) {
-            let is_doubtful = assembler.on_lead(key.0, &lead);
-            assembler.accept_lead(now, key, lead, is_doubtful);
-            assembler.request_claimed(key);
+            let is_suspicious = assembler.on_lead(key.0, &lead);
+            assembler.accept_lead(now, key, lead, is_suspicious);
+            assembler.request_advertised(key);
         }
     } else {
         assembler.accept(now, id, data, now);
@@ -169,7 +169,7 @@ fn counts_are_those_of_a_recount() {
             "{sizes:?}"
         );
         let under_way = sum(|sample| {
-            let slots = sample.slots().chain(sample.across());
+            let slots = sample.slots().chain(sample.inter_frame());
             slots
                 .filter(|(_, _, slot)| slot.queued || slot.asked.is_some())
                 .count()
@@ -178,10 +178,10 @@ fn counts_are_those_of_a_recount() {
     }
 }
 
-/// Two samples claim 20 segments where 2 are usual. The first claim is taken at its word; while it stands unproven, the second is requested
-/// 8 more. Once a segment of the first came, neither is doubted, and all others of it are requested.
+/// Two samples advertise 20 segments where 2 are usual. The first count is accepted; while it stands unproven, the second is requested
+/// 8 more. Once a segment of the first came, neither is suspicious, and all others of it are requested.
 #[test]
-fn one_claim_at_a_time_is_taken_at_its_word() {
+fn one_large_count_at_a_time_is_accepted() {
     let mut assembler = assembler(&Config::default());
     let samples = [cut(0, 150_000), cut(1, 150_000)];
     let count = samples[0].data.len();
@@ -193,10 +193,10 @@ fn one_claim_at_a_time_is_taken_at_its_word() {
         let lead_id = id(sequence, SegmentKind::Data, 0);
         assembler.answer(lead_id, None);
         let lead = lead(segments);
-        let is_doubtful = assembler.on_lead(KEY, &lead);
-        assert!(is_doubtful);
-        assembler.accept_lead(at(1), (KEY, sequence), lead, is_doubtful);
-        assert!(assembler.request_claimed((KEY, sequence)));
+        let is_suspicious = assembler.on_lead(KEY, &lead);
+        assert!(is_suspicious);
+        assembler.accept_lead(at(1), (KEY, sequence), lead, is_suspicious);
+        assert!(assembler.request_advertised((KEY, sequence)));
         requested.push(send(&mut assembler, at(1)).len());
     }
     assert_eq!(requested, [count - 2, FEW]);

@@ -53,9 +53,9 @@ pub struct RecoveryConfig {
     /// Copies of a lead that may be requested, at most [`MAX_LEAD_COPIES`]; zero where the producer makes none.
     #[default(MAX_LEAD_COPIES - 1)]
     pub lead_copies: usize,
-    /// Whether parity across samples is made use of, where the producer makes any.
+    /// Whether inter-frame FEC is made use of, where the producer makes any.
     #[default(true)]
-    pub across: bool,
+    pub inter_frame: bool,
     /// Share of segments lost from which on Interests are sent twice. Measured: half and double change no run at 2 % loss or more.
     #[default(0.005)]
     pub hedge_from: f64,

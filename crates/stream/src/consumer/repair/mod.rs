@@ -10,8 +10,8 @@
 //!
 //! What comments on constants call measured is in `docs/journal/repair.md`: each was halved and doubled over lossy links in virtual time.
 
-mod across;
 mod config;
+mod inter_frame;
 mod knowledge;
 mod link_retransmission;
 mod loss;
@@ -35,8 +35,8 @@ use super::config::Config;
 use super::order::SampleKey;
 use super::types::Source;
 
-pub(super) use across::BadShard;
-use across::Groups;
+pub(super) use inter_frame::BadShard;
+use inter_frame::Groups;
 use knowledge::Knowledge;
 
 pub use config::{RecoveryConfig, RecoveryProfile};
@@ -65,8 +65,8 @@ pub(super) trait Repair: Sync {
     /// Returns the copies of a lead that may be requested.
     fn lead_copies(&self, config: &RecoveryConfig) -> usize;
 
-    /// Returns whether parity across samples is made use of.
-    fn uses_across(&self, config: &RecoveryConfig) -> bool;
+    /// Returns whether inter-frame FEC is made use of.
+    fn uses_inter_frame(&self, config: &RecoveryConfig) -> bool;
 
     /// Returns the time from an Interest to the one that hedges it, while losses warrant one.
     fn hedge_delay(&self, recovery: &Recovery) -> Option<Duration>;
@@ -236,7 +236,7 @@ impl Recovery {
     /// Knows nothing of losses yet.
     pub(super) fn new(config: &Config, source: &Source) -> Self {
         let profile = config.recovery.profile.repair();
-        let is_used = profile.uses_across(&config.recovery);
+        let is_used = profile.uses_inter_frame(&config.recovery);
         let period = source.rate.period();
         Self {
             profile,
@@ -247,7 +247,7 @@ impl Recovery {
             max_attempts: config.max_attempts,
             max_segments: config.max_segments,
             knowledge: Knowledge::new(period, source.key_interval),
-            groups: Groups::new(source.across.filter(|_| is_used)),
+            groups: Groups::new(source.inter_frame.filter(|_| is_used)),
         }
     }
 

@@ -50,8 +50,8 @@ impl Repair for Namecast {
         config.lead_copies.min(MAX_LEAD_COPIES)
     }
 
-    fn uses_across(&self, config: &RecoveryConfig) -> bool {
-        config.across
+    fn uses_inter_frame(&self, config: &RecoveryConfig) -> bool {
+        config.inter_frame
     }
 
     fn hedge_delay(&self, recovery: &Recovery) -> Option<Duration> {
@@ -67,7 +67,7 @@ impl Repair for Namecast {
     fn policy(&self) -> Policy {
         Policy {
             requests_parity: false,
-            doubts_claims: true,
+            suspects_counts: true,
         }
     }
 
@@ -95,7 +95,7 @@ impl Repair for Namecast {
         sample: &Assembly,
     ) -> Verdict {
         let mut round = recovery.outlook(moment, times).plan(sample);
-        if sample.is_doubtful {
+        if sample.is_suspicious {
             // What may not exist is not worth more.
             round.ask.truncate(FEW);
         }

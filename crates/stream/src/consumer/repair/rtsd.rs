@@ -29,7 +29,7 @@ impl Repair for Rtsd {
         0
     }
 
-    fn uses_across(&self, _config: &RecoveryConfig) -> bool {
+    fn uses_inter_frame(&self, _config: &RecoveryConfig) -> bool {
         false
     }
 
@@ -44,7 +44,7 @@ impl Repair for Rtsd {
     fn policy(&self) -> Policy {
         Policy {
             requests_parity: true,
-            doubts_claims: false,
+            suspects_counts: false,
         }
     }
 

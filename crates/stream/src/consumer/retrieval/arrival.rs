@@ -32,9 +32,9 @@ impl Retrieval {
     ) {
         let Segment { id, data, delivery } = *segment;
         let size = ByteSize::of(data.wire());
-        self.counters.wire_octets += size.as_bytes();
-        if matches!(id.kind, SegmentKind::Parity | SegmentKind::Across) {
-            self.counters.parity_octets += size.as_bytes();
+        self.counters.wire_bytes += size.as_bytes();
+        if matches!(id.kind, SegmentKind::Parity | SegmentKind::InterFrame) {
+            self.counters.parity_bytes += size.as_bytes();
         }
         let Some(asked) = self.take_asked(segment, size) else {
             self.recovery.on_unwanted(now);
@@ -67,7 +67,7 @@ impl Retrieval {
             self.outputs.push(Output::WithdrawOne(id));
         }
         match answered.asked {
-            Some(_) if answered.is_repair => self.counters.repair_octets += size.as_bytes(),
+            Some(_) if answered.is_repair => self.counters.repair_bytes += size.as_bytes(),
             Some(_) => {}
             None if answered.is_complete => self.counters.drop_surplus += 1,
             None => self.counters.drop_unwanted += 1,
@@ -79,7 +79,7 @@ impl Retrieval {
     fn learn(&mut self, now: Instant, id: SegmentId, asked: &Asked, schedule: &mut Schedule) {
         let key = (id.class, id.sequence);
         let moment = schedule.moment(now);
-        if id.kind != SegmentKind::Across {
+        if id.kind != SegmentKind::InterFrame {
             if schedule.on_gone(key) {
                 let target = schedule.timeline().target().as_secs_f64().max(1e-3);
                 let first = FirstSegment {
@@ -114,8 +114,8 @@ impl Retrieval {
         playback: &Playback,
     ) -> Option<Duration> {
         let (id, key) = (answer.id, answer.key());
-        if id.kind == SegmentKind::Across {
-            self.on_across(now, answer, schedule, playback);
+        if id.kind == SegmentKind::InterFrame {
+            self.on_inter_frame(now, answer, schedule, playback);
             None
         } else if !id.is_lead_or_copy() {
             self.on_follower(now, answer, schedule);
@@ -187,7 +187,7 @@ impl Retrieval {
         };
         let delay = self.measure(now, answer, lead.header(), schedule);
         self.counters.leads += 1;
-        let is_doubtful = self.assembler.on_lead(key.0, &lead);
+        let is_suspicious = self.assembler.on_lead(key.0, &lead);
         let news = schedule.on_lead(now, key, lead.header());
         self.on_news(now, news, schedule);
         let other = lead.header().other_sequence;
@@ -197,14 +197,15 @@ impl Retrieval {
         } else if !self.assembler.has_room_for(key, &lead) {
             self.counters.drop_no_room += 1;
             self.give_up(key);
-        } else if let Some((gone, bad)) = self.assembler.accept_lead(now, key, lead, is_doubtful) {
+        } else if let Some((gone, bad)) = self.assembler.accept_lead(now, key, lead, is_suspicious)
+        {
             for id in gone {
                 self.outputs.push(Output::Forget(id));
             }
             for id in bad {
                 self.on_bad(now, id, schedule);
             }
-            self.request_claimed(now, key, schedule);
+            self.request_advertised(now, key, schedule);
         }
         delay
     }
@@ -241,8 +242,8 @@ impl Retrieval {
     }
 
     /// Requests what a verified lead segment has reported of its sample.
-    fn request_claimed(&mut self, now: Instant, key: SampleKey, schedule: &Schedule) {
-        if self.assembler.request_claimed(key) {
+    fn request_advertised(&mut self, now: Instant, key: SampleKey, schedule: &Schedule) {
+        if self.assembler.request_advertised(key) {
             let (moment, times) = (schedule.moment(now), self.times(now, key, schedule));
             if let Some(at) = self.recovery.hedge_round_at(&moment, &times) {
                 self.assembler.hedge_round_by(key, at);
@@ -282,7 +283,7 @@ impl Retrieval {
     /// A packet was not what it should be: it is requested again, past all caches.
     fn on_bad(&mut self, now: Instant, id: SegmentId, schedule: &Schedule) {
         self.counters.drop_verification += 1;
-        self.outputs.push(Output::Disbelieve(id));
+        self.outputs.push(Output::Reject(id));
         let key = (id.class, id.sequence);
         let is_published = schedule.is_published(key, &self.assembler);
         if self.assembler.reject(now, id, is_published) == Rejected::Hopeless {
@@ -309,7 +310,7 @@ impl Retrieval {
         self.recovery.on_whole(&moment, &times, sample);
         let late = times.render_at.is_some_and(|at| now > at);
         self.counters.complete += 1;
-        self.counters.payload_octets += payload.len() as u64;
+        self.counters.payload_bytes += payload.len() as u64;
         self.counters.recovered_parity += u64::from(used_parity);
         self.counters.recovered_retransmission += u64::from(asked_again && !used_parity);
         self.counters.late += u64::from(late && !playback.is_catching_up());

@@ -26,7 +26,7 @@ impl Retrieval {
     ) {
         self.assembler.hedge(now, key);
         self.rebuild(now, key, schedule, playback);
-        if let Some(until) = self.waits_for_across(now, key, schedule) {
+        if let Some(until) = self.waits_for_inter_frame(now, key, schedule) {
             self.assembler.rest_until(key, Some(until));
             return;
         }
@@ -51,14 +51,14 @@ impl Retrieval {
     }
 
     /// Takes a shard of the group that ends with the sample of `answer`.
-    pub(super) fn on_across(
+    pub(super) fn on_inter_frame(
         &mut self,
         now: Instant,
         answer: &Answer<'_>,
         schedule: &mut Schedule,
         playback: &Playback,
     ) {
-        if !self.recovery.uses_across() || self.verifier.is_none() {
+        if !self.recovery.uses_inter_frame() || self.verifier.is_none() {
             self.counters.drop_unverified += 1;
             return;
         }
@@ -70,7 +70,7 @@ impl Retrieval {
         let key = answer.key();
         match self.recovery.take_shard(key, answer.id.index, answer.data) {
             Ok(()) => self.rebuild(now, key, schedule, playback),
-            Err(BadShard::Malformed) => self.counters.drop_across += 1,
+            Err(BadShard::Malformed) => self.counters.drop_inter_frame += 1,
             Err(BadShard::Unwanted) => self.counters.drop_unwanted += 1,
         }
     }
@@ -106,7 +106,7 @@ impl Retrieval {
             });
         if !is_right {
             // Of another publisher's leads, or of none at all.
-            self.counters.drop_across += 1;
+            self.counters.drop_inter_frame += 1;
             self.recovery.forget_shards((class, *members.end()));
         }
     }
@@ -129,7 +129,7 @@ impl Retrieval {
         if self.assembler.on_rebuilt(key) {
             self.note_lost(id, Loss::Gap, true);
         }
-        self.counters.recovered_across += 1;
+        self.counters.recovered_inter_frame += 1;
         self.recovery.keep_lead(key, data, true);
         self.take_lead(now, answer, schedule, playback);
         self.finish_if_whole(now, key, schedule, playback);
@@ -149,7 +149,7 @@ impl Retrieval {
     }
 
     /// Returns until when parity may still give back the lead segment of a sample, in time for it.
-    fn waits_for_across(
+    fn waits_for_inter_frame(
         &self,
         now: Instant,
         key: SampleKey,
@@ -161,7 +161,7 @@ impl Retrieval {
         }
         let last = (key.0, *members.end());
         let ends = self.assembler.get(last)?;
-        let pending = ends.across().filter(|(_, _, slot)| slot.is_awaited());
+        let pending = ends.inter_frame().filter(|(_, _, slot)| slot.is_awaited());
         let pending = pending.count();
         let is_overdue = |sequence: &u64| self.is_overdue(now, (key.0, *sequence), schedule);
         let overdue = members.filter(is_overdue).count();

@@ -52,20 +52,20 @@ impl Retrieval {
         let mut counts = self.assembler.estimate(class);
         // To catch up, a round trip for what turns out to be missing is worth more than some parity.
         let mut parity = counts.parity;
-        let mut across = 0;
+        let mut inter_frame = 0;
         let asked_ahead = schedule.on_begun(key);
         if asked_ahead {
             let moment = schedule.moment(now);
             let ahead = self.recovery.ahead(&moment, class, counts);
             (counts.data, parity) = (ahead.data, ahead.parity);
-            across = self.shards_ahead(now, key, schedule);
+            inter_frame = self.shards_ahead(now, key, schedule);
         }
         self.assembler.begin(&Opening {
             key,
             counts,
             parity,
             copies: self.recovery.lead_copies(),
-            across,
+            inter_frame,
             asked_ahead,
         });
         self.wake_for_check(now, key, schedule);
@@ -118,7 +118,9 @@ impl Retrieval {
                 _ if self.source.kind == StreamKind::Audio => Kind::Sound,
                 SegmentKind::Data if id.class == SampleClass::Key => Kind::Key,
                 SegmentKind::Data => Kind::Delta,
-                SegmentKind::Parity | SegmentKind::LeadCopy | SegmentKind::Across => Kind::Parity,
+                SegmentKind::Parity | SegmentKind::LeadCopy | SegmentKind::InterFrame => {
+                    Kind::Parity
+                }
             },
             size: ByteSize::bytes(size as u64),
             available_at,

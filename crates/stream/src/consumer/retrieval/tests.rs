@@ -43,7 +43,7 @@ impl Bench {
             bitrate: Bitrate::kbps(600),
             segment_size: 1_000,
             parity_percent: 20,
-            across: None,
+            inter_frame: None,
         };
         let config = Config::default();
         let mut schedule = Schedule::new(&config, &source);
@@ -169,7 +169,7 @@ fn a_sample_that_is_whole_withdraws_the_rest() {
     let mut bench = Bench::requesting();
     bench.give(&key_sample(500, 100).data[0]);
     let counters = bench.retrieval.counters();
-    assert_eq!((counters.complete, counters.payload_octets), (1, 500));
+    assert_eq!((counters.complete, counters.payload_bytes), (1, 500));
     let sample = &bench.retrieval.samples()[&KEY];
     assert_eq!(sample.outstanding(), 0);
     let outputs = bench.outputs();

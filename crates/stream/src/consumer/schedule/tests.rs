@@ -27,7 +27,7 @@ fn source() -> Source {
         bitrate: Bitrate::kbps(600),
         segment_size: 1_000,
         parity_percent: 20,
-        across: None,
+        inter_frame: None,
     }
 }
 
@@ -68,7 +68,7 @@ fn schedule(config: &Config) -> (Schedule, Assembler) {
     schedule.on_round_trip(at(0), ms(60));
     let policy = super::super::assembler::Policy {
         requests_parity: false,
-        doubts_claims: false,
+        suspects_counts: false,
     };
     let samples = Assembler::new(config, policy, source().estimators(config.max_segments));
     (schedule, samples)

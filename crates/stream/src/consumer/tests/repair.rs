@@ -104,7 +104,7 @@ fn nothing_but_data_is_asked_for_while_nothing_is_lost() {
     let mut desk = warm();
     assert!(desk.asks().iter().all(|ask| ask.id.kind == D));
     let counters = desk.consumer.counters();
-    assert_eq!((counters.parity_octets, counters.repair_octets), (0, 0));
+    assert_eq!((counters.parity_bytes, counters.repair_bytes), (0, 0));
     assert_eq!(counters.complete, 5);
 }
 
@@ -174,7 +174,7 @@ fn a_round_that_can_be_repeated_asks_for_little_and_the_last_for_more() {
     let counters = desk.consumer.counters();
     assert_eq!((counters.complete, counters.late), (6, 0));
     assert_eq!(counters.recovered_parity, 1);
-    assert_eq!(counters.repair_octets, counters.parity_octets);
+    assert_eq!(counters.repair_bytes, counters.parity_bytes);
 }
 
 /// The lead of sample 104 is lost twice: the last round requests copies of it, and one of them will do.

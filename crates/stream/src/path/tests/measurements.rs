@@ -54,7 +54,7 @@ fn round_trip_is_without_queues() {
 /// The link falls from 4 to 1 Mbit/s under media of 2 Mbit/s.
 ///
 /// Within 400 ms three quarters of the fall are found, and after a second no more than a fifth is missing or too much; that
-/// it is as bad as 0.8 Mbit/s is never believed.
+/// it is as bad as 0.8 Mbit/s is never accepted.
 #[test]
 fn fast_capacity_follows_a_fall() {
     let mut bench = bench(Bitrate::mbps(4));
@@ -230,12 +230,12 @@ fn path_after(said: impl Fn(&mut Requester, Token)) -> String {
 }
 
 #[test]
-fn data_that_is_not_believed_is_no_measurement() {
-    let bad = path_after(|requester, token| requester.disbelieve(token));
+fn data_that_is_rejected_is_no_measurement() {
+    let bad = path_after(|requester, token| requester.reject(token));
     assert_eq!(bad, "");
     let good = path_after(|_, _| {});
     assert_ne!(good, "");
-    let other = path_after(|requester, _| requester.disbelieve(token(1, 1, 1)));
+    let other = path_after(|requester, _| requester.reject(token(1, 1, 1)));
     assert_eq!(other, good);
 }
 

@@ -79,7 +79,7 @@ impl Chaos {
         let now = self.now;
         self.requester.handle_data(now, token, SIZE, is_marked);
         match self.random.below(4) {
-            0 => self.requester.disbelieve(token),
+            0 => self.requester.reject(token),
             1 => {
                 let rtt = Duration::from_micros(self.random.below(100_000));
                 self.requester.on_round_trip(now, rtt);

@@ -14,7 +14,7 @@ fn segments(count: usize, content: usize) -> Segments {
         data: (0..count).map(packet).collect(),
         parity: Vec::new(),
         copies: Default::default(),
-        across: Default::default(),
+        inter_frame: Default::default(),
     }
 }
 

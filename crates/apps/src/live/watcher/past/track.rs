@@ -21,7 +21,7 @@ const LIMITS: Limits = Limits {
     max_samples: 256,
     max_behind: u64::MAX,
 };
-/// Samples between key sample and target that are believed: a group of some 20 s.
+/// Samples between key sample and target that are accepted: a group of some 20 s.
 const MAX_GROUP: u64 = 512;
 /// How far the newest sample moves on at a time, at most.
 const MAX_JUMP: u64 = 4_096;
@@ -250,7 +250,7 @@ impl Track {
             let shards = match id.kind {
                 SegmentKind::Data => &mut data,
                 SegmentKind::Parity => &mut parity,
-                SegmentKind::LeadCopy | SegmentKind::Across => continue,
+                SegmentKind::LeadCopy | SegmentKind::InterFrame => continue,
             };
             *shards.get_mut(usize::try_from(id.index).ok()?)? = packet.content();
         }

@@ -1,10 +1,10 @@
-//! Parity across samples: what it is requested by, when it is made, and what it gives back.
+//! Inter-frame FEC: what it is requested by, when it is made, and what it gives back.
 
 use super::*;
-use crate::across::Across;
+use crate::inter_frame::InterFrameFec;
 
 /// Of the test's rung, whose first sample begins a group.
-const CODE: Across = Across {
+const CODE: InterFrameFec = InterFrameFec {
     samples: 4,
     parity: 2,
 };
@@ -52,7 +52,7 @@ fn parity_that_is_waited_for_leaves_with_the_last_lead_of_its_group() {
     assert_eq!(names, [shard(FIRST + 3, 0), shard(FIRST + 3, 1)]);
     let key = ed25519().public_key();
     assert!(shards.iter().all(|data| data.verify(&key).is_ok()));
-    assert_eq!(desk.producer.counters().across_shards, 2);
+    assert_eq!(desk.producer.counters().inter_frame_shards, 2);
 
     let leads: Vec<Data> = (FIRST..=FIRST + 3)
         .map(|sequence| desk.fetch(&lead(sequence)))
@@ -75,13 +75,13 @@ fn parity_that_is_waited_for_leaves_with_the_last_lead_of_its_group() {
 fn parity_is_made_when_it_is_asked_for_and_once() {
     let mut desk = Desk::new(ProducerConfig::default());
     desk.publish_deltas(FIRST..=FIRST + 7);
-    assert_eq!(desk.producer.counters().across_shards, 0);
+    assert_eq!(desk.producer.counters().inter_frame_shards, 0);
     let before = desk.producer.cache_size();
     let made = desk.fetch(&shard(FIRST + 3, 1));
     let kept = desk.producer.cache_size();
     assert!(kept >= before + ByteSize::of(made.wire()));
     assert_eq!(desk.fetch(&shard(FIRST + 3, 1)), made);
-    assert_eq!(desk.producer.counters().across_shards, 1);
+    assert_eq!(desk.producer.counters().inter_frame_shards, 1);
     assert_eq!(desk.producer.cache_size(), kept);
     desk.check_balance();
 }
@@ -106,7 +106,7 @@ fn what_is_no_groups_parity_is_refused() {
     desk.ask(&shard(FIRST + 11, 0));
     assert_eq!(desk.dropped(DropReason::TooOld), 3);
     assert_eq!(desk.names(), [""; 0]);
-    assert_eq!(desk.producer.counters().across_shards, 0);
+    assert_eq!(desk.producer.counters().inter_frame_shards, 0);
     desk.check_balance();
 }
 

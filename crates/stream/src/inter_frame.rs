@@ -1,4 +1,4 @@
-//! Parity across the leads of consecutive samples: `docs/stream-format.md`, section "Parity across samples".
+//! Inter-frame FEC, over the leads of consecutive samples: `docs/stream-format.md`, section "Inter-frame FEC".
 //!
 //! ```text
 //!   K = 4:   lead 8   lead 9   lead 10   lead 11 │ across 0   across 1
@@ -23,15 +23,15 @@ use crate::sample::MAX_LEAD_CONTENT;
 /// Samples in a group.
 pub const GROUP_SIZES: RangeInclusive<u32> = 2..=32;
 /// Most shards of parity of a group.
-pub const MAX_ACROSS_PARITY: u32 = 8;
+pub const MAX_INTER_FRAME_PARITY: u32 = 8;
 
-const ACROSS: u32 = 194;
+const INTER_FRAME: u32 = 194;
 const SAMPLES: u32 = 196;
 const PARITY_COUNT: u32 = 144;
 
-/// Parity across samples as a rung offers it.
+/// Inter-frame FEC as a rung offers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Across {
+pub struct InterFrameFec {
     /// Samples in a group, K: those numbered g·K to g·K + K − 1 in their class.
     pub samples: u32,
     /// Shards of parity that there are of a group, P.
@@ -41,7 +41,7 @@ pub struct Across {
 /// Why leads were not protected, or not given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AcrossError {
+pub enum InterFrameFecError {
     /// An element is malformed or missing.
     #[error(transparent)]
     Malformed(#[from] DecodeError),
@@ -54,7 +54,7 @@ pub enum AcrossError {
         parity: u64,
     },
     /// The longest lead of the group leaves no room for anything else in a packet.
-    #[error("a lead of {0} octets is too large for parity across samples")]
+    #[error("a lead of {0} octets is too large for inter-frame FEC")]
     TooLarge(usize),
     /// The group has fewer shards.
     #[error("there is no shard {0}")]
@@ -64,10 +64,10 @@ pub enum AcrossError {
     Code(#[from] FecError),
 }
 
-impl Across {
+impl InterFrameFec {
     /// Returns whether the numbers are within bounds.
     pub fn is_valid(self) -> bool {
-        GROUP_SIZES.contains(&self.samples) && (1..=MAX_ACROSS_PARITY).contains(&self.parity)
+        GROUP_SIZES.contains(&self.samples) && (1..=MAX_INTER_FRAME_PARITY).contains(&self.parity)
     }
 
     /// Returns the number of the group that sample `sequence` is in.
@@ -96,16 +96,16 @@ impl Across {
     ///
     /// # Errors
     /// If the longest packet is too large, their number is wrong, or there is no such shard.
-    pub fn encode(self, packets: &[Bytes], index: usize) -> Result<Bytes, AcrossError> {
+    pub fn encode(self, packets: &[Bytes], index: usize) -> Result<Bytes, InterFrameFecError> {
         let longest = packets.iter().map(Bytes::len).max().unwrap_or(0);
         let mut writer = Writer::default();
-        writer.nested(ACROSS, |header| {
+        writer.nested(INTER_FRAME, |header| {
             header
                 .number(SAMPLES, u64::from(self.samples))
                 .number(PARITY_COUNT, u64::from(self.parity));
         });
         if writer.len() + fec::padded_size(longest) > MAX_LEAD_CONTENT {
-            return Err(AcrossError::TooLarge(longest));
+            return Err(InterFrameFecError::TooLarge(longest));
         }
         let (needed, got) = (self.samples as usize, packets.len());
         if got != needed {
@@ -113,7 +113,9 @@ impl Across {
         }
         // The shards depend on how many there are, so that all are computed for one.
         let shards = fec::parity(packets, longest, self.parity as usize)?;
-        let shard = shards.get(index).ok_or(AcrossError::NoSuchShard(index))?;
+        let shard = shards
+            .get(index)
+            .ok_or(InterFrameFecError::NoSuchShard(index))?;
         writer.raw(shard);
         Ok(writer.finish())
     }
@@ -122,13 +124,13 @@ impl Across {
     ///
     /// # Errors
     /// If it is malformed, empty, or of another code than this.
-    pub fn decode(self, content: &Bytes) -> Result<Bytes, AcrossError> {
+    pub fn decode(self, content: &Bytes) -> Result<Bytes, InterFrameFecError> {
         let mut reader = Reader::new(content);
         let element =
             reader
                 .element("Across")?
                 .ok_or(DecodeError::new("Across", 0, Problem::Missing))?;
-        if element.element_type != ACROSS {
+        if element.element_type != INTER_FRAME {
             let problem = Problem::UnexpectedType(element.element_type);
             return Err(element.error("Across", problem).into());
         }
@@ -142,7 +144,7 @@ impl Across {
             }
         }
         if (samples, parity) != (u64::from(self.samples), u64::from(self.parity)) {
-            return Err(AcrossError::OtherCode { samples, parity });
+            return Err(InterFrameFecError::OtherCode { samples, parity });
         }
         let shard = content.slice(reader.position()..);
         if shard.is_empty() {
@@ -160,7 +162,7 @@ impl Across {
         self,
         packets: &[Option<Bytes>],
         shards: &[Option<Bytes>],
-    ) -> Result<Vec<(usize, Data)>, AcrossError> {
+    ) -> Result<Vec<(usize, Data)>, InterFrameFecError> {
         let size = shards.iter().flatten().next().map_or(0, Bytes::len);
         let all = fec::recover(packets, shards, size)?;
         let missing = all
@@ -186,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    const CODE: Across = Across {
+    const CODE: InterFrameFec = InterFrameFec {
         samples: 3,
         parity: 2,
     };
@@ -248,20 +250,26 @@ mod tests {
         let packets = packets();
         let too_large = Bytes::from(vec![0; MAX_LEAD_CONTENT - 6]);
         let error = CODE.encode(&[packets[0].clone(), packets[1].clone(), too_large], 0);
-        assert_eq!(error, Err(AcrossError::TooLarge(MAX_LEAD_CONTENT - 6)));
+        assert_eq!(
+            error,
+            Err(InterFrameFecError::TooLarge(MAX_LEAD_CONTENT - 6))
+        );
         let fits = Bytes::from(vec![0; MAX_LEAD_CONTENT - 8]);
         let content = CODE.encode(&[packets[0].clone(), packets[1].clone(), fits], 1);
         assert_eq!(content.unwrap().len(), MAX_LEAD_CONTENT);
         let missing = FecError::NotEnough { needed: 3, got: 2 };
         assert_eq!(CODE.encode(&packets[..2], 0), Err(missing.into()));
-        assert_eq!(CODE.encode(&packets, 2), Err(AcrossError::NoSuchShard(2)));
+        assert_eq!(
+            CODE.encode(&packets, 2),
+            Err(InterFrameFecError::NoSuchShard(2))
+        );
     }
 
     #[test]
     fn shards_of_another_code_and_garbage_are_named() {
         let content = CODE.encode(&packets(), 0).unwrap();
-        let other = Across { samples: 4, ..CODE };
-        let of_another = AcrossError::OtherCode {
+        let other = InterFrameFec { samples: 4, ..CODE };
+        let of_another = InterFrameFecError::OtherCode {
             samples: 3,
             parity: 2,
         };
@@ -272,7 +280,7 @@ mod tests {
         assert!(CODE.decode(&Bytes::from_static(&[128, 0])).is_err());
         assert_eq!(
             CODE.decode(&Bytes::from_static(&[194, 0, 1, 2])),
-            Err(AcrossError::OtherCode {
+            Err(InterFrameFecError::OtherCode {
                 samples: 0,
                 parity: 0
             })

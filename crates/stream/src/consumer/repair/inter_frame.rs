@@ -1,4 +1,4 @@
-//! Parity across samples: requests it ahead, keeps the leads that it is over, and rebuilds those that were lost.
+//! Inter-frame FEC: requests it ahead, keeps the leads that it is over, and rebuilds those that were lost.
 //!
 //! ```text
 //!   published     lead 8     lead 9     lead 10    lead 11, across 0
@@ -16,7 +16,7 @@ use core::ops::RangeInclusive;
 use bytes::Bytes;
 use namecast_packet::Data;
 
-use crate::across::{Across, MAX_ACROSS_PARITY};
+use crate::inter_frame::{InterFrameFec, MAX_INTER_FRAME_PARITY};
 use crate::names::SampleClass;
 
 use super::super::order::SampleKey;
@@ -53,8 +53,8 @@ struct Kept {
 /// Leads and parity of the groups in hand.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Groups {
-    /// Parity across samples, if there is any and it is made use of.
-    across: Option<Across>,
+    /// Inter-frame FEC, if there is any and it is made use of.
+    inter_frame: Option<InterFrameFec>,
     leads: BTreeMap<SampleKey, Kept>,
     /// Of the groups of which they were requested, by the last sample, then by number.
     shards: BTreeMap<SampleKey, BTreeMap<u64, Bytes>>,
@@ -70,7 +70,7 @@ pub(super) struct Groups {
 struct Gain {
     lost: f64,
     /// Of those, leads of groups that no more than so many shards give back.
-    within: [f64; MAX_ACROSS_PARITY as usize + 1],
+    within: [f64; MAX_INTER_FRAME_PARITY as usize + 1],
 }
 
 impl Gain {
@@ -97,10 +97,10 @@ impl Gain {
 }
 
 impl Groups {
-    /// Nothing in hand; `across` says how parity is made.
-    pub(super) fn new(across: Option<Across>) -> Self {
+    /// Nothing in hand; `inter_frame` says how parity is made.
+    pub(super) fn new(inter_frame: Option<InterFrameFec>) -> Self {
         Self {
-            across,
+            inter_frame,
             ..Self::default()
         }
     }
@@ -111,7 +111,7 @@ impl Groups {
         *self = Self {
             losses,
             gain,
-            ..Self::new(self.across)
+            ..Self::new(self.inter_frame)
         };
     }
 
@@ -126,9 +126,9 @@ impl Groups {
         self.losses.share()
     }
 
-    fn keep(&mut self, across: Across, key: SampleKey, lead: Kept) {
+    fn keep(&mut self, inter_frame: InterFrameFec, key: SampleKey, lead: Kept) {
         let (class, sequence) = key;
-        let group = across.group(sequence);
+        let group = inter_frame.group(sequence);
         // The first one may have begun before we did.
         let oldest = *self.oldest[class.index()].get_or_insert(group.saturating_add(1));
         if group < oldest {
@@ -139,10 +139,10 @@ impl Groups {
         if open_from > oldest {
             // Where more were passed over, they were not requested.
             for past in oldest.max(open_from.saturating_sub(MAX_OPEN))..open_from {
-                self.judge(across, class, past);
+                self.judge(inter_frame, class, past);
             }
             self.oldest[class.index()] = Some(open_from);
-            let first = across
+            let first = inter_frame
                 .members(open_from)
                 .map_or(u64::MAX, |members| *members.start());
             let is_open = |(other, sequence): SampleKey| other != class || sequence >= first;
@@ -152,8 +152,8 @@ impl Groups {
     }
 
     /// Learns from what became of the leads of a group.
-    fn judge(&mut self, across: Across, class: SampleClass, group: u64) {
-        let Some(members) = across.members(group) else {
+    fn judge(&mut self, inter_frame: InterFrameFec, class: SampleClass, group: u64) {
+        let Some(members) = inter_frame.members(group) else {
             return;
         };
         let leads = &self.leads;
@@ -185,9 +185,9 @@ pub(in crate::consumer) enum BadShard {
 }
 
 impl Recovery {
-    /// Returns whether parity across samples is made use of.
-    pub(in crate::consumer) const fn uses_across(&self) -> bool {
-        self.groups.across.is_some()
+    /// Returns whether inter-frame FEC is made use of.
+    pub(in crate::consumer) const fn uses_inter_frame(&self) -> bool {
+        self.groups.inter_frame.is_some()
     }
 
     /// Returns the shards to request ahead of the group that ends with sample `key`: none where a repair round fits before a sample's
@@ -200,8 +200,8 @@ impl Recovery {
         position: impl Fn(SampleKey) -> Option<u64>,
     ) -> Option<usize> {
         let (class, sequence) = key;
-        let across = self.groups.across?;
-        let members = across.ends_with(sequence)?;
+        let inter_frame = self.groups.inter_frame?;
+        let members = inter_frame.ends_with(sequence)?;
         let losses = self.groups.losses.losses(0.0);
         if losses.share < CLEAN || self.has_time_to_repair(moment, class) {
             return None;
@@ -212,7 +212,7 @@ impl Recovery {
         if waits + self.knowledge.margin(moment, class) > moment.target {
             return None;
         }
-        let (needed, most) = (across.samples as usize, across.parity as usize);
+        let (needed, most) = (inter_frame.samples as usize, inter_frame.parity as usize);
         let is_enough = |more: &usize| losses.left(needed, *more) <= self.config.miss;
         let count = (1..=most).find(is_enough).unwrap_or(most);
         (self.groups.gain.of(count) >= MIN_GAIN).then_some(count)
@@ -229,9 +229,9 @@ impl Recovery {
 
     /// Keeps a verified lead, if parity may be made of it. `was_lost` if it did not come when it should have.
     pub(in crate::consumer) fn keep_lead(&mut self, key: SampleKey, data: &Data, was_lost: bool) {
-        if let Some(across) = self.groups.across {
+        if let Some(inter_frame) = self.groups.inter_frame {
             let wire = data.wire().clone();
-            self.groups.keep(across, key, Kept { wire, was_lost });
+            self.groups.keep(inter_frame, key, Kept { wire, was_lost });
         }
     }
 
@@ -245,8 +245,8 @@ impl Recovery {
         let content = data.content().unwrap_or_default();
         let shard = self
             .groups
-            .across
-            .and_then(|across| across.decode(&content).ok())
+            .inter_frame
+            .and_then(|inter_frame| inter_frame.decode(&content).ok())
             .ok_or(BadShard::Malformed)?;
         let shards = self.groups.shards.get_mut(&last);
         shards.ok_or(BadShard::Unwanted)?.insert(index, shard);
@@ -255,8 +255,8 @@ impl Recovery {
 
     /// Returns the samples of the group that `key` is of, if parity is made use of.
     pub(in crate::consumer) fn group_of(&self, (_, sequence): SampleKey) -> Option<Members> {
-        let across = self.groups.across?;
-        across.members(across.group(sequence))
+        let inter_frame = self.groups.inter_frame?;
+        inter_frame.members(inter_frame.group(sequence))
     }
 
     /// Returns the shards that are here of the group that ends with sample `last`.
@@ -279,7 +279,7 @@ impl Recovery {
         members: &Members,
     ) -> Vec<(SampleKey, Data)> {
         let shards = self.groups.shards.get(&(class, *members.end()));
-        let Some((across, shards)) = self.groups.across.zip(shards) else {
+        let Some((inter_frame, shards)) = self.groups.inter_frame.zip(shards) else {
             return Vec::new();
         };
         let kept = |sequence| self.groups.leads.get(&(class, sequence));
@@ -287,9 +287,9 @@ impl Recovery {
             .clone()
             .map(|sequence| Some(kept(sequence)?.wire.clone()));
         let packets: Vec<_> = packets.collect();
-        let shards = (0..u64::from(across.parity)).map(|index| shards.get(&index).cloned());
+        let shards = (0..u64::from(inter_frame.parity)).map(|index| shards.get(&index).cloned());
         let shards: Vec<_> = shards.collect();
-        let rebuilt = across.recover(&packets, &shards).unwrap_or_default();
+        let rebuilt = inter_frame.recover(&packets, &shards).unwrap_or_default();
         let key = |index: usize| (class, members.start() + index as u64);
         let rebuilt = rebuilt.into_iter();
         rebuilt.map(|(index, data)| (key(index), data)).collect()

@@ -1,4 +1,4 @@
-//! Parity across frames: sound over a link that loses packets, with no time to ask again for what was lost.
+//! Inter-frame FEC: sound over a link that loses packets, with no time to ask again for what was lost.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
@@ -10,7 +10,7 @@ use outcome::{assert_within, run};
 
 /// P – R – C at 25 ms each: RTT 100 ms. Sound of 50 packets a second with a target of 100 ms; groups of four take 60 ms. The
 /// link R – C loses `loss`, and no cache shortens the way back. 60 s, of which 10 to 58 are measured: 2400 packets.
-fn sound(loss: &Value, across: bool) -> Value {
+fn sound(loss: &Value, inter_frame: bool) -> Value {
     let link = |from: &str, to: &str, loss: &Value| {
         let config = json!({ "delay": "25 ms", "loss": loss });
         json!({ "ends": [from, to], "config": config })
@@ -33,7 +33,7 @@ fn sound(loss: &Value, across: bool) -> Value {
             "start": "1s",
             "video": false,
             "audio": true,
-            "recovery": { "across": across },
+            "recovery": { "across": inter_frame },
         }],
     })
 }
@@ -69,7 +69,7 @@ fn parity_is_not_paid_for_where_it_gives_nothing_back() {
     // Packets and nothing else: 250 octets of payload in some 400.
     assert_within(&clean, "producer-rate", payload..=payload * 1.8);
     let bursts = json!({ "kind": "gilbert-elliott", "good-to-bad": 0.010_526, "bad-to-good": 0.2 });
-    let [with, without] = [true, false].map(|across| cost(&sound(&bursts, across), 1));
+    let [with, without] = [true, false].map(|inter_frame| cost(&sound(&bursts, inter_frame), 1));
     assert!(with <= without + 0.08, "{with} {without}");
     let share = run(&sound(&bursts, true), 1).metrics["rendered-share"];
     assert!((0.90..=0.98).contains(&share), "{share}");

@@ -1,4 +1,4 @@
-//! Parity across samples: when it is requested, and what comes of it.
+//! Inter-frame FEC: when it is requested, and what comes of it.
 //!
 //! Sound of 50 packets a second; everything takes 60 ms each way, so that with a target of 100 ms nothing that was lost can
 //! be retransmitted in time. Samples are published every 20 ms from number 8 on, in groups of four.
@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::across::Across;
+use crate::inter_frame::InterFrameFec;
 
-use SegmentKind::Across as X;
+use SegmentKind::InterFrame as X;
 
-const CODE: Across = Across {
+const CODE: InterFrameFec = InterFrameFec {
     samples: 4,
     parity: 2,
 };
@@ -49,7 +49,7 @@ impl Booth {
             bitrate: Bitrate::kbps(100),
             segment_size: 1_000,
             parity_percent: 20,
-            across: Some(CODE),
+            inter_frame: Some(CODE),
         };
         let mut consumer = Eager::new(&config, source);
         let playout = Playout {
@@ -198,15 +198,18 @@ fn a_lost_lead_is_rebuilt_without_a_round_trip() {
         .filter(|id| id.kind == SegmentKind::LeadCopy);
     assert_eq!(copies.filter(|id| id.sequence == 81).count(), 0);
     let counters = booth.consumer.counters();
-    assert_eq!(counters.recovered_across - before.recovered_across, 1);
+    assert_eq!(
+        counters.recovered_inter_frame - before.recovered_inter_frame,
+        1
+    );
     assert_eq!(counters.complete - before.complete, 4);
-    assert_eq!((counters.late, counters.drop_across), (0, 0));
+    assert_eq!((counters.late, counters.drop_inter_frame), (0, 0));
     assert_eq!(
         counters.recovered_retransmission,
         before.recovered_retransmission
     );
     let octets = shard.wire().len() as u64;
-    assert_eq!(counters.parity_octets - before.parity_octets, octets);
+    assert_eq!(counters.parity_bytes - before.parity_bytes, octets);
     booth.run_until(arrives(83) + ms(101));
     let shown = booth.samples.iter().find(|s| s.header.position == 81);
     let shown = shown.expect("it was delivered");
@@ -220,12 +223,12 @@ fn a_lost_lead_is_rebuilt_without_a_round_trip() {
 fn the_last_lead_is_waited_for_as_long_as_any() {
     let mut booth = Booth::warm(ms(100));
     booth.play(80..=83, &[83]);
-    let before = booth.consumer.counters().recovered_across;
+    let before = booth.consumer.counters().recovered_inter_frame;
     let shard = booth.shard(83, 1);
     booth.give(arrives(83), &shard);
-    assert_eq!(booth.consumer.counters().recovered_across, before);
+    assert_eq!(booth.consumer.counters().recovered_inter_frame, before);
     booth.run_until(arrives(83) + ms(15));
-    assert_eq!(booth.consumer.counters().recovered_across, before + 1);
+    assert_eq!(booth.consumer.counters().recovered_inter_frame, before + 1);
 }
 
 /// Two of a group are lost, and two shards come.
@@ -238,10 +241,13 @@ fn as_many_leads_as_shards_come_back() {
     let shards = [0, 1].map(|index| booth.shard(83, index));
     booth.give(arrives(83) + ms(1), &shards[0]);
     let counters = booth.consumer.counters();
-    assert_eq!(counters.recovered_across, before.recovered_across);
+    assert_eq!(counters.recovered_inter_frame, before.recovered_inter_frame);
     booth.give(arrives(83) + ms(1), &shards[1]);
     let counters = booth.consumer.counters();
-    assert_eq!(counters.recovered_across, before.recovered_across + 2);
+    assert_eq!(
+        counters.recovered_inter_frame,
+        before.recovered_inter_frame + 2
+    );
     assert_eq!(counters.late, 0);
 }
 
@@ -261,7 +267,7 @@ fn parity_is_asked_for_only_where_it_is_in_time_and_nothing_else_is() {
         ..RecoveryConfig::default()
     };
     let without = RecoveryConfig {
-        across: false,
+        inter_frame: false,
         ..RecoveryConfig::default()
     };
     for recovery in [paper, without] {
@@ -294,7 +300,7 @@ fn garbage_is_refused_and_counted() {
     let before = booth.consumer.counters();
     let right = booth.shard(83, 0);
     let content = right.content().unwrap();
-    let other = Across {
+    let other = InterFrameFec {
         samples: 3,
         parity: 2,
     };
@@ -307,8 +313,8 @@ fn garbage_is_refused_and_counted() {
     let elsewhere = other.encode(&leads, 0).unwrap();
     booth.give(now, &Booth::signed(83, 1, elsewhere, b"key"));
     assert_eq!(
-        booth.consumer.counters().drop_across,
-        before.drop_across + 1
+        booth.consumer.counters().drop_inter_frame,
+        before.drop_inter_frame + 1
     );
     booth.give(now, &right);
     let surplus = booth.consumer.counters().drop_surplus;
@@ -321,8 +327,8 @@ fn garbage_is_refused_and_counted() {
     let now = arrives(87) + ms(1);
     booth.give(now, &Booth::signed(87, 0, garbage.into(), b"key"));
     let counters = booth.consumer.counters();
-    assert_eq!(counters.drop_across, before.drop_across + 2);
-    assert_eq!(counters.recovered_across, before.recovered_across);
+    assert_eq!(counters.drop_inter_frame, before.drop_inter_frame + 2);
+    assert_eq!(counters.recovered_inter_frame, before.recovered_inter_frame);
     assert_eq!(counters.complete - before.complete, 3);
     // They are retransmitted instead.
     booth.run_until(arrives(87) + ms(40));
@@ -347,12 +353,12 @@ fn what_is_rebuilt_must_be_the_lead_that_is_missing() {
         let lie = Booth::signed(83, index as u64, content, b"key");
         booth.give(arrives(83) + ms(1), &lie);
         let counters = booth.consumer.counters();
-        assert_eq!(counters.drop_across, before.drop_across + dropped);
+        assert_eq!(counters.drop_inter_frame, before.drop_inter_frame + dropped);
         assert_eq!(counters.complete, before.complete);
     }
     assert_eq!(
-        booth.consumer.counters().recovered_across,
-        before.recovered_across
+        booth.consumer.counters().recovered_inter_frame,
+        before.recovered_inter_frame
     );
 }
 

@@ -151,24 +151,8 @@ impl SampleClock {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixtures::{PERIOD, WALL, header};
     use super::*;
-
-    const PERIOD: Duration = Duration::from_millis(40);
-    const START: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
-
-    fn header(position: u64, other_sequence: u64) -> SampleHeader {
-        SampleHeader {
-            captured_at: START + PERIOD * u32::try_from(position).unwrap(),
-            encoded_after: Duration::ZERO,
-            published_after: Duration::ZERO,
-            position,
-            other_sequence,
-            payload_size: 1,
-            shard_size: None,
-            parity_count: 0,
-            asked: None,
-        }
-    }
 
     /// Every sample of a regular stream is told from any lead before it: against one frame after the other.
     #[test]
@@ -192,7 +176,7 @@ mod tests {
             }
             for wanted in 0..60 {
                 let (class, sequence, _) = frame(wanted);
-                let at = START + PERIOD * u32::try_from(wanted).unwrap();
+                let at = WALL + PERIOD * u32::try_from(wanted).unwrap();
                 assert_eq!(clock.position(class, sequence), Some(wanted), "{newest}");
                 assert_eq!(clock.published_at(class, sequence), Some(at));
             }
@@ -206,7 +190,7 @@ mod tests {
         let mut clock = SampleClock::new(PERIOD, 30);
         clock.on_lead(SampleClass::Key, 7, &header(60, 100));
         clock.on_lead(SampleClass::Delta, 102, &header(63, 7));
-        let at = |position: u32| START + PERIOD * position;
+        let at = |position: u32| WALL + PERIOD * position;
         for (sequence, told, is) in [(103, 1_000, 64), (104, 1_001, 65), (106, 3, 67)] {
             let jumped = SampleHeader {
                 position: told,
@@ -231,7 +215,7 @@ mod tests {
         let mut clock = SampleClock::new(PERIOD, 1);
         assert_eq!(clock.published_at(SampleClass::Key, 5), None);
         clock.on_lead(SampleClass::Key, 5, &header(2, 0));
-        let at = START + PERIOD * 7;
+        let at = WALL + PERIOD * 7;
         assert_eq!(clock.published_at(SampleClass::Key, 10), Some(at));
         assert_eq!(clock.position(SampleClass::Key, 2), None);
         assert_eq!(clock.published_at(SampleClass::Key, u64::MAX), None);

@@ -21,6 +21,8 @@ mod clock;
 mod config;
 mod counters;
 mod delivery;
+#[cfg(test)]
+mod fixtures;
 mod handover;
 mod order;
 mod outbox;

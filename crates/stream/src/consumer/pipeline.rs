@@ -387,15 +387,8 @@ impl Pipeline {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixtures::{at, ms};
     use super::*;
-
-    const fn ms(millis: u64) -> Duration {
-        Duration::from_millis(millis)
-    }
-
-    fn at(millis: u64) -> Instant {
-        Instant::ZERO + ms(millis)
-    }
 
     const LIMITS: PipelineLimits = PipelineLimits {
         lead: 64,

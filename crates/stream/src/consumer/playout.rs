@@ -166,17 +166,8 @@ impl BaseDelay {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixtures::{WALL, at, ms};
     use super::*;
-
-    const WALL: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
-
-    const fn ms(millis: u64) -> Duration {
-        Duration::from_millis(millis)
-    }
-
-    fn at(millis: u64) -> Instant {
-        Instant::ZERO + ms(millis)
-    }
 
     /// Published at 1.000 s, 30 ms on the way, target 100 ms: shown at 1.130 s.
     #[test]

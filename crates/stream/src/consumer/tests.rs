@@ -3,10 +3,10 @@
 use core::time::Duration;
 use std::sync::Arc;
 
+use namecast_packet::Data;
 use namecast_packet::lp::NackReason;
-use namecast_packet::signature::{HmacSigner, HmacVerifier};
-use namecast_packet::{Data, KeyLocator};
-use namecast_units::{Bitrate, Instant, Timestamp};
+use namecast_packet::signature::HmacVerifier;
+use namecast_units::{Instant, Timestamp};
 
 mod eager;
 mod inter_frame;
@@ -16,35 +16,16 @@ mod repair;
 
 use super::*;
 use eager::{Done, Eager};
+use fixtures::{PERIOD, WALL, at, latest, ms, names, playout, segmenter, signer, source};
 
-use crate::catalogue::{SampleRate, StreamKind};
-use crate::names::{RungNames, SampleClass, SegmentId, SegmentKind};
+use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::sample::Asked;
-use crate::segmenter::{Sample as Encoded, Segmenter, SegmenterConfig, Segments, Stamp};
+use crate::segmenter::{Sample as Encoded, Segmenter, Segments, Stamp};
 
-const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
-/// 25 samples a second.
-const PERIOD: Duration = ms(40);
 /// The round trip that the consumer is told of.
 const RTT: Duration = ms(60);
 /// Where everything comes from.
 const FACE: u64 = 300;
-
-const fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-fn at(millis: u64) -> Instant {
-    Instant::ZERO + ms(millis)
-}
-
-fn names() -> RungNames {
-    RungNames::new("/demo/video/1M".parse().unwrap())
-}
-
-fn signer(key: &[u8]) -> HmacSigner {
-    HmacSigner::new(key, KeyLocator::Name("/demo/KEY/1".parse().unwrap()))
-}
 
 /// One Interest as the tests look at it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,17 +41,6 @@ struct Desk {
     consumer: Eager,
     segmenter: Segmenter,
     samples: Vec<Sample>,
-}
-
-fn latest(key: u64, delta: u64) -> Latest {
-    Latest {
-        rung: names().prefix().clone(),
-        key_sequence: Some(key),
-        delta_sequence: Some(delta),
-        key_position: Some(0),
-        served_at: WALL,
-        next_delta: None,
-    }
 }
 
 impl Desk {
@@ -92,34 +62,12 @@ impl Desk {
 
     /// A consumer that does not know whose signature counts.
     fn without_key(config: Config) -> Self {
-        let source = Source {
-            kind: StreamKind::Video,
-            names: names(),
-            rate: SampleRate::new(25, 1),
-            key_interval: 25,
-            // 3000 octets every 40 ms.
-            bitrate: Bitrate::kbps(600),
-            segment_size: 1_000,
-            parity_percent: 20,
-            inter_frame: None,
-        };
-        let mut consumer = Eager::new(&config, source);
-        let playout = Playout {
-            wall_at_zero: WALL,
-            base: None,
-            target: ms(150),
-        };
-        consumer.set_playout(at(0), playout, Duration::ZERO);
+        let mut consumer = Eager::new(&config, source());
+        consumer.set_playout(at(0), playout(), Duration::ZERO);
         consumer.schedule_mut().on_round_trip(at(0), RTT);
         Self {
             consumer,
-            segmenter: Segmenter::new(
-                names(),
-                SegmenterConfig {
-                    parity_percent: 20,
-                    ..SegmenterConfig::default()
-                },
-            ),
+            segmenter: segmenter(),
             samples: Vec::new(),
         }
     }
@@ -281,7 +229,7 @@ fn a_publisher_that_tells_of_the_group_saves_a_round_trip() {
     let mut desk = Desk::new(Config::default());
     let lying = Latest {
         next_delta: Some(0),
-        ..super::tests::latest(5, 100_000)
+        ..fixtures::latest(5, 100_000)
     };
     desk.consumer.start(at(0), &lying, StartAt::NewestKey);
     assert_eq!(asked(&mut desk), [100_001, 100_002]);

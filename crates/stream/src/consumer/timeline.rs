@@ -263,29 +263,22 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixtures::{PERIOD, WALL, at, ms, playout};
     use super::*;
-
-    const PERIOD: Duration = Duration::from_millis(40);
-    const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
-
-    fn at(millis: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(millis)
-    }
 
     fn timeline() -> Timeline {
         let mut timeline = Timeline::new(PERIOD, 25);
         let playout = Playout {
-            wall_at_zero: WALL,
-            base: None,
-            target: Duration::from_millis(100),
+            target: ms(100),
+            ..playout()
         };
-        timeline.set_playout(at(0), playout, Duration::from_millis(20));
+        timeline.set_playout(at(0), playout, ms(20));
         timeline
     }
 
     fn lead(millis: u64) -> LeadArrival {
         LeadArrival {
-            published_at: WALL + Duration::from_millis(millis),
+            published_at: WALL + ms(millis),
             asked_ahead: true,
             is_live: true,
             tells_base: true,
@@ -300,16 +293,13 @@ mod tests {
         let mut timeline = timeline();
         timeline.on_arrival(at(1_030), &lead(1_000));
         assert_eq!(timeline.on_arrival(at(1_120), &lead(1_040)), at(1_070));
-        let published_at = WALL + Duration::from_millis(1_080);
+        let published_at = WALL + ms(1_080);
         let now = at(1_120);
         assert_eq!(timeline.earliest(now, published_at), at(1_110));
         assert_eq!(timeline.render_at(now, published_at), at(1_210));
         assert_eq!(timeline.leaves_at(now, published_at), at(1_190));
-        assert_eq!(
-            timeline.lateness(at(1_125), published_at),
-            Duration::from_millis(15)
-        );
-        assert_eq!(timeline.time_to_leave(), Duration::from_millis(80));
+        assert_eq!(timeline.lateness(at(1_125), published_at), ms(15));
+        assert_eq!(timeline.time_to_leave(), ms(80));
     }
 
     /// By gaps, older samples come first: they tell nothing until playback starts anew.

@@ -2,24 +2,20 @@
 
 use core::time::Duration;
 
-use namecast_packet::signature::HmacSigner;
-use namecast_packet::{Data, KeyLocator, Nonce};
-use namecast_units::{Instant, Random, Timestamp};
+use namecast_packet::{Data, Nonce};
+use namecast_units::{Instant, Random};
 
+use super::super::fixtures::{at, key_sample};
 use super::*;
-use crate::names::{RungNames, SegmentKind};
+use crate::names::SegmentKind;
 use crate::sample::Lead;
-use crate::segmenter::{Sample, Segmenter, SegmenterConfig, Segments, Stamp};
+use crate::segmenter::Segments;
 
 const KEY: SampleClass = SampleClass::Key;
 const POLICY: Policy = Policy {
     requests_parity: false,
     suspects_counts: true,
 };
-
-fn at(millis: u64) -> Instant {
-    Instant::ZERO + Duration::from_millis(millis)
-}
 
 /// Samples are reckoned to have 2 data segments and 1 of parity.
 fn assembler(config: &Config) -> Assembler {
@@ -38,27 +34,6 @@ fn begin(assembler: &mut Assembler, sequence: u64) {
         inter_frame: 0,
         asked_ahead: true,
     });
-}
-
-fn cut(sequence: u64, size: usize) -> Segments {
-    let names = RungNames::new("/demo/audio/1".parse().unwrap());
-    let segmenter = Segmenter::new(names, SegmenterConfig::default());
-    let now = Timestamp::from_micros(1_760_000_000_000_000);
-    let sample = Sample {
-        class: KEY,
-        sequence,
-        other_sequence: 0,
-        position: sequence,
-        captured_at: now,
-        encoded_at: now,
-        payload: vec![7; size].into(),
-    };
-    let stamp = Stamp {
-        published_at: now,
-        asked: None,
-    };
-    let signer = HmacSigner::new(b"key", KeyLocator::Name("/demo/KEY/1".parse().unwrap()));
-    segmenter.segment(&sample, stamp, &signer).unwrap()
 }
 
 fn lead(segments: &Segments) -> Lead {
@@ -129,7 +104,9 @@ fn counts_are_those_of_a_recount() {
         ..Config::default()
     };
     let mut random = Random::from_seed(8);
-    let samples: Vec<_> = (0..8).map(|n| cut(n, 500 + 900 * n as usize)).collect();
+    let samples: Vec<_> = (0..8)
+        .map(|n| key_sample(n, 500 + 900 * n as usize, 0))
+        .collect();
     let mut assembler = assembler(&config);
     for step in 0..20_000 {
         let now = at(step);
@@ -183,7 +160,7 @@ fn counts_are_those_of_a_recount() {
 #[test]
 fn one_large_count_at_a_time_is_accepted() {
     let mut assembler = assembler(&Config::default());
-    let samples = [cut(0, 150_000), cut(1, 150_000)];
+    let samples = [key_sample(0, 150_000, 0), key_sample(1, 150_000, 0)];
     let count = samples[0].data.len();
     assert!(count >= 20, "{count}");
     (0..2).for_each(|sequence| begin(&mut assembler, sequence));

@@ -189,6 +189,7 @@ impl Outcomes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::consumer::fixtures::at;
 
     const ROOM: Room = Room {
         last_call: Duration::from_millis(100),
@@ -197,10 +198,6 @@ mod tests {
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
-    }
-
-    fn at(millis: u64) -> Instant {
-        Instant::ZERO + ms(millis)
     }
 
     fn detector() -> LinkRetransmissionDetector {

@@ -122,13 +122,10 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::consumer::fixtures::at;
     use crate::names::SampleClass;
 
     const KEY: SampleKey = (SampleClass::Key, 1);
-
-    fn at(millis: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(millis)
-    }
 
     /// One segment every 2 ms: what is behind the last one may take 8 · 2 + 2 ms more; what was before it is overdue.
     #[test]

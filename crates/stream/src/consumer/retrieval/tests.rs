@@ -1,24 +1,17 @@
 use std::sync::Arc;
 
+use namecast_packet::Nonce;
 use namecast_packet::lp::NackReason;
-use namecast_packet::signature::{HmacSigner, HmacVerifier};
-use namecast_packet::{KeyLocator, Nonce};
-use namecast_units::{Bitrate, Timestamp};
+use namecast_packet::signature::HmacVerifier;
 
 use super::*;
-use crate::catalogue::{SampleRate, StreamKind};
 use crate::metadata::Latest;
-use crate::names::{RungNames, SampleClass, SegmentKind};
-use crate::segmenter::{Sample, Segmenter, SegmenterConfig, Segments, Stamp};
+use crate::names::{SampleClass, SegmentKind};
 
-use super::super::{Playout, StartAt};
+use super::super::StartAt;
+use super::super::fixtures::{at, key_sample, latest, playout, source};
 
-const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
 const KEY: SampleKey = (SampleClass::Key, 5);
-
-fn at(millis: u64) -> Instant {
-    Instant::ZERO + Duration::from_millis(millis)
-}
 
 fn verifier() -> SharedVerifier {
     Arc::new(HmacVerifier::new(b"key"))
@@ -35,31 +28,13 @@ impl Bench {
     /// Key samples are expected to have 12 data segments and 3 of parity, of which all 12 and, in repair, no parity is
     /// requested before a lead came.
     fn new() -> Self {
-        let source = Source {
-            kind: StreamKind::Video,
-            names: RungNames::new("/demo/video/1M".parse().unwrap()),
-            rate: SampleRate::new(25, 1),
-            key_interval: 25,
-            bitrate: Bitrate::kbps(600),
-            segment_size: 1_000,
-            parity_percent: 20,
-            inter_frame: None,
-        };
+        let source = source();
         let config = Config::default();
         let mut schedule = Schedule::new(&config, &source);
-        let playout = Playout {
-            wall_at_zero: WALL,
-            base: None,
-            target: Duration::from_millis(150),
-        };
-        schedule.set_playout(at(0), playout, Duration::ZERO);
+        schedule.set_playout(at(0), playout(), Duration::ZERO);
         let latest = Latest {
-            rung: source.names.prefix().clone(),
-            key_sequence: Some(5),
             delta_sequence: None,
-            key_position: Some(0),
-            served_at: WALL,
-            next_delta: None,
+            ..latest(5, 0)
         };
         schedule.start(at(0), &source, &latest, StartAt::NewestKey);
         Self {
@@ -117,32 +92,6 @@ impl Bench {
     }
 }
 
-/// Key sample 5 of `size` bytes, after which delta sample `next` comes.
-fn key_sample(size: usize, next: u64) -> Segments {
-    let segmenter = Segmenter::new(
-        RungNames::new("/demo/video/1M".parse().unwrap()),
-        SegmenterConfig {
-            parity_percent: 20,
-            ..SegmenterConfig::default()
-        },
-    );
-    let sample = Sample {
-        class: SampleClass::Key,
-        sequence: 5,
-        other_sequence: next,
-        position: 0,
-        captured_at: WALL,
-        encoded_at: WALL,
-        payload: vec![1; size].into(),
-    };
-    let stamp = Stamp {
-        published_at: WALL,
-        asked: None,
-    };
-    let signer = HmacSigner::new(b"key", KeyLocator::Name("/demo/KEY/1".parse().unwrap()));
-    segmenter.segment(&sample, stamp, &signer).unwrap()
-}
-
 #[test]
 fn what_is_scheduled_is_requested_once() {
     let mut bench = Bench::requesting();
@@ -158,7 +107,7 @@ fn what_is_scheduled_is_requested_once() {
 fn what_nobody_requested_is_dropped() {
     let mut bench = Bench::new();
     bench.trust();
-    bench.give(&key_sample(500, 100).data[0]);
+    bench.give(&key_sample(5, 500, 100).data[0]);
     let counters = bench.retrieval.counters();
     assert_eq!((counters.drop_unwanted, counters.leads), (1, 0));
 }
@@ -167,7 +116,7 @@ fn what_nobody_requested_is_dropped() {
 #[test]
 fn a_sample_that_is_whole_withdraws_the_rest() {
     let mut bench = Bench::requesting();
-    bench.give(&key_sample(500, 100).data[0]);
+    bench.give(&key_sample(5, 500, 100).data[0]);
     let counters = bench.retrieval.counters();
     assert_eq!((counters.complete, counters.payload_bytes), (1, 500));
     let sample = &bench.retrieval.samples()[&KEY];
@@ -180,7 +129,7 @@ fn a_sample_that_is_whole_withdraws_the_rest() {
 fn lead_segments_wait_for_the_key_that_signs() {
     let mut bench = Bench::new();
     bench.request();
-    bench.give(&key_sample(500, 100).data[0]);
+    bench.give(&key_sample(5, 500, 100).data[0]);
     assert_eq!(bench.retrieval.counters().leads, 0);
     assert_eq!(bench.retrieval.sizes().unverified, 1);
     bench.trust();
@@ -192,7 +141,7 @@ fn lead_segments_wait_for_the_key_that_signs() {
 #[test]
 fn a_lead_segment_that_points_nowhere_gives_up_its_sample() {
     let mut bench = Bench::requesting();
-    let whole = key_sample(500, 100);
+    let whole = key_sample(5, 500, 100);
     bench.give(&whole.data[0]);
     assert_eq!(bench.retrieval.poll_setback(), None);
     let mut bench = Bench::requesting();
@@ -204,7 +153,7 @@ fn a_lead_segment_that_points_nowhere_gives_up_its_sample() {
             .header()
             .clone(),
     );
-    bench.give(&key_sample(500, 1_000_000).data[0]);
+    bench.give(&key_sample(5, 500, 1_000_000).data[0]);
     assert_eq!(bench.retrieval.counters().drop_malformed, 1);
     let setback = bench.retrieval.poll_setback();
     assert_eq!(setback, Some(Setback::GivenUp(KEY)));

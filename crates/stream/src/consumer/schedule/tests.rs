@@ -2,69 +2,13 @@ use super::*;
 
 use namecast_units::{Bitrate, ByteSize};
 
-use crate::catalogue::{SampleRate, StreamKind};
-use crate::names::RungNames;
-
+use super::super::fixtures::{WALL, at, header, latest, ms, playout, source};
 use super::super::{Allowance, LineUp, SynchroniserProfile};
-
-const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
-
-const fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-fn at(millis: u64) -> Instant {
-    Instant::ZERO + ms(millis)
-}
-
-/// 25 samples a second, a key sample each second.
-fn source() -> Source {
-    Source {
-        kind: StreamKind::Video,
-        names: RungNames::new("/demo/video/1M".parse().unwrap()),
-        rate: SampleRate::new(25, 1),
-        key_interval: 25,
-        bitrate: Bitrate::kbps(600),
-        segment_size: 1_000,
-        parity_percent: 20,
-        inter_frame: None,
-    }
-}
-
-fn latest(key: u64, delta: u64) -> Latest {
-    Latest {
-        rung: source().names.prefix().clone(),
-        key_sequence: Some(key),
-        delta_sequence: Some(delta),
-        key_position: Some(0),
-        served_at: WALL,
-        next_delta: None,
-    }
-}
-
-fn header(position: u64, other_sequence: u64) -> SampleHeader {
-    SampleHeader {
-        captured_at: WALL + ms(40) * u32::try_from(position).unwrap(),
-        encoded_after: Duration::ZERO,
-        published_after: Duration::ZERO,
-        position,
-        other_sequence,
-        payload_size: 1,
-        shard_size: None,
-        parity_count: 0,
-        asked: None,
-    }
-}
 
 /// A schedule that goes by the clock of a path of 60 ms, and nothing under way.
 fn schedule(config: &Config) -> (Schedule, Assembler) {
     let mut schedule = Schedule::new(config, &source());
-    let playout = Playout {
-        wall_at_zero: WALL,
-        base: None,
-        target: ms(150),
-    };
-    schedule.set_playout(at(0), playout, Duration::ZERO);
+    schedule.set_playout(at(0), playout(), Duration::ZERO);
     schedule.on_round_trip(at(0), ms(60));
     let policy = super::super::assembler::Policy {
         requests_parity: false,

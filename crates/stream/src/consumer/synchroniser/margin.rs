@@ -90,14 +90,7 @@ impl Margin {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const fn ms(millis: u64) -> Duration {
-        Duration::from_millis(millis)
-    }
-
-    fn at(millis: u64) -> Instant {
-        Instant::ZERO + ms(millis)
-    }
+    use crate::consumer::fixtures::{at, ms};
 
     /// Left 40 ms early and waited 40: nothing was needed. Waited 22 of 40: 18 are. 10 late with 5: 15 are, which is less.
     #[test]

@@ -5,8 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use namecast_units::Bitrate;
+
 use super::*;
+use crate::catalogue::{SampleRate, StreamKind};
 use crate::inter_frame::InterFrameFec;
+use crate::segmenter::SegmenterConfig;
 
 use SegmentKind::InterFrame as X;
 
@@ -43,19 +47,16 @@ impl Booth {
     fn with(config: Config, target: Duration) -> Self {
         let source = Source {
             kind: StreamKind::Audio,
-            names: names(),
             rate: SampleRate::new(50, 1),
             key_interval: 1,
             bitrate: Bitrate::kbps(100),
-            segment_size: 1_000,
-            parity_percent: 20,
             inter_frame: Some(CODE),
+            ..source()
         };
         let mut consumer = Eager::new(&config, source);
         let playout = Playout {
-            wall_at_zero: WALL,
-            base: None,
             target,
+            ..playout()
         };
         consumer.set_playout(at(0), playout, Duration::ZERO);
         consumer.set_verifier(at(0), Arc::new(HmacVerifier::new(b"key")));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::segmenter::SegmenterConfig;
 
 use SegmentKind::{Data as D, LeadCopy as C, Parity as P};
 

@@ -91,10 +91,7 @@ impl LossProcess {
                     false => good_to_bad,
                 };
                 self.is_bad ^= self.random.chance(changes);
-                let share = match self.is_bad {
-                    true => loss_bad,
-                    false => loss_good,
-                };
+                let share = if self.is_bad { loss_bad } else { loss_good };
                 self.random.chance(share)
             }
         }

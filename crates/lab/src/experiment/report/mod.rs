@@ -107,7 +107,7 @@ fn read(path: &Path) -> Result<Entry, String> {
 fn read_text(path: &Path) -> Result<String, String> {
     let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
     if size > MAX_BYTES {
-        return Err(format!("{size} octets: expected at most {MAX_OCTETS}"));
+        return Err(format!("{size} octets: expected at most {MAX_BYTES}"));
     }
     fs::read_to_string(path).map_err(|error| error.to_string())
 }

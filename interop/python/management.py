@@ -16,7 +16,7 @@ from ndn.transport.udp_face import UdpFace
 PREFIX = "/interop/python"
 CONTENT = b"octets from python"
 PEER = "udp4://127.0.0.1:9"
-PATIENCE_MS = 4000
+TIMEOUT_MS = 4000
 
 
 def check(cell, condition, seen=""):
@@ -32,7 +32,7 @@ async def command(app, module, verb, **parameters):
         app_param=b"",
         signer=DigestSha256Signer(for_interest=True),
         must_be_fresh=True,
-        lifetime=PATIENCE_MS,
+        lifetime=TIMEOUT_MS,
     )
     return nfd.parse_response(content)
 
@@ -40,7 +40,7 @@ async def command(app, module, verb, **parameters):
 async def dataset(app, name):
     """A dataset's content; none of those here is longer than a segment."""
     _, _, content = await app.express_interest(
-        name, can_be_prefix=True, must_be_fresh=True, lifetime=PATIENCE_MS
+        name, can_be_prefix=True, must_be_fresh=True, lifetime=TIMEOUT_MS
     )
     return bytes(content)
 
@@ -78,7 +78,7 @@ async def produce_and_consume(socket, tcp, udp):
 
         async def fetch(consumer):
             name = f"{PREFIX}/{type(consumer.face).__name__}"
-            _, _, content = await consumer.express_interest(name, lifetime=PATIENCE_MS)
+            _, _, content = await consumer.express_interest(name, lifetime=TIMEOUT_MS)
             return bytes(content)
 
         for face in (UnixFace(socket), TcpFace("127.0.0.1", tcp), UdpFace("127.0.0.1", udp)):
@@ -109,7 +109,7 @@ async def read_datasets(app):
 async def manage(app):
     waiting = asyncio.ensure_future(
         app.express_interest(
-            "/localhost/nfd/faces/events", can_be_prefix=True, must_be_fresh=True, lifetime=PATIENCE_MS
+            "/localhost/nfd/faces/events", can_be_prefix=True, must_be_fresh=True, lifetime=TIMEOUT_MS
         )
     )
     # The newest event is that of this application's own face, or that an earlier one's is gone.
@@ -119,7 +119,7 @@ async def manage(app):
     kinds = (nfd.FaceEventKind.CREATED, nfd.FaceEventKind.DESTROYED)
     check("is told of the newest face event", event.face_event_kind in kinds, event)
     following = Name.from_str("/localhost/nfd/faces/events") + [Component.from_sequence_num(newest + 1)]
-    waiting = asyncio.ensure_future(app.express_interest(following, lifetime=PATIENCE_MS))
+    waiting = asyncio.ensure_future(app.express_interest(following, lifetime=TIMEOUT_MS))
     created = await command(app, "faces", "create", uri=PEER)
     check("creates a face", created["status_code"] == 200, created)
     face = created["face_id"]

@@ -18,7 +18,7 @@ SOCKET = os.path.join(HOME, "restart.sock")
 # What docs/forwarder.md promises applications, from when the forwarder is started again.
 BOUND = 2.0
 # No other step takes this long, however loaded the machine is.
-PATIENCE = 60.0
+TIMEOUT = 60.0
 # How long the forwarder stays away in each round: applications try again after ever longer pauses.
 AWAY = [0, 1, 3]
 TRANSPORTS = ["unix", "tcp", "udp"]
@@ -83,7 +83,7 @@ def element(kind, value):
 
 
 def interest(transport, nonce):
-    """Asks for the publisher's metadata, whose newest version begins with this name."""
+    """Requests the publisher's metadata, whose newest version begins with this name."""
     words = [element(8, word.encode()) for word in ("interop", "restart", transport)]
     name = element(7, b"".join(words) + element(32, b"metadata"))
     can_be_prefix, must_be_fresh = element(0x21, b""), element(0x12, b"")
@@ -127,7 +127,7 @@ def data_in(octets):
 
 
 class Consumer:
-    """Asks for all prefixes until each has answered."""
+    """Requests all prefixes until each has answered."""
 
     def __init__(self):
         self.face = socket.socket(socket.AF_UNIX)
@@ -135,9 +135,9 @@ class Consumer:
         self.face.settimeout(0.02)
         self.nonce = 0
 
-    def answered(self, patience):
+    def answered(self, timeout):
         """When each prefix first answered, by the clock; those that did not are missing."""
-        when, rest, until = {}, b"", time.monotonic() + patience
+        when, rest, until = {}, b"", time.monotonic() + timeout
         while len(when) < len(TRANSPORTS) and time.monotonic() < until:
             for transport in TRANSPORTS:
                 if transport not in when:
@@ -174,7 +174,7 @@ def run():
             *("publish", f"/interop/restart/{transport}", "--connect", faces[transport]),
             *("--input", "test", "--ladder", "200k", "--no-audio", "--quiet", "--keys", os.path.join(HOME, "keys")),
         )
-    when = Consumer().answered(PATIENCE)
+    when = Consumer().answered(TIMEOUT)
     check("applications register over Unix, TCP and UDP", len(when) == len(TRANSPORTS), said())
     for away in AWAY:
         forwarder.send_signal(signal.SIGKILL)
@@ -183,7 +183,7 @@ def run():
         begun = time.monotonic()
         forwarder = start_forwarder()
         listening = time.monotonic()
-        when = Consumer().answered(PATIENCE)
+        when = Consumer().answered(TIMEOUT)
         check_configured(f"after kill -9 and {away} s")
         for transport in TRANSPORTS:
             taken = when.get(transport, float("inf")) - begun
@@ -203,7 +203,7 @@ def start_archive(number):
 
 def recorded(figures, wanted):
     """The newest figures of an archive, as soon as it has as many samples as are wanted; none if that takes too long."""
-    until, last = time.monotonic() + PATIENCE, {"samples": 0}
+    until, last = time.monotonic() + TIMEOUT, {"samples": 0}
     while last["samples"] < wanted():
         if time.monotonic() > until:
             return None

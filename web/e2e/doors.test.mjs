@@ -40,7 +40,7 @@ after(async () => {
   await home?.remove();
 });
 
-/** Opens the page at `url`, waits until it plays, and tells whether it counts as local at the node. */
+/** Opens the page at `url`, waits until it plays, and returns whether it counts as local at the node. */
 async function play(url) {
   const player = await openPage(browser, `${url}?name=/doors&transport=ws`);
   try {

@@ -184,7 +184,7 @@ fn it_goes_down_within_a_key_period() {
 
 /// What is lost, and a way that becomes longer at once, are no reason to change the rung.
 #[test]
-fn a_longer_way_changes_nothing() {
+fn a_longer_path_changes_nothing() {
     let longer = netem::Step {
         at: ms(20_400),
         rate: None,

@@ -21,13 +21,13 @@ const FLAGS = [
 ];
 
 /** How long the page may take for something on a loaded machine, in milliseconds. */
-export const PATIENCE = Number(process.env["E2E_PATIENCE"] ?? 60_000);
+export const TIMEOUT = Number(process.env["E2E_TIMEOUT"] ?? 60_000);
 
 /** What the page's console may say: missing icons and the like are no errors of ours, everything else is. */
 const HARMLESS = [/favicon/];
 
 /**
- * Starts Chromium by itself and not through the test library, which would make every tab believe that it is seen.
+ * Starts Chromium by itself and not through the test library, which would make every tab act as if it were seen.
  */
 export async function startBrowser(home, moreFlags = []) {
   const child = spawn(CHROMIUM, [...FLAGS, ...moreFlags, `--user-data-dir=${path.join(home, "browser")}`, "about:blank"], {
@@ -194,8 +194,8 @@ export class Player {
   }
 
   /** Waits until `check(stats)` holds, and fails with the last figures if it does not. */
-  async untilStats(what, check, patience = PATIENCE) {
-    const deadline = Date.now() + patience;
+  async untilStats(what, check, timeout = TIMEOUT) {
+    const deadline = Date.now() + timeout;
     let stats;
     while (Date.now() < deadline) {
       stats = await this.stats();
@@ -213,8 +213,8 @@ export class Player {
    *
    * @returns the clock
    */
-  async untilCaptured(time, patience = PATIENCE) {
-    const deadline = Date.now() + patience;
+  async untilCaptured(time, timeout = TIMEOUT) {
+    const deadline = Date.now() + timeout;
     let clock = null;
     while (Date.now() < deadline) {
       clock = await this.page.evaluate(() => globalThis.sampler.sample());

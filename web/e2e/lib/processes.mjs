@@ -72,9 +72,9 @@ export class Program {
     if (this.running) {
       const gone = once(this.#child, "exit");
       this.#child.kill(signal);
-      const patience = setTimeout(() => this.#child.kill("SIGKILL"), 10_000);
+      const timeout = setTimeout(() => this.#child.kill("SIGKILL"), 10_000);
       await gone;
-      clearTimeout(patience);
+      clearTimeout(timeout);
     }
   }
 

@@ -349,7 +349,7 @@ fn after_a_decoder_error_the_next_frame_is_a_key_frame() {
 /// most frames are in time again a second and three quarters later, and all after three (the first gap returns once a round
 /// trip, smaller each time).
 #[test]
-fn a_longer_way_moves_the_clock() {
+fn a_longer_path_moves_the_clock() {
     let mut world = World::new(Show::default());
     let peer = world.join(World::config());
     world.run_until(at(5_000));

@@ -8,6 +8,8 @@
 //!                                                                    stream::path::Requester
 //! ```
 //!
+//! Those who know nothing but `/name` may also request `/name/32=metadata`, whose content is the newest version's name.
+//!
 //! Only the first segment has a FreshnessPeriod, so that no cache answers a request for the newest version with a segment
 //! from the middle, and so that a segment that was forged can be requested past all caches.
 

@@ -6,9 +6,11 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
+use namecast_packet::tlv::Writer;
 use namecast_packet::{
     Certificate, Component, Data, Interest, MAX_PACKET_SIZE, Name, Packet, Signer,
 };
+use namecast_stream::names::METADATA;
 use namecast_units::{ByteSize, Instant, Timestamp};
 
 use super::parts;
@@ -112,6 +114,8 @@ struct Version {
     number: u64,
     size: u64,
     segments: Vec<Data>,
+    /// Names this version, for those who look for it by realtime data retrieval (RDR), as ndn-cxx, ndnd and NDNts do.
+    metadata: Data,
 }
 
 /// An Interest that waits for its object.
@@ -209,6 +213,7 @@ impl Server {
         let size = content.len() as u64;
         self.make_room(&name, size)?;
         let segments = self.sign(&versioned, &content)?;
+        let metadata = self.sign_metadata(&name, &versioned, number)?;
         let is_on_request = self.pending.contains_key(&name) && !self.requested.contains(&name);
         let stored = self.objects.entry(name.detached()).or_insert_with(|| {
             if is_on_request {
@@ -228,6 +233,7 @@ impl Server {
             number,
             size,
             segments,
+            metadata,
         });
         for waiter in self.withdraw(&name) {
             self.reply(first.clone(), waiter.pit_token);
@@ -257,6 +263,26 @@ impl Server {
                 .ok_or_else(|| ServerError::LongName(versioned.clone()))
         });
         segments.collect()
+    }
+
+    /// Signs `/<name>/32=metadata/v=<version>/seg=0`, whose content is the name with the version.
+    fn sign_metadata(
+        &self,
+        name: &Name,
+        versioned: &Name,
+        number: u64,
+    ) -> Result<Data, ServerError> {
+        let name = name.builder().keyword(METADATA).version(number);
+        let mut content = Writer::default();
+        versioned.encode(&mut content);
+        let data = Data::builder(name.segment(0).finish())
+            .freshness(self.config.freshness)
+            .final_block(Name::root().builder().segment(0).finish())
+            .content(content.finish())
+            .sign(&*self.signer);
+        let fits = data.wire().len() <= MAX_PACKET_SIZE;
+        fits.then_some(data)
+            .ok_or_else(|| ServerError::LongName(versioned.clone()))
     }
 
     /// Drops objects that were put on request until there is room for `size` more octets of `name`.
@@ -307,9 +333,12 @@ impl Server {
 
     /// Whether an object can have this name.
     fn is_object(&self, name: &Name) -> bool {
-        let has_end = |kind| matches!(kind, Component::VERSION | Component::SEGMENT);
+        let is_end = |last: Component<'_>| {
+            matches!(last.kind, Component::VERSION | Component::SEGMENT)
+                || last == Component::keyword(METADATA)
+        };
         self.config.prefix.is_prefix_of(name)
-            && name.last().is_some_and(|last| !has_end(last.kind))
+            && name.last().is_some_and(|last| !is_end(last))
             && !self.certificates.is_prefix_of(name)
     }
 
@@ -345,6 +374,15 @@ impl Server {
             self.certificate.data()
         } else {
             let (object, version, segment) = parts(interest.name());
+            if object.last() == Some(Component::keyword(METADATA)) {
+                let metadata = &self
+                    .objects
+                    .get(&object.parent())?
+                    .versions
+                    .back()?
+                    .metadata;
+                return interest.matches(metadata).then_some(metadata);
+            }
             let versions = &self.objects.get(&object)?.versions;
             let version = match version {
                 Some(number) => versions.iter().find(|version| version.number == number),

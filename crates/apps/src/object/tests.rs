@@ -799,10 +799,22 @@ fn names_are_answered_by_what_they_name() {
         ("/demo/KEY/1", Some("/demo/KEY/1/self/v=9")),
         ("/demo/KEY/1/self/v=9", Some("/demo/KEY/1/self/v=9")),
         ("/demo/KEY/2", None),
+        (
+            "/demo/files/a/32=metadata",
+            Some("/demo/files/a/32=metadata/v=7/seg=0"),
+        ),
+        ("/demo/files/b/32=metadata", None),
     ];
     for (asked, expected) in versions {
         assert_eq!(answer(&mut server, asked).as_deref(), expected, "{asked}");
     }
+    let Some(Packet::Data(metadata)) =
+        ask(&mut server, at(0), &interest("/demo/files/a/32=metadata"))
+    else {
+        panic!("no metadata");
+    };
+    let named = Name::decode(&metadata.content().unwrap());
+    assert_eq!(named, Ok(file.builder().version(7).finish()));
     let exact = Interest::builder(file.clone()).build(Nonce::from(1));
     let refused = ask(&mut server, at(0), &exact);
     assert!(matches!(refused, Some(Packet::Interest(_))));
@@ -949,6 +961,7 @@ fn what_cannot_be_served_is_refused() {
         "/",
         "/demo/files/a/v=5",
         "/demo/files/seg=1",
+        "/demo/files/a/32=metadata",
     ] {
         let refused = server.put(name(uri), Bytes::new(), WALL);
         assert_eq!(refused, Err(ServerError::Name(name(uri), prefix.clone())));

@@ -111,7 +111,7 @@ python_cells() {
 build_ndnts() {
     local directory=$tools/ndnts
     mkdir -p "$directory"
-    cp "$here"/ndnts/{package.json,cells.js,stranger.js} "$directory/"
+    cp "$here"/ndnts/{package.json,cells.js,objects.js,stranger.js} "$directory/"
     cmp -s "$here/ndnts/package-lock.json" "$directory/installed.json" && return
     cp "$here/ndnts/package-lock.json" "$directory/"
     (cd "$directory" && fetch ndnts-npm npm ci --ignore-scripts --no-audit --no-fund) &&
@@ -130,6 +130,7 @@ TOML
     started+=($!)
     await "$home/ndnts.json"
     node "$tools/ndnts/cells.js" "$at" "$(port tcp4 ndnts)" "$(port udp4 ndnts)" "$(port http ndnts)"
+    node "$tools/ndnts/objects.js" "$NAMECAST" "$at"
 }
 
 build_ndnd() {
@@ -144,6 +145,7 @@ build_ndnd() {
 
 ndnd_cells() {
     ndnd_tools
+    ndnd_objects
     ndnd_forwarder
     ndnd_stream
     ndnd_multicast
@@ -177,7 +179,7 @@ ndnd_tools() {
     expect "ndnd: fw face-create" "200" "$ndnd" fw face-create "remote=$peer"
     expect "ndnd: fw face-list" "$peer" "$ndnd" fw face-list
     local face
-    face=$("$NAMECAST" face show "$peer" --json --forwarder "unix://$socket" | grep -oE '"face": [0-9]+' | grep -oE '[0-9]+')
+    face=$("$NAMECAST" face show "$peer" --json --connect "unix://$socket" | grep -oE '"face": [0-9]+' | grep -oE '[0-9]+')
     expect "ndnd: fw route-add" "200" "$ndnd" fw route-add prefix=/interop/ndnd "face=$face" cost=7
     expect "ndnd: fw route-list" "/interop/ndnd" "$ndnd" fw route-list
     expect "ndnd: fw fib-list" "/interop/ndnd" "$ndnd" fw fib-list
@@ -187,6 +189,38 @@ ndnd_tools() {
     expect "ndnd: fw strategy-list" "multicast" "$ndnd" fw strategy-list
     expect "ndnd: fw cs-info" "[Cc]apacity" "$ndnd" fw cs-info
     expect "ndnd: fw face-destroy" "200" "$ndnd" fw face-destroy "face=$face"
+}
+
+# serve COMMAND…: a server of something, for what comes after.
+serve() {
+    "$@" >"$home/serve.log" 2>&1 <"$home/object" &
+    started+=($!)
+}
+
+# copy_of COMMAND…: whether the command prints the object, within a minute.
+copy_of() {
+    for _ in $(seq 60); do
+        "$@" >"$home/copy" 2>"$home/copy.log" && cmp "$home/object" "$home/copy" && return
+        sleep 1
+    done
+    cat "$home/copy.log"
+    return 1
+}
+
+# Objects and pings each way, through our forwarder.
+ndnd_objects() {
+    local at=(--connect "unix://$socket")
+    export NDN_CLIENT_TRANSPORT=unix://$socket
+    head -c 100000 /dev/urandom >"$home/object"
+    serve "$ndnd" put --expose /interop/theirs
+    expect "namecast peek --object of what ndnd put serves" "" copy_of "$NAMECAST" peek /interop/theirs --object "${at[@]}"
+    serve "$NAMECAST" put /interop/ours "${at[@]}"
+    expect "ndnd cat of what namecast put serves" "" copy_of "$ndnd" cat /interop/ours
+    serve "$ndnd" pingserver --expose /interop/ping-theirs
+    eventually "namecast ping, of ndnd pingserver" "2 sent, 2 answered" \
+        "$NAMECAST" ping /interop/ping-theirs --count 2 --interval 100ms --lifetime 1s "${at[@]}"
+    serve "$NAMECAST" ping /interop/ping-ours --serve "${at[@]}"
+    eventually "ndnd ping, of namecast ping --serve" "content from" "$ndnd" ping -c 2 /interop/ping-ours
 }
 
 # Our commands at ndnd's forwarder.
@@ -204,7 +238,7 @@ YAML
     "$ndnd" fw run "$home/ndnd.yml" >"$home/ndnd.log" 2>&1 &
     started+=($!)
     await "$theirs"
-    local at=(--forwarder "unix://$theirs") peer=udp4://127.0.0.1:9
+    local at=(--connect "unix://$theirs") peer=udp4://127.0.0.1:9
     expect "namecast face create, at ndnd" "$peer" "$NAMECAST" face create "$peer" "${at[@]}"
     expect "namecast face list, at ndnd" "$peer" "$NAMECAST" face list "${at[@]}"
     expect "namecast face show, at ndnd" "this machine|another machine" "$NAMECAST" face show "$peer" "${at[@]}"
@@ -227,7 +261,7 @@ ndnd_stream() {
     start_namecast far
     start_namecast near --upstream "unix://$theirs"
     expect "namecast route add, at ndnd, to a publisher's forwarder" "cost 1" "$NAMECAST" route add /interop/cam \
-        "udp4://127.0.0.1:$(port udp4 far)" --cost 1 --forwarder "unix://$theirs"
+        "udp4://127.0.0.1:$(port udp4 far)" --cost 1 --connect "unix://$theirs"
     "$NAMECAST" publish /interop/cam --ladder 200k --quiet --connect "unix://$home/far.sock" &
     started+=($!)
     "$NAMECAST" watch /interop/cam --quiet --connect "unix://$home/near.sock" --duration 8s --stats "$home/watch.json" --output "$home/film.mkv"
@@ -275,9 +309,9 @@ YAML
         other=$((3 - router))
         eventually "ndnd: dv at router $router reaches router $other" "now reachable.* name=/net/r$other" cat "$home/dv$router.log"
         eventually "ndnd: dv at router $router makes routes to router $other" "/net/32=DV/32=PFS/net/r$other .* nlsr" \
-            "$NAMECAST" route list --forwarder "unix://$home/r$router.sock"
+            "$NAMECAST" route list --connect "unix://$home/r$router.sock"
         expect "ndnd: dv at router $router chooses multicast" "32=svs +/localhost/nfd/strategy/multicast" \
-            "$NAMECAST" strategy list --forwarder "unix://$home/r$router.sock"
+            "$NAMECAST" strategy list --connect "unix://$home/r$router.sock"
     done
     ndnd_readvertised
 }
@@ -299,8 +333,8 @@ ndnd_readvertised() {
     eventually "the application ends: router 1 has no route any more" "^gone$" lost_by 1
 }
 
-routes_of() { "$NAMECAST" route list --forwarder "unix://$home/r$1.sock"; }
-status_of() { "$NAMECAST" status --json --forwarder "unix://$home/r$1.sock"; }
+routes_of() { "$NAMECAST" route list --connect "unix://$home/r$1.sock"; }
+status_of() { "$NAMECAST" status --json --connect "unix://$home/r$1.sock"; }
 lost_by() { routes_of "$1" | grep -q "/interop/app .* nlsr" || say gone; }
 
 # register_at FAR NEAR: an application registers at router FAR; the daemons tell router NEAR. Its process is $application.
@@ -363,7 +397,7 @@ nlsr_cells() {
 start_nlsr() {
     local port
     port=$(port udp4 "r$2")
-    "$NAMECAST" face create "udp4://127.0.0.1:$port" --forwarder "unix://$home/r$1.sock" >"$home/nlsr-face.log"
+    "$NAMECAST" face create "udp4://127.0.0.1:$port" --connect "unix://$home/r$1.sock" >"$home/nlsr-face.log"
     mkdir "$home/nlsr$1"
     sed "s|ROUTER|r$1|; s|NEIGHBOUR|r$2|; s|PORT|$port|; s|STATE|$home/nlsr$1|" "$here/nlsr/nlsr.conf" >"$home/nlsr$1.conf"
     HOME=$home/nlsr$1 NDN_CLIENT_TRANSPORT=unix://$home/r$1.sock nlsr -f "$home/nlsr$1.conf" >"$home/nlsr$1.log" 2>&1 &

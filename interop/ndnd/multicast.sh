@@ -24,7 +24,7 @@ started+=($!)
 await "our forwarder" test -S "$home/ours.sock"
 start_ndnd "$ndnd" "enabled_unicast: false, enabled_multicast: true"
 ours=unix://$home/ours.sock
-"$namecast" route add /interop/ours "$group" --forwarder "$theirs" >"$home/multicast-route.log" 2>&1 || fail "ndnd's face to the group"
+"$namecast" route add /interop/ours "$group" --connect "$theirs" >"$home/multicast-route.log" 2>&1 || fail "ndnd's face to the group"
 
 stream "multicast: a publisher at ours, a consumer at ndnd" /interop/ours "$ours" "$theirs"
 stream "multicast: a publisher at ndnd, a consumer at ours" /interop/theirs "$theirs" "$ours"

@@ -20,7 +20,7 @@ started+=($!)
 await "our forwarder" test -S "$home/ours.sock"
 start_ndnd "$ndnd" "enabled_unicast: true, enabled_multicast: false, port_unicast: 6363"
 ours=unix://$home/ours.sock
-"$namecast" route add /interop udp4://192.0.2.1:6363 --forwarder "$theirs" >"$home/strangers-route.log" 2>&1 || fail "ndnd's face to ours"
+"$namecast" route add /interop udp4://192.0.2.1:6363 --connect "$theirs" >"$home/strangers-route.log" 2>&1 || fail "ndnd's face to ours"
 
 rate=3M
 stream "a stranger: 3 Mbit/s by UDP, through ndnd" /interop/ours "$ours" "$theirs"

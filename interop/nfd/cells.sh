@@ -34,7 +34,7 @@ TOML
     started+=($!)
     await "our forwarder" test -S "$home/ours.sock"
     await "NFD" test -S "$home/nfd.sock"
-    await "NFD's management" "$namecast" route list --forwarder "$theirs"
+    await "NFD's management" "$namecast" route list --connect "$theirs"
 }
 
 # NFD's tool at our forwarder.
@@ -46,7 +46,7 @@ their_tool() {
     expect "nfdc: face create" "face-created .*$peer" nfdc face create "$peer" persistency permanent reliability on
     expect "nfdc: face create, again" "face-(exists|updated) .*$peer" nfdc face create "$peer"
     expect "nfdc: face list" "$peer" nfdc face list
-    expect "nfdc: face show" "$peer" nfdc face show "$("$namecast" face show "$peer" --json --forwarder "$ours" | number)"
+    expect "nfdc: face show" "$peer" nfdc face show "$("$namecast" face show "$peer" --json --connect "$ours" | number)"
     expect "nfdc: route add" "route-add-accepted .*cost=7" nfdc route add /interop/nfd "$peer" cost 7 capture
     expect "nfdc: route list" "/interop/nfd .*cost=7" nfdc route list
     expect "nfdc: route show" "cost=7" nfdc route show /interop/nfd
@@ -65,7 +65,7 @@ their_tool() {
 
 # Our commands at NFD, whose content store answers with lists of the last second.
 our_commands() {
-    local at=(--forwarder "$theirs") peer=udp4://192.0.2.1:9
+    local at=(--connect "$theirs") peer=udp4://192.0.2.1:9
     expect "namecast face create, at NFD" "$peer" "$namecast" face create "$peer" "${at[@]}"
     expect "namecast face list, at NFD" "$peer" "$namecast" face list "${at[@]}"
     expect "namecast face show, at NFD" "another machine" "$namecast" face show "$peer" "${at[@]}"
@@ -88,8 +88,8 @@ our_commands() {
 # streams KIND FACE-OF-OURS FACE-OF-NFD: a live stream each way by these faces and nothing else.
 streams() {
     local prefix=/interop/$1
-    expect "$1: our route to NFD" "cost" "$namecast" route add "$prefix/theirs" "$2" --forwarder "$ours"
-    expect "$1: NFD's route to us" "cost" "$namecast" route add "$prefix/ours" "$3" --forwarder "$theirs"
+    expect "$1: our route to NFD" "cost" "$namecast" route add "$prefix/theirs" "$2" --connect "$ours"
+    expect "$1: NFD's route to us" "cost" "$namecast" route add "$prefix/ours" "$3" --connect "$theirs"
     stream "$1: a publisher at ours, a consumer at NFD" "$prefix/ours" "$ours" "$theirs"
     stream "$1: a publisher at NFD, a consumer at ours" "$prefix/theirs" "$theirs" "$ours"
 }
@@ -97,7 +97,7 @@ streams() {
 # pieces FACE FORWARDER: frames of at most 700 octets, which the peer acknowledges.
 pieces() {
     expect "udp in acknowledged fragments, from $2" "reliability" \
-        "$namecast" face update "$1" --reliability on --mtu 700 --forwarder "$2"
+        "$namecast" face update "$1" --reliability on --mtu 700 --connect "$2"
 }
 
 on_the_link() {
@@ -112,9 +112,9 @@ on_the_link() {
     streams udp-group "$udp" "$udp"
     streams ethernet-group "$ethernet" "$ethernet"
     expect "ethernet: a face of ours to NFD" "$far_address" \
-        "$namecast" face create "ether://[$far_address]" --interface near0 --forwarder "$ours"
+        "$namecast" face create "ether://[$far_address]" --interface near0 --connect "$ours"
     expect "ethernet: a face of NFD's to us" "$near" \
-        "$namecast" face create "ether://[$near]" --interface far0 --persistency permanent --forwarder "$theirs"
+        "$namecast" face create "ether://[$near]" --interface far0 --persistency permanent --connect "$theirs"
     streams ethernet "ether://[$far_address]" "ether://[$near]"
     # Short frames, such as acknowledgements and Nacks, are padded.
     grep "too short" "$home/nfd-theirs.log" && fail "ethernet: NFD takes all frames"
@@ -125,13 +125,13 @@ on_the_link() {
 announcements() {
     local at
     for at in "$ours" "$theirs"; do
-        expect "self-learning at $at" "self-learning" "$namecast" strategy set /learned self-learning --forwarder "$at"
+        expect "self-learning at $at" "self-learning" "$namecast" strategy set /learned self-learning --connect "$at"
     done
     stream "learned: a publisher at ours, a consumer at NFD" /learned/ours "$ours" "$theirs"
-    expect "learned: NFD has a route of our announcement" "/learned/ours .* prefixann " "$namecast" route list --forwarder "$theirs"
+    expect "learned: NFD has a route of our announcement" "/learned/ours .* prefixann " "$namecast" route list --connect "$theirs"
     stream "learned: a publisher at NFD, a consumer at ours" /learned/theirs "$theirs" "$ours"
     expect "learned: we have a route of the announcement through NFD" "/learned/theirs .* prefixann " \
-        "$namecast" route list --forwarder "$ours"
+        "$namecast" route list --connect "$ours"
 }
 
 start

@@ -61,7 +61,7 @@ def start_forwarder():
 
 def asked(*what):
     """What one of our commands tells as JSON."""
-    command = [NAMECAST, *what, "--json", "--forwarder", f"unix://{SOCKET}"]
+    command = [NAMECAST, *what, "--json", "--connect", f"unix://{SOCKET}"]
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 

@@ -6,7 +6,6 @@ use clap::Args;
 use namecast_media::ingest::codec::VideoCodec;
 use namecast_media::ingest::ladder::LadderWish;
 use namecast_media::ingest::source::Input;
-use namecast_net::FaceUri;
 use namecast_units::Bitrate;
 
 /// What to publish, and how it is encoded and cut.
@@ -57,14 +56,6 @@ impl Media {
             .collect();
         files.join(", ")
     }
-}
-
-/// Which forwarder to use.
-#[derive(Clone, Debug, Args)]
-pub struct Connect {
-    /// The forwarder to connect to: udp4://, tcp4://, unix:// or ws://.
-    #[arg(long, default_value = "tcp4://127.0.0.1:6363", value_name = "FACE-URI")]
-    pub connect: FaceUri,
 }
 
 /// Where the page is served.

@@ -8,8 +8,10 @@
 
 mod archiving;
 mod arguments;
+mod asking;
 mod certificate_file;
 pub mod commands;
+mod connect;
 pub mod forwarder_config;
 mod key_check;
 mod known_keys;

@@ -8,7 +8,7 @@ use anyhow::Context;
 /// `$XDG_DATA_HOME/namecast`, or below `~/.local/share`.
 pub(crate) fn data_directory() -> anyhow::Result<PathBuf> {
     let data = set("XDG_DATA_HOME").map(PathBuf::from);
-    let data = data.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/share")));
+    let data = data.or_else(|| home().map(|home| home.join(".local/share")));
     let data = data.context("neither XDG_DATA_HOME nor HOME is set")?;
     Ok(data.join("namecast"))
 }
@@ -23,6 +23,12 @@ pub(crate) fn forwarder_socket() -> anyhow::Result<PathBuf> {
     Ok(directory.join("forwarder.sock"))
 }
 
-fn set(variable: &str) -> Option<OsString> {
+/// The user's home directory, if there is one.
+pub(crate) fn home() -> Option<PathBuf> {
+    set("HOME").map(PathBuf::from)
+}
+
+/// An environment variable, if it is set to something.
+pub(crate) fn set(variable: &str) -> Option<OsString> {
     std::env::var_os(variable).filter(|value| !value.is_empty())
 }

@@ -18,8 +18,10 @@ const SOCKET: &str = "namecast/forwarder.sock";
 fn namecast(home: &Path, arguments: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_namecast"))
         .args(arguments.split_whitespace())
+        .env("HOME", home)
         .env("XDG_DATA_HOME", home)
         .env_remove("XDG_RUNTIME_DIR")
+        .env_remove("NDN_CLIENT_TRANSPORT")
         .current_dir(home)
         .output()
         .unwrap()
@@ -262,13 +264,13 @@ fn routes_strategies_and_the_content_store_are_managed_by_commands() {
 fn who_finds_no_forwarder_is_told_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
     let home = directory.path();
-    let absent = refused(home, "face list --forwarder unix:///no/such.sock");
+    let absent = refused(home, "face list --connect unix:///no/such.sock");
     assert!(
         absent.contains("no forwarder at unix:///no/such.sock"),
         "{absent}"
     );
-    let wrong = refused(home, "face list --forwarder 127.0.0.1");
-    assert!(wrong.contains("write udp4://"), "{wrong}");
+    let wrong = refused(home, "face list --connect 127.0.0.1");
+    assert!(wrong.contains("write udp://"), "{wrong}");
 }
 
 const CONFIG: &str = r#"

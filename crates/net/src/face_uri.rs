@@ -6,11 +6,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::MacAddress;
+use crate::host::{DEFAULT_PORT, Host, split_port};
 
-/// Port of UDP and TCP where a URI names none.
-pub const DEFAULT_PORT: u16 = 6363;
 /// Port of WebSocket where a URI names none.
 pub const DEFAULT_WEBSOCKET_PORT: u16 = 9696;
+/// Port of WebSocket over TLS where a URI names none.
+const SECURE_WEBSOCKET_PORT: u16 = 443;
 
 /// One end of a face.
 ///
@@ -19,8 +20,10 @@ pub const DEFAULT_WEBSOCKET_PORT: u16 = 9696;
 /// | `udp4://127.0.0.1:6363`   | UDP; `udp6://[::1]:6363`, `udp://` also read |
 /// | `udp4://224.0.23.170:56363`| all that joined a group                    |
 /// | `tcp4://127.0.0.1:6363`   | TCP; `tcp6://`, `tcp://` also read           |
+/// | `udp://router.example:6363`| a host by name, looked up at each connection; `udp4`, `udp6`, `tcp`, `tcp4`, `tcp6` too |
 /// | `unix:///run/nfd/nfd.sock`| Unix stream socket                          |
 /// | `ws://127.0.0.1:9696/ws`  | WebSocket; host names are taken             |
+/// | `wss://router.example/ws/`| WebSocket over TLS                         |
 /// | `wsclient://127.0.0.1:50` | a WebSocket that was accepted               |
 /// | `quic://127.0.0.1:443`    | a WebTransport session                      |
 /// | `ether://[02:00:00:00:00:01]`| an Ethernet interface, or a group of them |
@@ -33,6 +36,8 @@ pub enum FaceUri {
     Udp(SocketAddr),
     /// TCP.
     Tcp(SocketAddr),
+    /// UDP or TCP to a host by name.
+    Host(Host),
     /// A Unix stream socket by path.
     Unix(PathBuf),
     /// An accepted Unix socket, by a number that tells it from others.
@@ -43,6 +48,8 @@ pub enum FaceUri {
         authority: String,
         /// Path, with its leading slash.
         path: String,
+        /// Over TLS.
+        is_secure: bool,
     },
     /// A WebSocket client that connected to this node.
     WebSocketClient(SocketAddr),
@@ -59,7 +66,7 @@ pub enum FaceUri {
 /// A text that is not a face URI.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{uri:?} is not a face address: {reason}; write udp4://ADDRESS:PORT, tcp4://ADDRESS:PORT, unix:///PATH or ws://HOST:PORT/PATH"
+    "{uri:?} is not a face address: {reason}; write udp://HOST:PORT, tcp://HOST:PORT, unix:///PATH, ws://HOST:PORT/PATH or wss://HOST/PATH"
 )]
 pub struct ParseFaceUriError {
     uri: String,
@@ -74,9 +81,19 @@ impl FaceUri {
             | Self::Tcp(address)
             | Self::WebSocketClient(address)
             | Self::WebTransport(address) => address.ip().to_canonical().is_loopback(),
+            Self::Host(host) => host.is_loopback(),
             Self::WebSocket { authority, .. } => is_loopback_authority(authority),
             Self::Unix(_) | Self::Accepted(_) | Self::Internal(_) => true,
             Self::Ethernet(_) | Self::Device(_) => false,
+        }
+    }
+
+    /// Whether a face to this address is over UDP.
+    pub const fn is_udp(&self) -> bool {
+        match self {
+            Self::Udp(_) => true,
+            Self::Host(host) => host.is_udp,
+            _ => false,
         }
     }
 }
@@ -102,9 +119,17 @@ impl fmt::Display for FaceUri {
         match self {
             Self::Udp(address) => write!(f, "udp{}://{address}", family(address)),
             Self::Tcp(address) => write!(f, "tcp{}://{address}", family(address)),
+            Self::Host(host) => write!(f, "{host}"),
             Self::Unix(path) => write!(f, "unix://{}", path.display()),
             Self::Accepted(number) => write!(f, "fd://{number}"),
-            Self::WebSocket { authority, path } => write!(f, "ws://{authority}{path}"),
+            Self::WebSocket {
+                authority,
+                path,
+                is_secure,
+            } => {
+                let scheme = if *is_secure { "wss" } else { "ws" };
+                write!(f, "{scheme}://{authority}{path}")
+            }
             Self::WebSocketClient(address) => write!(f, "wsclient://{address}"),
             Self::WebTransport(address) => write!(f, "quic://{address}"),
             Self::Ethernet(address) => write!(f, "ether://[{address}]"),
@@ -124,22 +149,29 @@ impl FromStr for FaceUri {
         };
         let (scheme, rest) = uri.split_once("://").ok_or(error("it has no scheme"))?;
         let socket = |family| socket_address(rest, family).map_err(error);
+        let peer = |is_udp, family| match (socket_address(rest, family), is_udp) {
+            (Ok(address), true) => Ok(Self::Udp(address)),
+            (Ok(address), false) => Ok(Self::Tcp(address)),
+            (Err(reason), _) => Host::parse(is_udp, family, rest)
+                .map(Self::Host)
+                .ok_or_else(|| error(reason)),
+        };
         match scheme {
-            "udp" => socket(None).map(Self::Udp),
-            "udp4" => socket(Some(4)).map(Self::Udp),
-            "udp6" => socket(Some(6)).map(Self::Udp),
-            "tcp" => socket(None).map(Self::Tcp),
-            "tcp4" => socket(Some(4)).map(Self::Tcp),
-            "tcp6" => socket(Some(6)).map(Self::Tcp),
+            "udp" => peer(true, None),
+            "udp4" => peer(true, Some(4)),
+            "udp6" => peer(true, Some(6)),
+            "tcp" => peer(false, None),
+            "tcp4" => peer(false, Some(4)),
+            "tcp6" => peer(false, Some(6)),
             "quic" => socket(None).map(Self::WebTransport),
             "wsclient" => socket(None).map(Self::WebSocketClient),
             "unix" if rest.starts_with('/') && rest.len() > 1 => Ok(Self::Unix(rest.into())),
             "unix" => Err(error("the path of a Unix socket starts with /")),
-            "ws" => websocket(rest).map_err(error),
+            "ws" => websocket(rest, false).map_err(error),
+            "wss" => websocket(rest, true).map_err(error),
             "ether" => ethernet(rest).map_err(error),
             "dev" if !rest.is_empty() && !rest.contains('/') => Ok(Self::Device(rest.to_owned())),
             "dev" => Err(error("the name of an interface is missing")),
-            "wss" => Err(error("WebSocket over TLS is not supported")),
             _ => Err(error("the scheme is not known")),
         }
     }
@@ -151,9 +183,9 @@ fn socket_address(text: &str, family: Option<u8>) -> Result<SocketAddr, &'static
         Ok(address) => address,
         Err(_) => {
             let bare = text.trim_start_matches('[').trim_end_matches(']');
-            let address = bare
-                .parse()
-                .map_err(|_| "the address must be numeric, as in 127.0.0.1:6363")?;
+            let address = bare.parse().map_err(
+                |_| "expected an address or a host, as in 127.0.0.1:6363 or router.example",
+            )?;
             SocketAddr::new(address, DEFAULT_PORT)
         }
     };
@@ -173,7 +205,7 @@ fn ethernet(rest: &str) -> Result<FaceUri, &'static str> {
     address.map(FaceUri::Ethernet).ok_or(expected)
 }
 
-fn websocket(rest: &str) -> Result<FaceUri, &'static str> {
+fn websocket(rest: &str, is_secure: bool) -> Result<FaceUri, &'static str> {
     let (authority, path) = match rest.find('/') {
         Some(at) => rest.split_at(at),
         None => (rest, "/"),
@@ -181,17 +213,18 @@ fn websocket(rest: &str) -> Result<FaceUri, &'static str> {
     if authority.is_empty() {
         return Err("the host is missing");
     }
-    let has_port = authority
-        .rsplit_once(':')
-        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let authority = if has_port {
-        authority.to_owned()
-    } else {
-        format!("{authority}:{DEFAULT_WEBSOCKET_PORT}")
+    let port = match is_secure {
+        true => SECURE_WEBSOCKET_PORT,
+        false => DEFAULT_WEBSOCKET_PORT,
+    };
+    let authority = match split_port(authority) {
+        (_, Some(_)) => authority.to_owned(),
+        (_, None) => format!("{authority}:{port}"),
     };
     Ok(FaceUri::WebSocket {
         authority,
         path: path.to_owned(),
+        is_secure,
     })
 }
 
@@ -210,7 +243,11 @@ mod tests {
             "udp6://[::1]:6363",
             "tcp4://192.0.2.1:1",
             "unix:///run/nfd/nfd.sock",
+            "udp://router.example:6363",
+            "udp6://localhost:7",
+            "tcp4://a-b.example:6363",
             "ws://example.net:9696/ws",
+            "wss://example.net:443/ws/",
             "wsclient://127.0.0.1:50",
             "quic://127.0.0.1:443",
             "udp4://224.0.23.170:56363",
@@ -226,6 +263,8 @@ mod tests {
         assert_eq!(parsed("udp://127.0.0.1"), "udp4://127.0.0.1:6363");
         assert_eq!(parsed("tcp6://[::1]"), "tcp6://[::1]:6363");
         assert_eq!(parsed("ws://localhost"), "ws://localhost:9696/");
+        assert_eq!(parsed("wss://example.net"), "wss://example.net:443/");
+        assert_eq!(parsed("udp://Router.Example/"), "udp://router.example:6363");
     }
 
     #[test]
@@ -234,10 +273,12 @@ mod tests {
             ("127.0.0.1:6363", "no scheme"),
             ("udp4://[::1]:6363", "not an IPv4"),
             ("tcp6://127.0.0.1", "not an IPv6"),
-            ("tcp4://localhost:6363", "numeric"),
+            ("udp://router.example:port", "an address or a host"),
+            ("udp://127.0.0.1.5", "an address or a host"),
+            ("tcp://-router:6363", "an address or a host"),
+            ("tcp://", "an address or a host"),
             ("unix://run/nfd.sock", "starts with /"),
             ("unix://", "starts with /"),
-            ("wss://example.net", "TLS"),
             ("ws://", "host is missing"),
             ("ether://01:00:5e:00:17:aa", "written as ether://["),
             ("ether://[01:00:5e:00:17]", "written as ether://["),
@@ -254,6 +295,7 @@ mod tests {
         let local = |uri: &str| uri.parse::<FaceUri>().unwrap().is_loopback();
         assert!(local("udp4://127.9.9.9:1") && local("tcp6://[::1]:1"));
         assert!(local("tcp6://[::ffff:127.0.0.1]:1"));
+        assert!(local("udp://localhost") && !local("udp://localhost.example"));
         assert!(local("ws://localhost:1/") && local("ws://[::1]:1/") && local("unix:///x"));
         assert!(!local("udp4://192.0.2.1:1") && !local("ws://localhost.example:1/"));
         assert!(!local("ether://[02:00:00:00:00:01]") && !local("dev://lo"));

@@ -19,6 +19,7 @@ mod clock;
 mod config;
 mod drive;
 mod face_uri;
+mod host;
 mod interface;
 mod key_store;
 mod link;
@@ -33,7 +34,8 @@ pub use application::{ApplicationFace, ApplicationReceiver, ApplicationSender};
 pub use clock::Clock;
 pub use config::{ManagementConfig, NodeConfig, ReadvertiseConfig, UdpConfig};
 pub use drive::{Driven, Handle, WeakHandle, drive};
-pub use face_uri::{DEFAULT_PORT, DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriError};
+pub use face_uri::{DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriError};
+pub use host::{DEFAULT_PORT, Host};
 pub use interface::InterfaceWatch;
 pub use key_store::{Identity, KeyStore, KeyStoreError, random};
 pub use link::{

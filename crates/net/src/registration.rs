@@ -9,9 +9,9 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::drive::{Handle, drive};
+use crate::key_store;
 use crate::management::addressee;
 use crate::node::{LinkState, NewFace, Node, NodeError};
-use crate::{FaceUri, key_store};
 
 /// A prefix that a neighbour is asked to send Interests for. Dropping this changes nothing.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ impl Running {
         let neighbour = Neighbour {
             face: face.number(),
             addressee: addressee(peer.scope),
-            is_datagram: matches!(peer.remote, FaceUri::Udp(_)),
+            is_datagram: peer.remote.is_udp(),
         };
         let seed = u64::from_le_bytes(key_store::random());
         let registrar = Registrar::new(node.config().registration.clone(), wanted, seed);

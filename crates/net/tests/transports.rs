@@ -51,6 +51,24 @@ async fn udp() {
     }
 }
 
+/// Where the name has an address at which nobody listens, the next is tried.
+#[tokio::test]
+async fn hosts_by_name() {
+    let (producer, consumer) = pair(1_000).await;
+    let udp = producer.listen_udp(loopback()).await.unwrap();
+    let uri = format!("udp://localhost:{}", udp.address().port());
+    let face = connect(&consumer, &uri).await;
+    fetch_through(&consumer, face, 1_000).await;
+    let is_local = |face: &namecast_net::FaceStatus| face.remote == uri && face.is_local;
+    let status = consumer.status().await.unwrap();
+    assert!(status.faces.iter().any(is_local), "{:?}", status.faces);
+    let tcp = producer.listen_tcp(loopback()).await.unwrap();
+    let uri = format!("tcp://localhost:{}", tcp.address().port());
+    let consumer = start();
+    let face = connect(&consumer, &uri).await;
+    fetch_through(&consumer, face, 1_000).await;
+}
+
 #[tokio::test]
 async fn tcp() {
     let (producer, consumer) = pair(1_000).await;

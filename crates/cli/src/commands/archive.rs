@@ -15,7 +15,8 @@ use serde_json::json;
 use super::FIGURES_INTERVAL;
 use super::publish::describe_link;
 use crate::archiving::{Archiving, ArchivingConfig, Sentence};
-use crate::arguments::{Connect, Trusted};
+use crate::arguments::Trusted;
+use crate::connect::{Chosen, Connect};
 use crate::key_check::KeyCheck;
 use crate::places;
 
@@ -92,7 +93,7 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     let node = Node::start(NodeConfig::caching(CACHE));
-    let face = node.connect(connect.connect.clone()).await?;
+    let Chosen { uri, face } = connect.keep(&node).await?;
     node.add_route(name.clone(), face, 0).await?;
     let mut link = node.link_state(face).await?;
     let (store, location) = location(&keep)?;
@@ -110,7 +111,7 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
         let object = json!({ "name": name.to_string(), "store": store });
         println!("{object}");
     }
-    let remote = connect.connect.to_string();
+    let remote = uri.to_string();
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     loop {
         tokio::select! {

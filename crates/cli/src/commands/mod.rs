@@ -5,8 +5,11 @@ mod demo;
 mod forwarder;
 mod key;
 mod page;
+mod peek;
+mod ping;
 mod publish;
 mod publishing;
+mod put;
 mod status;
 mod watch;
 
@@ -24,7 +27,10 @@ use archive::Archive;
 use demo::Demo;
 use forwarder::Forwarder;
 use key::Key;
+use peek::Peek;
+use ping::Ping;
 use publish::Publish;
+use put::Put;
 use watch::Watch;
 
 /// How often figures are written and shown.
@@ -72,6 +78,14 @@ pub enum Command {
     Archive(Archive),
     /// Run a node that others connect to, and the page.
     Forwarder(Forwarder),
+    /// Fetch one packet, or an object in segments, to standard output.
+    Peek(Peek),
+    /// Serve a file or standard input as an object, until interrupted.
+    Put(Put),
+    /// Ask whether a name answers, and how fast; or answer.
+    Ping(Ping),
+    /// Show the live streams that a forwarder knows the way to.
+    List(manage::arguments::List),
     /// Show the state of a running forwarder, whichever it is.
     Status(manage::arguments::Status),
     /// Watch what a running forwarder does, face by face.
@@ -109,6 +123,10 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
             Some(port) => status::run(port, arguments.target.json).await,
             None => manage::run(Managed::Status(arguments.target)).await,
         },
+        Command::Peek(arguments) => peek::run(arguments).await,
+        Command::Put(arguments) => put::run(arguments).await,
+        Command::Ping(arguments) => ping::run(arguments).await,
+        Command::List(arguments) => manage::run(Managed::List(arguments)).await,
         Command::Top(arguments) => manage::run(Managed::Top(arguments)).await,
         Command::Trace(arguments) => manage::run(Managed::Trace(arguments)).await,
         Command::Face(arguments) => manage::run(Managed::Face(arguments)).await,

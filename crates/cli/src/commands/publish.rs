@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::publishing::{Happened, Publishing};
 use super::{FIGURES_INTERVAL, key_store};
-use crate::arguments::{Connect, Keys, Media};
+use crate::arguments::{Keys, Media};
+use crate::connect::{Chosen, Connect};
 
 /// `namecast publish`.
 #[derive(Debug, Args)]
@@ -85,7 +86,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
         started = Publishing::start(&node, &name, &media, &keys) => started?,
         () = stop.wait() => return Ok(()),
     };
-    let face = node.connect(connect.connect.clone()).await?;
+    let Chosen { uri, face } = connect.keep(&node).await?;
     let mut link = node.link_state(face).await?;
     let registration = match announce.when() {
         None => node.register_prefix(face, name.clone(), 0),
@@ -114,7 +115,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
             }
             Ok(()) = link.changed() => {
                 let state = link.borrow_and_update().clone();
-                progress.say_once(&describe_link(&state, &connect.connect.to_string()));
+                progress.say_once(&describe_link(&state, &uri.to_string()));
             }
             Ok(()) = registered.changed() => {
                 let state = registered.borrow_and_update().clone();
@@ -161,13 +162,15 @@ fn announcer(name: &Name, keys: Keys) -> anyhow::Result<Announcer> {
 pub(super) fn describe_link(state: &LinkState, remote: &str) -> String {
     match state {
         LinkState::Up => format!("Connected to {remote}"),
-        _ => format!(
-            "No forwarder at {remote} at the moment; trying on. To start one: namecast forwarder"
+        LinkState::Down(reason) => format!(
+            "No forwarder at {remote} at the moment ({reason}); trying on. To start one: namecast forwarder"
         ),
+        LinkState::Connecting => format!("Connecting to {remote}"),
     }
 }
 
-fn describe_registration(state: &RegistrationState, name: &str) -> Option<String> {
+/// How a registration stands, for people.
+pub(super) fn describe_registration(state: &RegistrationState, name: &str) -> Option<String> {
     match state {
         RegistrationState::Registered => {
             Some(format!("The forwarder sends Interests for {name} here"))

@@ -19,6 +19,7 @@ pub(super) use arguments::Watch;
 
 use super::FIGURES_INTERVAL;
 use super::publish::describe_link;
+use crate::connect::Chosen;
 use crate::key_check::KeyCheck;
 use crate::page_server::hex;
 
@@ -52,13 +53,13 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         liveness: Liveness::default(),
     };
     let node = Node::start(NodeConfig::caching(CACHE));
-    let face = node.connect(connect.connect.clone()).await?;
+    let Chosen { uri, face } = connect.keep(&node).await?;
     node.add_route(name, face, 0).await?;
     let mut link = node.link_state(face).await?;
     let application = node.application_face_with_local_fields().await?;
     let player = Player::new(Watcher::new(config));
     let (player, mut heard) = drive(node.clock(), application, player).spawn(|| {});
-    let remote = connect.connect.to_string();
+    let remote = uri.to_string();
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     while session.is_open {
         tokio::select! {

@@ -179,8 +179,8 @@ fn faces_and_what_leads_to_them_have_to_fit() {
     let tcp = "uri = \"tcp4://192.0.2.1:1\"";
     for (text, line, column, words) in [
         ("mtu = 1200", 1, 1, "missing field `uri`"),
-        ("uri = \"here\"", 2, 7, "write udp4://"),
-        ("uri = \"fd://3\"", 2, 7, "udp4://"),
+        ("uri = \"here\"", 2, 7, "write udp://"),
+        ("uri = \"fd://3\"", 2, 7, "udp://"),
         ("uri = \"udp4://224.0.23.170:56363\"", 2, 7, "[[multicast]]"),
         (&format!("{tcp}\nmtu = 1200"), 3, 7, "only UDP and Ethernet"),
         (

@@ -10,13 +10,14 @@ use namecast_units::Duration;
 
 use namecast_command::parse_duration;
 
+use crate::connect::Connect;
+
 /// Which forwarder is meant, and how it is asked.
 #[derive(Clone, Debug, Args)]
 pub struct Target {
-    /// The forwarder, ours or another: unix:///PATH, tcp4://, udp4:// or ws://. Without it: the Unix socket of a Namecast
-    /// forwarder of this user, that of NFD or ndnd, or tcp4://127.0.0.1:6363, whichever is there.
-    #[arg(long, value_name = "FACE-URI", global = true)]
-    pub forwarder: Option<FaceUri>,
+    /// Which one.
+    #[command(flatten)]
+    pub connect: Connect,
     /// Sign commands with the key of this name, for a forwarder that takes them from certain keys only.
     #[arg(long, value_name = "NAME", global = true)]
     pub sign_as: Option<Name>,
@@ -55,9 +56,10 @@ impl FromStr for FaceChoice {
 Examples:
   namecast face list
   namecast face create udp4://192.0.2.1:6363 --reliability
+  namecast face create tcp://router.example             its address is looked up once, here
   namecast face show udp4://192.0.2.1:6363
   namecast face update 264 --congestion-threshold 30000 --congestion-interval 20ms
-  namecast face list --forwarder unix:///run/nfd/nfd.sock --json
+  namecast face list --connect unix:///run/nfd/nfd.sock --json
   namecast face create ether://[02:00:00:00:00:01] --interface eth0
   namecast face destroy 264")]
 pub struct Face {
@@ -81,7 +83,7 @@ pub enum FaceWhat {
     },
     /// Connect the forwarder to another.
     Create {
-        /// Where it leads: udp4://ADDRESS:PORT, tcp4://ADDRESS:PORT, or an Ethernet address in brackets, see the examples.
+        /// Where it leads: udp://HOST:PORT, tcp://HOST:PORT, wss://HOST/PATH, or an Ethernet address in brackets, see the examples.
         uri: FaceUri,
         /// Interface that an Ethernet address is on; the forwarder's file has to open it for such faces.
         #[arg(long, value_name = "NAME", value_parser = interface)]
@@ -344,20 +346,34 @@ pub enum CsWhat {
     },
 }
 
+/// `namecast list`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  namecast list
+  namecast list --json | jq -r '.[].name'
+
+All prefixes that the forwarder has routes of are asked whether they are a live stream.")]
+pub struct List {
+    /// The forwarder.
+    #[command(flatten)]
+    pub target: Target,
+}
+
 /// `namecast status`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   namecast status
   namecast status --json | jq .general.pit_entries
-  namecast status --forwarder tcp4://127.0.0.1:6363
+  namecast status --connect tcp4://127.0.0.1:6363
   namecast status --port 8080                         what the node's own web server tells: drops by reason, the publisher")]
 pub struct Status {
     /// The forwarder.
     #[command(flatten)]
     pub target: Target,
     /// Ask the web server of a Namecast node on this machine instead, which knows more than management does.
-    #[arg(long, conflicts_with = "forwarder")]
+    #[arg(long, conflicts_with = "connect")]
     pub port: Option<u16>,
 }
 
@@ -369,7 +385,7 @@ Examples:
   namecast top --once
   namecast top --json | jq .per_second.in_data        one object a second
   namecast top --json | jq '.strategies[] | [.prefix, .per_second.timeouts]'
-  namecast top --forwarder unix:///run/nfd/nfd.sock
+  namecast top --connect unix:///run/nfd/nfd.sock
 
 The figures contain what it takes to ask for them: four Interests and Data a second.")]
 pub struct Top {
@@ -392,7 +408,7 @@ pub struct Top {
 #[command(after_help = "\
 Examples:
   namecast trace /demo/video/1M
-  namecast trace /demo --forwarder unix:///run/nfd/nfd.sock --json
+  namecast trace /demo --connect unix:///run/nfd/nfd.sock --json
 
 Where something is cached under the name, the cache answers first.")]
 pub struct Trace {
@@ -414,7 +430,7 @@ mod tests {
         assert_eq!("udp4://192.0.2.1:6363".parse(), Ok(FaceChoice::Uri(uri)));
         let refused = "192.0.2.1".parse::<FaceChoice>().unwrap_err();
         assert!(
-            refused.contains("udp4://") && refused.contains("face list"),
+            refused.contains("udp://") && refused.contains("face list"),
             "{refused}"
         );
     }

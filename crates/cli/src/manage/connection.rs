@@ -1,28 +1,26 @@
 //! The way to the forwarder that is asked.
 
-use std::path::Path;
-
-use anyhow::{Context, bail};
+use anyhow::Context;
 use namecast_net::management::{Client, ClientError, ControlParameters, FaceStatus, Item};
 use namecast_net::{
-    DEFAULT_PORT, FaceUri, KeyStore, LinkState, ManagementConfig, Node, NodeConfig,
-    RegistrationConfig,
+    FaceId, FaceUri, KeyStore, ManagementConfig, Node, NodeConfig, RegistrationConfig,
 };
+use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration};
 
 use super::arguments::{FaceChoice, Target};
-use crate::places;
+use crate::asking::Asker;
+use crate::connect::Chosen;
 
 /// Time an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(4);
-/// Where NFD and ndnd listen.
-const OTHERS: [&str; 2] = ["/run/nfd/nfd.sock", "/run/nfd.sock"];
 
 /// A forwarder that answers.
 pub(super) struct Forwarder {
     node: Node,
     client: Client,
     uri: FaceUri,
+    face: FaceId,
 }
 
 impl Forwarder {
@@ -43,13 +41,7 @@ impl Forwarder {
             // A list from before a command is not what the one after it needs.
             ..NodeConfig::caching(ByteSize::ZERO)
         });
-        let (uri, face) = match &target.forwarder {
-            Some(uri) => match reach(&node, uri).await? {
-                Ok(face) => (uri.clone(), face),
-                Err(reason) => bail!("no forwarder at {uri}: {reason}"),
-            },
-            None => discover(&node).await?,
-        };
+        let Chosen { uri, face } = target.connect.reach(&node).await?;
         let mut client = Client::of_peer(&node, face).await?;
         if let Some(name) = &target.sign_as {
             let keys = match &target.keys {
@@ -58,7 +50,12 @@ impl Forwarder {
             };
             client = client.signing_with(keys.identity(name)?.signer);
         }
-        Ok(Self { node, client, uri })
+        Ok(Self {
+            node,
+            client,
+            uri,
+            face,
+        })
     }
 
     /// Has a command carried out.
@@ -85,12 +82,23 @@ impl Forwarder {
 
     /// The face that is meant, as the forwarder describes it.
     pub(super) async fn face(&mut self, choice: &FaceChoice) -> anyhow::Result<Option<FaceStatus>> {
-        let faces: Vec<FaceStatus> = self.list("faces/list").await?;
-        let is_meant = |face: &FaceStatus| match choice {
-            FaceChoice::Number(number) => face.face == *number,
-            FaceChoice::Uri(uri) => face.uri == uri.to_string(),
+        let mut faces: Vec<FaceStatus> = self.list("faces/list").await?;
+        let uri = match choice {
+            FaceChoice::Number(number) => {
+                return Ok(faces.into_iter().find(|face| face.face == *number));
+            }
+            FaceChoice::Uri(uri) => uri,
         };
-        Ok(faces.into_iter().find(is_meant))
+        let leading_to = |uri: &FaceUri| {
+            let uri = uri.to_string();
+            faces.iter().position(|face| face.uri == uri)
+        };
+        // Our forwarder's own faces may be known by the host's name.
+        let found = match leading_to(uri) {
+            Some(at) => Some(at),
+            None => leading_to(&canonical(uri).await?),
+        };
+        Ok(found.map(|at| faces.swap_remove(at)))
     }
 
     /// The same, where there has to be one.
@@ -103,6 +111,17 @@ impl Forwarder {
             };
             format!("{meant}: namecast face list shows all")
         })
+    }
+
+    /// Where it was found.
+    pub(super) const fn uri(&self) -> &FaceUri {
+        &self.uri
+    }
+
+    /// Something that asks it for packets.
+    pub(super) async fn asker(&self) -> anyhow::Result<Asker> {
+        self.node.add_route(Name::root(), self.face, 0).await?;
+        Asker::new(&self.node).await
     }
 
     pub(super) async fn close(self) {
@@ -132,36 +151,18 @@ impl Forwarder {
     }
 }
 
-/// Makes a face to `uri`, and waits until it is up; else tells why it is not, and leaves no face.
-async fn reach(node: &Node, uri: &FaceUri) -> anyhow::Result<Result<namecast_net::FaceId, String>> {
-    let face = node.connect(uri.clone()).await?;
-    let mut state = node.link_state(face).await?;
-    let settled = |state: &LinkState| !matches!(state, LinkState::Connecting);
-    let settled = state.wait_for(settled).await?.clone();
-    if let LinkState::Down(reason) = settled {
-        node.remove_face(face).await?;
-        return Ok(Err(reason));
-    }
-    Ok(Ok(face))
-}
-
-/// Finds a forwarder on this machine.
-async fn discover(node: &Node) -> anyhow::Result<(FaceUri, namecast_net::FaceId)> {
-    let own = places::forwarder_socket().ok();
-    let sockets = own.iter().map(AsRef::as_ref).chain(OTHERS.map(Path::new));
-    let mut tried = Vec::new();
-    let tcp = FaceUri::Tcp(([127, 0, 0, 1], DEFAULT_PORT).into());
-    for uri in sockets
-        .map(|path| FaceUri::Unix(path.to_owned()))
-        .chain([tcp])
-    {
-        if let Ok(face) = reach(node, &uri).await? {
-            return Ok((uri, face));
-        }
-        tried.push(uri.to_string());
-    }
-    bail!(
-        "no forwarder on this machine (tried {}): start one with namecast forwarder, or name one with --forwarder",
-        tried.join(", ")
-    );
+/// The address that a forwarder is told: as with nfdc, a host is looked up here.
+///
+/// # Errors
+/// If the host has no address.
+pub(super) async fn canonical(uri: &FaceUri) -> anyhow::Result<FaceUri> {
+    let FaceUri::Host(host) = uri else {
+        return Ok(uri.clone());
+    };
+    // There is at least one, or it is an error.
+    let address = host.resolve().await?[0];
+    Ok(match host.is_udp {
+        true => FaceUri::Udp(address),
+        false => FaceUri::Tcp(address),
+    })
 }

@@ -9,7 +9,7 @@ use namecast_net::management::{
 use namecast_units::Duration;
 
 use super::arguments::{FaceArguments, FaceWhat, Switch, Target};
-use super::connection::Forwarder;
+use super::connection::{Forwarder, canonical};
 use super::{flag_names, print_json};
 
 /// Does what is asked for.
@@ -73,6 +73,7 @@ pub(super) async fn create(
     (uri, local): (&FaceUri, Option<&FaceUri>),
     options: &FaceArguments,
 ) -> anyhow::Result<u64> {
+    let uri = &canonical(uri).await?;
     let parameters = ControlParameters {
         uri: Some(uri.to_string()),
         local_uri: local.map(ToString::to_string),

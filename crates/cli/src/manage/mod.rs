@@ -1,4 +1,4 @@
-//! A forwarder's management for people: `namecast face`, `route`, `strategy`, `cs`, `status`, `top` and `trace`.
+//! A forwarder's management for people: `namecast face`, `route`, `strategy`, `cs`, `list`, `status`, `top` and `trace`.
 //!
 //! Whatever these commands do goes over NFD's management protocol, so they serve NFD and ndnd as well.
 
@@ -6,6 +6,7 @@ pub mod arguments;
 mod connection;
 mod cs;
 mod face;
+mod list;
 mod route;
 mod status;
 mod strategy;
@@ -24,6 +25,7 @@ pub(crate) enum Managed {
     Route(arguments::Route),
     Strategy(arguments::Strategy),
     Cs(arguments::Cs),
+    List(arguments::List),
     Status(Target),
     Top(arguments::Top),
     Trace(arguments::Trace),
@@ -36,6 +38,7 @@ impl Managed {
             Self::Route(route) => &route.target,
             Self::Strategy(strategy) => &strategy.target,
             Self::Cs(cs) => &cs.target,
+            Self::List(list) => &list.target,
             Self::Status(target) => target,
             Self::Top(top) => &top.target,
             Self::Trace(trace) => &trace.target,
@@ -55,6 +58,7 @@ pub(crate) async fn run(command: Managed) -> anyhow::Result<()> {
         Managed::Route(route) => route::run(&mut forwarder, route.what, &target).await,
         Managed::Strategy(strategy) => strategy::run(&mut forwarder, strategy.what, &target).await,
         Managed::Cs(cs) => cs::run(&mut forwarder, cs.what, &target).await,
+        Managed::List(list) => list::run(&mut forwarder, &list).await,
         Managed::Status(_) => status::run(&mut forwarder, &target).await,
         Managed::Top(top) => top::run(&mut forwarder, &top).await,
         Managed::Trace(trace) => trace::run(&mut forwarder, &trace).await,

@@ -33,8 +33,9 @@ impl Program {
     pub(crate) fn start(home: &Path, arguments: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_namecast"));
         command.args(arguments.split_whitespace());
-        command.env("XDG_DATA_HOME", home).current_dir(home);
-        command.env_remove("XDG_RUNTIME_DIR");
+        command.env("HOME", home).env("XDG_DATA_HOME", home);
+        command.env_remove("XDG_RUNTIME_DIR").current_dir(home);
+        command.env_remove("NDN_CLIENT_TRANSPORT");
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

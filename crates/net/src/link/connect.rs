@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::webtransport::{self, CertificateHash};
 use super::{LinkDrop, LinkEnd, SessionEnd, UdpLink, tcp, udp, unix, websocket};
 use crate::node::{LinkState, NewFace, Node, NodeError};
-use crate::{FaceOptions, FaceUri, NodeConfig};
+use crate::{FaceOptions, FaceUri, Host, NodeConfig};
 
 /// Where a persistent face leads.
 #[derive(Clone, Debug)]
@@ -38,22 +38,23 @@ pub(crate) async fn connect(
 ) -> Result<namecast_forward::FaceId, NodeError> {
     let connectable = matches!(
         remote,
-        FaceUri::Udp(_) | FaceUri::Tcp(_) | FaceUri::Unix(_) | FaceUri::WebSocket { .. }
+        FaceUri::Udp(_)
+            | FaceUri::Tcp(_)
+            | FaceUri::Host(_)
+            | FaceUri::Unix(_)
+            | FaceUri::WebSocket { .. }
     );
     if !connectable {
         return Err(NodeError::NotConnectable(remote));
     }
-    let mtu = match &remote {
-        FaceUri::Udp(_) if remote.is_loopback() => Some(node.config().udp.loopback_mtu),
-        FaceUri::Udp(_) => Some(node.config().udp.mtu),
-        _ => None,
-    };
-    let local = match &remote {
-        FaceUri::Udp(_) => remote.is_loopback() && node.config().udp.loopback_is_local,
-        _ => remote.is_loopback(),
-    };
+    let (is_udp, is_loopback, udp) = (remote.is_udp(), remote.is_loopback(), &node.config().udp);
+    let mtu = is_udp.then_some(match is_loopback {
+        true => udp.loopback_mtu,
+        false => udp.mtu,
+    });
+    let local = is_loopback && (!is_udp || udp.loopback_is_local);
     let scope = if local { Scope::Local } else { Scope::NonLocal };
-    let is_reliable = matches!(remote, FaceUri::Udp(_)) && node.config().udp.reliability;
+    let is_reliable = is_udp && udp.reliability;
     let new = NewFace::on_demand(remote.clone(), scope, mtu)
         .with_reliability(is_reliable)
         .persistent()
@@ -78,8 +79,8 @@ pub(super) async fn keep_connected(
 async fn drive(node: Node, peer: Peer, mut link: LinkEnd, state: watch::Sender<LinkState>) {
     let config = node.config();
     let mut backoff = Backoff::new(config.reconnect_backoff);
-    loop {
-        let dialled = tokio::time::timeout(config.connect_timeout, dial(&peer, config));
+    for attempt in 0.. {
+        let dialled = tokio::time::timeout(config.connect_timeout, dial(&peer, config, attempt));
         let end = match discard_during(&mut link, dialled).await {
             None => return,
             Some(Err(_)) => SessionEnd::Transport("connecting took too long".to_owned()),
@@ -109,7 +110,8 @@ async fn drive(node: Node, peer: Peer, mut link: LinkEnd, state: watch::Sender<L
     }
 }
 
-async fn dial(peer: &Peer, config: &NodeConfig) -> Result<Connection, SessionEnd> {
+/// Makes the connection, for the time after `attempt` others.
+async fn dial(peer: &Peer, config: &NodeConfig, attempt: usize) -> Result<Connection, SessionEnd> {
     let uri = match peer {
         Peer::WebTransport(address, hashes) => {
             let session = webtransport::dial(*address, hashes, config).await?;
@@ -122,9 +124,15 @@ async fn dial(peer: &Peer, config: &NodeConfig) -> Result<Connection, SessionEnd
         FaceUri::Tcp(remote) => {
             Connection::Tcp(tcp::connect(*remote, config.dead_peer_timeout).await?)
         }
+        FaceUri::Host(host) => return dial_host(host, config, attempt).await,
         FaceUri::Unix(path) => Connection::Unix(unix::connect(path).await?),
-        FaceUri::WebSocket { authority, path } => {
-            Connection::WebSocket(Box::new(websocket::dial(authority, path).await?))
+        FaceUri::WebSocket {
+            authority,
+            path,
+            is_secure,
+        } => {
+            let socket = websocket::dial(authority, path, *is_secure).await?;
+            Connection::WebSocket(Box::new(socket))
         }
         other => {
             return Err(SessionEnd::Transport(format!(
@@ -132,6 +140,38 @@ async fn dial(peer: &Peer, config: &NodeConfig) -> Result<Connection, SessionEnd
             )));
         }
     })
+}
+
+/// Connects to the first address of a host that can be reached. Over UDP nothing shows that nobody listens until something was
+/// sent, so each attempt begins with another address.
+async fn dial_host(
+    host: &Host,
+    config: &NodeConfig,
+    attempt: usize,
+) -> Result<Connection, SessionEnd> {
+    let mut addresses = host.resolve().await?;
+    let share = config.connect_timeout / u32::try_from(addresses.len()).unwrap_or(u32::MAX);
+    if host.is_udp {
+        let first = attempt % addresses.len();
+        addresses.rotate_left(first);
+    }
+    let mut end = SessionEnd::Transport("connecting took too long".to_owned());
+    for address in addresses {
+        if host.is_udp {
+            match UdpLink::connect(address) {
+                Ok(socket) => return Ok(Connection::Udp(Box::new(socket), address)),
+                Err(error) => end = error.into(),
+            }
+            continue;
+        }
+        let connecting = tcp::connect(address, config.dead_peer_timeout);
+        match tokio::time::timeout(share, connecting).await {
+            Ok(Ok(connection)) => return Ok(Connection::Tcp(connection)),
+            Ok(Err(error)) => end = error.into(),
+            Err(_) => {}
+        }
+    }
+    Err(end)
 }
 
 async fn run(connection: Connection, link: &mut LinkEnd, config: &NodeConfig) -> SessionEnd {

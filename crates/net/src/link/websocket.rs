@@ -16,10 +16,13 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use namecast_forward::Scope;
 use namecast_units::Duration;
+use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message as ClientMessage;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+use tokio_tungstenite::{
+    Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
+};
 
 use super::accept::Door;
 use super::{BATCH_FRAMES, Intake, LinkDrop, LinkEnd, LinkReceiver, MAX_FRAME_SIZE, SessionEnd};
@@ -141,17 +144,45 @@ async fn serve(door: &Door, socket: WebSocket, peer: Option<SocketAddr>, scope: 
     }
 }
 
-/// Connects to a server.
-pub(super) async fn dial(authority: &str, path: &str) -> Result<ClientSocket, SessionEnd> {
+/// Connects to a server, over TLS with the certificate authorities that the system trusts.
+pub(super) async fn dial(
+    authority: &str,
+    path: &str,
+    is_secure: bool,
+) -> Result<ClientSocket, SessionEnd> {
     let mut config = WebSocketConfig::default();
     config.max_message_size = Some(MAX_MESSAGE_SIZE);
     config.max_frame_size = Some(MAX_MESSAGE_SIZE);
-    let url = format!("ws://{authority}{path}");
-    let connecting = tokio_tungstenite::connect_async_with_config(url, Some(config), true);
-    let (socket, _) = connecting
-        .await
-        .map_err(|error| SessionEnd::Transport(error.to_string()))?;
+    let (scheme, connector) = match is_secure {
+        true => (
+            "wss",
+            Connector::Rustls(Arc::new(trusting_the_system().map_err(transport)?)),
+        ),
+        false => ("ws", Connector::Plain),
+    };
+    let url = format!("{scheme}://{authority}{path}");
+    let connecting = connect_async_tls_with_config(url, Some(config), true, Some(connector));
+    let (socket, _) = connecting.await.map_err(transport)?;
     Ok(socket)
+}
+
+/// Read anew for each connection, as authorities come and go.
+fn trusting_the_system() -> Result<ClientConfig, rustls::Error> {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let reasons: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
+        let text = format!(
+            "the system has no certificate authorities ({}): install ca-certificates, or name a file in SSL_CERT_FILE",
+            reasons.join(", ")
+        );
+        return Err(rustls::Error::General(text));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions()?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 /// Carries frames both ways until the connection or the face ends.

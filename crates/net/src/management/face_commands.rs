@@ -122,14 +122,15 @@ fn creatable(parameters: &ControlParameters) -> Result<(FaceUri, FaceOptions), R
         Some("udp" | "udp4" | "udp6") => "UDP",
         Some("tcp" | "tcp4" | "tcp6") => "TCP",
         Some("unix") => "Unix",
-        Some("ws") => "WebSocket",
+        Some("ws" | "wss") => "WebSocket",
         Some("ether") => "Ethernet",
         Some(_) => return Err(Refused::new(406, "Unsupported protocol")),
     };
     let remote: FaceUri = uri
         .parse()
         .map_err(|_| Refused::new(400, "Malformed command"))?;
-    if remote.to_string() != *uri {
+    // As with NFD, whoever commands looks hosts up.
+    if remote.to_string() != *uri || matches!(remote, FaceUri::Host(_)) {
         return Err(Refused::new(400, "Non-canonical remote URI"));
     }
     if let FaceUri::Udp(address) = remote

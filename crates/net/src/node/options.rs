@@ -46,7 +46,7 @@ pub(crate) struct FaceNature {
 impl FaceNature {
     /// Whether a face that leads to `remote` over a link of this type has one peer over UDP.
     pub(crate) const fn is_udp_peer(remote: &FaceUri, link_type: LinkType) -> bool {
-        matches!(remote, FaceUri::Udp(_)) && matches!(link_type, LinkType::PointToPoint)
+        remote.is_udp() && matches!(link_type, LinkType::PointToPoint)
     }
 }
 

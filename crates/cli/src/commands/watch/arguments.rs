@@ -7,7 +7,8 @@ use namecast_command::{Run, parse_duration};
 use namecast_packet::Name;
 use namecast_units::{Duration, Timestamp};
 
-use crate::arguments::{Connect, Trusted};
+use crate::arguments::Trusted;
+use crate::connect::Connect;
 
 /// `namecast watch`.
 #[derive(Debug, Args)]

@@ -106,11 +106,12 @@ impl Reading<'_> {
             }
             FaceUri::Udp(_)
             | FaceUri::Tcp(_)
+            | FaceUri::Host(_)
             | FaceUri::Unix(_)
             | FaceUri::WebSocket { .. }
             | FaceUri::Ethernet(_) => None,
             _ => Some(
-                "expected an address to connect to: udp4://, tcp4://, unix://, ws:// or ether://",
+                "expected an address to connect to: udp://, tcp://, unix://, ws://, wss:// or ether://",
             ),
         };
         if let Some(problem) = problem {
@@ -118,9 +119,9 @@ impl Reading<'_> {
             return None;
         }
         let interface = self.interface_of_face(&uri, &place, face.interface, ethernet);
-        let is_udp = matches!(uri, FaceUri::Udp(_));
+        let is_udp = uri.is_udp();
         if let Some(mtu) = &face.mtu
-            && !matches!(uri, FaceUri::Udp(_) | FaceUri::Ethernet(_))
+            && !(is_udp || matches!(uri, FaceUri::Ethernet(_)))
         {
             let message = "expected no mtu, as only UDP and Ethernet faces have one";
             self.object(mtu.span(), message);

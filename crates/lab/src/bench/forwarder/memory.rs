@@ -241,7 +241,7 @@ impl Forwarder {
     /// How many Interests are pending, and how many packets are cached.
     fn entries(&self) -> anyhow::Result<(u64, u64)> {
         let output = namecast()?
-            .args(["status", "--json", "--forwarder"])
+            .args(["status", "--json", "--connect"])
             .arg(format!("unix://{}", self.socket.display()))
             .output()?;
         let said = String::from_utf8_lossy(&output.stderr);

@@ -55,7 +55,7 @@ pub(super) fn start(
 fn manage(socket: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let output = namecast()?
         .args(arguments)
-        .arg("--forwarder")
+        .arg("--connect")
         .arg(format!("unix://{}", socket.display()))
         .output()?;
     let said = String::from_utf8_lossy(&output.stderr);

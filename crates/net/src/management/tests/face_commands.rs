@@ -127,6 +127,7 @@ async fn a_command_that_makes_no_sense_is_refused_with_the_reason() {
         (to("udp4://[::1]:9"), 400, "Malformed command"),
         (to("udp4://127.0.0.1"), 400, "Non-canonical remote URI"),
         (to("tcp://127.0.0.1:9"), 400, "Non-canonical remote URI"),
+        (to("udp4://localhost:9"), 400, "Non-canonical remote URI"),
     ])
     .await;
     let node = Node::start(NodeConfig::default());

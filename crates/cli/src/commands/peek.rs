@@ -1,0 +1,140 @@
+//! `namecast peek`: one packet, or an object in segments, to standard output.
+
+mod object;
+
+use std::io::Write;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use namecast_apps::live::watcher::Pin;
+use namecast_command::parse_duration;
+use namecast_command::report::printable;
+use namecast_net::{Node, NodeConfig};
+use namecast_packet::lp::NackReason;
+use namecast_packet::{ContentType, Data, Name};
+use namecast_units::{ByteSize, Duration};
+
+use crate::asking::{Answer, Asker, Question, Verified};
+use crate::connect::Connect;
+use crate::key_check::parse_pin;
+
+/// `namecast peek`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  namecast peek /demo/32=metadata --can-be-prefix --must-be-fresh | xxd
+  namecast peek /files/report.pdf --object > report.pdf        what namecast put, ndnd put or ndnputchunks serves
+  namecast peek /files/report.pdf --object --key 5d41…         only if that key signed it
+
+Exits with 1 where nothing comes, or what comes is forged.")]
+pub struct Peek {
+    /// Name of a packet, or with --object that of an object, with or without a version.
+    pub name: Name,
+    /// Put the segments of the newest version together.
+    #[arg(long, conflicts_with_all = ["can_be_prefix", "must_be_fresh"])]
+    pub object: bool,
+    /// Take a packet whose name only begins so.
+    #[arg(short = 'P', long)]
+    pub can_be_prefix: bool,
+    /// Take no packet from a cache that its producer calls outdated.
+    #[arg(short = 'F', long)]
+    pub must_be_fresh: bool,
+    /// Print the content and no more, unless it was not verified.
+    #[arg(long)]
+    pub pipe: bool,
+    /// How long an answer is waited for.
+    #[arg(long, value_name = "TIME", default_value = "4s", value_parser = parse_duration)]
+    pub lifetime: Duration,
+    /// Print nothing unless this key signed it, or certified the key that did: 64 hexadecimal digits, or a certificate file.
+    #[arg(long, value_name = "DIGEST|CERTIFICATE-FILE")]
+    pub key: Option<String>,
+    /// The forwarder to ask.
+    #[command(flatten)]
+    pub connect: Connect,
+}
+
+/// Fetches and prints it.
+pub(super) async fn run(arguments: Peek) -> anyhow::Result<()> {
+    let pin = arguments.key.as_deref().map(parse_pin).transpose()?;
+    let node = Node::start(NodeConfig::caching(ByteSize::mebibytes(1)));
+    let face = arguments.connect.reach(&node).await?.face;
+    node.add_route(Name::root(), face, 0).await?;
+    let mut asker = Asker::new(&node).await?;
+    let packets = match arguments.object {
+        true => object::fetch(&mut asker, node.clock(), &arguments).await?,
+        false => vec![one(&mut asker, &arguments).await?],
+    };
+    let verified = asker.verify(&packets).await?;
+    insist(&verified, pin.as_ref())?;
+    let size: usize = packets
+        .iter()
+        .filter_map(Data::content)
+        .map(|it| it.len())
+        .sum();
+    if !arguments.pipe || matches!(verified, Verified::Not(_)) {
+        let about = format!("{}, {size} bytes, {}", packets[0].name(), verified.text());
+        eprintln!("{}", printable(&about));
+    }
+    let mut output = std::io::stdout().lock();
+    for content in packets.iter().filter_map(Data::content) {
+        output.write_all(&content)?;
+    }
+    output.flush()?;
+    node.shutdown().await;
+    Ok(())
+}
+
+/// Fetches one packet.
+async fn one(asker: &mut Asker, arguments: &Peek) -> anyhow::Result<Data> {
+    let name = &arguments.name;
+    let question = Question {
+        name: name.clone(),
+        can_be_prefix: arguments.can_be_prefix,
+        must_be_fresh: arguments.must_be_fresh,
+        patience: arguments.lifetime,
+    };
+    let advice = match arguments.can_be_prefix {
+        true => "",
+        false => {
+            "; if the name goes on, as that of an object does, add --object or --can-be-prefix"
+        }
+    };
+    let data = take(name, asker.ask(&question).await?);
+    data.map_err(|error| anyhow::anyhow!("{error}{advice}"))
+}
+
+/// The packet, if that is what came.
+fn take(name: &Name, answer: Answer) -> anyhow::Result<Data> {
+    match answer {
+        Answer::Data(data) if data.content_type() == ContentType::Nack => {
+            bail!("the producer of {name} says that there is no such thing")
+        }
+        Answer::Data(data) => Ok(data),
+        Answer::Nack(NackReason::NoRoute) => bail!("no route to {name}: nobody publishes it here"),
+        Answer::Nack(reason) => bail!("{name} does not exist here ({reason:?})"),
+        Answer::Silence => {
+            bail!("no answer for {name}: check the name, and that its producer runs")
+        }
+    }
+}
+
+/// Refuses what is forged, and what another key signed than is wanted.
+fn insist(verified: &Verified, pin: Option<&Pin>) -> anyhow::Result<()> {
+    let is_wanted = match (verified, pin) {
+        (Verified::Forged(_), _) => false,
+        (_, None) => true,
+        (Verified::Not(_), Some(_)) => false,
+        (Verified::By(_, key), Some(Pin::Digest(digest))) => key.digest() == *digest,
+        (Verified::By(certificate, key), Some(Pin::Certificate(pinned))) => {
+            let pinned = pinned.public_key().context("the key that is wanted")?;
+            pinned.digest() == key.digest() || certificate.data().verify(&pinned).is_ok()
+        }
+    };
+    match is_wanted {
+        true => Ok(()),
+        false if matches!(verified, Verified::By(..)) => {
+            bail!("another key is wanted: {}", verified.text())
+        }
+        false => bail!("{}", verified.text()),
+    }
+}

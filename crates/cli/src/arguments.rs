@@ -8,6 +8,8 @@ use namecast_media::ingest::ladder::LadderWish;
 use namecast_media::ingest::source::Input;
 use namecast_units::Bitrate;
 
+use crate::tls::TlsFiles;
+
 /// What to publish, and how it is encoded and cut.
 #[derive(Clone, Debug, Args)]
 pub struct Media {
@@ -67,6 +69,9 @@ pub struct PagePort {
     /// Let other devices on the network open the page and connect: listen on all addresses.
     #[arg(long)]
     pub listen: bool,
+    /// Its certificate.
+    #[command(flatten)]
+    pub tls: TlsFiles,
 }
 
 /// Where keys are.

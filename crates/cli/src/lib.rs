@@ -19,4 +19,5 @@ pub mod manage;
 mod metrics;
 pub mod page_server;
 mod places;
+mod tls;
 mod web_listener;

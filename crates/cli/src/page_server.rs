@@ -135,27 +135,16 @@ impl PageService {
         Ok(PageServer::run(address, serving))
     }
 
-    /// Starts to serve on `listener` over TLS, with a certificate made for the occasion. Pages from elsewhere than the
+    /// Starts to serve on `listener` over TLS, as `config` is at the time of each connection. Pages from elsewhere than the
     /// machine itself may use decoders and WebTransport only so.
     ///
     /// # Errors
-    /// If no certificate can be made or the socket has no address.
+    /// If the socket has no address.
     pub fn start_secure(
         &self,
         listener: TcpListener,
-        names: Vec<String>,
-    ) -> anyhow::Result<PageServer> {
-        let certified = rcgen::generate_simple_self_signed(names)?;
-        let key =
-            rustls::pki_types::PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(vec![certified.cert.der().clone()], key.into())?;
-        // WebSocket needs HTTP/1.1.
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let config = RustlsConfig::from_config(Arc::new(config));
+        config: RustlsConfig,
+    ) -> std::io::Result<PageServer> {
         let limits = self.shared.web.config().clone();
         let acceptor = RustlsAcceptor::new(config).handshake_timeout(limits.header_timeout);
         let address = listener.local_addr()?;

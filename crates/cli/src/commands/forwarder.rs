@@ -11,12 +11,14 @@ use namecast_net::{FaceOptions, FaceUri, Node, NodeConfig, UdpConfig};
 use namecast_packet::Name;
 use namecast_units::ByteSize;
 use serde_json::json;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::FIGURES_INTERVAL;
 use super::page::Page;
 use crate::arguments::PagePort;
-use crate::forwarder_config::{self, Settings, StaticFace, StaticRoute};
+use crate::forwarder_config::{self, Running, Settings, StaticFace, StaticRoute};
 use crate::page_server::PageConfig;
+use crate::tls::TlsFiles;
 
 /// `namecast forwarder`.
 #[derive(Debug, Args)]
@@ -25,7 +27,7 @@ Examples:
   namecast forwarder
   namecast forwarder --upstream udp4://192.0.2.1:6363
   namecast forwarder --print-config > namecast.toml
-  namecast forwarder --config namecast.toml
+  namecast forwarder --config namecast.toml           kill -HUP reads it again
   namecast status                                     in another terminal")]
 pub struct Forwarder {
     /// Listeners, faces, routes, strategies and bounds from this file, in TOML.
@@ -95,10 +97,21 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
         print!("{}", forwarder_config::DEFAULT);
         return Ok(());
     }
-    let settings = settings(&arguments)?;
+    let running = arguments.config.clone().map(Running::read).transpose()?;
+    let settings = match &running {
+        Some(running) => running.settings().clone(),
+        None => settings(&arguments),
+    };
     let Forwarder {
-        name, page, run, ..
+        name,
+        page: mut page_port,
+        run,
+        ..
     } = arguments;
+    let is_file_s = page_port.tls == TlsFiles::default();
+    if is_file_s {
+        page_port.tls = settings.tls.clone();
+    }
     let mut stop = Stop::new(run.duration)?;
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
@@ -107,7 +120,7 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
         name: name.map(|name| name.to_string()),
         key: None,
     };
-    let page = Page::start(&node, &page, config, None).await?;
+    let page = Page::start(&node, &page_port, config, None).await?;
     let uris = listeners.uris();
     if run.json && !run.quiet {
         let object = json!({ "faces": uris, "url": page.url(), "other_urls": page.other_urls() });
@@ -120,7 +133,38 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
     for url in core::iter::once(page.url()).chain(page.other_urls()) {
         progress.say(&format!("Page: {url}"));
     }
-    watch(&node, &mut stop, &mut stats, &mut progress).await?;
+    let mut reload = Reload {
+        running,
+        tls: page_port.tls,
+        is_file_s,
+        hangups: None,
+    };
+    reload.listen()?;
+    let mut tick = tokio::time::interval(FIGURES_INTERVAL);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {
+                let status = node.status().await?;
+                stats.write(&status, false)?;
+                progress.show(&format!(
+                    "{} faces, {} Interests and {} Data in, {} answered from the cache",
+                    status.faces.len(), status.incoming.interests, status.incoming.data, status.content_store_hits
+                ));
+            }
+            () = reload.wanted() => match reload.carry_out(&node, &page).await {
+                Ok(done) if run.json && !run.quiet => println!("{}", json!({ "reloaded": done })),
+                Ok(done) => progress.say(&format!("Reloaded: {}", done.join("; "))),
+                Err(error) => {
+                    let text = format!("not reloaded, all stays as it was: {error:#}");
+                    progress.say_error(&text);
+                    if run.json && !run.quiet {
+                        println!("{}", json!({ "not_reloaded": format!("{error:#}") }));
+                    }
+                }
+            },
+            () = stop.wait() => break,
+        }
+    }
     progress.say("Stopping.");
     stats.write(&node.status().await?, true)?;
     drop((page, listeners));
@@ -128,11 +172,8 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the file says, or what the command line does.
-fn settings(arguments: &Forwarder) -> anyhow::Result<Settings> {
-    if let Some(path) = &arguments.config {
-        return Ok(Settings::read(path)?);
-    }
+/// What the command line says.
+fn settings(arguments: &Forwarder) -> Settings {
     let upstream = arguments.upstream.iter().cloned();
     let faces: Vec<_> = upstream
         .map(|uri| StaticFace {
@@ -152,7 +193,7 @@ fn settings(arguments: &Forwarder) -> anyhow::Result<Settings> {
         off if off == Path::new("off") => Vec::new(),
         path => vec![path],
     });
-    Ok(Settings {
+    Settings {
         node: NodeConfig {
             udp: UdpConfig {
                 reliability: arguments.udp_reliability,
@@ -167,28 +208,55 @@ fn settings(arguments: &Forwarder) -> anyhow::Result<Settings> {
         routes: routes.collect(),
         faces,
         ..Settings::default()
-    })
+    }
 }
 
-/// Writes and shows figures until it is time to stop.
-async fn watch(
-    node: &Node,
-    stop: &mut Stop,
-    stats: &mut StatsFile,
-    progress: &mut ProgressLine,
-) -> anyhow::Result<()> {
-    let mut tick = tokio::time::interval(FIGURES_INTERVAL);
-    loop {
-        tokio::select! {
-            _ = tick.tick() => {
-                let status = node.status().await?;
-                stats.write(&status, false)?;
-                progress.show(&format!(
-                    "{} faces, {} Interests and {} Data in, {} answered from the cache",
-                    status.faces.len(), status.incoming.interests, status.incoming.data, status.content_store_hits
-                ));
-            }
-            () = stop.wait() => return Ok(()),
+/// What SIGHUP changes. Where nothing could change, it ends the forwarder as it ends any program.
+struct Reload {
+    running: Option<Running>,
+    tls: TlsFiles,
+    /// The certificate is the one that the file names.
+    is_file_s: bool,
+    hangups: Option<Signal>,
+}
+
+impl Reload {
+    /// From now on, hang-ups are heard.
+    fn listen(&mut self) -> anyhow::Result<()> {
+        if self.running.is_some() || self.tls != TlsFiles::default() {
+            self.hangups = Some(signal(SignalKind::hangup())?);
         }
+        Ok(())
+    }
+
+    /// Waits for a hang-up.
+    async fn wanted(&mut self) {
+        match &mut self.hangups {
+            Some(hangups) => {
+                hangups.recv().await;
+            }
+            None => core::future::pending().await,
+        }
+    }
+
+    /// Reads the files again. Returns what changed.
+    ///
+    /// # Errors
+    /// If one is not right: nothing changes then.
+    async fn carry_out(&mut self, node: &Node, page: &Page) -> anyhow::Result<Vec<String>> {
+        let mut done = match &mut self.running {
+            Some(running) => running.reload(node).await?,
+            None => Vec::new(),
+        };
+        if let (Some(running), true) = (&self.running, self.is_file_s) {
+            self.tls = running.settings().tls.clone();
+        }
+        if let Some(text) = page.reload(&self.tls)? {
+            done.push(text);
+        }
+        if done.is_empty() {
+            done.push("nothing changed".to_owned());
+        }
+        Ok(done)
     }
 }

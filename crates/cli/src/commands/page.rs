@@ -1,8 +1,10 @@
 //! The page with its transports, for `demo` and `forwarder`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use anyhow::Context;
+use axum_server::tls_rustls::RustlsConfig;
 use namecast_net::web::{PageSource, Scheme};
 use namecast_net::websocket::WebDoor;
 use namecast_net::webtransport::{self, WebTransportListener};
@@ -10,6 +12,7 @@ use namecast_net::{Listener, Node};
 
 use crate::arguments::PagePort;
 use crate::page_server::{self, MoreStatus, PageConfig, PageServer, PageService};
+use crate::tls::{self, TlsFiles};
 
 /// Distance from the port of the page to that of its encrypted form: 8080 and 8443.
 const SECURE_PORT_OFFSET: u16 = 363;
@@ -18,7 +21,7 @@ const SECURE_PORT_OFFSET: u16 = 363;
 pub(super) struct Page {
     server: PageServer,
     /// The page for other machines.
-    secure: Option<PageServer>,
+    secure: Option<(PageServer, RustlsConfig)>,
     /// Remarks for people, such as a port that was taken.
     pub(super) remarks: Vec<String>,
 }
@@ -33,12 +36,13 @@ impl Page {
         more: Option<MoreStatus>,
     ) -> anyhow::Result<Self> {
         let mut remarks = Vec::new();
-        let listener = bind(Ipv4Addr::LOCALHOST, port.port, &mut remarks).await?;
+        let listener = bind(Ipv4Addr::LOCALHOST.into(), port.port, &mut remarks).await?;
         let address = SocketAddr::new(interface(port.listen), listener.local_addr()?.port());
-        let secure = match port.listen {
+        let certificate = port.tls.read()?;
+        let secure = match port.listen || certificate.is_some() {
             true => {
-                let port = address.port().saturating_add(SECURE_PORT_OFFSET);
-                Some(bind(Ipv4Addr::UNSPECIFIED, port, &mut remarks).await?)
+                let secure = address.port().saturating_add(SECURE_PORT_OFFSET);
+                Some(bind(interface(port.listen), secure, &mut remarks).await?)
             }
             false => None,
         };
@@ -57,13 +61,10 @@ impl Page {
         let service = PageService::new(node.clone(), web, config, webtransport, more);
         let secure = match secure {
             Some(listener) => {
-                let names = network_addresses().into_iter().map(|ip| ip.to_string());
-                let names = names.chain(["localhost".to_owned()]).collect();
-                remarks.push(
-                    "browsers on other devices warn of the certificate, which is this node's own"
-                        .to_owned(),
-                );
-                Some(service.start_secure(listener, names)?)
+                let config = certificate.map_or_else(|| self_signed(&mut remarks), Ok)?;
+                let config = RustlsConfig::from_config(config);
+                let server = service.start_secure(listener, config.clone())?;
+                Some((server, config))
             }
             None => None,
         };
@@ -74,6 +75,21 @@ impl Page {
         })
     }
 
+    /// Serves new connections with the certificate that the files hold now. Returns what was done, if anything.
+    ///
+    /// # Errors
+    /// If a file is not right: the certificate before it stays.
+    pub(super) fn reload(&self, files: &TlsFiles) -> anyhow::Result<Option<String>> {
+        let Some(certificate) = files.read()? else {
+            return Ok(None);
+        };
+        let Some((_, config)) = &self.secure else {
+            return Ok(Some("restart the forwarder for TLS".to_owned()));
+        };
+        config.reload_from_config(certificate);
+        Ok(Some("certificate of the page read".to_owned()))
+    }
+
     /// Where to open the page on this machine.
     pub(super) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/", self.server.address().port())
@@ -81,10 +97,13 @@ impl Page {
 
     /// Where to open it on other machines, if that was asked for.
     pub(super) fn other_urls(&self) -> Vec<String> {
-        let Some(secure) = &self.secure else {
+        let Some((secure, _)) = &self.secure else {
             return Vec::new();
         };
         let port = secure.address().port();
+        if secure.address().ip().is_loopback() {
+            return vec![format!("https://localhost:{port}/")];
+        }
         let url = |address: IpAddr| format!("https://{}/", SocketAddr::new(address, port));
         network_addresses().into_iter().map(url).collect()
     }
@@ -97,12 +116,21 @@ impl Page {
     }
 }
 
+/// A certificate of this node's own.
+fn self_signed(remarks: &mut Vec<String>) -> anyhow::Result<Arc<rustls::ServerConfig>> {
+    let names = network_addresses().into_iter().map(|ip| ip.to_string());
+    let names = names.chain(["localhost".to_owned()]).collect();
+    let remark = "browsers on other devices warn of the certificate, which is this node's own";
+    remarks.push(remark.to_owned());
+    tls::self_signed(names)
+}
+
 async fn bind(
-    interface: Ipv4Addr,
+    interface: IpAddr,
     port: u16,
     remarks: &mut Vec<String>,
 ) -> anyhow::Result<tokio::net::TcpListener> {
-    let wanted = SocketAddr::new(interface.into(), port);
+    let wanted = SocketAddr::new(interface, port);
     let listener = page_server::bind(wanted)
         .await
         .with_context(|| format!("cannot serve the page on {wanted}: choose a port with --port"))?;

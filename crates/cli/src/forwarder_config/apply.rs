@@ -59,7 +59,7 @@ impl Settings {
         Ok((node, listeners))
     }
 
-    async fn configure_cache(&self, client: &mut Client) -> anyhow::Result<()> {
+    pub(super) async fn configure_cache(&self, client: &mut Client) -> anyhow::Result<()> {
         let flag = |flag, is_set| if is_set { flag } else { 0 };
         let parameters = ControlParameters {
             flags: Some(flag(ADMIT, self.cache.admits) | flag(SERVE, self.cache.serves)),

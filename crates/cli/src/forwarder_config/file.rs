@@ -323,6 +323,7 @@ impl Reading<'_> {
         self.learning(&mut node.forwarder.learning, file.learning);
         self.management(&mut node.management, file.management);
         file.rib.apply(&mut node.management);
+        let tls = self.tls(&file.web);
         self.web(&mut node.web, file.web);
         let store = file.content_store;
         let config = &mut node.forwarder.content_store;
@@ -370,6 +371,7 @@ impl Reading<'_> {
             faces,
             routes,
             strategies,
+            tls,
         }
     }
 
@@ -421,8 +423,13 @@ impl Reading<'_> {
         node.link_queue_size = tables.queue_memory.unwrap_or(node.link_queue_size);
     }
 
+    /// A file that this one names.
+    pub(super) fn beside(&self, path: &Path) -> PathBuf {
+        self.directory.join(path)
+    }
+
     pub(super) fn certificate(&self, path: &Path) -> Result<Certificate, String> {
-        let certificate = certificate_file::read(&self.directory.join(path));
+        let certificate = certificate_file::read(&self.beside(path));
         certificate.map_err(|error| format!("{error:#}"))
     }
 

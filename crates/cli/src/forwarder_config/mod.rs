@@ -8,6 +8,7 @@ mod file;
 mod interfaces;
 mod learning;
 mod management;
+mod reload;
 mod web;
 
 use std::net::SocketAddr;
@@ -19,6 +20,10 @@ use namecast_packet::Name;
 use namecast_units::Duration;
 
 use namecast_command::source::{Problem, Problems};
+
+use crate::tls::TlsFiles;
+
+pub use reload::Running;
 
 /// The defaults as a file, each setting with what it means.
 pub const DEFAULT: &str = include_str!("default.toml");
@@ -52,6 +57,8 @@ pub struct Settings {
     pub routes: Vec<StaticRoute>,
     /// Strategies that are chosen at the start.
     pub strategies: Vec<(Name, StrategyKind)>,
+    /// Certificate of the web server.
+    pub tls: TlsFiles,
 }
 
 /// What the content store does.
@@ -101,21 +108,7 @@ impl Settings {
     /// # Errors
     /// All that is wrong with it, and where.
     pub fn read(path: &Path) -> Result<Self, Problems> {
-        let whole = |message: String| {
-            let problem = Problem {
-                path: path.display().to_string(),
-                line: 0,
-                column: 0,
-                message,
-            };
-            Problems(vec![problem])
-        };
-        let size = std::fs::metadata(path).map_err(|error| whole(error.to_string()))?;
-        if size.len() > MAX_FILE {
-            return Err(whole(format!("expected at most {MAX_FILE} octets")));
-        }
-        let text = std::fs::read_to_string(path).map_err(|error| whole(error.to_string()))?;
-        Self::parse(path, &text)
+        Self::parse(path, &text_of(path)?)
     }
 
     /// Reads the text of the file at `path`; other files that it names are looked for beside it.
@@ -125,6 +118,24 @@ impl Settings {
     pub fn parse(path: &Path, text: &str) -> Result<Self, Problems> {
         file::parse(path, text)
     }
+}
+
+/// Reads a file that is no longer than a configuration may be.
+fn text_of(path: &Path) -> Result<String, Problems> {
+    let whole = |message: String| {
+        let problem = Problem {
+            path: path.display().to_string(),
+            line: 0,
+            column: 0,
+            message,
+        };
+        Problems(vec![problem])
+    };
+    let size = std::fs::metadata(path).map_err(|error| whole(error.to_string()))?;
+    if size.len() > MAX_FILE {
+        return Err(whole(format!("expected at most {MAX_FILE} octets")));
+    }
+    std::fs::read_to_string(path).map_err(|error| whole(error.to_string()))
 }
 
 #[cfg(test)]

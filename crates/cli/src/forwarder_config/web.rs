@@ -1,6 +1,7 @@
 //! What the file says of the web server, WebSocket and WebTransport.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use namecast_net::web::{ANY_ORIGIN, WebConfig, is_origin};
 use namecast_units::Duration;
@@ -8,6 +9,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::file::Reading;
+use crate::tls::TlsFiles;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -25,9 +27,30 @@ pub(super) struct Web {
     header_size: Option<Spanned<usize>>,
     #[serde(with = "namecast_units::optional_duration")]
     send_timeout: Option<Duration>,
+    tls_cert: Option<Spanned<PathBuf>>,
+    tls_key: Option<Spanned<PathBuf>>,
 }
 
 impl Reading<'_> {
+    /// The certificate that the page is served with over TLS, if the file has one.
+    pub(super) fn tls(&mut self, web: &Web) -> TlsFiles {
+        let files = TlsFiles {
+            certificate: web.tls_cert.as_ref().map(|it| self.beside(it.get_ref())),
+            key: web.tls_key.as_ref().map(|it| self.beside(it.get_ref())),
+        };
+        match (&web.tls_cert, &web.tls_key) {
+            (Some(certificate), Some(_)) => {
+                if let Err(error) = files.read() {
+                    self.object(certificate.span(), format!("{error:#}"));
+                }
+            }
+            (Some(one), None) => self.object(one.span(), "expected tls-key as well"),
+            (None, Some(one)) => self.object(one.span(), "expected tls-cert as well"),
+            (None, None) => {}
+        }
+        files
+    }
+
     pub(super) fn web(&mut self, config: &mut WebConfig, web: Web) {
         let is_name = |text: &str| !text.is_empty() && !text.contains([':', '/', '*', ' ']);
         let expected = "expected a name without scheme and port, as in cam.example";

@@ -195,6 +195,7 @@ ndnd_tools() {
 serve() {
     "$@" >"$home/serve.log" 2>&1 <"$home/object" &
     started+=($!)
+    serving+=($!)
 }
 
 # copy_of COMMAND…: whether the command prints the object, within a minute.
@@ -211,6 +212,7 @@ copy_of() {
 ndnd_objects() {
     local at=(--connect "unix://$socket")
     export NDN_CLIENT_TRANSPORT=unix://$socket
+    local serving=()
     head -c 100000 /dev/urandom >"$home/object"
     serve "$ndnd" put --expose /interop/theirs
     expect "namecast peek --object of what ndnd put serves" "" copy_of "$NAMECAST" peek /interop/theirs --object "${at[@]}"
@@ -221,6 +223,9 @@ ndnd_objects() {
         "$NAMECAST" ping /interop/ping-theirs --count 2 --interval 100ms --lifetime 1s "${at[@]}"
     serve "$NAMECAST" ping /interop/ping-ours --serve "${at[@]}"
     eventually "ndnd ping, of namecast ping --serve" "content from" "$ndnd" ping -c 2 /interop/ping-ours
+    # Before the forwarder: without it, ndnd takes minutes to give its prefixes back.
+    kill "${serving[@]}"
+    wait "${serving[@]}" || true
 }
 
 # Our commands at ndnd's forwarder.

@@ -9,7 +9,7 @@ import { generateSigningKey } from "@ndn/keychain";
 import { Forwarder } from "@ndn/fw";
 import { Name } from "@ndn/packet";
 import { UnixTransport } from "@ndn/node-transport";
-import { retrieveMetadata, serveMetadata } from "@ndn/rdr";
+import { Metadata, retrieveMetadata, serveMetadata } from "@ndn/rdr";
 import { BufferChunkSource, fetch, serve } from "@ndn/segmented-object";
 
 const [namecast, unix] = process.argv.slice(2);
@@ -58,7 +58,7 @@ const theirs = new Name("/interop/objects/theirs");
 const version = new Name("/interop/objects/theirs/54=%07");
 const pOpts = { fw, dataSigner: signer };
 serve(version, new BufferChunkSource(CONTENT), { pOpts });
-serveMetadata({ name: version }, { prefix: theirs, pOpts });
+serveMetadata(new Metadata(version), { prefix: theirs, pOpts });
 const peeked = await eventually(() => run("peek", `${theirs}`.replaceAll("8=", ""), "--object"));
 check("namecast peek --object of what NDNts serves", peeked.equals(CONTENT), peeked.length);
 

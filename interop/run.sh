@@ -222,7 +222,7 @@ ndnd_objects() {
     eventually "namecast ping, of ndnd pingserver" "2 sent, 2 answered" \
         "$NAMECAST" ping /interop/ping-theirs --count 2 --interval 100ms --lifetime 1s "${at[@]}"
     serve "$NAMECAST" ping /interop/ping-ours --serve "${at[@]}"
-    eventually "ndnd ping, of namecast ping --serve" "content from" "$ndnd" ping -c 2 /interop/ping-ours
+    eventually "ndnd ping, of namecast ping --serve" "2 received" "$ndnd" ping -c 2 /interop/ping-ours
     # Before the forwarder: without it, ndnd takes minutes to give its prefixes back.
     kill "${serving[@]}"
     wait "${serving[@]}" || true

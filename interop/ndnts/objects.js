@@ -15,7 +15,7 @@ import { BufferChunkSource, fetch, serve } from "@ndn/segmented-object";
 const [namecast, unix] = process.argv.slice(2);
 const AT = ["--connect", `unix://${unix}`];
 const CONTENT = Buffer.from(Uint8Array.from({ length: 50_000 }, (_, at) => at / 7));
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
 function check(cell, condition, seen = "") {
   console.log(`${condition ? "ok" : "FAILED"}  NDNts: ${cell} ${condition ? "" : seen}`);
@@ -26,7 +26,7 @@ function check(cell, condition, seen = "") {
 
 /** Tries until it gives something, or seconds are over. */
 async function eventually(attempt) {
-  const end = Date.now() + PATIENCE_MS;
+  const end = Date.now() + TIMEOUT_MS;
   for (;;) {
     try {
       return await attempt();

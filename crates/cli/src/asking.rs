@@ -15,7 +15,7 @@ use crate::page_server::hex;
 /// An Interest without an answer is sent again after this time.
 const REPEAT: Duration = Duration::from_secs(1);
 /// How long the certificate of a signer is waited for.
-const CERTIFICATE_PATIENCE: Duration = Duration::from_secs(2);
+const CERTIFICATE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What is requested.
 #[derive(Clone, Debug)]
@@ -24,32 +24,32 @@ pub(crate) struct Question {
     pub(crate) can_be_prefix: bool,
     pub(crate) must_be_fresh: bool,
     /// How long an answer is waited for.
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
 }
 
 impl Question {
     /// The packet of exactly this name, from anywhere.
-    pub(crate) const fn exact(name: Name, patience: Duration) -> Self {
+    pub(crate) const fn exact(name: Name, timeout: Duration) -> Self {
         Self {
             name,
             can_be_prefix: false,
             must_be_fresh: false,
-            patience,
+            timeout,
         }
     }
 
     /// The newest packet whose name starts with this one.
-    pub(crate) const fn newest(name: Name, patience: Duration) -> Self {
+    pub(crate) const fn newest(name: Name, timeout: Duration) -> Self {
         Self {
             name,
             can_be_prefix: true,
             must_be_fresh: true,
-            patience,
+            timeout,
         }
     }
 
     fn interest(&self) -> Interest {
-        let mut builder = Interest::builder(self.name.clone()).lifetime(self.patience);
+        let mut builder = Interest::builder(self.name.clone()).lifetime(self.timeout);
         if self.can_be_prefix {
             builder = builder.can_be_prefix();
         }
@@ -105,7 +105,7 @@ impl Asker {
 
     /// Requests one packet, again and again until there is an answer or the time is over.
     pub(crate) async fn ask(&mut self, question: &Question) -> anyhow::Result<Answer> {
-        let asking = tokio::time::timeout(question.patience, self.ask_until_answered(question));
+        let asking = tokio::time::timeout(question.timeout, self.ask_until_answered(question));
         asking.await.unwrap_or(Ok(Answer::Silence))
     }
 
@@ -151,7 +151,7 @@ impl Asker {
         };
         let question = Question {
             can_be_prefix: true,
-            ..Question::exact(locator.clone(), CERTIFICATE_PATIENCE)
+            ..Question::exact(locator.clone(), CERTIFICATE_TIMEOUT)
         };
         let Answer::Data(certificate) = self.ask(&question).await? else {
             return Ok(Verified::Not(format!(

@@ -133,38 +133,14 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
     for url in core::iter::once(page.url()).chain(page.other_urls()) {
         progress.say(&format!("Page: {url}"));
     }
-    let mut reload = Reload {
-        running,
-        tls: page_port.tls,
-        is_file_s,
-        hangups: None,
+    let reload = Reload::of(running, page_port.tls, is_file_s)?;
+    let mut watching = Watching {
+        node: &node,
+        page: &page,
+        reload,
+        prints_json: run.json && !run.quiet,
     };
-    reload.listen()?;
-    let mut tick = tokio::time::interval(FIGURES_INTERVAL);
-    loop {
-        tokio::select! {
-            _ = tick.tick() => {
-                let status = node.status().await?;
-                stats.write(&status, false)?;
-                progress.show(&format!(
-                    "{} faces, {} Interests and {} Data in, {} answered from the cache",
-                    status.faces.len(), status.incoming.interests, status.incoming.data, status.content_store_hits
-                ));
-            }
-            () = reload.wanted() => match reload.carry_out(&node, &page).await {
-                Ok(done) if run.json && !run.quiet => println!("{}", json!({ "reloaded": done })),
-                Ok(done) => progress.say(&format!("Reloaded: {}", done.join("; "))),
-                Err(error) => {
-                    let text = format!("not reloaded, all stays as it was: {error:#}");
-                    progress.say_error(&text);
-                    if run.json && !run.quiet {
-                        println!("{}", json!({ "not_reloaded": format!("{error:#}") }));
-                    }
-                }
-            },
-            () = stop.wait() => break,
-        }
-    }
+    watching.watch(&mut stop, &mut stats, &mut progress).await?;
     progress.say("Stopping.");
     stats.write(&node.status().await?, true)?;
     drop((page, listeners));
@@ -211,6 +187,56 @@ fn settings(arguments: &Forwarder) -> Settings {
     }
 }
 
+/// A forwarder that runs.
+struct Watching<'a> {
+    node: &'a Node,
+    page: &'a Page,
+    reload: Reload,
+    prints_json: bool,
+}
+
+impl Watching<'_> {
+    /// Writes and shows figures, and reads files again when that is wanted, until it is time to stop.
+    async fn watch(
+        &mut self,
+        stop: &mut Stop,
+        stats: &mut StatsFile,
+        progress: &mut ProgressLine,
+    ) -> anyhow::Result<()> {
+        let mut tick = tokio::time::interval(FIGURES_INTERVAL);
+        loop {
+            tokio::select! {
+                _ = tick.tick() => {
+                    let status = self.node.status().await?;
+                    stats.write(&status, false)?;
+                    progress.show(&format!(
+                        "{} faces, {} Interests and {} Data in, {} answered from the cache",
+                        status.faces.len(), status.incoming.interests, status.incoming.data, status.content_store_hits
+                    ));
+                }
+                () = self.reload.wanted() => self.reload(progress).await,
+                () = stop.wait() => return Ok(()),
+            }
+        }
+    }
+
+    async fn reload(&mut self, progress: &mut ProgressLine) {
+        let object = match self.reload.carry_out(self.node, self.page).await {
+            Ok(done) => {
+                progress.say(&format!("Reloaded: {}", done.join("; ")));
+                json!({ "reloaded": done })
+            }
+            Err(error) => {
+                progress.say_error(&format!("Not reloaded: {error:#}"));
+                json!({ "not_reloaded": format!("{error:#}") })
+            }
+        };
+        if self.prints_json {
+            println!("{object}");
+        }
+    }
+}
+
 /// What SIGHUP changes. Where nothing could change, it ends the forwarder as it ends any program.
 struct Reload {
     running: Option<Running>,
@@ -221,12 +247,16 @@ struct Reload {
 }
 
 impl Reload {
-    /// From now on, hang-ups are heard.
-    fn listen(&mut self) -> anyhow::Result<()> {
-        if self.running.is_some() || self.tls != TlsFiles::default() {
-            self.hangups = Some(signal(SignalKind::hangup())?);
-        }
-        Ok(())
+    /// From now on, hang-ups are heard, if there is anything to read again.
+    fn of(running: Option<Running>, tls: TlsFiles, is_file_s: bool) -> anyhow::Result<Self> {
+        let is_there = running.is_some() || tls != TlsFiles::default();
+        let hangups = is_there.then(|| signal(SignalKind::hangup()));
+        Ok(Self {
+            running,
+            tls,
+            is_file_s,
+            hangups: hangups.transpose()?,
+        })
     }
 
     /// Waits for a hang-up.
@@ -242,8 +272,11 @@ impl Reload {
     /// Reads the files again. Returns what changed.
     ///
     /// # Errors
-    /// If one is not right: nothing changes then.
+    /// If one is not right: what was read from it before stays.
     async fn carry_out(&mut self, node: &Node, page: &Page) -> anyhow::Result<Vec<String>> {
+        if !self.is_file_s {
+            self.tls.read()?;
+        }
         let mut done = match &mut self.running {
             Some(running) => running.reload(node).await?,
             None => Vec::new(),

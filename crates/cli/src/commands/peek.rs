@@ -91,7 +91,7 @@ async fn one(asker: &mut Asker, arguments: &Peek) -> anyhow::Result<Data> {
         name: name.clone(),
         can_be_prefix: arguments.can_be_prefix,
         must_be_fresh: arguments.must_be_fresh,
-        patience: arguments.lifetime,
+        timeout: arguments.lifetime,
     };
     let advice = match arguments.can_be_prefix {
         true => "",

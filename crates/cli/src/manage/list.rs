@@ -25,7 +25,7 @@ use crate::page_server::hex;
 const MAX_PREFIXES: usize = 1_024;
 const AT_A_TIME: usize = 32;
 /// How long an answer is waited for: there may be many prefixes that are no streams.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Digits of a key that are shown.
 const SHOWN_DIGITS: usize = 12;
 
@@ -93,10 +93,10 @@ fn roots(entries: &[FibEntry]) -> Vec<Name> {
     roots.into_iter().take(MAX_PREFIXES).collect()
 }
 
-/// Asks for the catalogue of `root`.
+/// Requests the catalogue of `root`.
 async fn ask(mut asker: Asker, root: Name) -> anyhow::Result<Option<Found>> {
     let name = root.builder().keyword(METADATA).finish();
-    let Answer::Data(data) = asker.ask(&Question::newest(name, PATIENCE)).await? else {
+    let Answer::Data(data) = asker.ask(&Question::newest(name, TIMEOUT)).await? else {
         return Ok(None);
     };
     let Some(catalogue) = catalogue(&mut asker, &root, &data).await? else {
@@ -134,7 +134,7 @@ async fn catalogue(
         Some(json) => json,
         None => {
             let name = metadata.catalogue_name.builder().segment(0).finish();
-            let Answer::Data(data) = asker.ask(&Question::exact(name, PATIENCE)).await? else {
+            let Answer::Data(data) = asker.ask(&Question::exact(name, TIMEOUT)).await? else {
                 return Ok(None);
             };
             data.content().unwrap_or_default()

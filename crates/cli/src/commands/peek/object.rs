@@ -13,7 +13,7 @@ use super::{Peek, take};
 use crate::asking::{Answer, Arrived, Asker, Question};
 
 /// How long metadata is waited for, which not every producer has.
-const METADATA_PATIENCE: Duration = Duration::from_secs(1);
+const METADATA_TIMEOUT: Duration = Duration::from_secs(1);
 /// Content of all segments.
 const MAX_SIZE: u64 = 256 << 20;
 /// Segments that are under way at a time.
@@ -30,14 +30,14 @@ pub(super) async fn fetch(
     clock: Clock,
     arguments: &Peek,
 ) -> anyhow::Result<Vec<Data>> {
-    let patience = arguments.lifetime;
+    let timeout = arguments.lifetime;
     let is_version = |name: &Name| is_last(name, Component::VERSION);
     let versioned = match is_version(&arguments.name) {
         true => arguments.name.clone(),
         false => match newest(asker, &arguments.name).await? {
             Some(versioned) => versioned,
             None => {
-                let question = Question::newest(arguments.name.clone(), patience);
+                let question = Question::newest(arguments.name.clone(), timeout);
                 let found = take(&arguments.name, asker.ask(&question).await?)?;
                 match is_last(found.name(), Component::SEGMENT) {
                     true => found.name().parent(),
@@ -47,7 +47,7 @@ pub(super) async fn fetch(
         },
     };
     let name = versioned.builder().segment(0).finish();
-    let question = Question::exact(name.clone(), patience);
+    let question = Question::exact(name.clone(), timeout);
     let first = take(&name, asker.ask(&question).await?)?;
     let last = first.final_block().and_then(Name::last);
     let last = last.and_then(|last| last.number_of(Component::SEGMENT));
@@ -58,14 +58,14 @@ pub(super) async fn fetch(
         "{versioned} is larger than {MAX_SIZE} bytes"
     );
     Segments::new(versioned, last, size)
-        .fetch(asker, (clock, patience), first)
+        .fetch(asker, (clock, timeout), first)
         .await
 }
 
 /// The name with the newest version that the producer's metadata tells, if it has any.
 async fn newest(asker: &mut Asker, name: &Name) -> anyhow::Result<Option<Name>> {
     let metadata = name.builder().keyword(METADATA).finish();
-    let question = Question::newest(metadata, METADATA_PATIENCE);
+    let question = Question::newest(metadata, METADATA_TIMEOUT);
     let Answer::Data(data) = asker.ask(&question).await? else {
         return Ok(None);
     };
@@ -116,7 +116,7 @@ impl Segments {
     async fn fetch(
         mut self,
         asker: &mut Asker,
-        (clock, patience): (Clock, Duration),
+        (clock, timeout): (Clock, Duration),
         first: Data,
     ) -> anyhow::Result<Vec<Data>> {
         self.came.push(Some(first));
@@ -128,8 +128,8 @@ impl Segments {
                 asker.send(&Interest::builder(name).build(nonce)).await?;
             }
             let due = self.requester.poll_timeout();
-            let pause = due.map_or(patience, |due| due.since(clock.now()));
-            let arrived = tokio::time::timeout(pause.min(patience), asker.receive()).await;
+            let pause = due.map_or(timeout, |due| due.since(clock.now()));
+            let arrived = tokio::time::timeout(pause.min(timeout), asker.receive()).await;
             let now = clock.now();
             match arrived {
                 Ok(Ok(Arrived::Data(data))) => {
@@ -146,7 +146,7 @@ impl Segments {
                 Ok(Err(error)) => return Err(error),
                 Err(_) => self.requester.handle_timeout(now),
             }
-            if now.since(heard_at) > patience {
+            if now.since(heard_at) > timeout {
                 bail!("{} stopped coming", self.versioned);
             }
         }

@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct TlsFiles {
     /// Serve the page over TLS with this certificate, in PEM with those that certify it; the names in it go into host-names of the
-    /// configuration file. Read again at SIGHUP.
+    /// configuration file. A forwarder reads it again at SIGHUP.
     #[arg(long = "tls-cert", value_name = "FILE", requires = "key")]
     pub certificate: Option<PathBuf>,
     /// The certificate's private key, in PEM.

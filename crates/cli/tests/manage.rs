@@ -93,7 +93,9 @@ fn faces_are_managed_by_commands() {
         (&made["uri"], &made["flags"], &made["mtu"]),
         (&uri.into(), &6.into(), &1_000.into())
     );
-    let again = refused(home, &format!("face create {uri}"));
+    let by_name = json(home, "face show udp://localhost:9");
+    assert_eq!(by_name["face"], number);
+    let again = refused(home, "face create udp4://localhost:9");
     assert!(
         again.contains(&format!("face {number} leads to {uri} already")),
         "{again}"

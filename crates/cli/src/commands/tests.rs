@@ -44,6 +44,11 @@ fn the_documented_options_are_understood() {
     assert_eq!((publish.media.segment_size, publish.media.fec), (1_200, 50));
     let connect = publish.connect.connect.map(|uri| uri.to_string());
     assert_eq!(connect.as_deref(), Some("udp4://10.0.0.1:6363"));
+    let Ok(Command::Cs(cs)) = parse("namecast cs info --forwarder wss://router.example/ws/") else {
+        panic!("what it was called before");
+    };
+    let connect = cs.target.connect.connect.map(|uri| uri.to_string());
+    assert_eq!(connect.as_deref(), Some("wss://router.example:443/ws/"));
     assert_eq!(publish.run.duration, Some(Duration::from_secs(90)));
     let Ok(Command::Watch(watch)) =
         parse("namecast watch /cam --output - --target 250ms --rung 1M")

@@ -16,6 +16,8 @@ use crate::asking::{Answer, Arrived, Asker, Question};
 const METADATA_TIMEOUT: Duration = Duration::from_secs(1);
 /// Content of all segments.
 const MAX_SIZE: u64 = 256 << 20;
+/// What a segment counts as at least, so that empty ones are bounded too.
+const MIN_SEGMENT_SIZE: u64 = 256;
 /// Segments that are under way at a time.
 const MAX_IN_FLIGHT: usize = 1_024;
 /// Time's worth of the allowed rate that may leave at once.
@@ -54,7 +56,7 @@ pub(super) async fn fetch(
     let last = last.with_context(|| format!("{name} does not say which segment is the last"))?;
     let size = first.content().map_or(0, |content| content.len() as u64);
     ensure!(
-        last.saturating_mul(size) <= MAX_SIZE,
+        last.saturating_mul(size.max(MIN_SEGMENT_SIZE)) <= MAX_SIZE,
         "{versioned} is larger than {MAX_SIZE} bytes"
     );
     Segments::new(versioned, last, size)

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, PipeReader, Read};
+use std::io::{self, BufRead, BufReader, PipeReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use command_fds::{CommandFdExt, FdMapping};
@@ -76,7 +76,7 @@ impl Process {
         command
             .fd_mappings(mappings)
             .expect("each pipe has its own number");
-        let mut child = command.spawn().map_err(IngestError::NoFfmpeg)?;
+        let mut child = spawn(command).map_err(IngestError::NoFfmpeg)?;
         let complaints = Arc::new(Mutex::new(VecDeque::new()));
         let stderr = child.stderr.take().expect("stderr is piped");
         let kept = Arc::clone(&complaints);
@@ -141,11 +141,9 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = OsString> + '_ {
 /// # Errors
 /// What is missing.
 pub(crate) fn check(encoders: &[&'static str]) -> Result<(), IngestError> {
-    let listing = Command::new(program())
-        .args(["-hide_banner", "-loglevel", "error", "-encoders"])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(IngestError::NoFfmpeg)?;
+    let mut command = Command::new(program());
+    command.args(["-hide_banner", "-loglevel", "error", "-encoders"]);
+    let listing = output(command).map_err(IngestError::NoFfmpeg)?;
     let listing = String::from_utf8_lossy(&listing.stdout);
     let known = |encoder: &str| {
         listing
@@ -156,6 +154,44 @@ pub(crate) fn check(encoders: &[&'static str]) -> Result<(), IngestError> {
         Some(missing) => Err(IngestError::NoEncoder(missing)),
         None => Ok(()),
     }
+}
+
+/// Runs a program without input to its end.
+///
+/// # Errors
+/// If the system does not start it.
+pub(crate) fn output(mut command: Command) -> io::Result<Output> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    spawn(command)?.wait_with_output()
+}
+
+/// A process to start, and where to send it.
+type Start = (Command, mpsc::Sender<io::Result<Child>>);
+
+/// Starts a process that the system kills when this one ends, however this one ends: each child is started here. The death
+/// of a parent is, to Linux, that of the thread that started the child, so one thread that never ends starts them all.
+fn spawn(command: Command) -> io::Result<Child> {
+    static STARTER: LazyLock<Mutex<mpsc::Sender<Start>>> = LazyLock::new(|| {
+        let (sender, starts) = mpsc::channel::<Start>();
+        thread::spawn(move || {
+            for (command, reply) in starts {
+                let child = ur_taking_me_with_you::spawn_dying_with_parent(command);
+                // Dropped by nobody: whoever asked waits.
+                let _ = reply.send(child);
+            }
+        });
+        Mutex::new(sender)
+    });
+    let (reply, started) = mpsc::channel();
+    let starter = STARTER.lock().unwrap_or_else(PoisonError::into_inner);
+    starter
+        .send((command, reply))
+        .map_err(|_| io::ErrorKind::BrokenPipe)?;
+    drop(starter);
+    started.recv().map_err(|_| io::ErrorKind::BrokenPipe)?
 }
 
 /// The ffmpeg to run.

@@ -2,13 +2,13 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::super::IngestError;
-use super::super::ffmpeg::{probe_program, words};
+use super::super::ffmpeg::{output, probe_program, words};
 
 /// Whether a file has sound.
 ///
@@ -57,12 +57,11 @@ pub(in super::super) fn probe<T: DeserializeOwned>(
     file: impl AsRef<OsStr>,
     entries: &str,
 ) -> Result<T, IngestError> {
-    let output = Command::new(probe_program())
+    let mut command = Command::new(probe_program());
+    command
         .args(words(&format!("-loglevel error {entries} -of json -i")))
-        .arg(file.as_ref())
-        .stdin(Stdio::null())
-        .output()
-        .map_err(IngestError::NoFfmpeg)?;
+        .arg(file.as_ref());
+    let output = output(command).map_err(IngestError::NoFfmpeg)?;
     serde_json::from_slice(&output.stdout).map_err(|_| IngestError::Unreadable {
         input: file.as_ref().to_string_lossy().into_owned(),
         said: String::from_utf8_lossy(&output.stderr).trim().to_owned(),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use namecast_command::number;
 use namecast_media::ingest::codec::VideoCodec;
 use namecast_media::ingest::ladder::LadderWish;
 use namecast_media::ingest::source::Input;
@@ -38,7 +39,7 @@ pub struct Media {
     #[arg(long, default_value = "64k")]
     pub audio_bitrate: Bitrate,
     /// Octets of payload that segments aim at.
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(256..=8_000))]
+    #[arg(long, default_value_t = 1_000, value_parser = number::<u32>(256..=8_000))]
     pub segment_size: u32,
     /// Parity segments on offer, as a share of the data segments; none is sent unless it is asked for.
     #[arg(long, default_value = "60%", value_name = "PERCENT", value_parser = parse_percent)]
@@ -64,7 +65,7 @@ impl Media {
 #[derive(Clone, Debug, Args)]
 pub struct PagePort {
     /// Port of the page; if it is taken, the next free one.
-    #[arg(long, default_value_t = 8080)]
+    #[arg(long, default_value_t = 8080, value_parser = number::<u16>(0..=65_535))]
     pub port: u16,
     /// Let other devices on the network open the page and connect: listen on all addresses.
     #[arg(long)]

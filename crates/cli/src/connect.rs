@@ -54,7 +54,9 @@ impl Connect {
                 tracing::info!(%uri, "connected");
                 Ok(Chosen { uri, face })
             }
-            Err(reason) => bail!("no forwarder at {uri}{by}: {reason}"),
+            Err(reason) => bail!(
+                "no forwarder at {uri}{by}: {reason}; start one with namecast forwarder, or name another with --connect"
+            ),
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use namecast_apps::live::watcher::{Pin, Refusal, Signer, Trust, Verdict};
+use namecast_command::report::{local, rfc3339};
 use namecast_packet::Name;
 
 use crate::arguments::Trusted;
@@ -67,9 +68,9 @@ impl KeyCheck {
         self.trust.clone()
     }
 
-    /// The day on which the key that counts was remembered, if it was.
+    /// When the key that counts was remembered, if it was.
     pub(crate) fn remembered_since(&self) -> Option<String> {
-        self.remembered.as_ref().map(|key| key.since.to_string())
+        self.remembered.as_ref().map(|key| rfc3339(key.since))
     }
 
     /// Takes a signer. Returns what people should know of it.
@@ -82,7 +83,7 @@ impl KeyCheck {
             (Verdict::Remembered, Some(known)) => {
                 format!(
                     "signed by {name} (remembered since {}), key {short}…",
-                    known.since
+                    local(known.since)
                 )
             }
             _ => format!("signed by {name} ({verdict}), key {short}…"),
@@ -99,7 +100,7 @@ impl KeyCheck {
             return Ok(None);
         };
         let name = &self.name;
-        let known = match file.remember(KnownKey::today(name.clone(), digest)) {
+        let known = match file.remember(KnownKey::now(name.clone(), digest)) {
             Ok(known) => known,
             // Watching on without it is no worse than the first use is.
             Err(error) => {
@@ -124,7 +125,7 @@ impl KeyCheck {
         format!(
             "{name} is signed by another key ({short}…) than the one remembered on {}; if the publisher really has a new key, \
              run: namecast key forget {name}{file}",
-            known.since
+            local(known.since)
         )
     }
 }

@@ -1,8 +1,8 @@
 //! Keys that streams were signed with when they were first met: a text file that people can read and edit, as `known_hosts`.
 //!
 //! ```text
-//! # name, SHA-256 of the public key, day on which it was first seen
-//! /cam b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184 2026-05-01
+//! # name, SHA-256 of the public key, when it was first seen
+//! /cam b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184 2026-05-01T12:00:00Z
 //! ```
 //!
 //! Whoever changes it holds a lock, reads it again, and puts a whole new file in its place: no other process sees half of it,
@@ -13,10 +13,11 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use chrono::NaiveDate;
-use namecast_command::report::calendar;
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use namecast_command::report::rfc3339;
 use namecast_net::Clock;
 use namecast_packet::Name;
+use namecast_units::Timestamp;
 
 use crate::page_server::hex;
 use crate::places;
@@ -27,7 +28,7 @@ const MAX_FILE_SIZE: u64 = 1 << 20;
 const MAX_KEYS: usize = 5_000;
 /// First lines of a new file.
 const HEAD: &str = "# Keys of streams, remembered when they were first met. See `namecast key --help`.\n\
-                    # name, SHA-256 of the public key, day on which it was first seen\n";
+                    # name, SHA-256 of the public key, when it was first seen\n";
 
 /// The key of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,22 +37,27 @@ pub(crate) struct KnownKey {
     pub name: Name,
     /// SHA-256 of the public key's SubjectPublicKeyInfo.
     pub digest: [u8; 32],
-    /// Day on which it was remembered, in UTC.
-    pub since: NaiveDate,
+    /// When it was remembered.
+    pub since: Timestamp,
 }
 
 impl KnownKey {
-    /// The key of `name` as it is seen today.
-    pub(crate) fn today(name: Name, digest: [u8; 32]) -> Self {
+    /// The key of `name` as it is seen now.
+    pub(crate) fn now(name: Name, digest: [u8; 32]) -> Self {
         Self {
             name,
             digest,
-            since: calendar(Clock::new().wall()).date_naive(),
+            since: Clock::new().wall(),
         }
     }
 
     fn line(&self) -> String {
-        format!("{} {} {}", self.name, hex(&self.digest), self.since)
+        format!(
+            "{} {} {}",
+            self.name,
+            hex(&self.digest),
+            rfc3339(self.since)
+        )
     }
 
     /// Reads a line, or says what is wrong with it.
@@ -66,11 +72,22 @@ impl KnownKey {
                 .map_err(|_| "the first field is no name, such as /cam")?,
             digest: parse_digest(digest)
                 .ok_or("the second field is no digest of 64 hexadecimal digits")?,
-            since: since
-                .parse()
-                .map_err(|_| "the third field is no date, such as 2026-05-01")?,
+            since: parse_since(since)
+                .ok_or("the third field is no date, such as 2026-05-01T12:00:00Z")?,
         })
     }
+}
+
+/// A time to the second, or the beginning of a day.
+fn parse_since(text: &str) -> Option<Timestamp> {
+    let day = || {
+        let day: NaiveDate = text.parse().ok()?;
+        Some(day.and_time(NaiveTime::MIN).and_utc())
+    };
+    let time = DateTime::parse_from_rfc3339(text).map(|time| time.to_utc());
+    let time: DateTime<Utc> = time.ok().or_else(day)?;
+    let micros = u64::try_from(time.timestamp_micros()).ok()?;
+    Some(Timestamp::from_micros(micros))
 }
 
 /// A digest of 64 hexadecimal digits.

@@ -12,7 +12,7 @@ fn key(uri: &str, digest: u8) -> KnownKey {
     KnownKey {
         name: name(uri),
         digest: [digest; 32],
-        since: NaiveDate::from_ymd_opt(2026, 5, 1).unwrap(),
+        since: Timestamp::from_micros(1_777_636_800_000_000),
     }
 }
 

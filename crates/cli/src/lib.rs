@@ -6,6 +6,8 @@
 //!             └────▶ recorder (namecast-media) ◀ frames ─ drive ─ Watcher ─── face ─┘
 //! ```
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod archiving;
 mod arguments;
 mod asking;

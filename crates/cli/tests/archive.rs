@@ -5,7 +5,9 @@
 mod program;
 
 use std::path::Path;
+use std::process::Command;
 
+use namecast_cli::commands::PastTime;
 use namecast_media::ingest::burned_clock::Reading;
 use namecast_net::Clock;
 use serde_json::Value;
@@ -55,16 +57,33 @@ fn a_killed_publisher_is_watched_from_the_past() {
     let _archive = record("second.json");
     until_at_least(&home.join("second.json"), "chunks", 1);
     let now = Clock::new().wall().as_micros();
-    let since = newest_stats(&home.join("second.json")).unwrap();
-    let since = (since["since"].as_f64().unwrap() * 1e6) as u64;
-    assert!(since < now);
-    let from = since + 4_000_000;
-    let watch = format!(
-        "watch /test --json --no-audio --output film.mp4 --duration 8s --from {}.{:06} --connect {face}",
-        from / 1_000_000,
-        from % 1_000_000
-    );
-    let mut watcher = Program::start(home, &watch);
+    // Nothing is kept of 1970, and the time that is offered instead is one that plays.
+    let early = Command::new(env!("CARGO_BIN_EXE_namecast"))
+        .args(["watch", "/test", "--from", "1", "--connect", &face])
+        .env("XDG_DATA_HOME", home)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(early.stderr).unwrap();
+    assert_eq!(early.status.code(), Some(1), "{text}");
+    let (_, kept) = text.split_once("write --from '").expect("advice");
+    let (kept, _) = kept.split_once('\'').unwrap();
+    let Ok(PastTime::At(kept)) = kept.parse() else {
+        panic!("{kept} can be written");
+    };
+    let kept = kept.as_micros() / 1_000_000;
+    let watch = |from| {
+        let line = format!(
+            "watch /test --json --no-audio --output film.mp4 --duration 8s --from {from} --connect {face}"
+        );
+        Program::start(home, &line)
+    };
+    let plays = watch(kept).lines().find_map(|said| playing_from(&said));
+    assert!(plays.is_some(), "{kept} is not kept");
+
+    // The publisher did not lose a frame any more, as it may at its start.
+    let from = (kept + 4) * 1_000_000;
+    assert!(from < now);
+    let mut watcher = watch(kept + 4);
     let mut said = watcher.lines();
     let first = said.find_map(|said| playing_from(&said));
     let first = first.expect("playback from the past begins");

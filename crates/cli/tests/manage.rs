@@ -239,7 +239,7 @@ fn routes_strategies_and_the_content_store_are_managed_by_commands() {
         (&store["capacity"], &store["flags"]),
         (&10.into(), &1.into())
     );
-    assert!(told(home, "cs info").contains("of at most 10\n"));
+    assert!(told(home, "cs info").contains("of at most 80.0 KiB\n"));
     assert_eq!(json(home, "cs erase /")["erased"], 0);
 
     let status = json(home, "status");

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
-use crate::report::printable_lines;
+use crate::report::{OutputClosed, print_error, printable_lines};
 
 /// What a program logs, and how.
 #[derive(Clone, Debug, Args)]
@@ -47,7 +47,8 @@ impl Logs {
     }
 }
 
-/// Runs `command` to its end, which `failure` turns into an exit status if it is an error. The error is printed.
+/// Runs `command` to its end, which `failure` turns into an exit status if it is an error. The error is printed. That nobody
+/// reads what is printed is none.
 pub fn execute(
     logs: &Logs,
     command: impl Future<Output = anyhow::Result<()>>,
@@ -57,17 +58,22 @@ pub fn execute(
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("namecast: the system gives no threads: {error}");
+            print_error(format_args!(
+                "namecast: the system gives no threads: {error}"
+            ));
             return ExitCode::FAILURE;
         }
     };
     let result = runtime.block_on(command);
     // A thread that waits for standard input, or for a slow reader, must not hold the end up.
     runtime.shutdown_background();
-    let Err(error) = result else {
-        return ExitCode::SUCCESS;
-    };
-    let text = format!("{error:#}");
-    eprintln!("namecast: {}", printable_lines(&text));
-    failure(&error)
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<OutputClosed>() => ExitCode::SUCCESS,
+        Err(error) => {
+            let text = format!("{error:#}");
+            print_error(format_args!("namecast: {}", printable_lines(&text)));
+            failure(&error)
+        }
+    }
 }

@@ -1,20 +1,71 @@
 //! What commands tell: lines for people, and a statistics file for programs.
 
+use core::fmt::Display;
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Local, SecondsFormat, Utc};
 use namecast_units::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
 /// A time by the calendar, in UTC.
-pub fn calendar(time: Timestamp) -> DateTime<Utc> {
+fn calendar(time: Timestamp) -> DateTime<Utc> {
     let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
     DateTime::from_timestamp_micros(micros).unwrap_or_default()
+}
+
+/// A time as people read it: by the clock of this machine's time zone, and how far that is from UTC. `--from` reads it, too.
+pub fn local(time: Timestamp) -> String {
+    let time = calendar(time).with_timezone(&Local);
+    time.format("%Y-%m-%d %H:%M:%S %:z").to_string()
+}
+
+/// A time as programs read it: by RFC 3339, in UTC.
+pub fn rfc3339(time: Timestamp) -> String {
+    calendar(time).to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// Whoever read standard output has left. A program that prints to a pipe ends quietly then, and with success: `head` has
+/// had enough.
+#[derive(Debug, thiserror::Error)]
+#[error("nobody reads what is printed")]
+pub struct OutputClosed;
+
+/// Prints to standard output.
+///
+/// # Errors
+/// [`OutputClosed`], or that nothing can be written, to a full disk for example.
+pub fn print(text: impl Display) -> anyhow::Result<()> {
+    print_bytes(text.to_string().as_bytes())
+}
+
+/// Prints what need not be text to standard output.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(OutputClosed.into()),
+        done => done.context("cannot write to standard output"),
+    }
+}
+
+/// Prints a line to standard output.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_line(line: impl Display) -> anyhow::Result<()> {
+    print(format_args!("{line}\n"))
+}
+
+/// Prints a line to standard error, where nobody has to listen.
+pub fn print_error(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// A line of text that may come from the network, with all that would not be text in a terminal written as `\u{1b}`: control
@@ -112,7 +163,8 @@ impl ProgressLine {
         if self.enabled && std::io::IsTerminal::is_terminal(&std::io::stderr()) {
             let width = text.chars().count();
             let blank = self.shown.saturating_sub(width);
-            eprint!("\r{text}{:blank$}", "");
+            // Nobody has to listen.
+            let _ = write!(io::stderr(), "\r{text}{:blank$}", "");
             self.shown = width;
         }
     }
@@ -135,7 +187,7 @@ impl ProgressLine {
     pub fn say_error(&mut self, text: &str) {
         self.show("");
         let return_to_start = if self.shown > 0 { "\r" } else { "" };
-        eprintln!("{return_to_start}{}", printable(text));
+        print_error(format_args!("{return_to_start}{}", printable(text)));
         self.shown = 0;
         text.clone_into(&mut self.said);
     }
@@ -144,7 +196,7 @@ impl ProgressLine {
 impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.enabled && self.shown > 0 {
-            eprintln!();
+            print_error("");
         }
     }
 }

@@ -30,6 +30,11 @@ impl Stop {
         })
     }
 
+    /// Leaves hang-ups to somebody else, who has something to do at one.
+    pub fn leave_hang_ups(&mut self) {
+        self.hang_up = None;
+    }
+
     /// Waits until it is time to stop. May be called again and again.
     pub async fn wait(&mut self) {
         let left = self.deadline.map(|at| at.since(Clock::new().now()));

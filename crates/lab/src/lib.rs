@@ -7,6 +7,8 @@
 //!
 //! [`main`] makes a program of it that has rate controllers and hops of one's own: `examples/own_controller.rs`, `examples/own_hop.rs`.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod bench;
 pub mod experiment;
 pub mod impair;

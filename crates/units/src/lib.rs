@@ -12,6 +12,6 @@ pub use codel::CoDel;
 pub use core::time::Duration;
 pub use random::Random;
 pub use rate::{Bitrate, ByteSize};
-pub use text::{ParseQuantityError, duration, optional_duration, parse_duration};
+pub use text::{ParseQuantityError, duration, optional_duration, parse_count, parse_duration};
 pub use time::{Instant, Timestamp};
 pub use windowed::WindowedMinimum;

@@ -44,12 +44,25 @@ const RATES: &Units = &[
 const SIZES: &Units = &[
     ("", 1),
     ("b", 1),
+    ("k", 1_000),
     ("kb", 1_000),
     ("kib", 1 << 10),
+    ("m", 1_000_000),
     ("mb", 1_000_000),
     ("mib", 1 << 20),
+    ("g", 1_000_000_000),
     ("gb", 1_000_000_000),
     ("gib", 1 << 30),
+    ("t", 1_000_000_000_000),
+    ("tb", 1_000_000_000_000),
+    ("tib", 1 << 40),
+];
+
+const COUNTS: &Units = &[
+    ("", 1),
+    ("k", 1_000),
+    ("m", 1_000_000),
+    ("g", 1_000_000_000),
 ];
 
 const SPANS: &Units = &[
@@ -119,10 +132,18 @@ impl FromStr for Bitrate {
 impl FromStr for ByteSize {
     type Err = ParseQuantityError;
 
-    /// Reads `64 KiB`, `1 MB` (1 000 000), or bytes without a unit.
+    /// Reads `64 KiB`, `1 MB` or `1M` (1 000 000), or bytes without a unit.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        quantity(text, SIZES, "a size: write 20480, 64 KiB or 1 MB").map(Self::bytes)
+        quantity(text, SIZES, "a size: write 20480, 64 KiB, 500k or 10G").map(Self::bytes)
     }
+}
+
+/// Reads a count: `500`, `20k`, `1.5M`.
+///
+/// # Errors
+/// If the text is none, or not whole.
+pub fn parse_count(text: &str) -> Result<u64, ParseQuantityError> {
+    quantity(text, COUNTS, "a whole number: write 500, 20k or 1.5M")
 }
 
 /// Reads `100ms`, `1.5 s`, `2m`, or several of them, `10m30s`.
@@ -256,7 +277,16 @@ mod tests {
         assert_eq!(bytes("128 KiB"), Some(131_072));
         assert_eq!(bytes("128 kB"), Some(128_000));
         assert_eq!(bytes("1.5 MiB"), Some(1_572_864));
+        assert_eq!(bytes("500k"), Some(500_000));
+        assert_eq!(bytes("2T"), Some(2_000_000_000_000));
         assert_eq!(bytes("3 packets"), None);
+    }
+
+    #[test]
+    fn counts_are_whole() {
+        assert_eq!(parse_count("64"), Ok(64));
+        assert_eq!(parse_count("1.5M"), Ok(1_500_000));
+        assert!(parse_count("1.5").is_err() && parse_count("1e9").is_err());
     }
 
     #[test]

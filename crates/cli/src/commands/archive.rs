@@ -5,18 +5,18 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use namecast_archive::Location;
-use namecast_command::report::{ProgressLine, StatsFile};
+use namecast_command::report::{ProgressLine, StatsFile, print_line};
 use namecast_command::{Run, Stop, parse_duration};
-use namecast_net::{LinkState, Node, NodeConfig};
+use namecast_net::{Node, NodeConfig};
 use namecast_packet::Name;
-use namecast_units::{ByteSize, Duration};
+use namecast_units::{ByteSize, Duration, ParseQuantityError};
 use serde_json::json;
 
 use super::FIGURES_INTERVAL;
-use super::publish::describe_link;
+use super::uplink::Uplink;
 use crate::archiving::{Archiving, ArchivingConfig, Sentence};
 use crate::arguments::Trusted;
-use crate::connect::{Chosen, Connect};
+use crate::connect::Connect;
 use crate::key_check::KeyCheck;
 use crate::places;
 
@@ -57,23 +57,15 @@ pub struct Keep {
     pub keep_size: Option<ByteSize>,
 }
 
-/// Reads `500M`, `10G`, `2T`, in powers of 1000, or bytes without a unit.
+/// Reads a size that is not zero.
 fn parse_size(text: &str) -> Result<ByteSize, String> {
-    const UNITS: [(char, u64); 4] = [
-        ('K', 1_000),
-        ('M', 1_000_000),
-        ('G', 1_000_000_000),
-        ('T', 1_000_000_000_000),
-    ];
-    let unit = UNITS.iter().find(|(unit, _)| text.ends_with(*unit));
-    let number = unit.map_or(text, |_| &text[..text.len() - 1]);
-    let factor = unit.map_or(1, |(_, factor)| *factor);
-    let size = number
-        .parse::<u64>()
-        .ok()
-        .and_then(|n| n.checked_mul(factor));
-    let size = size.filter(|&size| size > 0).map(ByteSize::bytes);
-    size.ok_or_else(|| format!("'{text}' is not a size: write 500M or 10G"))
+    match text.parse() {
+        Ok(ByteSize::ZERO) => {
+            Err("an archive of nothing keeps nothing: write 500M or 10G".to_owned())
+        }
+        Ok(size) => Ok(size),
+        Err(error) => Err(ParseQuantityError::to_string(&error)),
+    }
 }
 
 /// What the node keeps: the archive has a memory of its own.
@@ -93,9 +85,8 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     let node = Node::start(NodeConfig::caching(CACHE));
-    let Chosen { uri, face } = connect.keep(&node).await?;
-    node.add_route(name.clone(), face, 0).await?;
-    let mut link = node.link_state(face).await?;
+    let mut uplink = Uplink::new(&node, &connect).await?;
+    node.add_route(name.clone(), uplink.face(), 0).await?;
     let (store, location) = location(&keep)?;
     let config = ArchivingConfig {
         root: name.clone(),
@@ -103,15 +94,14 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
         keep: keep.keep,
         keep_size: keep.keep_size,
         keys,
-        upstream: Some(face),
+        upstream: Some(uplink.face()),
     };
     let mut archiving = Archiving::start(&node, config).await?;
     progress.say(&format!("Keeping {name} in {store}"));
     if run.json && !run.quiet {
         let object = json!({ "name": name.to_string(), "store": store });
-        println!("{object}");
+        print_line(object)?;
     }
-    let remote = uri.to_string();
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     loop {
         tokio::select! {
@@ -122,7 +112,7 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
                     _ => progress.say(text),
                 }
                 if run.json && !run.quiet {
-                    println!("{}", json!({ "event": text }));
+                    print_line(json!({ "event": text }))?;
                 }
             }
             _ = tick.tick() => {
@@ -131,10 +121,7 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
                 stats.write(&figures, false)?;
                 progress.show(&figures.line());
             }
-            Ok(()) = link.changed() => {
-                let state: LinkState = link.borrow_and_update().clone();
-                progress.say_once(&describe_link(&state, &remote));
-            }
+            (_, text) = uplink.changed() => progress.say_once(&text),
             () = stop.wait() => break,
         }
     }
@@ -142,7 +129,7 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
     stats.write(&archiving.figures(), true)?;
     archiving.stop().await;
     node.shutdown().await;
-    Ok(())
+    uplink.ensure_was_up()
 }
 
 /// Where to keep: as people write it, and as it is opened.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use clap::Args;
 use namecast_apps::live::watcher::Pin;
 use namecast_archive::Location;
-use namecast_command::report::{ProgressLine, StatsFile};
+use namecast_command::report::{ProgressLine, StatsFile, print_line};
 use namecast_command::{Run, Stop};
 use namecast_net::{DEFAULT_PORT, Node, NodeConfig};
 use namecast_packet::Name;
@@ -87,7 +87,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
             page: &page,
             input: media.input_text(),
         },
-    );
+    )?;
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     let outcome = loop {
         tokio::select! {
@@ -144,7 +144,11 @@ struct Introduction<'a> {
 }
 
 /// Says what there is, and where.
-fn introduce(progress: &mut ProgressLine, run: &namecast_command::Run, about: &Introduction<'_>) {
+fn introduce(
+    progress: &mut ProgressLine,
+    run: &namecast_command::Run,
+    about: &Introduction<'_>,
+) -> anyhow::Result<()> {
     let Introduction {
         name,
         publishing,
@@ -159,7 +163,7 @@ fn introduce(progress: &mut ProgressLine, run: &namecast_command::Run, about: &I
             "key_name": key_name.to_string(), "key_digest": digest, "faces": doors.uris(),
             "streams": publishing.streams_json(),
         });
-        println!("{object}");
+        print_line(object)?;
     }
     progress.say("");
     progress.say(&format!("  publishing  {name}, from {input}"));
@@ -183,4 +187,5 @@ fn introduce(progress: &mut ProgressLine, run: &namecast_command::Run, about: &I
     }
     progress.say("");
     progress.say("  Ctrl-C ends it.");
+    Ok(())
 }

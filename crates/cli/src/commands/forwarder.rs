@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use namecast_command::report::{ProgressLine, StatsFile};
-use namecast_command::{Run, Stop};
+use namecast_command::report::{ProgressLine, StatsFile, print, print_line};
+use namecast_command::{Run, Stop, number};
 use namecast_net::management::CHILD_INHERIT;
 use namecast_net::{FaceOptions, FaceUri, Node, NodeConfig, UdpConfig};
 use namecast_packet::Name;
-use namecast_units::ByteSize;
+use namecast_units::{ByteSize, ParseQuantityError};
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -52,11 +52,11 @@ pub struct Forwarder {
     /// Name that the page watches unless its address says otherwise.
     #[arg(long)]
     pub name: Option<Name>,
-    /// Memory for Data that others may ask for again, in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 64)]
-    pub cache: u64,
+    /// Memory for Data that others may ask for again, such as 64M or 1G; a number alone is MiB.
+    #[arg(long, value_name = "SIZE", default_value = "64", value_parser = parse_cache)]
+    pub cache: ByteSize,
     /// Threads that forward at a time.
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = number::<u16>(1..=256))]
     pub threads: u16,
     /// Connect to another forwarder and send it the Interests that nobody here can answer; may be repeated.
     #[arg(long, value_name = "FACE-URI")]
@@ -67,6 +67,15 @@ pub struct Forwarder {
     /// How long, and what is told.
     #[command(flatten)]
     pub run: Run,
+}
+
+/// Reads a size, or a number of MiB.
+fn parse_cache(text: &str) -> Result<ByteSize, ParseQuantityError> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match is_number {
+        true => format!("{text}MiB").parse(),
+        false => text.parse(),
+    }
 }
 
 /// A socket address, or none.
@@ -83,7 +92,7 @@ impl core::str::FromStr for Socket {
         text.parse()
             .map(|address| Self(Some(address)))
             .map_err(|_| {
-                format!("'{text}' is neither ADDRESS:PORT, as in 127.0.0.1:6363, nor 'off'")
+                format!("'{text}' is no address: write ADDRESS:PORT, as in 127.0.0.1:6363, or off")
             })
     }
 }
@@ -94,7 +103,7 @@ const UPSTREAM_COST: u64 = 100;
 /// Runs until interrupted, or the time is over.
 pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
     if arguments.print_config {
-        print!("{}", forwarder_config::DEFAULT);
+        print(forwarder_config::DEFAULT)?;
         return Ok(());
     }
     let running = arguments.config.clone().map(Running::read).transpose()?;
@@ -124,7 +133,7 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
     let uris = listeners.uris();
     if run.json && !run.quiet {
         let object = json!({ "faces": uris, "url": page.url(), "other_urls": page.other_urls() });
-        println!("{object}");
+        print_line(object)?;
     }
     progress.say(&format!("Forwarding: {}", uris.join("  ")));
     for remark in listeners.remarks.iter().chain(&page.remarks) {
@@ -134,6 +143,9 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
         progress.say(&format!("Page: {url}"));
     }
     let reload = Reload::of(running, page_port.tls, is_file_s)?;
+    if reload.hangups.is_some() {
+        stop.leave_hang_ups();
+    }
     let mut watching = Watching {
         node: &node,
         page: &page,
@@ -176,7 +188,7 @@ fn settings(arguments: &Forwarder) -> Settings {
                 ..UdpConfig::default()
             },
             forwarders: arguments.threads.into(),
-            ..NodeConfig::caching(ByteSize::mebibytes(arguments.cache))
+            ..NodeConfig::caching(arguments.cache)
         },
         udp: arguments.udp.0.into_iter().collect(),
         tcp: arguments.tcp.0.into_iter().collect(),
@@ -232,7 +244,8 @@ impl Watching<'_> {
             }
         };
         if self.prints_json {
-            println!("{object}");
+            // A forwarder goes on for those who do not read what it prints.
+            let _ = print_line(object);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{bail, ensure};
 use clap::{Args, Subcommand};
 use namecast_apps::live::watcher::Pin;
-use namecast_command::report;
+use namecast_command::report::{self, local, print, print_line, rfc3339};
 use namecast_packet::Name;
 use serde_json::json;
 
@@ -83,7 +83,7 @@ pub(super) fn run(arguments: Key) -> anyhow::Result<()> {
         (Some(KeyWhat::Forget { name, known }), _) => forget(&name, known.known_keys),
         (None, Some(name)) => {
             let identity = key_store(arguments.keys.keys)?.identity(&name)?;
-            print!("{}", certificate_file::text(&identity.certificate));
+            print(certificate_file::text(&identity.certificate))?;
             Ok(())
         }
         (None, None) => bail!("name who holds the key, as in namecast key /cam"),
@@ -104,15 +104,17 @@ fn trust(name: Name, key: &str, file: Option<PathBuf>) -> anyhow::Result<()> {
         }
     };
     let file = KnownKeys::new(file)?;
-    let old = file.replace(KnownKey::today(name.clone(), digest))?;
+    let old = file.replace(KnownKey::now(name.clone(), digest))?;
     let digest = hex(&digest);
     match old {
-        Some(old) => println!(
+        Some(old) => print_line(format_args!(
             "{name} must be signed by {digest} from now on, not by {} (remembered on {}) any more",
             hex(&old.digest),
-            old.since
-        ),
-        None => println!("{name} must be signed by {digest} from now on"),
+            local(old.since)
+        ))?,
+        None => print_line(format_args!(
+            "{name} must be signed by {digest} from now on"
+        ))?,
     }
     Ok(())
 }
@@ -124,22 +126,16 @@ fn list(file: Option<PathBuf>, as_json: bool) -> anyhow::Result<()> {
             json!({
                 "name": key.name.to_string(),
                 "key_digest": hex(&key.digest),
-                "since": key.since.to_string(),
+                "since": rfc3339(key.since),
             })
         };
         let objects: Vec<_> = keys.iter().map(object).collect();
-        println!("{}", serde_json::to_string_pretty(&objects)?);
+        print_line(serde_json::to_string_pretty(&objects)?)?;
         return Ok(());
     }
-    let row = |key: &KnownKey| {
-        [
-            key.name.to_string(),
-            hex(&key.digest),
-            key.since.to_string(),
-        ]
-    };
+    let row = |key: &KnownKey| [key.name.to_string(), hex(&key.digest), local(key.since)];
     let head = ["stream", "key", "since"];
-    print!("{}", report::table(head, keys.iter().map(row)));
+    print(report::table(head, keys.iter().map(row)))?;
     Ok(())
 }
 
@@ -149,10 +145,10 @@ fn forget(name: &Name, path: Option<PathBuf>) -> anyhow::Result<()> {
     let Some(old) = file.forget(name)? else {
         bail!("no key of {name} is remembered: namecast key list{argument} shows which are");
     };
-    println!(
+    print_line(format_args!(
         "Forgot the key of {name}, {} (remembered on {}); the next one met is remembered",
         hex(&old.digest),
-        old.since
-    );
+        local(old.since)
+    ))?;
     Ok(())
 }

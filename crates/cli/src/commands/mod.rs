@@ -11,6 +11,7 @@ mod publish;
 mod publishing;
 mod put;
 mod status;
+mod uplink;
 mod watch;
 
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ use namecast_command::Logs;
 use namecast_net::{KeyStore, KeyStoreError};
 use namecast_units::Duration;
 
-pub use watch::NotLive;
+pub use watch::{NotLive, PastTime};
 
 use crate::manage::{self, Managed};
 use archive::Archive;
@@ -71,8 +72,6 @@ pub enum Command {
     /// Publish live video and sound under a name.
     Publish(Publish),
     /// Watch what is published under a name.
-    ///
-    /// Exits with 3 where live was wanted and what came last was a recording.
     Watch(Watch),
     /// Keep everything that is published under a name, and serve it.
     Archive(Archive),
@@ -138,6 +137,11 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Lab(command) => namecast_lab::main().carry_out(command).await,
     }
 }
+
+/// What was written contradicts itself: exit status 2, as for all that cannot be understood.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct WrongUse(pub &'static str);
 
 fn key_store(directory: Option<PathBuf>) -> Result<KeyStore, KeyStoreError> {
     match directory {

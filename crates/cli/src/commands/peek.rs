@@ -2,13 +2,11 @@
 
 mod object;
 
-use std::io::Write;
-
 use anyhow::{Context, bail};
 use clap::Args;
 use namecast_apps::live::watcher::Pin;
 use namecast_command::parse_duration;
-use namecast_command::report::printable;
+use namecast_command::report::{print_bytes, print_error, printable};
 use namecast_net::{Node, NodeConfig};
 use namecast_packet::lp::NackReason;
 use namecast_packet::{ContentType, Data, Name};
@@ -73,13 +71,11 @@ pub(super) async fn run(arguments: Peek) -> anyhow::Result<()> {
         .sum();
     if !arguments.pipe || matches!(verified, Verified::Not(_)) {
         let about = format!("{}, {size} bytes, {}", packets[0].name(), verified.text());
-        eprintln!("{}", printable(&about));
+        print_error(printable(&about));
     }
-    let mut output = std::io::stdout().lock();
     for content in packets.iter().filter_map(Data::content) {
-        output.write_all(&content)?;
+        print_bytes(&content)?;
     }
-    output.flush()?;
     node.shutdown().await;
     Ok(())
 }

@@ -2,7 +2,8 @@
 
 use anyhow::{bail, ensure};
 use clap::Args;
-use namecast_command::{Stop, parse_duration};
+use namecast_command::report::print_line;
+use namecast_command::{Stop, number, parse_duration};
 use namecast_net::{Clock, Node, NodeConfig, RegistrationState, random};
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{Data, LpPacket, Name, Packet};
@@ -31,7 +32,7 @@ pub struct Ping {
     #[arg(long, conflicts_with_all = ["count", "interval", "lifetime"])]
     pub serve: bool,
     /// Stop after so many.
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = number::<u64>(0..=u64::MAX))]
     pub count: Option<u64>,
     /// Time from one to the next.
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
@@ -60,7 +61,7 @@ async fn ping(node: &Node, arguments: &Ping, stop: &mut Stop) -> anyhow::Result<
     let Chosen { uri, face } = arguments.connect.reach(node).await?;
     node.add_route(Name::root(), face, 0).await?;
     let mut asker = Asker::new(node).await?;
-    println!("PING {} through {uri}", arguments.name);
+    print_line(format_args!("PING {} through {uri}", arguments.name))?;
     let mut times = Times::default();
     let mut tick = tokio::time::interval(arguments.interval.max(Duration::from_millis(1)));
     // No cache has the answer to a number that nobody knew.
@@ -75,10 +76,10 @@ async fn ping(node: &Node, arguments: &Ping, stop: &mut Stop) -> anyhow::Result<
             text = once(&mut asker, arguments, number, (clock, &mut times)) => text?,
             () = stop.wait() => break,
         };
-        println!("{text}");
+        print_line(text)?;
         number += 1;
     }
-    println!("{}", times.summary());
+    print_line(times.summary())?;
     ensure!(
         times.answered() > 0 || times.sent == 0,
         "{} does not answer: is a server of pings there (namecast ping --serve)?",
@@ -163,7 +164,9 @@ async fn serve(node: &Node, arguments: &Ping, stop: &mut Stop) -> anyhow::Result
             }
             Ok(()) = registered.changed() => {
                 match &*registered.borrow_and_update() {
-                    RegistrationState::Registered => println!("answering {prefix} through {uri}"),
+                    RegistrationState::Registered => {
+                        print_line(format_args!("answering {prefix} through {uri}"))?;
+                    }
                     RegistrationState::Refused(why) => bail!("{uri} refuses {prefix}: {why}"),
                     _ => {}
                 }
@@ -171,7 +174,7 @@ async fn serve(node: &Node, arguments: &Ping, stop: &mut Stop) -> anyhow::Result
             () = stop.wait() => break,
         }
     }
-    println!("{answered} answered");
+    print_line(format_args!("{answered} answered"))?;
     registration.cancel();
     Ok(())
 }

@@ -1,20 +1,31 @@
 //! `namecast publish`: an input under a name, through a forwarder.
 
 use clap::{Args, ValueEnum};
-use namecast_command::report::{ProgressLine, StatsFile};
+use namecast_command::report::{ProgressLine, StatsFile, print_line};
 use namecast_command::{Run, Stop};
-use namecast_net::{Announcer, Announcing, LinkState, Node, NodeConfig, RegistrationState};
+use namecast_net::{Announcer, Announcing, Node, NodeConfig, RegistrationState};
 use namecast_packet::Name;
 use namecast_units::ByteSize;
 use serde_json::{Value, json};
 
 use super::publishing::{Happened, Publishing};
+use super::uplink::Uplink;
 use super::{FIGURES_INTERVAL, key_store};
 use crate::arguments::{Keys, Media};
-use crate::connect::{Chosen, Connect};
+use crate::connect::Connect;
 
 /// `namecast publish`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  namecast publish /cam --input camera
+  namecast publish /film --input film.mp4 --loop
+  namecast publish /film --input film.mp4 --ladder 300k,2M@1280x720 --codec vp9
+  ffmpeg -re -i film.mp4 -c copy -f mpegts - | namecast publish /film --input -
+  namecast publish /studio --input rtmp://:1935/key      what is pushed to rtmp://ADDRESS:1935/key, by OBS for example
+  namecast publish /cam --connect udp4://192.0.2.1:6363  through a forwarder elsewhere
+
+Exits with 1 where the input failed, or where no forwarder ever took the name.")]
 pub struct Publish {
     /// Name to publish under, such as /cam. For / every Interest that nobody else has a longer route for comes here, which takes
     /// --whole-namespace.
@@ -65,6 +76,8 @@ impl Announce {
 const CACHE: ByteSize = ByteSize::mebibytes(1);
 const TAKES_EVERYTHING: &str = "publishing under / takes every name of the forwarder: give a longer name such as /cam, or add --whole-namespace";
 
+const NEVER_REGISTERED: &str = "nobody could watch: the forwarder never accepted the name; namecast status shows whether it is alive";
+
 /// Runs until interrupted, or the input or the time is over.
 pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let Publish {
@@ -86,17 +99,17 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
         started = Publishing::start(&node, &name, &media, &keys) => started?,
         () = stop.wait() => return Ok(()),
     };
-    let Chosen { uri, face } = connect.keep(&node).await?;
-    let mut link = node.link_state(face).await?;
+    let mut uplink = Uplink::new(&node, &connect).await?;
     let registration = match announce.when() {
-        None => node.register_prefix(face, name.clone(), 0),
-        Some(when) => node.register_and_announce(face, 0, announcer(&name, keys)?, when),
+        None => node.register_prefix(uplink.face(), name.clone(), 0),
+        Some(when) => node.register_and_announce(uplink.face(), 0, announcer(&name, keys)?, when),
     };
     let mut registered = registration.states();
     if run.json && !run.quiet {
-        println!("{}", about(&publishing, &name));
+        print_line(about(&publishing, &name))?;
     }
     introduce(&mut progress, &publishing, &name, &media.input_text());
+    let mut was_registered = false;
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     let outcome = loop {
         tokio::select! {
@@ -113,12 +126,10 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
                 stats.write(&figures, false)?;
                 progress.show(&figures.line());
             }
-            Ok(()) = link.changed() => {
-                let state = link.borrow_and_update().clone();
-                progress.say_once(&describe_link(&state, &uri.to_string()));
-            }
+            (_, text) = uplink.changed() => progress.say_once(&text),
             Ok(()) = registered.changed() => {
                 let state = registered.borrow_and_update().clone();
+                was_registered |= matches!(state, RegistrationState::Registered);
                 if let Some(text) = describe_registration(&state, &name.to_string()) {
                     progress.say(&text);
                 }
@@ -131,7 +142,10 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     stats.write(&publishing.figures().await, true)?;
     drop(publishing);
     node.shutdown().await;
-    Ok(outcome?)
+    outcome?;
+    uplink.ensure_was_up()?;
+    anyhow::ensure!(was_registered, NEVER_REGISTERED);
+    Ok(())
 }
 
 /// Tells what is published, and who signs it.
@@ -156,17 +170,6 @@ fn about(publishing: &Publishing, name: &Name) -> Value {
 fn announcer(name: &Name, keys: Keys) -> anyhow::Result<Announcer> {
     let signer = key_store(keys.keys)?.identity(name)?.signer;
     Ok(Announcer::new(name.clone(), signer))
-}
-
-/// How the connection to the forwarder stands, for people.
-pub(super) fn describe_link(state: &LinkState, remote: &str) -> String {
-    match state {
-        LinkState::Up => format!("Connected to {remote}"),
-        LinkState::Down(reason) => format!(
-            "No forwarder at {remote} at the moment ({reason}); trying on. To start one: namecast forwarder"
-        ),
-        LinkState::Connecting => format!("Connecting to {remote}"),
-    }
 }
 
 /// How a registration stands, for people.

@@ -7,16 +7,17 @@ use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
 use clap::Args;
 use namecast_apps::object::{Server, ServerConfig};
-use namecast_command::report::ProgressLine;
+use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Stop, parse_duration};
 use namecast_net::{Node, NodeConfig, RegistrationState, drive};
 use namecast_packet::{Certificate, Name};
 use namecast_units::{ByteSize, Duration};
 
 use super::key_store;
-use super::publish::{describe_link, describe_registration};
+use super::publish::describe_registration;
+use super::uplink::Uplink;
 use crate::arguments::Keys;
-use crate::connect::{Chosen, Connect};
+use crate::connect::Connect;
 use crate::page_server::hex;
 
 /// Octets that an object may have.
@@ -64,27 +65,24 @@ pub(super) async fn run(arguments: Put) -> anyhow::Result<()> {
     let digest = hex(&certificate.public_key()?.digest());
     let server = Server::new(ServerConfig::new(name.clone()), key.signer, certificate)?;
     let node = Node::start(NodeConfig::caching(ByteSize::mebibytes(1)));
-    let Chosen { uri, face } = arguments.connect.keep(&node).await?;
+    let mut uplink = Uplink::new(&node, &arguments.connect).await?;
     let own = node.application_face().await?;
     node.add_route(name.clone(), own.id(), 0).await?;
     let (server, _requested) = drive(node.clock(), own, server).spawn(|| {});
     let object = name.clone();
     let put = server.call(move |server, now| server.put(object, content, now.wall));
     let versioned = put.await.context("the node has stopped")??;
-    let registration = node.register_prefix(face, name.clone(), 0);
-    let (mut registered, mut link) = (registration.states(), node.link_state(face).await?);
-    println!("{versioned}");
+    let registration = node.register_prefix(uplink.face(), name.clone(), 0);
+    let mut registered = registration.states();
+    print_line(versioned)?;
     progress.say(&format!("Serving {size} bytes, signed with key {digest}"));
     loop {
         tokio::select! {
-            Ok(()) = link.changed() => {
-                let state = link.borrow_and_update().clone();
-                progress.say_once(&describe_link(&state, &uri.to_string()));
-            }
+            (_, text) = uplink.changed() => progress.say_once(&text),
             Ok(()) = registered.changed() => {
                 let state = registered.borrow_and_update().clone();
                 if let RegistrationState::Refused(why) = &state {
-                    bail!("{uri} refuses {name}: {why}");
+                    bail!("{} refuses {name}: {why}", uplink.remote());
                 }
                 if let Some(text) = describe_registration(&state, &name.to_string()) {
                     progress.say(&text);
@@ -95,7 +93,7 @@ pub(super) async fn run(arguments: Put) -> anyhow::Result<()> {
     }
     registration.cancel();
     node.shutdown().await;
-    Ok(())
+    uplink.ensure_was_up()
 }
 
 fn read(file: Option<&Path>) -> anyhow::Result<Bytes> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use namecast_command::report::printable;
+use namecast_command::report::{print, print_line, printable};
 
 /// Largest answer that is read, in octets.
 const MAX_ANSWER: u64 = 16 << 20;
@@ -15,9 +15,9 @@ pub(super) async fn run(port: u16, as_json: bool) -> anyhow::Result<()> {
     let text = fetch(port).await?;
     let status: Value = serde_json::from_str(&text).context("this is not a Namecast node")?;
     if as_json {
-        println!("{status:#}");
+        print_line(format_args!("{status:#}"))?;
     } else {
-        print!("{}", describe(&status));
+        print(describe(&status))?;
     }
     Ok(())
 }

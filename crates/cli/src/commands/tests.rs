@@ -71,10 +71,93 @@ fn errors_say_what_to_write_instead() {
     let refused = |line: &str| parse(line).unwrap_err();
     assert!(refused("namecast demo --fec 200%").contains("write 0% to 100%"));
     assert!(refused("namecast demo --ladder fast").contains("write 200k, 1M"));
-    assert!(refused("namecast demo --codec mpeg2").contains("h264, vp8, vp9, av1"));
+    assert!(refused("namecast demo --codec mpeg2").contains("h264, vp8, vp9 or av1"));
     assert!(refused("namecast demo --duration soon").contains("write 100ms, 5s"));
     assert!(refused("namecast watch /x --connect 1.2.3.4").contains("udp://"));
     assert!(refused("namecast demo --segment-size 9000").contains("8000"));
+}
+
+/// Whether any word may be a value of an option.
+fn is_text(argument: &clap::Arg) -> bool {
+    let kind = argument.get_value_parser().type_id();
+    [
+        core::any::TypeId::of::<String>(),
+        core::any::TypeId::of::<PathBuf>(),
+        core::any::TypeId::of::<namecast_packet::Name>(),
+        core::any::TypeId::of::<Input>(),
+    ]
+    .iter()
+    .any(|text| kind == *text)
+        || argument.get_id() == "interface"
+}
+
+/// Every option of every command that takes a value, and the first positional argument, with the words that lead to it.
+fn each_argument(
+    command: &clap::Command,
+    path: &[String],
+    found: &mut impl FnMut(&[String], &clap::Arg),
+) {
+    let arguments = command.get_arguments();
+    for argument in arguments.filter(|argument| argument.get_action().takes_values()) {
+        found(path, argument);
+    }
+    for inner in command.get_subcommands() {
+        let path = [path, &[inner.get_name().to_owned()]].concat();
+        each_argument(inner, &path, found);
+    }
+}
+
+/// What is wrong with how `value` is refused, if it should be.
+fn problem(
+    argument: &clap::Arg,
+    value: &str,
+    parsed: Result<clap::ArgMatches, clap::Error>,
+) -> Option<String> {
+    use clap::error::ErrorKind;
+
+    let may_be_taken = is_text(argument) || value != "abc";
+    let error = match parsed {
+        Ok(_) => return (!may_be_taken).then(|| "taken".to_owned()),
+        Err(error) => error,
+    };
+    let said = error.to_string();
+    let is_good = match error.kind() {
+        ErrorKind::ValueValidation => said.contains("write "),
+        ErrorKind::InvalidValue => {
+            said.contains("possible values") || said.contains("a value is required")
+        }
+        // The value was taken, and others are missing.
+        ErrorKind::MissingRequiredArgument | ErrorKind::MissingSubcommand => may_be_taken,
+        _ => false,
+    };
+    (!is_good || error.exit_code() != 2).then_some(said)
+}
+
+/// Generated from the command tree: whatever is written where something else is expected, is refused with exit status 2 and a
+/// sentence that says what to write, and no text passes for a number.
+#[test]
+fn values_of_the_wrong_kind_are_refused_with_what_to_write() {
+    const WRONG: [&str; 5] = ["-1", "abc", "1e99", "", "99999999999999999999"];
+    let mut command = Arguments::command();
+    command.build();
+    let (mut lines, mut problems) = (0, Vec::new());
+    let tree = command.clone();
+    each_argument(&tree, &["namecast".to_owned()], &mut |path, argument| {
+        for value in WRONG {
+            let mut line = path.to_vec();
+            match (argument.get_long(), argument.get_index()) {
+                (Some(long), _) => line.push(format!("--{long}={value}")),
+                (None, Some(1)) => line.extend(["--".to_owned(), value.to_owned()]),
+                _ => continue,
+            }
+            lines += 1;
+            let parsed = command.try_get_matches_from_mut(&line);
+            let problem = problem(argument, value, parsed);
+            problems.extend(problem.map(|problem| format!("{}: {problem}", line.join(" "))));
+        }
+    });
+    assert!(lines > 500, "{lines}");
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 #[test]

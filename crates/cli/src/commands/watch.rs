@@ -1,36 +1,47 @@
 //! `namecast watch`: what is published under a name, to a file, a pipe or nowhere.
 
 mod arguments;
+mod ending;
 
-use namecast::drive;
+use std::path::Path;
+
+use namecast::{Handle, drive};
 use namecast_apps::live::watcher::{Event, Liveness, RungChoice, Signer, Verdict, Watched};
 use namecast_apps::live::{Player, Stats, Watcher, WatcherConfig};
 use namecast_command::Stop;
-use namecast_command::report::{ProgressLine, StatsFile, calendar};
+use namecast_command::report::{ProgressLine, StatsFile, local, print_line};
 use namecast_media::record::Recorder;
-use namecast_net::{Clock, LinkState, Node, NodeConfig};
+use namecast_net::{Clock, Node, NodeConfig};
 use namecast_stream::ladder::LadderConfig;
-use namecast_stream::path::Control;
-use namecast_stream::rate::RateControl;
-use namecast_units::{ByteSize, Timestamp};
+use namecast_units::ByteSize;
 use serde_json::json;
+use tokio::sync::mpsc;
 
+pub use arguments::PastTime;
 pub(super) use arguments::Watch;
+use ending::Ending;
 
-use super::FIGURES_INTERVAL;
-use super::publish::describe_link;
-use crate::connect::Chosen;
+use super::uplink::Uplink;
+use super::{FIGURES_INTERVAL, WrongUse};
 use crate::key_check::KeyCheck;
 use crate::page_server::hex;
 
 /// What the node keeps: enough for what was asked for and came too late.
 const CACHE: ByteSize = ByteSize::mebibytes(1);
 
-/// Runs until interrupted, or the time is over, or whoever reads the output has left.
+const TWO_OUTPUTS: &str = "--json and --output - would both write to standard output: write frames to a file, or what happens with --stats FILE";
+
+/// Runs until interrupted, or the time is over, or whoever reads the output has left, or nothing comes.
 pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
+    let prints_frames = arguments.output.as_deref() == Some(Path::new("-"));
+    anyhow::ensure!(
+        !(prints_frames && arguments.run.json),
+        WrongUse(TWO_OUTPUTS)
+    );
     let mut config = watcher_config(&arguments)?;
     let keys = KeyCheck::new(arguments.name.clone(), &arguments.trusted)?;
     config.trust = keys.trust();
+    let ending = Ending::new(arguments.name.clone(), config.rung.clone());
     let Watch {
         name,
         output,
@@ -40,57 +51,33 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         ..
     } = arguments;
     let mut stop = Stop::new(run.duration)?;
-    let mut stats = StatsFile::create(run.stats.as_deref())?;
+    let node = Node::start(NodeConfig::caching(CACHE));
     let mut session = Session {
         recorder: output.map(Recorder::new),
+        stats: StatsFile::create(run.stats.as_deref())?,
         keys,
         progress: ProgressLine::new(!run.quiet && !run.json),
         prints_json: run.json && !run.quiet,
         audio: !no_audio,
-        is_open: true,
         picture: None,
         wants_live: arguments.from.is_none(),
         liveness: Liveness::default(),
+        clock: node.clock(),
+        ending,
     };
-    let node = Node::start(NodeConfig::caching(CACHE));
-    let Chosen { uri, face } = connect.keep(&node).await?;
-    node.add_route(name, face, 0).await?;
-    let mut link = node.link_state(face).await?;
+    let mut uplink = Uplink::new(&node, &connect).await?;
+    node.add_route(name, uplink.face(), 0).await?;
     let application = node.application_face_with_local_fields().await?;
     let player = Player::new(Watcher::new(config));
     let (player, mut heard) = drive(node.clock(), application, player).spawn(|| {});
-    let remote = uri.to_string();
-    let mut tick = tokio::time::interval(FIGURES_INTERVAL);
-    while session.is_open {
-        tokio::select! {
-            watched = heard.recv() => match watched {
-                Some(watched) => session.hear(watched)?,
-                None => break,
-            },
-            _ = tick.tick() => {
-                if let Some(figures) = player.call(Player::stats).await {
-                    stats.write(&figures, false)?;
-                    session.show(&figures);
-                }
-            }
-            Ok(()) = link.changed() => {
-                let state = link.borrow_and_update().clone();
-                session.progress.say_once(&describe_link(&state, &remote));
-                if matches!(state, LinkState::Up) {
-                    player.try_call(Player::handle_link_change);
-                }
-            }
-            () = stop.wait() => break,
-        }
+    if run.duration.is_none() {
+        session.ending.give_up_after(node.clock().now());
     }
-    if let Some(figures) = player.call(Player::stats).await {
-        stats.write(&figures, true)?;
-        if session.prints_json {
-            println!("{}", json!({ "final": true, "stats": figures }));
-        }
-    }
+    let followed = session.follow(&player, &mut heard, &mut uplink, &mut stop);
+    let followed = followed.await;
+    let outcome = session.tell_last_figures(&player, followed).await;
     drop((player, heard));
-    let finished = session.finish();
+    let finished = session.finish(outcome, &uplink);
     node.shutdown().await;
     finished
 }
@@ -102,9 +89,17 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
 )]
 pub struct NotLive(String);
 
-/// A time as people read it.
-fn utc(time: Timestamp) -> String {
-    calendar(time).format("%Y-%m-%d %H:%M:%S UTC").to_string()
+/// What happens, for people.
+fn describe(event: &Event) -> String {
+    match event {
+        Event::Seeking { to } => format!("going to {}", local(*to)),
+        Event::PlayingFrom { captured_at, .. } => format!("playing from {}", local(*captured_at)),
+        Event::NothingKept { to, .. } => format!("nothing of {} can be played", local(*to)),
+        Event::Liveness(Liveness::Recorded(captured_at)) => {
+            format!("not live: recorded from {}", local(*captured_at))
+        }
+        event => event.to_string(),
+    }
 }
 
 fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
@@ -114,7 +109,7 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
     config.target = arguments.target;
     config.from = arguments.from.map(|from| from.resolve(clock.wall()));
     config.rung = RungChoice::from(arguments.rung.as_str());
-    config.control = parse_controller(&arguments.controller)?;
+    config.control = arguments.controller;
     if let (Some(_), LadderConfig::Live(ladder)) = (&arguments.output, &mut config.ladder) {
         // A file cannot take frames twice.
         ladder.catches_up = false;
@@ -125,53 +120,107 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
     Ok(config)
 }
 
-/// A controller's name, or a bitrate alone, which is `rate:` with it.
-fn parse_controller(text: &str) -> anyhow::Result<Control> {
-    match text.parse() {
-        Ok(rate) => Ok(Control::Rate(RateControl::Rate { rate })),
-        Err(_) => Ok(text.parse()?),
-    }
-}
-
 /// What the command does with what the watcher says.
 struct Session {
     recorder: Option<Recorder>,
+    stats: StatsFile,
     keys: KeyCheck,
     progress: ProgressLine,
     prints_json: bool,
     audio: bool,
-    is_open: bool,
     /// The rung that was told last, and why it is that.
     picture: Option<(String, &'static str)>,
     wants_live: bool,
     /// Whether what is shown is live, as told last.
     liveness: Liveness,
+    clock: Clock,
+    ending: Ending,
 }
 
 impl Session {
+    /// Takes what comes until it is time to stop.
+    async fn follow(
+        &mut self,
+        player: &Handle<Player>,
+        heard: &mut mpsc::Receiver<Watched>,
+        uplink: &mut Uplink,
+        stop: &mut Stop,
+    ) -> anyhow::Result<()> {
+        let mut tick = tokio::time::interval(FIGURES_INTERVAL);
+        while self.is_open() && !self.ending.is_given_up(self.clock.now()) {
+            tokio::select! {
+                watched = heard.recv() => match watched {
+                    Some(watched) => self.hear(watched)?,
+                    None => break,
+                },
+                _ = tick.tick() => {
+                    if let Some(figures) = player.call(Player::stats).await {
+                        self.stats.write(&figures, false)?;
+                        self.show(&figures)?;
+                    }
+                }
+                (is_up, text) = uplink.changed() => {
+                    self.progress.say_once(&text);
+                    if is_up {
+                        player.try_call(Player::handle_link_change);
+                    }
+                }
+                () = stop.wait() => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the figures at the end, whatever `outcome` there was before. Returns it, or the first failure.
+    async fn tell_last_figures(
+        &mut self,
+        player: &Handle<Player>,
+        outcome: anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        if let Some(figures) = player.call(Player::stats).await {
+            let written = self.stats.write(&figures, true);
+            let printed = match self.prints_json {
+                true => print_line(json!({ "final": true, "stats": figures })),
+                false => Ok(()),
+            };
+            return outcome.and(written).and(printed);
+        }
+        outcome
+    }
+
+    /// Whether whoever reads the frames is there.
+    fn is_open(&self) -> bool {
+        self.recorder.as_ref().is_none_or(Recorder::is_open)
+    }
+
     fn hear(&mut self, watched: Watched) -> anyhow::Result<()> {
         match watched {
             Watched::Frame(frame) => {
+                self.ending.on_frame();
                 if let Some(recorder) = &mut self.recorder {
                     recorder.write(&frame)?;
-                    self.is_open = recorder.is_open();
                 }
             }
             Watched::Catalogue(catalogue) => {
                 // It is told only once it is verified.
                 if let Some(text) = self.keys.on_verified()? {
-                    self.tell("remembered", &json!(text), &text);
+                    self.tell("remembered", &json!(text), &text)?;
                 }
+                self.ending.on_catalogue(&catalogue)?;
                 if let Some(recorder) = &mut self.recorder {
                     recorder.open(&catalogue, self.audio)?;
                 }
-                self.tell("catalogue", &json!(catalogue), "");
+                self.tell("catalogue", &json!(catalogue), "")?;
             }
-            Watched::Signer(signer) => self.hear_signer(&signer),
-            Watched::Event(Event::Liveness(liveness)) => self.hear_liveness(liveness),
+            Watched::Signer(signer) => self.hear_signer(&signer)?,
+            Watched::Event(Event::Liveness(liveness)) => self.hear_liveness(liveness)?,
             Watched::Event(event) => {
-                let text = event.to_string();
-                self.tell("event", &json!(text), &text);
+                self.tell("event", &json!(event.to_string()), &describe(&event))?;
+                match event {
+                    Event::PlayingFrom { .. } => self.ending.on_past(),
+                    Event::NothingKept { to, unkept } => self.ending.on_unkept(to, unkept)?,
+                    _ => {}
+                }
             }
             Watched::Discontinuity { .. } => {}
         }
@@ -179,7 +228,7 @@ impl Session {
     }
 
     /// Whoever is refused is named to those too who want to hear of errors only.
-    fn hear_signer(&mut self, signer: &Signer) {
+    fn hear_signer(&mut self, signer: &Signer) -> anyhow::Result<()> {
         let text = self.keys.on_signer(signer);
         let object = json!({
             "key_name": signer.key_name.to_string(),
@@ -188,43 +237,50 @@ impl Session {
             "remembered_since": self.keys.remembered_since(),
             "text": text,
         });
-        match signer.verdict {
-            Verdict::Refused(_) if !self.prints_json => self.progress.say_error(&text),
-            _ => self.tell("signer", &object, &text),
+        if matches!(signer.verdict, Verdict::Refused(_)) {
+            self.ending.on_refusal(&text);
+            if !self.prints_json {
+                self.progress.say_error(&text);
+                return Ok(());
+            }
         }
+        self.tell("signer", &object, &text)
     }
 
     /// That it is not live is said to those too who want to hear of errors only, unless they wanted the past.
-    fn hear_liveness(&mut self, liveness: Liveness) {
+    fn hear_liveness(&mut self, liveness: Liveness) -> anyhow::Result<()> {
         self.liveness = liveness;
         let object = json!(liveness.word());
         match liveness {
             Liveness::Recorded(captured_at) if self.wants_live && !self.prints_json => {
-                let text = format!("Not live: recorded from {}", utc(captured_at));
+                let text = format!("Not live: recorded from {}", local(captured_at));
                 self.progress.say_error(&text);
+                Ok(())
             }
-            _ => self.tell("liveness", &object, &Event::Liveness(liveness).to_string()),
+            _ => self.tell("liveness", &object, &describe(&Event::Liveness(liveness))),
         }
     }
 
-    fn tell(&mut self, kind: &str, object: &serde_json::Value, text: &str) {
+    fn tell(&mut self, kind: &str, object: &serde_json::Value, text: &str) -> anyhow::Result<()> {
         if self.prints_json {
-            println!("{}", json!({ kind: object }));
-        } else if !text.is_empty() {
+            return print_line(json!({ kind: object }));
+        }
+        if !text.is_empty() {
             self.progress.say(text);
         }
+        Ok(())
     }
 
-    fn show(&mut self, stats: &Stats) {
+    fn show(&mut self, stats: &Stats) -> anyhow::Result<()> {
         let Some(video) = &stats.video else {
-            return;
+            return Ok(());
         };
         if let (Some(rung), Some(picture)) = (&stats.rung, stats.picture)
             && self.picture.as_ref() != Some(&(rung.clone(), picture))
         {
             self.picture = Some((rung.clone(), picture));
             let object = json!({ "rung": rung, "why": picture });
-            self.tell("picture", &object, &format!("Quality {rung}: {picture}"));
+            self.tell("picture", &object, &format!("Quality {rung}: {picture}"))?;
         }
         let allowed = stats.controller_rate_bps;
         let allowed = allowed.map_or_else(String::new, |rate| {
@@ -244,35 +300,22 @@ impl Session {
             video.lost,
             stats.verification_failures,
         ));
+        Ok(())
     }
 
-    fn finish(mut self) -> anyhow::Result<()> {
+    /// Closes the recording. Returns how it ended: as `outcome` says, or else by what came.
+    fn finish(mut self, outcome: anyhow::Result<()>, uplink: &Uplink) -> anyhow::Result<()> {
         if let Some(recorder) = &mut self.recorder {
             recorder.finish()?;
         }
+        outcome?;
+        uplink.ensure_was_up()?;
+        self.ending.finish(uplink.remote())?;
         match self.liveness {
             Liveness::Recorded(captured_at) if self.wants_live => {
-                Err(NotLive(utc(captured_at)).into())
+                Err(NotLive(local(captured_at)).into())
             }
             _ => Ok(()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn controllers_have_names_and_a_bitrate_is_one() {
-        let rate = namecast_units::Bitrate::mbps(5);
-        for text in ["5M", "rate:5M"] {
-            let control = Control::Rate(RateControl::Rate { rate });
-            assert_eq!(parse_controller(text).unwrap(), control);
-        }
-        assert_eq!(parse_controller("live").unwrap(), Control::Live);
-        assert!(parse_controller("unlimited").is_err());
-        let error = parse_controller("fast").unwrap_err().to_string();
-        assert!(error.contains("'fast' is no controller: write one of arc, "));
     }
 }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use namecast_net::{FaceUri, Persistency};
 use namecast_packet::Name;
-use namecast_units::Duration;
+use namecast_units::{ByteSize, Duration};
 
-use namecast_command::parse_duration;
+use namecast_command::{number, parse_duration};
 
 use crate::connect::Connect;
 
@@ -58,7 +58,7 @@ Examples:
   namecast face create udp4://192.0.2.1:6363 --reliability
   namecast face create tcp://router.example             its address is looked up once, here
   namecast face show udp4://192.0.2.1:6363
-  namecast face update 264 --congestion-threshold 30000 --congestion-interval 20ms
+  namecast face update 264 --congestion-threshold 30k --congestion-interval 20ms
   namecast face list --connect unix:///run/nfd/nfd.sock --json
   namecast face create ether://[02:00:00:00:00:01] --interface eth0
   namecast face destroy 264")]
@@ -131,15 +131,15 @@ pub struct FaceArguments {
     /// Mark packets when the face's queue is long.
     #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "on")]
     pub congestion_marking: Option<Switch>,
-    /// Octets that may wait for the face without marks.
-    #[arg(long, value_name = "BYTES")]
-    pub congestion_threshold: Option<u64>,
+    /// How much may wait for the face without marks, such as 64k.
+    #[arg(long, value_name = "SIZE")]
+    pub congestion_threshold: Option<ByteSize>,
     /// How long more than these must wait until a packet is marked.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub congestion_interval: Option<Duration>,
-    /// Longest frame, in octets; UDP only.
-    #[arg(long, value_name = "BYTES")]
-    pub mtu: Option<u64>,
+    /// Longest frame, such as 1400; UDP only.
+    #[arg(long, value_name = "SIZE")]
+    pub mtu: Option<ByteSize>,
 }
 
 /// What ends a face.
@@ -197,7 +197,7 @@ pub enum RouteWhat {
         /// Number or address; a face to the address is made if there is none.
         face: FaceChoice,
         /// Which of several is taken: the lowest.
-        #[arg(long, default_value_t = 0)]
+        #[arg(long, default_value_t = 0, value_parser = number::<u64>(0..=u64::MAX))]
         cost: u64,
         /// Who the route is from: static, app, client, or a number.
         #[arg(long, default_value = "static")]
@@ -307,7 +307,7 @@ pub enum StrategyWhat {
 #[command(after_help = "\
 Examples:
   namecast cs info
-  namecast cs config --capacity 100000
+  namecast cs config --capacity 100k
   namecast cs config --admit off
   namecast cs erase /demo")]
 pub struct Cs {
@@ -326,8 +326,8 @@ pub enum CsWhat {
     Info,
     /// Change what it holds and does.
     Config {
-        /// Data packets that it may hold; a Namecast forwarder reckons 8 KiB for each.
-        #[arg(long, value_name = "PACKETS")]
+        /// Data packets that it may hold, such as 100k; a Namecast forwarder reckons 8 KiB for each.
+        #[arg(long, value_name = "PACKETS", value_parser = number::<u64>(0..=u64::MAX))]
         capacity: Option<u64>,
         /// Whether Data is taken in.
         #[arg(long, value_enum)]
@@ -341,7 +341,7 @@ pub enum CsWhat {
         /// The prefix; / is everything.
         prefix: Name,
         /// Most packets that are removed.
-        #[arg(long)]
+        #[arg(long, value_parser = number::<u64>(1..=u64::MAX))]
         count: Option<u64>,
     },
 }
@@ -373,7 +373,7 @@ pub struct Status {
     #[command(flatten)]
     pub target: Target,
     /// Ask the web server of a Namecast node on this machine instead, which knows more than management does.
-    #[arg(long, conflicts_with = "connect")]
+    #[arg(long, conflicts_with = "connect", value_parser = number::<u16>(0..=65_535))]
     pub port: Option<u16>,
 }
 
@@ -393,10 +393,10 @@ pub struct Top {
     #[arg(long)]
     pub once: bool,
     /// Most faces that are shown, the busiest; JSON has all.
-    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = number::<usize>(0..=u64::MAX))]
     pub faces: usize,
     /// Most strategies that are shown, the busiest; JSON has all. NFD and ndnd do not count by strategy.
-    #[arg(long, value_name = "NUMBER", default_value_t = 5)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = number::<usize>(0..=u64::MAX))]
     pub strategies: usize,
     /// The forwarder.
     #[command(flatten)]

@@ -1,9 +1,10 @@
 //! `namecast cs`.
 
 use anyhow::Context;
-use namecast_command::report::columns;
+use namecast_command::report::{columns, print, print_line};
 use namecast_net::management::{ADMIT, ControlParameters, CsInfo, SERVE};
 use namecast_packet::Name;
+use namecast_units::ByteSize;
 use serde_json::json;
 
 use super::arguments::{CsWhat, Switch, Target};
@@ -30,7 +31,7 @@ pub(super) async fn run(
             let erased = erase(forwarder, &prefix, count).await?;
             match target.json {
                 true => print_json(&json!({ "prefix": prefix.to_string(), "erased": erased }))?,
-                false => println!("{erased} packets below {prefix} are gone"),
+                false => print_line(format_args!("{erased} packets below {prefix} are gone"))?,
             }
             return Ok(());
         }
@@ -41,7 +42,7 @@ pub(super) async fn run(
         .context("the forwarder tells nothing of a content store")?;
     match target.json {
         true => print_json(info)?,
-        false => print!("{}", describe(info)),
+        false => print(describe(info))?,
     }
     Ok(())
 }
@@ -98,11 +99,16 @@ pub(super) fn describe(info: &CsInfo) -> String {
         0 => String::new(),
         asked => format!(" ({:.1} %)", info.hits as f64 * 100.0 / asked as f64),
     };
+    let size = |octets: Option<u64>| octets.map(ByteSize::bytes);
+    let memory = size(info.memory).zip(size(info.memory_capacity));
+    let packets = match memory {
+        Some(_) => info.entries.to_string(),
+        None => format!("{} of at most {}", info.entries, info.capacity),
+    };
+    let memory = memory.map(|(memory, capacity)| format!("{memory} of at most {capacity}"));
     let rows = [
-        (
-            "packets",
-            format!("{} of at most {}", info.entries, info.capacity),
-        ),
+        ("packets", packets),
+        ("memory", memory.unwrap_or_else(|| "not told".to_owned())),
         ("admit", switch(ADMIT).to_owned()),
         ("serve", switch(SERVE).to_owned()),
         (
@@ -125,14 +131,23 @@ mod tests {
             entries: 7,
             hits: 1,
             misses: 3,
+            ..CsInfo::default()
         };
         let expected = "\
 packets   7 of at most 100
+memory    not told
 admit     on
 serve     off
 answered  1 of 4 Interests (25.0 %)
 ";
         assert_eq!(describe(&info), expected);
+        let ours = CsInfo {
+            memory: Some(700),
+            memory_capacity: Some(64 << 20),
+            ..info
+        };
+        let expected = "packets   7\nmemory    700 B of at most 64.0 MiB\n";
+        assert!(describe(&ours).starts_with(expected));
         assert!(describe(&CsInfo::default()).contains("0 of 0 Interests\n"));
     }
 }

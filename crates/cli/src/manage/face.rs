@@ -1,12 +1,12 @@
 //! `namecast face`.
 
 use anyhow::bail;
-use namecast_command::report;
+use namecast_command::report::{self, print, print_line};
 use namecast_net::FaceUri;
 use namecast_net::management::{
     CONGESTION_MARKING, ClientError, ControlParameters, FaceStatus, LOCAL_FIELDS, LP_RELIABILITY,
 };
-use namecast_units::Duration;
+use namecast_units::{ByteSize, Duration};
 
 use super::arguments::{FaceArguments, FaceWhat, Switch, Target};
 use super::connection::{Forwarder, canonical};
@@ -23,7 +23,7 @@ pub(super) async fn run(
             let faces: Vec<FaceStatus> = forwarder.list("faces/list").await?;
             match target.json {
                 true => print_json(&faces)?,
-                false => print!("{}", table(&faces)),
+                false => print(table(&faces))?,
             }
         }
         FaceWhat::Show { face } => {
@@ -56,11 +56,11 @@ pub(super) async fn run(
             forwarder.command("faces/destroy", &parameters).await?;
             match target.json {
                 true => print_json(&face)?,
-                false => println!(
+                false => print_line(format_args!(
                     "face {} to {} is gone",
                     face.face,
                     report::printable(&face.uri)
-                ),
+                ))?,
             }
         }
     }
@@ -122,8 +122,8 @@ fn parameters(options: &FaceArguments) -> ControlParameters {
         persistency: options
             .persistency
             .map(|persistency| namecast_net::Persistency::from(persistency).number()),
-        mtu: options.mtu,
-        default_congestion_threshold: options.congestion_threshold,
+        mtu: options.mtu.map(ByteSize::as_bytes),
+        default_congestion_threshold: options.congestion_threshold.map(ByteSize::as_bytes),
         base_congestion_marking_interval: options
             .congestion_interval
             .map(|interval| u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX)),
@@ -228,7 +228,7 @@ fn show(face: &FaceStatus, target: &Target) -> anyhow::Result<()> {
         ),
     ];
     let rows: Vec<_> = rows.map(|(what, text)| [what.to_owned(), text]).into();
-    print!("{}", report::columns(&rows));
+    print(report::columns(&rows))?;
     Ok(())
 }
 
@@ -298,9 +298,9 @@ mod tests {
             reliability: Some(Switch::On),
             local_fields: Some(Switch::Off),
             congestion_marking: None,
-            congestion_threshold: Some(30_000),
+            congestion_threshold: Some(ByteSize::bytes(30_000)),
             congestion_interval: Some(Duration::from_millis(20)),
-            mtu: Some(1_200),
+            mtu: Some(ByteSize::bytes(1_200)),
         };
         let expected = ControlParameters {
             flags: Some(2),

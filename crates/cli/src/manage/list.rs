@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use namecast_command::report;
+use namecast_command::report::{self, print, print_error};
 use namecast_net::management::FibEntry;
 use namecast_packet::{Component, Data, Name};
 use namecast_stream::catalogue::Catalogue;
@@ -52,7 +52,9 @@ pub(super) async fn run(forwarder: &mut Forwarder, arguments: &List) -> anyhow::
     let entries: Vec<FibEntry> = forwarder.list("fib/list").await?;
     let roots = roots(&entries);
     if roots.len() == MAX_PREFIXES {
-        eprintln!("namecast: of the routes of this forwarder only {MAX_PREFIXES} were asked");
+        print_error(format_args!(
+            "namecast: of the routes of this forwarder only {MAX_PREFIXES} were asked"
+        ));
     }
     let mut asking = JoinSet::new();
     let mut found = Vec::new();
@@ -71,9 +73,12 @@ pub(super) async fn run(forwarder: &mut Forwarder, arguments: &List) -> anyhow::
     match arguments.target.json {
         true => print_json(&found)?,
         false if found.is_empty() => {
-            eprintln!("namecast: no live streams at {}", forwarder.uri());
+            print_error(format_args!(
+                "namecast: no live streams at {}",
+                forwarder.uri()
+            ));
         }
-        false => print!("{}", table(&found)),
+        false => print(table(&found))?,
     }
     Ok(())
 }
@@ -148,14 +153,14 @@ fn table(found: &[Found]) -> String {
     let head = ["NAME", "STREAM", "CODEC", "RUNGS", "SINCE", "KEY"];
     let rows = found.iter().flat_map(|publisher| {
         publisher.streams.iter().map(|stream| {
-            let since = report::calendar(Timestamp::from_micros(publisher.since));
+            let since = report::local(Timestamp::from_micros(publisher.since));
             let key = publisher.key.as_ref();
             [
                 publisher.name.clone(),
                 stream.name.clone(),
                 stream.codec.clone(),
                 stream.rungs.join(" "),
-                since.format("%Y-%m-%d %H:%M:%S UTC").to_string(),
+                since,
                 key.map_or_else(
                     || "not verified".to_owned(),
                     |key| format!("{}…", &key[..SHOWN_DIGITS]),
@@ -202,10 +207,10 @@ mod tests {
             }],
             key: Some("5d41402abc4b2a76b9719d911017c592".to_owned()),
         }];
-        let expected = "\
-NAME  STREAM  CODEC  RUNGS    SINCE                    KEY
-/cam  video   h264   200k 1M  2026-05-28 20:26:40 UTC  5d41402abc4b…
-";
+        let since = report::local(Timestamp::from_micros(found[0].since));
+        let head = format!("NAME  STREAM  CODEC  RUNGS    {:26}  KEY\n", "SINCE");
+        let row = format!("/cam  video   h264   200k 1M  {since}  5d41402abc4b…\n");
+        let expected = head + &row;
         assert_eq!(table(&found), expected);
     }
 }

@@ -13,6 +13,7 @@ mod strategy;
 mod top;
 mod trace;
 
+use namecast_command::report::print_line;
 use serde::Serialize;
 
 use arguments::Target;
@@ -68,7 +69,7 @@ pub(crate) async fn run(command: Managed) -> anyhow::Result<()> {
 }
 
 fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    println!("{}", serde_json::to_string_pretty(value)?);
+    print_line(serde_json::to_string_pretty(value)?)?;
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use namecast_command::report;
+use namecast_command::report::{self, print, print_line};
 use namecast_net::management::{
     CAPTURE, CHILD_INHERIT, ControlParameters, FaceStatus, RibEntry, RibRoute,
 };
@@ -34,8 +34,7 @@ pub(super) async fn run(
                 return print_json(&entries);
             }
             let faces: Vec<FaceStatus> = forwarder.list("faces/list").await?;
-            print!("{}", table(&entries, &faces));
-            return Ok(());
+            return print(table(&entries, &faces));
         }
         RouteWhat::Add {
             prefix,
@@ -86,8 +85,14 @@ pub(super) async fn run(
             prefix,
             routes: vec![route],
         })?,
-        (false, Some(cost)) => println!("{prefix} goes to face {}, cost {cost}", route.face),
-        (false, None) => println!("{prefix} does not go to face {} any more", route.face),
+        (false, Some(cost)) => print_line(format_args!(
+            "{prefix} goes to face {}, cost {cost}",
+            route.face
+        ))?,
+        (false, None) => print_line(format_args!(
+            "{prefix} does not go to face {} any more",
+            route.face
+        ))?,
     }
     Ok(())
 }

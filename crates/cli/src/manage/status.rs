@@ -1,10 +1,10 @@
 //! `namecast status`: all that a forwarder tells of itself.
 
-use namecast_command::report::{columns, printable};
+use namecast_command::report::{columns, local, print, printable};
 use namecast_net::management::{
     ChannelStatus, CsInfo, FaceStatus, FibEntry, GeneralStatus, RibEntry, StrategyChoice,
 };
-use namecast_units::Duration;
+use namecast_units::{Duration, Timestamp};
 use serde::Serialize;
 
 use super::arguments::Target;
@@ -42,7 +42,7 @@ pub(super) async fn run(forwarder: &mut Forwarder, target: &Target) -> anyhow::R
     };
     match target.json {
         true => print_json(&status)?,
-        false => print!("{}", describe(&status)),
+        false => print(describe(&status))?,
     }
     Ok(())
 }
@@ -61,12 +61,15 @@ fn describe(status: &Status) -> String {
     let uptime = general.current_millis.saturating_sub(general.start_millis);
     let uptime = Duration::from_secs(uptime / 1_000);
     let mut text = format!(
-        "{}, up {uptime:?}\n\
+        "{}, up {uptime:?}, since {}\n\
          in   {} Interests, {} Data, {} Nacks\n\
          out  {} Interests, {} Data, {} Nacks\n\
          {} Interests pending, {} satisfied, {} not\n\
          {} prefixes with next hops, {} measured\n",
         printable(&general.version),
+        local(Timestamp::from_micros(
+            general.start_millis.saturating_mul(1_000)
+        )),
         general.in_interests,
         general.in_data,
         general.in_nacks,
@@ -157,10 +160,7 @@ mod tests {
             ..Status::default()
         };
         let text = describe(&status);
-        assert!(
-            text.starts_with("namecast-0, up 62s\nin   5 Interests"),
-            "{text}"
-        );
+        assert!(text.starts_with("namecast-0, up 62s, since 19"), "{text}");
         let daemon = "routing daemon there: told 2 of 3 prefixes; 7 commands failed\n";
         assert!(text.contains(daemon), "{text}");
         for title in [

@@ -1,7 +1,7 @@
 //! `namecast strategy`.
 
 use anyhow::Context;
-use namecast_command::report;
+use namecast_command::report::{self, print, print_line};
 use namecast_net::management::{ControlParameters, StrategyChoice};
 use namecast_packet::Name;
 
@@ -20,7 +20,7 @@ pub(super) async fn run(
             let choices: Vec<StrategyChoice> = forwarder.list("strategy-choice/list").await?;
             match target.json {
                 true => print_json(&choices)?,
-                false => print!("{}", table(&choices)),
+                false => print(table(&choices))?,
             }
         }
         StrategyWhat::Set { prefix, strategy } => {
@@ -40,7 +40,7 @@ pub(super) async fn run(
             };
             match target.json {
                 true => print_json(&choice)?,
-                false => println!("{} has {}", choice.prefix, choice.strategy),
+                false => print_line(format_args!("{} has {}", choice.prefix, choice.strategy))?,
             }
         }
         StrategyWhat::Unset { prefix } => {
@@ -53,7 +53,9 @@ pub(super) async fn run(
                 .await?;
             match target.json {
                 true => print_json(&serde_json::json!({ "prefix": prefix.to_string() }))?,
-                false => println!("{prefix} has the strategy of the next shorter prefix"),
+                false => print_line(format_args!(
+                    "{prefix} has the strategy of the next shorter prefix"
+                ))?,
             }
         }
     }

@@ -1,6 +1,6 @@
 //! `namecast trace`: which way an Interest would take through a forwarder.
 
-use namecast_command::report::columns;
+use namecast_command::report::{columns, print};
 use namecast_net::management::{FaceStatus, FibEntry, StrategyChoice};
 use namecast_packet::Name;
 use serde::Serialize;
@@ -17,7 +17,7 @@ pub(super) async fn run(forwarder: &mut Forwarder, trace: &Trace) -> anyhow::Res
     let way = Way::of(&trace.name, &choices, &entries, &faces);
     match trace.target.json {
         true => print_json(&way)?,
-        false => print!("{}", way.text()),
+        false => print(way.text())?,
     }
     Ok(())
 }

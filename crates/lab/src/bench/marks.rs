@@ -14,6 +14,8 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use namecast::{Handle, Node, Timer, connect, drive};
 use namecast_apps::sequence::{Fetcher, FetcherConfig, Server, ServerConfig};
+use namecast_command::number;
+use namecast_command::report::print_line;
 use namecast_forward::{CongestionLaw, CongestionMarking, SendQueueConfig};
 use namecast_packet::Name;
 use namecast_sim::topology::{NodeQueue, Topology, routes};
@@ -22,6 +24,8 @@ use namecast_stream::path::NumberedConfig;
 use namecast_stream::rate::RateControl;
 use namecast_units::{Bitrate, ByteSize, Duration, Instant, parse_duration};
 use serde::{Deserialize, Serialize};
+
+use crate::impair::arguments::parse_share;
 
 /// Octets of content in a Data packet, and of all of it.
 const CONTENT: usize = 1_024;
@@ -62,13 +66,13 @@ pub struct BenchMarks {
     #[arg(long, value_name = "NAME", default_value = "window:300")]
     pub controller: Vec<RateControl>,
     /// Runs, of which the median counts.
-    #[arg(long, value_name = "COUNT", default_value_t = 5)]
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::<usize>(1..=1_000))]
     pub runs: usize,
     /// How long marks are counted in each, from the fifth second on.
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = parse_duration)]
     pub span: Duration,
     /// By which share the medians may differ.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.1)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = parse_share)]
     pub tolerance: f64,
     /// Print one JSON object for each controller.
     #[arg(long)]
@@ -165,7 +169,7 @@ pub(crate) async fn run(arguments: &BenchMarks) -> anyhow::Result<()> {
 
 fn print(report: &Report, json: bool) -> anyhow::Result<()> {
     if json {
-        println!("{}", serde_json::to_string(report)?);
+        print_line(serde_json::to_string(report)?)?;
         return Ok(());
     }
     let Report {
@@ -174,16 +178,16 @@ fn print(report: &Report, json: bool) -> anyhow::Result<()> {
         ratio,
         ..
     } = report;
-    println!(
+    print_line(format_args!(
         "{:?}, {}: {sockets_median:.2} marks/s over sockets, {simulator_median:.2} in the simulator, ratio {ratio:.3} (socket buffer {} bytes)",
         report.law, report.controller, report.socket_buffer
-    );
+    ))?;
     let list = |runs: &[f64]| {
         let runs: Vec<_> = runs.iter().map(|marks| format!("{marks:.2}")).collect();
         runs.join(" ")
     };
-    println!("  sockets:   {}", list(&report.sockets));
-    println!("  simulator: {}", list(&report.simulator));
+    print_line(format_args!("  sockets:   {}", list(&report.sockets)))?;
+    print_line(format_args!("  simulator: {}", list(&report.simulator)))?;
     Ok(())
 }
 

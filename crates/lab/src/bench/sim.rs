@@ -13,6 +13,8 @@ use std::process::{Command, Stdio};
 use anyhow::Context;
 use bytes::Bytes;
 use clap::Args;
+use namecast_command::number;
+use namecast_command::report::print_line;
 use namecast_forward as forward;
 use namecast_netem as netem;
 use namecast_packet::Name;
@@ -59,7 +61,7 @@ pub struct BenchSim {
     #[arg(long)]
     pub json: bool,
     /// Only the scenario with this place in the list, as JSON: each runs in a process of its own, whose memory is its own.
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, value_parser = number::<usize>(0..=1_000))]
     pub only: Option<usize>,
 }
 
@@ -113,7 +115,7 @@ pub(crate) fn run(arguments: &BenchSim) -> anyhow::Result<()> {
     if let Some(only) = arguments.only {
         let scenario = scenarios(arguments)?.into_iter().nth(only);
         let figures = measure_scenario(scenario.context("no such scenario")?)?;
-        println!("{}", serde_json::to_string(&figures)?);
+        print_line(serde_json::to_string(&figures)?)?;
         return Ok(());
     }
     if arguments.pending {
@@ -129,29 +131,29 @@ pub(crate) fn run(arguments: &BenchSim) -> anyhow::Result<()> {
         growth: Vec::new(),
     };
     if !arguments.json {
-        println!(
+        print_line(format_args!(
             "links alone: {:.0} k hops per processor second\n",
             raw / 1e3
-        );
-        println!(
+        ))?;
+        print_line(format_args!(
             "{:<34} {:>7} {:>10} {:>9} {:>8} {:>6} {:>6} {:>9} {:>9}",
             "scenario", "nodes", "hops", "k hops/s", "of raw", "slows", "events", "KiB/node", "MiB"
-        );
+        ))?;
     }
     for place in 0..scenarios(arguments)?.len() {
         let mut figures = in_own_process(arguments, place)?;
         figures.ratio_to_raw = figures.hops_per_second / raw;
         if !arguments.json {
-            println!("{}", line(&figures));
+            print_line(line(&figures))?;
         }
         report.scenarios.push(figures);
     }
     let dumbbells = report.scenarios.len() - growth::FLOWS.len();
     report.growth = growth::growth(&report.scenarios[dumbbells..]);
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        print_line(serde_json::to_string_pretty(&report)?)?;
     } else {
-        growth::print(&report.growth);
+        growth::print(&report.growth)?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use namecast_command::number;
 
 /// `namecast experiment`.
 #[derive(Debug, Args)]
@@ -63,16 +64,16 @@ pub struct RunArguments {
     #[arg(long, value_name = "DIRECTORY", default_value = "results")]
     pub out: PathBuf,
     /// From which the seeds of all runs follow.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = number::<u64>(0..=u64::MAX))]
     pub seed: u64,
     /// Runs of each point, instead of as many as the experiment states.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_parser = number::<u32>(1..=10_000))]
     pub runs: Option<u32>,
     /// Two short runs of each point: shows that everything works, and claims nothing.
     #[arg(long)]
     pub quick: bool,
     /// Threads, instead of one for each processor. Results do not depend on it.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    #[arg(long, value_parser = number::<u16>(1..=1_024))]
     pub threads: Option<u16>,
     /// Run everything again, even what was finished before.
     #[arg(long)]
@@ -117,7 +118,7 @@ pub struct TraceArguments {
     #[arg(long, value_name = "DIRECTORY", default_value = "trace")]
     pub out: PathBuf,
     /// The run's own seed, as a results file has it.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = number::<u64>(0..=u64::MAX))]
     pub seed: u64,
     /// The short form of the experiment.
     #[arg(long)]

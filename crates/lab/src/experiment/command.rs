@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
 use namecast_command::Stop;
+use namecast_command::report::{print, print_error, print_line};
 use serde_json::json;
 
 use super::arguments::{
@@ -74,9 +75,9 @@ fn list(arguments: &ListArguments) -> anyhow::Result<()> {
     let ids = select(&library, &arguments.choice)?;
     let listed = read_each(&ids, |id| Listed::read(&library, id, &arguments.out))?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&listed)?);
+        print_line(serde_json::to_string_pretty(&listed)?)?;
     } else {
-        print!("{}", table(&listed));
+        print(table(&listed))?;
     }
     Ok(())
 }
@@ -141,10 +142,13 @@ fn conclude(finished: &[Finished], arguments: &RunArguments) -> anyhow::Result<(
                 }),
                 Err(why) => json!({ "id": id, "ok": false, "error": why }),
             };
-            println!("{line}");
+            print_line(line)?;
         }
     }
-    eprint!("{}", failures(&summaries));
+    let failures = failures(&summaries);
+    if !failures.is_empty() {
+        print_error(failures.trim_end());
+    }
     let broken = finished.len() - summaries.len();
     let failed: usize = summaries
         .iter()
@@ -154,9 +158,9 @@ fn conclude(finished: &[Finished], arguments: &RunArguments) -> anyhow::Result<(
         (0, 0) => {
             if !arguments.quiet {
                 let out = arguments.out.display();
-                eprintln!(
+                print_error(format_args!(
                     "results are in {out}; `namecast experiment report {out}` makes a page of them"
-                );
+                ));
             }
             Ok(())
         }
@@ -175,17 +179,19 @@ fn write_report(arguments: &ReportArguments) -> anyhow::Result<()> {
         format!("cannot make a report of {folder}: name the folder that `run` wrote to")
     })?;
     for reason in &report.skipped {
-        eprintln!("warning: left out: {reason}");
+        print_error(format_args!("warning: left out: {reason}"));
     }
     if arguments.json {
         let ids = &report.ids;
-        println!(
-            "{}",
-            json!({ "report": report.path, "experiments": ids, "skipped": report.skipped })
-        );
+        print_line(
+            json!({ "report": report.path, "experiments": ids, "skipped": report.skipped }),
+        )?;
     } else {
         let count = report.ids.len();
-        println!("{}: {count} experiments", report.path.display());
+        print_line(format_args!(
+            "{}: {count} experiments",
+            report.path.display()
+        ))?;
     }
     Ok(())
 }
@@ -202,6 +208,9 @@ fn write_trace(arguments: &TraceArguments, simulator: &Simulator) -> anyhow::Res
         seed: arguments.seed,
     };
     let digest = experiment.trace(simulator, run, &arguments.out)?;
-    println!("{}: events with digest {digest}", arguments.out.display());
+    print_line(format_args!(
+        "{}: events with digest {digest}",
+        arguments.out.display()
+    ))?;
     Ok(())
 }

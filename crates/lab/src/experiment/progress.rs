@@ -1,5 +1,6 @@
 //! How far a run has come: a bar on a terminal, a line now and then elsewhere.
 
+use namecast_command::report::print_error;
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,7 +61,7 @@ impl Progress {
                 bar.set_style(ProgressStyle::with_template(style).expect("a valid template"));
                 bar.enable_steady_tick(Duration::from_millis(250));
             }
-            How::Lines => eprintln!("{total} runs to do"),
+            How::Lines => print_error(format_args!("{total} runs to do")),
             How::Nothing => {}
         }
     }
@@ -82,7 +83,7 @@ impl Progress {
                     .unwrap_or_else(std::sync::PoisonError::into_inner);
                 if step > *said {
                     *said = step;
-                    eprintln!("{done} of {total} runs ({experiment})");
+                    print_error(format_args!("{done} of {total} runs ({experiment})"));
                 }
             }
             How::Nothing => {}
@@ -92,16 +93,16 @@ impl Progress {
     /// A line that stays, even in a quiet run.
     pub(super) fn warn(&self, text: &str) {
         match &self.how {
-            How::Bar(bar) => bar.suspend(|| eprintln!("warning: {text}")),
-            How::Lines | How::Nothing => eprintln!("warning: {text}"),
+            How::Bar(bar) => bar.suspend(|| print_error(format_args!("warning: {text}"))),
+            How::Lines | How::Nothing => print_error(format_args!("warning: {text}")),
         }
     }
 
     /// A line that stays.
     pub(super) fn say(&self, text: &str) {
         match &self.how {
-            How::Bar(bar) => bar.suspend(|| eprintln!("{text}")),
-            How::Lines => eprintln!("{text}"),
+            How::Bar(bar) => bar.suspend(|| print_error(format_args!("{text}"))),
+            How::Lines => print_error(format_args!("{text}")),
             How::Nothing => {}
         }
     }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use clap::{Args, Parser};
+use namecast_command::{number, parse_address};
 use namecast_netem as netem;
 use namecast_units::{Bitrate, ByteSize, Duration, parse_duration};
 
@@ -40,10 +41,10 @@ A configuration has two tables, of which a missing one is a perfect link:
   schedule = [{ at = \"30s\", rate = \"5M\" }]")]
 pub struct Impair {
     /// Where clients send to.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6464")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6464", value_parser = parse_address)]
     pub listen: SocketAddr,
     /// The server behind the link.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6363")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6363", value_parser = parse_address)]
     pub to: SocketAddr,
     /// The link.
     #[command(flatten)]
@@ -58,10 +59,10 @@ pub struct Impair {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["Shape", "RateShape", "QueueShape", "forward", "backward"])]
     pub config: Option<PathBuf>,
     /// Fixes all randomness.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = number::<u64>(0..=u64::MAX))]
     pub seed: u64,
     /// Most clients at a time.
-    #[arg(long, value_name = "COUNT", default_value_t = 64)]
+    #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = number::<usize>(1..=1_000_000))]
     pub max_clients: usize,
     /// How long, and what is told.
     #[command(flatten)]
@@ -91,7 +92,7 @@ pub struct Shape {
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     loss: Option<f64>,
     /// Frames are lost in bursts of so many on average.
-    #[arg(long, value_name = "FRAMES", requires = "loss")]
+    #[arg(long, value_name = "FRAMES", requires = "loss", value_parser = parse_burst)]
     burst: Option<f64>,
     /// Its queue.
     #[command(flatten)]
@@ -128,7 +129,7 @@ struct RateShape {
     #[arg(long, value_name = "NAME", value_parser = parse_model, conflicts_with_all = ["rate", "rate_at", "trace"])]
     model: Option<netem::ModelKind>,
     /// Another seed of the model is another place and time.
-    #[arg(long, value_name = "SEED", requires = "model")]
+    #[arg(long, value_name = "SEED", requires = "model", value_parser = number::<u64>(0..=u64::MAX))]
     model_seed: Option<u64>,
     /// Mean rate of the model instead of its usual one.
     #[arg(long, value_name = "RATE", requires = "model")]
@@ -140,7 +141,7 @@ struct RateShape {
 #[group(id = "QueueShape", multiple = true)]
 struct QueueShape {
     /// Frames that the queue holds.
-    #[arg(long, value_name = "FRAMES", conflicts_with = "queue_bytes")]
+    #[arg(long, value_name = "FRAMES", conflicts_with = "queue_bytes", value_parser = number::<usize>(0..=u64::MAX))]
     queue: Option<usize>,
     /// Bytes that the queue holds, such as 64KiB.
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["codel", "red", "ramp", "pi2"])]
@@ -405,8 +406,18 @@ fn parse_model(text: &str) -> Result<netem::ModelKind, String> {
     })
 }
 
+/// Reads a mean number of frames.
+fn parse_burst(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(frames) if (1.0..=1e6).contains(&frames) => Ok(frames),
+        _ => Err(format!(
+            "'{text}' is no mean number of frames: write 1 to 1000000, as in 2.5"
+        )),
+    }
+}
+
 /// Reads `1%`, or `0.01`.
-fn parse_share(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     let (number, scale) = match text.strip_suffix('%') {
         Some(percent) => (percent, 100.0),
         None => (text, 1.0),
@@ -440,7 +451,8 @@ fn parse_shape(text: &str) -> Result<Shape, String> {
     let parsed = Alone::try_parse_from(options).map_err(|error| {
         let text = error.to_string();
         let problem = text.lines().next().unwrap_or_default();
-        problem.trim_start_matches("error: ").to_owned()
+        let problem = problem.trim_start_matches("error: ");
+        format!("{problem}; write options without dashes, as in rate=1M,queue=20,reorder")
     });
     parsed.map(|alone| alone.shape)
 }

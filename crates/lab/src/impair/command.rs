@@ -1,7 +1,7 @@
 //! `namecast impair`: an emulated link between real programs.
 
 use namecast_command::Stop;
-use namecast_command::report::{ProgressLine, StatsFile};
+use namecast_command::report::{ProgressLine, StatsFile, print_line};
 use namecast_units::Duration;
 use serde_json::json;
 
@@ -21,10 +21,7 @@ pub(crate) async fn run(arguments: Impair) -> anyhow::Result<()> {
     let (to, seed) = (config.to, config.seed);
     let relay = Relay::start(config)?;
     if run.json && !run.quiet {
-        println!(
-            "{}",
-            json!({ "listen": relay.address(), "to": to, "seed": seed })
-        );
+        print_line(json!({ "listen": relay.address(), "to": to, "seed": seed }))?;
     }
     progress.say(&format!(
         "Relaying {} to {to}, seed {seed}.",
@@ -44,7 +41,7 @@ pub(crate) async fn run(arguments: Impair) -> anyhow::Result<()> {
                 }
                 stats.write(&report, false)?;
                 if run.json && !run.quiet {
-                    println!("{}", serde_json::to_string(&report)?);
+                    print_line(serde_json::to_string(&report)?)?;
                 }
                 progress.show(&line(&report));
             }
@@ -56,7 +53,7 @@ pub(crate) async fn run(arguments: Impair) -> anyhow::Result<()> {
     };
     stats.write(&report, true)?;
     if run.json && !run.quiet {
-        println!("{}", serde_json::to_string(&report)?);
+        print_line(serde_json::to_string(&report)?)?;
     }
     for text in summary(&report) {
         progress.say(&text);

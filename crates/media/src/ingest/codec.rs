@@ -160,7 +160,7 @@ impl FromStr for VideoCodec {
         [Self::H264, Self::Vp8, Self::Vp9, Self::Av1]
             .into_iter()
             .find(|codec| codec.name() == text)
-            .ok_or_else(|| format!("'{text}' is none of h264, vp8, vp9, av1"))
+            .ok_or_else(|| format!("'{text}' is no codec: write h264, vp8, vp9 or av1"))
     }
 }
 

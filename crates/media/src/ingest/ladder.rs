@@ -253,7 +253,7 @@ pub enum LadderError {
     )]
     Bitrate(String),
     /// A bitrate is outside what is sensible.
-    #[error("{0} is outside {MIN_BITRATE} to {MAX_BITRATE}")]
+    #[error("{0} is no bitrate of a video: write one from {MIN_BITRATE} to {MAX_BITRATE}")]
     OutOfRange(Bitrate),
     /// A picture size is not two even numbers.
     #[error(
@@ -264,10 +264,10 @@ pub enum LadderError {
     #[error("'copy' passes an input through that is encoded already: name one with --input")]
     Copy,
     /// The same bitrate stands twice.
-    #[error("rung {0} stands twice")]
+    #[error("rung {0} stands twice: write each bitrate once")]
     Twice(String),
     /// There are too many rungs, or none.
-    #[error("a ladder has 1 to {MAX_RUNGS} rungs, not {0}")]
+    #[error("a ladder has 1 to {MAX_RUNGS} rungs, not {0}: write 200k,1M,3M")]
     Count(usize),
 }
 

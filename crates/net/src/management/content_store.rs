@@ -13,6 +13,9 @@ use crate::node::{CacheUpdate, ContentStoreDescription};
 const HITS: u32 = 129;
 const MISSES: u32 = 130;
 const ENTRIES: u32 = 135;
+/// Ours, which others skip.
+const MEMORY: u32 = 240;
+const MEMORY_CAPACITY: u32 = 242;
 
 /// Content store flag: Data is taken in.
 pub const ADMIT: u64 = 1;
@@ -81,7 +84,8 @@ impl Manager {
 /// The content store, as `cs/info` tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CsInfo {
-    /// Packets that there may be.
+    /// Packets that there may be. A forwarder of ours bounds memory: so many of the nominal size, or as many smaller ones as
+    /// there are.
     pub capacity: u64,
     /// [`ADMIT`] and [`SERVE`].
     pub flags: u64,
@@ -91,6 +95,10 @@ pub struct CsInfo {
     pub hits: u64,
     /// Interests that could not be answered.
     pub misses: u64,
+    /// Memory that the packets take, in octets, if it is told.
+    pub memory: Option<u64>,
+    /// Memory that they may take, in octets, if it is told.
+    pub memory_capacity: Option<u64>,
 }
 
 impl Item for CsInfo {
@@ -103,23 +111,30 @@ impl Item for CsInfo {
         ENTRIES => entries,
         HITS => hits,
         MISSES => misses,
+        MEMORY => memory,
+        MEMORY_CAPACITY => memory_capacity,
     }
 }
 
 impl From<ContentStoreDescription> for CsInfo {
     fn from(store: ContentStoreDescription) -> Self {
+        let entries = store.packets as u64;
         Self {
-            capacity: nominal_packets(&store.options),
+            capacity: nominal_packets(&store.options).max(entries),
             flags: flags(&store.options),
-            entries: store.packets as u64,
+            entries,
             hits: store.hits,
             misses: store.misses,
+            memory: Some(store.size.as_bytes()),
+            memory_capacity: Some(store.options.capacity.as_bytes()),
         }
     }
 }
 
-fn nominal_packets(options: &CacheOptions) -> u64 {
-    options.capacity.as_bytes() / NOMINAL_PACKET.as_bytes()
+/// To the nearest: several forwarders share a capacity, of which some octets may be left.
+const fn nominal_packets(options: &CacheOptions) -> u64 {
+    let half = NOMINAL_PACKET.as_bytes() / 2;
+    options.capacity.as_bytes().saturating_add(half) / NOMINAL_PACKET.as_bytes()
 }
 
 const fn flags(options: &CacheOptions) -> u64 {

@@ -157,6 +157,8 @@ pub(crate) struct ContentStoreDescription {
     pub(crate) options: CacheOptions,
     /// Packets in it.
     pub(crate) packets: usize,
+    /// Memory that they take.
+    pub(crate) size: ByteSize,
     /// Interests that it answered.
     pub(crate) hits: u64,
     /// Interests that it could not answer.

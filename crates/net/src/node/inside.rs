@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use namecast_forward::{CacheOptions, Erased, FaceId, LearnedRoute};
 use namecast_packet::{Name, PrefixAnnouncement};
-use namecast_units::Duration;
+use namecast_units::{ByteSize, Duration};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -122,6 +122,9 @@ impl Node {
         Ok(ContentStoreDescription {
             options: plane.cache_options(),
             packets: plane.sum(|forwarder| forwarder.content_store().packets()),
+            size: ByteSize::bytes(
+                plane.sum(|forwarder| forwarder.content_store().size().as_bytes() as usize) as u64,
+            ),
             hits: counters.content_store_hits,
             misses: counters.content_store_misses,
         })

@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
+use chrono::{DateTime, Local, NaiveDateTime, Utc};
 use clap::Args;
 use namecast_command::{Run, parse_duration};
 use namecast_packet::Name;
+use namecast_stream::path::Control;
+use namecast_stream::rate::RateControl;
 use namecast_units::{Duration, Timestamp};
 
 use crate::arguments::Trusted;
@@ -12,6 +15,19 @@ use crate::connect::Connect;
 
 /// `namecast watch`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  namecast watch /cam --output - | ffplay -
+  namecast watch /cam --output film.mkv --duration 10m
+  namecast watch /cam --rung highest --json               what happens, as JSON; frames go nowhere
+  namecast watch /cam --from -60s --output - | ffplay -   from an archive: what was a minute ago
+  namecast watch /cam --from '2026-05-01 12:00' --output noon.mp4
+  namecast watch /cam --key cam.cert                      signed by this key alone
+
+With --output -, what happens goes to standard error or with --stats to a file, never as --json between the frames.
+
+Exits with 1 where nothing came: for 15 seconds, or in all the time of --duration; or where the publisher has no such --rung, or
+nothing is kept of --from. Exits with 3 where live was wanted and what came last was a recording.")]
 pub struct Watch {
     /// Name that was published, such as /cam.
     pub name: Name,
@@ -26,16 +42,16 @@ pub struct Watch {
     /// publisher's, such as 1M.
     #[arg(long, default_value = "auto")]
     pub rung: String,
-    /// Begin in the past, which needs an archive: a time of day as in 2026-05-01T12:00:00Z, seconds since 1970, or a time
-    /// before now, as -60s.
+    /// Begin in the past, which needs an archive: a time before now, as -60s; '2026-05-01 12:00' of this machine's time zone,
+    /// 2026-05-01T12:00:00Z, or seconds since 1970.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<PastTime>,
     /// Leave sound out.
     #[arg(long)]
     pub no_audio: bool,
     /// What bounds requests: live, arc, copa, cubic, rate:5M, window:50, …; a wrong name gets the list.
-    #[arg(long, default_value = "live")]
-    pub controller: String,
+    #[arg(long, default_value = "live", value_parser = parse_controller)]
+    pub controller: Control,
     /// Whose signature counts.
     #[command(flatten)]
     pub trusted: Trusted,
@@ -45,6 +61,14 @@ pub struct Watch {
     /// How long, and what is told.
     #[command(flatten)]
     pub run: Run,
+}
+
+/// A controller's name, or a bitrate alone, which is `rate:` with it.
+fn parse_controller(text: &str) -> Result<Control, <Control as core::str::FromStr>::Err> {
+    match text.parse() {
+        Ok(rate) => Ok(Control::Rate(RateControl::Rate { rate })),
+        Err(_) => text.parse(),
+    }
 }
 
 /// A time in the past.
@@ -83,15 +107,36 @@ impl core::str::FromStr for PastTime {
             Some(span) => span
                 .ok()
                 .and_then(|span| u64::try_from(span.as_micros()).ok()),
-            None => chrono::DateTime::parse_from_rfc3339(text)
-                .ok()
-                .and_then(|time| u64::try_from(time.timestamp_micros()).ok()),
+            None => moment(text).and_then(|time| u64::try_from(time.timestamp_micros()).ok()),
         };
         let at = micros.map(|micros| Self::At(Timestamp::from_micros(micros)));
         at.ok_or_else(|| {
-            format!("'{text}' is no time: write 2026-05-01T12:00:00Z, -60s, or seconds since 1970")
+            format!(
+                "'{text}' is no time: write -60s, '2026-05-01 12:00' of this machine's time zone, 2026-05-01T12:00:00Z, or seconds \
+                 since 1970"
+            )
         })
     }
+}
+
+/// A time with its time zone, or without one a time of this machine's; the earlier one where its clocks were put back.
+fn moment(text: &str) -> Option<DateTime<Utc>> {
+    let zoned = ["%Y-%m-%d %H:%M:%S%.f %#z", "%Y-%m-%d %H:%M %#z", "%+"];
+    let zoned = zoned
+        .iter()
+        .find_map(|form| DateTime::parse_from_str(text, form).ok());
+    let local = [
+        "%Y-%m-%d %H:%M:%S%.f",
+        "%Y-%m-%dT%H:%M:%S%.f",
+        "%Y-%m-%d %H:%M",
+    ];
+    let local = || {
+        let time = local
+            .iter()
+            .find_map(|form| NaiveDateTime::parse_from_str(text, form).ok())?;
+        Some(time.and_local_timezone(Local).earliest()?.to_utc())
+    };
+    zoned.map(|time| time.to_utc()).or_else(local)
 }
 
 #[cfg(test)]
@@ -104,6 +149,7 @@ mod tests {
         let at = Ok(PastTime::At(noon));
         assert_eq!("2026-05-01T12:00:00.5Z".parse(), at);
         assert_eq!("2026-05-01T14:00:00.5+02:00".parse(), at);
+        assert_eq!("2026-05-01 14:00:00.5 +02:00".parse(), at);
         assert_eq!("1777636800.5".parse(), at);
         let ago: PastTime = "-60s".parse().unwrap();
         assert_eq!(ago, PastTime::Ago(Duration::from_secs(60)));
@@ -112,5 +158,23 @@ mod tests {
         for wrong in ["", "noon", "2026-05-01", "1e300", "-1y"] {
             assert!(wrong.parse::<PastTime>().is_err(), "{wrong}");
         }
+        // What people read can be written, to the second; without its time zone it is this machine's.
+        let told = namecast_command::report::local(noon);
+        let whole = Ok(PastTime::At(Timestamp::from_micros(1_777_636_800_000_000)));
+        assert_eq!(told.parse(), whole);
+        assert_eq!(told[..19].parse(), whole);
+    }
+
+    #[test]
+    fn controllers_have_names_and_a_bitrate_is_one() {
+        let rate = namecast_units::Bitrate::mbps(5);
+        for text in ["5M", "rate:5M"] {
+            let control = Control::Rate(RateControl::Rate { rate });
+            assert_eq!(parse_controller(text).unwrap(), control);
+        }
+        assert_eq!(parse_controller("live").unwrap(), Control::Live);
+        assert!(parse_controller("unlimited").is_err());
+        let error = parse_controller("fast").unwrap_err().to_string();
+        assert!(error.contains("'fast' is no controller: write one of arc, "));
     }
 }

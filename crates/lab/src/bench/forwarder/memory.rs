@@ -12,6 +12,8 @@ use std::time::Instant;
 use anyhow::Context;
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
+use namecast_command::number;
+use namecast_command::report::print_line;
 use namecast_packet::signature::{NullSigner, Signer};
 use namecast_packet::{
     Component, Data, DataTemplate, Interest, InterestTemplate, LpPacket, Name, Nonce,
@@ -48,7 +50,7 @@ Examples:
   namecast bench memory --size 1000 --json")]
 pub struct BenchMemory {
     /// Octets of Interests and Data; may be repeated.
-    #[arg(long = "size", value_parser = clap::value_parser!(u16).range(100..=8_500))]
+    #[arg(long = "size", value_parser = number::<u16>(100..=8_500))]
     pub sizes: Vec<u16>,
     /// Which Data give way; may be repeated.
     #[arg(long = "policy")]
@@ -112,22 +114,22 @@ pub(crate) fn run(arguments: &BenchMemory) -> anyhow::Result<()> {
     };
     let mut all = Vec::new();
     if !arguments.json {
-        println!(
+        print_line(format_args!(
             "{:<8} {:>13} {:>9} {:>8} {:>7} {:>8} {:>7} {:>7} {:>8}",
             "", "octets", "idle", "cached", "of", "pending", "of", "of both", "ordered"
-        );
+        ))?;
     }
     for &policy in policies {
         for sizes in &rows {
             let figures = measure(policy, sizes, arguments.bound)?;
             if !arguments.json {
-                println!("{}", line(&figures));
+                print_line(line(&figures))?;
             }
             all.push(figures);
         }
     }
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&all)?);
+        print_line(serde_json::to_string_pretty(&all)?)?;
     }
     Ok(())
 }

@@ -22,6 +22,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::{Args, ValueEnum};
+use namecast_command::report::print_line;
+use namecast_command::{number, parse_address};
 use namecast_units::{Duration, parse_duration};
 use serde::Serialize;
 use tempfile::TempDir;
@@ -55,7 +57,7 @@ pub struct BenchForwarder {
     #[arg(long = "case")]
     pub cases: Vec<Case>,
     /// How often relay and forwarder take turns; medians are told.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, value_parser = number::<usize>(1..=1_000))]
     pub rounds: usize,
     /// How long each turn takes.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
@@ -70,7 +72,7 @@ pub struct BenchForwarder {
     #[arg(long)]
     pub json: bool,
     /// Be the relay to this producer.
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, value_parser = parse_address)]
     pub relay: Option<SocketAddr>,
     /// The relay sends each datagram with a call of its own.
     #[arg(long, hide = true)]
@@ -265,33 +267,33 @@ pub(crate) fn run(arguments: &BenchForwarder) -> anyhow::Result<()> {
             ),
             false => Default::default(),
         };
-        println!(
+        print_line(format_args!(
             "{:<14} {:>24} {:>24} {:>24} {:>7} {:>7}{names}",
             "", "relay", "one call a datagram", "forwarder", "of", "of"
-        );
-        println!(
+        ))?;
+        print_line(format_args!(
             "{:<14} {FIGURES:>24} {FIGURES:>24} {FIGURES:>24} {:>7} {:>7}{units}",
             "", "relay", "plain"
-        );
+        ))?;
     }
     for &case in cases {
         if matches!(case, Case::Threads | Case::ThreadsBursts) {
             let (rounds, span) = arguments.turns();
             let measured = threads::measure(case.name(), case.traffic(), rounds, span)?;
             if !arguments.json {
-                println!("{}", measured.line());
+                print_line(measured.line())?;
             }
             report.threads.push(measured);
             continue;
         }
         let measured = measure_case(arguments, case)?;
         if !arguments.json {
-            println!("{}", line(&measured));
+            print_line(line(&measured))?;
         }
         report.cases.push(measured);
     }
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        print_line(serde_json::to_string_pretty(&report)?)?;
     }
     Ok(())
 }

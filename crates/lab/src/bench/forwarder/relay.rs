@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use namecast_command::report::print_line;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::port::{Port, Sending};
@@ -11,7 +12,7 @@ use super::port::{Port, Sending};
 /// It waits as forwarders do, asleep in the kernel, and once awake takes all that is there.
 pub(super) fn run(producer: SocketAddr, how: Sending) -> anyhow::Result<()> {
     let (mut front, mut back) = (Port::new()?, Port::new()?);
-    println!("{}", front.address()?);
+    print_line(front.address()?)?;
     let mut consumer = None;
     let mut batch: Vec<Vec<u8>> = Vec::new();
     loop {

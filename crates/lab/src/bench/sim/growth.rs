@@ -1,5 +1,6 @@
 //! What more pending events cost: dumbbells of ever more flows at one rate in all, beside the logarithm of those events.
 
+use namecast_command::report::print_line;
 use serde::Serialize;
 
 use super::{BenchSim, Figures, in_own_process, scenarios};
@@ -50,9 +51,9 @@ pub(super) fn run(arguments: &BenchSim) -> anyhow::Result<()> {
     }
     let rows = medians(&rounds);
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        print_line(serde_json::to_string_pretty(&rows)?)?;
     } else {
-        print(&rows);
+        print(&rows)?;
     }
     Ok(())
 }
@@ -75,17 +76,18 @@ fn medians(rounds: &[Vec<Growth>]) -> Vec<Growth> {
 }
 
 /// Prints rows as a table.
-pub(super) fn print(rows: &[Growth]) {
-    println!(
+pub(super) fn print(rows: &[Growth]) -> anyhow::Result<()> {
+    print_line(format_args!(
         "\n{:>14} {:>9} {:>10} {:>14}",
         "pending events", "us a hop", "times", "times by log"
-    );
+    ))?;
     for row in rows {
-        println!(
+        print_line(format_args!(
             "{:>14} {:>9.2} {:>10.2} {:>14.2}",
             row.pending_events, row.hop_us, row.cost_ratio, row.log_ratio
-        );
+        ))?;
     }
+    Ok(())
 }
 
 #[cfg(test)]

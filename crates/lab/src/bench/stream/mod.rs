@@ -8,7 +8,8 @@ mod synthetic;
 
 use anyhow::Context;
 use clap::Args;
-use namecast_command::parse_duration;
+use namecast_command::report::{print_error, print_line};
+use namecast_command::{number, parse_duration};
 use namecast_units::{Bitrate, Duration, Random};
 use serde::Serialize;
 
@@ -24,7 +25,7 @@ const WARM_UP: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, Args)]
 pub struct BenchStream {
     /// How often to join, for the median.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = number::<u32>(1..=100_000))]
     pub joins: u32,
     /// How long memory is observed.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
@@ -36,7 +37,7 @@ pub struct BenchStream {
     #[arg(long, default_value = "3M")]
     pub bitrate: Bitrate,
     /// Octets of payload that segments aim at.
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(256..=8_000))]
+    #[arg(long, default_value_t = 1_000, value_parser = number::<u32>(256..=8_000))]
     pub segment_size: u32,
     /// Print one JSON object.
     #[arg(long)]
@@ -98,7 +99,7 @@ struct Memory {
 pub(crate) async fn run(arguments: &BenchStream) -> anyhow::Result<()> {
     let tell = |text: &str| {
         if !arguments.json {
-            eprintln!("{text} …");
+            print_error(format_args!("{text} …"));
         }
     };
     let setup = Setup {
@@ -143,8 +144,8 @@ pub(crate) async fn run(arguments: &BenchStream) -> anyhow::Result<()> {
         memory,
     };
     match arguments.json {
-        true => println!("{}", serde_json::to_string(&report)?),
-        false => report.print(),
+        true => print_line(serde_json::to_string(&report)?)?,
+        false => report.print()?,
     }
     Ok(())
 }
@@ -238,10 +239,10 @@ async fn soak(arguments: &BenchStream) -> anyhow::Result<Memory> {
 }
 
 impl Report {
-    fn print(&self) {
+    fn print(&self) -> anyhow::Result<()> {
         let Self { setup, memory, .. } = self;
         let rate = setup.bitrate_bps as f64 / 1e6;
-        println!(
+        print_line(format_args!(
             "{rate:.1} Mbit/s at 30 frames/s, segments of {} octets, {} processors, load {:.1} before{}",
             setup.segment_size,
             setup.processors,
@@ -251,30 +252,39 @@ impl Report {
             } else {
                 ""
             }
-        );
-        println!("join, {} times           {}", setup.joins, self.join_ms);
-        println!("delivery over UDP         {}", self.delivery_udp_ms);
-        println!("delivery in the process   {}", self.delivery_in_process_ms);
-        println!(
+        ))?;
+        print_line(format_args!(
+            "join, {} times           {}",
+            setup.joins, self.join_ms
+        ))?;
+        print_line(format_args!(
+            "delivery over UDP         {}",
+            self.delivery_udp_ms
+        ))?;
+        print_line(format_args!(
+            "delivery in the process   {}",
+            self.delivery_in_process_ms
+        ))?;
+        print_line(format_args!(
             "wire overhead             {:.1} octets per 1000 of payload, {:.1} per segment",
             self.overhead_octets_per_1000, self.overhead_octets_per_segment
-        );
-        println!(
+        ))?;
+        print_line(format_args!(
             "Data per frame            {:.2} with one watcher, {:.2} with two: ratio {:.3}",
             self.data_per_frame_one_watcher,
             self.data_per_frame_two_watchers,
             self.two_watchers_ratio
-        );
-        println!(
+        ))?;
+        print_line(format_args!(
             "processor                 {:.2} ms per Mbit, plain UDP {:.2} (at {:.0} Mbit/s): ratio {:.1}",
             self.cpu_ms_per_megabit,
             self.raw_udp_cpu_ms_per_megabit,
             self.raw_udp_megabits_per_second,
             self.cpu_ratio_to_raw_udp
-        );
-        println!(
+        ))?;
+        print_line(format_args!(
             "memory                    {:.1} MiB, after {:.0} s {:.1} MiB: {:+.1} %",
             memory.start_mib, setup.soak_seconds, memory.end_mib, memory.growth_percent
-        );
+        ))
     }
 }

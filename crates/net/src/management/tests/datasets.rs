@@ -124,9 +124,11 @@ fn the_other_entries_are_encoded_as_ndn_cxx_does() {
         entries: 2,
         hits: 1,
         misses: 300,
+        memory: Some(5),
+        memory_capacity: None,
     };
     let octets = [
-        128, 17, 131, 2, 32, 0, 108, 1, 3, 135, 1, 2, 129, 1, 1, 130, 2, 1, 44,
+        128, 20, 131, 2, 32, 0, 108, 1, 3, 135, 1, 2, 129, 1, 1, 130, 2, 1, 44, 240, 1, 5,
     ];
     check(&store, &octets);
     let channel = ChannelStatus {
@@ -376,6 +378,8 @@ async fn the_content_store_and_the_node_are_told_as_they_are() {
         entries: 0,
         hits: 0,
         misses: 1,
+        memory: Some(0),
+        memory_capacity: Some(64 << 20),
     };
     assert_eq!(store, [expected]);
     let before = Clock::new().wall().as_micros() / 1_000;

@@ -3,14 +3,12 @@
 mod arguments;
 mod ending;
 
-use std::path::Path;
-
 use namecast::{Handle, drive};
 use namecast_apps::live::watcher::{Event, Liveness, RungChoice, Signer, Verdict, Watched};
 use namecast_apps::live::{Player, Stats, Watcher, WatcherConfig};
 use namecast_command::Stop;
 use namecast_command::report::{ProgressLine, StatsFile, local, print_line};
-use namecast_media::record::Recorder;
+use namecast_media::record::{Destination, Recorder};
 use namecast_net::{Clock, Node, NodeConfig};
 use namecast_stream::ladder::LadderConfig;
 use namecast_units::ByteSize;
@@ -33,7 +31,7 @@ const TWO_OUTPUTS: &str = "--json and --output - would both write to standard ou
 
 /// Runs until interrupted, or the time is over, or whoever reads the output has left, or nothing comes.
 pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
-    let prints_frames = arguments.output.as_deref() == Some(Path::new("-"));
+    let prints_frames = arguments.output.as_ref().is_some_and(Destination::is_standard);
     anyhow::ensure!(
         !(prints_frames && arguments.run.json),
         WrongUse(TWO_OUTPUTS)
@@ -53,12 +51,11 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
     let mut stop = Stop::new(run.duration)?;
     let node = Node::start(NodeConfig::caching(CACHE));
     let mut session = Session {
-        recorder: output.map(Recorder::new),
+        recorder: output.map(|output| Recorder::new(output, !no_audio)),
         stats: StatsFile::create(run.stats.as_deref())?,
         keys,
         progress: ProgressLine::new(!run.quiet && !run.json),
         prints_json: run.json && !run.quiet,
-        audio: !no_audio,
         picture: None,
         wants_live: arguments.from.is_none(),
         liveness: Liveness::default(),
@@ -108,7 +105,8 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
     config.audio = !arguments.no_audio;
     config.target = arguments.target;
     config.from = arguments.from.map(|from| from.resolve(clock.wall()));
-    config.rung = RungChoice::from(arguments.rung.as_str());
+    let unless_told = arguments.output.as_ref().map_or("auto", |_| "highest");
+    config.rung = RungChoice::from(arguments.rung.as_deref().unwrap_or(unless_told));
     config.control = arguments.controller;
     if let (Some(_), LadderConfig::Live(ladder)) = (&arguments.output, &mut config.ladder) {
         // A file cannot take frames twice.
@@ -127,7 +125,6 @@ struct Session {
     keys: KeyCheck,
     progress: ProgressLine,
     prints_json: bool,
-    audio: bool,
     /// The rung that was told last, and why it is that.
     picture: Option<(String, &'static str)>,
     wants_live: bool,
@@ -200,6 +197,9 @@ impl Session {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.write(&frame)?;
                 }
+                while let Some(note) = self.recorder.as_ref().and_then(Recorder::note) {
+                    self.tell("recording", &json!(note), &note)?;
+                }
             }
             Watched::Catalogue(catalogue) => {
                 // It is told only once it is verified.
@@ -208,7 +208,7 @@ impl Session {
                 }
                 self.ending.on_catalogue(&catalogue)?;
                 if let Some(recorder) = &mut self.recorder {
-                    recorder.open(&catalogue, self.audio)?;
+                    recorder.open(&catalogue)?;
                 }
                 self.tell("catalogue", &json!(catalogue), "")?;
             }
@@ -307,6 +307,12 @@ impl Session {
     fn finish(mut self, outcome: anyhow::Result<()>, uplink: &Uplink) -> anyhow::Result<()> {
         if let Some(recorder) = &mut self.recorder {
             recorder.finish()?;
+            let left_out = recorder.left_out;
+            if left_out > 0 {
+                let text =
+                    format!("{left_out} frames were left out, as they were not taken in time");
+                self.tell("recording", &json!(text), &text)?;
+            }
         }
         outcome?;
         uplink.ensure_was_up()?;

@@ -112,6 +112,11 @@ impl Process {
         lines.join("\n")
     }
 
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Waits for the process to end by itself; its success and the last it said.
     pub(crate) fn finish(&mut self) -> (bool, String) {
         drop(self.child.stdin.take());

@@ -1,54 +1,44 @@
-//! Where watched frames go: a file, a pipe, or an ffmpeg that wraps them.
+//! Where watched frames go: a file, a pipe, or an ffmpeg that wraps them for a file, a directory of segments or a server.
+//!
+//! ```text
+//!  Frame ─▶ Recorder ─ queue ─▶ writer thread ─ NUT ─▶ file, pipe
+//!                                              └─────▶ ffmpeg, copying ─▶ .mp4, .mkv, .ts, HLS, rtsp://, srt://, rtmp://
+//! ```
 //!
 //! A thread of its own writes, so that a slow reader holds nobody up: frames it has no room for are left out, up to the
-//! next key frame.
+//! next key frame. A file has pictures of one size: where that changes, the next file begins.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+mod destination;
+mod output;
+mod writer;
+
+use std::sync::Arc;
+use std::sync::mpsc::{
+    Receiver, RecvTimeoutError, SyncSender, TrySendError, channel, sync_channel,
+};
 use std::thread::JoinHandle;
 
-use anyhow::Context;
 use namecast_apps::live::watcher::Frame;
-use namecast_stream::{Catalogue, Rung, StreamInfo, StreamKind};
-use namecast_units::Timestamp;
+use namecast_stream::{Catalogue, StreamInfo, StreamKind};
 
-use crate::ingest::ffmpeg::{Process, words};
-use crate::nut::writer;
+pub use destination::{Destination, TakesNot};
 
+use output::{Wrapper, grace};
+use writer::{Recorded, State, Writer};
+
+/// The playlist in a directory of HLS.
+pub const PLAYLIST: &str = "index.m3u8";
 /// Frames that wait to be written: about three seconds.
 const QUEUE: usize = 256;
-/// The recording's time starts this long before its first frame, in microseconds, since sound may lie before it.
-const HEAD_START: u64 = 500_000;
 
-/// How frames are wrapped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wrapping {
-    /// Not at all: the video alone.
-    Bare,
-    /// In NUT.
-    Nut,
-    /// By an ffmpeg, as the file's name says.
-    Ffmpeg,
-}
-
-fn wrapping(path: &Path) -> Wrapping {
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("h264" | "264") => Wrapping::Bare,
-        Some("nut") | None => Wrapping::Nut,
-        Some(_) => Wrapping::Ffmpeg,
-    }
-}
-
-/// Writes watched frames.
+/// Writes watched frames. Dropping it breaks the recording off; what is written by then plays.
 #[derive(Debug)]
 pub struct Recorder {
-    path: PathBuf,
-    wrapping: Wrapping,
-    frames: Option<SyncSender<Frame>>,
-    thread: Option<JoinHandle<anyhow::Result<()>>>,
-    has_video: bool,
+    destination: Destination,
+    kinds: Vec<StreamKind>,
+    wrapper: Arc<Wrapper>,
+    thread: Option<Thread>,
+    streams: Arc<[StreamInfo]>,
     has_ended: bool,
     /// Set while frames are left out up to the next key frame.
     waits_for_key: bool,
@@ -56,53 +46,76 @@ pub struct Recorder {
     pub left_out: u64,
 }
 
+#[derive(Debug)]
+struct Thread {
+    frames: SyncSender<Recorded>,
+    notes: Receiver<String>,
+    /// Closed when the thread ends.
+    done: Receiver<()>,
+    handle: JoinHandle<anyhow::Result<()>>,
+}
+
 impl Recorder {
-    /// Will write to `path`, `-` for standard output, once it knows what there is.
-    pub fn new(path: PathBuf) -> Self {
-        let wrapping = wrapping(&path);
+    /// Will write to `destination`, pictures and if `audio` sound, once it knows what there is.
+    pub fn new(destination: Destination, audio: bool) -> Self {
+        let mut kinds = vec![StreamKind::Video];
+        if audio && destination.container.takes_sound() {
+            kinds.push(StreamKind::Audio);
+        }
         Self {
-            path,
-            wrapping,
-            frames: None,
+            destination,
+            kinds,
+            wrapper: Arc::default(),
             thread: None,
-            has_video: false,
+            streams: Arc::new([]),
             has_ended: false,
             waits_for_key: true,
             left_out: 0,
         }
     }
 
-    /// Opens the output for the streams of `catalogue`; does nothing if it is open.
+    /// Takes the catalogue that the frames from now on are of.
     ///
     /// # Errors
-    /// If it cannot be opened.
-    pub fn open(&mut self, catalogue: &Catalogue, audio: bool) -> anyhow::Result<()> {
-        if self.thread.is_some() {
-            return Ok(());
+    /// If its pictures do not fit into the container.
+    pub fn open(&mut self, catalogue: &Catalogue) -> Result<(), TakesNot> {
+        self.streams = catalogue.streams.clone().into();
+        let video = self.video();
+        video.map_or(Ok(()), |video| {
+            self.destination.container.check_video(video)
+        })?;
+        if self.thread.is_none() && !self.has_ended {
+            self.thread = Some(self.start());
         }
-        let of_kind = |kind| {
-            catalogue
-                .streams
-                .iter()
-                .find(move |stream| stream.kind == kind)
-        };
-        let mut streams: Vec<StreamInfo> =
-            of_kind(StreamKind::Video).cloned().into_iter().collect();
-        self.has_video = !streams.is_empty();
-        if audio && self.wrapping != Wrapping::Bare {
-            streams.extend(of_kind(StreamKind::Audio).cloned());
-        }
-        let output = Output::open(&self.path, self.wrapping)?;
-        let (sender, frames) = sync_channel(QUEUE);
-        let writer = Writer {
-            output,
-            wrapping: self.wrapping,
-            streams,
-            began: None,
-        };
-        self.frames = Some(sender);
-        self.thread = Some(std::thread::spawn(move || writer.run(&frames)));
         Ok(())
+    }
+
+    fn start(&self) -> Thread {
+        let (frames, recorded) = sync_channel(QUEUE);
+        let (note, notes) = channel();
+        let (is_running, done) = channel();
+        let writer = Writer {
+            destination: self.destination.clone(),
+            wrapper: Arc::clone(&self.wrapper),
+            notes: note,
+            kinds: self.kinds.clone(),
+            state: State::default(),
+        };
+        let handle = std::thread::spawn(move || {
+            let _is_running: std::sync::mpsc::Sender<()> = is_running;
+            writer.run(&recorded)
+        });
+        Thread {
+            frames,
+            notes,
+            done,
+            handle,
+        }
+    }
+
+    fn video(&self) -> Option<&StreamInfo> {
+        let mut streams = self.streams.iter();
+        streams.find(|stream| stream.kind == StreamKind::Video)
     }
 
     /// Hands over one frame.
@@ -110,7 +123,7 @@ impl Recorder {
     /// # Errors
     /// If writing has failed, or the reader of the pipe has left.
     pub fn write(&mut self, frame: &Frame) -> anyhow::Result<()> {
-        let Some(frames) = &self.frames else {
+        let Some(thread) = &self.thread else {
             return Ok(());
         };
         let is_video = frame.stream == StreamKind::Video;
@@ -118,10 +131,14 @@ impl Recorder {
             self.waits_for_key = false;
         }
         // Sound alone would make a player wait for pictures.
-        if self.has_video && self.waits_for_key {
+        if self.waits_for_key && self.video().is_some() {
             return Ok(());
         }
-        match frames.try_send(frame.clone()) {
+        let recorded = Recorded {
+            frame: frame.clone(),
+            streams: Arc::clone(&self.streams),
+        };
+        match thread.frames.try_send(recorded) {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(_)) => {
                 self.left_out += 1;
@@ -132,154 +149,54 @@ impl Recorder {
         }
     }
 
+    /// The next sentence that people should read, if there is one: that sound is encoded, that a further file begins.
+    pub fn note(&self) -> Option<String> {
+        self.thread.as_ref()?.notes.try_recv().ok()
+    }
+
     /// Whether whoever reads the output is still there.
     pub const fn is_open(&self) -> bool {
         !self.has_ended
     }
 
-    /// Writes what is left, and closes the output.
+    /// Writes what is left, and closes the output. Whoever does not take it within seconds does not get it.
     ///
     /// # Errors
     /// If writing failed.
     pub fn finish(&mut self) -> anyhow::Result<()> {
-        self.frames = None;
         self.has_ended = true;
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
-            Some(Err(_)) => anyhow::bail!("the recorder failed"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// What frames are written to.
-#[derive(Debug)]
-enum Output {
-    Standard(io::Stdout),
-    File(File),
-    Ffmpeg {
-        process: Process,
-        stdin: std::process::ChildStdin,
-    },
-}
-
-impl Output {
-    fn open(path: &Path, wrapping: Wrapping) -> anyhow::Result<Self> {
-        if path == Path::new("-") {
-            return Ok(Self::Standard(io::stdout()));
-        }
-        if wrapping == Wrapping::Ffmpeg {
-            let mut arguments: Vec<_> = words("-y -f nut -i pipe:0 -map 0 -c copy").collect();
-            arguments.push(path.into());
-            let (mut process, _) = Process::start(&arguments, 0)?;
-            let stdin = process.stdin();
-            return Ok(Self::Ffmpeg { process, stdin });
-        }
-        let file = File::create(path);
-        let file = file.with_context(|| {
-            format!(
-                "cannot write to {}: name another file with --output",
-                path.display()
-            )
-        })?;
-        Ok(Self::File(file))
-    }
-
-    fn write(&mut self, octets: &[u8]) -> io::Result<()> {
-        let writer: &mut dyn Write = match self {
-            Self::Standard(stdout) => stdout,
-            Self::File(file) => file,
-            Self::Ffmpeg { stdin, .. } => stdin,
-        };
-        writer.write_all(octets)?;
-        writer.flush()
-    }
-
-    fn close(self) -> anyhow::Result<()> {
-        if let Self::Ffmpeg { mut process, stdin } = self {
-            drop(stdin);
-            let (success, said) = process.finish();
-            anyhow::ensure!(success, "ffmpeg could not write the recording: {said}");
-        }
-        Ok(())
-    }
-}
-
-struct Writer {
-    output: Output,
-    wrapping: Wrapping,
-    streams: Vec<StreamInfo>,
-    /// Where the recording's time starts, once it does.
-    began: Option<Timestamp>,
-}
-
-impl Writer {
-    fn run(mut self, frames: &Receiver<Frame>) -> anyhow::Result<()> {
-        let result = frames.iter().try_for_each(|frame| self.write(&frame));
-        let closed = self.output.close();
-        match result {
-            // Whoever reads has seen enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => closed,
-            Err(error) => Err(error).context("cannot write the recording"),
-            Ok(()) => closed,
-        }
-    }
-
-    fn write(&mut self, frame: &Frame) -> io::Result<()> {
-        let stream = self
-            .streams
-            .iter()
-            .position(|stream| stream.kind == frame.stream);
-        let Some(stream) = stream else {
+        let Some(thread) = self.thread.take() else {
             return Ok(());
         };
-        if self.wrapping == Wrapping::Bare {
-            return self.output.write(&frame.payload);
+        let Thread {
+            frames,
+            done,
+            handle,
+            ..
+        } = thread;
+        drop(frames);
+        let grace = grace(&self.destination.place);
+        let is_hanging = || done.recv_timeout(grace) == Err(RecvTimeoutError::Timeout);
+        if is_hanging() {
+            self.wrapper.end();
+            // A reader of standard output that neither reads nor leaves holds the thread until the process ends.
+            anyhow::ensure!(
+                !is_hanging(),
+                "whoever reads {} reads no more",
+                self.destination
+            );
         }
-        let mut octets = Vec::with_capacity(frame.payload.len() + 64);
-        let began = match self.began {
-            Some(began) => began,
-            None => {
-                let at = frame.captured_at.as_micros().saturating_sub(HEAD_START);
-                let streams = self.rungs(&frame.rung);
-                let streams = streams.into_iter();
-                let streams: Vec<_> = streams
-                    .map(|(stream, rung)| writer::published(stream, rung, &frame.payload))
-                    .collect();
-                octets = writer::file_header(&streams);
-                *self.began.insert(Timestamp::from_micros(at))
-            }
-        };
-        let micros = u64::try_from(frame.captured_at.micros_since(began)).unwrap_or(0);
-        writer::put_frame(&mut octets, stream, micros, frame.key, &frame.payload);
-        self.output.write(&octets)
-    }
-
-    /// The streams, each with the rung that is recorded; pictures of a later rung say their own size.
-    fn rungs(&self, watched: &str) -> Vec<(&StreamInfo, &Rung)> {
-        let rung = |stream: &StreamInfo| {
-            let named = stream.rungs.iter().position(|rung| rung.name == watched);
-            named.unwrap_or(0)
-        };
-        self.streams
-            .iter()
-            .filter(|stream| !stream.rungs.is_empty())
-            .map(|stream| (stream, &stream.rungs[rung(stream)]))
-            .collect()
+        handle
+            .join()
+            .unwrap_or_else(|_| anyhow::bail!("the recorder failed"))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_files_name_says_how_it_is_wrapped() {
-        let of = |path: &str| wrapping(Path::new(path));
-        assert_eq!(of("-"), Wrapping::Nut);
-        assert_eq!(of("a.nut"), Wrapping::Nut);
-        assert_eq!(of("a.h264"), Wrapping::Bare);
-        assert_eq!(of("a.mkv"), Wrapping::Ffmpeg);
-        assert_eq!(of("dir.d/a.mp4"), Wrapping::Ffmpeg);
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.wrapper.end();
+            drop(thread);
+        }
     }
 }

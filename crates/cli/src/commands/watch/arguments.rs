@@ -1,10 +1,9 @@
 //! What may be typed after `namecast watch`.
 
-use std::path::PathBuf;
-
 use chrono::{DateTime, Local, NaiveDateTime, Utc};
 use clap::Args;
 use namecast_command::{Run, parse_duration};
+use namecast_media::record::Destination;
 use namecast_packet::Name;
 use namecast_stream::path::Control;
 use namecast_stream::rate::RateControl;
@@ -31,17 +30,17 @@ nothing is kept of --from. Exits with 3 where live was wanted and what came last
 pub struct Watch {
     /// Name that was published, such as /cam.
     pub name: Name,
-    /// Write what is received: '-' is standard output. NAME.h264 (or .264) takes the bare video; '-' and NAME.nut take the NUT
-    /// container with sound, which ffplay plays; anything else is made by ffmpeg without encoding again (.mkv, .mp4, .ts).
-    #[arg(short, long, value_name = "FILE|-")]
-    pub output: Option<PathBuf>,
+    /// Write what is received, as it was encoded: to a file ending in .mp4, .mkv, .webm, .ts, .flv, .nut or .h264, to standard output
+    /// as NUT ('-', which ffplay plays), as HLS into a directory (hls:DIR), or to a server (rtsp://, srt://, rtmp://).
+    #[arg(short, long, value_name = "FILE|-|hls:DIR|URL")]
+    pub output: Option<Destination>,
     /// Time between the earliest moment a frame can be here and the moment it is shown.
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration)]
     pub target: Duration,
     /// Bitrate to watch: auto is the highest that the network carries, as it changes; else highest, lowest, or one of the
-    /// publisher's, such as 1M.
-    #[arg(long, default_value = "auto")]
-    pub rung: String,
+    /// publisher's, such as 1M. Without: highest for what is written, else auto.
+    #[arg(long)]
+    pub rung: Option<String>,
     /// Begin in the past, which needs an archive: a time before now, as -60s; '2026-05-01 12:00' of this machine's time zone,
     /// 2026-05-01T12:00:00Z, or seconds since 1970.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]

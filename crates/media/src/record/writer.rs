@@ -1,0 +1,305 @@
+//! The thread that writes a recording: one file for each form of the pictures and the sound.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+use namecast_apps::live::watcher::Frame;
+use namecast_stream::{Rung, StreamInfo, StreamKind};
+use namecast_units::{Duration, Timestamp};
+
+use super::destination::{Destination, Place, Wrapping};
+use super::output::{Output, Wrapper};
+use crate::nut::writer;
+
+/// The recording's time starts this long before its first frame, since sound may lie before it.
+const HEAD_START: Duration = Duration::from_millis(500);
+/// How much of one stream is waited for the first of the other. A container's header has to say which there are.
+const WAIT: Duration = Duration::from_secs(2);
+/// Frames that may wait.
+const MAX_WAITING: usize = 512;
+
+/// A frame, with the streams of its catalogue.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    pub(super) frame: Frame,
+    pub(super) streams: Arc<[StreamInfo]>,
+}
+
+/// What may not change within a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Form {
+    codec: String,
+    /// Width and height in pixels, or samples a second and channels.
+    shape: (Option<u32>, Option<u32>),
+}
+
+impl Form {
+    fn of(stream: &StreamInfo, rung: &Rung) -> Self {
+        Self {
+            codec: stream.codec.clone(),
+            shape: match stream.kind {
+                StreamKind::Audio => (rung.sample_rate, rung.channels),
+                _ => (rung.width, rung.height),
+            },
+        }
+    }
+
+    fn size(&self) -> String {
+        match self.shape {
+            (Some(width), Some(height)) => format!("{width}×{height}"),
+            _ => "of another size".to_owned(),
+        }
+    }
+}
+
+impl Recorded {
+    /// The stream, with the rung, that the frame is of.
+    fn source(&self) -> Option<(&StreamInfo, &Rung)> {
+        let stream = self.stream(self.frame.stream)?;
+        let rung = stream.rung(&self.frame.rung).or(stream.rungs.first())?;
+        Some((stream, rung))
+    }
+
+    /// The stream of this kind.
+    fn stream(&self, kind: StreamKind) -> Option<&StreamInfo> {
+        self.streams.iter().find(|stream| stream.kind == kind)
+    }
+}
+
+/// One file, with the form of each of its streams.
+#[derive(Debug)]
+struct Part {
+    output: Output,
+    destination: Destination,
+    streams: Vec<(StreamKind, Form)>,
+}
+
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) destination: Destination,
+    pub(super) wrapper: Arc<Wrapper>,
+    /// What people should know.
+    pub(super) notes: Sender<String>,
+    /// Kinds of streams that are recorded.
+    pub(super) kinds: Vec<StreamKind>,
+    pub(super) state: State,
+}
+
+/// How far a recording is.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    part: Option<Part>,
+    parts: usize,
+    /// Frames of the file that is to be opened.
+    waiting: Vec<Recorded>,
+    /// Where the recording's time starts, once it does.
+    began: Option<Timestamp>,
+}
+
+impl Writer {
+    pub(super) fn run(mut self, frames: &Receiver<Recorded>) -> anyhow::Result<()> {
+        let written = self.write_all(frames);
+        match (written, self.close()) {
+            // Whoever reads has seen enough, or ffmpeg says why not.
+            (Ok(()) | Err(WriteError::ReaderLeft), closed) => closed,
+            (Err(WriteError::Other(error)), _) => Err(error),
+        }
+    }
+
+    fn write_all(&mut self, frames: &Receiver<Recorded>) -> Result<(), WriteError> {
+        for recorded in frames {
+            self.take(recorded)?;
+        }
+        self.open_waiting()
+    }
+
+    /// Writes a frame, or keeps it until it is known what to open.
+    fn take(&mut self, recorded: Recorded) -> Result<(), WriteError> {
+        let kind = recorded.frame.stream;
+        let source = recorded.source().filter(|_| self.kinds.contains(&kind));
+        let Some(form) = source.map(|(stream, rung)| Form::of(stream, rung)) else {
+            return Ok(());
+        };
+        if let Some(part) = &self.state.part {
+            let known = part.streams.iter().find(|(known, _)| *known == kind);
+            match known {
+                // The file has no such stream: it came too late.
+                None => return Ok(()),
+                Some((_, known)) if *known == form => return self.write(&recorded),
+                Some((_, known)) if self.goes_on(known, &form) => return self.write(&recorded),
+                Some(_) if !recorded.frame.key => return Ok(()),
+                Some(_) => self.change(kind, &form)?,
+            }
+        }
+        self.state.waiting.push(recorded);
+        match self.is_complete() {
+            true => self.open_waiting(),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether pictures of another size may follow in one stream: players of a pipe and of bare H.264 go by the parameters within.
+    fn goes_on(&self, known: &Form, next: &Form) -> bool {
+        self.destination.place == Place::Standard && known.codec == next.codec
+    }
+
+    /// Ends the file, as its streams take another form.
+    fn change(&mut self, kind: StreamKind, form: &Form) -> Result<(), WriteError> {
+        if self.destination.place == Place::Standard {
+            let error = anyhow::anyhow!(
+                "the publisher changed over to {}, which standard output cannot take in mid-stream: start again",
+                form.codec
+            );
+            return Err(WriteError::Other(error));
+        }
+        self.close().map_err(WriteError::Other)?;
+        let next = self.destination.part(self.state.parts + 1);
+        let what = match kind {
+            StreamKind::Video => format!("The picture is {} from here on", form.size()),
+            _ => "The sound changed".to_owned(),
+        };
+        self.note(match &self.destination.place {
+            Place::File(_) => format!("{what}: going on in {next}"),
+            _ => format!("{what}: beginning anew at {next}"),
+        });
+        Ok(())
+    }
+
+    /// Whether what waits says which streams a file gets.
+    fn is_complete(&self) -> bool {
+        let waiting = &self.state.waiting;
+        let has = |kind: &StreamKind| {
+            let is_published = waiting.first().is_some_and(|it| it.stream(*kind).is_some());
+            !is_published || waiting.iter().any(|it| it.frame.stream == *kind)
+        };
+        let times = || waiting.iter().map(|it| it.frame.captured_at);
+        let span = times().max().zip(times().min());
+        let span = span.map_or(0, |(last, first)| last.micros_since(first));
+        !matches!(self.destination.container.wrapping, Wrapping::Ffmpeg(_))
+            || self.kinds.iter().all(has)
+            || span > WAIT.as_micros() as i64
+            || waiting.len() >= MAX_WAITING
+    }
+
+    /// Opens the next file, and writes what waited for it.
+    fn open_waiting(&mut self) -> Result<(), WriteError> {
+        let waiting = core::mem::take(&mut self.state.waiting);
+        let sources: Vec<_> = self
+            .kinds
+            .iter()
+            .filter_map(|kind| self.source(*kind, &waiting))
+            .collect();
+        let Some(earliest) = waiting.iter().map(|it| it.frame.captured_at).min() else {
+            return Ok(());
+        };
+        let mut part = self.open(&sources).map_err(WriteError::Other)?;
+        if self.destination.container.wrapping != Wrapping::Bare {
+            let streams = sources.iter();
+            let streams =
+                streams.map(|(stream, rung, first)| writer::published(stream, rung, first));
+            let streams: Vec<_> = streams.collect();
+            part.output.write(&writer::file_header(&streams))?;
+        }
+        self.state.part = Some(part);
+        let head_start = HEAD_START.as_micros() as u64;
+        let began = Timestamp::from_micros(earliest.as_micros().saturating_sub(head_start));
+        self.state.began.get_or_insert(began);
+        waiting.iter().try_for_each(|recorded| self.write(recorded))
+    }
+
+    /// What the next file has of this kind: stream, rung, and the first frame.
+    fn source<'a>(
+        &self,
+        kind: StreamKind,
+        waiting: &'a [Recorded],
+    ) -> Option<(&'a StreamInfo, &'a Rung, &'a [u8])> {
+        if let Some(first) = waiting.iter().find(|it| it.frame.stream == kind) {
+            let (stream, rung) = first.source()?;
+            return Some((stream, rung, &first.frame.payload));
+        }
+        // NUT may name a stream that comes later, or never.
+        let stream = waiting
+            .first()?
+            .stream(kind)
+            .filter(|_| self.destination.container.wrapping == Wrapping::Nut)?;
+        Some((stream, stream.rungs.first()?, &[]))
+    }
+
+    fn open(&mut self, sources: &[(&StreamInfo, &Rung, &[u8])]) -> anyhow::Result<Part> {
+        self.state.parts += 1;
+        let destination = self.destination.part(self.state.parts);
+        let container = destination.container;
+        let mut sound = None;
+        for (stream, ..) in sources {
+            match stream.kind {
+                StreamKind::Audio => sound = container.sound_instead(&stream.codec),
+                _ => container.check_video(stream)?,
+            }
+        }
+        if let (Some(codec), 1) = (sound, self.state.parts) {
+            self.note(format!(
+                "Sound is encoded as {}, which {} takes",
+                codec.to_uppercase(),
+                container.name
+            ));
+        }
+        let output = Output::open(&destination, self.state.parts, sound, &self.wrapper)?;
+        let streams = sources.iter();
+        let streams = streams.map(|(stream, rung, _)| (stream.kind, Form::of(stream, rung)));
+        Ok(Part {
+            output,
+            destination,
+            streams: streams.collect(),
+        })
+    }
+
+    fn write(&mut self, recorded: &Recorded) -> Result<(), WriteError> {
+        let (Some(part), Some(began)) = (&mut self.state.part, self.state.began) else {
+            return Ok(());
+        };
+        let Recorded { frame, .. } = recorded;
+        if self.destination.container.wrapping == Wrapping::Bare {
+            return Ok(part.output.write(&frame.payload)?);
+        }
+        let stream = part
+            .streams
+            .iter()
+            .position(|(kind, _)| *kind == frame.stream);
+        let Some(stream) = stream else {
+            return Ok(());
+        };
+        let micros = u64::try_from(frame.captured_at.micros_since(began)).unwrap_or(0);
+        let mut octets = Vec::with_capacity(frame.payload.len() + 64);
+        writer::put_frame(&mut octets, stream, micros, frame.key, &frame.payload);
+        Ok(part.output.write(&octets)?)
+    }
+
+    fn close(&mut self) -> anyhow::Result<()> {
+        match self.state.part.take() {
+            Some(part) => part.output.close(&part.destination, &self.wrapper),
+            None => Ok(()),
+        }
+    }
+
+    fn note(&self, text: String) {
+        // Whoever recorded may have gone.
+        let _ = self.notes.send(text);
+    }
+}
+
+/// Why nothing more is written.
+#[derive(Debug)]
+enum WriteError {
+    ReaderLeft,
+    Other(anyhow::Error),
+}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::ReaderLeft,
+            _ => Self::Other(anyhow::Error::new(error).context("cannot write the recording")),
+        }
+    }
+}

@@ -15,6 +15,7 @@ mod certificate_file;
 pub mod commands;
 mod connect;
 pub mod forwarder_config;
+mod hls;
 mod key_check;
 mod known_keys;
 pub mod manage;

@@ -31,6 +31,8 @@ const NOT_PUBLIC: &str = "Only this machine may read the state of the node: to l
 const NO_PAGE: &str =
     "The page is not part of this binary: run `cargo xtask web`, then build again.\n";
 
+/// Where streams are as HLS.
+const HLS: &str = "/hls";
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// The built page: part of the binary, but read from disk in debug builds.
@@ -58,6 +60,7 @@ struct Shared {
     config: Arc<PageConfig>,
     webtransport: Option<Arc<WebTransportListener>>,
     more: Option<MoreStatus>,
+    streams: Router,
 }
 
 /// A running web server. Dropping it stops it.
@@ -119,8 +122,16 @@ impl PageService {
                 config: Arc::new(config),
                 webtransport: webtransport.map(Arc::new),
                 more,
+                streams: Router::new(),
             },
         }
+    }
+
+    /// Serves streams for players of other kinds, too, below `/hls`.
+    #[must_use]
+    pub fn with_streams(mut self, streams: Router) -> Self {
+        self.shared.streams = streams;
+        self
     }
 
     /// Starts to serve on `listener`.
@@ -161,6 +172,7 @@ impl PageService {
             .route("/node.json", get(node_json))
             .route("/status.json", get(status_json))
             .route("/metrics", get(metrics))
+            .nest_service(HLS, shared.streams.clone())
             .route(
                 "/{*path}",
                 get(|Path(path): Path<String>| async move { file(&path) }),
@@ -210,7 +222,8 @@ async fn admit(
     };
     let reader = shared.web.config().reader(&web_request);
     let reader = reader.and_then(|origin| HeaderValue::from_str(origin).ok());
-    let is_for_pages = request.uri().path() == "/node.json";
+    let path = request.uri().path();
+    let is_for_pages = path == "/node.json" || path.starts_with(HLS);
     request.extensions_mut().insert(visitor);
     let mut response = next.run(request).await;
     if is_for_pages {

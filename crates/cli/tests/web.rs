@@ -90,9 +90,17 @@ fn allowed_pages_read_what_a_node_says_of_itself_and_no_others() {
         head.contains("cross-origin-resource-policy: cross-origin"),
         "{head}"
     );
+    // Players of other pages read streams as these do; here there is none.
+    let (head, _) = get(port, "/hls/nobody/1.m4s", &allowed);
+    assert!(head.starts_with("http/1.1 404"), "{head}");
+    assert!(
+        head.contains("access-control-allow-origin: https://watch.example"),
+        "{head}"
+    );
     assert_eq!(status(port, "/status.json", &allowed), 403);
     let foreign = format!("{OWN}Origin: https://evil.example\r\n");
     assert_eq!(status(port, "/node.json", &foreign), 403);
+    assert_eq!(status(port, "/hls/nobody/index.m3u8", &foreign), 403);
 }
 
 /// Times that a state is looked at until it is as expected.

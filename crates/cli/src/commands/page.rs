@@ -11,6 +11,7 @@ use namecast_net::webtransport::{self, WebTransportListener};
 use namecast_net::{Listener, Node};
 
 use crate::arguments::PagePort;
+use crate::hls::HlsServer;
 use crate::page_server::{self, MoreStatus, PageConfig, PageServer, PageService};
 use crate::tls::{self, TlsFiles};
 
@@ -58,7 +59,9 @@ impl Page {
             }
         };
         let web = WebDoor::open(node, &pages);
+        let streams = HlsServer::new(node.clone(), &config).router();
         let service = PageService::new(node.clone(), web, config, webtransport, more);
+        let service = service.with_streams(streams);
         let secure = match secure {
             Some(listener) => {
                 let config = certificate.map_or_else(|| self_signed(&mut remarks), Ok)?;

@@ -1,0 +1,357 @@
+//! Plain HLS from the node, for players without WebCodecs: `/hls/NAME/index.m3u8` of the web server.
+//!
+//! ```text
+//!  first request ─▶ Session: watcher ─ verified frames ─▶ Recorder ─▶ directory ─▶ responses
+//!                      └ ends once nobody has requested anything for a while
+//! ```
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use namecast::drive;
+use namecast_apps::live::watcher::{Pin, RungChoice, Verdict, Watched};
+use namecast_apps::live::{Player, Watcher, WatcherConfig};
+use namecast_media::record::{Destination, PLAYLIST, Recorder};
+use namecast_net::Node;
+use namecast_packet::Name;
+use namecast_units::Duration;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use crate::arguments::{KnownKeysFile, Trusted};
+use crate::key_check::KeyCheck;
+use crate::known_keys::parse_digest;
+use crate::page_server::PageConfig;
+
+/// Names that are played at a time.
+const MAX_SESSIONS: usize = 8;
+/// How long a session lasts without a request. Players ask for the playlist once a second.
+const IDLE: Duration = Duration::from_secs(30);
+/// How long the first segments may take.
+const BEGIN_TIMEOUT: Duration = Duration::from_secs(15);
+const POLL: Duration = Duration::from_millis(50);
+const SILENCE: &str = "no picture came in time; namecast watch NAME says more";
+
+/// What is played, for all who request it.
+#[derive(Clone)]
+pub(crate) struct HlsServer {
+    node: Node,
+    /// A name with the only key that counts for it.
+    own: Option<(Name, Pin)>,
+    sessions: Arc<Mutex<BTreeMap<Name, Session>>>,
+}
+
+/// Why nothing comes, as far as known.
+#[derive(Clone, Debug)]
+enum Trouble {
+    /// Whoever signed it does not count. The right one may come yet.
+    Refused(String),
+    /// It is over.
+    Failed(String),
+}
+
+type SharedTrouble = Arc<Mutex<Option<Trouble>>>;
+
+/// One name that is played. Dropping it ends it.
+struct Session {
+    directory: TempDir,
+    requested_at: Instant,
+    trouble: SharedTrouble,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Why there is nothing to respond with.
+#[derive(Debug, thiserror::Error)]
+enum HlsError {
+    #[error("write /hls/NAME/index.m3u8, with the name of a stream, as in /hls/demo/index.m3u8")]
+    NoName,
+    #[error("there is no such segment; players begin with {PLAYLIST}")]
+    NoFile,
+    #[error("{MAX_SESSIONS} other streams are played already: try again later")]
+    Full,
+    #[error("nothing can be played of {0}: {1}")]
+    Nothing(Name, String),
+    #[error("the node cannot play {0}: {1}")]
+    Broken(Name, String),
+}
+
+impl HlsError {
+    const fn status(&self) -> StatusCode {
+        match self {
+            Self::NoName | Self::NoFile | Self::Nothing(..) => StatusCode::NOT_FOUND,
+            Self::Full => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Broken(..) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl IntoResponse for HlsError {
+    fn into_response(self) -> Response {
+        (self.status(), format!("{self}\n")).into_response()
+    }
+}
+
+impl HlsServer {
+    /// Plays what `node` can watch. Of the name that `page` shows only what its key signed counts, if it has one.
+    pub(crate) fn new(node: Node, page: &PageConfig) -> Self {
+        let name = page.name.as_ref().and_then(|name| name.parse().ok());
+        let digest = page.key.as_deref().and_then(parse_digest);
+        let own = name.zip(digest.map(Pin::Digest));
+        Self {
+            node,
+            own,
+            sessions: Arc::default(),
+        }
+    }
+
+    /// What serves it: `/NAME/index.m3u8`.
+    pub(crate) fn router(self) -> Router {
+        // A name's percent-encoding is that of its URI, so the path is taken as it was written.
+        let respond =
+            |State(server): State<Self>, uri: Uri| async move { server.respond(uri.path()).await };
+        Router::new().fallback(get(respond)).with_state(self)
+    }
+
+    async fn respond(&self, path: &str) -> Response {
+        let found = async {
+            let (name, file) = parse(path).ok_or(HlsError::NoName)?;
+            match file == PLAYLIST {
+                true => self.playlist(&name).await,
+                false => self.segment(&name, file).await,
+            }
+        };
+        found.await.unwrap_or_else(HlsError::into_response)
+    }
+
+    /// The playlist, once it is there.
+    async fn playlist(&self, name: &Name) -> Result<Response, HlsError> {
+        let broken = |error: anyhow::Error| HlsError::Broken(name.clone(), format!("{error:#}"));
+        let begun = Instant::now();
+        self.start(name)?.map_err(broken)?;
+        loop {
+            // Who waits hears why a session ended.
+            let Some((path, trouble)) = self.find(name, PLAYLIST) else {
+                return Err(HlsError::Nothing(name.clone(), SILENCE.to_owned()));
+            };
+            match tokio::fs::read(&path).await {
+                Ok(text) => return Ok(response("application/vnd.apple.mpegurl", "no-cache", text)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(broken(error.into()));
+                }
+                Err(_) => {}
+            }
+            let why = match trouble {
+                Some(Trouble::Failed(why)) => why,
+                _ if begun.elapsed() < BEGIN_TIMEOUT => {
+                    tokio::time::sleep(POLL).await;
+                    continue;
+                }
+                Some(Trouble::Refused(why)) => why,
+                None => SILENCE.to_owned(),
+            };
+            return Err(HlsError::Nothing(name.clone(), why));
+        }
+    }
+
+    async fn segment(&self, name: &Name, file: &str) -> Result<Response, HlsError> {
+        let (path, _) = self.find(name, file).ok_or(HlsError::NoFile)?;
+        match tokio::fs::read(&path).await {
+            Ok(octets) => Ok(response("video/mp4", "max-age=60", octets)),
+            Err(_) => Err(HlsError::NoFile),
+        }
+    }
+
+    /// Where a file of a session is, and what that session has to say. The session goes on.
+    fn find(&self, name: &Name, file: &str) -> Option<(PathBuf, Option<Trouble>)> {
+        let mut sessions = self.lock();
+        let session = sessions.get_mut(name)?;
+        session.requested_at = Instant::now();
+        let trouble = lock(&session.trouble).clone();
+        Some((session.directory.path().join(file), trouble))
+    }
+
+    /// Begins to play `name`, unless that is played already.
+    fn start(&self, name: &Name) -> Result<anyhow::Result<()>, HlsError> {
+        let mut sessions = self.lock();
+        if sessions.contains_key(name) {
+            return Ok(Ok(()));
+        }
+        if sessions.len() >= MAX_SESSIONS {
+            return Err(HlsError::Full);
+        }
+        Ok(self.session(name).map(|session| {
+            sessions.insert(name.clone(), session);
+        }))
+    }
+
+    fn session(&self, name: &Name) -> anyhow::Result<Session> {
+        let directory = tempfile::Builder::new().prefix("namecast-hls-").tempdir()?;
+        let own = self.own.as_ref().filter(|(own, _)| own == name);
+        // A key that is seen first counts for this session: strangers must not make this node remember keys.
+        let keys = match own {
+            Some((_, pin)) => KeyCheck::pinned(name.clone(), pin.clone()),
+            None => {
+                let known = KnownKeysFile { known_keys: None };
+                KeyCheck::new(name.clone(), &Trusted { key: None, known })?
+            }
+        };
+        let trouble = Arc::new(Mutex::new(None));
+        let recorder = Recorder::new(Destination::hls(directory.path().to_owned()), true);
+        let playing = Playing {
+            server: self.clone(),
+            name: name.clone(),
+            keys,
+            recorder,
+            trouble: Arc::clone(&trouble),
+        };
+        let task = tokio::spawn(async move {
+            let (server, name) = (playing.server.clone(), playing.name.clone());
+            let trouble = Arc::clone(&playing.trouble);
+            if let Err(error) = playing.run().await {
+                tracing::debug!("HLS of {name}: {error:#}");
+                *lock(&trouble) = Some(Trouble::Failed(format!("{error:#}")));
+                // Long enough for whoever waits to hear of it.
+                tokio::time::sleep(POLL * 4).await;
+            }
+            server.lock().remove(&name);
+        });
+        Ok(Session {
+            directory,
+            requested_at: Instant::now(),
+            trouble,
+            task,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Name, Session>> {
+        lock(&self.sessions)
+    }
+}
+
+/// A session's own part.
+struct Playing {
+    server: HlsServer,
+    name: Name,
+    keys: KeyCheck,
+    recorder: Recorder,
+    trouble: SharedTrouble,
+}
+
+impl Playing {
+    /// Watches, and writes what comes, until nobody wants it any more.
+    async fn run(mut self) -> anyhow::Result<()> {
+        let node = self.server.node.clone();
+        let mut config = WatcherConfig::new(self.name.clone());
+        config.trust = self.keys.trust();
+        config.rung = RungChoice::Highest;
+        config.wall_at_zero = node.clock().wall_at_zero();
+        // Whoever could foresee Nonces and challenges could have them answered beforehand.
+        config.seed = u64::from_le_bytes(namecast_net::random());
+        let application = node.application_face_with_local_fields().await?;
+        let player = Player::new(Watcher::new(config));
+        let (_player, mut heard) = drive(node.clock(), application, player).spawn(|| {});
+        let mut tick = tokio::time::interval(Duration::from_secs(1));
+        let begun = Instant::now();
+        let mut has_begun = false;
+        loop {
+            tokio::select! {
+                watched = heard.recv() => match watched {
+                    Some(watched) => has_begun |= self.hear(watched)?,
+                    None => return Ok(()),
+                },
+                _ = tick.tick() => {
+                    let is_wanted = self.is_wanted() && (has_begun || begun.elapsed() < BEGIN_TIMEOUT);
+                    if !is_wanted {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        let sessions = self.server.lock();
+        let session = sessions.get(&self.name);
+        session.is_some_and(|session| session.requested_at.elapsed() < IDLE)
+    }
+
+    /// Returns whether it was a frame.
+    fn hear(&mut self, watched: Watched) -> anyhow::Result<bool> {
+        match watched {
+            Watched::Frame(frame) => {
+                self.recorder.write(&frame)?;
+                anyhow::ensure!(self.recorder.is_open(), "ffmpeg has ended");
+                return Ok(true);
+            }
+            Watched::Catalogue(catalogue) => self.recorder.open(&catalogue)?,
+            Watched::Signer(signer) => {
+                let text = self.keys.on_signer(&signer);
+                let refused = matches!(signer.verdict, Verdict::Refused(_));
+                *lock(&self.trouble) = refused.then_some(Trouble::Refused(text));
+            }
+            Watched::Event(_) | Watched::Discontinuity { .. } => {}
+        }
+        Ok(false)
+    }
+}
+
+/// Name and file of `NAME/FILE`; file names are those that a recorder makes.
+fn parse(path: &str) -> Option<(Name, &str)> {
+    let (name, file) = path.trim_start_matches('/').rsplit_once('/')?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let (stem, kind) = file.split_once('.')?;
+    let is_file = !stem.is_empty() && stem.bytes().all(is_plain);
+    let is_kind = file == PLAYLIST || matches!(kind, "m4s" | "mp4");
+    let name: Name = format!("/{name}").parse().ok()?;
+    (is_file && is_kind && name != Name::root()).then_some((name, file))
+}
+
+fn response(kind: &'static str, keep: &'static str, body: Vec<u8>) -> Response {
+    let headers = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, keep)];
+    (headers, body).into_response()
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_recorder_makes_is_a_file() {
+        let parsed = |path| parse(path).map(|(name, file)| (name.to_string(), file));
+        let found = |name: &str, file| Some((name.to_owned(), file));
+        assert_eq!(parsed("demo/index.m3u8"), found("/demo", "index.m3u8"));
+        assert_eq!(parsed("a/b/12.m4s"), found("/a/b", "12.m4s"));
+        assert_eq!(parsed("a/init-1.mp4"), found("/a", "init-1.mp4"));
+        for wrong in [
+            "index.m3u8",
+            "/index.m3u8",
+            "a/",
+            "a/..",
+            "a/.mp4",
+            "a/other.m3u8",
+            "a/x.sh",
+            "a/%2e.mp4",
+            "a/b.m4s.tmp",
+        ] {
+            assert_eq!(parsed(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -11,7 +11,7 @@ use namecast_units::Bitrate;
 
 use crate::tls::TlsFiles;
 
-/// What to publish, and how it is encoded and cut.
+/// What to publish, and how.
 #[derive(Clone, Debug, Args)]
 pub struct Media {
     /// 'test' for a drawn picture with a clock and a tone, 'camera' or /dev/videoN, a file or an address that ffmpeg reads, an
@@ -25,6 +25,29 @@ pub struct Media {
     /// second and between key frames in all, none that refers to a later one.
     #[arg(long, value_delimiter = ',', value_name = "FILE,FILE,…", conflicts_with_all = ["input", "ladder", "codec"])]
     pub encoded: Vec<PathBuf>,
+    /// How.
+    #[command(flatten)]
+    pub encoding: Encoding,
+}
+
+impl Media {
+    /// The input, for people.
+    pub fn input_text(&self) -> String {
+        if self.encoded.is_empty() {
+            return self.input.to_string();
+        }
+        let files: Vec<_> = self
+            .encoded
+            .iter()
+            .map(|file| file.display().to_string())
+            .collect();
+        files.join(", ")
+    }
+}
+
+/// How pictures and sound are encoded and cut.
+#[derive(Clone, Debug, Args)]
+pub struct Encoding {
     /// Bitrates of the video; 1M@640x360 chooses the picture's size too, copy passes the input through as it is. Without: copy and
     /// 300k where the input is H.264 without B-frames, else 200k,1M,3M.
     #[arg(long, value_name = "copy,1M,…")]
@@ -44,21 +67,6 @@ pub struct Media {
     /// Parity segments on offer, as a share of the data segments; none is sent unless it is asked for.
     #[arg(long, default_value = "60%", value_name = "PERCENT", value_parser = parse_percent)]
     pub fec: u32,
-}
-
-impl Media {
-    /// The input, for people.
-    pub fn input_text(&self) -> String {
-        if self.encoded.is_empty() {
-            return self.input.to_string();
-        }
-        let files: Vec<_> = self
-            .encoded
-            .iter()
-            .map(|file| file.display().to_string())
-            .collect();
-        files.join(", ")
-    }
 }
 
 /// Where the page is served.

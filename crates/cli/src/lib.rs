@@ -22,5 +22,6 @@ pub mod manage;
 mod metrics;
 pub mod page_server;
 mod places;
+pub mod push;
 mod tls;
 mod web_listener;

@@ -10,6 +10,7 @@ mod ping;
 mod publish;
 mod publishing;
 mod put;
+mod serve;
 mod status;
 mod uplink;
 mod watch;
@@ -32,6 +33,7 @@ use peek::Peek;
 use ping::Ping;
 use publish::Publish;
 use put::Put;
+use serve::Serve;
 use watch::Watch;
 
 /// How often figures are written and shown.
@@ -51,6 +53,7 @@ Examples:
   namecast status                               faces, routes and counters of it, or of NFD or ndnd
   namecast route add /edu udp4://192.0.2.1      send it elsewhere what it cannot answer
   namecast publish /cam --input camera          publish through the forwarder on this machine
+  namecast serve                                publish what OBS or ffmpeg pushes, with a node and the page
   namecast watch /cam --output - | ffplay -     watch it natively
   namecast archive /cam --keep 24h              keep a day of it, and serve it
   namecast watch /cam --from -60s               watch what was a minute ago"
@@ -71,6 +74,8 @@ pub enum Command {
     Demo(Demo),
     /// Publish live video and sound under a name.
     Publish(Publish),
+    /// Publish whatever others push here, from OBS, ffmpeg or an encoder; with a node and the page.
+    Serve(Serve),
     /// Watch what is published under a name.
     Watch(Watch),
     /// Keep everything that is published under a name, and serve it.
@@ -115,6 +120,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(arguments).await,
         Command::Publish(arguments) => publish::run(arguments).await,
+        Command::Serve(arguments) => serve::run(arguments).await,
         Command::Watch(arguments) => watch::run(arguments).await,
         Command::Archive(arguments) => archive::run(arguments).await,
         Command::Forwarder(arguments) => forwarder::run(arguments).await,

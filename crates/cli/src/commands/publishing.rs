@@ -1,4 +1,4 @@
-//! What `demo` and `publish` have in common: an input is encoded, and published on a node.
+//! What `demo`, `publish` and `serve` have in common: an input is encoded, and published on a node.
 
 use core::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -86,8 +86,8 @@ impl Publishing {
         let ingest = tokio::task::spawn_blocking(start).await??;
         given_up.0 = None;
         let cutting = Cutting {
-            segment_size: media.segment_size,
-            parity_percent: media.fec,
+            segment_size: media.encoding.segment_size,
+            parity_percent: media.encoding.fec,
         };
         let streams = streams::describe(ingest.video(), ingest.audio(), cutting);
         let clock = node.clock();
@@ -212,7 +212,8 @@ impl Publishing {
 }
 
 fn ingest_config(media: &Media) -> anyhow::Result<IngestConfig> {
-    let wish = media.ladder.clone().unwrap_or_default();
+    let encoding = &media.encoding;
+    let wish = encoding.ladder.clone().unwrap_or_default();
     let ladder = match media.input {
         Input::Test => wish.ladder()?,
         _ => Ladder::default(),
@@ -221,13 +222,13 @@ fn ingest_config(media: &Media) -> anyhow::Result<IngestConfig> {
         input: media.input.clone(),
         looped: media.looped,
         video: VideoConfig {
-            codec: media.codec,
+            codec: encoding.codec,
             ladder,
             ..VideoConfig::default()
         },
         wish,
-        audio: (!media.no_audio).then(|| AudioConfig {
-            bitrate: media.audio_bitrate,
+        audio: (!encoding.no_audio).then(|| AudioConfig {
+            bitrate: encoding.audio_bitrate,
             ..AudioConfig::default()
         }),
     })

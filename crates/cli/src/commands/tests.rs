@@ -25,9 +25,12 @@ fn defaults_are_the_documented_ones() {
     };
     assert_eq!(demo.name.to_string(), "/demo");
     assert_eq!(demo.media.input, Input::Test);
-    assert_eq!(demo.media.ladder, None);
+    assert_eq!(demo.media.encoding.ladder, None);
     let cutting = namecast_stream::SegmenterConfig::default();
-    let given = (demo.media.segment_size as usize, demo.media.fec as usize);
+    let given = (
+        demo.media.encoding.segment_size as usize,
+        demo.media.encoding.fec as usize,
+    );
     assert_eq!(given, (cutting.segment_size, cutting.parity_percent));
     assert_eq!((demo.page.port, demo.page.listen), (8_080, false));
     assert_eq!(demo.run.duration, None);
@@ -41,7 +44,7 @@ fn the_documented_options_are_understood() {
         panic!("documented");
     };
     assert_eq!(publish.media.input, Input::File("film.mp4".into()));
-    assert_eq!((publish.media.segment_size, publish.media.fec), (1_200, 50));
+    assert_eq!((publish.media.encoding.segment_size, publish.media.encoding.fec), (1_200, 50));
     let connect = publish.connect.connect.map(|uri| uri.to_string());
     assert_eq!(connect.as_deref(), Some("udp4://10.0.0.1:6363"));
     let Ok(Command::Cs(cs)) = parse("namecast cs info --forwarder wss://router.example/ws/") else {

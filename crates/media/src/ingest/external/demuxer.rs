@@ -90,6 +90,7 @@ impl Demuxer {
         let arguments = arguments(input, looped, camera);
         let stdin = match input {
             Input::StandardInput => Stdio::inherit(),
+            Input::Pipe(pipe) => pipe.take(),
             _ => Stdio::null(),
         };
         let (process, pipes) = Process::start_with(&arguments, 1, stdin)?;
@@ -201,6 +202,11 @@ fn arguments(input: &Input, looped: bool, camera: &VideoConfig) -> Vec<OsString>
             let options =
                 format!("-fflags nobuffer -f v4l2 -framerate {rate} -video_size {size} -i");
             words(&options).chain([path.into()]).collect()
+        }
+        Input::Pipe(pipe) => {
+            let demuxer = pipe.container().demuxer();
+            let options = format!("{LIVE} -protocol_whitelist pipe -f {demuxer} -i pipe:0");
+            words(&options).collect()
         }
         Input::StandardInput | Input::Test => {
             let options = format!("{LIVE} -i pipe:0");

@@ -1,9 +1,11 @@
 //! Where raw pictures and sound come from, each with the time it was captured.
 
 mod drawn;
+mod pipe;
 mod probe;
 
 pub use drawn::{DrawnSound, DrawnVideo};
+pub use pipe::{Container, Pipe};
 pub(super) use probe::{has_sound, probe, turn_of};
 
 use core::fmt;
@@ -30,6 +32,8 @@ pub enum Input {
     Address(String),
     /// A stream that ffmpeg reads, on standard input.
     StandardInput,
+    /// A stream that this program writes into a pipe.
+    Pipe(Pipe),
 }
 
 impl FromStr for Input {
@@ -55,6 +59,7 @@ impl fmt::Display for Input {
             Self::File(path) => write!(f, "{}", path.display()),
             Self::Address(address) => f.write_str(address),
             Self::StandardInput => f.write_str("standard input"),
+            Self::Pipe(pipe) => pipe.fmt(f),
         }
     }
 }

@@ -1,0 +1,166 @@
+//! `namecast serve`: whatever others push here is published, each stream under a name of its own.
+
+mod outlet;
+mod publication;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use namecast_command::report::{ProgressLine, StatsFile};
+use namecast_command::{Run, Stop};
+use namecast_net::FaceUri;
+use namecast_packet::Name;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::FIGURES_INTERVAL;
+use crate::arguments::{Encoding, Keys, PagePort};
+use crate::push::{Event, Gate};
+use outlet::Outlet;
+use publication::{Publication, ServeFigures, Streams};
+
+/// `namecast serve`.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Names of streams begin with this: with /studio, what is pushed as cam is published as /studio/cam.
+    #[arg(long, value_name = "NAME", default_value = "/")]
+    pub prefix: Name,
+    /// What pushers have to show, as in cam?key=SECRET. Other users of this machine can read it here; with --key-file they cannot.
+    #[arg(long = "key", value_name = "SECRET", conflicts_with = "push_key_file")]
+    pub push_key: Option<String>,
+    /// The same, as the first line of a file.
+    #[arg(long = "key-file", value_name = "FILE")]
+    pub push_key_file: Option<PathBuf>,
+    /// How it is published.
+    #[command(flatten)]
+    pub encoding: Encoding,
+    /// Publish through this forwarder instead of a node in this process: unix:///PATH, tcp://HOST:PORT, udp://HOST:PORT, ws:// or wss://.
+    #[arg(long, value_name = "FACE-URI", conflicts_with_all = ["port", "listen"])]
+    pub connect: Option<FaceUri>,
+    /// The page.
+    #[command(flatten)]
+    pub page: PagePort,
+    /// How long, and what is told.
+    #[command(flatten)]
+    pub run: Run,
+    /// Where keys are.
+    #[command(flatten)]
+    pub keys: Keys,
+}
+
+/// Sentences that wait to be told.
+const MAX_TOLD: usize = 64;
+
+/// Runs until interrupted, or the time is over.
+pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
+    let mut stop = Stop::new(arguments.run.duration)?;
+    let mut stats = StatsFile::create(arguments.run.stats.as_deref())?;
+    let mut teller = Teller::new(&arguments.run);
+    let key = key(&arguments)?;
+    let (gate, mut events) = Gate::new(arguments.prefix.clone(), key.as_deref());
+    let streams = Streams::default();
+    let mut outlet = Outlet::open(&arguments, ServeFigures::status(&gate, &streams)).await?;
+    teller.introduce(&outlet);
+    let (told, mut sentences) = mpsc::channel(MAX_TOLD);
+    let mut publications = JoinSet::new();
+    let mut tick = tokio::time::interval(FIGURES_INTERVAL);
+    loop {
+        tokio::select! {
+            Some(event) = events.recv() => match event {
+                Event::Pushed(pushed) => {
+                    let publication = Publication {
+                        place: outlet.place(pushed.admitted.name()),
+                        encoding: arguments.encoding.clone(),
+                        keys: arguments.keys.clone(),
+                        streams: streams.clone(),
+                        told: told.clone(),
+                    };
+                    publications.spawn(publication.run(pushed));
+                }
+                Event::Refused { protocol, from, why } => teller.tell(&Told::refused(protocol, &from.to_string(), &why.to_string())),
+            },
+            Some(sentence) = sentences.recv() => teller.tell(&sentence),
+            Some(_) = publications.join_next() => {}
+            Some(sentence) = outlet.link_changed() => teller.progress.say_once(&sentence),
+            _ = tick.tick() => {
+                let figures = ServeFigures::new(&gate, &streams);
+                stats.write(&figures, false)?;
+                teller.progress.show(&figures.line());
+            }
+            () = stop.wait() => break,
+        }
+    }
+    teller.progress.say("Stopping.");
+    stats.write(&ServeFigures::new(&gate, &streams), true)?;
+    publications.shutdown().await;
+    outlet.close().await;
+    Ok(())
+}
+
+/// What pushers have to show, if anything.
+fn key(arguments: &Serve) -> anyhow::Result<Option<String>> {
+    let Some(path) = &arguments.push_key_file else {
+        return Ok(arguments.push_key.clone());
+    };
+    let file = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
+    let key = text.lines().next().unwrap_or_default().trim();
+    anyhow::ensure!(
+        !key.is_empty(),
+        "{file} has no key: write one on its first line"
+    );
+    Ok(Some(key.to_owned()))
+}
+
+/// Something that happened to a stream: a sentence for people, and an object for programs.
+#[derive(Debug)]
+struct Told {
+    sentence: String,
+    object: Value,
+}
+
+impl Told {
+    fn refused(protocol: &str, from: &str, why: &str) -> Self {
+        Self {
+            sentence: format!("{protocol} from {from} refused: {why}"),
+            object: json!({ "event": "refused", "protocol": protocol, "from": from, "why": why }),
+        }
+    }
+}
+
+/// Tells people or programs, as they wish.
+struct Teller {
+    progress: ProgressLine,
+    json: bool,
+}
+
+impl Teller {
+    fn new(run: &Run) -> Self {
+        Self {
+            progress: ProgressLine::new(!run.quiet && !run.json),
+            json: run.json && !run.quiet,
+        }
+    }
+
+    fn tell(&mut self, told: &Told) {
+        self.progress.say(&told.sentence);
+        self.print(&told.object);
+    }
+
+    fn print(&self, object: &Value) {
+        if self.json {
+            println!("{object}");
+        }
+    }
+
+    /// Says what there is, and where.
+    fn introduce(&mut self, outlet: &Outlet) {
+        self.print(&outlet.object());
+        for line in outlet.lines() {
+            self.progress.say(&line);
+        }
+        self.progress.say("Waiting for streams. Ctrl-C ends it.");
+    }
+}

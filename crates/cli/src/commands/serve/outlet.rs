@@ -1,0 +1,135 @@
+//! Where streams are published: on a node in this process, with the page, or through another forwarder.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use namecast_net::{DEFAULT_PORT, FaceId, FaceUri, LinkState, Node, NodeConfig, Registration};
+use namecast_packet::Name;
+use namecast_units::ByteSize;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::super::page::{Doors, Page, interface};
+use super::super::publish::describe_link;
+use super::Serve;
+use crate::page_server::{MoreStatus, PageConfig};
+
+/// What the node keeps for many who watch: half a minute of the highest rung of one stream.
+const CACHE: ByteSize = ByteSize::mebibytes(16);
+
+/// A node, and how others get at it.
+pub(super) struct Outlet {
+    node: Node,
+    reach: Reach,
+}
+
+enum Reach {
+    /// Others connect to this node.
+    Here { page: Page, listeners: Doors },
+    /// They connect to the forwarder that this node is connected to.
+    Through {
+        remote: FaceUri,
+        face: FaceId,
+        link: watch::Receiver<LinkState>,
+        /// What it sends here: each name from its first pusher on, as the next one may come at any time.
+        registered: BTreeMap<Name, Registration>,
+    },
+}
+
+impl Outlet {
+    /// Starts the node, and the page or the connection.
+    pub(super) async fn open(arguments: &Serve, status: MoreStatus) -> anyhow::Result<Self> {
+        let node = Node::start(NodeConfig::caching(CACHE));
+        let reach = match &arguments.connect {
+            Some(remote) => {
+                let face = node.connect(remote.clone()).await?;
+                let link = node.link_state(face).await?;
+                let remote = remote.clone();
+                Reach::Through {
+                    remote,
+                    face,
+                    link,
+                    registered: BTreeMap::new(),
+                }
+            }
+            None => {
+                let address = SocketAddr::new(interface(arguments.page.listen), DEFAULT_PORT);
+                let mut listeners = Doors::default();
+                listeners.udp(&node, address).await;
+                listeners.tcp(&node, address).await;
+                let config = PageConfig {
+                    name: None,
+                    key: None,
+                };
+                let page = Page::start(&node, &arguments.page, config, Some(status)).await?;
+                Reach::Here { page, listeners }
+            }
+        };
+        Ok(Self { node, reach })
+    }
+
+    /// Where a stream is published, and watched.
+    pub(super) fn place(&mut self, name: &Name) -> Place {
+        let node = self.node.clone();
+        let urls = match &mut self.reach {
+            Reach::Here { page, .. } => {
+                let pages = core::iter::once(page.url()).chain(page.other_urls());
+                pages.map(|page| format!("{page}?name={name}")).collect()
+            }
+            Reach::Through {
+                face, registered, ..
+            } => {
+                let register = || node.register_prefix(*face, name.clone(), 0);
+                registered.entry(name.clone()).or_insert_with(register);
+                Vec::new()
+            }
+        };
+        Place { node, urls }
+    }
+
+    /// How the connection to the forwarder stands, for people, when that changes; nothing where there is none.
+    pub(super) async fn link_changed(&mut self) -> Option<String> {
+        let Reach::Through { remote, link, .. } = &mut self.reach else {
+            return None;
+        };
+        link.changed().await.ok()?;
+        let state = link.borrow_and_update().clone();
+        Some(describe_link(&state, &remote.to_string()))
+    }
+
+    /// What there is, for people.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let Reach::Here { page, listeners } = &self.reach else {
+            return Vec::new();
+        };
+        let mut lines = vec![format!("Node: {}", listeners.uris().join("  "))];
+        let remarks = listeners.remarks.iter().chain(&page.remarks);
+        lines.extend(remarks.map(|remark| format!("({remark})")));
+        let urls = core::iter::once(page.url()).chain(page.other_urls());
+        lines.extend(urls.map(|url| format!("Page: {url}")));
+        lines
+    }
+
+    /// The same for programs.
+    pub(super) fn object(&self) -> Value {
+        match &self.reach {
+            Reach::Here { page, listeners } => {
+                json!({ "faces": listeners.uris(), "url": page.url(), "other_urls": page.other_urls() })
+            }
+            Reach::Through { remote, .. } => json!({ "connect": remote.to_string() }),
+        }
+    }
+
+    /// Stops listening, sends what is queued, and ends.
+    pub(super) async fn close(self) {
+        drop(self.reach);
+        self.node.shutdown().await;
+    }
+}
+
+/// Where a stream is published.
+pub(super) struct Place {
+    pub(super) node: Node,
+    /// Where the page shows it.
+    pub(super) urls: Vec<String>,
+}

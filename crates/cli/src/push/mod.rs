@@ -1,0 +1,345 @@
+//! Streams that others push to this program, by whichever protocol.
+//!
+//! ```text
+//!  RTMP ─┐
+//!  SRT ──┼─▶ Gate: is the key right, the name free? ─▶ Event::Pushed ─▶ serve: published on a node
+//!  WHIP ─┘                                          └▶ Event::Refused ─▶ a sentence, a counter
+//! ```
+//!
+//! A listener that has heard a name and a key, and nothing else, asks [`Gate::admit`]; only then are media read. What it
+//! [hands over](Gate::hand_over) is published until its octets end, or nobody reads them any more.
+
+use core::fmt;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use namecast_media::ingest::source::Container;
+use namecast_packet::{Component, Name};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use tokio::io::AsyncRead;
+use tokio::sync::mpsc;
+
+/// Streams at a time; each has an ffmpeg or three.
+pub const MAX_STREAMS: usize = 32;
+/// Names in the life of a program; each gets a key pair.
+const MAX_NAMES: usize = 1_024;
+/// Characters of a name, and words of it.
+const MAX_NAME_LEN: usize = 128;
+const MAX_WORDS: usize = 8;
+/// Names that forwarders keep to themselves.
+const RESERVED: [&str; 2] = ["localhost", "localhop"];
+/// Events that wait to be heard. Whoever pushes waits where there are more; refusals are counted, and not told.
+const MAX_EVENTS: usize = 64;
+
+/// A stream that somebody pushes.
+pub struct Pushed {
+    /// Under which name.
+    pub admitted: Admitted,
+    /// What is pushed. It ends when the pusher leaves; it is dropped when nobody publishes it any more.
+    pub octets: Box<dyn AsyncRead + Send + Unpin>,
+    /// How pictures and sound are interleaved in it.
+    pub container: Container,
+    /// Protocol, for people: `RTMP`.
+    pub protocol: &'static str,
+    /// Who pushes.
+    pub from: SocketAddr,
+}
+
+/// What listeners report.
+pub enum Event {
+    /// Somebody was admitted, and pushes.
+    Pushed(Pushed),
+    /// Somebody was turned away.
+    Refused {
+        /// Protocol, for people.
+        protocol: &'static str,
+        /// Who.
+        from: SocketAddr,
+        /// Why.
+        why: Refusal,
+    },
+}
+
+/// Why somebody is turned away. The texts are for them as well as for us: they say what to do, and nothing that is secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// No key, or not ours.
+    #[error("the key is missing or wrong: append ?key=… to the stream's name")]
+    Key,
+    /// Not a name.
+    #[error(
+        "the name is none: write letters, digits and - _ . ~, such as cam or studio/cam, {MAX_WORDS} words and {MAX_NAME_LEN} characters at most"
+    )]
+    Name,
+    /// Somebody pushes under this name, or one above or below it.
+    #[error("somebody pushes as {0} already: choose another name, or wait until they stop")]
+    Taken(Name),
+    /// Too many push at a time.
+    #[error("{MAX_STREAMS} streams are pushed already: wait until one stops")]
+    Full,
+    /// Too many names were pushed.
+    #[error("{MAX_NAMES} names were pushed already: choose one of them, or start the server again")]
+    Names,
+    /// What came breaks the protocol, or a bound.
+    #[error("{0}")]
+    Malformed(String),
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GateCounters {
+    /// Streams that were admitted.
+    pub admitted: u64,
+    /// Refused, as their key is missing or wrong.
+    pub refused_key: u64,
+    /// Refused, as their name is none.
+    pub refused_name: u64,
+    /// Refused, as somebody pushes under their name.
+    pub refused_taken: u64,
+    /// Refused, as there are too many streams or names.
+    pub refused_full: u64,
+    /// Connections that broke their protocol or a bound, or did not get anywhere in time.
+    pub malformed: u64,
+}
+
+/// Decides who may push, and under which name.
+#[derive(Clone)]
+pub struct Gate(Arc<Shared>);
+
+struct Shared {
+    prefix: Name,
+    /// Digest of the key, so that how long a comparison takes says nothing.
+    key: Option<[u8; 32]>,
+    state: Mutex<State>,
+    events: mpsc::Sender<Event>,
+}
+
+#[derive(Default)]
+struct State {
+    live: BTreeSet<Name>,
+    /// Those of the past as well.
+    names: BTreeSet<Name>,
+    counters: GateCounters,
+}
+
+impl Gate {
+    /// A gate to names under `prefix`, for whoever has `key`, or for all; and what its listeners will report.
+    pub fn new(prefix: Name, key: Option<&str>) -> (Self, mpsc::Receiver<Event>) {
+        let (events, heard) = mpsc::channel(MAX_EVENTS);
+        let key = key.map(digest);
+        let state = Mutex::default();
+        let shared = Shared {
+            prefix,
+            key,
+            state,
+            events,
+        };
+        (Self(Arc::new(shared)), heard)
+    }
+
+    /// Admits somebody who shows `key` and wants to push as `path`, `cam` or `studio/cam`.
+    ///
+    /// # Errors
+    /// Why not; for [`refuse`](Self::refuse), and for whoever asked.
+    pub fn admit(&self, path: &str, key: Option<&str>) -> Result<Admitted, Refusal> {
+        if self.0.key.is_some() && self.0.key != key.map(digest) {
+            return Err(Refusal::Key);
+        }
+        let name = self.name(path).ok_or(Refusal::Name)?;
+        let mut state = self.lock();
+        let overlaps = |live: &&Name| live.is_prefix_of(&name) || name.is_prefix_of(live);
+        if let Some(live) = state.live.iter().find(overlaps) {
+            return Err(Refusal::Taken(live.clone()));
+        }
+        if state.live.len() == MAX_STREAMS {
+            return Err(Refusal::Full);
+        }
+        if state.names.len() == MAX_NAMES && !state.names.contains(&name) {
+            return Err(Refusal::Names);
+        }
+        state.names.insert(name.clone());
+        state.live.insert(name.clone());
+        state.counters.admitted += 1;
+        Ok(Admitted {
+            name,
+            gate: self.clone(),
+        })
+    }
+
+    fn name(&self, path: &str) -> Option<Name> {
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let words: Vec<_> = path.split('/').collect();
+        let is_good = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.~".contains(&octet);
+        // Words of dots alone have a meaning of their own in URIs.
+        let is_word = |word: &&str| word.bytes().all(is_good) && word.bytes().any(|it| it != b'.');
+        let is_reserved = self.0.prefix.is_empty() && RESERVED.contains(words.first()?);
+        let is_short = path.len() <= MAX_NAME_LEN && words.len() <= MAX_WORDS;
+        (is_short && !is_reserved && words.iter().all(|word| is_word(&word))).then(|| {
+            let child = |name: Name, word: &&str| name.child(Component::generic(word));
+            words.iter().fold(self.0.prefix.clone(), child)
+        })
+    }
+
+    /// Has a stream published. Returns false if nobody does that any more.
+    pub async fn hand_over(&self, pushed: Pushed) -> bool {
+        self.0.events.send(Event::Pushed(pushed)).await.is_ok()
+    }
+
+    /// Counts and reports that somebody was turned away.
+    pub fn refuse(&self, protocol: &'static str, from: SocketAddr, why: Refusal) {
+        let mut state = self.lock();
+        let counters = &mut state.counters;
+        let counter = match why {
+            Refusal::Key => &mut counters.refused_key,
+            Refusal::Name => &mut counters.refused_name,
+            Refusal::Taken(_) => &mut counters.refused_taken,
+            Refusal::Full | Refusal::Names => &mut counters.refused_full,
+            Refusal::Malformed(_) => &mut counters.malformed,
+        };
+        *counter += 1;
+        let event = Event::Refused {
+            protocol,
+            from,
+            why,
+        };
+        // It is counted even where nobody hears of it.
+        let _ = self.0.events.try_send(event);
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> GateCounters {
+        self.lock().counters
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate").finish_non_exhaustive()
+    }
+}
+
+/// A name that is somebody's until this is dropped.
+#[derive(Debug)]
+pub struct Admitted {
+    name: Name,
+    gate: Gate,
+}
+
+impl Admitted {
+    /// The name, with the prefix.
+    pub const fn name(&self) -> &Name {
+        &self.name
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.gate.lock().live.remove(&self.name);
+    }
+}
+
+fn digest(key: &str) -> [u8; 32] {
+    Sha256::digest(key).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(prefix: &str, key: Option<&str>) -> Gate {
+        Gate::new(prefix.parse().unwrap(), key).0
+    }
+
+    #[test]
+    fn names_are_plain_words() {
+        let open = gate("/", None);
+        for good in ["cam", "/cam.1", "studio/cam_2", "~a-b"] {
+            let admitted = open.admit(good, None).unwrap();
+            let path = good.trim_start_matches('/');
+            assert_eq!(admitted.name().to_string(), format!("/{path}"));
+        }
+        let long = "a".repeat(MAX_NAME_LEN + 1);
+        let deep = vec!["a"; MAX_WORDS + 1].join("/");
+        for bad in [
+            "",
+            "/",
+            "a//b",
+            "a/",
+            "..",
+            "a/...",
+            "32=metadata",
+            "a b",
+            "a%00",
+            "ä",
+            "a?b",
+            &long,
+            &deep,
+            "localhost/nfd",
+        ] {
+            assert_eq!(open.admit(bad, None).unwrap_err(), Refusal::Name, "{bad}");
+        }
+        let studio = gate("/studio", None);
+        let admitted = studio.admit("localhost", None).unwrap();
+        assert_eq!(admitted.name().to_string(), "/studio/localhost");
+    }
+
+    #[test]
+    fn only_the_right_key_is_admitted() {
+        let gate = gate("/", Some("secret"));
+        for wrong in [None, Some(""), Some("Secret"), Some("secret ")] {
+            assert_eq!(gate.admit("cam", wrong).unwrap_err(), Refusal::Key);
+        }
+        assert!(gate.admit("cam", Some("secret")).is_ok());
+    }
+
+    /// One above or below would take each other's Interests.
+    #[test]
+    fn a_name_is_one_pushers_until_it_is_dropped() {
+        let gate = gate("/", None);
+        let first = gate.admit("studio/cam", None).unwrap();
+        for taken in ["studio/cam", "studio", "studio/cam/video"] {
+            let refusal = gate.admit(taken, None).unwrap_err();
+            assert_eq!(refusal, Refusal::Taken(first.name().clone()));
+        }
+        drop(gate.admit("studio/camera", None).unwrap());
+        drop(first);
+        assert!(gate.admit("studio", None).is_ok());
+        assert_eq!(gate.counters().admitted, 3);
+    }
+
+    #[test]
+    fn streams_and_names_are_bounded() {
+        let gate = gate("/", None);
+        let admit = |number: usize| gate.admit(&format!("cam{number}"), None);
+        let live: Vec<_> = (0..MAX_STREAMS).map(|it| admit(it).unwrap()).collect();
+        assert_eq!(admit(MAX_STREAMS).unwrap_err(), Refusal::Full);
+        drop(live);
+        (MAX_STREAMS..MAX_NAMES).for_each(|it| drop(admit(it).unwrap()));
+        assert_eq!(admit(MAX_NAMES).unwrap_err(), Refusal::Names);
+        assert!(admit(0).is_ok());
+    }
+
+    #[tokio::test]
+    async fn refusals_are_counted_and_reported() {
+        let (gate, mut events) = Gate::new(Name::root(), None);
+        let from = "127.0.0.1:9".parse().unwrap();
+        for _ in 0..MAX_EVENTS + 5 {
+            gate.refuse("RTMP", from, Refusal::Key);
+        }
+        assert_eq!(gate.counters().refused_key, MAX_EVENTS as u64 + 5);
+        let heard = events.recv().await.unwrap();
+        assert!(matches!(
+            heard,
+            Event::Refused {
+                why: Refusal::Key,
+                ..
+            }
+        ));
+    }
+}

@@ -3,6 +3,7 @@
 mod outlet;
 mod publication;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -17,13 +18,24 @@ use tokio::task::JoinSet;
 
 use super::FIGURES_INTERVAL;
 use crate::arguments::{Encoding, Keys, PagePort};
+use crate::push::rtmp::RtmpListener;
 use crate::push::{Event, Gate};
 use outlet::Outlet;
 use publication::{Publication, ServeFigures, Streams};
 
 /// `namecast serve`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  namecast serve
+  ffmpeg -re -i film.mp4 -c copy -f flv rtmp://127.0.0.1/app/film      in another terminal; then open the printed address
+  namecast serve --rtmp 0.0.0.0:1935 --key-file key.txt --listen     from other devices: OBS, server rtmp://HOST/app, stream
+                                                                     key cam?key=SECRET
+  namecast serve --connect tcp4://192.0.2.1                          through a forwarder")]
 pub struct Serve {
+    /// Accept RTMP here, for rtmp://ADDRESS:PORT/app/NAME.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:1935")]
+    pub rtmp: SocketAddr,
     /// Names of streams begin with this: with /studio, what is pushed as cam is published as /studio/cam.
     #[arg(long, value_name = "NAME", default_value = "/")]
     pub prefix: Name,
@@ -59,10 +71,12 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
     let mut stats = StatsFile::create(arguments.run.stats.as_deref())?;
     let mut teller = Teller::new(&arguments.run);
     let key = key(&arguments)?;
+    check_key(&arguments, key.as_deref())?;
     let (gate, mut events) = Gate::new(arguments.prefix.clone(), key.as_deref());
     let streams = Streams::default();
     let mut outlet = Outlet::open(&arguments, ServeFigures::status(&gate, &streams)).await?;
-    teller.introduce(&outlet);
+    let listener = listen(arguments.rtmp, &gate).await?;
+    teller.introduce(&outlet, listener.address(), key.is_some());
     let (told, mut sentences) = mpsc::channel(MAX_TOLD);
     let mut publications = JoinSet::new();
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
@@ -94,6 +108,7 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
     }
     teller.progress.say("Stopping.");
     stats.write(&ServeFigures::new(&gate, &streams), true)?;
+    drop(listener);
     publications.shutdown().await;
     outlet.close().await;
     Ok(())
@@ -112,6 +127,29 @@ fn key(arguments: &Serve) -> anyhow::Result<Option<String>> {
         "{file} has no key: write one on its first line"
     );
     Ok(Some(key.to_owned()))
+}
+
+/// Refuses to let everybody push who reaches this machine.
+fn check_key(arguments: &Serve, key: Option<&str>) -> anyhow::Result<()> {
+    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.~".contains(&octet);
+    let is_good = |key: &str| !key.is_empty() && key.bytes().all(is_plain);
+    anyhow::ensure!(
+        key.is_none_or(is_good),
+        "the key has to stand in an address: choose one of letters, digits and - _ . ~"
+    );
+    let address = arguments.rtmp;
+    anyhow::ensure!(
+        key.is_some() || address.ip().is_loopback(),
+        "everybody who reaches {address} could publish: give a key with --key-file FILE or --key SECRET, or listen on 127.0.0.1"
+    );
+    Ok(())
+}
+
+async fn listen(address: SocketAddr, gate: &Gate) -> anyhow::Result<RtmpListener> {
+    let listener = RtmpListener::bind(address, gate.clone()).await;
+    listener.with_context(|| {
+        format!("cannot accept RTMP on {address}: choose another address with --rtmp")
+    })
 }
 
 /// Something that happened to a stream: a sentence for people, and an object for programs.
@@ -156,11 +194,16 @@ impl Teller {
     }
 
     /// Says what there is, and where.
-    fn introduce(&mut self, outlet: &Outlet) {
-        self.print(&outlet.object());
+    fn introduce(&mut self, outlet: &Outlet, rtmp: SocketAddr, has_key: bool) {
+        let mut object = outlet.object();
+        object["rtmp"] = json!(format!("rtmp://{rtmp}/app"));
+        self.print(&object);
         for line in outlet.lines() {
             self.progress.say(&line);
         }
+        let key = if has_key { "?key=…" } else { "" };
+        self.progress
+            .say(&format!("Push to: rtmp://{rtmp}/app/NAME{key}"));
         self.progress.say("Waiting for streams. Ctrl-C ends it.");
     }
 }

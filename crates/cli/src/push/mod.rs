@@ -9,6 +9,8 @@
 //! A listener that has heard a name and a key, and nothing else, asks [`Gate::admit`]; only then are media read. What it
 //! [hands over](Gate::hand_over) is published until its octets end, or nobody reads them any more.
 
+pub mod rtmp;
+
 use core::fmt;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -165,7 +165,7 @@ pub(super) fn interface(listen: bool) -> IpAddr {
 }
 
 /// This machine's addresses on its networks.
-fn network_addresses() -> Vec<IpAddr> {
+pub(super) fn network_addresses() -> Vec<IpAddr> {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
     interfaces
         .into_iter()

@@ -6,7 +6,7 @@ mod publication;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use namecast_command::report::{ProgressLine, StatsFile};
 use namecast_command::{Run, Stop};
@@ -17,8 +17,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::FIGURES_INTERVAL;
+use super::forwarder::Socket;
+use super::page::network_addresses;
 use crate::arguments::{Encoding, Keys, PagePort};
 use crate::push::rtmp::RtmpListener;
+use crate::push::srt::SrtListener;
 use crate::push::{Event, Gate};
 use outlet::Outlet;
 use publication::{Publication, ServeFigures, Streams};
@@ -33,9 +36,12 @@ Examples:
                                                                      key cam?key=SECRET
   namecast serve --connect tcp4://192.0.2.1                          through a forwarder")]
 pub struct Serve {
-    /// Accept RTMP here, for rtmp://ADDRESS:PORT/app/NAME.
+    /// Accept RTMP here, for rtmp://ADDRESS:PORT/app/NAME; 'off' for not at all.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:1935")]
-    pub rtmp: SocketAddr,
+    pub rtmp: Socket,
+    /// Accept SRT here, for srt://ADDRESS:PORT?streamid=NAME; 'off' for not at all.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9000")]
+    pub srt: Socket,
     /// Names of streams begin with this: with /studio, what is pushed as cam is published as /studio/cam.
     #[arg(long, value_name = "NAME", default_value = "/")]
     pub prefix: Name,
@@ -75,8 +81,8 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
     let (gate, mut events) = Gate::new(arguments.prefix.clone(), key.as_deref());
     let streams = Streams::default();
     let mut outlet = Outlet::open(&arguments, ServeFigures::status(&gate, &streams)).await?;
-    let listener = listen(arguments.rtmp, &gate).await?;
-    teller.introduce(&outlet, listener.address(), key.is_some());
+    let listeners = Listeners::bind(&arguments, &gate).await?;
+    teller.introduce(&outlet, &listeners, key.is_some());
     let (told, mut sentences) = mpsc::channel(MAX_TOLD);
     let mut publications = JoinSet::new();
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
@@ -108,7 +114,7 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
     }
     teller.progress.say("Stopping.");
     stats.write(&ServeFigures::new(&gate, &streams), true)?;
-    drop(listener);
+    drop(listeners);
     publications.shutdown().await;
     outlet.close().await;
     Ok(())
@@ -137,19 +143,62 @@ fn check_key(arguments: &Serve, key: Option<&str>) -> anyhow::Result<()> {
         key.is_none_or(is_good),
         "the key has to stand in an address: choose one of letters, digits and - _ . ~"
     );
-    let address = arguments.rtmp;
-    anyhow::ensure!(
-        key.is_some() || address.ip().is_loopback(),
-        "everybody who reaches {address} could publish: give a key with --key-file FILE or --key SECRET, or listen on 127.0.0.1"
-    );
-    Ok(())
+    let addresses = [arguments.rtmp.0, arguments.srt.0];
+    let far = |address: &&SocketAddr| !address.ip().is_loopback();
+    match addresses.iter().flatten().find(far) {
+        Some(far) if key.is_none() => bail!(
+            "everybody who reaches {far} could publish: give a key with --key-file FILE or --key SECRET, or listen on 127.0.0.1"
+        ),
+        _ => Ok(()),
+    }
 }
 
-async fn listen(address: SocketAddr, gate: &Gate) -> anyhow::Result<RtmpListener> {
-    let listener = RtmpListener::bind(address, gate.clone()).await;
-    listener.with_context(|| {
-        format!("cannot accept RTMP on {address}: choose another address with --rtmp")
-    })
+/// Where others push. They end when this is dropped.
+struct Listeners {
+    rtmp: Option<RtmpListener>,
+    srt: Option<SrtListener>,
+}
+
+impl Listeners {
+    async fn bind(arguments: &Serve, gate: &Gate) -> anyhow::Result<Self> {
+        let (mut rtmp, mut srt) = (None, None);
+        if let Some(address) = arguments.rtmp.0 {
+            let listener = RtmpListener::bind(address, gate.clone()).await;
+            rtmp = Some(listener.with_context(|| not_had("rtmp", address))?);
+        }
+        if let Some(address) = arguments.srt.0 {
+            let listener = SrtListener::bind(address, gate.clone()).await;
+            srt = Some(listener.with_context(|| not_had("srt", address))?);
+        }
+        Ok(Self { rtmp, srt })
+    }
+
+    /// Where to push, by protocol.
+    fn addresses(&self) -> Vec<(&'static str, String)> {
+        let rtmp = self.rtmp.as_ref();
+        let srt = self.srt.as_ref();
+        let rtmp = rtmp.map(|it| ("rtmp", format!("rtmp://{}/app/", reachable(it.address()))));
+        let srt = srt.map(|it| {
+            (
+                "srt",
+                format!("srt://{}?streamid=", reachable(it.address())),
+            )
+        });
+        rtmp.into_iter().chain(srt).collect()
+    }
+}
+
+/// An address that others can write down, where it is this machine's any.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let networks = network_addresses().into_iter();
+    let first = networks
+        .take_while(|_| address.ip().is_unspecified())
+        .next();
+    SocketAddr::new(first.unwrap_or(address.ip()), address.port())
+}
+
+fn not_had(option: &str, address: SocketAddr) -> String {
+    format!("cannot listen on {address}: choose another address with --{option}, or --{option} off")
 }
 
 /// Something that happened to a stream: a sentence for people, and an object for programs.
@@ -194,16 +243,19 @@ impl Teller {
     }
 
     /// Says what there is, and where.
-    fn introduce(&mut self, outlet: &Outlet, rtmp: SocketAddr, has_key: bool) {
+    fn introduce(&mut self, outlet: &Outlet, listeners: &Listeners, has_key: bool) {
         let mut object = outlet.object();
-        object["rtmp"] = json!(format!("rtmp://{rtmp}/app"));
+        for (protocol, address) in listeners.addresses() {
+            object[protocol] = json!(address);
+        }
         self.print(&object);
         for line in outlet.lines() {
             self.progress.say(&line);
         }
         let key = if has_key { "?key=…" } else { "" };
-        self.progress
-            .say(&format!("Push to: rtmp://{rtmp}/app/NAME{key}"));
+        for (_, address) in listeners.addresses() {
+            self.progress.say(&format!("Push to: {address}NAME{key}"));
+        }
         self.progress.say("Waiting for streams. Ctrl-C ends it.");
     }
 }

@@ -7,21 +7,26 @@
 //! ```
 //!
 //! A listener that has heard a name and a key, and nothing else, asks [`Gate::admit`]; only then are media read. What it
-//! [hands over](Gate::hand_over) is published until its octets end, or nobody reads them any more.
+//! [hands over](Gate::hand_over) is published until its octets end, or nobody reads them any more. A pusher whose network died is not
+//! noticed at once: one that sends nothing gives way to one that comes.
 
 pub mod rtmp;
+pub mod srt;
 
 use core::fmt;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use namecast_media::ingest::source::Container;
 use namecast_packet::{Component, Name};
+use namecast_units::Duration;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncRead;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{sleep, timeout};
 
 /// Streams at a time; each has an ffmpeg or three.
 pub const MAX_STREAMS: usize = 32;
@@ -30,6 +35,9 @@ const MAX_NAMES: usize = 1_024;
 /// Characters of a name, and words of it.
 const MAX_NAME_LEN: usize = 128;
 const MAX_WORDS: usize = 8;
+/// How long somebody waits for a name whose pusher has just died; longer than it takes to notice.
+const MAX_WAIT: Duration = Duration::from_millis(800);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Names that forwarders keep to themselves.
 const RESERVED: [&str; 2] = ["localhost", "localhop"];
 /// Events that wait to be heard. Whoever pushes waits where there are more; refusals are counted, and not told.
@@ -120,10 +128,38 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    live: BTreeSet<Name>,
+    live: BTreeMap<Name, Arc<Holder>>,
     /// Those of the past as well.
     names: BTreeSet<Name>,
     counters: GateCounters,
+}
+
+impl State {
+    /// Makes room for `name`, if need be in place of one that is silent.
+    fn make_room(&mut self, name: &Name) -> Result<(), Refusal> {
+        let overlaps = |live: &Name| live.is_prefix_of(name) || name.is_prefix_of(live);
+        let is_heard = |holder: &Holder| !holder.is_silent.load(Ordering::Relaxed);
+        let mut live = self.live.iter();
+        if let Some((live, _)) = live.find(|(live, it)| overlaps(live) && is_heard(it)) {
+            return Err(Refusal::Taken(live.clone()));
+        }
+        let silent = self.live.extract_if(.., |live, _| overlaps(live));
+        silent.for_each(|(_, holder)| holder.given_away.notify_one());
+        if self.live.len() == MAX_STREAMS {
+            return Err(Refusal::Full);
+        }
+        if self.names.len() == MAX_NAMES && !self.names.contains(name) {
+            return Err(Refusal::Names);
+        }
+        Ok(())
+    }
+}
+
+/// Who holds a name.
+#[derive(Debug, Default)]
+struct Holder {
+    is_silent: AtomicBool,
+    given_away: Notify,
 }
 
 impl Gate {
@@ -141,31 +177,40 @@ impl Gate {
         (Self(Arc::new(shared)), heard)
     }
 
-    /// Admits somebody who shows `key` and wants to push as `path`, `cam` or `studio/cam`.
+    /// Admits somebody who shows `key` and wants to push as `path`, `cam` or `studio/cam`. Waits a moment where the name is taken:
+    /// its pusher may turn out to be gone.
     ///
     /// # Errors
     /// Why not; for [`refuse`](Self::refuse), and for whoever asked.
-    pub fn admit(&self, path: &str, key: Option<&str>) -> Result<Admitted, Refusal> {
+    pub async fn admit(&self, path: &str, key: Option<&str>) -> Result<Admitted, Refusal> {
+        let until_free = async {
+            loop {
+                match self.try_admit(path, key) {
+                    Err(Refusal::Taken(_)) => sleep(LOOK_AGAIN).await,
+                    outcome => return outcome,
+                }
+            }
+        };
+        match timeout(MAX_WAIT, until_free).await {
+            Ok(outcome) => outcome,
+            Err(_) => self.try_admit(path, key),
+        }
+    }
+
+    fn try_admit(&self, path: &str, key: Option<&str>) -> Result<Admitted, Refusal> {
         if self.0.key.is_some() && self.0.key != key.map(digest) {
             return Err(Refusal::Key);
         }
         let name = self.name(path).ok_or(Refusal::Name)?;
         let mut state = self.lock();
-        let overlaps = |live: &&Name| live.is_prefix_of(&name) || name.is_prefix_of(live);
-        if let Some(live) = state.live.iter().find(overlaps) {
-            return Err(Refusal::Taken(live.clone()));
-        }
-        if state.live.len() == MAX_STREAMS {
-            return Err(Refusal::Full);
-        }
-        if state.names.len() == MAX_NAMES && !state.names.contains(&name) {
-            return Err(Refusal::Names);
-        }
+        state.make_room(&name)?;
+        let holder = Arc::<Holder>::default();
         state.names.insert(name.clone());
-        state.live.insert(name.clone());
+        state.live.insert(name.clone(), Arc::clone(&holder));
         state.counters.admitted += 1;
         Ok(Admitted {
             name,
+            holder,
             gate: self.clone(),
         })
     }
@@ -226,10 +271,11 @@ impl fmt::Debug for Gate {
     }
 }
 
-/// A name that is somebody's until this is dropped.
+/// A name that is somebody's until this is dropped, or given away.
 #[derive(Debug)]
 pub struct Admitted {
     name: Name,
+    holder: Arc<Holder>,
     gate: Gate,
 }
 
@@ -238,11 +284,25 @@ impl Admitted {
     pub const fn name(&self) -> &Name {
         &self.name
     }
+
+    /// Tells whether nothing comes at the moment: then others may have the name.
+    pub fn set_silent(&self, is_silent: bool) {
+        self.holder.is_silent.store(is_silent, Ordering::Relaxed);
+    }
+
+    /// Waits until the name is somebody else's.
+    pub async fn given_away(&self) {
+        self.holder.given_away.notified().await;
+    }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.gate.lock().live.remove(&self.name);
+        let mut state = self.gate.lock();
+        let live = state.live.get(&self.name);
+        if live.is_some_and(|holder| Arc::ptr_eq(holder, &self.holder)) {
+            state.live.remove(&self.name);
+        }
     }
 }
 
@@ -262,7 +322,7 @@ mod tests {
     fn names_are_plain_words() {
         let open = gate("/", None);
         for good in ["cam", "/cam.1", "studio/cam_2", "~a-b"] {
-            let admitted = open.admit(good, None).unwrap();
+            let admitted = open.try_admit(good, None).unwrap();
             let path = good.trim_start_matches('/');
             assert_eq!(admitted.name().to_string(), format!("/{path}"));
         }
@@ -284,10 +344,14 @@ mod tests {
             &deep,
             "localhost/nfd",
         ] {
-            assert_eq!(open.admit(bad, None).unwrap_err(), Refusal::Name, "{bad}");
+            assert_eq!(
+                open.try_admit(bad, None).unwrap_err(),
+                Refusal::Name,
+                "{bad}"
+            );
         }
         let studio = gate("/studio", None);
-        let admitted = studio.admit("localhost", None).unwrap();
+        let admitted = studio.try_admit("localhost", None).unwrap();
         assert_eq!(admitted.name().to_string(), "/studio/localhost");
     }
 
@@ -295,30 +359,47 @@ mod tests {
     fn only_the_right_key_is_admitted() {
         let gate = gate("/", Some("secret"));
         for wrong in [None, Some(""), Some("Secret"), Some("secret ")] {
-            assert_eq!(gate.admit("cam", wrong).unwrap_err(), Refusal::Key);
+            assert_eq!(gate.try_admit("cam", wrong).unwrap_err(), Refusal::Key);
         }
-        assert!(gate.admit("cam", Some("secret")).is_ok());
+        assert!(gate.try_admit("cam", Some("secret")).is_ok());
     }
 
     /// One above or below would take each other's Interests.
     #[test]
     fn a_name_is_one_pushers_until_it_is_dropped() {
         let gate = gate("/", None);
-        let first = gate.admit("studio/cam", None).unwrap();
+        let first = gate.try_admit("studio/cam", None).unwrap();
         for taken in ["studio/cam", "studio", "studio/cam/video"] {
-            let refusal = gate.admit(taken, None).unwrap_err();
+            let refusal = gate.try_admit(taken, None).unwrap_err();
             assert_eq!(refusal, Refusal::Taken(first.name().clone()));
         }
-        drop(gate.admit("studio/camera", None).unwrap());
+        drop(gate.try_admit("studio/camera", None).unwrap());
         drop(first);
-        assert!(gate.admit("studio", None).is_ok());
+        assert!(gate.try_admit("studio", None).is_ok());
         assert_eq!(gate.counters().admitted, 3);
+    }
+
+    /// As long as it is silent; the one who held it learns so, and takes nothing along when it goes.
+    #[tokio::test]
+    async fn a_silent_pusher_gives_way() {
+        let gate = gate("/", None);
+        let first = gate.try_admit("cam", None).unwrap();
+        first.set_silent(true);
+        first.set_silent(false);
+        assert!(gate.try_admit("cam", None).is_err());
+        first.set_silent(true);
+        let second = gate.admit("cam", None).await.unwrap();
+        first.given_away().await;
+        drop(first);
+        assert!(gate.try_admit("cam", None).is_err());
+        drop(second);
+        assert!(gate.try_admit("cam", None).is_ok());
     }
 
     #[test]
     fn streams_and_names_are_bounded() {
         let gate = gate("/", None);
-        let admit = |number: usize| gate.admit(&format!("cam{number}"), None);
+        let admit = |number: usize| gate.try_admit(&format!("cam{number}"), None);
         let live: Vec<_> = (0..MAX_STREAMS).map(|it| admit(it).unwrap()).collect();
         assert_eq!(admit(MAX_STREAMS).unwrap_err(), Refusal::Full);
         drop(live);

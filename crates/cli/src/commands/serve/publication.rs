@@ -20,10 +20,12 @@ use super::Told;
 use super::outlet::Place;
 use crate::arguments::{Encoding, Keys, Media};
 use crate::page_server::MoreStatus;
-use crate::push::{Gate, GateCounters, Pushed};
+use crate::push::{Admitted, Gate, GateCounters, Pushed};
 
 /// A pusher that sends nothing for so long is gone.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
+/// One that sends nothing for so long may be gone: pictures come many times as often.
+const SILENT_AFTER: Duration = Duration::from_millis(500);
 /// Octets that are carried to ffmpeg at once.
 const READ_SIZE: usize = 1 << 16;
 
@@ -62,7 +64,12 @@ impl Publication {
             encoded: Vec::new(),
             encoding: self.encoding.clone(),
         };
-        let mut carrying = pin!(carry(pushed.octets, writer));
+        let mut carrying = pin!(async {
+            tokio::select! {
+                left = carry(pushed.octets, writer, &admitted) => left,
+                () = admitted.given_away() => "its pusher fell silent, and another one came",
+            }
+        });
         let node = &self.place.node;
         let mut publishing = tokio::select! {
             started = Publishing::start(node, admitted.name(), &media, &self.keys) => started?,
@@ -112,20 +119,29 @@ impl Publication {
 }
 
 /// Carries what is pushed to ffmpeg. Returns how that ended.
-async fn carry(mut from: impl AsyncRead + Unpin, mut to: pipe::Sender) -> &'static str {
+async fn carry(
+    mut from: impl AsyncRead + Unpin,
+    mut to: pipe::Sender,
+    admitted: &Admitted,
+) -> &'static str {
     let mut octets = vec![0; READ_SIZE];
-    loop {
-        match timeout(MAX_SILENCE, from.read(&mut octets)).await {
-            Err(_) => return "the pusher fell silent",
+    let mut silence = Duration::ZERO;
+    while silence < MAX_SILENCE {
+        match timeout(SILENT_AFTER, from.read(&mut octets)).await {
+            Err(_) => silence += SILENT_AFTER,
             Ok(Ok(0)) => return "the pusher left",
             Ok(Err(_)) => return "the connection broke",
             Ok(Ok(count)) => {
-                if to.write_all(&octets[..count]).await.is_err() {
+                silence = Duration::ZERO;
+                let written = timeout(MAX_SILENCE, to.write_all(&octets[..count])).await;
+                if !matches!(written, Ok(Ok(()))) {
                     return "ffmpeg does not read on";
                 }
             }
         }
+        admitted.set_silent(silence > Duration::ZERO);
     }
+    "the pusher fell silent"
 }
 
 /// Figures of the streams that are being published.

@@ -258,8 +258,7 @@ mod tests {
         slow.set_chunk_size(chunk_size)?;
         fast.set_chunk_size(chunk_size)?;
         fast.push(octets);
-        let at_once: Result<Vec<_>, _> =
-            core::iter::from_fn(|| fast.next().transpose()).collect();
+        let at_once: Result<Vec<_>, _> = core::iter::from_fn(|| fast.next().transpose()).collect();
         let mut messages = Vec::new();
         for octet in octets {
             slow.push(&[*octet]);

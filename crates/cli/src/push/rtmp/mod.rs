@@ -151,7 +151,7 @@ impl Connection {
                 } = event
                 {
                     let (path, key) = wanted(&application, &stream);
-                    let admitted = gate.admit(&path, key)?;
+                    let admitted = gate.admit(&path, key).await?;
                     self.session.accept();
                     self.send().await;
                     return Ok(Some(admitted));

@@ -193,8 +193,8 @@ fn arguments(input: &Input, looped: bool, camera: &VideoConfig) -> Vec<OsString>
             words(looped).chain([path.into()]).collect()
         }
         Input::Address(address) => {
-            let listens = listening(address).unwrap_or_default();
-            let options = format!("{LIVE} {listens} -i");
+            let options = listening(address).or(pulling(address));
+            let options = format!("{LIVE} {} -i", options.unwrap_or_default());
             words(&options).chain([address.into()]).collect()
         }
         Input::Camera(path) => {
@@ -227,6 +227,13 @@ pub(super) fn listening(address: &str) -> Option<&'static str> {
         "srt" if rest.starts_with(':') => Some("-mode listener"),
         _ => None,
     }
+}
+
+/// How ffmpeg is told to fetch from a camera: by TCP, as UDP loses what does not fit its buffers, and without waiting for ever for
+/// one that is gone. In microseconds.
+pub(super) fn pulling(address: &str) -> Option<&'static str> {
+    let options = "-rtsp_transport tcp -timeout 5000000";
+    address.starts_with("rtsp://").then_some(options)
 }
 
 /// Reads what ffmpeg hands over, until it or whoever takes the packets ends.
@@ -281,5 +288,6 @@ mod tests {
         assert_eq!(listening("srt://:9000"), Some("-mode listener"));
         assert_eq!(listening("rtmp://server/app"), None);
         assert_eq!(listening("rtsp://:8554/x"), None);
+        assert!(pulling("rtsp://camera/x").is_some() && pulling("rtmp://server/app").is_none());
     }
 }

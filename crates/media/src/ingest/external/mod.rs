@@ -44,6 +44,9 @@ const MAX_GROUP: Duration = Duration::from_secs(2);
 /// Pause before an encoder that failed is started again.
 const PAUSE: Duration = Duration::from_secs(1);
 const LEFT: &str = "The pusher left. Waiting for the next one.";
+/// Longest pause before a camera that is gone is tried again; the first is [`PAUSE`], each next one twice as long.
+const MAX_PAUSE: Duration = Duration::from_secs(8);
+const LOST: &str = "The connection ended. Connecting again.";
 /// Channels that sound keeps; more are mixed to two.
 const MAX_CHANNELS: u32 = 2;
 
@@ -181,8 +184,7 @@ impl External {
             ..
         } = self;
         let is_file = matches!(config.input, Input::File(_));
-        let listens =
-            matches!(&config.input, Input::Address(it) if demuxer::listening(it).is_some());
+        let after = After::of(&config.input);
         let mut feed = Feed {
             pace: match is_file {
                 true => Pace::File(Playback::default(), None),
@@ -198,12 +200,15 @@ impl External {
             sounds: Arc::default(),
         };
         loop {
-            match feed.play(opened, stop) {
-                Err(error) if !listens => return Err(error),
-                _ if !listens || stop.load(Ordering::Relaxed) => return Ok(()),
-                // A pusher that dies leaves as one that stops.
-                _ => sink.tell(MediaEvent::Trouble(LEFT.to_owned())),
-            }
+            // A pusher that dies leaves as one that stops.
+            let sentence = match (feed.play(opened, stop), after) {
+                (outcome, After::Nothing) => return outcome,
+                _ if stop.load(Ordering::Relaxed) => return Ok(()),
+                (_, After::Listen) => LEFT,
+                (_, After::Connect) => LOST,
+            };
+            sink.tell(MediaEvent::Trouble(sentence.to_owned()));
+            let mut pause = PAUSE;
             opened = loop {
                 let next = Demuxer::open(&config.input, false, &config.video, reading);
                 match next.and_then(|opened| feed.take_over(&opened).map(|()| opened)) {
@@ -212,10 +217,34 @@ impl External {
                     Err(error) => {
                         drop(reading.take());
                         sink.tell(MediaEvent::Trouble(error.to_string()));
-                        thread::sleep(PAUSE);
+                        thread::sleep(pause);
+                        if after == After::Connect {
+                            pause = MAX_PAUSE.min(pause * 2);
+                        }
                     }
                 }
             };
+        }
+    }
+}
+
+/// What follows the end of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    /// It was all.
+    Nothing,
+    /// The next pusher.
+    Listen,
+    /// The same camera, when it is back.
+    Connect,
+}
+
+impl After {
+    fn of(input: &Input) -> Self {
+        match input {
+            Input::Address(it) if demuxer::listening(it).is_some() => Self::Listen,
+            Input::Address(it) if demuxer::pulling(it).is_some() => Self::Connect,
+            _ => Self::Nothing,
         }
     }
 }

@@ -1,0 +1,342 @@
+//! `namecast serve`: pushers that come, go, die and fall silent, by RTMP and SRT, as ffmpeg pushes.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
+mod program;
+
+use std::cell::RefCell;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use program::{Program, newest_stats, start_forwarder, until};
+use serde_json::Value;
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A server with its forwarder, and what it tells.
+struct Server {
+    serve: Program,
+    events: Receiver<Value>,
+    /// Events that were told and nobody has asked for yet.
+    passed_over: RefCell<Vec<Value>>,
+    rtmp: String,
+    srt: String,
+    face: String,
+    home: tempfile::TempDir,
+    _forwarder: Program,
+}
+
+impl Server {
+    fn start() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let (forwarder, face) = start_forwarder(home.path());
+        fs::write(home.path().join("key"), "s3cret\n").unwrap();
+        let line = format!(
+            "serve --json --rtmp 127.0.0.1:0 --srt 127.0.0.1:0 --key-file key --ladder copy --stats serve.json --connect {face}"
+        );
+        let mut serve = Program::start(home.path(), &line);
+        let mut lines = serve.lines();
+        let about = lines.next().unwrap();
+        let (sender, events) = channel();
+        thread::spawn(move || lines.try_for_each(|line| sender.send(line)));
+        let address = |protocol: &str| about[protocol].as_str().unwrap().to_owned();
+        Self {
+            serve,
+            events,
+            passed_over: RefCell::default(),
+            rtmp: address("rtmp"),
+            srt: address("srt"),
+            face,
+            home,
+            _forwarder: forwarder,
+        }
+    }
+
+    /// Waits for an event about `name`.
+    fn event(&self, event: &str, name: &str) -> Value {
+        let deadline = Instant::now() + TIMEOUT;
+        let is_it = |told: &Value| told["event"] == event && told["name"] == name;
+        let mut passed_over = self.passed_over.borrow_mut();
+        if let Some(at) = passed_over.iter().position(is_it) {
+            return passed_over.remove(at);
+        }
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let told = self.events.recv_timeout(left);
+            let told = told.unwrap_or_else(|_| panic!("no {event} of {name}: {passed_over:?}"));
+            if is_it(&told) {
+                return told;
+            }
+            passed_over.push(told);
+        }
+    }
+
+    fn counter(&self, name: &str) -> Option<u64> {
+        newest_stats(&self.home.path().join("serve.json"))?[name].as_u64()
+    }
+
+    fn watch(&self, name: &str) -> Program {
+        let (stats, face) = (stats(name), &self.face);
+        let line = format!("watch {name} --quiet --stats {stats} --connect {face}");
+        Program::start(self.home.path(), &line)
+    }
+
+    /// Pictures that the watcher of `name` has received.
+    fn received(&self, name: &str) -> u64 {
+        let stats = newest_stats(&self.home.path().join(stats(name)));
+        let received = stats.and_then(|it| it["video"]["received"].as_u64());
+        received.unwrap_or(0)
+    }
+
+    fn rtmp_socket(&self) -> String {
+        let address = self.rtmp.trim_start_matches("rtmp://");
+        address.trim_end_matches("/app/").to_owned()
+    }
+
+    fn srt_socket(&self) -> String {
+        let address = self.srt.trim_start_matches("srt://");
+        address.trim_end_matches("?streamid=").to_owned()
+    }
+
+    /// What is no RTMP, and what is no SRT.
+    fn send_garbage(&self) {
+        let mut tcp = TcpStream::connect(self.rtmp_socket()).unwrap();
+        tcp.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        // It ends, which may take back what was not read.
+        let _ = tcp.read_to_end(&mut Vec::new());
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for len in 0..1_500_u32 {
+            let octets: Vec<u8> = (0..len).map(|it| (it * it * len >> 3) as u8).collect();
+            udp.send_to(&octets, self.srt_socket()).unwrap();
+        }
+    }
+
+    fn interrupt(&mut self) {
+        let pid = self.serve.0.id().to_string();
+        let sent = Command::new("kill").args(["-INT", &pid]).status();
+        assert!(sent.unwrap().success());
+        let status = until("end", || self.serve.0.try_wait().unwrap());
+        assert!(status.success());
+    }
+
+    /// Processes that it started.
+    fn children(&self) -> Vec<u32> {
+        let pid = self.serve.0.id();
+        let mut all = String::new();
+        for task in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+            let path = task.unwrap().path().join("children");
+            all.push_str(&fs::read_to_string(path).unwrap_or_default());
+        }
+        all.split_whitespace()
+            .filter_map(|it| it.parse().ok())
+            .collect()
+    }
+}
+
+/// File of a watcher's statistics.
+fn stats(name: &str) -> String {
+    format!("{}.json", name.trim_matches('/').replace('/', "-"))
+}
+
+/// An ffmpeg that pushes; killed at the end of the test.
+struct Pusher(Child);
+
+impl Pusher {
+    fn start(address: &str) -> Self {
+        let format = if address.starts_with("srt") {
+            "mpegts"
+        } else {
+            "flv"
+        };
+        let source = "testsrc2=size=320x180:rate=25";
+        let encode =
+            "-c:v libx264 -preset ultrafast -tune zerolatency -pix_fmt yuv420p -g 25 -c:a aac";
+        let mut command = Command::new("ffmpeg");
+        command.args(["-loglevel", "error", "-re", "-f", "lavfi", "-i", source]);
+        command
+            .args(["-f", "lavfi", "-i", "sine"])
+            .args(encode.split(' '));
+        command.args(["-f", format, address]);
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        Self(command.spawn().unwrap())
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.0.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// What it said before it gave up.
+    fn refused(mut self) -> String {
+        let status = until("end of the pusher", || self.0.try_wait().unwrap());
+        assert!(!status.success());
+        let mut said = String::new();
+        let mut stderr = self.0.stderr.take().unwrap();
+        stderr.read_to_string(&mut said).unwrap();
+        said
+    }
+}
+
+impl Drop for Pusher {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+const PICTURES: u64 = 10;
+
+/// Each way in which a pusher leaves, by both protocols at once: the next one is taken, and who watches goes on. Those that were
+/// stopped keep their connections, as those do whose network is gone.
+#[test]
+fn pushers_come_and_go() {
+    let server = Server::start();
+    let streams = [
+        ("/cam", format!("{}cam?key=s3cret", server.rtmp)),
+        ("/desk/cam", format!("{}desk/cam?key=s3cret", server.srt)),
+    ];
+    let push = || {
+        streams
+            .each_ref()
+            .map(|(_, address)| Pusher::start(address))
+    };
+    let watch = |(name, _): &(&str, String)| server.watch(name);
+    let mut pushers = vec![push()];
+    let mut watchers = Vec::new();
+    for leave in ["-INT", "-KILL", "-STOP", "-KILL"] {
+        for (name, _) in &streams {
+            server.event("begun", name);
+        }
+        if watchers.is_empty() {
+            watchers.extend(streams.each_ref().map(watch));
+        }
+        for (name, _) in &streams {
+            let seen = server.received(name);
+            let goes_on = || (server.received(name) > seen + PICTURES).then_some(());
+            until("picture", goes_on);
+        }
+        let last = pushers.last().unwrap();
+        last.iter().for_each(|pusher| pusher.signal(leave));
+        pushers.push(push());
+    }
+    for (name, _) in &streams {
+        server.event("begun", name);
+    }
+    assert_eq!(server.counter("refused_taken"), Some(0));
+}
+
+#[test]
+fn whoever_may_not_push_hears_why_and_disturbs_nobody() {
+    let mut server = Server::start();
+    let address = format!("{}cam?key=s3cret", server.rtmp);
+    let srt = format!("{}cam?key=s3cret", server.srt);
+    let _first = Pusher::start(&address);
+    server.event("begun", "/cam");
+    let _watcher = server.watch("/cam");
+    until("picture", || {
+        (server.received("/cam") > PICTURES).then_some(())
+    });
+
+    let said = Pusher::start(&address).refused();
+    assert!(said.contains("somebody pushes as /cam already"), "{said}");
+    Pusher::start(&srt).refused();
+    let wrong = address.replace("s3cret", "secret");
+    let said = Pusher::start(&wrong).refused();
+    assert!(said.contains("the key is missing or wrong"), "{said}");
+    Pusher::start(&srt.replace("s3cret", "secret")).refused();
+    let bad = address.replace("cam", "c%40m");
+    let said = Pusher::start(&bad).refused();
+    assert!(said.contains("the name is none"), "{said}");
+    server.send_garbage();
+    for (counter, count) in [
+        ("refused_taken", 2),
+        ("refused_key", 2),
+        ("refused_name", 1),
+        ("malformed", 1),
+    ] {
+        until(counter, || {
+            server.counter(counter).filter(|&it| it == count)
+        });
+    }
+    assert_eq!(server.counter("admitted"), Some(1));
+
+    let seen = server.received("/cam");
+    until("picture", || {
+        (server.received("/cam") > seen + PICTURES).then_some(())
+    });
+    let children = server.children();
+    assert!(!children.is_empty());
+    server.interrupt();
+    until("end of ffmpeg", || {
+        let is_there = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
+        (!children.iter().any(is_there)).then_some(())
+    });
+    TcpListener::bind(&server.rtmp_socket()).unwrap();
+    UdpSocket::bind(&server.srt_socket()).unwrap();
+}
+
+/// Ten times, two names at once, by both protocols: from the start of the pusher's process to its first picture at a watcher who stays.
+#[test]
+#[ignore = "measures: cargo test -p namecast-cli --test serve -- --ignored --nocapture"]
+fn how_soon_pushers_are_seen() {
+    let server = Server::start();
+    let streams = [
+        ("/cam", format!("{}cam?key=s3cret", server.rtmp)),
+        ("/desk/cam", format!("{}desk/cam?key=s3cret", server.srt)),
+    ];
+    let mut arrivals = Vec::new();
+    let mut watchers = Vec::new();
+    let mut pushers: Vec<[Pusher; 2]> = Vec::new();
+    for round in 0..=10 {
+        let leave = ["-INT", "-KILL", "-STOP"][round % 3];
+        if let Some(last) = pushers.last() {
+            last.iter().for_each(|pusher| pusher.signal(leave));
+            thread::sleep(Duration::from_millis(500));
+        }
+        let began = Instant::now();
+        pushers.push(
+            streams
+                .each_ref()
+                .map(|(_, address)| Pusher::start(address)),
+        );
+        for (at, (name, _)) in streams.iter().enumerate() {
+            server.event("begun", name);
+            let begun = Instant::now();
+            if watchers.len() == at {
+                let line = format!("watch {name} --quiet --output - --connect {}", server.face);
+                let mut watcher = Program::start(server.home.path(), &line);
+                arrivals.push(arrival_times(watcher.0.stdout.take().unwrap()));
+                watchers.push(watcher);
+            }
+            let seen = arrivals[at]
+                .iter()
+                .find(|&arrival| arrival > begun)
+                .unwrap();
+            let (begun, seen) = (begun - began, seen - began);
+            println!("{round:2} after {leave:5} {name:9} published {begun:.2?} seen {seen:.2?}");
+        }
+        thread::sleep(Duration::from_secs(2));
+    }
+}
+
+/// When something came.
+fn arrival_times(mut from: impl Read + Send + 'static) -> Receiver<Instant> {
+    let (sender, arrivals) = channel();
+    thread::spawn(move || {
+        let mut octets = vec![0; 1 << 16];
+        while from.read(&mut octets).is_ok_and(|count| count > 0) {
+            if sender.send(Instant::now()).is_err() {
+                return;
+            }
+        }
+    });
+    arrivals
+}

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, PipeReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread;
 
 use command_fds::{CommandFdExt, FdMapping};
@@ -146,10 +146,7 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = OsString> + '_ {
 /// # Errors
 /// What is missing.
 pub(crate) fn check(encoders: &[&'static str]) -> Result<(), IngestError> {
-    let mut command = Command::new(program());
-    command.args(["-hide_banner", "-loglevel", "error", "-encoders"]);
-    let listing = output(command).map_err(IngestError::NoFfmpeg)?;
-    let listing = String::from_utf8_lossy(&listing.stdout);
+    let listing = listing()?;
     let known = |encoder: &str| {
         listing
             .lines()
@@ -159,6 +156,19 @@ pub(crate) fn check(encoders: &[&'static str]) -> Result<(), IngestError> {
         Some(missing) => Err(IngestError::NoEncoder(missing)),
         None => Ok(()),
     }
+}
+
+/// What ffmpeg lists of its encoders. It is asked once: a stream that is pushed waits for the answer.
+fn listing() -> Result<&'static str, IngestError> {
+    static LISTING: OnceLock<String> = OnceLock::new();
+    if let Some(listing) = LISTING.get() {
+        return Ok(listing);
+    }
+    let mut command = Command::new(program());
+    command.args(["-hide_banner", "-loglevel", "error", "-encoders"]);
+    let listed = output(command).map_err(IngestError::NoFfmpeg)?;
+    let listing = String::from_utf8_lossy(&listed.stdout).into_owned();
+    Ok(LISTING.get_or_init(|| listing))
 }
 
 /// Runs a program without input to its end.

@@ -112,7 +112,7 @@ impl Server {
         let _ = tcp.read_to_end(&mut Vec::new());
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         for len in 0..1_500_u32 {
-            let octets: Vec<u8> = (0..len).map(|it| (it * it * len >> 3) as u8).collect();
+            let octets: Vec<u8> = (0..len).map(|it| ((it * it * len) >> 3) as u8).collect();
             udp.send_to(&octets, self.srt_socket()).unwrap();
         }
     }
@@ -279,8 +279,8 @@ fn whoever_may_not_push_hears_why_and_disturbs_nobody() {
         let is_there = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
         (!children.iter().any(is_there)).then_some(())
     });
-    TcpListener::bind(&server.rtmp_socket()).unwrap();
-    UdpSocket::bind(&server.srt_socket()).unwrap();
+    TcpListener::bind(server.rtmp_socket()).unwrap();
+    UdpSocket::bind(server.srt_socket()).unwrap();
 }
 
 /// Ten times, two names at once, by both protocols: from the start of the pusher's process to its first picture at a watcher who stays.

@@ -223,7 +223,7 @@ impl Gate {
         let is_word = |word: &&str| word.bytes().all(is_good) && word.bytes().any(|it| it != b'.');
         let is_reserved = self.0.prefix.is_empty() && RESERVED.contains(words.first()?);
         let is_short = path.len() <= MAX_NAME_LEN && words.len() <= MAX_WORDS;
-        (is_short && !is_reserved && words.iter().all(|word| is_word(&word))).then(|| {
+        (is_short && !is_reserved && words.iter().all(is_word)).then(|| {
             let child = |name: Name, word: &&str| name.child(Component::generic(word));
             words.iter().fold(self.0.prefix.clone(), child)
         })
@@ -285,7 +285,7 @@ impl Admitted {
         &self.name
     }
 
-    /// Tells whether nothing comes at the moment: then others may have the name.
+    /// Records whether nothing comes at the moment: then others may have the name.
     pub fn set_silent(&self, is_silent: bool) {
         self.holder.is_silent.store(is_silent, Ordering::Relaxed);
     }
@@ -327,7 +327,7 @@ mod tests {
             assert_eq!(admitted.name().to_string(), format!("/{path}"));
         }
         let long = "a".repeat(MAX_NAME_LEN + 1);
-        let deep = vec!["a"; MAX_WORDS + 1].join("/");
+        let deep = ["a"; MAX_WORDS + 1].join("/");
         for bad in [
             "",
             "/",

@@ -19,7 +19,7 @@ const VERSION: u8 = 3;
 const MAX_UNKNOWN: usize = 1 << 16;
 /// Octets of a command.
 const MAX_COMMAND: usize = 1 << 13;
-/// Octets after which their receipt is acknowledged, unless the peer asks for another number, but never fewer than the second.
+/// Octets after which their receipt is acknowledged, unless the peer sets another number, but never fewer than the second.
 const WINDOW: u32 = 2_500_000;
 const MIN_WINDOW: u32 = 1 << 16;
 /// Size of our chunks.
@@ -45,7 +45,7 @@ mod kind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RtmpError {
     /// The first octet is no version.
-    #[error("this is no RTMP: the first octet is {0}, not {VERSION}")]
+    #[error("this is no RTMP: the first byte is {0}, not {VERSION}")]
     Version(u8),
     /// A chunk refers to none before it, or there are too many of its kind.
     #[error("a chunk of stream {0} is out of place")]
@@ -54,7 +54,7 @@ pub enum RtmpError {
     #[error("{0} is no chunk size")]
     ChunkSize(u32),
     /// A message, or all that have begun, are too long.
-    #[error("{0} octets of messages are more than the {limit} that are taken", limit = chunks::MAX_MESSAGE)]
+    #[error("{0} bytes of messages are more than the {limit} that are taken", limit = chunks::MAX_MESSAGE)]
     TooLong(usize),
     /// A command or control message is cut off, too long or none at all.
     #[error("a command makes no sense")]

@@ -45,7 +45,7 @@ const MAX_GROUP: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_secs(1);
 const LEFT: &str = "The pusher left. Waiting for the next one.";
 /// Longest pause before a camera that is gone is tried again; the first is [`PAUSE`], each next one twice as long.
-const MAX_PAUSE: Duration = Duration::from_secs(8);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 const LOST: &str = "The connection ended. Connecting again.";
 /// Channels that sound keeps; more are mixed to two.
 const MAX_CHANNELS: u32 = 2;
@@ -216,7 +216,8 @@ impl External {
                     Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
                     Err(error) => {
                         drop(reading.take());
-                        sink.tell(MediaEvent::Trouble(error.to_string()));
+                        let sentence = error.to_string().replace('\n', "; ");
+                        sink.tell(MediaEvent::Trouble(sentence));
                         thread::sleep(pause);
                         if after == After::Connect {
                             pause = MAX_PAUSE.min(pause * 2);
@@ -532,5 +533,24 @@ impl Group {
              or a key frame interval of 2 s (OBS)"
                 .to_owned()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cameras_are_fetched_again_and_pushers_waited_for() {
+        for (input, after) in [
+            ("rtsp://camera/stream", After::Connect),
+            ("rtmp://:1935/key", After::Listen),
+            ("https://host/film.mp4", After::Nothing),
+            ("film.mp4", After::Nothing),
+            ("-", After::Nothing),
+        ] {
+            let Ok(input) = input.parse();
+            assert_eq!(After::of(&input), after, "{input}");
+        }
     }
 }

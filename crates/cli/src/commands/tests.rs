@@ -44,7 +44,13 @@ fn the_documented_options_are_understood() {
         panic!("documented");
     };
     assert_eq!(publish.media.input, Input::File("film.mp4".into()));
-    assert_eq!((publish.media.encoding.segment_size, publish.media.encoding.fec), (1_200, 50));
+    assert_eq!(
+        (
+            publish.media.encoding.segment_size,
+            publish.media.encoding.fec
+        ),
+        (1_200, 50)
+    );
     let connect = publish.connect.connect.map(|uri| uri.to_string());
     assert_eq!(connect.as_deref(), Some("udp4://10.0.0.1:6363"));
     let Ok(Command::Cs(cs)) = parse("namecast cs info --forwarder wss://router.example/ws/") else {

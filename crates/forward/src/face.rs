@@ -55,6 +55,18 @@ pub enum LinkType {
     AdHoc,
 }
 
+/// Whether link header fields outside of NDNLPv2 go to a neighbour, and are taken from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ExtensionFields {
+    /// Never, and the neighbour is told nothing.
+    Off,
+    /// If the neighbour speaks them: it is asked when there are some for it.
+    #[default]
+    Auto,
+    /// Always: it is known to speak them.
+    On,
+}
+
 /// What a face is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaceConfig {
@@ -68,17 +80,18 @@ pub struct FaceConfig {
     pub reliability: bool,
     /// Whether the peer wants IncomingFaceId and may choose faces by NextHopFaceId or avoid one. Only for local scope.
     pub local_fields: bool,
-    /// Whether the neighbour speaks link header fields outside of NDNLPv2. They are sent to no other, and taken from no other.
-    pub extension_fields: bool,
+    /// Whether the neighbour hears extension fields and may say them. Of several peers on one link nobody is asked.
+    pub extension_fields: ExtensionFields,
     /// For people: a URI or a purpose.
     pub description: String,
 }
 
 impl FaceConfig {
-    /// An application on this host.
+    /// An application of this process, which speaks what this crate speaks.
     pub fn application(description: impl Into<String>) -> Self {
         Self {
             scope: Scope::Local,
+            extension_fields: ExtensionFields::On,
             description: description.into(),
             ..Self::default()
         }
@@ -91,6 +104,10 @@ impl FaceConfig {
     /// Whether the peer is trusted with fields that only local applications may use.
     pub(crate) fn has_local_fields(&self) -> bool {
         self.is_local() && self.local_fields
+    }
+
+    pub(crate) fn has_one_peer(&self) -> bool {
+        self.link_type == LinkType::PointToPoint
     }
 
     /// Returns whether a link packet of so many octets is one frame as it is, which the link neither cuts nor numbers.

@@ -9,7 +9,7 @@
 //!  next hop, avoided local, trusted face   hops            –
 //!  incoming face     the node itself       –               all but Nacks, to trusted local faces
 //!  cache policy      any face              –               –
-//!  extensions        who speaks them       hops            nothing, unless a hop sets them
+//!  extensions        who speaks them       hops            nothing, unless a hop sets them; who may speak them is asked
 //! ```
 //!
 //! Everything about that stands here; the pipelines say which case it is.
@@ -22,6 +22,7 @@ use smallvec::SmallVec;
 
 use crate::counters::{DropReason, PacketKind};
 use crate::face::{FaceConfig, FaceId};
+use crate::link::QUESTION;
 
 /// The hop-by-hop fields of one packet: what a neighbour says about it, and what the next one is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +45,15 @@ pub struct LinkFields {
     pub prefix_announcement: Option<Bytes>,
     /// Fields outside of NDNLPv2.
     pub extensions: Extensions,
+}
+
+/// What a neighbour hears of the extension fields of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HeardExtensions {
+    /// The fields themselves.
+    pub(crate) fields: bool,
+    /// Whether it is asked if it speaks them.
+    pub(crate) question: bool,
 }
 
 /// No fields.
@@ -87,6 +97,7 @@ impl LinkFields {
         packet: LpPacket,
         kind: PacketKind,
         face: &FaceConfig,
+        speaks_extensions: bool,
     ) -> Result<Self, DropReason> {
         let mut fields = Self::from(packet);
         let is_for_interests = fields.next_hop_face.is_some() || fields.non_discovery;
@@ -105,8 +116,8 @@ impl LinkFields {
         }
         fields.incoming_face = None;
         fields.avoid_face = fields.avoid_face.filter(|_| is_trusted);
-        if !face.extension_fields {
-            fields.extensions = Extensions::default();
+        if !speaks_extensions {
+            fields.extensions = Extensions::NONE;
         }
         Ok(fields)
     }
@@ -170,7 +181,7 @@ impl LinkFields {
     pub(crate) fn frame(
         said: Said,
         (kind, from): (PacketKind, FaceId),
-        face: &FaceConfig,
+        (face, heard): (&FaceConfig, HeardExtensions),
         wire: Bytes,
     ) -> Bytes {
         let is_bare = matches!(said, Cow::Borrowed(_)) && !matches!(kind, PacketKind::Nack(_));
@@ -179,6 +190,7 @@ impl LinkFields {
         }
         let mut fields = said.into_owned();
         fields.address(kind, from, (face, wire.len()));
+        fields.address_extensions(heard);
         fields.into_packet(kind, Some(wire)).encode()
     }
 
@@ -194,8 +206,14 @@ impl LinkFields {
         if face.has_local_fields() && !matches!(kind, PacketKind::Nack(_)) {
             self.incoming_face = Some(from);
         }
-        if !face.extension_fields && !self.extensions.is_empty() {
-            self.extensions = Extensions::default();
+    }
+
+    fn address_extensions(&mut self, heard: HeardExtensions) {
+        if !heard.fields {
+            self.extensions = Extensions::NONE;
+        }
+        if heard.question {
+            self.extensions.set_number(Extensions::SUPPORT, QUESTION);
         }
     }
 
@@ -363,7 +381,6 @@ mod tests {
     fn trusted() -> FaceConfig {
         FaceConfig {
             local_fields: true,
-            extension_fields: true,
             ..FaceConfig::application("")
         }
     }
@@ -406,7 +423,7 @@ mod tests {
     #[test]
     fn faces_say_and_hear_what_they_may() {
         let packet = || full().into_packet(PacketKind::Interest, None);
-        let received = |kind, face: &FaceConfig| LinkFields::received(packet(), kind, face);
+        let received = |kind, face: &FaceConfig| LinkFields::received(packet(), kind, face, true);
         assert_eq!(received(PacketKind::Interest, &trusted()), Ok(full()));
         assert_eq!(
             received(PacketKind::Data, &trusted()),
@@ -422,33 +439,39 @@ mod tests {
             ..full()
         }
         .into_packet(PacketKind::Interest, None);
-        let heard = LinkFields::received(packet, PacketKind::Interest, &stranger).expect("allowed");
+        let heard =
+            LinkFields::received(packet, PacketKind::Interest, &stranger, false).expect("allowed");
         assert!(heard.extensions.is_empty() && heard.avoid_face.is_none() && heard.non_discovery);
 
         let from = FaceId::from_number(256);
         let told = |face: &FaceConfig, kind| {
             let mut fields = full();
             fields.address(kind, from, (face, 100));
-            (
-                fields.incoming_face,
-                fields.non_discovery,
-                fields.extensions.is_empty(),
-            )
+            (fields.incoming_face, fields.non_discovery)
         };
-        assert_eq!(
-            told(&trusted(), PacketKind::Data),
-            (Some(from), false, false)
-        );
+        assert_eq!(told(&trusted(), PacketKind::Data), (Some(from), false));
         assert_eq!(
             told(&trusted(), PacketKind::Nack(NackReason::None)),
-            (None, false, false)
+            (None, false)
         );
-        assert_eq!(told(&stranger, PacketKind::Data), (None, true, true));
+        assert_eq!(told(&stranger, PacketKind::Data), (None, true));
         let remote = FaceConfig {
             scope: Scope::NonLocal,
             ..trusted()
         };
-        assert_eq!(told(&remote, PacketKind::Data), (None, true, false));
+        assert_eq!(told(&remote, PacketKind::Data), (None, true));
+
+        let heard = |fields, question| {
+            let mut said = full();
+            said.address_extensions(HeardExtensions { fields, question });
+            let numbers = said.extensions.iter().map(|(number, _)| number);
+            numbers.collect::<Vec<_>>()
+        };
+        let (count, support) = (Extensions::HOP_COUNT, Extensions::SUPPORT);
+        assert_eq!(heard(false, false), []);
+        assert_eq!(heard(false, true), [support]);
+        assert_eq!(heard(true, false), [count]);
+        assert_eq!(heard(true, true), [count, support]);
     }
 
     #[test]

@@ -29,7 +29,9 @@ pub use config::{
 pub use counters::{
     Counters, DropReason, Drops, FaceCounters, ReliabilityCounters, StrategyCounters, Traffic,
 };
-pub use face::{AddFaceError, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Scope};
+pub use face::{
+    AddFaceError, ExtensionFields, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Scope,
+};
 pub use fields::LinkFields;
 pub use hop::{
     Actions, AsfConfig, Context, Decision, Event, Hop, LEARNED_COST, LearnedNews, Learning,

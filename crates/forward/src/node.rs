@@ -232,10 +232,11 @@ impl Node {
     fn enter(&mut self, face: FaceId, queue: SendQueueConfig) -> Option<&mut Links> {
         let links = self.links.get_or_insert_default();
         if let Entry::Vacant(place) = links.by_face.entry(face) {
+            let meter = self.forwarder.meter(face)?;
             let config = self.forwarder.face(face)?.config;
             let bounds = Arc::clone(&self.forwarder.tables.config);
             let mut link = Link::new(bounds, config, queue, self.seed ^ face.number());
-            self.forwarder.set_meter(face, link.meter());
+            link.set_meter(meter);
             place.insert(FaceLink {
                 link,
                 timer: None,

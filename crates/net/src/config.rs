@@ -1,7 +1,7 @@
 //! What a node may be told.
 
 use namecast_apps::registration::RegistrationConfig;
-use namecast_forward::CongestionMarking;
+use namecast_forward::{CongestionMarking, ExtensionFields};
 use namecast_packet::Certificate;
 use namecast_units::{ByteSize, Duration};
 use smart_default::SmartDefault;
@@ -33,6 +33,8 @@ pub struct NodeConfig {
     /// When packets on a link's queue are marked as having met congestion; none: never.
     #[default(Some(CongestionMarking::default()))]
     pub congestion_marking: Option<CongestionMarking>,
+    /// Whether link header fields outside of NDNLPv2 go to neighbours, and are taken from them.
+    pub extension_fields: ExtensionFields,
     /// Silence after which a WebSocket, WebTransport or TCP peer counts as dead.
     #[default(Duration::from_secs(10))]
     pub dead_peer_timeout: Duration,

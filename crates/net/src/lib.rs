@@ -54,5 +54,6 @@ pub use namecast_apps::registration::{
 };
 
 pub use namecast_forward::{
-    AsfConfig, CongestionLaw, CongestionMarking, FaceId, Scope, StrategyKind, StrategyNameError,
+    AsfConfig, CongestionLaw, CongestionMarking, ExtensionFields, FaceId, Scope, StrategyKind,
+    StrategyNameError,
 };

@@ -31,6 +31,8 @@ impl Extensions {
     pub const MIN_PENDING_REQUESTS: u32 = 868;
     /// An Interest that travels with Data.
     pub const PIGGYBACKED_INTEREST: u32 = 872;
+    /// Whether extension fields are spoken here; a number, 1 for a question and 2 for the answer. Links alone say and hear it.
+    pub const SUPPORT: u32 = 880;
 
     /// AvoidFaceId, which is a field of [`LpPacket`](crate::LpPacket).
     pub(crate) const AVOID_FACE_ID: u32 = 876;
@@ -78,6 +80,16 @@ impl Extensions {
         self.set(number, Bytes::copy_from_slice(shortest));
     }
 
+    /// Takes a field out.
+    pub fn remove(&mut self, number: u32) -> Option<Bytes> {
+        let fields = self.0.as_mut()?;
+        let removed = fields.remove(&number);
+        if fields.is_empty() {
+            self.0 = None;
+        }
+        removed
+    }
+
     /// Returns whether there are no fields.
     pub const fn is_empty(&self) -> bool {
         self.0.is_none()
@@ -116,6 +128,17 @@ mod tests {
         assert_eq!(found.number(852), Some(300));
         assert_eq!(found.get(852).map(Bytes::len), Some(2));
         assert_eq!((found.number(860), found.number(904)), (None, None));
+    }
+
+    #[test]
+    fn nothing_is_left_of_the_last_field_that_is_taken_out() {
+        let mut extensions = Extensions::default();
+        extensions.set_number(Extensions::SUPPORT, 1);
+        assert_eq!(extensions.remove(Extensions::RATE_TAG), None);
+        assert!(!extensions.is_empty());
+        let removed = extensions.remove(Extensions::SUPPORT);
+        assert_eq!(removed.as_deref(), Some(&[1][..]));
+        assert_eq!(extensions, Extensions::NONE);
     }
 
     #[test]

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use namecast_command::source::{Problem, Problems, Sources};
 use namecast_forward::{CachePolicy, InterestRate, MIN_MTU, StrategyKind, UnsolicitedData};
 use namecast_net::management::{CAPTURE, CHILD_INHERIT};
-use namecast_net::{CongestionLaw, CongestionMarking, FaceUri, NodeConfig, UdpConfig};
+use namecast_net::{
+    CongestionLaw, CongestionMarking, ExtensionFields, FaceUri, NodeConfig, UdpConfig,
+};
 use namecast_packet::{Certificate, MAX_PACKET_SIZE, Name};
 use namecast_units::{Bitrate, ByteSize, Duration};
 use serde::de::Error as _;
@@ -87,8 +89,28 @@ struct Udp {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct Faces {
     congestion: Option<Congestion>,
+    extension_fields: Option<Extensions>,
     #[serde(with = "namecast_units::optional_duration")]
     interface_timeout: Option<Duration>,
+}
+
+/// Whether neighbours hear link header fields outside of NDNLPv2.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Extensions {
+    Off,
+    Auto,
+    On,
+}
+
+impl From<Extensions> for ExtensionFields {
+    fn from(written: Extensions) -> Self {
+        match written {
+            Extensions::Off => Self::Off,
+            Extensions::Auto => Self::Auto,
+            Extensions::On => Self::On,
+        }
+    }
 }
 
 /// What packets are marked by.
@@ -319,6 +341,8 @@ impl Reading<'_> {
         self.udp(&mut node.udp, file.udp);
         let congestion = file.faces.congestion;
         node.congestion_marking = congestion.map_or(node.congestion_marking, Into::into);
+        let extensions = file.faces.extension_fields;
+        node.extension_fields = extensions.map_or(node.extension_fields, Into::into);
         self.tables(&mut node, file.tables);
         self.learning(&mut node.forwarder.learning, file.learning);
         self.management(&mut node.management, file.management);

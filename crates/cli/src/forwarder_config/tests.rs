@@ -66,7 +66,7 @@ fn what_is_written_takes_effect() {
         threads = 3
         listen = { udp = [], tcp = ["[::1]:7000"], unix = ["/tmp/n"] }
         udp = { reliability = true, mtu = 1200, loopback-mtu = 2000, idle-timeout = "1m", keep-alive = "25s", max-faces = 9, own-sockets = 8, loopback-is-local = false }
-        faces = { congestion = "codel" }
+        faces = { congestion = "codel", extension-fields = "off" }
         content-store = { capacity = "1 MiB", policy = "s3-fifo", admit = false, unsolicited = "admit-local", versions = 2 }
         tables = { faces = 7, routes = 6, pending-interests = 5, face-pending-interests = 4, face-interest-rate = { per-second = 3, burst = 2 }, dead-nonce-lifetime = "3s", max-lifetime = "1h", max-nonlocal-lifetime = "5s", queue-memory = "1 kB" }
         learning = { routes = 8, route-lifetime = "2m", max-timeouts = 1 }
@@ -94,6 +94,7 @@ fn what_is_written_takes_effect() {
         ..CongestionMarking::default()
     };
     assert_eq!(node.congestion_marking, Some(marking));
+    assert_eq!(node.extension_fields, namecast_net::ExtensionFields::Off);
     let off = parse("[faces]\ncongestion = \"off\"").unwrap().node;
     assert_eq!(off.congestion_marking, None);
     let older = parse("[faces]\ncongestion = \"ndnsim\"").unwrap().node;
@@ -160,6 +161,7 @@ fn a_wrong_value_is_told_with_its_place_and_what_was_expected() {
         ("udp", "idle-timeout = 5", 16, "string"),
         ("udp", "idle-timeout = \"5\"", 16, "write 100ms"),
         ("faces", "congestion = \"red\"", 14, "`codel`"),
+        ("faces", "extension-fields = true", 20, "string"),
         ("udp", "keep-alive = 25", 14, "string"),
         ("content-store", "policy = \"fifo\"", 10, "`lru`"),
         ("content-store", "capacity = \"much\"", 12, "write 20480"),

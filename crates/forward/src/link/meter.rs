@@ -1,4 +1,4 @@
-//! What a link measures, for those who do not hold it.
+//! What a link measures and knows, for those who do not hold it.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
@@ -6,8 +6,10 @@ use core::time::Duration;
 use namecast_units::{ByteSize, Instant};
 
 use super::FrameCount;
+use super::neighbour::Neighbour;
 
-/// Where hops read what a link has sent and how long its queue is, whichever thread drives the link.
+/// Where forwarders and hops read what a link has sent, how long its queue is, and what its neighbour speaks, whichever thread
+/// drives the link.
 ///
 /// Frames that pass the link by while nothing waits are counted by the forwarder that sent them, in
 /// [`FaceCounters::outgoing`](crate::FaceCounters::outgoing); a link counts those that it makes.
@@ -18,6 +20,7 @@ pub struct LinkMeter {
     queued: AtomicU64,
     /// When the next frame was queued, in nanoseconds and one more; 0 while none waits.
     waits_since: AtomicU64,
+    pub(crate) neighbour: Neighbour,
 }
 
 impl LinkMeter {
@@ -40,6 +43,11 @@ impl LinkMeter {
             Some(nanos) => now.since(Instant::from_nanos(nanos)),
             None => Duration::ZERO,
         }
+    }
+
+    /// Returns whether the neighbour speaks extension fields, as it was found out; `None` as long as that is unknown.
+    pub fn speaks_extensions(&self) -> Option<bool> {
+        self.neighbour.speaks()
     }
 
     /// The link's part, which has a lock around it: nobody else writes.

@@ -4,10 +4,11 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use namecast_packet::{LpPacket, lp, tlv};
+use namecast_packet::{Extensions, LpPacket, lp, tlv};
 use namecast_units::{ByteSize, Instant, Random};
 use smallvec::{SmallVec, smallvec};
 
+use super::neighbour::{self, ANSWER_PAUSE};
 use super::queue::SendQueue;
 use super::{
     CongestionMarker, LinkCounters, LinkMeter, Reassembler, Reliability, SendQueueConfig, cut,
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::config::Config;
 use crate::counters::DropReason;
-use crate::face::FaceConfig;
+use crate::face::{ExtensionFields, FaceConfig};
 
 /// Most octets of link header fields that stay in memory with a packet. Usual ones are much shorter.
 const MAX_KEPT_HEADER: ByteSize = ByteSize::bytes(64);
@@ -45,8 +46,9 @@ pub struct Link {
     reassembler: Option<Box<Reassembler>>,
     queue: SendQueue,
     counters: LinkCounters,
-    /// From when somebody first wanted it.
-    meter: Option<Arc<LinkMeter>>,
+    meter: Arc<LinkMeter>,
+    /// When the neighbour may next be answered that this node speaks extension fields.
+    answer_at: Instant,
 }
 
 impl Link {
@@ -67,7 +69,8 @@ impl Link {
             reassembler: None,
             queue: SendQueue::new(queue),
             counters: LinkCounters::default(),
-            meter: None,
+            meter: Arc::default(),
+            answer_at: Instant::ZERO,
         };
         link.reconfigure(config);
         link
@@ -113,6 +116,10 @@ impl Link {
         {
             return Err(DropReason::DuplicateFragment);
         }
+        if let Some(said) = packet.extensions.number(Extensions::SUPPORT) {
+            packet.extensions.remove(Extensions::SUPPORT);
+            self.hear_support(now, said);
+        }
         if packet.fragment_count.unwrap_or(1) == 1 {
             without_frame(&mut packet, size);
             return Ok(Some(packet));
@@ -125,6 +132,30 @@ impl Link {
         let opened = reassembler.handle_fragment(now, packet, size, &mut evicted);
         (self.counters.drops).add_many(DropReason::ReassemblyFull, evicted);
         opened
+    }
+
+    /// The neighbour speaks extension fields, and may ask whether this node does.
+    fn hear_support(&mut self, now: Instant, said: u64) {
+        let is_off = self.config.extension_fields == ExtensionFields::Off;
+        let is_known = [neighbour::QUESTION, neighbour::ANSWER].contains(&said);
+        if is_off || !self.config.has_one_peer() || !is_known {
+            return;
+        }
+        self.meter.neighbour.hear(now);
+        let is_to_answer = said == neighbour::QUESTION && now >= self.answer_at;
+        let answer = neighbour::answer();
+        if is_to_answer && self.check_room(1, answer.len()).is_ok() {
+            self.answer_at = now + ANSWER_PAUSE;
+            self.counters.sent.add(&answer);
+            self.queue.push(now, answer);
+            self.update_meter();
+        }
+    }
+
+    /// Forgets what the neighbour speaks: the connection is new, and the neighbour may be.
+    pub fn forget_neighbour(&mut self) {
+        self.meter.neighbour.forget();
+        self.answer_at = Instant::ZERO;
     }
 
     /// Queues a whole link packet for the neighbour, in as many frames as the link wants: all of them or none, as a packet
@@ -269,18 +300,20 @@ impl Link {
         reassembly.into_iter().chain(reliability).min()
     }
 
-    /// Returns where others can read what the link has sent and how long its queue is.
-    pub fn meter(&mut self) -> Arc<LinkMeter> {
-        let meter = Arc::clone(self.meter.get_or_insert_default());
+    /// Returns where others can read what the link has sent, how long its queue is, and what the neighbour speaks.
+    pub fn meter(&self) -> Arc<LinkMeter> {
+        Arc::clone(&self.meter)
+    }
+
+    /// Has others read that from `meter` instead.
+    pub fn set_meter(&mut self, meter: Arc<LinkMeter>) {
+        self.meter = meter;
         self.update_meter();
-        meter
     }
 
     fn update_meter(&self) {
-        if let Some(meter) = &self.meter {
-            let (queue, sent) = (&self.queue, self.counters.sent);
-            meter.set(sent, queue.size(), queue.waits_since());
-        }
+        let (queue, sent) = (&self.queue, self.counters.sent);
+        self.meter.set(sent, queue.size(), queue.waits_since());
     }
 
     /// Returns whether no frame waits.
@@ -340,7 +373,7 @@ fn says_of_frames(frame: &[u8]) -> Option<bool> {
         match field.element_type {
             lp::FRAGMENT => carries = true,
             lp::FRAGMENT_COUNT => is_for_link |= frame[field.value] != [1],
-            lp::TX_SEQUENCE | lp::ACK => is_for_link = true,
+            lp::TX_SEQUENCE | lp::ACK | Extensions::SUPPORT => is_for_link = true,
             _ => {}
         }
     }

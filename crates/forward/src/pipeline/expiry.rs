@@ -6,12 +6,15 @@ use bytes::Bytes;
 use namecast_packet::Name;
 use namecast_units::Instant;
 
-use super::Forwarder;
-use super::output::Passage;
+use super::{Forwarder, Transmit};
+use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
-use crate::fields::{LinkFields, Said};
+use crate::fields::{HeardExtensions, LinkFields, Said};
 use crate::hop::{Actions, Context, Event, Extras, Hops};
 use crate::table::{EntryId, Outcome, Slot};
+
+/// What a packet is, where it came from, and where it goes.
+type Passage = (PacketKind, FaceId, FaceId);
 
 /// What hops are asked about.
 type Ask = fn(&mut Hops, Instant, &mut Context<'_>) -> Actions;
@@ -77,25 +80,45 @@ impl Forwarder {
         ask(&mut self.hops, self.now, &mut context)
     }
 
-    /// Queues a network packet, as much later as a hop wants.
+    /// Queues a network packet, with what may be said to the face that it goes to, as much later as a hop wants. What cannot be
+    /// sent is dropped and counted.
     pub(super) fn send(
         &mut self,
         extras: Option<&Extras>,
-        passage: Passage,
+        (kind, from, to): Passage,
         wire: Bytes,
-        fields: Said,
+        said: Said,
     ) {
-        let delay = extras.map(|extras| extras.delay);
-        let delay = delay.filter(|delay| !delay.is_zero());
-        let at = delay.map(|delay| self.now + delay);
-        (self.output).send(&mut self.tables, at, passage, (wire, fields));
+        let Some(face) = self.tables.faces.get_mut(to) else {
+            return self.tables.count_drop(to, DropReason::UnknownFace);
+        };
+        let heard = match said.extensions.is_empty() {
+            true => HeardExtensions::default(),
+            false => face.hears_extensions(self.now),
+        };
+        let frame = LinkFields::frame(said, (kind, from), (&face.config, heard), wire);
+        if let Err(reason) = self.tables.count_sent(to, kind, &frame) {
+            return self.tables.count_drop(to, reason);
+        }
+        let transmit = Transmit { face: to, frame };
+        match extras {
+            Some(extras) if !extras.delay.is_zero() => {
+                self.output.push_delayed(self.now + extras.delay, transmit);
+            }
+            _ => self.output.push(transmit),
+        }
     }
 
     /// Sends what a hop sends by itself.
+    #[inline]
     pub(super) fn originate(&mut self, actions: Actions) {
-        let Some(mut extras) = actions.extras else {
-            return;
-        };
+        if let Some(extras) = actions.extras {
+            self.send_originated(extras);
+        }
+    }
+
+    #[cold]
+    fn send_originated(&mut self, mut extras: Box<Extras>) {
         for packet in core::mem::take(&mut extras.originated) {
             let kind = super::receive::kind_of(&packet.wire);
             let passage = (kind, FaceId::NONE, packet.face);

@@ -153,6 +153,12 @@ impl Forwarder {
         }
     }
 
+    /// Where hops read that; the face's link is to write there.
+    pub(crate) fn meter(&mut self, face: FaceId) -> Option<Arc<LinkMeter>> {
+        let face = self.tables.faces.get_mut(face)?;
+        Some(Arc::clone(face.meter.get_or_insert_default()))
+    }
+
     /// One face.
     pub fn face(&self, id: FaceId) -> Option<FaceInfo<'_>> {
         self.tables.faces.get(id).map(|face| FaceInfo {
@@ -316,6 +322,7 @@ impl Forwarder {
     }
 
     /// The next packet to send, and whether its face takes it whole.
+    #[inline(always)]
     pub(crate) fn poll_output_for_link(&mut self) -> Option<(Transmit, bool)> {
         let transmit = self.output.pop()?;
         let face = self.tables.faces.get_mut(transmit.face);

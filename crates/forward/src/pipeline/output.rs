@@ -2,14 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use bytes::Bytes;
 use namecast_units::Instant;
 
 use super::Transmit;
-use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
-use crate::fields::{LinkFields, Said};
-use crate::table::Tables;
 
 /// Packets to be sent, in the order in which they came about, and those that hops delay. Bounds are those of the faces.
 #[derive(Debug, Default)]
@@ -21,35 +17,18 @@ pub(super) struct Output {
     count: u64,
 }
 
-/// What a packet is, where it came from, and where it goes.
-pub(super) type Passage = (PacketKind, FaceId, FaceId);
-
 impl Output {
-    /// Adds a network packet, with what may be said to the face that it goes to. It waits until `at`, if that is not over.
-    /// What cannot be sent is dropped and counted.
+    /// Adds a packet.
     #[inline]
-    pub(super) fn send(
-        &mut self,
-        tables: &mut Tables,
-        at: Option<Instant>,
-        (kind, from, to): Passage,
-        (wire, said): (Bytes, Said),
-    ) {
-        let Some(face) = tables.faces.get(to) else {
-            return tables.count_drop(to, DropReason::UnknownFace);
-        };
-        let frame = LinkFields::frame(said, (kind, from), &face.config, wire);
-        if let Err(reason) = tables.count_sent(to, kind, &frame) {
-            return tables.count_drop(to, reason);
-        }
-        let transmit = Transmit { face: to, frame };
-        match at {
-            None => self.ready.push_back(transmit),
-            Some(at) => {
-                self.count += 1;
-                self.delayed.insert((at, self.count), transmit);
-            }
-        }
+    pub(super) fn push(&mut self, transmit: Transmit) {
+        self.ready.push_back(transmit);
+    }
+
+    /// Adds a packet that waits until `at`.
+    #[cold]
+    pub(super) fn push_delayed(&mut self, at: Instant, transmit: Transmit) {
+        self.count += 1;
+        self.delayed.insert((at, self.count), transmit);
     }
 
     /// Makes ready what was delayed until `now`.

@@ -54,7 +54,7 @@ impl Forwarder {
             None => kind_of(&wire),
         };
         let face = self.tables.faces.get(id).ok_or(DropReason::UnknownFace)?;
-        let fields = LinkFields::received(packet, kind, &face.config)?;
+        let fields = LinkFields::received(packet, kind, &face.config, face.speaks_extensions())?;
         self.receive_network_packet(id, kind, wire, &fields)
     }
 

@@ -8,7 +8,8 @@ use namecast_units::Instant;
 use super::ShareId;
 use super::states::States;
 use crate::counters::FaceCounters;
-use crate::face::{FaceConfig, FaceId, LinkType};
+use crate::face::{ExtensionFields, FaceConfig, FaceId, LinkType};
+use crate::fields::HeardExtensions;
 use crate::link::LinkMeter;
 
 /// A face, as its tables know it. Its link is its driver's.
@@ -28,7 +29,7 @@ pub(crate) struct Face {
     pub(crate) interests_full_at: Instant,
     /// What hops remember of it.
     pub(crate) states: States,
-    /// What its link measures, if it has one.
+    /// What its link measures and knows, if it has one, or is to know.
     pub(crate) meter: Option<Arc<LinkMeter>>,
 }
 
@@ -59,7 +60,30 @@ impl Face {
     }
 
     pub(crate) fn is_point_to_point(&self) -> bool {
-        self.config.link_type == LinkType::PointToPoint
+        self.config.has_one_peer()
+    }
+
+    /// Whether the neighbour is known to speak extension fields.
+    pub(crate) fn speaks_extensions(&self) -> bool {
+        match self.config.extension_fields {
+            ExtensionFields::Off => false,
+            ExtensionFields::On => true,
+            ExtensionFields::Auto => {
+                let meter = self.meter.as_deref();
+                meter.is_some_and(|meter| meter.speaks_extensions() == Some(true))
+            }
+        }
+    }
+
+    /// What becomes of the extension fields of a packet that leaves now.
+    #[cold]
+    pub(crate) fn hears_extensions(&mut self, now: Instant) -> HeardExtensions {
+        let may_ask = self.config.extension_fields == ExtensionFields::Auto;
+        let may_ask = may_ask && self.is_point_to_point();
+        HeardExtensions {
+            question: may_ask && self.meter.get_or_insert_default().neighbour.ask(now),
+            fields: self.speaks_extensions(),
+        }
     }
 
     pub(crate) fn is_ad_hoc(&self) -> bool {

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use namecast_forward::{
-    Actions, Context, Decision, DropReason, FaceConfig, FaceId, Hop, LinkFields, SendQueueConfig,
+    Actions, Context, Decision, DropReason, ExtensionFields, FaceConfig, FaceId, Hop, LinkFields,
+    SendQueueConfig,
 };
 use namecast_packet::{Data, Extensions, Interest, LpPacket};
 use namecast_units::{Duration, Instant};
@@ -13,7 +14,7 @@ use crate::topology::{End, Net, data, fresh_data, interest, millis, name};
 /// A neighbour that speaks our link fields.
 fn speaking() -> FaceConfig {
     FaceConfig {
-        extension_fields: true,
+        extension_fields: ExtensionFields::On,
         ..FaceConfig::default()
     }
 }

@@ -9,6 +9,7 @@ mod cache;
 mod churn;
 mod counters;
 mod delivery;
+mod extension_fields;
 mod flooding;
 mod hops;
 mod hostile;

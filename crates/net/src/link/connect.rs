@@ -86,6 +86,7 @@ async fn drive(node: Node, peer: Peer, mut link: LinkEnd, state: watch::Sender<L
             Some(Err(_)) => SessionEnd::Transport("connecting took too long".to_owned()),
             Some(Ok(Err(end))) => end,
             Some(Ok(Ok(connection))) => {
+                link.forget_neighbour();
                 state.send_replace(LinkState::Up);
                 node.link_changed(link.face, true).await;
                 tracing::info!(face = %link.face, ?peer, "connected");

@@ -39,7 +39,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use namecast_forward::FaceId;
+use namecast_forward::{FaceId, Link};
 
 use crate::node::Plane;
 
@@ -72,6 +72,13 @@ impl LinkEnd {
     pub(crate) fn set_socket(&self, socket: Option<(Arc<UdpLink>, SocketAddr)>) {
         if let Some(sender) = self.sender.upgrade() {
             sender.set_socket(socket);
+        }
+    }
+
+    /// Forgets what the neighbour speaks: the connection is new.
+    pub(crate) fn forget_neighbour(&self) {
+        if let Some(sender) = self.sender.upgrade() {
+            sender.with_link(Link::forget_neighbour);
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use namecast_forward::{
-    CacheOptions, CongestionMarking, FaceConfig, FaceId, LinkType, Scope, Traffic,
+    CacheOptions, CongestionMarking, ExtensionFields, FaceConfig, FaceId, LinkType, Scope, Traffic,
 };
 use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration};
@@ -191,7 +191,7 @@ impl NewFace {
             mtu,
             reliability: false,
             local_fields: false,
-            extension_fields: false,
+            extension_fields: ExtensionFields::Auto,
             description: remote.to_string(),
         };
         Self {
@@ -207,7 +207,9 @@ impl NewFace {
     /// The face of an application in this process.
     pub(crate) fn application(purpose: &str) -> Self {
         let remote = FaceUri::Internal(purpose.to_owned());
-        Self::on_demand(remote, Scope::Local, None)
+        let mut new = Self::on_demand(remote, Scope::Local, None);
+        new.config.extension_fields = ExtensionFields::On;
+        new
     }
 
     /// Adds this node's address.

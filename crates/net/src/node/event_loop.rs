@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use namecast_forward::{FaceId, Link, Scope, SendQueueConfig};
+use namecast_forward::{ExtensionFields, FaceId, Link, Scope, SendQueueConfig};
 use namecast_packet::Name;
 use namecast_units::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -81,9 +81,13 @@ impl EventLoop {
 
     fn add_face_from(
         &mut self,
-        new: NewFace,
+        mut new: NewFace,
         origin: Option<(ListenerId, SocketAddr)>,
     ) -> Result<LinkEnd, NodeError> {
+        let extension_fields = &mut new.config.extension_fields;
+        if *extension_fields == ExtensionFields::Auto {
+            *extension_fields = self.spawner.config.extension_fields;
+        }
         let face = self.plane.add_face(&new.config)?;
         tracing::debug!(%face, remote = %new.remote, "face up");
         let config = &self.spawner.config;

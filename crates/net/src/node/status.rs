@@ -79,6 +79,9 @@ pub struct FaceStatus {
     pub persistency: Persistency,
     /// Whether the peer can be reached.
     pub state: LinkState,
+    /// Whether the peer speaks link header fields outside of NDNLPv2; nothing as long as nobody needed to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speaks_extensions: Option<bool>,
     /// Packets from the peer.
     pub incoming: TrafficStatus,
     /// Packets to the peer.
@@ -171,6 +174,7 @@ impl FaceStatus {
             is_local: entry.scope == Scope::Local,
             persistency: entry.persistency,
             state: entry.state.borrow().clone(),
+            speaks_extensions: (entry.sender).with_link(|link| link.meter().speaks_extensions()),
             incoming: (&counters.incoming).into(),
             outgoing: (&counters.outgoing).into(),
             drops: forwarder_drops(&counters.drops),

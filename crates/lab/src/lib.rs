@@ -84,8 +84,8 @@ impl Laboratory {
         self
     }
 
-    /// Lets experiment files have every simulated node ask a hop about its packets, as in `hops = ["mine"]`: `build` makes one
-    /// for each node.
+    /// Lets experiment files have every node ask a hop about its packets, as in `hops = ["mine"]`: `build` makes one for each
+    /// node, simulated or on sockets.
     #[must_use]
     pub fn hop(mut self, name: &'static str, build: fn() -> Box<dyn Hop>) -> Self {
         self.simulator.register_hop(CustomHop { name, build });

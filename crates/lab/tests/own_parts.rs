@@ -14,13 +14,17 @@ fn run(home: &Path, controller: &str) -> Output {
 
 /// The same by another example, with further lines of the scenario.
 fn run_with(home: &Path, example: &str, controller: &str, lines: &str) -> Output {
+    run_for(home, example, controller, (5, lines))
+}
+
+fn run_for(home: &Path, example: &str, controller: &str, (duration, lines): (u32, &str)) -> Output {
     let file = format!(
         r#"
         title = "One flow"
         seeds = 1
         [scenario]
         kind = "network"
-        duration = "5 s"
+        duration = "{duration} s"
         measure = {{ from = "1 s" }}
         bottleneck = "R1>R2"
         {lines}
@@ -95,6 +99,21 @@ fn an_experiment_runs_a_hop_that_the_program_registers() {
         !refused.status.success() && said.contains("'yours' is no hop"),
         "{said}"
     );
+}
+
+/// Between sockets there are two nodes: 0.9² = 0.81 of 2 Mbit/s is answered.
+#[test]
+fn an_experiment_over_sockets_runs_it_too() {
+    let home = tempfile::tempdir().unwrap();
+    let lines = "medium = \"sockets\"\ntrials = 1\nhops = [\"mine\"]";
+    let output = run_for(home.path(), "own_hop", "rate:2M", (3, lines));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let goodput = metric(home.path(), "goodput");
+    assert!((1.5..1.8).contains(&goodput), "{goodput}");
 }
 
 #[test]

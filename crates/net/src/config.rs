@@ -1,12 +1,13 @@
 //! What a node may be told.
 
 use namecast_apps::registration::RegistrationConfig;
-use namecast_forward::{CongestionMarking, ExtensionFields};
+use namecast_forward::{CongestionMarking, ExtensionFields, Hop, Shard};
 use namecast_packet::Certificate;
 use namecast_units::{ByteSize, Duration};
 use smart_default::SmartDefault;
 
 use crate::Clock;
+use crate::hops::Hops;
 use crate::link::StrangersConfig;
 use crate::web::WebConfig;
 
@@ -35,6 +36,8 @@ pub struct NodeConfig {
     pub congestion_marking: Option<CongestionMarking>,
     /// Whether link header fields outside of NDNLPv2 go to neighbours, and are taken from them.
     pub extension_fields: ExtensionFields,
+    /// Rules about packets of the program's own: see [`hop`](Self::hop) and [`strategy`](Self::strategy).
+    pub hops: Hops,
     /// Silence after which a WebSocket, WebTransport or TCP peer counts as dead.
     #[default(Duration::from_secs(10))]
     pub dead_peer_timeout: Duration,
@@ -65,6 +68,26 @@ impl NodeConfig {
             },
             ..Self::default()
         }
+    }
+
+    /// Has a hop see the packets of all names, after those that were added before. `build` makes one for each of the node's
+    /// forwarders, which sees the packets of its share of names.
+    #[must_use]
+    pub fn hop(mut self, build: impl Fn(Shard) -> Box<dyn Hop> + Send + Sync + 'static) -> Self {
+        self.hops.install(build);
+        self
+    }
+
+    /// Lets a hop be chosen as the strategy of a prefix: `word` stands for it in names, as in `/localhost/nfd/strategy/mine`.
+    /// `build` makes one for each of the node's forwarders.
+    #[must_use]
+    pub fn strategy(
+        mut self,
+        word: &'static str,
+        build: impl Fn(Shard) -> Box<dyn Hop> + Send + Sync + 'static,
+    ) -> Self {
+        self.hops.add_strategy(word, build);
+        self
     }
 }
 

@@ -20,6 +20,7 @@ mod config;
 mod drive;
 mod face_uri;
 mod host;
+mod hops;
 mod interface;
 mod key_store;
 mod link;
@@ -36,6 +37,7 @@ pub use config::{ManagementConfig, NodeConfig, ReadvertiseConfig, UdpConfig};
 pub use drive::{Driven, Handle, WeakHandle, drive};
 pub use face_uri::{DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriError};
 pub use host::{DEFAULT_PORT, Host};
+pub use hops::Hops;
 pub use interface::InterfaceWatch;
 pub use key_store::{Identity, KeyStore, KeyStoreError, random};
 pub use link::{

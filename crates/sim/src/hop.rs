@@ -1,4 +1,4 @@
-//! Hops of one's own: rules about packets that every simulated node asks.
+//! Hops of one's own: rules about packets that every node asks.
 
 use core::fmt;
 

@@ -97,6 +97,14 @@ impl StrategyKind {
     /// # Errors
     /// If there is no such strategy or version, or a parameter is not the strategy's.
     pub fn from_name(name: &Name) -> Result<Self, StrategyNameError> {
+        Self::from_name_among(name, &[])
+    }
+
+    /// The same, where there are strategies of the driver's `own` besides.
+    ///
+    /// # Errors
+    /// As those of [`from_name`](Self::from_name).
+    pub fn from_name_among(name: &Name, own: &[Self]) -> Result<Self, StrategyNameError> {
         let mut components = name.components();
         for word in Self::PREFIX {
             if components.next() != Some(Component::generic(word)) {
@@ -104,7 +112,7 @@ impl StrategyKind {
             }
         }
         let word = components.next().ok_or(StrategyNameError::Unknown)?;
-        let known = Self::ALL.into_iter();
+        let known = Self::ALL.iter().chain(own).copied();
         let kind = known
             .map(|kind| (kind, kind.label()))
             .find(|(_, (known, _))| Component::generic(known) == word);

@@ -48,10 +48,6 @@ impl Laboratory for Simulator {
         let scenario = self.prepare(scenario);
         scenario.validate(base).map_err(refusal)?;
         match over_sockets(&scenario) {
-            Some(real) if real.has_hops() => Err(Refusal {
-                field: Some("hops".to_owned()),
-                message: "hops of one's own are asked in the simulator only".to_owned(),
-            }),
             Some(OverSockets::Flow(network)) => sockets::flow::validate(network),
             Some(OverSockets::Stream(stream)) => sockets::stream::validate(stream, base),
             None => Ok(()),
@@ -88,15 +84,6 @@ impl Laboratory for Simulator {
 enum OverSockets<'a> {
     Flow(&'a NetworkScenario),
     Stream(&'a StreamScenario),
-}
-
-impl OverSockets<'_> {
-    const fn has_hops(&self) -> bool {
-        match self {
-            Self::Flow(network) => !network.hops.is_empty(),
-            Self::Stream(stream) => !stream.hops.is_empty(),
-        }
-    }
 }
 
 fn over_sockets(scenario: &Scenario) -> Option<OverSockets<'_>> {

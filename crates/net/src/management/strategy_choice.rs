@@ -163,21 +163,21 @@ impl Manager {
             let text = format!("Prefix has too many components (limit is {limit})");
             return Err(Refused::new(414, text));
         }
-        let kind = strategy_kind(wanted)?;
+        let kind = (self.node.strategy_named(wanted)).map_err(refusal)?;
         let set = self.node.set_strategy(prefix, kind);
         set.map_err(Refused::internal)?;
         Ok(kind)
     }
 }
 
-/// The strategy of this name, with NFD's codes for one that is not there and one that cannot be made so.
-fn strategy_kind(name: &Name) -> Result<StrategyKind, Refused> {
-    StrategyKind::from_name(name).map_err(|error| match error {
+/// NFD's codes for a strategy that is not there and one that cannot be made so.
+fn refusal(error: StrategyNameError) -> Refused {
+    match error {
         StrategyNameError::Unknown | StrategyNameError::Version { .. } => {
             Refused::new(404, "Strategy not registered")
         }
         StrategyNameError::Parameter(_) | StrategyNameError::Value { .. } => {
             Refused::new(409, format!("Error instantiating strategy: {error}"))
         }
-    })
+    }
 }

@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use namecast_forward::{AddFaceError, FaceId, HashKey, StrategyKind};
+use namecast_forward::{AddFaceError, FaceId, HashKey, StrategyKind, StrategyNameError};
 use namecast_packet::Name;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -113,7 +113,7 @@ impl Node {
             plane: Arc::new(Plane::new(
                 Clock::new(),
                 &forwarder,
-                config.forwarders,
+                (config.forwarders, &config.hops),
                 config.udp.strangers.clone(),
             )),
             commands,
@@ -297,6 +297,15 @@ impl Node {
         let prefix = prefix.detached();
         let plane = self.running()?;
         Ok(plane.change(|forwarder| forwarder.set_strategy(prefix.clone(), strategy))?)
+    }
+
+    /// Returns the strategy that a name as management has it stands for, one of the program's [own](NodeConfig::strategy) among
+    /// them.
+    ///
+    /// # Errors
+    /// If there is no such strategy, or it has no such parameter.
+    pub fn strategy_named(&self, name: &Name) -> Result<StrategyKind, StrategyNameError> {
+        StrategyKind::from_name_among(name, &self.shared.plane.own_strategies)
     }
 
     /// Takes a choice of strategy back; no effect if there is none.

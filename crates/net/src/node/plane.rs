@@ -17,12 +17,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use namecast_forward::{Destination, Dispatcher, FaceConfig, FaceId, Forwarder, Shard, Transmit};
+use namecast_forward::{
+    Destination, Dispatcher, FaceConfig, FaceId, Forwarder, Shard, StrategyKind, Transmit,
+};
 use namecast_units::Instant;
 use tokio::sync::Notify;
 
 use super::NodeError;
 use crate::Clock;
+use crate::hops::Hops;
 use crate::link::{Arrival, Challenge, LinkSender, Strangers, StrangersConfig};
 use news::News;
 
@@ -32,6 +35,8 @@ pub(crate) struct Plane {
     pub(crate) clock: Clock,
     /// At least one. All have the same faces, routes and strategies.
     workers: Vec<Worker>,
+    /// Strategies of the program's own.
+    pub(super) own_strategies: Vec<StrategyKind>,
     dispatcher: Dispatcher,
     /// Tells the task that keeps time that a deadline came nearer.
     earlier: Notify,
@@ -64,19 +69,22 @@ struct State {
 }
 
 impl Plane {
-    /// A node with as many forwarders as `config` says, which share its bounds.
+    /// A node with so many forwarders, which share the bounds of `config`, each with hops of its own.
     pub(crate) fn new(
         clock: Clock,
         config: &namecast_forward::Config,
-        forwarders: usize,
+        (forwarders, hops): (usize, &Hops),
         strangers: StrangersConfig,
     ) -> Self {
         let most = usize::from(Shard::MOST);
         let count = u16::try_from(forwarders.clamp(1, most)).unwrap_or(1);
+        let mut own_strategies = Vec::new();
         let worker = |index| {
             let shard = Shard { index, count };
+            let mut forwarder = Forwarder::new(config.for_shard(shard));
+            own_strategies = hops.add_to(&mut forwarder, shard);
             let state = State {
-                forwarder: Forwarder::new(config.for_shard(shard)),
+                forwarder,
                 armed: None,
             };
             Worker(Mutex::new(state))
@@ -84,6 +92,7 @@ impl Plane {
         Self {
             clock,
             workers: (0..count).map(worker).collect(),
+            own_strategies,
             dispatcher: Dispatcher::new(config.hash_key, count),
             earlier: Notify::new(),
             exits: ArcSwapOption::from_pointee(Exits::new()),

@@ -39,8 +39,11 @@ impl Scenario {
     }
 }
 
-/// What the names stand for.
-pub(super) fn named(hops: &[HopChoice]) -> Result<Vec<CustomHop>, ScenarioError> {
+/// Returns what the names of a scenario's hops stand for.
+///
+/// # Errors
+/// If one stands for nothing.
+pub fn named_hops(hops: &[HopChoice]) -> Result<Vec<CustomHop>, ScenarioError> {
     let named = hops.iter().map(|hop| {
         hop.custom.ok_or_else(|| {
             let problem = format!(

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use choice::Choice;
 pub use evolution::{Evolution, Path as PathModel};
 pub use flows::{Change, Flow};
-pub use hops::HopChoice;
+pub use hops::{HopChoice, named_hops};
 pub use measure::{Convergence, Window};
 pub use network::{Medium, NetworkScenario, PacketSize, Probe};
 pub use observed::{FlowSnapshot, ObservedFlows};

@@ -130,7 +130,7 @@ const MAX_FLOWS: u32 = 10_000;
 
 impl NetworkScenario {
     pub(super) fn validate(&self, base: &Path) -> Result<(), ScenarioError> {
-        hops::named(&self.hops)?;
+        hops::named_hops(&self.hops)?;
         let topology = self.topology(base)?;
         let direction = Direction::parse(&self.bottleneck, &topology);
         let direction = direction.map_err(|error| ScenarioError::new("bottleneck", error))?;

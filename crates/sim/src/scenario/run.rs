@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
                 content_store: forward::ContentStoreConfig::with_capacity(scenario.cache),
                 ..forward::Config::default()
             },
-            hops: hops::named(&scenario.hops)?,
+            hops: hops::named_hops(&scenario.hops)?,
             ..NodeConfig::default()
         };
         let network = Network::new(&topology, random.next_u64(), |_| config.clone());

@@ -21,6 +21,8 @@ use std::io;
 
 use namecast::Timer;
 use namecast_net::Clock;
+use namecast_sim::CustomHop;
+use namecast_sim::scenario::{HopChoice, named_hops};
 use namecast_units::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 
@@ -36,6 +38,14 @@ fn refuse<T>(field: impl Into<String>, expected: &str) -> Result<T, Refusal> {
     Err(Refusal {
         field: Some(field.into()),
         message: format!("over sockets, expected {expected}"),
+    })
+}
+
+/// The hops that a scenario names.
+fn rules(hops: &[HopChoice]) -> Result<Vec<CustomHop>, Refusal> {
+    named_hops(hops).map_err(|error| Refusal {
+        field: Some(error.field),
+        message: error.problem,
     })
 }
 

@@ -6,6 +6,7 @@ use namecast_forward::StrategyKind;
 use namecast_net::{FaceId, FaceUri, Listener, Node, NodeConfig, TrafficStatus, UdpConfig};
 use namecast_netem as netem;
 use namecast_packet::Name;
+use namecast_sim::CustomHop;
 use namecast_sim::live::Traffic;
 use namecast_sim::topology::NodeIndex;
 use namecast_units::{ByteSize, Duration, Random};
@@ -26,6 +27,8 @@ pub(super) struct Layout {
     pub(super) caches: Vec<ByteSize>,
     /// Strategy of each node.
     pub(super) strategy: StrategyKind,
+    /// What each node asks about its packets.
+    pub(super) rules: Vec<CustomHop>,
     pub(super) hops: Vec<Hop>,
     /// Names that Interests on these links have.
     pub(super) prefixes: Vec<Name>,
@@ -70,13 +73,19 @@ impl World {
         };
         for &cache in &layout.caches {
             // Routers are other machines to each other.
-            let node = Node::start(NodeConfig {
+            let config = NodeConfig {
                 udp: UdpConfig {
                     loopback_is_local: false,
                     ..UdpConfig::default()
                 },
                 ..NodeConfig::caching(cache)
+            };
+            let rules = layout.rules.iter();
+            let config = rules.fold(config, |config, rule| {
+                let build = rule.build;
+                config.hop(move |_| build())
             });
+            let node = Node::start(config);
             let set = node.set_strategy(&Name::root(), layout.strategy);
             set.map_err(broken)?;
             let listener = node.listen_udp(ANY_PORT).await.map_err(broken)?;

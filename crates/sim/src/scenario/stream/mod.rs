@@ -190,7 +190,7 @@ const MAX_SAMPLES: u128 = 1_000_000;
 
 impl StreamScenario {
     pub(super) fn validate(&self, base: &Path) -> Result<(), ScenarioError> {
-        hops::named(&self.hops)?;
+        hops::named_hops(&self.hops)?;
         let topology = self.topology(base)?;
         self.validate_publishers(&topology)?;
         self.validate_watchers(&topology)?;

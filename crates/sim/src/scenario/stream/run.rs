@@ -75,7 +75,7 @@ impl<'a> Run<'a> {
         let mut topology = scenario.topology(base)?;
         let mut random = Random::from_seed(seed);
         let changed_at = schedule_links(scenario, &mut topology, &mut random)?;
-        let hops = hops::named(&scenario.hops)?;
+        let hops = hops::named_hops(&scenario.hops)?;
         let config = |node: NodeIndex| NodeConfig {
             forwarder: forward::Config {
                 content_store: forward::ContentStoreConfig::with_capacity(

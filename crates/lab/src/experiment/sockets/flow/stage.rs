@@ -8,8 +8,8 @@ use namecast_sim::topology::{Dumbbell, NodeIndex, Spec};
 use namecast_units::{Bitrate, ByteSize, Duration};
 
 use super::super::super::laboratory::Refusal;
-use super::super::refuse;
 use super::super::world::{Hop, Layout};
+use super::super::{refuse, rules};
 
 /// Size of an Interest on the wire, as the simulator takes it for the round-trip time of an idle path.
 const INTEREST: ByteSize = ByteSize::bytes(40);
@@ -91,6 +91,7 @@ impl<'a> Stage<'a> {
             layout: Layout {
                 caches: vec![scenario.cache; 2],
                 strategy: StrategyKind::default(),
+                rules: rules(&scenario.hops)?,
                 hops: vec![hop],
                 prefixes: vec![prefix],
                 duration: scenario.duration,

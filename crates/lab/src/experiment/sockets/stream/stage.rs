@@ -17,8 +17,8 @@ use namecast_stream::{StreamInfo, StreamKind};
 use namecast_units::{ByteSize, Duration, Random};
 
 use super::super::super::laboratory::Refusal;
-use super::super::refuse;
 use super::super::world::{Hop, Layout};
+use super::super::{refuse, rules};
 
 /// Nodes, links and ends of a scenario, as they are set up.
 #[derive(Debug)]
@@ -106,6 +106,7 @@ impl<'a> Stage<'a> {
             layout: Layout {
                 caches: caches(scenario, &topology),
                 strategy: scenario.strategy.into(),
+                rules: rules(&scenario.hops)?,
                 hops,
                 prefixes: roots,
                 duration: scenario.duration,

@@ -1,0 +1,149 @@
+//! Hops of a program's own in a node with sockets, whose work one or several forwarders do.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use common::{data, eventually, fetch, loopback, name, produce, soon};
+use namecast_forward::{Actions, Context, Hop};
+use namecast_net::{ApplicationFace, Node, NodeConfig};
+use namecast_packet::Extensions;
+use namecast_units::Instant;
+
+/// Enough that each of two forwarders has some.
+const NAMES: u64 = 40;
+
+/// What the hops of all forwarders of a node saw.
+#[derive(Debug, Default)]
+struct Notes {
+    interests: u64,
+    data: u64,
+    labels: BTreeSet<u64>,
+    shards: BTreeSet<u16>,
+}
+
+/// Writes down what passes, and labels Interests.
+#[derive(Debug)]
+struct Counting {
+    shard: u16,
+    notes: Arc<Mutex<Notes>>,
+}
+
+impl Hop for Counting {
+    fn on_interest(&mut self, _now: Instant, context: &mut Context<'_>) -> Actions {
+        let mut notes = self.notes.lock().unwrap();
+        notes.interests += u64::from(name("/here").is_prefix_of(context.name));
+        notes.shards.insert(self.shard);
+        let label = context.fields.extensions.number(Extensions::PATH_LABEL);
+        notes.labels.extend(label);
+        Actions::default().set_field(Extensions::PATH_LABEL, vec![7])
+    }
+
+    fn on_data(&mut self, _now: Instant, context: &mut Context<'_>) -> Actions {
+        let mut notes = self.notes.lock().unwrap();
+        notes.data += u64::from(name("/here").is_prefix_of(context.name));
+        Actions::default()
+    }
+}
+
+/// Knows the answer to everything.
+#[derive(Debug)]
+struct Answering;
+
+impl Hop for Answering {
+    fn on_interest(&mut self, _now: Instant, context: &mut Context<'_>) -> Actions {
+        Actions::answer(data(context.name.clone(), 10))
+    }
+}
+
+fn start(forwarders: usize) -> (Node, Arc<Mutex<Notes>>) {
+    let notes = Arc::<Mutex<Notes>>::default();
+    let shared = Arc::clone(&notes);
+    let config = NodeConfig {
+        forwarders,
+        ..NodeConfig::default()
+    };
+    let config = config
+        .hop(move |shard| {
+            let notes = Arc::clone(&shared);
+            Box::new(Counting {
+                shard: shard.index,
+                notes,
+            })
+        })
+        .strategy("knowing", |_| Box::new(Answering));
+    (Node::start(config), notes)
+}
+
+async fn fetch_all(application: &mut ApplicationFace, prefix: &str) {
+    for number in 0..NAMES {
+        let wanted = name(&format!("{prefix}/{number}"));
+        let fetched = fetch(application, &wanted).await;
+        assert_eq!(fetched, data(wanted, 10));
+    }
+}
+
+/// An installed hop of each forwarder sees its share of names, and all together see all; a strategy has its name in management, and
+/// answers where there is no route.
+#[tokio::test]
+async fn hops_see_all_packets_and_answer() {
+    for forwarders in [1, 2] {
+        let (node, notes) = start(forwarders);
+        produce(&node, "/here", 10).await;
+        let mut consumer = node.application_face().await.unwrap();
+        fetch_all(&mut consumer, "/here").await;
+        {
+            let notes = notes.lock().unwrap();
+            assert!((NAMES..NAMES + 5).contains(&notes.interests), "{notes:?}");
+            assert!((NAMES..NAMES + 5).contains(&notes.data), "{notes:?}");
+            assert_eq!(notes.shards.len(), forwarders);
+        }
+        let uri = name("/localhost/nfd/strategy/knowing");
+        let kind = node.strategy_named(&uri).unwrap();
+        node.set_strategy(&name("/known"), kind).unwrap();
+        fetch_all(&mut consumer, "/known").await;
+        let status = node.status().await.unwrap();
+        let chosen = status
+            .strategies
+            .iter()
+            .find(|it| it.prefix == name("/known"));
+        assert_eq!(
+            chosen.unwrap().strategy,
+            name("/localhost/nfd/strategy/knowing/v=1")
+        );
+        assert!(
+            node.strategy_named(&name("/localhost/nfd/strategy/other"))
+                .is_err()
+        );
+        node.shutdown().await;
+    }
+}
+
+/// The first Interest asks over UDP; later ones bring the label. The producer's node, which sets fields too, knows as well.
+#[tokio::test]
+async fn fields_of_hops_reach_a_neighbour_that_speaks_them() {
+    for forwarders in [1, 2] {
+        let ((near, _), (far, at_far)) = (start(forwarders), start(forwarders));
+        produce(&far, "/here", 10).await;
+        let listener = far.listen_udp(loopback()).await.unwrap();
+        let face = near.connect(listener.uri().clone()).await.unwrap();
+        near.add_route(name("/here"), face, 0).await.unwrap();
+        soon("connection", near.connected(face)).await.unwrap();
+        let mut consumer = near.application_face().await.unwrap();
+        fetch_all(&mut consumer, "/here").await;
+        eventually("answer", async || {
+            let status = near.status().await.unwrap();
+            let face = status.faces.iter().find(|it| it.id == face.number());
+            face.unwrap().speaks_extensions.filter(|speaks| *speaks)
+        })
+        .await;
+        let last = name("/here/last");
+        assert_eq!(fetch(&mut consumer, &last).await, data(last, 10));
+        assert_eq!(at_far.lock().unwrap().labels, BTreeSet::from([7]));
+        near.shutdown().await;
+        far.shutdown().await;
+    }
+}

@@ -232,11 +232,11 @@ impl Node {
     fn enter(&mut self, face: FaceId, queue: SendQueueConfig) -> Option<&mut Links> {
         let links = self.links.get_or_insert_default();
         if let Entry::Vacant(place) = links.by_face.entry(face) {
-            let meter = self.forwarder.meter(face)?;
-            let config = self.forwarder.face(face)?.config;
-            let bounds = Arc::clone(&self.forwarder.tables.config);
-            let mut link = Link::new(bounds, config, queue, self.seed ^ face.number());
-            link.set_meter(meter);
+            let tables = &mut self.forwarder.tables;
+            let entry = tables.faces.get_mut(face)?;
+            let bounds = Arc::clone(&tables.config);
+            let mut link = Link::new(bounds, &entry.config, queue, self.seed ^ face.number());
+            link.set_meter(Arc::clone(entry.meter.get_or_insert_default()));
             place.insert(FaceLink {
                 link,
                 timer: None,

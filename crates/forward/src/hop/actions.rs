@@ -81,6 +81,17 @@ pub(crate) struct Extras {
     pub(crate) originated: Vec<Originated>,
 }
 
+impl Extras {
+    #[cold]
+    fn apply(&self, said: &mut Said) {
+        let fields = said.to_mut();
+        fields.congestion_mark = self.congestion_mark.unwrap_or(fields.congestion_mark);
+        for (number, octets) in self.extensions.iter() {
+            fields.extensions.set(number, octets.clone());
+        }
+    }
+}
+
 /// What a hop wants done: what becomes of the packet, with which fields it goes on, how much later, and what else is sent.
 ///
 /// ```
@@ -181,11 +192,8 @@ impl Actions {
     /// Sets the fields that a packet goes on with.
     #[inline]
     pub(crate) fn apply(extras: Option<&Extras>, said: &mut Said) {
-        let Some(extras) = extras else { return };
-        let fields = said.to_mut();
-        fields.congestion_mark = extras.congestion_mark.unwrap_or(fields.congestion_mark);
-        for (number, octets) in extras.extensions.iter() {
-            fields.extensions.set(number, octets.clone());
+        if let Some(extras) = extras {
+            extras.apply(said);
         }
     }
 }

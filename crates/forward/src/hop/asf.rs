@@ -141,14 +141,16 @@ impl Hop for Asf {
             face: FaceId::NONE,
             name: context.hashes.whole(),
         };
-        let (faces, probe) = match &decision {
-            Decision::Forward(faces) => (faces.clone(), None),
+        let both;
+        let (faces, probe): (&[FaceId], _) = match &decision {
+            Decision::Forward(faces) => (faces, None),
             Decision::Probe { best, probe } => {
-                ([*best, *probe].into_iter().collect(), Some(*probe))
+                both = [*best, *probe];
+                (&both, Some(*probe))
             }
             _ => return decision.into(),
         };
-        for face in faces {
+        for &face in faces {
             if !context.may_reach(face) {
                 continue;
             }
@@ -165,30 +167,13 @@ impl Hop for Asf {
     /// Where another face was faster there is no entry any more, and yet the answer to a probe must count: NFD keeps the
     /// entry for 50 ms more, here the measurements know what they wait for.
     fn on_data(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
-        let answered = context.entries.iter().map(|&id| {
+        for &id in context.entries {
             let entry = context.tables.pit.get(id);
             let sent_at = entry.out_record(context.face).map(|record| record.sent_at);
-            (entry.name.clone(), sent_at)
-        });
-        let mut answered: SmallVec<[_; 2]> = answered.collect();
-        if answered.is_empty() {
-            answered.push((context.name.clone(), None));
+            self.on_answer(now, context, &entry.name, sent_at);
         }
-        for (asked, sent_at) in answered {
-            let shorter = match asked == *context.name {
-                true => None,
-                false => context.tables.hashes(&asked),
-            };
-            let hashes = shorter.as_ref().unwrap_or(context.hashes);
-            if let Some((namespace, config)) = measured_by(context, &asked, hashes) {
-                let answer = Exchange {
-                    now,
-                    namespace,
-                    face: context.face,
-                    name: hashes.whole(),
-                };
-                self.measurements.on_data(&answer, sent_at, &config);
-            }
+        if context.entries.is_empty() {
+            self.on_answer(now, context, context.name, None);
         }
         Actions::default()
     }
@@ -206,6 +191,32 @@ impl Hop for Asf {
             });
         }
         merge_nacks(now, context.entry()).into()
+    }
+}
+
+impl Asf {
+    /// Measures Data that answer an Interest called `asked`, which was sent to where they came from.
+    fn on_answer(
+        &mut self,
+        now: Instant,
+        context: &Context<'_>,
+        asked: &Name,
+        sent_at: Option<Instant>,
+    ) {
+        let shorter = match asked == context.name {
+            true => None,
+            false => context.tables.hashes(asked),
+        };
+        let hashes = shorter.as_ref().unwrap_or(context.hashes);
+        if let Some((namespace, config)) = measured_by(context, asked, hashes) {
+            let answer = Exchange {
+                now,
+                namespace,
+                face: context.face,
+                name: hashes.whole(),
+            };
+            self.measurements.on_data(&answer, sent_at, &config);
+        }
     }
 }
 

@@ -116,7 +116,9 @@ impl Hops {
         if let Some(asf) = &mut self.asf {
             actions = asf.on_data(now, context);
         }
-        actions = actions.and(self.learning.on_data(now, context));
+        if self.learning.is_on() || context.fields.prefix_announcement.is_some() {
+            actions = actions.and(self.learning.on_data(now, context));
+        }
         self.ask_all(now, context, actions, |hop, now, context| {
             hop.on_data(now, context)
         })
@@ -184,6 +186,9 @@ impl Hops {
         before: Actions,
         ask: Ask,
     ) -> Actions {
+        if self.installed.is_empty() && self.own.is_empty() {
+            return before;
+        }
         let mut actions = before.and(self.ask_installed(now, context, ask));
         for place in 0..self.own.len() {
             let is_own = |kind: &StrategyKind| matches!(kind, StrategyKind::Own(own) if usize::from(own.place) == place);

@@ -110,15 +110,10 @@ impl Forwarder {
     }
 
     /// Sends what a hop sends by itself.
-    #[inline]
     pub(super) fn originate(&mut self, actions: Actions) {
-        if let Some(extras) = actions.extras {
-            self.send_originated(extras);
-        }
-    }
-
-    #[cold]
-    fn send_originated(&mut self, mut extras: Box<Extras>) {
+        let Some(mut extras) = actions.extras else {
+            return;
+        };
         for packet in core::mem::take(&mut extras.originated) {
             let kind = super::receive::kind_of(&packet.wire);
             let passage = (kind, FaceId::NONE, packet.face);

@@ -153,12 +153,6 @@ impl Forwarder {
         }
     }
 
-    /// Where hops read that; the face's link is to write there.
-    pub(crate) fn meter(&mut self, face: FaceId) -> Option<Arc<LinkMeter>> {
-        let face = self.tables.faces.get_mut(face)?;
-        Some(Arc::clone(face.meter.get_or_insert_default()))
-    }
-
     /// One face.
     pub fn face(&self, id: FaceId) -> Option<FaceInfo<'_>> {
         self.tables.faces.get(id).map(|face| FaceInfo {

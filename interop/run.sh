@@ -147,6 +147,7 @@ ndnd_cells() {
     ndnd_tools
     ndnd_objects
     ndnd_forwarder
+    ndnd_support
     ndnd_stream
     ndnd_multicast
     ndnd_strangers
@@ -258,6 +259,12 @@ YAML
     expect "namecast cs config, at ndnd" "at most 99$" "$NAMECAST" cs config --capacity 99 "${at[@]}"
     expect "namecast status, at ndnd" "Content store" "$NAMECAST" status "${at[@]}"
     expect "namecast face destroy, at ndnd" "is gone" "$NAMECAST" face destroy "$peer" "${at[@]}"
+}
+
+# The question of our links whether a neighbour speaks our link header fields.
+ndnd_support() {
+    expect "extension fields: ndnd passes the question over" "answers: no" python3 "$here/support.py" "$home/ndnd.sock" no
+    expect "extension fields: ours answers" "answers: yes" python3 "$here/support.py" "$socket" yes
 }
 
 # A live stream over three forwarders, of which ndnd's is the middle one.

@@ -7,7 +7,7 @@ use namecast_forward::{FaceId, Keep};
 use tokio::sync::mpsc;
 
 use crate::link::{LinkEnd, LinkReceiver};
-use crate::node::{Command, NodeError, Plane};
+use crate::node::{Command, NewFace, Node, NodeError, Plane};
 
 /// An application's face: frames in, frames out, no socket between. Local scope. It ends when it is dropped.
 ///
@@ -31,6 +31,32 @@ pub struct ApplicationReceiver {
     face: FaceId,
     queue: LinkReceiver,
     commands: mpsc::Sender<Command>,
+}
+
+impl Node {
+    /// Adds a face for an application in this process.
+    ///
+    /// # Errors
+    /// If the node has stopped or has too many faces.
+    pub async fn application_face(&self) -> Result<ApplicationFace, NodeError> {
+        self.internal_face(NewFace::application("application"))
+            .await
+    }
+
+    /// Adds a face for an application in this process that is told which face each packet came in on
+    /// (`LpPacket::incoming_face`), and may choose or avoid faces.
+    ///
+    /// # Errors
+    /// If the node has stopped or has too many faces.
+    pub async fn application_face_with_local_fields(&self) -> Result<ApplicationFace, NodeError> {
+        self.internal_face(NewFace::application("application").with_local_fields())
+            .await
+    }
+
+    pub(crate) async fn internal_face(&self, new: NewFace) -> Result<ApplicationFace, NodeError> {
+        let link = self.add_face(new).await?;
+        Ok(ApplicationFace::new(link, self.commands()))
+    }
 }
 
 impl ApplicationFace {

@@ -3,12 +3,11 @@
 use namecast_apps::registration::RegistrationConfig;
 use namecast_forward::{CongestionMarking, ExtensionFields, Hop, Shard};
 use namecast_packet::Certificate;
-use namecast_units::{ByteSize, Duration};
+use namecast_units::{Bitrate, ByteSize, Duration};
 use smart_default::SmartDefault;
 
 use crate::Clock;
 use crate::hops::Hops;
-use crate::link::StrangersConfig;
 use crate::web::WebConfig;
 
 /// How a [`Node`](crate::Node) behaves, and every bound of its tables and queues.
@@ -131,6 +130,24 @@ pub struct UdpConfig {
     /// Time without a packet after which a UDP peer is sent an empty link packet, so that it, and a NAT on the way, know that
     /// this node is there. A peer that does the same and is silent for three such times counts as down. None: never.
     pub keep_alive: Option<Duration>,
+}
+
+/// The bounds of strangers.
+#[derive(Clone, Debug, PartialEq, Eq, SmartDefault)]
+pub struct StrangersConfig {
+    /// Silence after which a stranger's face ends.
+    #[default(Duration::from_secs(5))]
+    pub idle_timeout: Duration,
+    /// Silence after which another stranger may have his place if places run short.
+    #[default(Duration::from_secs(1))]
+    pub replace_after: Duration,
+    /// Strangers with a face for each prefix of source addresses: /24 of IPv4, /56 of IPv6, which is what one site mostly has
+    /// (RFC 6177).
+    #[default(64)]
+    pub max_per_prefix: usize,
+    /// What all strangers together may be sent beyond three times the octets that came from each; shared evenly by prefix.
+    #[default(Bitrate::mbps(10))]
+    pub budget: Bitrate,
 }
 
 /// Who may command this node.

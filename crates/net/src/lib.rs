@@ -28,21 +28,20 @@ mod mac_address;
 pub mod management;
 mod node;
 mod registration;
+mod start;
 mod timer;
 pub mod web;
 
 pub use application::{ApplicationFace, ApplicationReceiver, ApplicationSender};
 pub use clock::Clock;
-pub use config::{ManagementConfig, NodeConfig, ReadvertiseConfig, UdpConfig};
+pub use config::{ManagementConfig, NodeConfig, ReadvertiseConfig, StrangersConfig, UdpConfig};
 pub use drive::{Driven, Handle, WeakHandle, drive};
 pub use face_uri::{DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriError};
 pub use host::{DEFAULT_PORT, Host};
 pub use hops::Hops;
 pub use interface::InterfaceWatch;
 pub use key_store::{Identity, KeyStore, KeyStoreError, random};
-pub use link::{
-    EthernetConfig, EthernetPort, LinkDrop, StrangersConfig, UdpMulticast, websocket, webtransport,
-};
+pub use link::{EthernetConfig, EthernetPort, LinkDrop, UdpMulticast, websocket, webtransport};
 pub use mac_address::{MacAddress, ParseMacAddressError};
 pub use node::{
     FaceOptions, FaceStatus, LinkState, ListenError, Listener, ListenerStatus, Node, NodeError,

@@ -50,8 +50,28 @@ impl Registration {
     }
 }
 
+impl Node {
+    /// Asks the peer of `face` to send Interests under `prefix` here, and goes on asking: after every reconnection, and
+    /// from time to time in case the peer forgot. Of several that ask, those with the lowest `cost` come first.
+    pub fn register_prefix(&self, face: FaceId, prefix: Name, cost: u64) -> Registration {
+        start(self, face, (prefix, cost), None)
+    }
+
+    /// The same for the prefix that `announcer` announces, by which nodes that learn routes find the way here.
+    pub fn register_and_announce(
+        &self,
+        face: FaceId,
+        cost: u64,
+        announcer: Announcer,
+        when: Announcing,
+    ) -> Registration {
+        let prefix = announcer.prefix().clone();
+        start(self, face, (prefix, cost), Some((announcer, when)))
+    }
+}
+
 /// Registers `prefix` with the peer of `face`, for as long as both live, and announces it if that is wanted.
-pub(crate) fn start(
+fn start(
     node: &Node,
     face: FaceId,
     (prefix, cost): (Name, u64),

@@ -20,8 +20,6 @@ use namecast_forward::Scope;
 use namecast_units::Duration;
 use smart_default::SmartDefault;
 
-use crate::link::LinkDrop;
-
 /// In [`WebConfig::allow_origins`]: any page.
 pub const ANY_ORIGIN: &str = "*";
 
@@ -157,14 +155,6 @@ impl Refusal {
             Self::NoHost => StatusCode::BAD_REQUEST,
             Self::ForeignHost(_) => StatusCode::MISDIRECTED_REQUEST,
             Self::ForeignOrigin(_) => StatusCode::FORBIDDEN,
-        }
-    }
-
-    /// What it is counted as.
-    pub(crate) const fn reason(&self) -> LinkDrop {
-        match self {
-            Self::NoHost | Self::ForeignHost(_) => LinkDrop::ForeignHost,
-            Self::ForeignOrigin(_) => LinkDrop::ForeignOrigin,
         }
     }
 }

@@ -116,7 +116,7 @@ impl Door {
 
     /// Counts a request that is refused.
     pub(crate) fn refused(&self, refusal: &Refusal) {
-        self.counters.dropped(refusal.reason(), 1);
+        self.counters.dropped(LinkDrop::from(refusal), 1);
     }
 
     /// Makes a face for a connection; counts it as lost if the node takes no more.

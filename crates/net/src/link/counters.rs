@@ -4,6 +4,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
+use crate::web::Refusal;
+
 /// Why a link did not carry something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -54,6 +56,15 @@ impl LinkDrop {
             Self::ForeignHost => "foreign_host",
             Self::ForeignOrigin => "foreign_origin",
             Self::Unproven => "unproven",
+        }
+    }
+}
+
+impl From<&Refusal> for LinkDrop {
+    fn from(refusal: &Refusal) -> Self {
+        match refusal {
+            Refusal::NoHost | Refusal::ForeignHost(_) => Self::ForeignHost,
+            Refusal::ForeignOrigin(_) => Self::ForeignOrigin,
         }
     }
 }

@@ -28,7 +28,6 @@ pub(crate) use ethernet::EthernetRequests;
 pub use ethernet::{EthernetConfig, EthernetPort};
 pub(crate) use keep_alive::{Counted, KeepAlive};
 pub(crate) use queue::{Account, Arrival, LinkReceiver, LinkSender, link_queue, next_number};
-pub use strangers::StrangersConfig;
 pub(crate) use strangers::{Admission, Challenge, Strangers};
 pub(crate) use tcp::listen as listen_tcp;
 pub use udp::UdpMulticast;

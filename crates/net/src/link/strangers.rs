@@ -15,9 +15,10 @@ use std::net::{IpAddr, SocketAddr};
 use bytes::Bytes;
 use namecast_forward::FaceId;
 use namecast_packet::{Component, Interest, LpPacket, Name, Nonce};
-use namecast_units::{Bitrate, Duration, Instant};
+use namecast_units::{Duration, Instant};
 use sha2::{Digest, Sha256};
-use smart_default::SmartDefault;
+
+use crate::StrangersConfig;
 
 /// Octets that may be sent to a stranger for each that came from him (RFC 9000, section 8.1).
 const AMPLIFICATION: u64 = 3;
@@ -25,24 +26,6 @@ const AMPLIFICATION: u64 = 3;
 const WINDOW: Duration = Duration::from_secs(1);
 /// Octets of what a challenge asks to be returned.
 const ECHO_SIZE: usize = 8;
-
-/// The bounds of strangers.
-#[derive(Clone, Debug, PartialEq, Eq, SmartDefault)]
-pub struct StrangersConfig {
-    /// Silence after which a stranger's face ends.
-    #[default(Duration::from_secs(5))]
-    pub idle_timeout: Duration,
-    /// Silence after which another stranger may have his place if places run short.
-    #[default(Duration::from_secs(1))]
-    pub replace_after: Duration,
-    /// Strangers with a face for each prefix of source addresses: /24 of IPv4, /56 of IPv6, which is what one site mostly has
-    /// (RFC 6177).
-    #[default(64)]
-    pub max_per_prefix: usize,
-    /// What all strangers together may be sent beyond three times the octets that came from each; shared evenly by prefix.
-    #[default(Bitrate::mbps(10))]
-    pub budget: Bitrate,
-}
 
 /// Addresses that most likely belong to one site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

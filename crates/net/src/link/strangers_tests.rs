@@ -1,4 +1,5 @@
 use super::*;
+use namecast_units::Bitrate;
 use namecast_units::Random;
 
 fn at(millis: u64) -> Instant {

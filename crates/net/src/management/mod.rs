@@ -27,6 +27,8 @@ mod strategy_choice;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use namecast_forward::FaceId;
 use namecast_packet::signature::DigestSigner;
@@ -44,10 +46,10 @@ pub use faces::{
 };
 pub use fib::{FibEntry, NextHopRecord};
 pub(crate) use readvertise::Readvertising;
-pub use readvertise::ReadvertisingStatus;
 pub use rib::{RibEntry, RibRoute};
 pub use status::GeneralStatus;
-pub use strategy_choice::{StrategyChoice, StrategyCounts};
+
+pub use crate::node::{ReadvertisingStatus, StrategyChoice, StrategyCounts};
 
 pub use namecast_apps::management::{
     CAPTURE, CHILD_INHERIT, ControlParameters, ControlResponse, Item, SegmentReader, decode_items,
@@ -79,7 +81,12 @@ pub(crate) fn prefixes(allow_localhop: bool) -> impl Iterator<Item = Name> {
 }
 
 /// Answers commands until the node stops.
-pub(crate) async fn serve(node: Node, mut face: ApplicationFace, events: watch::Receiver<u64>) {
+pub(crate) async fn serve(
+    node: Node,
+    mut face: ApplicationFace,
+    events: watch::Receiver<u64>,
+    readvertising: Option<Arc<Readvertising>>,
+) {
     let config = &node.config().management;
     let mut manager = Manager {
         authenticator: Authenticator::new(config, node.clock().wall()),
@@ -88,6 +95,7 @@ pub(crate) async fn serve(node: Node, mut face: ApplicationFace, events: watch::
         events: Subscription::new(events),
         node: node.clone(),
         own_face: face.id(),
+        readvertising,
     };
     loop {
         let timer = node.clock().sleep_until(manager.rib.poll_timeout());
@@ -150,6 +158,8 @@ struct Manager {
     rib: Rib,
     publisher: Publisher,
     events: Subscription,
+    /// What a routing daemon is told, if it is.
+    readvertising: Option<Arc<Readvertising>>,
 }
 
 impl Manager {

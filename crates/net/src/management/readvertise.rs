@@ -17,12 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use namecast_forward::FaceId;
 use namecast_packet::{Component, Name, tlv_fields};
 use namecast_units::Instant;
-use serde::Serialize;
 use tokio::sync::Notify;
 
 use super::{Client, ControlParameters, Manager};
 use crate::link::Backoff;
-use crate::node::Node;
+use crate::node::{Node, Readvertises, ReadvertisingStatus};
 use crate::{ManagementConfig, ReadvertiseConfig};
 
 /// Origins of routes that applications registered, by themselves or through a neighbour: NFD's `app` and `client`.
@@ -38,23 +37,6 @@ const TOLD: u32 = 244;
 const REGISTERED: u32 = 246;
 const UNREGISTERED: u32 = 248;
 const FAILED: u32 = 250;
-
-/// What a routing daemon is told, and how that stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ReadvertisingStatus {
-    /// 1 if there is a daemon, else 0.
-    pub daemons: u64,
-    /// Prefixes that it is to spread.
-    pub prefixes: u64,
-    /// Of these, those that it has agreed to.
-    pub told: u64,
-    /// Commands `register` that it carried out, repetitions included.
-    pub registered: u64,
-    /// Commands `unregister` that it carried out.
-    pub unregistered: u64,
-    /// Commands that it refused, or did not answer.
-    pub failed: u64,
-}
 
 impl ReadvertisingStatus {
     const WHAT: &str = "ReadvertisingStatus";
@@ -278,6 +260,12 @@ pub(crate) struct Readvertising {
     changed: Notify,
 }
 
+impl Readvertises for Readvertising {
+    fn status(&self) -> ReadvertisingStatus {
+        self.lock().status()
+    }
+}
+
 impl Readvertising {
     /// As the configuration says; none if nothing is to be told.
     pub(crate) fn new(config: &ManagementConfig) -> Option<Arc<Self>> {
@@ -290,11 +278,6 @@ impl Readvertising {
                 changed: Notify::new(),
             })
         })
-    }
-
-    /// How it stands.
-    pub(crate) fn status(&self) -> ReadvertisingStatus {
-        self.lock().status()
     }
 
     fn lock(&self) -> MutexGuard<'_, Readvertise> {
@@ -348,7 +331,7 @@ impl Manager {
     /// Passes on what has changed in the table of routes since it was last asked.
     pub(super) fn readvertise(&mut self) {
         let touched = self.rib.take_touched();
-        let Some(readvertising) = self.node.readvertising() else {
+        let Some(readvertising) = &self.readvertising else {
             return;
         };
         if touched.is_empty() {

@@ -7,23 +7,16 @@ use std::sync::Arc;
 use namecast_forward::{CacheOptions, Erased, FaceId, LearnedRoute};
 use namecast_packet::{Name, PrefixAnnouncement};
 use namecast_units::{ByteSize, Duration};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     CacheUpdate, Command, ContentStoreDescription, FaceDescription, FaceEvent, ListenerEntry,
-    NewFace, NextHops, Node, NodeError, Plane, Query, Spawner,
+    NewFace, NextHops, Node, NodeError, Plane, Query, Readvertises, Spawner, StrategyChoice,
 };
-use crate::application::ApplicationFace;
 use crate::link::{LinkEnd, ListenerId};
-use crate::management::{Readvertising, StrategyChoice};
 
 impl Node {
-    pub(crate) async fn internal_face(&self, new: NewFace) -> Result<ApplicationFace, NodeError> {
-        let link = self.add_face(new).await?;
-        Ok(ApplicationFace::new(link, self.shared.commands.clone()))
-    }
-
     /// Resolves when the node is told to stop.
     pub(crate) fn stopping(&self) -> &CancellationToken {
         &self.shared.stopping
@@ -42,9 +35,15 @@ impl Node {
         &self.shared.plane
     }
 
-    /// What a routing daemon is told, if it is.
-    pub(crate) fn readvertising(&self) -> Option<&Arc<Readvertising>> {
-        self.shared.readvertising.as_ref()
+    /// Has the status show what a routing daemon is told by `readvertising`.
+    pub(crate) fn set_readvertising(&self, readvertising: Arc<dyn Readvertises>) {
+        // It is set when the node starts, and never again.
+        let _ = self.shared.readvertising.set(readvertising);
+    }
+
+    /// Where what changes faces, listeners and routes is asked for.
+    pub(crate) fn commands(&self) -> mpsc::Sender<Command> {
+        self.shared.commands.clone()
     }
 
     /// Face of a datagram's sender, which is made if there is none; none if there is no room for it.

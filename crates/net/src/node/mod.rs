@@ -16,7 +16,7 @@ mod status;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use namecast_forward::{AddFaceError, FaceId, HashKey, StrategyKind, StrategyNameError};
 use namecast_packet::Name;
@@ -34,13 +34,14 @@ pub use listener::{ListenError, Listener};
 pub use options::FaceOptions;
 pub(crate) use plane::Plane;
 pub(crate) use spawner::Spawner;
-pub use status::{FaceStatus, ListenerStatus, NodeStatus, RouteStatus, TrafficStatus};
+pub use status::{
+    FaceStatus, ListenerStatus, NodeStatus, ReadvertisingStatus, RouteStatus, StrategyChoice,
+    StrategyCounts, TrafficStatus,
+};
+pub(crate) use status::{Readvertises, STRATEGY_COUNTS};
 
-use crate::application::ApplicationFace;
-use crate::link;
-use crate::management::Readvertising;
-use crate::registration::{self, Registration};
-use crate::{Announcer, Announcing, Clock, FaceUri, NodeConfig, key_store, management};
+use crate::link::{self, LinkEnd};
+use crate::{Clock, FaceUri, NodeConfig, key_store};
 
 use event_loop::EventLoop;
 use lanes::Lanes;
@@ -61,8 +62,8 @@ struct Shared {
     commands: mpsc::Sender<Command>,
     tasks: TaskTracker,
     lanes: Arc<Lanes>,
-    /// What a routing daemon is told, if it is.
-    readvertising: Option<Arc<Readvertising>>,
+    /// Who tells a routing daemon of prefixes, if it is told.
+    readvertising: OnceLock<Arc<dyn Readvertises>>,
     /// Set when the node stops: nothing new begins, what is queued goes out.
     stopping: CancellationToken,
     /// Set when stopping took too long: every task ends where it is.
@@ -96,8 +97,13 @@ pub enum NodeError {
 }
 
 impl Node {
-    /// Starts a node. Must be called inside a tokio runtime.
-    pub fn start(config: NodeConfig) -> Self {
+    /// Starts a node on which an application of the crate's own is `served` that answers under `prefixes`, if there are any: it
+    /// has the first face, and hears of faces that come and go. Must be called inside a tokio runtime.
+    pub(crate) fn run(
+        config: NodeConfig,
+        prefixes: Vec<Name>,
+        served: impl FnOnce(&Self, LinkEnd, watch::Receiver<u64>),
+    ) -> Self {
         let (commands, command_queue) = mpsc::channel(COMMAND_QUEUE);
         let forwarder = namecast_forward::Config {
             seed: seed(config.forwarder.seed),
@@ -119,7 +125,7 @@ impl Node {
             commands,
             tasks: TaskTracker::new(),
             lanes: Arc::new(Lanes::new(config.forwarders)),
-            readvertising: Readvertising::new(&config.management),
+            readvertising: OnceLock::new(),
             stopping: CancellationToken::new(),
             aborting: CancellationToken::new(),
             config,
@@ -128,42 +134,18 @@ impl Node {
             shared: Arc::new(shared),
         };
         let mut event_loop = EventLoop::new(node.spawner());
-        if node.config().management.enabled {
-            let new = NewFace::application("management").with_local_fields();
-            // A forwarder that may not have even one face has no management.
-            if let Ok(link) = event_loop.add_face(new) {
-                for prefix in management::prefixes(node.config().management.allow_localhop) {
-                    event_loop.add_route(prefix, link.face, 0).ok();
-                }
-                let face = ApplicationFace::new(link, node.shared.commands.clone());
-                let events = event_loop.face_events.subscribe();
-                node.spawn(management::serve(node.clone(), face, events));
-                if let Some(readvertising) = node.readvertising().cloned() {
-                    node.spawn(readvertising.run(node.clone()));
-                }
+        // A forwarder that may not have even one face has no such application.
+        if !prefixes.is_empty()
+            && let Ok(link) =
+                event_loop.add_face(NewFace::application("management").with_local_fields())
+        {
+            for prefix in prefixes {
+                event_loop.add_route(prefix, link.face, 0).ok();
             }
+            served(&node, link, event_loop.face_events.subscribe());
         }
         node.spawn(event_loop.run(command_queue));
         node
-    }
-
-    /// Adds a face for an application in this process.
-    ///
-    /// # Errors
-    /// If the node has stopped or has too many faces.
-    pub async fn application_face(&self) -> Result<ApplicationFace, NodeError> {
-        self.internal_face(NewFace::application("application"))
-            .await
-    }
-
-    /// Adds a face for an application in this process that is told which face each packet came in on
-    /// (`LpPacket::incoming_face`), and may choose or avoid faces.
-    ///
-    /// # Errors
-    /// If the node has stopped or has too many faces.
-    pub async fn application_face_with_local_fields(&self) -> Result<ApplicationFace, NodeError> {
-        self.internal_face(NewFace::application("application").with_local_fields())
-            .await
     }
 
     /// Receives UDP at `address`; each peer becomes a face when it first sends, and ends when it has long been silent.
@@ -325,27 +307,9 @@ impl Node {
     pub async fn status(&self) -> Result<NodeStatus, NodeError> {
         let status = self.query(Query::Status).await?;
         Ok(NodeStatus {
-            readvertising: self.readvertising().map(|it| it.status()),
+            readvertising: self.shared.readvertising.get().map(|it| it.status()),
             ..status
         })
-    }
-
-    /// Asks the peer of `face` to send Interests under `prefix` here, and goes on asking: after every reconnection, and
-    /// from time to time in case the peer forgot. Of several that ask, those with the lowest `cost` come first.
-    pub fn register_prefix(&self, face: FaceId, prefix: Name, cost: u64) -> Registration {
-        registration::start(self, face, (prefix, cost), None)
-    }
-
-    /// The same for the prefix that `announcer` announces, by which nodes that learn routes find the way here.
-    pub fn register_and_announce(
-        &self,
-        face: FaceId,
-        cost: u64,
-        announcer: Announcer,
-        when: Announcing,
-    ) -> Registration {
-        let prefix = announcer.prefix().clone();
-        registration::start(self, face, (prefix, cost), Some((announcer, when)))
     }
 
     /// Stops the node: listeners first, then what is queued goes out, then connections close. Takes no longer than

@@ -24,9 +24,9 @@ use namecast_units::Instant;
 use tokio::sync::Notify;
 
 use super::NodeError;
-use crate::Clock;
 use crate::hops::Hops;
-use crate::link::{Arrival, Challenge, LinkSender, Strangers, StrangersConfig};
+use crate::link::{Arrival, Challenge, LinkSender, Strangers};
+use crate::{Clock, StrangersConfig};
 use news::News;
 
 /// A node's forwarders, and where each face's frames leave.

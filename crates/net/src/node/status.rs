@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use namecast_forward::{Drops, FaceCounters, FaceId, Forwarder, Scope, Traffic};
+use namecast_forward::{Drops, FaceCounters, FaceId, Forwarder, Scope, StrategyCounters, Traffic};
+use namecast_packet::Name;
 use namecast_units::Duration;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::face_table::FaceEntry;
 use super::{LinkState, ListenerEntry, Persistency, Plane};
 use crate::link::{LinkCounters, LinkDrop, kernel_drops};
-use crate::management::{ReadvertisingStatus, StrategyChoice};
 
 /// Everything a node counts, at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -105,6 +105,117 @@ pub struct TrafficStatus {
     pub frames: u64,
     /// Octets of all frames.
     pub octets: u64,
+}
+
+/// The strategy of one prefix, as `strategy-choice/list` tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StrategyChoice {
+    /// Names it is for.
+    #[serde(serialize_with = "as_text")]
+    pub prefix: Name,
+    /// Name of the strategy.
+    #[serde(serialize_with = "as_text")]
+    pub strategy: Name,
+    /// What became of their Interests; other forwarders do not tell.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<StrategyCounts>,
+}
+
+/// What became of the Interests that a strategy decided on, since it was chosen if these are numbers as forwarders tell them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StrategyCounts<N = u64> {
+    /// Interests, retransmissions included, but not those that the content store answered.
+    pub interests: N,
+    /// Of these, sent again while the first was pending.
+    pub retransmissions: N,
+    /// Of these, held back since an equal one was on its way.
+    pub suppressed: N,
+    /// Of these, refused as there was no next hop.
+    pub rejected: N,
+    /// Pending Interests that Data satisfied.
+    pub satisfied: N,
+    /// Pending Interests whose time ran out.
+    pub timeouts: N,
+    /// Nacks from next hops.
+    pub nacks: N,
+}
+
+/// How many numbers they are.
+pub(crate) const STRATEGY_COUNTS: usize = 7;
+
+impl<N: Copy> StrategyCounts<N> {
+    /// All of them, in the order of the fields.
+    pub const fn in_order(self) -> [N; STRATEGY_COUNTS] {
+        [
+            self.interests,
+            self.retransmissions,
+            self.suppressed,
+            self.rejected,
+            self.satisfied,
+            self.timeouts,
+            self.nacks,
+        ]
+    }
+
+    /// All of them in that order, to be changed.
+    pub const fn in_order_mut(&mut self) -> [&mut N; STRATEGY_COUNTS] {
+        [
+            &mut self.interests,
+            &mut self.retransmissions,
+            &mut self.suppressed,
+            &mut self.rejected,
+            &mut self.satisfied,
+            &mut self.timeouts,
+            &mut self.nacks,
+        ]
+    }
+}
+
+impl From<StrategyCounters> for StrategyCounts {
+    fn from(counters: StrategyCounters) -> Self {
+        Self {
+            interests: counters.interests,
+            retransmissions: counters.retransmissions,
+            suppressed: counters.suppressed,
+            rejected: counters.rejected,
+            satisfied: counters.satisfied,
+            timeouts: counters.timeouts,
+            nacks: counters.nacks,
+        }
+    }
+}
+
+impl From<namecast_forward::StrategyChoice> for StrategyChoice {
+    fn from(choice: namecast_forward::StrategyChoice) -> Self {
+        Self {
+            prefix: choice.prefix,
+            strategy: choice.kind.name(),
+            counts: Some(choice.counters.into()),
+        }
+    }
+}
+
+/// What a routing daemon is told, and how that stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ReadvertisingStatus {
+    /// 1 if there is a daemon, else 0.
+    pub daemons: u64,
+    /// Prefixes that it is to spread.
+    pub prefixes: u64,
+    /// Of these, those that it has agreed to.
+    pub told: u64,
+    /// Commands `register` that it carried out, repetitions included.
+    pub registered: u64,
+    /// Commands `unregister` that it carried out.
+    pub unregistered: u64,
+    /// Commands that it refused, or did not answer.
+    pub failed: u64,
+}
+
+/// Who tells a routing daemon of prefixes.
+pub(crate) trait Readvertises: core::fmt::Debug + Send + Sync {
+    /// Returns what the daemon is told, and how that stands.
+    fn status(&self) -> ReadvertisingStatus;
 }
 
 /// One listener.
@@ -225,4 +336,8 @@ pub(crate) fn link_drops(counters: &LinkCounters) -> BTreeMap<&'static str, u64>
         .map(|reason| (reason.name(), counters.drops(reason)))
         .filter(|&(_, count)| count > 0)
         .collect()
+}
+
+fn as_text<S: Serializer>(name: &Name, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(name)
 }

@@ -30,6 +30,7 @@ pub(crate) async fn listen(node: &Node, path: &Path) -> Result<Listener<PathBuf>
     let stop = door.stop.clone();
     let local = uri.clone();
     let reserve = Arc::new(Reserve::default());
+    reserve.fill();
     let kept = Arc::clone(&reserve);
     let accepting = door.accept_all(
         async move || kept.accept(&listener).await,

@@ -147,7 +147,7 @@ fn a_question_whose_answer_is_lost_is_repeated() {
     assert_eq!(alone.fields(), []);
     alone.net.now += millis(1);
     assert_eq!(alone.fields(), [Extensions::SUPPORT]);
-    assert_eq!(alone.frames_after(support(ANSWER)), [Bytes::new(); 0]);
+    assert!(alone.frames_after(support(ANSWER)).is_empty());
     assert_eq!(alone.fields(), [Extensions::PATH_LABEL]);
     assert_eq!(alone.speaks(), Some(true));
     // It is asked now and then whether that is still so, and forgets it if it was started anew.

@@ -416,6 +416,7 @@ mod tests {
             id: 257,
             remote: "unix:///a\"b".to_owned(),
             local: None,
+            speaks_extensions: None,
             is_local: true,
             persistency: Persistency::OnDemand,
             state: LinkState::Up,

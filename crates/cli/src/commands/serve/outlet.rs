@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use namecast_net::{DEFAULT_PORT, FaceId, FaceUri, LinkState, Node, NodeConfig, Registration};
+use namecast_net::{DEFAULT_PORT, Node, NodeConfig, Registration};
 use namecast_packet::Name;
 use namecast_units::ByteSize;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use super::super::page::{Doors, Page, interface};
-use super::super::publish::describe_link;
+use super::super::uplink::Uplink;
 use super::Serve;
+use crate::connect::Connect;
 use crate::page_server::{MoreStatus, PageConfig};
 
 /// What the node keeps for many who watch: half a minute of the highest rung of one stream.
@@ -28,9 +28,7 @@ enum Reach {
     Here { page: Page, listeners: Doors },
     /// They connect to the forwarder that this node is connected to.
     Through {
-        remote: FaceUri,
-        face: FaceId,
-        link: watch::Receiver<LinkState>,
+        uplink: Uplink,
         /// What it sends here: each name from its first pusher on, as the next one may come at any time.
         registered: BTreeMap<Name, Registration>,
     },
@@ -42,13 +40,11 @@ impl Outlet {
         let node = Node::start(NodeConfig::caching(CACHE));
         let reach = match &arguments.connect {
             Some(remote) => {
-                let face = node.connect(remote.clone()).await?;
-                let link = node.link_state(face).await?;
-                let remote = remote.clone();
+                let connect = Connect {
+                    connect: Some(remote.clone()),
+                };
                 Reach::Through {
-                    remote,
-                    face,
-                    link,
+                    uplink: Uplink::new(&node, &connect).await?,
                     registered: BTreeMap::new(),
                 }
             }
@@ -76,10 +72,8 @@ impl Outlet {
                 let pages = core::iter::once(page.url()).chain(page.other_urls());
                 pages.map(|page| format!("{page}?name={name}")).collect()
             }
-            Reach::Through {
-                face, registered, ..
-            } => {
-                let register = || node.register_prefix(*face, name.clone(), 0);
+            Reach::Through { uplink, registered } => {
+                let register = || node.register_prefix(uplink.face(), name.clone(), 0);
                 registered.entry(name.clone()).or_insert_with(register);
                 Vec::new()
             }
@@ -89,12 +83,10 @@ impl Outlet {
 
     /// How the connection to the forwarder stands, for people, when that changes; nothing where there is none.
     pub(super) async fn link_changed(&mut self) -> Option<String> {
-        let Reach::Through { remote, link, .. } = &mut self.reach else {
+        let Reach::Through { uplink, .. } = &mut self.reach else {
             return None;
         };
-        link.changed().await.ok()?;
-        let state = link.borrow_and_update().clone();
-        Some(describe_link(&state, &remote.to_string()))
+        Some(uplink.changed().await.1)
     }
 
     /// What there is, for people.
@@ -116,7 +108,7 @@ impl Outlet {
             Reach::Here { page, listeners } => {
                 json!({ "faces": listeners.uris(), "url": page.url(), "other_urls": page.other_urls() })
             }
-            Reach::Through { remote, .. } => json!({ "connect": remote.to_string() }),
+            Reach::Through { uplink, .. } => json!({ "connect": uplink.remote() }),
         }
     }
 

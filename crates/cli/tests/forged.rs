@@ -38,6 +38,7 @@ fn stream() -> StreamInfo {
             sample_rate: None,
             channels: None,
             inter_frame: None,
+            description: None,
         }],
         segment_size: 1_000,
         parity_percent: 0,

@@ -87,6 +87,7 @@ impl Publish {
             sample_rate: None,
             channels: None,
             inter_frame: None,
+            description: None,
         };
         let rungs = rungs.into_iter().map(rung).collect();
         self.stream(stream("video", StreamKind::Video, family(codec), rungs))
@@ -106,6 +107,7 @@ impl Publish {
             sample_rate: Some(48_000),
             channels: Some(channels),
             inter_frame: None,
+            description: None,
         };
         self.stream(stream("audio", StreamKind::Audio, "opus", vec![rung]))
     }

@@ -17,6 +17,8 @@ pub const MAX_STREAMS: usize = 8;
 pub const MAX_RUNGS: usize = 16;
 /// Longest name of a stream, a rung or a codec, in octets.
 pub const MAX_TEXT: usize = 64;
+/// Longest description of a rung, in hexadecimal digits.
+pub const MAX_DESCRIPTION: usize = 1_024;
 /// Longest name of a signer, in octets of its URI.
 pub const MAX_SIGNER: usize = 1_024;
 /// Content of a segment, in octets: a lead with its header must fit the least, a packet the most.
@@ -106,6 +108,10 @@ pub struct Rung {
     /// Inter-frame FEC on offer, if any.
     #[serde(default, rename = "across", skip_serializing_if = "Option::is_none")]
     pub inter_frame: Option<InterFrameFec>,
+    /// What a decoder needs before the first sample, in hexadecimal: of AAC the AudioSpecificConfig; absent where the samples
+    /// have all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
 }
 
 /// Samples per second as a fraction: 30/1, 30000/1001, 50/1.
@@ -200,6 +206,13 @@ impl Catalogue {
         }
     }
 
+    /// Returns the catalogue with the streams of these names before the others: the first of a kind is what people watch.
+    #[must_use]
+    pub fn preferring(mut self, names: &[String]) -> Self {
+        (self.streams).sort_by_key(|stream| !names.contains(&stream.name));
+        self
+    }
+
     /// Returns the stream named `name`.
     pub fn stream(&self, name: &str) -> Option<&StreamInfo> {
         self.streams.iter().find(|stream| stream.name == name)
@@ -249,6 +262,7 @@ impl StreamInfo {
             sample_rate: None,
             channels: None,
             inter_frame: None,
+            description: None,
         };
         Self {
             name: name.to_owned(),
@@ -304,7 +318,13 @@ impl Rung {
         check("height", of, bounded(height, MAX_PIXELS), "out of bounds")?;
         let (rate, channels) = (self.sample_rate, self.channels);
         check("sample_rate", of, bounded(rate, 768_000), "out of bounds")?;
-        check("channels", of, bounded(channels, 255), "out of bounds")
+        check("channels", of, bounded(channels, 255), "out of bounds")?;
+        let described = self.description.as_ref().is_none_or(|digits| {
+            let is_whole = digits.len() % 2 == 0 && digits.len() <= MAX_DESCRIPTION;
+            is_whole && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+        });
+        let problem = "not up to 512 octets in hexadecimal";
+        check("description", of, described, problem)
     }
 }
 
@@ -365,6 +385,7 @@ mod tests {
             sample_rate: None,
             channels: None,
             inter_frame: None,
+            description: None,
         };
         let stream = StreamInfo {
             name: "video".to_owned(),
@@ -417,6 +438,20 @@ mod tests {
     }
 
     #[test]
+    fn streams_that_are_preferred_come_first_and_the_others_keep_their_order() {
+        let mut catalogue = catalogue();
+        catalogue.streams = ["video", "audio", "video-2"]
+            .map(|name| StreamInfo {
+                name: name.to_owned(),
+                ..catalogue.streams[0].clone()
+            })
+            .to_vec();
+        let catalogue = catalogue.preferring(&["video-2".to_owned(), "smell".to_owned()]);
+        let names = catalogue.streams.iter().map(|stream| stream.name.as_str());
+        assert!(names.eq(["video-2", "video", "audio"]));
+    }
+
+    #[test]
     fn what_later_versions_add_is_ignored() {
         let json = String::from_utf8(catalogue().encode().unwrap()).unwrap();
         let json = json
@@ -430,7 +465,7 @@ mod tests {
     #[test]
     fn each_bound_is_checked_and_named() {
         type Change = fn(&mut Catalogue);
-        let changes: [(&str, Change); 25] = [
+        let changes: [(&str, Change); 27] = [
             ("signer", |c| c.signer = "x".repeat(1_025)),
             ("streams", |c| c.streams = vec![c.streams[0].clone(); 9]),
             ("name", |c| c.streams[0].name = String::new()),
@@ -475,6 +510,12 @@ mod tests {
             }),
             ("across", |c| {
                 c.streams[0].rungs[0].inter_frame = inter_frame(4, 9)
+            }),
+            ("description", |c| {
+                c.streams[0].rungs[0].description = Some("123".to_owned());
+            }),
+            ("description", |c| {
+                c.streams[0].rungs[0].description = Some("ab".repeat(513));
             }),
         ];
         for (index, (expected, change)) in changes.into_iter().enumerate() {

@@ -33,6 +33,9 @@ pub struct TabConfig {
     pub target_ms: f64,
     /// Wall clock at time zero, µs since 1970.
     pub wall_at_zero_us: f64,
+    /// Names of streams that go before others of their kind.
+    #[serde(default)]
+    pub streams: Vec<String>,
     /// Whether to ask for audio.
     pub audio: bool,
     /// Seed of the Nonces.
@@ -128,6 +131,7 @@ impl TabConfig {
             (None, None) => Trust::FirstUse,
         };
         Ok(WatcherConfig {
+            streams: self.streams.clone(),
             audio: self.audio,
             rung: rung_choice(self.rung.as_deref()),
             target: parse_target(self.target_ms)?,

@@ -91,6 +91,7 @@ fn publisher() -> Publisher {
             sample_rate: None,
             channels: None,
             inter_frame: None,
+            description: None,
         }],
         segment_size: 1_000,
         parity_percent: 20,

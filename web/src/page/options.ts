@@ -8,11 +8,13 @@ export const TARGET_MAX = 1_000;
 export function readOptions(query: URLSearchParams): Options {
   const text = (field: string): string | undefined => query.get(field) || undefined;
   const [name, key, rung, transport, publish] = [text("name"), text("key"), text("rung"), text("transport"), text("publish")];
+  const streams = query.getAll("stream").filter((stream) => stream !== "");
   const target = clampTarget(Number.parseFloat(text("target") ?? ""));
   return {
     ...(name === undefined ? {} : { name }),
     ...(key === undefined ? {} : { key }),
     ...(rung === undefined ? {} : { rung }),
+    ...(streams.length === 0 ? {} : { streams }),
     ...(target === undefined ? {} : { target }),
     ...(publish === undefined ? {} : { publish }),
     ...(transport === "ws" ? { transport: "websocket" as const } : {}),

@@ -8,6 +8,8 @@ export interface Options {
   /** Digest of the key that must have signed it, in hexadecimal. */
   key?: string;
   rung?: string;
+  /** Names of streams to watch where there are several of a kind; absent: the first of each. */
+  streams?: string[];
   /** Playout target in milliseconds. */
   target?: number;
   /** The only transport to use; absent: whichever works. */

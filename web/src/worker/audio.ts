@@ -21,6 +21,11 @@ const MAX_DECODING = 50;
 const STUCK = 5_000;
 const DEFAULT_RATE = 48_000;
 
+/** Octets of hexadecimal digits. */
+function octetsOf(digits: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(digits.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+}
+
 interface Pending {
   position: number;
   dueAt: number;
@@ -133,6 +138,7 @@ export class Audio {
         codec: rung.codec_string,
         sampleRate: rung.sample_rate ?? DEFAULT_RATE,
         numberOfChannels: rung.channels ?? 1,
+        ...(rung.description === undefined ? {} : { description: octetsOf(rung.description) }),
       });
     } catch (error) {
       this.#fail(error);

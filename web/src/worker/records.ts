@@ -111,6 +111,8 @@ export interface Rung {
   codec_string?: string;
   sample_rate?: number;
   channels?: number;
+  /** What a decoder needs before the first sample, in hexadecimal. */
+  description?: string;
   rate: { num: number; den: number };
 }
 

@@ -139,6 +139,7 @@ export class Session {
       ...(key === undefined ? {} : { key }),
       ...(known === undefined ? {} : { remembered: known.digest }),
       ...(options.rung === undefined ? {} : { rung: options.rung }),
+      ...(options.streams === undefined ? {} : { streams: options.streams }),
       target_ms: this.#target,
       wall_at_zero_us: performance.timeOrigin * 1_000,
       audio: true,

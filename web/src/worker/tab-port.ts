@@ -10,6 +10,8 @@ export interface TabConfig {
   /** Digest of the key that is remembered for it, in hexadecimal; counts if there is no `key`. */
   remembered?: string;
   rung?: string;
+  /** Names of streams that go before others of their kind. */
+  streams?: string[];
   target_ms: number;
   /** Wall clock at time zero, in microseconds since 1970. */
   wall_at_zero_us: number;

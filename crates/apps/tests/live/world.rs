@@ -67,6 +67,7 @@ impl Show {
             sample_rate: None,
             channels: None,
             inter_frame: None,
+            description: None,
         };
         let stream = |name: &str, kind, rungs| StreamInfo {
             name: name.to_owned(),

@@ -167,6 +167,7 @@ impl Media {
             sample_rate: None,
             channels: None,
             inter_frame: self.inter_frame,
+            description: None,
         };
         StreamInfo {
             name: self.name.clone(),

@@ -46,6 +46,7 @@ fn catalogue(version: u64) -> Catalogue {
         sample_rate: None,
         channels: None,
         inter_frame: None,
+        description: None,
     };
     let stream = StreamInfo {
         name: "video".to_owned(),

@@ -37,6 +37,7 @@ fn stream(name: &str, kind: StreamKind, rate: u32, rungs: &[&str]) -> StreamInfo
         sample_rate: None,
         channels: None,
         inter_frame: None,
+        description: None,
     };
     StreamInfo {
         name: name.to_owned(),

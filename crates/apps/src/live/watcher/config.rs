@@ -15,6 +15,8 @@ use crate::discovery::Trust;
 pub struct WatcherConfig {
     /// The name that was published, such as `/demo`.
     pub root: Name,
+    /// Names of streams that go before others of their kind; of each kind the catalogue's first is pulled otherwise.
+    pub streams: Vec<String>,
     /// Whether to pull the first video stream of the catalogue.
     pub video: bool,
     /// Whether to pull the first audio stream of the catalogue.
@@ -54,6 +56,7 @@ impl WatcherConfig {
     pub fn new(root: Name) -> Self {
         Self {
             root,
+            streams: Vec::new(),
             video: true,
             audio: true,
             data: false,

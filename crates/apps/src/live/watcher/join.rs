@@ -312,7 +312,7 @@ impl Watcher {
     /// Makes `content` the catalogue, and begins to pull what it lists.
     fn install(&mut self, now: Instant, name: Name, content: &Bytes) {
         let catalogue = match Catalogue::decode(content) {
-            Ok(catalogue) => catalogue,
+            Ok(catalogue) => catalogue.preferring(&self.config.streams),
             Err(error) => return self.refuse(name, &error.to_string()),
         };
         if self.catalogues.current().is_some() {

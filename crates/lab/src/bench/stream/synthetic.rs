@@ -214,6 +214,7 @@ fn stream(arguments: &BenchStream, parity_percent: u32) -> StreamInfo {
             sample_rate: None,
             channels: None,
             inter_frame: None,
+            description: None,
         }],
         segment_size: arguments.segment_size,
         parity_percent,

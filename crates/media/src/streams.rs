@@ -1,9 +1,10 @@
 //! What ingest makes, as the catalogue describes it.
 
+use bytes::Bytes;
 use namecast_stream::{InterFrameFec, Rung, SampleRate, StreamInfo, StreamKind};
 
-use crate::ingest::ladder::label;
-use crate::ingest::{self, AudioConfig, VideoConfig};
+use crate::ingest::ladder::{COPY, label};
+use crate::ingest::{self, AudioConfig, CopiedAudio, VideoConfig};
 
 /// Name of the video stream under the root.
 const VIDEO: &str = "video";
@@ -47,13 +48,11 @@ fn describe_video(video: &VideoConfig, cutting: Cutting) -> StreamInfo {
         height: Some(rung.size.height),
         rate: video.rate,
         key_interval: video.key_interval,
-        codec_string: match &rung.copied {
-            Some(codec) => codec.clone(),
-            None => (video.codec).codec_string(rung.size, video.frames_per_second()),
-        },
+        codec_string: video.codec_string(rung),
         sample_rate: None,
         channels: None,
         inter_frame: None,
+        description: None,
     };
     StreamInfo {
         name: VIDEO.to_owned(),
@@ -66,21 +65,34 @@ fn describe_video(video: &VideoConfig, cutting: Cutting) -> StreamInfo {
 }
 
 fn describe_audio(audio: &AudioConfig, cutting: Cutting) -> StreamInfo {
+    let encoded = || CopiedAudio {
+        codec: CopiedAudio::OPUS,
+        codec_string: CopiedAudio::OPUS.to_owned(),
+        sample_rate: AudioConfig::SAMPLE_RATE,
+        rate: SampleRate::new(AudioConfig::PACKETS_PER_SECOND, 1),
+        description: Bytes::new(),
+    };
+    let form = audio.copied.clone().unwrap_or_else(encoded);
+    let digits = form.description.iter().map(|octet| format!("{octet:02x}"));
     StreamInfo {
         name: AUDIO.to_owned(),
         kind: StreamKind::Audio,
-        codec: "opus".to_owned(),
+        codec: form.codec.to_owned(),
         rungs: vec![Rung {
-            name: label(audio.bitrate),
+            name: match audio.copied {
+                Some(_) => COPY.to_owned(),
+                None => label(audio.bitrate),
+            },
             bitrate: audio.bitrate,
             width: None,
             height: None,
-            rate: SampleRate::new(AudioConfig::PACKETS_PER_SECOND, 1),
+            rate: form.rate,
             key_interval: 1,
-            codec_string: "opus".to_owned(),
-            sample_rate: Some(AudioConfig::SAMPLE_RATE),
+            codec_string: form.codec_string,
+            sample_rate: Some(form.sample_rate),
             channels: Some(audio.channels),
             inter_frame: Some(SOUND_INTER_FRAME),
+            description: (!form.description.is_empty()).then(|| digits.collect()),
         }],
         segment_size: cutting.segment_size,
         parity_percent: cutting.parity_percent,

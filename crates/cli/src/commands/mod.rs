@@ -11,6 +11,7 @@ mod publish;
 mod publishing;
 mod put;
 mod serve;
+mod sources;
 mod status;
 mod uplink;
 mod watch;

@@ -5,7 +5,7 @@ use namecast_command::report::{ProgressLine, StatsFile, print_line};
 use namecast_command::{Run, Stop};
 use namecast_net::{Announcer, Announcing, Node, NodeConfig, RegistrationState};
 use namecast_packet::Name;
-use namecast_units::ByteSize;
+use namecast_units::{ByteSize, Duration};
 use serde_json::{Value, json};
 
 use super::publishing::{Happened, Publishing};
@@ -72,6 +72,8 @@ impl Announce {
     }
 }
 
+/// How often it is said that an input gives nothing.
+const SILENCE: Duration = Duration::from_secs(5);
 /// What the node keeps: the publisher answers from a cache of its own.
 const CACHE: ByteSize = ByteSize::mebibytes(1);
 const TAKES_EVERYTHING: &str = "publishing under / takes every name of the forwarder: give a longer name such as /cam, or add --whole-namespace";
@@ -95,10 +97,9 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     progress.say(&format!("Opening {} …", media.input_text()));
     let node = Node::start(NodeConfig::caching(CACHE));
-    let mut publishing = tokio::select! {
-        started = Publishing::start(&node, &name, &media, &keys) => started?,
-        () = stop.wait() => return Ok(()),
-    };
+    let input = media.input_text();
+    let opening = Publishing::start(&node, &name, &media, &keys);
+    let mut publishing = wait(opening, &input, &mut progress, &mut stop).await?;
     let mut uplink = Uplink::new(&node, &connect).await?;
     let registration = match announce.when() {
         None => node.register_prefix(uplink.face(), name.clone(), 0),
@@ -108,7 +109,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     if run.json && !run.quiet {
         print_line(about(&publishing, &name))?;
     }
-    introduce(&mut progress, &publishing, &name, &media.input_text());
+    introduce(&mut progress, &publishing, &name, &input);
     let mut was_registered = false;
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     let outcome = loop {
@@ -146,6 +147,27 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     uplink.ensure_was_up()?;
     anyhow::ensure!(was_registered, NEVER_REGISTERED);
     Ok(())
+}
+
+/// Waits until the inputs are open, and says now and then that they are not.
+async fn wait(
+    opening: impl Future<Output = anyhow::Result<Publishing>>,
+    input: &str,
+    progress: &mut ProgressLine,
+    stop: &mut Stop,
+) -> anyhow::Result<Publishing> {
+    let mut opening = core::pin::pin!(opening);
+    loop {
+        tokio::select! {
+            started = &mut opening => return started,
+            () = tokio::time::sleep(SILENCE) => {
+                progress.say(&format!("Nothing has come from {input} yet; waiting for it"));
+            }
+            () = stop.wait() => {
+                anyhow::bail!("nothing came from {input}: check that something sends to it");
+            }
+        }
+    }
 }
 
 /// Tells what is published, and who signs it.

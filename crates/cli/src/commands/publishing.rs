@@ -1,19 +1,14 @@
 //! What `demo`, `publish` and `serve` have in common: an input is encoded, and published on a node.
 
 use core::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use namecast::{Handle, drive};
 use namecast_apps::Now;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, PublisherCounters};
-use namecast_media::ingest::ladder::Ladder;
-use namecast_media::ingest::source::Input;
-use namecast_media::ingest::{
-    AudioConfig, Ingest, IngestConfig, IngestCounters, IngestError, MediaEvent, MediaFrame,
-    Opening, StreamKind, VideoConfig,
-};
-use namecast_media::streams::{self, Cutting};
+use namecast_media::ingest::{IngestCounters, IngestError, MediaFrame, StreamKind};
 use namecast_net::Node;
 use namecast_packet::{Certificate, Name};
 use namecast_stream::producer::{ProducerCounters, RungId};
@@ -23,17 +18,18 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::key_store;
+use super::sources::{Came, Sources};
 use crate::arguments::{Keys, Media};
 use crate::page_server::hex;
 
-/// An input that is being published.
+/// Inputs that are being published.
 pub(super) struct Publishing {
-    ingest: Ingest,
+    sources: Sources,
     handle: Handle<Publisher>,
     /// What was counted a second ago.
     counted: Arc<Mutex<Counted>>,
-    streams: Vec<StreamInfo>,
-    rungs: Vec<(StreamKind, Vec<RungId>)>,
+    /// The rungs of each stream.
+    rungs: BTreeMap<String, Vec<RungId>>,
     refused: u64,
     encode_times: EncodeTimes,
     /// Name of the key that signs.
@@ -44,29 +40,18 @@ pub(super) struct Publishing {
     pub(super) digest: [u8; 32],
 }
 
-/// Gives an input up that nobody waits for any more.
-struct GivenUp(Option<Opening>);
-
-impl Drop for GivenUp {
-    fn drop(&mut self) {
-        if let Some(opening) = &self.0 {
-            opening.cancel();
-        }
-    }
-}
-
 /// What happened, for the command to tell.
 pub(super) enum Happened {
     /// A frame was published, or not; nothing to tell.
     Frame,
     /// Something broke and is being mended.
     Trouble(String),
-    /// The input is over, or failed.
+    /// The inputs are over, or failed.
     Over(Result<(), IngestError>),
 }
 
 impl Publishing {
-    /// Opens the input, and publishes it under `name` on `node`.
+    /// Opens the inputs, and publishes them under `name` on `node`.
     pub(super) async fn start(
         node: &Node,
         name: &Name,
@@ -76,20 +61,8 @@ impl Publishing {
         let identity = key_store(keys.keys.clone())?.identity(name)?;
         let certificate = Certificate::decode(identity.certificate.clone())?;
         let digest = certificate.public_key()?.digest();
-        let (config, encoded) = (ingest_config(media)?, media.encoded.clone());
-        let opening = Opening::default();
-        let mut given_up = GivenUp(Some(opening.clone()));
-        let start = move || match encoded.is_empty() {
-            true => Ingest::start_by(&config, &opening),
-            false => Ingest::copy(&encoded, config.looped, config.audio.as_ref()),
-        };
-        let ingest = tokio::task::spawn_blocking(start).await??;
-        given_up.0 = None;
-        let cutting = Cutting {
-            segment_size: media.encoding.segment_size,
-            parity_percent: media.encoding.fec,
-        };
-        let streams = streams::describe(ingest.video(), ingest.audio(), cutting);
+        let sources = Sources::open(media).await?;
+        let streams = sources.streams.clone();
         let clock = node.clock();
         let publisher = Publisher::new(
             PublisherConfig {
@@ -109,8 +82,7 @@ impl Publishing {
         Ok(Self {
             handle,
             counted: Arc::default(),
-            ingest,
-            streams,
+            sources,
             rungs,
             refused: 0,
             encode_times: EncodeTimes::default(),
@@ -122,26 +94,27 @@ impl Publishing {
 
     /// Publishes what comes next.
     pub(super) async fn next(&mut self) -> Happened {
-        match self.ingest.next().await {
-            Some(MediaEvent::Frame(frame)) => {
-                self.publish(frame);
+        match self.sources.next().await {
+            Came::Frame(stream, frame) => {
+                self.publish(&stream, frame);
                 Happened::Frame
             }
-            Some(MediaEvent::Trouble(text)) => Happened::Trouble(text),
-            Some(MediaEvent::Ended {
-                stream: StreamKind::Audio,
-                error: None,
-            }) => Happened::Frame,
-            Some(MediaEvent::Ended {
-                error: Some(error), ..
-            }) => Happened::Over(Err(error)),
-            Some(MediaEvent::Ended { .. }) | None => Happened::Over(Ok(())),
+            Came::Sample(stream, line) => {
+                let publish = move |publisher: &mut Publisher, now: Now| {
+                    // A refusal is in the publisher's counters.
+                    let _ = publisher.publish_sample(now, &stream, line);
+                };
+                self.refused += u64::from(!self.handle.try_call(publish));
+                Happened::Frame
+            }
+            Came::Trouble(text) => Happened::Trouble(text),
+            Came::Over(outcome) => Happened::Over(outcome),
         }
     }
 
-    fn publish(&mut self, frame: MediaFrame) {
-        let rungs = self.rungs.iter().find(|(kind, _)| *kind == frame.stream);
-        let Some(&rung) = rungs.and_then(|(_, rungs)| rungs.get(frame.rung)) else {
+    fn publish(&mut self, stream: &str, frame: MediaFrame) {
+        let rungs = self.rungs.get(stream);
+        let Some(&rung) = rungs.and_then(|rungs| rungs.get(frame.rung)) else {
             return;
         };
         if frame.stream == StreamKind::Video {
@@ -172,13 +145,15 @@ impl Publishing {
             ..counted.await.unwrap_or_default()
         };
         *lock(&self.counted) = counted.clone();
-        Figures::new(&counted, self.ingest.counters(), self.refused)
+        let mut figures = Figures::new(&counted, &self.sources.counters(), self.refused);
+        figures.inputs_failed = self.sources.failed;
+        figures
     }
 
     /// A function that tells the same to the web server.
     pub(super) fn status(&self) -> crate::page_server::MoreStatus {
         let counted = Arc::clone(&self.counted);
-        let counters = Arc::clone(self.ingest.counters());
+        let counters = self.sources.counters();
         Arc::new(move || {
             let figures = Figures::new(&lock(&counted), &counters, 0);
             serde_json::to_value(figures).unwrap_or(Value::Null)
@@ -188,7 +163,7 @@ impl Publishing {
     /// The streams in a line for people.
     pub(super) fn describe(&self) -> String {
         let mut line = String::new();
-        for stream in &self.streams {
+        for stream in &self.sources.streams {
             let rungs: Vec<_> = stream
                 .rungs
                 .iter()
@@ -207,44 +182,21 @@ impl Publishing {
 
     /// The same for programs.
     pub(super) fn streams_json(&self) -> Value {
-        json!(self.streams)
+        json!(self.sources.streams)
     }
 }
 
-fn ingest_config(media: &Media) -> anyhow::Result<IngestConfig> {
-    let encoding = &media.encoding;
-    let wish = encoding.ladder.clone().unwrap_or_default();
-    let ladder = match media.input {
-        Input::Test => wish.ladder()?,
-        _ => Ladder::default(),
-    };
-    Ok(IngestConfig {
-        input: media.input.clone(),
-        looped: media.looped,
-        video: VideoConfig {
-            codec: encoding.codec,
-            ladder,
-            ..VideoConfig::default()
-        },
-        wish,
-        audio: (!encoding.no_audio).then(|| AudioConfig {
-            bitrate: encoding.audio_bitrate,
-            ..AudioConfig::default()
-        }),
-    })
-}
-
-fn rung_ids(publisher: &Publisher, streams: &[StreamInfo]) -> Vec<(StreamKind, Vec<RungId>)> {
+fn rung_ids(publisher: &Publisher, streams: &[StreamInfo]) -> BTreeMap<String, Vec<RungId>> {
     let ids = |stream: &StreamInfo| {
         let rungs = stream.rungs.iter();
         rungs
             .filter_map(|rung| publisher.rung(&stream.name, &rung.name))
             .collect()
     };
-    streams
+    let named = streams
         .iter()
-        .map(|stream| (stream.kind, ids(stream)))
-        .collect()
+        .map(|stream| (stream.name.clone(), ids(stream)));
+    named.collect()
 }
 
 /// What a publisher has counted.
@@ -322,6 +274,10 @@ pub(super) struct Figures {
     pub frames_lost: u64,
     /// Times an encoder was started again.
     pub encoder_restarts: u64,
+    /// Inputs that failed while others went on.
+    pub inputs_failed: u64,
+    /// Times that a live input gave nothing for five seconds.
+    pub input_silences: u64,
     /// Capture to end of encoding, median and 99th percentile of the last second, in milliseconds.
     pub encode_ms_p50: f64,
     /// See above.
@@ -349,21 +305,26 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    fn new(counted: &Counted, ingest: &IngestCounters, refused: u64) -> Self {
+    fn new(counted: &Counted, inputs: &[Arc<IngestCounters>], refused: u64) -> Self {
         let [encode_ms_p50, encode_ms_p99] = counted.encode_ms;
         let Counted {
             publisher,
             producer,
             ..
         } = counted;
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let read = |counter: fn(&IngestCounters) -> &AtomicU64| -> u64 {
+            let counters = inputs.iter().map(|input| counter(input));
+            counters.map(|it| it.load(Ordering::Relaxed)).sum()
+        };
         Self {
             frames_published: publisher.frames,
-            frames_refused: publisher.frames_refused + refused + read(&ingest.overflowed),
+            frames_refused: publisher.frames_refused + refused + read(|it| &it.overflowed),
             last_refusal: counted.last_refusal.clone(),
-            frames_captured: read(&ingest.captured),
-            frames_lost: read(&ingest.lost),
-            encoder_restarts: read(&ingest.encoder_restarts),
+            frames_captured: read(|it| &it.captured),
+            frames_lost: read(|it| &it.lost),
+            encoder_restarts: read(|it| &it.encoder_restarts),
+            inputs_failed: 0,
+            input_silences: read(|it| &it.silences),
             encode_ms_p50,
             encode_ms_p99,
             interests_received: producer.interests,

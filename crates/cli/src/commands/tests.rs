@@ -24,7 +24,7 @@ fn defaults_are_the_documented_ones() {
         panic!("demo needs no arguments");
     };
     assert_eq!(demo.name.to_string(), "/demo");
-    assert_eq!(demo.media.input, Input::Test);
+    assert_eq!(demo.media.inputs(), [Input::Test]);
     assert_eq!(demo.media.encoding.ladder, None);
     let cutting = namecast_stream::SegmenterConfig::default();
     let given = (
@@ -43,7 +43,7 @@ fn the_documented_options_are_understood() {
     let Ok(Command::Publish(publish)) = parse(line) else {
         panic!("documented");
     };
-    assert_eq!(publish.media.input, Input::File("film.mp4".into()));
+    assert_eq!(publish.media.inputs(), [Input::File("film.mp4".into())]);
     assert_eq!(
         (
             publish.media.encoding.segment_size,
@@ -183,4 +183,51 @@ fn archives_keep_by_age_and_size() {
     );
     assert!(parse("namecast archive /x --keep-size 0").is_err());
     assert!(parse("namecast archive /x --keep-size 5X").is_err());
+}
+
+/// The second sound is named so, lines come as they are, and all is over when each is.
+#[tokio::test]
+async fn several_inputs_are_published_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    let sound = |name| {
+        let line = "-nostdin -loglevel error -f lavfi -i sine=duration=0.2";
+        let mut command = std::process::Command::new("ffmpeg");
+        let status = command.args(line.split(' ')).arg(file(name)).status();
+        assert!(status.unwrap().success());
+    };
+    sound("a.wav");
+    sound("b.wav");
+    std::fs::write(file("lines"), "one\ntwo\r\n").unwrap();
+    let line = format!(
+        "namecast publish /x --input {} --input {} --data gps={}",
+        file("a.wav"),
+        file("b.wav"),
+        file("lines")
+    );
+    let Ok(Command::Publish(publish)) = parse(&line) else {
+        panic!("documented");
+    };
+    let mut sources = sources::Sources::open(&publish.media).await.unwrap();
+    let names = sources.streams.iter().map(|stream| stream.name.as_str());
+    assert!(names.eq(["audio", "audio-2", "gps"]));
+    let (mut frames, mut lines) = (std::collections::BTreeMap::new(), Vec::new());
+    loop {
+        match sources.next().await {
+            sources::Came::Frame(stream, _) => *frames.entry(stream).or_insert(0) += 1,
+            sources::Came::Sample(stream, line) => {
+                assert_eq!(stream, "gps");
+                lines.push(line);
+            }
+            sources::Came::Trouble(text) => panic!("{text}"),
+            sources::Came::Over(outcome) => break outcome.unwrap(),
+        }
+    }
+    assert!(frames["audio"] >= 9 && frames["audio-2"] >= 9, "{frames:?}");
+    assert_eq!(lines, ["one", "two"]);
+    let Ok(Command::Publish(twice)) = parse("namecast publish /x --input - --data gps=-") else {
+        panic!("documented");
+    };
+    let refused = sources::Sources::open(&twice.media).await.err().unwrap();
+    assert!(refused.to_string().contains("can be read once"));
 }

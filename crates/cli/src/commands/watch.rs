@@ -3,6 +3,8 @@
 mod arguments;
 mod ending;
 
+use std::io::Write as _;
+
 use namecast::{Handle, drive};
 use namecast_apps::live::watcher::{Event, Liveness, RungChoice, Signer, Verdict, Watched};
 use namecast_apps::live::{Player, Stats, Watcher, WatcherConfig};
@@ -10,6 +12,7 @@ use namecast_command::Stop;
 use namecast_command::report::{ProgressLine, StatsFile, local, print_line};
 use namecast_media::record::{Destination, Recorder};
 use namecast_net::{Clock, Node, NodeConfig};
+use namecast_stream::StreamKind;
 use namecast_stream::ladder::LadderConfig;
 use namecast_units::ByteSize;
 use serde_json::json;
@@ -58,6 +61,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         prints_json: run.json && !run.quiet,
         picture: None,
         wants_live: arguments.from.is_none(),
+        streams: arguments.stream.clone(),
         liveness: Liveness::default(),
         clock: node.clock(),
         ending,
@@ -103,6 +107,8 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
     let clock = Clock::new();
     let mut config = WatcherConfig::new(arguments.name.clone());
     config.audio = !arguments.no_audio;
+    config.streams.clone_from(&arguments.stream);
+    config.data = !arguments.stream.is_empty();
     config.target = arguments.target;
     config.from = arguments.from.map(|from| from.resolve(clock.wall()));
     let unless_told = arguments.output.as_ref().map_or("auto", |_| "highest");
@@ -128,6 +134,8 @@ struct Session {
     /// The rung that was told last, and why it is that.
     picture: Option<(String, &'static str)>,
     wants_live: bool,
+    /// Streams that have to be there.
+    streams: Vec<String>,
     /// Whether what is shown is live, as told last.
     liveness: Liveness,
     clock: Clock,
@@ -192,6 +200,15 @@ impl Session {
 
     fn hear(&mut self, watched: Watched) -> anyhow::Result<()> {
         match watched {
+            Watched::Frame(frame) if frame.stream == StreamKind::Data => {
+                let line = String::from_utf8_lossy(&frame.payload);
+                let sample = json!({ "captured_at": frame.captured_at.as_micros(), "text": line });
+                match self.prints_json {
+                    true => self.tell("sample", &sample, ""),
+                    // Nobody who reads is no fault.
+                    false => self.is_open &= writeln!(std::io::stdout(), "{line}").is_ok(),
+                }
+            }
             Watched::Frame(frame) => {
                 self.ending.on_frame();
                 if let Some(recorder) = &mut self.recorder {
@@ -207,6 +224,15 @@ impl Session {
                     self.tell("remembered", &json!(text), &text)?;
                 }
                 self.ending.on_catalogue(&catalogue)?;
+                let there = catalogue.streams.iter().map(|stream| stream.name.as_str());
+                let there: Vec<_> = there.collect();
+                if let Some(missing) = self.streams.iter().find(|it| !there.contains(&it.as_str()))
+                {
+                    anyhow::bail!(
+                        "there is no stream {missing}: write --stream with one of {}",
+                        there.join(", ")
+                    );
+                }
                 if let Some(recorder) = &mut self.recorder {
                     recorder.open(&catalogue)?;
                 }

@@ -24,7 +24,7 @@ pub fn encode(
     audio: Option<&AudioConfig>,
     length: Duration,
 ) -> Result<Vec<MediaFrame>, IngestError> {
-    let mut encoders = vec![video.codec.encoder()];
+    let mut encoders = vec![video.encoder()];
     encoders.extend(audio.map(|_| "libopus"));
     ffmpeg::check(&encoders)?;
     let mut frames = encode_pictures(video, length)?;

@@ -136,6 +136,68 @@ impl VideoCodec {
     }
 }
 
+/// The codec that an encoder of ffmpeg makes, by its name: `h264_nvenc`, `libsvtav1`, …
+pub fn made_by(encoder: &str) -> Option<VideoCodec> {
+    let parts = [
+        ("264", VideoCodec::H264),
+        ("av1", VideoCodec::Av1),
+        ("vp9", VideoCodec::Vp9),
+        ("vp8", VideoCodec::Vp8),
+        ("libvpx", VideoCodec::Vp8),
+    ];
+    let mut found = parts.into_iter().filter(|(part, _)| encoder.contains(part));
+    found.next().map(|(_, codec)| codec)
+}
+
+/// Options of an encoder that people name, such as that of a graphics card.
+pub(super) fn options_of(
+    encoder: &str,
+    codec: VideoCodec,
+    rung: &Rung,
+    key_interval: u32,
+) -> String {
+    let bps = rung.bitrate.as_bps();
+    let maker = encoder.rsplit('_').next().unwrap_or_default();
+    // No frame is held back, and those that are asked for are key frames.
+    let hurry = match maker {
+        "nvenc" => "-preset p2 -tune ull -zerolatency 1 -delay 0 -forced-idr 1 -rc cbr",
+        "qsv" => "-preset veryfast -async_depth 1 -look_ahead 0 -forced_idr 1",
+        "vaapi" => "-async_depth 1",
+        "libx264" => "-preset superfast -tune zerolatency -sc_threshold 0",
+        "libvpx" | "libvpx-vp9" => "-deadline realtime -cpu-used 8 -lag-in-frames 0",
+        "libaom-av1" => "-usage realtime -cpu-used 8 -lag-in-frames 0",
+        "libsvtav1" => "-preset 11 -svtav1-params pred-struct=1:rc=2",
+        _ => "",
+    };
+    // SVT-AV1 knows no bound beside its own.
+    let bound = match maker {
+        "libsvtav1" => String::new(),
+        _ => format!("-maxrate {bps} -bufsize {}", bps / 2),
+    };
+    let form = match codec {
+        VideoCodec::H264 => "-bsf:v dump_extra=freq=keyframe",
+        VideoCodec::Vp8 | VideoCodec::Vp9 | VideoCodec::Av1 => "",
+    };
+    format!("-c:v {encoder} -b:v {bps} {bound} -g {key_interval} -bf 0 {hurry} {form}")
+}
+
+/// What hands pictures over to an encoder, behind other filters.
+pub(super) fn upload_filter(encoder: &str) -> &'static str {
+    match encoder.rsplit('_').next() {
+        Some("vaapi") => ",format=nv12,hwupload",
+        Some("qsv") => ",format=nv12",
+        _ => "",
+    }
+}
+
+/// Options before the input for an encoder that needs a device.
+pub(super) fn device(encoder: &str) -> &'static str {
+    match encoder.rsplit('_').next() {
+        Some("vaapi") => "-vaapi_device /dev/dri/renderD128",
+        _ => "",
+    }
+}
+
 /// The lowest level that allows the picture; the highest if none does.
 fn h264_level(size: PictureSize, rate: u32) -> u32 {
     let macroblocks = size.width.div_ceil(16) * size.height.div_ceil(16);

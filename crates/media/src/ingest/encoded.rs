@@ -141,6 +141,7 @@ impl Encoded {
         Ok(Self {
             video: VideoConfig {
                 codec: first.codec,
+                encoder: None,
                 ladder,
                 rate: SampleRate::new(first.frame_rate, 1),
                 key_interval: first.key_interval,

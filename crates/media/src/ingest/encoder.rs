@@ -15,6 +15,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use namecast_units::Timestamp;
 
+use super::codec;
 use super::ffmpeg::{Process, pipe_url, words};
 use super::ladder::Rung;
 use super::{AudioConfig, IngestError, MediaFrame, Sink, StreamKind, VideoConfig};
@@ -154,15 +155,17 @@ fn video_arguments(config: &VideoConfig) -> Vec<OsString> {
         config.ladder.rungs(),
     );
     let input = format!(
-        "-probesize 32 -analyzeduration 0 -f rawvideo -pix_fmt yuv420p -video_size {source} \
-         -framerate {rate} -i pipe:0 -filter_complex"
+        "{} -probesize 32 -analyzeduration 0 -f rawvideo -pix_fmt yuv420p -video_size {source} \
+         -framerate {rate} -i pipe:0 -filter_complex",
+        codec::device(config.encoder())
     );
     let mut arguments: Vec<_> = words(&input).collect();
     let splits: String = (0..rungs.len()).map(|rung| format!("[s{rung}]")).collect();
+    let upload = codec::upload_filter(config.encoder());
     let scale = |(rung, Rung { size, .. }): (usize, &Rung)| match *size == source {
-        true => format!(";[s{rung}]null[v{rung}]"),
+        true => format!(";[s{rung}]null{upload}[v{rung}]"),
         false => format!(
-            ";[s{rung}]scale={}:{}:flags=bilinear[v{rung}]",
+            ";[s{rung}]scale={}:{}:flags=bilinear{upload}[v{rung}]",
             size.width, size.height
         ),
     };
@@ -171,7 +174,7 @@ fn video_arguments(config: &VideoConfig) -> Vec<OsString> {
     for (index, rung) in rungs.iter().enumerate() {
         let output = format!(
             "-map [v{index}] {} -fps_mode passthrough -write_index 0 -flush_packets 1 -f nut",
-            config.codec.options(rung, rate, config.key_interval)
+            config.options(rung, config.key_interval)
         );
         arguments.extend(words(&output));
         arguments.push(pipe_url(index));

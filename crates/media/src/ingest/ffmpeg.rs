@@ -145,7 +145,7 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = OsString> + '_ {
 ///
 /// # Errors
 /// What is missing.
-pub(crate) fn check(encoders: &[&'static str]) -> Result<(), IngestError> {
+pub(crate) fn check(encoders: &[&str]) -> Result<(), IngestError> {
     let listing = listing()?;
     let known = |encoder: &str| {
         listing
@@ -153,7 +153,7 @@ pub(crate) fn check(encoders: &[&'static str]) -> Result<(), IngestError> {
             .any(|line| line.split_whitespace().nth(1) == Some(encoder))
     };
     match encoders.iter().find(|encoder| !known(encoder)) {
-        Some(missing) => Err(IngestError::NoEncoder(missing)),
+        Some(missing) => Err(IngestError::NoEncoder((*missing).to_owned())),
         None => Ok(()),
     }
 }
@@ -207,6 +207,24 @@ fn spawn(command: Command) -> io::Result<Child> {
         .map_err(|_| io::ErrorKind::BrokenPipe)?;
     drop(starter);
     started.recv().map_err(|_| io::ErrorKind::BrokenPipe)?
+}
+
+/// Runs ffmpeg to its end.
+///
+/// # Errors
+/// The first that it complained of, if it failed.
+pub(crate) fn run(line: &str) -> Result<(), String> {
+    let mut command = Command::new(program());
+    command
+        .args(["-hide_banner", "-loglevel", "error"])
+        .args(words(line));
+    let output = output(command).map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let first = said.lines().find(|line| !line.trim().is_empty());
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(first.unwrap_or("it failed").trim().to_owned()),
+    }
 }
 
 /// The ffmpeg to run.

@@ -5,6 +5,8 @@ use core::str::FromStr;
 
 use namecast_units::Bitrate;
 
+/// Name of the rung that is the input as it is.
+pub(crate) const COPY: &str = "copy";
 /// Most rungs a ladder may have: each costs one encoder.
 const MAX_RUNGS: usize = 6;
 /// Lowest bitrate that still carries a picture.
@@ -153,6 +155,18 @@ impl LadderWish {
         }
     }
 
+    /// Its rungs to encode, or those of the default ladder, in the shape of a picture of this `size`, and no larger.
+    pub fn fit(&self, size: PictureSize) -> Vec<Rung> {
+        if self.rungs.is_empty() {
+            let default = Ladder::default();
+            let rungs = default.rungs().iter();
+            return rungs
+                .map(|rung| Self::rung(rung.bitrate).fit(size))
+                .collect();
+        }
+        self.rungs.iter().map(|rung| rung.fit(size)).collect()
+    }
+
     /// The wish for a rung of this bitrate.
     pub const fn rung(bitrate: Bitrate) -> RungWish {
         RungWish {
@@ -169,7 +183,7 @@ impl FromStr for LadderWish {
         let words = text.split(',').map(str::trim);
         let (copies, rungs): (Vec<_>, Vec<_>) = words
             .filter(|rung| !rung.is_empty())
-            .partition(|rung| *rung == "copy");
+            .partition(|rung| *rung == COPY);
         let rungs = rungs.into_iter().map(parse_rung);
         let wish = Self {
             copies: !copies.is_empty(),
@@ -185,7 +199,7 @@ impl FromStr for LadderWish {
 
 impl fmt::Display for LadderWish {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let copy = self.copies.then(|| "copy".to_owned());
+        let copy = self.copies.then(|| COPY.to_owned());
         let rungs = self.rungs.iter().map(|rung| label(rung.bitrate));
         let words: Vec<_> = copy.into_iter().chain(rungs).collect();
         f.write_str(&words.join(","))
@@ -291,6 +305,14 @@ fn parse_rung(text: &str) -> Result<RungWish, LadderError> {
         return Err(LadderError::OutOfRange(bitrate));
     }
     Ok(RungWish { bitrate, size })
+}
+
+impl FromStr for PictureSize {
+    type Err = LadderError;
+
+    fn from_str(text: &str) -> Result<Self, LadderError> {
+        parse_size(text)
+    }
 }
 
 fn parse_size(text: &str) -> Result<PictureSize, LadderError> {

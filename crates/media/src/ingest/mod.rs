@@ -23,6 +23,7 @@ pub mod source;
 pub mod tone;
 mod track;
 
+use core::task::{Context, Poll};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ use tokio::sync::mpsc;
 use codec::VideoCodec;
 use encoded::Encoded;
 use external::External;
-use ladder::{Ladder, LadderWish, PictureSize};
+use ladder::{Ladder, LadderWish, PictureSize, Rung};
 use source::{DrawnSound, DrawnVideo, Input};
 use track::{Track, TrackEncoder};
 
@@ -55,11 +56,37 @@ pub struct IngestConfig {
     pub looped: bool,
     /// How pictures are encoded.
     pub video: VideoConfig,
-    /// Rungs of an input that is encoded already; `video` has those of a drawn one.
-    pub wish: LadderWish,
+    /// What is made of an input that is encoded already; `video` has what is made of a drawn one.
+    pub wish: Wish,
     /// How sound is encoded; `None`: not at all.
     #[default(Some(AudioConfig::default()))]
     pub audio: Option<AudioConfig>,
+}
+
+/// What people wish of an input that is encoded already; what they do not say is left as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// Rungs.
+    pub ladder: LadderWish,
+    /// Codec of the pictures.
+    pub codec: Option<VideoCodec>,
+    /// Frames a second.
+    pub rate: Option<u32>,
+    /// Frames from one key frame to the next.
+    pub key_interval: Option<u32>,
+    /// Size of the largest picture, and shape of all.
+    pub size: Option<PictureSize>,
+    /// Channels of the sound.
+    pub channels: Option<u32>,
+    /// The sound is encoded though it could be published as it is.
+    pub encodes_sound: bool,
+}
+
+impl Wish {
+    /// Whether the pictures have to be encoded for it.
+    pub const fn encodes_pictures(&self) -> bool {
+        self.rate.is_some() || self.key_interval.is_some() || self.size.is_some()
+    }
 }
 
 /// How pictures are encoded.
@@ -67,6 +94,8 @@ pub struct IngestConfig {
 pub struct VideoConfig {
     /// Codec of all rungs.
     pub codec: VideoCodec,
+    /// Encoder of ffmpeg that makes it; `None`: the usual one.
+    pub encoder: Option<String>,
     /// Bitrates and picture sizes.
     pub ladder: Ladder,
     /// Frames a second.
@@ -83,14 +112,63 @@ impl VideoConfig {
         self.ladder.largest()
     }
 
+    /// ffmpeg's name of the encoder.
+    pub fn encoder(&self) -> &str {
+        self.encoder.as_deref().unwrap_or(self.codec.encoder())
+    }
+
+    /// The codec of a rung as WebCodecs names it.
+    pub fn codec_string(&self, rung: &Rung) -> String {
+        let ours = || (self.codec).codec_string(rung.size, self.frames_per_second());
+        match (&rung.copied, &self.encoder) {
+            (Some(codec), _) => codec.clone(),
+            (None, None) => ours(),
+            // Another encoder chooses its profile: High is the most that players take, and includes the others.
+            (None, Some(_)) => ours().replace("avc1.42C0", "avc1.6400"),
+        }
+    }
+
+    /// ffmpeg's options for one rung, so that each frame leaves the encoder before the next one enters.
+    fn options(&self, rung: &Rung, key_interval: u32) -> String {
+        match &self.encoder {
+            Some(encoder) => codec::options_of(encoder, self.codec, rung, key_interval),
+            None => (self.codec).options(rung, self.frames_per_second(), key_interval),
+        }
+    }
+
+    /// Checks that ffmpeg has what encodes the rungs that are not copied.
+    ///
+    /// # Errors
+    /// If it lacks the encoder, or one that was chosen does not work on this machine.
+    fn check(&self) -> Result<(), IngestError> {
+        let mut rungs = self.ladder.rungs().iter();
+        let Some(rung) = rungs.find(|rung| !rung.is_copied()) else {
+            return Ok(());
+        };
+        ffmpeg::check(&[self.encoder()])?;
+        let Some(encoder) = &self.encoder else {
+            return Ok(());
+        };
+        let (size, options) = (rung.size, self.options(rung, 1));
+        let upload = codec::upload_filter(encoder);
+        let line = format!(
+            "{} -f lavfi -i color=size={size}:rate=30 -frames:v 1 -vf format=yuv420p{upload} {options} -f null -",
+            codec::device(encoder)
+        );
+        ffmpeg::run(&line).map_err(|said| {
+            let encoder = encoder.clone();
+            IngestError::EncoderUnusable { encoder, said }
+        })
+    }
+
     /// Frames a second, rounded up.
     pub const fn frames_per_second(&self) -> u32 {
         self.rate.num.div_ceil(self.rate.den)
     }
 }
 
-/// How sound is encoded: always with Opus.
-#[derive(Clone, Debug, SmartDefault)]
+/// How sound is published: encoded with Opus, or as it came.
+#[derive(Clone, Debug, SmartDefault, PartialEq, Eq)]
 pub struct AudioConfig {
     /// Mean rate of the encoded sound.
     #[default(Bitrate::kbps(64))]
@@ -98,6 +176,30 @@ pub struct AudioConfig {
     /// One or two channels.
     #[default(1)]
     pub channels: u32,
+    /// Sound that is published as it came; `None`: it is encoded.
+    pub copied: Option<CopiedAudio>,
+}
+
+/// Sound that is published as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopiedAudio {
+    /// [`AAC`](Self::AAC) or [`OPUS`](Self::OPUS).
+    pub codec: &'static str,
+    /// The codec as WebCodecs names it.
+    pub codec_string: String,
+    /// Samples a second and channel.
+    pub sample_rate: u32,
+    /// Packets a second.
+    pub rate: SampleRate,
+    /// What a decoder needs first: of AAC the AudioSpecificConfig, of Opus nothing.
+    pub description: Bytes,
+}
+
+impl CopiedAudio {
+    /// AAC as the catalogue names it.
+    pub const AAC: &str = "aac";
+    /// Opus as the catalogue names it.
+    pub const OPUS: &str = "opus";
 }
 
 impl AudioConfig {
@@ -173,9 +275,19 @@ pub enum IngestError {
     NoFfmpeg(#[source] io::Error),
     /// This ffmpeg was built without an encoder.
     #[error(
-        "this ffmpeg has no encoder {0}: install a full build, choose another --codec, or leave sound out with --no-audio"
+        "this ffmpeg has no encoder {0}: install a full build, choose another --codec or --encoder (ffmpeg -encoders lists them), or leave sound out with --no-audio"
     )]
-    NoEncoder(&'static str),
+    NoEncoder(String),
+    /// An encoder does not work on this machine.
+    #[error(
+        "ffmpeg's encoder {encoder} does not work here ({said}): name another with --encoder, or leave it out"
+    )]
+    EncoderUnusable {
+        /// The encoder.
+        encoder: String,
+        /// What ffmpeg said.
+        said: String,
+    },
     /// The file does not exist.
     #[error("there is no file {}: check the path, or use --input test for a test picture", .0.display())]
     NoFile(PathBuf),
@@ -211,6 +323,11 @@ pub enum IngestError {
         "a pusher was refused: its pictures are not as those before, {0} in the same profile and without B-frames; to publish them, start again"
     )]
     Other(PictureSize),
+    /// A pusher's sound is not that which the catalogue describes.
+    #[error(
+        "a pusher was refused: its sound has another codec, rate or number of channels than before; to publish it, start again"
+    )]
+    OtherSound,
     /// The input failed after it was opened.
     #[error("the input failed: {0}")]
     Broken(String),
@@ -243,6 +360,8 @@ pub struct IngestCounters {
     pub overflowed: AtomicU64,
     /// Times an encoder had to be started again.
     pub encoder_restarts: AtomicU64,
+    /// Times a live input fell silent.
+    pub silences: AtomicU64,
 }
 
 /// Where encoders put their frames.
@@ -336,9 +455,10 @@ impl Ingest {
 
     /// Starts to draw the test picture, and to encode it.
     fn draw(config: &IngestConfig) -> Result<Self, IngestError> {
-        let mut encoders = vec![config.video.codec.encoder()];
-        encoders.extend(config.audio.as_ref().map(|_| "libopus"));
-        ffmpeg::check(&encoders)?;
+        config.video.check()?;
+        if config.audio.is_some() {
+            ffmpeg::check(&["libopus"])?;
+        }
         let (sink, events) = Sink::new();
         let counters = Arc::clone(&sink.counters);
         let stop = Arc::<AtomicBool>::default();
@@ -392,6 +512,11 @@ impl Ingest {
     /// The next thing that happened; `None` after all tracks have ended.
     pub async fn next(&mut self) -> Option<MediaEvent> {
         self.events.recv().await
+    }
+
+    /// The same, for whoever waits for several at a time.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<MediaEvent>> {
+        self.events.poll_recv(context)
     }
 
     /// How pictures are encoded; `None` if the input has none.

@@ -105,12 +105,17 @@ pub(crate) fn published(stream: &StreamInfo, rung: &Rung, first: &[u8]) -> NutSt
         "vp9" => b"VP90",
         "av1" => b"AV01",
         "opus" => b"Opus",
+        // By its number in WAV, as ffmpeg writes it.
+        "aac" => b"\xff\0\0\0",
         _ => b"H264",
     };
     let (class, parameters) = if stream.kind == StreamKind::Audio {
         let channels = rung.channels.unwrap_or(1);
         let sample_rate = rung.sample_rate.unwrap_or(48_000);
-        let parameters = opus_head(channels, sample_rate);
+        let parameters = match &rung.description {
+            Some(digits) => from_hexadecimal(digits),
+            None => opus_head(channels, sample_rate),
+        };
         (NutClass::Audio(sample_rate, channels), parameters)
     } else {
         let parameters = match stream.codec.as_str() {
@@ -126,6 +131,14 @@ pub(crate) fn published(stream: &StreamInfo, rung: &Rung, first: &[u8]) -> NutSt
         parameters: parameters.into(),
         decode_delay: 0,
     }
+}
+
+/// Octets of hexadecimal digits; what is no digit, which a catalogue does not have, is left out.
+fn from_hexadecimal(digits: &str) -> Vec<u8> {
+    let digits = digits.chars().filter_map(|digit| digit.to_digit(16));
+    let digits: Vec<_> = digits.collect();
+    let pairs = digits.chunks_exact(2);
+    pairs.map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
 }
 
 /// The sequence and picture parameter sets that a key frame in Annex B form starts with: some containers want them apart.
@@ -207,6 +220,7 @@ mod tests {
                 sample_rate: None,
                 channels: None,
                 inter_frame: None,
+                description: None,
             }],
             segment_size: 1_000,
             parity_percent: 20,

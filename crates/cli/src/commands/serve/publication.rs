@@ -59,7 +59,12 @@ impl Publication {
         let (reader, writer) = std::io::pipe()?;
         let writer = pipe::Sender::from_owned_fd(writer.into())?;
         let media = Media {
-            input: Input::Pipe(Pipe::new(reader, pushed.container, from.clone())),
+            input: vec![Input::Pipe(Pipe::new(
+                reader,
+                pushed.container,
+                from.clone(),
+            ))],
+            data: Vec::new(),
             looped: false,
             encoded: Vec::new(),
             encoding: self.encoding.clone(),

@@ -41,6 +41,10 @@ pub struct Watch {
     /// publisher's, such as 1M. Without: highest for what is written, else auto.
     #[arg(long)]
     pub rung: Option<String>,
+    /// Stream to watch where there are several of a kind: video-2, audio-2, or a data stream, whose samples are printed as lines.
+    /// Without: the first of each kind. May be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub stream: Vec<String>,
     /// Begin in the past, which needs an archive: a time before now, as -60s; '2026-05-01 12:00' of this machine's time zone,
     /// 2026-05-01T12:00:00Z, or seconds since 1970.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]

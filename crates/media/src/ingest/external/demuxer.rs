@@ -5,10 +5,10 @@
 //! ```
 
 use std::ffi::OsString;
-use std::io::{self, PipeReader, Read};
-use std::process::Stdio;
+use std::io::{self, PipeReader, Read, Write};
+use std::process::{ChildStdin, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::thread;
 use std::time::Instant;
 
@@ -17,8 +17,8 @@ use namecast_units::{Duration, Timestamp};
 
 use super::super::ffmpeg::{Process, pipe_url, words};
 use super::super::source::Input;
-use super::super::{IngestError, VideoConfig};
-use super::Reading;
+use super::super::{AudioConfig, IngestConfig, IngestError, Wish};
+use super::{MAX_CHANNELS, Reading, sound};
 use crate::clock;
 use crate::nut::{NutClass, NutError, NutReader, NutStream};
 
@@ -28,6 +28,10 @@ const AHEAD: usize = 96;
 const READ_SIZE: usize = 1 << 16;
 /// How long a live input is listened to before it is known, once its first packet is here.
 const LISTEN: Duration = Duration::from_millis(500);
+/// Of a live input, nothing for so long is said.
+pub(super) const SILENCE: Duration = Duration::from_secs(5);
+/// Octets of a pipe that are kept to begin anew, until it is known what it holds.
+const MAX_KEPT: usize = 4 << 20;
 /// Pictures that are listened to at least, and at most.
 const MIN_PICTURES: usize = 2;
 const MAX_PICTURES: usize = 16;
@@ -61,58 +65,148 @@ pub(super) struct Opened {
     pub(super) streams: Vec<NutStream>,
     /// The first packets.
     pub(super) first: Vec<Packet>,
+    pub(super) depth: Depth,
 }
 
 impl Opened {
     /// Number and description of the first stream of pictures, or of sound.
     pub(super) fn stream(&self, is_video: bool) -> Option<(usize, &NutStream)> {
         let is_it = |stream: &&NutStream| match stream.class {
-            NutClass::Video(..) => is_video,
             NutClass::Audio(..) => !is_video,
+            NutClass::Video(..) => is_video,
             NutClass::Other => false,
         };
         let streams = self.streams.iter().enumerate();
         streams.clone().find(|(_, stream)| is_it(stream))
     }
+
+    /// How its sound is published: as it is where players take it and nothing else is wished, else encoded as `wanted`.
+    pub(super) fn sound(&self, wanted: &AudioConfig, wish: &Wish) -> Option<AudioConfig> {
+        let (number, stream) = self.stream(false)?;
+        let is_copied = !wish.encodes_sound && self.depth != Depth::LateSound;
+        let copied = sound::copied(number, stream, &self.first)
+            .filter(|copied| is_copied && wish.channels.is_none_or(|it| it == copied.channels));
+        let channels = stream.channels().clamp(1, MAX_CHANNELS);
+        Some(copied.unwrap_or(AudioConfig {
+            channels: wish.channels.unwrap_or(channels),
+            ..wanted.clone()
+        }))
+    }
+
+    /// Whether sound was announced that nobody could decode yet.
+    fn lacks_sound(&self) -> bool {
+        let is_vague = |(number, stream): (usize, &NutStream)| {
+            let has_come = self.first.iter().any(|packet| packet.stream == number);
+            sound::is_aac(stream) && stream.parameters.is_empty() && !has_come
+        };
+        self.stream(false).is_some_and(is_vague)
+    }
+}
+
+/// How far an input is looked into before it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Up to a second: what most inputs need.
+    Usual,
+    /// Up to ten: of an input that is joined long before its next key frame.
+    LatePictures,
+    /// Sound is announced and comes later: the ffmpeg that opens the input encodes it whenever it comes.
+    LateSound,
+}
+
+impl Depth {
+    /// How to try again what failed with these words of ffmpeg.
+    fn after(said: &str) -> Option<Self> {
+        if said.contains("sample rate not set") {
+            Some(Self::LateSound)
+        } else if said.contains("dimensions not set") {
+            Some(Self::LatePictures)
+        } else {
+            None
+        }
+    }
+
+    /// Enough to see the parameters of each track that an input announces, and no more.
+    const fn options(self) -> &'static str {
+        match self {
+            Self::Usual | Self::LateSound => "-probesize 65536 -analyzeduration 1000000",
+            Self::LatePictures => "-probesize 4000000 -analyzeduration 10000000",
+        }
+    }
 }
 
 impl Demuxer {
-    /// Opens `input`, and waits until it is known what it holds. Files begin again at their end if `looped`.
+    /// Opens the input of `config`, and waits until it is known what it holds. Files begin again at their end if `looped`.
     ///
     /// # Errors
     /// If it cannot be opened or holds neither pictures nor sound, or ffmpeg is missing.
     pub(super) fn open(
-        input: &Input,
+        config: &IngestConfig,
         looped: bool,
-        camera: &VideoConfig,
         reading: &Arc<Reading>,
     ) -> Result<Opened, IngestError> {
-        let arguments = arguments(input, looped, camera);
-        let stdin = match input {
-            Input::StandardInput => Stdio::inherit(),
-            Input::Pipe(pipe) => pipe.take(),
-            _ => Stdio::null(),
+        let tap = match &config.input {
+            Input::StandardInput => Some(Tap::new(io::stdin())),
+            Input::Pipe(pipe) => pipe.take().map(Tap::new),
+            _ => None,
         };
-        let (process, pipes) = Process::start_with(&arguments, 1, stdin)?;
-        let (header_sender, headers) = sync_channel(1);
+        let open = |depth| Self::open_by(config, looped, reading, (depth, tap.as_ref()));
+        let opened = open(Depth::Usual);
+        let depth = match &opened {
+            Ok(opened) => opened.lacks_sound().then_some(Depth::LateSound),
+            Err(IngestError::Unreadable { said, .. }) => Depth::after(said),
+            Err(_) => None,
+        };
+        let listens = matches!(&config.input, Input::Address(it) if listening(it).is_some());
+        let Some(depth) = depth.filter(|_| !listens && !reading.has_ended()) else {
+            return opened;
+        };
+        drop((opened, reading.take()));
+        open(depth)
+    }
+
+    fn open_by(
+        config: &IngestConfig,
+        looped: bool,
+        reading: &Arc<Reading>,
+        (depth, tap): (Depth, Option<&Tap>),
+    ) -> Result<Opened, IngestError> {
+        let arguments = arguments(config, looped, depth);
+        let stdin = match tap {
+            Some(_) => Stdio::piped(),
+            None => Stdio::null(),
+        };
+        let outputs = if depth == Depth::LateSound { 2 } else { 1 };
+        let (mut process, pipes) = Process::start_with(&arguments, outputs, stdin)?;
+        if let Some(tap) = tap {
+            tap.fill(process.stdin());
+        }
+        let (header_sender, headers) = sync_channel(outputs);
         let (sender, packets) = sync_channel(AHEAD);
-        if let Some(pipe) = pipes.into_iter().next() {
-            thread::spawn(move || read(pipe, &header_sender, &sender));
+        for (first_stream, pipe) in pipes.into_iter().enumerate() {
+            let (headers, packets) = (header_sender.clone(), sender.clone());
+            thread::spawn(move || read(pipe, first_stream, &headers, &packets));
         }
         reading.hold(process);
         let demuxer = Self {
             reading: Arc::clone(reading),
             packets,
             headers,
-            label: input.to_string(),
+            label: config.input.to_string(),
         };
-        demuxer.listen()
+        // Otherwise it would wait for senders that never send.
+        drop((header_sender, sender));
+        demuxer.listen(depth)
     }
 
-    fn listen(mut self) -> Result<Opened, IngestError> {
-        let Ok(streams) = self.headers.recv() else {
+    fn listen(mut self, depth: Depth) -> Result<Opened, IngestError> {
+        let Ok(mut streams) = self.headers.recv() else {
             return Err(self.unreadable());
         };
+        if depth == Depth::LateSound {
+            streams.truncate(1);
+            streams.push(encoded_sound());
+        }
         let is_video = |packet: &Packet| {
             let class = streams.get(packet.stream).map(|stream| stream.class);
             matches!(class, Some(NutClass::Video(..)))
@@ -150,12 +244,22 @@ impl Demuxer {
             demuxer: self,
             streams,
             first,
+            depth,
         })
     }
 
-    /// The next packet; `None` at the end.
-    pub(super) fn next(&mut self) -> Option<Packet> {
-        self.packets.recv().ok()
+    /// The next packet.
+    ///
+    /// # Errors
+    /// [`Timeout`](RecvTimeoutError::Timeout) if none came in [`SILENCE`], [`Disconnected`](RecvTimeoutError::Disconnected) at
+    /// the end.
+    pub(super) fn next(&mut self) -> Result<Packet, RecvTimeoutError> {
+        self.packets.recv_timeout(SILENCE)
+    }
+
+    /// Ends ffmpeg, which waits for what does not come.
+    pub(super) fn cut(&self) {
+        drop(self.reading.take());
     }
 
     /// Waits until ffmpeg has ended.
@@ -183,40 +287,136 @@ impl Demuxer {
     }
 }
 
+/// Sound that the ffmpeg which opens the input encodes.
+fn encoded_sound() -> NutStream {
+    NutStream {
+        class: NutClass::Audio(AudioConfig::SAMPLE_RATE, MAX_CHANNELS),
+        codec: Bytes::from_static(b"Opus"),
+        parameters: Bytes::new(),
+        decode_delay: 0,
+    }
+}
+
 /// How ffmpeg is told to open an input, and to hold nothing back.
-fn arguments(input: &Input, looped: bool, camera: &VideoConfig) -> Vec<OsString> {
-    // Enough to see the parameters of each track that an input announces, and no more than a second of it.
-    const LIVE: &str = "-probesize 65536 -analyzeduration 1000000";
-    let mut arguments: Vec<OsString> = match input {
+fn arguments(config: &IngestConfig, looped: bool, depth: Depth) -> Vec<OsString> {
+    // Times that jump are bridged, in containers in which they may.
+    let live = format!("{} -dts_delta_threshold 1", depth.options());
+    let (options, input): (_, OsString) = match &config.input {
         Input::File(path) => {
-            let looped = if looped { "-stream_loop -1 -i" } else { "-i" };
-            words(looped).chain([path.into()]).collect()
+            let looped = if looped { "-stream_loop -1" } else { "" };
+            (looped.to_owned(), path.into())
         }
         Input::Address(address) => {
             let options = listening(address).or(pulling(address));
-            let options = format!("{LIVE} {} -i", options.unwrap_or_default());
-            words(&options).chain([address.into()]).collect()
+            (
+                format!("{live} {}", options.unwrap_or_default()),
+                address.into(),
+            )
         }
-        Input::Camera(path) => {
-            let (rate, size) = (camera.frames_per_second(), camera.source_size());
-            let options =
-                format!("-fflags nobuffer -f v4l2 -framerate {rate} -video_size {size} -i");
-            words(&options).chain([path.into()]).collect()
-        }
+        Input::Camera(path) => (device("v4l2", config), path.into()),
+        Input::Device(format, name) => (device(format, config), name.into()),
         Input::Pipe(pipe) => {
             let demuxer = pipe.container().demuxer();
-            let options = format!("{LIVE} -protocol_whitelist pipe -f {demuxer} -i pipe:0");
-            words(&options).collect()
+            let options = format!("{live} -protocol_whitelist pipe -f {demuxer}");
+            (options, "pipe:0".into())
         }
-        Input::StandardInput | Input::Test => {
-            let options = format!("{LIVE} -i pipe:0");
-            words(&options).collect()
-        }
+        Input::StandardInput | Input::Test => (live, "pipe:0".into()),
     };
-    let output = "-map 0:v:0? -map 0:a:0? -c copy -copyts -max_interleave_delta 1 -write_index 0 -flush_packets 1 -f nut";
-    arguments.extend(words(output));
-    arguments.push(pipe_url(0));
+    let mut arguments: Vec<_> = words(&options).chain(["-i".into(), input]).collect();
+    // What ffmpeg draws itself has no form in which it could be copied.
+    let copied = match &config.input {
+        Input::Device(format, _) if *format == "lavfi" => {
+            "-c:v rawvideo -pix_fmt yuv420p -c:a pcm_s16le"
+        }
+        _ => "-c copy",
+    };
+    let nut = "-write_index 0 -flush_packets 1 -f nut";
+    if depth == Depth::LateSound {
+        let audio = config.audio.clone().unwrap_or_default();
+        arguments.extend(words(&format!("-map 0:v:0 {copied} {nut}")));
+        arguments.push(pipe_url(0));
+        let channels = config.wish.channels.unwrap_or(MAX_CHANNELS);
+        let sound = format!(
+            "-map 0:a:0 -af aresample=async=1000 -ac {channels} -ar {} {} {nut}",
+            AudioConfig::SAMPLE_RATE,
+            audio.options()
+        );
+        arguments.extend(words(&sound));
+        arguments.push(pipe_url(1));
+    } else {
+        let tracks = match config.audio {
+            Some(_) => "-map 0:v:0? -map 0:a:0?",
+            None => "-map 0:v:0?",
+        };
+        let output = format!("{tracks} {copied} -max_interleave_delta 1 {nut}");
+        arguments.extend(words(&output));
+        arguments.push(pipe_url(0));
+    }
     arguments
+}
+
+/// Options for a device: pictures in the size and as often as they are wished, or as it gives them.
+fn device(format: &str, config: &IngestConfig) -> String {
+    let mut options = format!("-fflags nobuffer -f {format}");
+    if matches!(format, "v4l2" | "x11grab") {
+        let (rate, size) = (config.wish.rate, config.wish.size);
+        let rate = rate.unwrap_or(config.video.frames_per_second());
+        options.push_str(&format!(" -framerate {rate}"));
+        let usual = (format == "v4l2").then(|| config.video.source_size());
+        if let Some(size) = size.or(usual) {
+            options.push_str(&format!(" -video_size {size}"));
+        }
+    }
+    options
+}
+
+/// Hands on what comes by a pipe to an ffmpeg, and from its beginning to the next one, as long as it is not known what it holds.
+#[derive(Debug)]
+struct Tap(SyncSender<ChildStdin>);
+
+impl Tap {
+    fn new(source: impl Read + Send + 'static) -> Self {
+        let (sender, receiver) = sync_channel(1);
+        thread::spawn(move || pour(source, &receiver));
+        Self(sender)
+    }
+
+    /// Fills another ffmpeg from now on, once the one before has ended.
+    fn fill(&self, stdin: ChildStdin) {
+        // A source that is over has nothing to give.
+        let _ = self.0.try_send(stdin);
+    }
+}
+
+/// Carries octets from `source` to the ffmpeg that is there, and all of them to the next if that one ends.
+fn pour(mut source: impl Read, ffmpegs: &Receiver<ChildStdin>) {
+    let Ok(mut stdin) = ffmpegs.recv() else {
+        return;
+    };
+    let (mut chunk, mut kept) = (vec![0; READ_SIZE], Some(Vec::new()));
+    loop {
+        let count = match source.read(&mut chunk) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read.unwrap_or(0),
+        };
+        if let Some(octets) = &mut kept {
+            octets.extend_from_slice(&chunk[..count]);
+        }
+        if count > 0 && stdin.write_all(&chunk[..count]).is_ok() {
+            let is_known = matches!(ffmpegs.try_recv(), Err(TryRecvError::Disconnected));
+            kept = kept.filter(|kept| !is_known && kept.len() <= MAX_KEPT);
+            continue;
+        }
+        drop(stdin);
+        // The end of the source, or of the ffmpeg: the next one gets what there was.
+        let (Some(octets), Ok(mut next)) = (&kept, ffmpegs.recv()) else {
+            return;
+        };
+        if next.write_all(octets).is_err() || count == 0 {
+            return;
+        }
+        stdin = next;
+    }
 }
 
 /// Options for an address without a host, such as `rtmp://:1935/key`: it is listened on.
@@ -237,7 +437,12 @@ pub(super) fn pulling(address: &str) -> Option<&'static str> {
 }
 
 /// Reads what ffmpeg hands over, until it or whoever takes the packets ends.
-fn read(mut pipe: PipeReader, headers: &SyncSender<Vec<NutStream>>, packets: &SyncSender<Packet>) {
+fn read(
+    mut pipe: PipeReader,
+    first_stream: usize,
+    headers: &SyncSender<Vec<NutStream>>,
+    packets: &SyncSender<Packet>,
+) {
     let mut reader = NutReader::default();
     let mut octets = vec![0; READ_SIZE];
     let mut is_known = false;
@@ -256,12 +461,12 @@ fn read(mut pipe: PipeReader, headers: &SyncSender<Vec<NutStream>>, packets: &Sy
             };
             if !is_known && reader.is_known() {
                 is_known = true;
-                // There is room for the only one.
+                // There is room for one of each pipe.
                 let _ = headers.try_send(reader.streams().to_vec());
             }
             let Some(frame) = frame else { break };
             let packet = Packet {
-                stream: frame.stream,
+                stream: first_stream + frame.stream,
                 media: frame.time.ticks(1_000_000),
                 key: frame.key,
                 payload: frame.payload,

@@ -1,9 +1,9 @@
 //! Inputs that come from outside: files, pipes and addresses, whose pictures and sound are encoded already.
 //!
 //! ```text
-//!             ┌─ copied, as it is ──────────────────────────────▶ ┐
+//!             ┌─ copied, as it is: pictures and sound ───────────▶ ┐
 //!  Demuxer ─▶ ┼─ Transcoder: low rungs, key frames where they are ─┼─▶ MediaEvent
-//!   Packet    └─ Transcoder: Opus ──────────────────────────────▶ ┘
+//!   Packet    └─ Transcoder: Opus, of sound that is not copied ──▶ ┘
 //! ```
 //!
 //! A file is played by our clock. Everything else is live: what was captured when is told by when it came, what had gathered
@@ -11,12 +11,15 @@
 
 mod clock;
 mod demuxer;
+mod form;
 mod h264;
 mod resolve;
+mod sound;
 mod transcoder;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
@@ -32,10 +35,10 @@ use super::{
 use crate::clock::wall;
 use crate::nut::{NutClass, NutStream};
 use clock::{LiveClock, Origin};
-use demuxer::{Demuxer, Opened, Packet};
-use h264::AnnexB;
+use demuxer::{Demuxer, Depth, Opened, Packet, SILENCE};
+use form::Form;
 use resolve::Pictures;
-use transcoder::{SoundClock, Transcoder, Turn};
+use transcoder::{PictureClock, SoundClock, Transcoder, Turn};
 
 pub(super) use clock::Playback;
 
@@ -68,6 +71,10 @@ impl Reading {
         self.lock().take()
     }
 
+    fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
+    }
+
     /// Ends the process, and those that come.
     pub(super) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
@@ -86,7 +93,7 @@ pub(super) struct External {
     opened: Opened,
     pub(super) video: Option<VideoConfig>,
     pub(super) audio: Option<AudioConfig>,
-    copied: Option<AnnexB>,
+    copied: Option<Form>,
     turn: Turn,
     note: Option<String>,
 }
@@ -105,7 +112,7 @@ impl External {
             Input::File(path) => Turn::of(turn_of(path)),
             _ => Turn::None,
         };
-        let opened = Demuxer::open(&config.input, config.looped, &config.video, reading)?;
+        let opened = Demuxer::open(config, config.looped, reading)?;
         let (mut video, mut copied, mut note) = (None, None, None);
         if let Some((number, stream)) = opened.stream(true) {
             let first = opened.first.iter().filter(|it| it.stream == number);
@@ -115,25 +122,21 @@ impl External {
                 turn,
             };
             let input = config.input.to_string();
-            let resolved = pictures.resolve(&input, &config.wish, config.video.codec)?;
+            let encoder = config.video.encoder.as_deref();
+            let resolved = pictures.resolve(&input, &config.wish, encoder)?;
             (video, copied, note) = (Some(resolved.video), resolved.copied, resolved.note);
         }
-        let audio = config.audio.clone().and_then(|audio| {
-            let (_, stream) = opened.stream(false)?;
-            Some(AudioConfig {
-                channels: stream.channels().clamp(1, MAX_CHANNELS),
-                ..audio
-            })
-        });
+        let wanted = config.audio.as_ref();
+        let audio = wanted.and_then(|audio| opened.sound(audio, &config.wish));
         if video.is_none() && audio.is_none() {
             return Err(IngestError::Nothing(config.input.to_string()));
         }
-        let is_encoded =
-            |video: &VideoConfig| video.ladder.rungs().iter().any(|it| !it.is_copied());
-        let encoder = video.as_ref().filter(|it| is_encoded(it));
-        let mut encoders: Vec<_> = encoder.map(|it| it.codec.encoder()).into_iter().collect();
-        encoders.extend(audio.as_ref().map(|_| "libopus"));
-        ffmpeg::check(&encoders)?;
+        if let Some(video) = &video {
+            video.check()?;
+        }
+        if audio.as_ref().is_some_and(|audio| audio.copied.is_none()) {
+            ffmpeg::check(&["libopus"])?;
+        }
         Ok(Self {
             config: config.clone(),
             opened,
@@ -198,6 +201,9 @@ impl External {
             sink: sink.clone(),
             order: Order::default(),
             sounds: Arc::default(),
+            comes_again: after != After::Nothing,
+            sound_is_ready: false,
+            resampled: (config.wish.rate).map(|rate| (rate, Arc::default())),
         };
         loop {
             // A pusher that dies leaves as one that stops.
@@ -210,7 +216,7 @@ impl External {
             sink.tell(MediaEvent::Trouble(sentence.to_owned()));
             let mut pause = PAUSE;
             opened = loop {
-                let next = Demuxer::open(&config.input, false, &config.video, reading);
+                let next = Demuxer::open(&config, false, reading);
                 match next.and_then(|opened| feed.take_over(&opened).map(|()| opened)) {
                     Ok(opened) => break opened,
                     Err(_) if stop.load(Ordering::Relaxed) => return Ok(()),
@@ -263,13 +269,19 @@ enum Pace {
 struct Feed {
     pace: Pace,
     origin: Arc<Origin>,
-    copied: Option<AnnexB>,
+    copied: Option<Form>,
     video: Option<VideoConfig>,
     audio: Option<AudioConfig>,
     turn: Turn,
     sink: Sink,
     order: Order,
     sounds: Arc<AtomicU64>,
+    /// Whether something may follow its end.
+    comes_again: bool,
+    /// Whether sound comes encoded as it is published, though not by its source.
+    sound_is_ready: bool,
+    /// Frames a second that were asked for, and position of the next one, by all encoders of these pictures.
+    resampled: Option<(u32, Arc<AtomicU64>)>,
 }
 
 /// An encoder, or when to start it again.
@@ -337,6 +349,16 @@ impl Kept {
 impl Feed {
     /// Goes on with the next pusher, if it can take the place of the one before.
     fn take_over(&mut self, opened: &Opened) -> Result<(), IngestError> {
+        if let Some(audio) = self.audio.as_ref().filter(|it| it.copied.is_some())
+            && let Some((number, stream)) = opened.stream(false)
+        {
+            let next = sound::copied(number, stream, &opened.first);
+            if next.is_none_or(|next| {
+                (next.channels, next.copied) != (audio.channels, audio.copied.clone())
+            }) {
+                return Err(IngestError::OtherSound);
+            }
+        }
         let (Some(form), Some(video)) = (&mut self.copied, &self.video) else {
             return Ok(());
         };
@@ -349,11 +371,11 @@ impl Feed {
             .iter()
             .filter(|it| it.stream == number && it.key);
         let key = keys.next().map_or(&[][..], |packet| &packet.payload);
-        let next = AnnexB::new(&stream.parameters);
-        let next = next.filter(|next| next.codec_string(key) == rung.copied);
+        let next = form::form(stream, key, rung.size, video.frames_per_second());
+        let next = next.filter(|(_, codec_string)| Some(codec_string) == rung.copied.as_ref());
         let size = NutClass::Video(rung.size.width, rung.size.height);
         match next.filter(|_| stream.class == size && stream.decode_delay == 0) {
-            Some(next) => {
+            Some((next, _)) => {
                 *form = next;
                 Ok(())
             }
@@ -368,8 +390,12 @@ impl Feed {
         let video = video.filter(|_| self.video.is_some());
         let audio = audio.filter(|_| self.audio.is_some());
         let Opened {
-            mut demuxer, first, ..
+            mut demuxer,
+            first,
+            depth,
+            ..
         } = opened;
+        self.sound_is_ready = depth == Depth::LateSound;
         let is_video = |packet: &Packet| video.as_ref().is_some_and(|it| it.0 == packet.stream);
         let newest = first.iter().rposition(|it| it.key && is_video(it));
         let skipped = match self.pace {
@@ -378,10 +404,26 @@ impl Feed {
         };
         let (mut pictures, mut sound) = (Kept::new(), Kept::new());
         let mut group = Group::default();
+        let mut is_silent = false;
         let mut first = first.into_iter().skip(skipped);
-        while !stop.load(Ordering::Relaxed)
-            && let Some(packet) = first.next().or_else(|| demuxer.next())
-        {
+        while !stop.load(Ordering::Relaxed) {
+            let packet = match first.next().map_or_else(|| demuxer.next(), Ok) {
+                Ok(packet) => packet,
+                Err(RecvTimeoutError::Disconnected) => break,
+                // A pusher whose network fell silent would hold the place of the next one.
+                Err(RecvTimeoutError::Timeout) if self.comes_again => {
+                    demuxer.cut();
+                    break;
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if !is_silent {
+                        self.fell_silent();
+                    }
+                    is_silent = true;
+                    continue;
+                }
+            };
+            is_silent = false;
             let captured_at = self.captured(&packet);
             if let Some((number, stream)) = &video
                 && *number == packet.stream
@@ -395,7 +437,7 @@ impl Feed {
             } else if let Some((number, stream)) = &audio
                 && *number == packet.stream
             {
-                self.sound(packet, stream, &mut sound);
+                self.sound(packet, captured_at, stream, &mut sound);
             }
         }
         self.order.flush();
@@ -408,6 +450,13 @@ impl Feed {
             true => Ok(()),
             false => demuxer.end(),
         }
+    }
+
+    fn fell_silent(&self) {
+        self.sink.counters.silences.fetch_add(1, Ordering::Relaxed);
+        let seconds = SILENCE.as_secs();
+        let text = format!("Nothing has come from the input for {seconds} s; waiting for it");
+        self.sink.tell(MediaEvent::Trouble(text));
     }
 
     fn captured(&mut self, packet: &Packet) -> Timestamp {
@@ -446,7 +495,9 @@ impl Feed {
         }
         let is_encoded = rungs.iter().any(|rung| !rung.is_copied());
         if is_encoded {
-            let start = || Transcoder::video(stream, config, self.turn, &self.sink);
+            let clock = self.resampled.as_ref();
+            let clock = clock.map(|(rate, next)| PictureClock::new(*rate, &self.origin, next));
+            let start = || Transcoder::video(stream, config, self.turn, &self.sink, clock);
             encoders.begin(packet.key, &self.sink, start);
         }
         self.order
@@ -459,9 +510,30 @@ impl Feed {
         }
     }
 
-    fn sound(&mut self, packet: Packet, stream: &NutStream, encoder: &mut Kept) {
+    fn sound(
+        &mut self,
+        packet: Packet,
+        captured_at: Timestamp,
+        stream: &NutStream,
+        encoder: &mut Kept,
+    ) {
         let Some(config) = &self.audio else { return };
         self.sink.counters.captured.fetch_add(1, Ordering::Relaxed);
+        if config.copied.is_some() || self.sound_is_ready {
+            let copied = config.copied.as_ref();
+            return self.sink.frame(MediaFrame {
+                stream: StreamKind::Audio,
+                rung: 0,
+                position: self.sounds.fetch_add(1, Ordering::Relaxed),
+                key: true,
+                captured_at,
+                encoded_at: wall(),
+                payload: copied.map_or_else(
+                    || packet.payload.clone(),
+                    |copied| sound::bare(&packet.payload, copied),
+                ),
+            });
+        }
         let clock = SoundClock {
             origin: Arc::clone(&self.origin),
             count: Arc::clone(&self.sounds),

@@ -5,15 +5,13 @@ use namecast_units::Bitrate;
 
 use super::super::codec::VideoCodec;
 use super::super::encoded::two_digits;
-use super::super::ladder::{Ladder, LadderWish, PictureSize, Rung};
-use super::super::{IngestError, VideoConfig};
+use super::super::ladder::{COPY, Ladder, LadderWish, PictureSize, Rung};
+use super::super::{IngestError, VideoConfig, Wish};
 use super::demuxer::Packet;
-use super::h264::AnnexB;
+use super::form::{self, Form};
 use super::transcoder::Turn;
 use crate::nut::{NutClass, NutStream};
 
-/// Name of the rung that is the input as it is.
-const COPY: &str = "copy";
 /// A copy above this rate gets a low rung beside it, for those whose network carries less.
 const MIN_COPY_WITH_LOW: Bitrate = Bitrate::kbps(600);
 const LOW: Bitrate = Bitrate::kbps(300);
@@ -47,80 +45,94 @@ pub(super) struct Pictures<'a> {
 pub(super) struct Resolved {
     pub(super) video: VideoConfig,
     /// What brings copied frames into form; none: nothing is copied.
-    pub(super) copied: Option<AnnexB>,
+    pub(super) copied: Option<Form>,
     /// Why the input is not passed through, for people.
     pub(super) note: Option<String>,
 }
 
 impl Pictures<'_> {
-    /// Finds the rungs.
+    /// Finds the rungs; those that are encoded are by `encoder`, if one is named.
     ///
     /// # Errors
     /// If what people wish cannot be made of this input.
     pub(super) fn resolve(
         &self,
         input: &str,
-        wish: &LadderWish,
-        codec: VideoCodec,
+        wish: &Wish,
+        encoder: Option<&str>,
     ) -> Result<Resolved, IngestError> {
-        let rate = self.rate();
-        let per_second = rate.num.div_ceil(rate.den);
-        let (copied, note) = match self.form(codec) {
-            Ok(form) if wish.copies || wish.rungs.is_empty() => (Some(form), None),
-            Ok(_) => (None, None),
-            Err(why) if wish.copies => {
-                let input = input.to_owned();
-                return Err(IngestError::NotCopied { input, why });
-            }
-            Err(why) if wish.rungs.is_empty() => (None, Some(why)),
-            Err(_) => (None, None),
-        };
-        let mut rungs: Vec<Rung> = wish
-            .rungs
-            .iter()
-            .map(|wish| wish.fit(self.size()))
-            .collect();
-        match &copied {
-            Some((_, codec_string)) => {
-                let mut bitrate = self.bitrate(rate);
-                if *wish == LadderWish::default() && bitrate >= MIN_COPY_WITH_LOW {
-                    rungs.push(LadderWish::rung(LOW).fit(self.size()));
-                }
-                while rungs.iter().any(|rung| rung.bitrate == bitrate) {
-                    bitrate = Bitrate::bps(bitrate.as_bps() + 1);
-                }
-                rungs.push(Rung {
-                    label: COPY.to_owned(),
-                    bitrate,
-                    size: self.size(),
-                    copied: Some(codec_string.clone()),
-                });
-            }
-            None if rungs.is_empty() => {
-                let default = Ladder::default();
-                let fit = |rung: &Rung| LadderWish::rung(rung.bitrate).fit(self.size());
-                rungs = default.rungs().iter().map(fit).collect();
-            }
-            None => {}
-        }
-        let ladder = Ladder::of(rungs).map_err(|error| IngestError::NotCopied {
+        let not_copied = |why| IngestError::NotCopied {
             input: input.to_owned(),
-            why: error.to_string(),
-        })?;
+            why,
+        };
+        let ladder = &wish.ladder;
+        if ladder.copies && (wish.rate.is_some() || wish.key_interval.is_some()) {
+            let why =
+                "the rungs beside it keep its frames and key frames: leave --fps and --gop out";
+            return Err(not_copied(why.to_owned()));
+        }
+        let rate = self.rate();
+        let by_default = ladder.rungs.is_empty() && !wish.encodes_pictures();
+        let (copied, note) = match self.form(rate, wish.codec) {
+            Ok(form) if ladder.copies || by_default => (Some(form), None),
+            Err(why) if ladder.copies => return Err(not_copied(why)),
+            Err(why) if by_default => (None, Some(why)),
+            _ => (None, None),
+        };
+        let size = wish.size.unwrap_or(self.size());
+        let rungs = match &copied {
+            Some((_, codec_string)) => self.beside_copy(codec_string, ladder, size, rate),
+            None => ladder.fit(size),
+        };
+        let codec = match copied {
+            Some(_) => form::codec(self.stream),
+            None => wish.codec,
+        };
+        let encoded_rate = match wish.rate {
+            Some(rate) => SampleRate::new(rate, 1),
+            None => rate,
+        };
+        let per_second = encoded_rate.num.div_ceil(encoded_rate.den);
         let key_interval = match copied {
             Some(_) => self.group().unwrap_or(per_second * USUAL_GROUP),
-            None => per_second,
+            None => wish.key_interval.unwrap_or(per_second),
         };
         Ok(Resolved {
             video: VideoConfig {
-                codec,
-                ladder,
-                rate,
+                codec: codec.unwrap_or_default(),
+                encoder: encoder.map(str::to_owned),
+                ladder: Ladder::of(rungs).map_err(|error| not_copied(error.to_string()))?,
+                rate: encoded_rate,
                 key_interval,
             },
             copied: copied.map(|(form, _)| form),
             note,
         })
+    }
+
+    /// The copy, and the rungs that are encoded: those of `ladder`, or a low one if it says nothing.
+    fn beside_copy(
+        &self,
+        codec_string: &str,
+        ladder: &LadderWish,
+        size: PictureSize,
+        rate: SampleRate,
+    ) -> Vec<Rung> {
+        let mut bitrate = self.bitrate(rate);
+        let mut rungs: Vec<Rung> = ladder.rungs.iter().map(|rung| rung.fit(size)).collect();
+        if *ladder == LadderWish::default() && bitrate >= MIN_COPY_WITH_LOW {
+            rungs.push(LadderWish::rung(LOW).fit(size));
+        }
+        while rungs.iter().any(|rung| rung.bitrate == bitrate) {
+            bitrate = Bitrate::bps(bitrate.as_bps() + 1);
+        }
+        rungs.push(Rung {
+            label: COPY.to_owned(),
+            bitrate,
+            size: self.size(),
+            copied: Some(codec_string.to_owned()),
+        });
+        rungs
     }
 
     /// Their size as they are shown.
@@ -138,14 +150,18 @@ impl Pictures<'_> {
         }
     }
 
-    /// What brings the frames into form as they are, with the codec as WebCodecs names it; or why that cannot be.
-    fn form(&self, codec: VideoCodec) -> Result<(AnnexB, String), String> {
-        let is_h264 = [&b"H264"[..], b"h264", b"avc1"].contains(&&self.stream.codec[..]);
-        if !is_h264 || codec != VideoCodec::H264 {
+    /// What brings the frames into form as they are, with the codec as WebCodecs names it; or why that cannot be. Only those of
+    /// `codec` are wanted, if it is given.
+    fn form(&self, rate: SampleRate, codec: Option<VideoCodec>) -> Result<(Form, String), String> {
+        let found = form::codec(self.stream);
+        if found.is_none() || codec.is_some_and(|codec| found != Some(codec)) {
             let found = String::from_utf8_lossy(&self.stream.codec).into_owned();
-            return Err(format!(
-                "the codec is {found}: have it encoded with -c:v libx264"
-            ));
+            let found = found.trim_end_matches('\0');
+            let wanted = match codec {
+                Some(codec) => format!("only {codec} is wanted"),
+                None => "have it encoded with -c:v libx264".to_owned(),
+            };
+            return Err(format!("the codec is {found}: {wanted}"));
         }
         let is_ordered = self.first.is_sorted_by_key(|packet| packet.media);
         if self.stream.decode_delay > 0 || !is_ordered {
@@ -156,9 +172,9 @@ impl Pictures<'_> {
         }
         let key = self.first.iter().find(|packet| packet.key);
         let key = key.map_or(&[][..], |packet| &packet.payload);
-        let form = AnnexB::new(&self.stream.parameters);
-        let found = form.and_then(|form| Some((form.clone(), form.codec_string(key)?)));
-        found.ok_or_else(|| "it does not say its profile and level".to_owned())
+        let per_second = rate.num.div_ceil(rate.den);
+        let form = form::form(self.stream, key, self.size(), per_second);
+        form.ok_or_else(|| "players do not take its profile, or it does not say which: add -pix_fmt yuv420p (ffmpeg)".to_owned())
     }
 
     /// Frames a second, by the times of the first ones.
@@ -251,11 +267,15 @@ mod tests {
             first: packets.iter().collect(),
             turn: Turn::None,
         };
-        let wish = match ladder {
+        let ladder = match ladder {
             "" => LadderWish::default(),
             ladder => ladder.parse().unwrap(),
         };
-        pictures.resolve("x", &wish, VideoCodec::H264)
+        let wish = Wish {
+            ladder,
+            ..Wish::default()
+        };
+        pictures.resolve("x", &wish, None)
     }
 
     fn rungs(resolved: &Resolved) -> Vec<(String, u64, PictureSize)> {

@@ -7,11 +7,12 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use super::super::codec;
 use super::super::encoder::{Output, Stamp};
 use super::super::ffmpeg::{Process, pipe_url, words};
 use super::super::ladder::Rung;
@@ -47,8 +48,8 @@ pub(super) struct Transcoder {
 }
 
 impl Transcoder {
-    /// Makes the rungs of `config` that are not copied, of the pictures of `stream`. Where `follows_keys`, their key frames are
-    /// where the source's are.
+    /// Makes the rungs of `config` that are not copied, of the pictures of `stream`: one frame of each, or as many a second as
+    /// `clock` counts.
     ///
     /// # Errors
     /// If ffmpeg cannot be started.
@@ -57,16 +58,22 @@ impl Transcoder {
         config: &VideoConfig,
         turn: Turn,
         sink: &Sink,
+        clock: Option<PictureClock>,
     ) -> Result<Self, IngestError> {
         let rungs = config.ladder.rungs().iter().enumerate();
         let rungs: Vec<_> = rungs.filter(|(_, rung)| !rung.is_copied()).collect();
-        let arguments = video_arguments(stream, config, &rungs, turn);
+        let rate = clock.as_ref().map(|clock| clock.rate);
+        let arguments = video_arguments(stream, config, &rungs, (turn, rate));
         let (process, pipes) = Process::start(&arguments, rungs.len())?;
         let mut stamps = Vec::new();
         for (pipe, (rung, _)) in pipes.into_iter().zip(rungs) {
+            let output = Output::timed(StreamKind::Video, rung, sink.clone(), pipe);
+            if let Some(clock) = clock.clone() {
+                thread::spawn(move || output.run_by(|frame| Some(clock.stamp(frame))));
+                continue;
+            }
             let (sender, receiver) = sync_channel(MAX_IN_FLIGHT);
             stamps.push(sender);
-            let output = Output::timed(StreamKind::Video, rung, sink.clone(), pipe);
             thread::spawn(move || output.run(&receiver));
         }
         Ok(Self::new(process, stream, stamps))
@@ -174,6 +181,44 @@ impl SoundClock {
     }
 }
 
+/// When pictures were captured of which an encoder makes so many a second, and their positions.
+#[derive(Clone, Debug)]
+pub(super) struct PictureClock {
+    rate: u32,
+    origin: Arc<Origin>,
+    /// Position of the encoder's first frame.
+    base: u64,
+    /// Time of that frame.
+    first: Arc<OnceLock<u64>>,
+    /// Position after those of all frames so far.
+    next: Arc<AtomicU64>,
+}
+
+impl PictureClock {
+    /// The clock of an encoder that begins now.
+    pub(super) fn new(rate: u32, origin: &Arc<Origin>, next: &Arc<AtomicU64>) -> Self {
+        Self {
+            rate,
+            origin: Arc::clone(origin),
+            base: next.load(Ordering::Relaxed),
+            first: Arc::default(),
+            next: Arc::clone(next),
+        }
+    }
+
+    fn stamp(&self, frame: &NutFrame) -> Stamp {
+        let media = frame.time.ticks(1_000_000);
+        let since = media.saturating_sub(*self.first.get_or_init(|| media));
+        let position = self.base + (since * u64::from(self.rate) + 500_000) / 1_000_000;
+        self.next.fetch_max(position + 1, Ordering::Relaxed);
+        Stamp {
+            position,
+            captured_at: self.origin.at(media),
+            number: media,
+        }
+    }
+}
+
 /// By how much pictures are turned before they are shown, clockwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Turn {
@@ -210,31 +255,38 @@ fn video_arguments(
     stream: &NutStream,
     config: &VideoConfig,
     rungs: &[(usize, &Rung)],
-    turn: Turn,
+    (turn, rate): (Turn, Option<u32>),
 ) -> Vec<OsString> {
-    let mut arguments: Vec<_> = words(&input(stream)).collect();
+    let device = codec::device(config.encoder());
+    let upload = codec::upload_filter(config.encoder());
+    let mut arguments: Vec<_> = words(device).chain(words(&input(stream))).collect();
     let splits: String = (0..rungs.len())
         .map(|index| format!("[s{index}]"))
         .collect();
     let scale = |(index, (_, Rung { size, .. })): (usize, &(usize, &Rung))| {
         let (width, height) = (size.width, size.height);
         format!(
-            ";[s{index}]scale={width}:{height}:flags=bilinear,setsar=1,format=yuv420p[v{index}]"
+            ";[s{index}]scale={width}:{height}:flags=bilinear,setsar=1,format=yuv420p{upload}[v{index}]"
         )
     };
     let scales: String = rungs.iter().enumerate().map(scale).collect();
     arguments.push("-filter_complex".into());
     let turned = turn.filter();
-    arguments.push(format!("[0:v]{turned},split={}{splits}{scales}", rungs.len()).into());
+    let resampled = rate.map_or_else(String::new, |rate| format!(",fps={rate}"));
+    arguments.push(
+        format!(
+            "[0:v]{turned}{resampled},split={}{splits}{scales}",
+            rungs.len()
+        )
+        .into(),
+    );
     // Frames that were copied and frames that were encoded are key frames together, and no others are.
     let (keys, key_interval) = match config.ladder.rungs().iter().any(Rung::is_copied) {
         true => ("-force_key_frames source", NEVER),
         false => ("", config.key_interval),
     };
     for (index, (_, rung)) in rungs.iter().enumerate() {
-        let options = config
-            .codec
-            .options(rung, config.frames_per_second(), key_interval);
+        let options = config.options(rung, key_interval);
         let output = format!(
             "-map [v{index}] {options} {keys} -fps_mode passthrough -enc_time_base -1 -write_index 0 -flush_packets 1 -f nut"
         );

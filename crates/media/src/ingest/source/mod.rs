@@ -18,6 +18,8 @@ use super::IngestError;
 
 /// Camera that is used if none is named.
 const DEFAULT_CAMERA: &str = "/dev/video0";
+/// Formats of devices that are named as `pulse:default`.
+const DEVICES: [&str; 4] = ["alsa", "pulse", "x11grab", "lavfi"];
 
 /// What to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub enum Input {
     Test,
     /// A V4L2 camera.
     Camera(PathBuf),
+    /// Another device, by its format and name in ffmpeg: sound of `alsa` or `pulse`, a screen of `x11grab`, what `lavfi` draws.
+    Device(&'static str, String),
     /// A file that ffmpeg reads.
     File(PathBuf),
     /// A stream that ffmpeg reads, by its address: `rtsp://…`, `http://…`.
@@ -43,10 +47,17 @@ impl FromStr for Input {
         Ok(match text {
             "test" => Self::Test,
             "camera" => Self::Camera(DEFAULT_CAMERA.into()),
+            "microphone" => Self::Device("alsa", "default".to_owned()),
             "-" => Self::StandardInput,
             _ if text.starts_with("/dev/video") => Self::Camera(text.into()),
             _ if text.contains("://") => Self::Address(text.to_owned()),
-            _ => Self::File(text.into()),
+            _ => {
+                let device = text.split_once(':').and_then(|(format, name)| {
+                    let format = DEVICES.into_iter().find(|known| *known == format)?;
+                    Some(Self::Device(format, name.to_owned()))
+                });
+                device.unwrap_or_else(|| Self::File(text.into()))
+            }
         })
     }
 }
@@ -55,6 +66,7 @@ impl fmt::Display for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Test => f.write_str("the test picture"),
+            Self::Device(format, name) => write!(f, "{format}:{name}"),
             Self::Camera(path) => write!(f, "camera {}", path.display()),
             Self::File(path) => write!(f, "{}", path.display()),
             Self::Address(address) => f.write_str(address),
@@ -89,6 +101,11 @@ mod tests {
             input("rtsp://door/cam"),
             Input::Address("rtsp://door/cam".into())
         );
+        assert_eq!(
+            input("pulse:default"),
+            Input::Device("pulse", "default".to_owned())
+        );
+        assert_eq!(input("a:b.mp4"), Input::File("a:b.mp4".into()));
         assert_eq!(input("./test"), Input::File("./test".into()));
     }
 }

@@ -2,7 +2,6 @@
 
 use core::fmt;
 use std::io::PipeReader;
-use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How pictures and sound are interleaved. ffmpeg is told, so that what strangers send is never taken for a playlist.
@@ -49,10 +48,10 @@ impl Pipe {
         self.container
     }
 
-    /// The standard input of whoever reads it: the pipe, and nothing from the second time on.
-    pub(in super::super) fn take(&self) -> Stdio {
+    /// The reading end; nothing from the second time on.
+    pub(in super::super) fn take(&self) -> Option<PipeReader> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        reader.take().map_or_else(Stdio::null, Stdio::from)
+        reader.take()
     }
 }
 

@@ -62,6 +62,7 @@ fn config() -> TabConfig {
         rung: None,
         target_ms: 100.0,
         wall_at_zero_us: WALL.as_micros() as f64,
+        streams: Vec::new(),
         audio: false,
         seed: 3,
     }

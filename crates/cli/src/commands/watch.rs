@@ -3,17 +3,15 @@
 mod arguments;
 mod ending;
 
-use std::io::Write as _;
-
 use namecast::{Handle, drive};
 use namecast_apps::live::watcher::{Event, Liveness, RungChoice, Signer, Verdict, Watched};
 use namecast_apps::live::{Player, Stats, Watcher, WatcherConfig};
 use namecast_command::Stop;
-use namecast_command::report::{ProgressLine, StatsFile, local, print_line};
+use namecast_command::report::{ProgressLine, StatsFile, local, print_line, printable};
 use namecast_media::record::{Destination, Recorder};
 use namecast_net::{Clock, Node, NodeConfig};
-use namecast_stream::StreamKind;
 use namecast_stream::ladder::LadderConfig;
+use namecast_stream::{StreamInfo, StreamKind};
 use namecast_units::ByteSize;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -62,6 +60,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         picture: None,
         wants_live: arguments.from.is_none(),
         streams: arguments.stream.clone(),
+        prints_data: false,
         liveness: Liveness::default(),
         clock: node.clock(),
         ending,
@@ -136,6 +135,8 @@ struct Session {
     wants_live: bool,
     /// Streams that have to be there.
     streams: Vec<String>,
+    /// Whether one of them is of data.
+    prints_data: bool,
     /// Whether what is shown is live, as told last.
     liveness: Liveness,
     clock: Clock,
@@ -201,12 +202,14 @@ impl Session {
     fn hear(&mut self, watched: Watched) -> anyhow::Result<()> {
         match watched {
             Watched::Frame(frame) if frame.stream == StreamKind::Data => {
+                if !self.prints_data {
+                    return Ok(());
+                }
                 let line = String::from_utf8_lossy(&frame.payload);
                 let sample = json!({ "captured_at": frame.captured_at.as_micros(), "text": line });
                 match self.prints_json {
-                    true => self.tell("sample", &sample, ""),
-                    // Nobody who reads is no fault.
-                    false => self.is_open &= writeln!(std::io::stdout(), "{line}").is_ok(),
+                    true => self.tell("sample", &sample, "")?,
+                    false => print_line(printable(&line))?,
                 }
             }
             Watched::Frame(frame) => {
@@ -222,6 +225,14 @@ impl Session {
                 // It is told only once it is verified.
                 if let Some(text) = self.keys.on_verified()? {
                     self.tell("remembered", &json!(text), &text)?;
+                }
+                let is_printed = |it: &StreamInfo| {
+                    it.kind == StreamKind::Data && self.streams.contains(&it.name)
+                };
+                self.prints_data = catalogue.streams.iter().any(is_printed);
+                if self.prints_data {
+                    // Its next sample may be hours away.
+                    self.ending.on_frame();
                 }
                 self.ending.on_catalogue(&catalogue)?;
                 let there = catalogue.streams.iter().map(|stream| stream.name.as_str());

@@ -118,10 +118,10 @@ pub struct Encoding {
     #[arg(long, value_name = "NAME")]
     pub encoder: Option<EncoderName>,
     /// Frames a second of the encoded video; the input's without it. Nothing is passed through then, nor with --gop or --size.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=240))]
+    #[arg(long, value_parser = number::<u32>(1..=240))]
     pub fps: Option<u32>,
     /// Frames from one key frame to the next; a second of them without it.
-    #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "FRAMES", value_parser = number::<u32>(1..=10_000))]
     pub gop: Option<u32>,
     /// Largest picture, as 1280x720; rungs whose bitrate suits a smaller one have that, in the same shape.
     #[arg(long, value_name = "WIDTHxHEIGHT")]
@@ -130,7 +130,7 @@ pub struct Encoding {
     #[arg(long)]
     pub no_audio: bool,
     /// Channels of the sound, 1 or 2. Without: those of the input, up to 2.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=2))]
+    #[arg(long, value_parser = number::<u32>(1..=2))]
     pub channels: Option<u32>,
     /// Bitrate of the sound: it is encoded then, with Opus. Without: Opus and AAC are passed through, else 64k.
     #[arg(long, value_name = "BITRATE")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Extension, Path, Request, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -61,6 +61,7 @@ struct Shared {
     webtransport: Option<Arc<WebTransportListener>>,
     more: Option<MoreStatus>,
     streams: Router,
+    pushes: Router,
 }
 
 /// A running web server. Dropping it stops it.
@@ -123,6 +124,7 @@ impl PageService {
                 webtransport: webtransport.map(Arc::new),
                 more,
                 streams: Router::new(),
+                pushes: Router::new(),
             },
         }
     }
@@ -131,6 +133,13 @@ impl PageService {
     #[must_use]
     pub fn with_streams(mut self, streams: Router) -> Self {
         self.shared.streams = streams;
+        self
+    }
+
+    /// Takes what others push at the paths of `pushes`, from programs and from pages that may use the node.
+    #[must_use]
+    pub fn with_pushes(mut self, pushes: Router) -> Self {
+        self.shared.pushes = pushes;
         self
     }
 
@@ -183,6 +192,10 @@ impl PageService {
             ))
             .with_state(shared.clone())
             .nest("/ws", shared.web.router(scheme))
+            .merge(shared.pushes.clone().layer(middleware::from_fn_with_state(
+                (shared.clone(), scheme),
+                admit_pusher,
+            )))
             .layer(middleware::map_response_with_state(
                 shared.policy(),
                 isolate,
@@ -233,6 +246,45 @@ async fn admit(
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
             headers.insert(RESOURCE_POLICY, HeaderValue::from_static("cross-origin"));
         }
+    }
+    response
+}
+
+/// Lets in who may push: programs, pages of this node and pages that are allowed, whose browsers ask before (Fetch, CORS protocol).
+async fn admit_pusher(
+    State((shared, scheme)): State<(Shared, Scheme)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let web_request = WebRequest {
+        peer: peer.map(|ConnectInfo(peer)| peer.ip()),
+        scheme,
+        authority: web::authority(request.uri(), request.headers()),
+        headers: request.headers(),
+        purpose: Purpose::Face,
+    };
+    if let Err(refusal) = shared.web.judge(&web_request) {
+        return (refusal.status(), format!("{refusal}\n")).into_response();
+    }
+    let reader = shared.web.config().reader(&web_request);
+    let reader = reader.and_then(|origin| HeaderValue::from_str(origin).ok());
+    let mut response = match *request.method() {
+        Method::OPTIONS => StatusCode::NO_CONTENT.into_response(),
+        _ => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::VARY, HeaderValue::from_static("origin"));
+    if let Some(origin) = reader {
+        let mut allow = |name, value| headers.insert(name, value);
+        allow(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        let fixed = HeaderValue::from_static;
+        allow(header::ACCESS_CONTROL_ALLOW_METHODS, fixed("POST, DELETE"));
+        allow(
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            fixed("authorization, content-type"),
+        );
+        allow(header::ACCESS_CONTROL_EXPOSE_HEADERS, fixed("location"));
     }
     response
 }

@@ -10,3 +10,5 @@ pub mod ingest;
 pub mod nut;
 pub mod record;
 pub mod streams;
+#[cfg(feature = "whip")]
+pub mod whip;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use axum::Router;
 use clap::Args;
 use namecast_apps::live::watcher::Pin;
 use namecast_archive::Location;
@@ -76,7 +77,14 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
         name: Some(name.to_string()),
         key: Some(publishing.key_digest.clone()),
     };
-    let page = Page::start(&node, &page, config, Some(publishing.status())).await?;
+    let page = Page::start(
+        &node,
+        &page,
+        config,
+        Some(publishing.status()),
+        Router::new(),
+    )
+    .await?;
     introduce(
         &mut progress,
         &run,

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use axum::Router;
 use clap::Args;
 use namecast_command::report::{ProgressLine, StatsFile, print, print_line};
 use namecast_command::{Run, Stop, number};
@@ -129,7 +130,7 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
         name: name.map(|name| name.to_string()),
         key: None,
     };
-    let page = Page::start(&node, &page_port, config, None).await?;
+    let page = Page::start(&node, &page_port, config, None, Router::new()).await?;
     let uris = listeners.uris();
     if run.json && !run.quiet {
         let object = json!({ "faces": uris, "url": page.url(), "other_urls": page.other_urls() });

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::Context;
+use axum::Router;
 use axum_server::tls_rustls::RustlsConfig;
 use namecast_net::web::{PageSource, Scheme};
 use namecast_net::websocket::WebDoor;
@@ -35,6 +36,7 @@ impl Page {
         port: &PagePort,
         config: PageConfig,
         more: Option<MoreStatus>,
+        pushes: Router,
     ) -> anyhow::Result<Self> {
         let mut remarks = Vec::new();
         let listener = bind(Ipv4Addr::LOCALHOST.into(), port.port, &mut remarks).await?;
@@ -61,7 +63,7 @@ impl Page {
         let web = WebDoor::open(node, &pages);
         let streams = HlsServer::new(node.clone(), &config).router();
         let service = PageService::new(node.clone(), web, config, webtransport, more);
-        let service = service.with_streams(streams);
+        let service = service.with_streams(streams).with_pushes(pushes);
         let secure = match secure {
             Some(listener) => {
                 let config = certificate.map_or_else(|| self_signed(&mut remarks), Ok)?;

@@ -2,6 +2,8 @@
 
 mod outlet;
 mod publication;
+#[cfg(feature = "whip")]
+mod whip;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,6 +13,7 @@ use clap::Args;
 use namecast_command::report::{ProgressLine, StatsFile};
 use namecast_command::{Run, Stop};
 use namecast_net::FaceUri;
+use namecast_net::web::{ANY_ORIGIN, is_origin};
 use namecast_packet::Name;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -60,6 +63,13 @@ pub struct Serve {
     /// The page.
     #[command(flatten)]
     pub page: PagePort,
+    /// Pages from elsewhere whose visitors may push by WHIP, such as https://studio.example.
+    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin, conflicts_with = "connect")]
+    pub allow_origin: Vec<String>,
+    /// UDP port of WHIP; if it is taken, any.
+    #[cfg(feature = "whip")]
+    #[arg(long, value_name = "PORT", default_value_t = crate::push::whip::DEFAULT_UDP_PORT, conflicts_with = "connect")]
+    pub whip_port: u16,
     /// How long, and what is told.
     #[command(flatten)]
     pub run: Run,
@@ -80,7 +90,7 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
     check_key(&arguments, key.as_deref())?;
     let (gate, mut events) = Gate::new(arguments.prefix.clone(), key.as_deref());
     let streams = Streams::default();
-    let mut outlet = Outlet::open(&arguments, ServeFigures::status(&gate, &streams)).await?;
+    let mut outlet = Outlet::open(&arguments, &gate, ServeFigures::status(&gate, &streams)).await?;
     let listeners = Listeners::bind(&arguments, &gate).await?;
     teller.introduce(&outlet, &listeners, key.is_some());
     let (told, mut sentences) = mpsc::channel(MAX_TOLD);
@@ -120,6 +130,16 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Reads the origin of a page, as browsers write it.
+fn parse_origin(text: &str) -> Result<String, String> {
+    match text == ANY_ORIGIN || is_origin(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "'{text}' is not an origin: write scheme and host without a path, as in https://studio.example, or *"
+        )),
+    }
+}
+
 /// What pushers have to show, if anything.
 fn key(arguments: &Serve) -> anyhow::Result<Option<String>> {
     let Some(path) = &arguments.push_key_file else {
@@ -142,6 +162,10 @@ fn check_key(arguments: &Serve, key: Option<&str>) -> anyhow::Result<()> {
     anyhow::ensure!(
         key.is_none_or(is_good),
         "the key has to stand in an address: choose one of letters, digits and - _ . ~"
+    );
+    anyhow::ensure!(
+        !arguments.page.listen || key.is_some(),
+        "everybody on the network could publish by WHIP: give a key with --key-file FILE or --key SECRET, or leave out --listen"
     );
     let addresses = [arguments.rtmp.0, arguments.srt.0];
     let far = |address: &&SocketAddr| !address.ip().is_loopback();

@@ -13,6 +13,9 @@
 pub mod rtmp;
 pub mod srt;
 
+#[cfg(feature = "whip")]
+pub mod whip;
+
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

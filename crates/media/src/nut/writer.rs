@@ -142,7 +142,7 @@ fn from_hexadecimal(digits: &str) -> Vec<u8> {
 }
 
 /// The sequence and picture parameter sets that a key frame in Annex B form starts with: some containers want them apart.
-fn h264_parameters(key_frame: &[u8]) -> &[u8] {
+pub(crate) fn h264_parameters(key_frame: &[u8]) -> &[u8] {
     const START_CODE: [u8; 3] = [0, 0, 1];
     let is_parameters = |octet: u8| matches!(octet & 0x1f, 7 | 8);
     let units = key_frame
@@ -164,7 +164,7 @@ fn h264_parameters(key_frame: &[u8]) -> &[u8] {
 }
 
 /// The identification header of RFC 7845, section 5.1.
-fn opus_head(channels: u32, sample_rate: u32) -> Vec<u8> {
+pub(crate) fn opus_head(channels: u32, sample_rate: u32) -> Vec<u8> {
     let mut head = b"OpusHead\x01".to_vec();
     head.push(u8::try_from(channels).unwrap_or(1));
     head.extend_from_slice(&OPUS_PRE_SKIP.to_le_bytes());

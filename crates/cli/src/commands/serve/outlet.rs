@@ -13,6 +13,9 @@ use super::super::uplink::Uplink;
 use super::Serve;
 use crate::connect::Connect;
 use crate::page_server::{MoreStatus, PageConfig};
+use crate::push::Gate;
+#[cfg(feature = "whip")]
+use crate::push::whip::Whip;
 
 /// What the node keeps for many who watch: half a minute of the highest rung of one stream.
 const CACHE: ByteSize = ByteSize::mebibytes(16);
@@ -25,7 +28,12 @@ pub(super) struct Outlet {
 
 enum Reach {
     /// Others connect to this node.
-    Here { page: Page, listeners: Doors },
+    Here {
+        page: Page,
+        listeners: Doors,
+        #[cfg(feature = "whip")]
+        whip: Whip,
+    },
     /// They connect to the forwarder that this node is connected to.
     Through {
         uplink: Uplink,
@@ -36,8 +44,14 @@ enum Reach {
 
 impl Outlet {
     /// Starts the node, and the page or the connection.
-    pub(super) async fn open(arguments: &Serve, status: MoreStatus) -> anyhow::Result<Self> {
-        let node = Node::start(NodeConfig::caching(CACHE));
+    pub(super) async fn open(
+        arguments: &Serve,
+        gate: &Gate,
+        status: MoreStatus,
+    ) -> anyhow::Result<Self> {
+        let mut config = NodeConfig::caching(CACHE);
+        config.web.allow_origins.clone_from(&arguments.allow_origin);
+        let node = Node::start(config);
         let reach = match &arguments.connect {
             Some(remote) => {
                 let connect = Connect {
@@ -57,8 +71,20 @@ impl Outlet {
                     name: None,
                     key: None,
                 };
-                let page = Page::start(&node, &arguments.page, config, Some(status)).await?;
-                Reach::Here { page, listeners }
+                #[cfg(feature = "whip")]
+                let whip = super::whip::listen(gate, arguments).await?;
+                #[cfg(feature = "whip")]
+                let pushes = whip.router();
+                #[cfg(not(feature = "whip"))]
+                let (pushes, _) = (axum::Router::new(), gate);
+                let page =
+                    Page::start(&node, &arguments.page, config, Some(status), pushes).await?;
+                Reach::Here {
+                    page,
+                    listeners,
+                    #[cfg(feature = "whip")]
+                    whip,
+                }
             }
         };
         Ok(Self { node, reach })
@@ -91,7 +117,13 @@ impl Outlet {
 
     /// What there is, for people.
     pub(super) fn lines(&self) -> Vec<String> {
-        let Reach::Here { page, listeners } = &self.reach else {
+        let Reach::Here {
+            page,
+            listeners,
+            #[cfg(feature = "whip")]
+            whip,
+        } = &self.reach
+        else {
             return Vec::new();
         };
         let mut lines = vec![format!("Node: {}", listeners.uris().join("  "))];
@@ -99,13 +131,17 @@ impl Outlet {
         lines.extend(remarks.map(|remark| format!("({remark})")));
         let urls = core::iter::once(page.url()).chain(page.other_urls());
         lines.extend(urls.map(|url| format!("Page: {url}")));
+        #[cfg(feature = "whip")]
+        lines.extend(super::whip::lines(page, whip));
         lines
     }
 
     /// The same for programs.
     pub(super) fn object(&self) -> Value {
         match &self.reach {
-            Reach::Here { page, listeners } => {
+            Reach::Here {
+                page, listeners, ..
+            } => {
                 json!({ "faces": listeners.uris(), "url": page.url(), "other_urls": page.other_urls() })
             }
             Reach::Through { uplink, .. } => json!({ "connect": uplink.remote() }),

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  file, pipe, address ─▶ ffmpeg, copying ─ NUT ─ reader thread ─ Packet, with the time it came ─▶
+//!                         a pipe that is NUT ──▶
 //! ```
 
 use std::ffi::OsString;
@@ -16,7 +17,7 @@ use bytes::Bytes;
 use namecast_units::{Duration, Timestamp};
 
 use super::super::ffmpeg::{Process, pipe_url, words};
-use super::super::source::Input;
+use super::super::source::{Container, Input};
 use super::super::{AudioConfig, IngestConfig, IngestError, Wish};
 use super::{MAX_CHANNELS, Reading, sound};
 use crate::clock;
@@ -147,6 +148,11 @@ impl Demuxer {
     ) -> Result<Opened, IngestError> {
         let tap = match &config.input {
             Input::StandardInput => Some(Tap::new(io::stdin())),
+            // As ffmpeg would hand it over.
+            Input::Pipe(pipe) if pipe.container() == Container::Nut => {
+                let pipes = pipe.take().into_iter().collect();
+                return Self::read_from(pipes, config, reading).listen(Depth::Usual);
+            }
             Input::Pipe(pipe) => pipe.take().map(Tap::new),
             _ => None,
         };
@@ -181,22 +187,25 @@ impl Demuxer {
         if let Some(tap) = tap {
             tap.fill(process.stdin());
         }
-        let (header_sender, headers) = sync_channel(outputs);
+        let reader = Self::read_from(pipes, config, reading);
+        reading.hold(process);
+        reader.listen(depth)
+    }
+
+    /// Begins to read NUT from each of `pipes`, one thread for each.
+    fn read_from(pipes: Vec<PipeReader>, config: &IngestConfig, reading: &Arc<Reading>) -> Self {
+        let (header_sender, headers) = sync_channel(pipes.len());
         let (sender, packets) = sync_channel(AHEAD);
         for (first_stream, pipe) in pipes.into_iter().enumerate() {
             let (headers, packets) = (header_sender.clone(), sender.clone());
             thread::spawn(move || read(pipe, first_stream, &headers, &packets));
         }
-        reading.hold(process);
-        let demuxer = Self {
+        Self {
             reading: Arc::clone(reading),
             packets,
             headers,
             label: config.input.to_string(),
-        };
-        // Otherwise it would wait for senders that never send.
-        drop((header_sender, sender));
-        demuxer.listen(depth)
+        }
     }
 
     fn listen(mut self, depth: Depth) -> Result<Opened, IngestError> {

@@ -1,11 +1,12 @@
 // Prints the figures that an idle machine must reach. Nothing of it is part of `npm run e2e`: a busy machine is no defect.
 //
-//   npm run measure [-- NAME…]      join steady sound restart cut hidden link
+//   npm run measure [-- NAME…]      join steady sound restart cut hidden link whip
 
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { openPage, startBrowser } from "./lib/browser.mjs";
 import { encodeLadder, openBehindLink, playback, qualities, rightRung, timeTo } from "./lib/link.mjs";
+import { push, startPusher } from "./lib/whip.mjs";
 import { findBinary, freePort, makeHome, Program, residentMemory, startServer } from "./lib/processes.mjs";
 
 const JOINS = 7;
@@ -217,7 +218,38 @@ async function link({ browser, binary, home }) {
   note("to the right quality after the link became fast again", stepped.toHigh, { max: 10_000 });
 }
 
-const MEASUREMENTS = { join, steady, sound, restart, cut, hidden, link };
+/** A tab pushes by WHIP, another one watches; ten times it comes and is closed without a word. */
+async function whip({ browser, binary, home }) {
+  const server = await startServer(binary, ["serve", "--whip-port", "0", "--rtmp", "off", "--srt", "off"], home.directory);
+  const pusher = await startPusher(home.directory);
+  const player = await openPage(browser, `${server.url}?name=/cam&target=100`);
+  const times = [];
+  for (let round = 0; round < 10; round += 1) {
+    const pushed = await push(pusher, server.url, "cam");
+    await player.untilCaptured(pushed.postedAt);
+    times.push(await player.page.evaluate((after) => globalThis.sampler.samples.find(({ time }) => time > after).seenAt - after, pushed.postedAt));
+    await pushed.page.close();
+  }
+  console.log(`  first pictures: ${times.map((time) => time.toFixed(0)).join(", ")} ms`);
+  note("WHIP: first picture seen after the POST, median of ten", median(times), { max: 2_000 });
+  note("WHIP: first picture seen after the POST, worst of ten", Math.max(...times), { max: 2_000 });
+  await push(pusher, server.url, "cam");
+  await player.untilCaptured(Date.now());
+  await wait(10_000);
+  await player.page.evaluate(() => globalThis.sampler.samples.splice(0));
+  await wait(20_000);
+  const [stats, samples] = [await player.stats(), await player.samples()];
+  const age = median(samples.map(({ seenAt, time }) => seenAt - time));
+  note("WHIP: glass to glass by the burned-in clock, median", age, { max: stats.target + 150 });
+  note("WHIP: glass to glass as the panel says, median", stats.latency.p50);
+  note("WHIP: what the panel does not know of", age - stats.latency.p50, { max: 40 });
+  note("WHIP: pictures seen in 20 s", samples.length, undefined, "");
+  await player.close();
+  await pusher.close();
+  await server.program.end();
+}
+
+const MEASUREMENTS = { join, steady, sound, restart, cut, hidden, link, whip };
 
 const wanted = process.argv.slice(2);
 const binary = await findBinary();

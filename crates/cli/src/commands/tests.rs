@@ -92,6 +92,7 @@ fn is_text(argument: &clap::Arg) -> bool {
     [
         core::any::TypeId::of::<String>(),
         core::any::TypeId::of::<PathBuf>(),
+        core::any::TypeId::of::<namecast_media::record::Destination>(),
         core::any::TypeId::of::<namecast_packet::Name>(),
         core::any::TypeId::of::<Input>(),
     ]

@@ -32,7 +32,10 @@ const TWO_OUTPUTS: &str = "--json and --output - would both write to standard ou
 
 /// Runs until interrupted, or the time is over, or whoever reads the output has left, or nothing comes.
 pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
-    let prints_frames = arguments.output.as_ref().is_some_and(Destination::is_standard);
+    let prints_frames = arguments
+        .output
+        .as_ref()
+        .is_some_and(Destination::is_standard);
     anyhow::ensure!(
         !(prints_frames && arguments.run.json),
         WrongUse(TWO_OUTPUTS)

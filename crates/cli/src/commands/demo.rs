@@ -77,14 +77,8 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
         name: Some(name.to_string()),
         key: Some(publishing.key_digest.clone()),
     };
-    let page = Page::start(
-        &node,
-        &page,
-        config,
-        Some(publishing.status()),
-        Router::new(),
-    )
-    .await?;
+    let status = Some(publishing.status());
+    let page = Page::start(&node, &page, config, status, Router::new()).await?;
     introduce(
         &mut progress,
         &run,

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use namecast_command::report::{ProgressLine, StatsFile};
+use namecast_command::report::{ProgressLine, StatsFile, print_line};
 use namecast_command::{Run, Stop};
 use namecast_net::FaceUri;
 use namecast_net::web::{ANY_ORIGIN, is_origin};
@@ -92,7 +92,7 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
     let streams = Streams::default();
     let mut outlet = Outlet::open(&arguments, &gate, ServeFigures::status(&gate, &streams)).await?;
     let listeners = Listeners::bind(&arguments, &gate).await?;
-    teller.introduce(&outlet, &listeners, key.is_some());
+    teller.introduce(&outlet, &listeners, key.is_some())?;
     let (told, mut sentences) = mpsc::channel(MAX_TOLD);
     let mut publications = JoinSet::new();
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
@@ -109,9 +109,9 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
                     };
                     publications.spawn(publication.run(pushed));
                 }
-                Event::Refused { protocol, from, why } => teller.tell(&Told::refused(protocol, &from.to_string(), &why.to_string())),
+                Event::Refused { protocol, from, why } => teller.tell(&Told::refused(protocol, &from.to_string(), &why.to_string()))?,
             },
-            Some(sentence) = sentences.recv() => teller.tell(&sentence),
+            Some(sentence) = sentences.recv() => teller.tell(&sentence)?,
             Some(_) = publications.join_next() => {}
             Some(sentence) = outlet.link_changed() => teller.progress.say_once(&sentence),
             _ = tick.tick() => {
@@ -126,8 +126,7 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
     stats.write(&ServeFigures::new(&gate, &streams), true)?;
     drop(listeners);
     publications.shutdown().await;
-    outlet.close().await;
-    Ok(())
+    outlet.close().await
 }
 
 /// Reads the origin of a page, as browsers write it.
@@ -255,24 +254,29 @@ impl Teller {
         }
     }
 
-    fn tell(&mut self, told: &Told) {
+    fn tell(&mut self, told: &Told) -> anyhow::Result<()> {
         self.progress.say(&told.sentence);
-        self.print(&told.object);
+        self.print(&told.object)
     }
 
-    fn print(&self, object: &Value) {
+    fn print(&self, object: &Value) -> anyhow::Result<()> {
         if self.json {
-            println!("{object}");
+            print_line(object)?;
         }
+        Ok(())
     }
 
     /// Says what there is, and where.
-    fn introduce(&mut self, outlet: &Outlet, listeners: &Listeners, has_key: bool) {
+    fn introduce(
+        &mut self,
+        outlet: &Outlet,
+        listeners: &Listeners,
+        has_key: bool,
+    ) -> anyhow::Result<()> {
         let mut object = outlet.object();
         for (protocol, address) in listeners.addresses() {
             object[protocol] = json!(address);
         }
-        self.print(&object);
         for line in outlet.lines() {
             self.progress.say(&line);
         }
@@ -281,5 +285,6 @@ impl Teller {
             self.progress.say(&format!("Push to: {address}NAME{key}"));
         }
         self.progress.say("Waiting for streams. Ctrl-C ends it.");
+        self.print(&object)
     }
 }

@@ -148,10 +148,16 @@ impl Outlet {
         }
     }
 
-    /// Stops listening, sends what is queued, and ends.
-    pub(super) async fn close(self) {
-        drop(self.reach);
+    /// Sends what is queued, and ends.
+    ///
+    /// # Errors
+    /// If the forwarder was never there.
+    pub(super) async fn close(self) -> anyhow::Result<()> {
         self.node.shutdown().await;
+        match self.reach {
+            Reach::Here { .. } => Ok(()),
+            Reach::Through { uplink, .. } => uplink.ensure_was_up(),
+        }
     }
 }
 

@@ -45,7 +45,7 @@ impl Publication {
         let name = pushed.admitted.name().to_string();
         let why = match self.publish(pushed, &name).await {
             Ok(left) => left.to_owned(),
-            Err(error) => format!("{error:#}"),
+            Err(error) => format!("{error:#}").replace('\n', "; "),
         };
         let object = json!({ "event": "ended", "name": name, "why": why });
         self.tell(format!("{name} ended: {why}"), object).await;

@@ -154,7 +154,8 @@ impl Pusher {
         } else {
             "flv"
         };
-        let source = "testsrc2=size=320x180:rate=25";
+        // Large enough for key frames of 100 kB, before which MPEG-TS has no sound.
+        let source = "testsrc2=size=1280x720:rate=25";
         let encode =
             "-c:v libx264 -preset ultrafast -tune zerolatency -pix_fmt yuv420p -g 25 -c:a aac";
         let mut command = Command::new("ffmpeg");

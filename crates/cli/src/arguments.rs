@@ -159,7 +159,7 @@ impl FromStr for EncoderName {
         let is_word = |octet: u8| octet.is_ascii_alphanumeric() || b"_-".contains(&octet);
         let codec = made_by(text).filter(|_| text.bytes().all(is_word));
         let codec = codec.ok_or_else(|| {
-            format!("'{text}' makes none of h264, vp8, vp9, av1: name an encoder of ffmpeg that does, such as h264_nvenc")
+            format!("'{text}' makes none of h264, vp8, vp9, av1: write an encoder of ffmpeg that does, such as h264_nvenc")
         })?;
         let name = text.to_owned();
         Ok(Self { name, codec })

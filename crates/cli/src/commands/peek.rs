@@ -107,7 +107,8 @@ fn take(name: &Name, answer: Answer) -> anyhow::Result<Data> {
         }
         Answer::Data(data) => Ok(data),
         Answer::Nack(NackReason::NoRoute) => bail!("no route to {name}: nobody publishes it here"),
-        Answer::Nack(reason) => bail!("{name} does not exist here ({reason:?})"),
+        Answer::Nack(NackReason::None) => bail!("{name} does not exist here"),
+        Answer::Nack(reason) => bail!("{name} was refused on the way: {reason:?}"),
         Answer::Silence => {
             bail!("no answer for {name}: check the name, and that its producer runs")
         }

@@ -367,6 +367,10 @@ fn arguments(config: &IngestConfig, looped: bool, depth: Depth) -> Vec<OsString>
 /// Options for a device: pictures in the size and as often as they are wished, or as it gives them.
 fn device(format: &str, config: &IngestConfig) -> String {
     let mut options = format!("-fflags nobuffer -f {format}");
+    if format == "lavfi" {
+        // Alone among devices it draws as fast as it can.
+        options.insert_str(0, "-re ");
+    }
     if matches!(format, "v4l2" | "x11grab") {
         let (rate, size) = (config.wish.rate, config.wish.size);
         let rate = rate.unwrap_or(config.video.frames_per_second());

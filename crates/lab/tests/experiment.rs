@@ -630,7 +630,7 @@ fn the_report_holds_everything_and_nothing_from_elsewhere() {
     fs::create_dir_all(out.join("arc/torn")).unwrap();
     fs::write(out.join("arc/torn/summary.json"), &foreign[..40]).unwrap();
 
-    let made = report::write(&out, &[]).unwrap();
+    let made = report::write(&out, &[], None).unwrap();
     assert_eq!(made.ids, ["arc/noise", "arc/other", "arc/real"]);
     assert_eq!(made.skipped.len(), 1);
     let page = fs::read_to_string(made.path).unwrap();
@@ -655,10 +655,12 @@ fn the_report_holds_everything_and_nothing_from_elsewhere() {
     let addresses =
         page.matches("http").count() - page.matches("http://www.w3.org/2000/svg").count();
     assert_eq!(addresses, 0);
-    let some = report::write(&out, &["arc/*e*".to_owned()]).unwrap();
+    let some = report::write(&out, &["arc/*e*".to_owned()], None).unwrap();
     assert_eq!(some.ids, ["arc/noise", "arc/other", "arc/real"]);
     assert_eq!(
-        report::write(&out, &["*/real".to_owned()]).unwrap().ids,
+        report::write(&out, &["*/real".to_owned()], None)
+            .unwrap()
+            .ids,
         ["arc/real"]
     );
 }

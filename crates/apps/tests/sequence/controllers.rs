@@ -121,10 +121,10 @@ fn after_source_change(config: arc::Config, jitter: Duration) -> f64 {
 }
 
 #[test]
-fn resolved_arc_stays_after_a_source_change_where_the_literal_one_collapses() {
+fn arc_with_the_source_rule_stays_after_a_source_change_where_the_literal_one_collapses() {
     for micros in [0, 50, 5_000] {
         let jitter = Duration::from_micros(micros);
-        let utilisation = after_source_change(arc::Config::resolved(), jitter);
+        let utilisation = after_source_change(arc::Config::with_source_rule(), jitter);
         assert!(
             (0.95..=1.0).contains(&utilisation),
             "{micros} µs: {utilisation}"
@@ -133,9 +133,7 @@ fn resolved_arc_stays_after_a_source_change_where_the_literal_one_collapses() {
     let literal = after_source_change(arc::Config::literal(), Duration::from_micros(50));
     assert!((0.02..=0.2).contains(&literal), "{literal}");
     // The window of 10 s alone forgets too late: pps has fallen to α/β by then.
-    let mut windowed = arc::Config::resolved();
-    windowed.min_rtt.source_change_after = 0;
-    let windowed = after_source_change(windowed, Duration::from_micros(50));
+    let windowed = after_source_change(arc::Config::resolved(), Duration::from_micros(50));
     assert!((0.4..=0.7).contains(&windowed), "{windowed}");
 }
 

@@ -95,6 +95,9 @@ pub struct ReportArguments {
     /// Only experiments whose ID is like this; may be repeated.
     #[arg(long, value_name = "ID")]
     pub filter: Vec<String>,
+    /// Write a Markdown table of the papers' claims, too, and whether each came out.
+    #[arg(long, value_name = "FILE")]
+    pub claims: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

@@ -174,10 +174,11 @@ fn conclude(finished: &[Finished], arguments: &RunArguments) -> anyhow::Result<(
 
 fn write_report(arguments: &ReportArguments) -> anyhow::Result<()> {
     let folder: &Path = &arguments.folder;
-    let report = report::write(folder, &arguments.filter).with_context(|| {
-        let folder = folder.display();
-        format!("cannot make a report of {folder}: name the folder that `run` wrote to")
-    })?;
+    let report = report::write(folder, &arguments.filter, arguments.claims.as_deref())
+        .with_context(|| {
+            let folder = folder.display();
+            format!("cannot make a report of {folder}: name the folder that `run` wrote to")
+        })?;
     for reason in &report.skipped {
         print_error(format_args!("warning: left out: {reason}"));
     }

@@ -10,6 +10,7 @@
 
 pub mod arguments;
 mod chart;
+mod claim;
 pub(crate) mod command;
 mod figure;
 mod file;
@@ -32,6 +33,7 @@ mod summary;
 mod trace;
 mod tree;
 
+pub use claim::{ClaimResult, Found, Verdict};
 pub use file::FileLimits;
 pub use laboratory::{Laboratory, Outcome, Refusal, Series};
 pub use library::{Library, LibraryError};

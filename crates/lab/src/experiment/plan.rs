@@ -9,7 +9,9 @@ use serde_json::Value;
 use toml::Spanned;
 
 use super::figure;
-use super::file::{self, Check, DEFAULT_SEEDS, Figure, Header, Parsed, Placed, Reference, Sweep};
+use super::file::{
+    self, Check, Claim, DEFAULT_SEEDS, Figure, Header, Parsed, Placed, Reference, Sweep,
+};
 use super::key::Expression;
 use super::laboratory::Laboratory;
 use super::library::Library;
@@ -26,6 +28,7 @@ pub struct Experiment<'l> {
     pub(super) figures: Vec<Placed<Figure>>,
     pub(super) references: Vec<(Placed<Reference>, Expression)>,
     pub(super) checks: Vec<(Placed<Check>, Expression)>,
+    pub(super) claims: Vec<(Placed<Claim>, Expression)>,
     pub(super) sources: Sources<'l>,
     scenario: Table<'l>,
     quick: Vec<Override<'l>>,
@@ -83,12 +86,14 @@ impl<'l> Experiment<'l> {
             figures: first.figures,
             references: Vec::new(),
             checks: Vec::new(),
+            claims: Vec::new(),
             sources,
             scenario,
             quick: quick.unwrap_or_default(),
         };
         let seeds_span = seeds.map_or(0..0, |seeds| seeds.span());
-        experiment.complete(library, seeds_span, first.references, first.checks)
+        let said = (first.references, first.checks, first.claims);
+        experiment.complete(library, seeds_span, said)
     }
 
     /// Reads what depends on the sweeps.
@@ -96,8 +101,11 @@ impl<'l> Experiment<'l> {
         mut self,
         library: &Library,
         seeds: Range<usize>,
-        references: Vec<Placed<Reference>>,
-        checks: Vec<Placed<Check>>,
+        (references, checks, claims): (
+            Vec<Placed<Reference>>,
+            Vec<Placed<Check>>,
+            Vec<Placed<Claim>>,
+        ),
     ) -> Result<Self, Problems> {
         let mut problems = Vec::new();
         let most = library.limits().seeds;
@@ -122,18 +130,20 @@ impl<'l> Experiment<'l> {
             }
         }
         for check in checks {
-            let Check { min, max, .. } = check.value;
-            let bounds = [
-                min.unwrap_or(f64::NEG_INFINITY),
-                max.unwrap_or(f64::INFINITY),
-            ];
-            let bounded = min.is_some() || max.is_some();
-            if !bounded || bounds[0].is_nan() || bounds[1].is_nan() || bounds[0] > bounds[1] {
-                let message = "expected `min`, `max` or both, `min` not above `max`";
-                problems.push(self.sources.problem(check.span.clone(), message));
+            if !is_range(check.value.min, check.value.max) {
+                problems.push(self.sources.problem(check.span.clone(), NO_RANGE));
             }
             match self.expression(&check.value.metric) {
                 Ok(expression) => self.checks.push((check, expression)),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        for claim in claims {
+            if !is_range(claim.value.min, claim.value.max) {
+                problems.push(self.sources.problem(claim.span.clone(), NO_RANGE));
+            }
+            match self.expression(&claim.value.metric) {
+                Ok(expression) => self.claims.push((claim, expression)),
                 Err(problem) => problems.push(problem),
             }
         }
@@ -299,6 +309,17 @@ impl<'l> Experiment<'l> {
             place
         }
     }
+}
+
+const NO_RANGE: &str = "expected `min`, `max` or both, `min` not above `max`";
+
+/// Whether something lies between these.
+fn is_range(min: Option<f64>, max: Option<f64>) -> bool {
+    let (least, most) = (
+        min.unwrap_or(f64::NEG_INFINITY),
+        max.unwrap_or(f64::INFINITY),
+    );
+    (min.is_some() || max.is_some()) && least <= most
 }
 
 /// What someone has against a scenario.

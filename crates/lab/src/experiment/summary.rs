@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use namecast_command::source::Problem;
 use serde::{Deserialize, Serialize};
 
+use super::claim::ClaimResult;
 use super::file::Of;
 use super::key;
 use super::measured::{Evaluated, Measured, Runs};
@@ -28,6 +29,9 @@ pub struct Summary {
     pub ideal: BTreeMap<String, Option<f64>>,
     /// What must hold; empty in a quick run, which claims nothing.
     pub checks: Vec<CheckResult>,
+    /// What the paper says, and whether it came out; empty in a quick run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<ClaimResult>,
     /// Whether runs were shorter and fewer than the file states.
     #[serde(default)]
     pub quick: bool,
@@ -164,6 +168,16 @@ impl Summary {
                 }
                 Err(message) => {
                     let place = check.value.metric.span();
+                    problems.push(experiment.sources.problem(place, message));
+                }
+            }
+        }
+        for (claim, expression) in &experiment.claims {
+            match measured.evaluate(expression) {
+                Ok(_) if asked.quick => {}
+                Ok(found) => summary.claims.push(ClaimResult::new(&claim.value, &found)),
+                Err(message) => {
+                    let place = claim.value.metric.span();
                     problems.push(experiment.sources.problem(place, message));
                 }
             }

@@ -273,6 +273,12 @@ impl Network {
         self.work_off();
     }
 
+    /// Empties a node's content store.
+    pub fn evict_all(&mut self, index: NodeIndex) {
+        let store = self.nodes[index].node.forwarder.content_store_mut();
+        store.erase(&Name::default(), usize::MAX);
+    }
+
     /// Sets a host's wall clock, without its applications being told.
     pub fn set_wall_offset(&mut self, node: NodeIndex, micros: i64) {
         self.nodes[node].clock.wall_offset_micros = micros;

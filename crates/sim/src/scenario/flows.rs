@@ -100,6 +100,17 @@ impl Flow {
     }
 }
 
+/// A content store that loses all it has, under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Eviction {
+    /// When.
+    #[serde(with = "namecast_units::duration")]
+    pub at: Duration,
+    /// Whose.
+    pub node: String,
+}
+
 /// A change of a link under way, in both directions unless it says which.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 
 use super::ScenarioError;
-use super::flows::{Change, Flow};
+use super::flows::{Change, Eviction, Flow};
 use super::hops::{self, HopChoice};
 use super::measure::{Convergence, Window};
-use super::place::{Direction, check_constant, directions};
+use super::place::{Direction, check_constant, directions, find};
 use crate::topology::{Spec, Topology};
 
 /// What a scenario runs on.
@@ -65,11 +65,11 @@ impl PacketSize {
 /// | `utilisation` | share of the bottleneck's rate that carried frames, headers included |
 /// | `goodput` | content that all flows received, Mbit/s; `goodput-N` that of flow N |
 /// | `goodput-min`, `goodput-max`, `jain` | the least, the most, and Jain's index of the flows' goodputs |
-/// | `rtt`, `added-rtt` | mean Interest-to-Data time of all flows, ms; and what it is above that of an idle path |
+/// | `rtt`, `added-rtt` | mean Interest-to-Data time of all flows, ms; and what it is above that of an idle path; `rtt-N` that of flow N |
 /// | `queue-delay` | mean wait at the bottleneck, ms |
 /// | `drops` | frames that the bottleneck dropped |
 /// | `interests`, `gaps`, `timeouts`, `nacks` | counts over all flows |
-/// | `convergence` | seconds from a change until the first flow's estimate has followed; the rest of the run if it never does |
+/// | `convergence` | seconds from a change until the first flow's estimate has followed; missing if it never does |
 /// | `estimate-PROBE` | the first flow's estimate at that time, Mbit/s of content |
 ///
 /// Averages are over `measure`; for each of `windows`, the same metrics exist with its name after a hyphen.
@@ -107,6 +107,9 @@ pub struct NetworkScenario {
     /// What changes meanwhile.
     #[serde(default)]
     pub changes: Vec<Change>,
+    /// Content stores that are emptied meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evictions: Vec<Eviction>,
     /// Direction of a link in which Data flows, as `R1>R2`.
     pub bottleneck: String,
     /// How long the first flow needs to follow a change.
@@ -161,6 +164,11 @@ impl NetworkScenario {
                     ScenarioError::new(format!("changes.{index}.rate"), problem)
                 })?;
             }
+        }
+        for (index, eviction) in self.evictions.iter().enumerate() {
+            find(&topology, &eviction.node).map_err(|problem| {
+                ScenarioError::new(format!("evictions.{index}.node"), problem)
+            })?;
         }
         if let Some(convergence) = self.convergence {
             let count = self.changes.len();

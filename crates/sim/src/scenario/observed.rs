@@ -118,8 +118,13 @@ impl ObservedFlows<'_> {
             ("timeouts", count(&|figures| figures.requests.timeouts)),
             ("nacks", count(&|figures| figures.requests.nacks)),
         ];
-        let each = goodputs.into_iter().enumerate();
-        let each = each.map(|(index, goodput)| (format!("goodput-{}", index + 1), goodput));
+        let rtts = change(&|figures| figures.rtt_sum_nanos);
+        let rtts = rtts.into_iter().zip(samples);
+        let each = goodputs.into_iter().zip(rtts).enumerate();
+        let each = each.flat_map(|(index, (goodput, (rtt, samples)))| {
+            [("goodput", goodput), ("rtt", rtt / samples / 1e6)]
+                .map(|(name, value)| (format!("{name}-{}", index + 1), value))
+        });
         let all = of_flows.into_iter().chain(self.of_bottleneck(from, until));
         all.map(|(name, value)| (name.to_owned(), value))
             .chain(each)

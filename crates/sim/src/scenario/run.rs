@@ -13,7 +13,7 @@ use super::hops;
 use super::measure::crossing;
 use super::network::{Medium, NetworkScenario};
 use super::observed::{FlowSnapshot, ObservedFlows};
-use super::place::{Direction, directions};
+use super::place::{Direction, directions, find};
 use super::{Outcome, ScenarioError, Series};
 use crate::network::{ApplicationId, Network, NodeConfig};
 use crate::topology::{NodeIndex, Topology, routes};
@@ -98,6 +98,14 @@ impl<'a> Run<'a> {
             changed_at,
         };
         run.schedule_failures(&topology)?;
+        for eviction in &scenario.evictions {
+            let node =
+                find(&topology, &eviction.node).map_err(|problem| wrong("evictions", problem))?;
+            run.network
+                .schedule(Instant::ZERO + eviction.at, move |network| {
+                    network.evict_all(node)
+                });
+        }
         let mut fetching = Fetching::new(&topology, scenario.packet);
         for flow in &scenario.flows {
             for number in 1..=flow.count {
@@ -228,16 +236,11 @@ impl<'a> Run<'a> {
             return;
         };
         let changed_at = self.changed_at[convergence.change - 1];
-        let rest = self
-            .scenario
-            .duration
-            .saturating_sub(changed_at)
-            .as_secs_f64();
         let estimates = self.estimates(0);
         let took = crossing(&estimates, changed_at.as_secs_f64(), convergence);
         outcome
             .metrics
-            .insert("convergence".to_owned(), took.unwrap_or(rest));
+            .insert("convergence".to_owned(), took.unwrap_or(f64::NAN));
     }
 
     /// A flow's estimate over time, in Mbit/s of content.

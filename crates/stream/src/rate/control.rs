@@ -76,6 +76,7 @@ impl RateControl {
     pub const NAMES: &'static [&'static str] = &[
         "arc",
         "arc-literal",
+        "arc-source-rule",
         "aimd-icp",
         "aimd-gap",
         "aimd-ndnsim",
@@ -174,6 +175,7 @@ impl FromStr for RateControl {
                 "unlimited" => Self::Unlimited,
                 "arc" => Self::Arc(arc::Config::resolved()),
                 "arc-literal" => Self::Arc(arc::Config::literal()),
+                "arc-source-rule" => Self::Arc(arc::Config::with_source_rule()),
                 "aimd-icp" => Self::AimdIcp(aimd_icp::Config::default()),
                 "aimd-gap" => Self::AimdGap(aimd_gap::Config::default()),
                 "aimd-ndnsim" => Self::AimdNdnsim(aimd_ndnsim::Config::default()),
@@ -197,6 +199,7 @@ impl fmt::Display for RateControl {
             Self::Window { window } => return write!(f, "window:{window}"),
             Self::Unlimited => "unlimited",
             Self::Arc(config) if *config == arc::Config::literal() => "arc-literal",
+            Self::Arc(config) if *config == arc::Config::with_source_rule() => "arc-source-rule",
             Self::Arc(_) => "arc",
             Self::AimdIcp(_) => "aimd-icp",
             Self::AimdGap(_) => "aimd-gap",

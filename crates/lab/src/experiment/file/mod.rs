@@ -28,7 +28,7 @@ pub struct FileLimits {
     /// Seeds per point.
     #[default(10_000)]
     pub seeds: u32,
-    /// Figures, references and checks, each.
+    /// Figures, references, checks and claims, each.
     #[default(1_000)]
     pub entries: usize,
 }
@@ -147,6 +147,22 @@ pub(super) struct Check {
     pub(super) why: String,
 }
 
+/// What a paper says, and what must be measured for it to hold.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Claim {
+    /// What the paper says, in our words.
+    pub(super) says: String,
+    /// Where in the paper.
+    pub(super) place: String,
+    pub(super) metric: Spanned<String>,
+    pub(super) min: Option<f64>,
+    pub(super) max: Option<f64>,
+    /// Why it came out as it did; needed where it did not hold.
+    #[serde(default)]
+    pub(super) because: String,
+}
+
 /// One axis of the points.
 #[derive(Clone, Debug)]
 pub(super) struct Sweep<'l> {
@@ -174,6 +190,7 @@ pub(super) struct Parsed<'l> {
     pub(super) figures: Vec<Placed<Figure>>,
     pub(super) references: Vec<Placed<Reference>>,
     pub(super) checks: Vec<Placed<Check>>,
+    pub(super) claims: Vec<Placed<Claim>>,
 }
 
 /// A value and where it was written.
@@ -208,6 +225,7 @@ pub(super) fn read<'l>(
     let figures = reader.entries(table.remove("figure"), "[[figure]]");
     let references = reader.entries(table.remove("reference"), "[[reference]]");
     let checks = reader.entries(table.remove("check"), "[[check]]");
+    let claims = reader.entries(table.remove("claim"), "[[claim]]");
     let header = reader.typed(root);
     match (header, reader.problems) {
         (Some(header), problems) if problems.is_empty() => Ok(Parsed {
@@ -218,6 +236,7 @@ pub(super) fn read<'l>(
             figures,
             references,
             checks,
+            claims,
         }),
         (_, problems) => Err(problems),
     }

@@ -1,5 +1,6 @@
 //! `index.html`: everything that was found, to read.
 
+mod claims;
 mod page;
 
 use std::fs;
@@ -37,10 +38,11 @@ pub struct Report {
 }
 
 /// Joins all summaries below `folder` whose ID one of `patterns` means into `folder/index.html`; all of them without patterns.
+/// `claims` is where a Markdown table of what the papers say goes.
 ///
 /// # Errors
-/// `folder` cannot be read or written. A damaged summary is left out and reported.
-pub fn write(folder: &Path, patterns: &[String]) -> io::Result<Report> {
+/// `folder` or `claims` cannot be read or written. A damaged summary is left out and reported.
+pub fn write(folder: &Path, patterns: &[String], claims: Option<&Path>) -> io::Result<Report> {
     let mut found = Vec::new();
     find(folder, DEPTH, &mut found)?;
     let mut entries = Vec::new();
@@ -57,6 +59,10 @@ pub fn write(folder: &Path, patterns: &[String]) -> io::Result<Report> {
     entries.sort_by_key(|entry| natural(&entry.summary.id));
     let path = folder.join("index.html");
     write_whole(&path, page::html(&entries, &skipped).as_bytes())?;
+    if let Some(claims) = claims {
+        let summaries = entries.iter().map(|entry| &entry.summary);
+        write_whole(claims, claims::document(summaries).as_bytes())?;
+    }
     let ids = entries.into_iter().map(|entry| entry.summary.id);
     Ok(Report {
         path,

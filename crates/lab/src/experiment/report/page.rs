@@ -4,6 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use pulldown_cmark::{Event, Options, Parser};
 
 use super::Entry;
+use crate::experiment::claim::Verdict;
 use crate::experiment::figure::significant;
 use crate::experiment::summary::{CheckResult, FigureEntry, Summary};
 
@@ -124,6 +125,7 @@ fn experiment(entry: &Entry) -> Markup {
             @for (figure, picture) in summary.figures.iter().zip(&entry.pictures) {
                 (drawing(figure, picture.as_deref()))
             }
+            @if !summary.claims.is_empty() { (claims(summary)) }
             @if !summary.checks.is_empty() { (checks(summary)) }
             (metrics(summary))
             (facts(entry))
@@ -145,6 +147,30 @@ fn drawing(figure: &FigureEntry, picture: Option<&str>) -> Markup {
             }
         } @else {
             p.notice { "The picture “" (figure.title) "” is missing." }
+        }
+    }
+}
+
+fn claims(summary: &Summary) -> Markup {
+    html! {
+        h3 { "What the paper says" }
+        div.scroll {
+            table {
+                thead { tr { th { "Where" } th { "What" } th { "Judged by" } th.number { "Holds with" } th.number { "Found" } th { "" } th { "Why" } } }
+                tbody {
+                    @for claim in &summary.claims {
+                        tr {
+                            td { (claim.place) }
+                            td { (claim.says) }
+                            td { (claim.metric) }
+                            td.number { (claim.bound()) }
+                            td.number { (claim.measured()) }
+                            td { @if claim.verdict == Verdict::Holds { span.good { (claim.verdict.text()) } } @else { span.bad { (claim.verdict.text()) } } }
+                            td { (claim.because) }
+                        }
+                    }
+                }
+            }
         }
     }
 }

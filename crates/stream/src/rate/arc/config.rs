@@ -175,6 +175,8 @@ pub enum Profile {
     Literal,
     /// What we take it to mean.
     Resolved,
+    /// The same with a rule of ours that finds a new source soon.
+    SourceRule,
 }
 
 impl Config {
@@ -222,7 +224,6 @@ impl Config {
             hold_when_empty: true,
             min_rtt: MinRttConfig {
                 window: MinRttWindow::Last(Duration::from_secs(10)),
-                source_change_after: 500,
                 ..literal.min_rtt
             },
             loss: LossConfig {
@@ -235,11 +236,24 @@ impl Config {
         }
     }
 
+    /// The same, with 500 packets without one near RTT_min taken for a longer way.
+    pub const fn with_source_rule() -> Self {
+        let resolved = Self::resolved();
+        Self {
+            min_rtt: MinRttConfig {
+                source_change_after: 500,
+                ..resolved.min_rtt
+            },
+            ..resolved
+        }
+    }
+
     /// The configuration of `profile`.
     pub const fn of(profile: Profile) -> Self {
         match profile {
             Profile::Literal => Self::literal(),
             Profile::Resolved => Self::resolved(),
+            Profile::SourceRule => Self::with_source_rule(),
         }
     }
 }

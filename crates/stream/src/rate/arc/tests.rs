@@ -273,20 +273,18 @@ fn jitter_after_a_path_change_takes_the_literal_reading_down() {
     assert!(early < 300.0, "{early}");
     assert!((20.0..=80.0).contains(&late), "{late}");
     // Ten seconds later RTT_min is that of the new way, and pps rises again.
-    let mut windowed = Config::resolved();
-    windowed.min_rtt.source_change_after = 0;
-    let (early, late) = after(windowed, 60);
+    let (early, late) = after(Config::resolved(), 60);
     assert!(early < 300.0, "{early}");
     assert!(late > 1_000.0, "{late}");
     // With 500 packets as evidence it never falls far.
-    let (early, late) = after(Config::resolved(), 60);
+    let (early, late) = after(Config::with_source_rule(), 60);
     assert!(early > 1_000.0 && late > 1_500.0, "{early}, {late}");
 }
 
 /// 500 packets of 40 ms, then one of 30 ms again: RTT_min is 40 ms, then 20 ms as before, since 30 ms may be jitter.
 #[test]
 fn a_path_change_is_accepted_after_so_many_packets() {
-    let mut bench = Bench::new(Config::resolved());
+    let mut bench = Bench::new(Config::with_source_rule());
     let least = |bench: &Bench| bench.arc.estimates().min_rtt.map(|rtt| rtt.as_millis());
     bench.data(BASE);
     for _ in 0..400 {

@@ -145,6 +145,7 @@ fn the_flow<'a>(scenario: &'a NetworkScenario, dumbbell: &Dumbbell) -> Result<&'
 fn check_extras(scenario: &NetworkScenario) -> Result<(), Refusal> {
     let extras = [
         ("changes", !scenario.changes.is_empty()),
+        ("evictions", !scenario.evictions.is_empty()),
         ("convergence", scenario.convergence.is_some()),
         ("probes", !scenario.probes.is_empty()),
         ("series", scenario.series),

@@ -71,6 +71,11 @@ fn what_sockets_cannot_do_is_refused_with_its_field() {
         ),
         (
             "duration",
+            "evictions = [{ at = \"1 s\", node = \"R1\" }]\nduration",
+            "evictions",
+        ),
+        (
+            "duration",
             "packet = { payload = 9000, wire = 9100 }\nduration",
             "packet.wire",
         ),

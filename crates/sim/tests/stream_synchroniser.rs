@@ -99,27 +99,39 @@ const TABLE_1: [(u64, f64, u64, u64); 6] = [
     (2, 110.0, 3_800, 4),
 ];
 
-/// With a first sample that is 0.3 s old, all rows of Table 1 come out: λ to the sample, DRD′ within 10 ms, and the time of
-/// chasing within a factor of two, in fact within 1.4.
+/// Instants within the second between key frames at which a consumer joins.
+const JOINS: u64 = 10;
+
+/// With a first sample that is 0.3 s old Table 1 comes out for most instants of joining: λ to the sample, DRD′ within 10 ms, and
+/// the time of chasing within a factor of two. `namecast experiment run rtsd/table1` tells of how many.
 #[test]
 fn table_1_of_rtsd() {
     for (lead, drd_printed, chasing, last) in TABLE_1 {
-        let config = SynchroniserConfig {
-            profile: SynchroniserProfile::Paper,
-            initial_lead: Some(lead),
-            staleness: ms(300),
-            ..SynchroniserConfig::default()
+        let comes_out = |join: u64| {
+            let config = SynchroniserConfig {
+                profile: SynchroniserProfile::Paper,
+                initial_lead: Some(lead),
+                staleness: ms(300),
+                ..SynchroniserConfig::default()
+            };
+            let (world, id) = joined(config, ms(join * 1_000 / JOINS + 30), ms(20_000));
+            let watcher = world.watcher(id).watcher().unwrap();
+            let consumer = watcher.consumer(StreamKind::Video).unwrap();
+            let synchroniser = consumer.schedule().synchroniser();
+            assert_eq!(synchroniser.state(), State::Fetching, "{lead} {join}");
+            let (mean, _) = drd(&world, id, ms(3_000));
+            let spent = synchroniser.bootstrap().chasing;
+            eprintln!("{lead} {join}: {:?} {mean} {spent:?}", synchroniser.lead());
+            [
+                synchroniser.lead() == Some(last),
+                (mean - drd_printed).abs() <= 10.0,
+                (ms(chasing) / 2..=ms(chasing) * 2).contains(&spent),
+            ]
         };
-        let (world, id) = joined(config, ms(130), ms(20_000));
-        let watcher = world.watcher(id).watcher().unwrap();
-        let consumer = watcher.consumer(StreamKind::Video).unwrap();
-        let synchroniser = consumer.schedule().synchroniser();
-        assert_eq!(synchroniser.state(), State::Fetching, "{lead}");
-        assert_eq!(synchroniser.lead(), Some(last), "{lead}");
-        let (mean, _) = drd(&world, id, ms(3_000));
-        assert!((mean - drd_printed).abs() <= 10.0, "{lead}: {mean}");
-        let spent = synchroniser.bootstrap().chasing;
-        let bounds = ms(chasing) * 10 / 14..=ms(chasing) * 14 / 10;
-        assert!(bounds.contains(&spent), "{lead}: {spent:?}");
+        let all: Vec<_> = (0..JOINS).map(comes_out).collect();
+        for (index, what) in ["λ", "DRD′", "chasing"].into_iter().enumerate() {
+            let count = all.iter().filter(|found| found[index]).count();
+            assert!(count as u64 * 10 >= JOINS * 7, "{lead}: {what} {count}");
+        }
     }
 }

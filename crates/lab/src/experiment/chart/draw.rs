@@ -22,6 +22,8 @@ type Context<'c, 'a> = ChartContext<'c, SVGBackend<'a>, Plane>;
 
 /// Half the size of a mark.
 const MARK: i32 = 9;
+/// Half the size of a single run's.
+const DOT: i32 = 5;
 /// Width of lines that carry data.
 const STROKE: u32 = 4;
 /// Length of a dash, and of the gap after it.
@@ -187,6 +189,7 @@ fn ranges(chart: &Chart) -> (Range<f64>, Range<f64>) {
                 for spot in &group.spots {
                     xs.add([spot.x]);
                     ys.add(spot.measured.into_iter().flatten());
+                    ys.add(spot.runs.iter().copied());
                     ys.add(spot.paper.into_iter().chain(spot.ideal));
                 }
                 for (x, y) in &group.curve {
@@ -298,6 +301,12 @@ fn lines(context: &Context<'_, '_>, root: &Area<'_>, groups: &[Group]) -> Result
             put(root, Polygon::new(around, colour(index).mix(0.18).filled()))?;
         }
         let means: Vec<_> = band.iter().map(|(x, [mean, _, _])| at(*x, *mean)).collect();
+        for spot in &group.spots {
+            for run in &spot.runs {
+                let dot = colour(index).mix(0.4).filled();
+                put(root, Circle::new(at(spot.x, *run), DOT, dot))?;
+            }
+        }
         let stroke = colour(index).stroke_width(STROKE);
         put(root, PathElement::new(means.clone(), stroke))?;
         let curve: Vec<_> = group.curve.iter().map(|(x, y)| at(*x, *y)).collect();

@@ -92,11 +92,13 @@ impl Group {
 }
 
 /// One measured point.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Spot {
     pub(super) x: f64,
     /// Mean, lower and upper end of its confidence interval.
     pub(super) measured: Option<[f64; 3]>,
+    /// Each run by itself, if it is to be seen.
+    pub(super) runs: Vec<f64>,
     pub(super) paper: Option<f64>,
     pub(super) ideal: Option<f64>,
 }

@@ -180,10 +180,9 @@ impl Artist<'_> {
             for (index, choice) in choices.iter().enumerate() {
                 fixed.insert(x_name.clone(), choice.label.clone());
                 let labels = self.labels(&fixed);
-                let statistics = self
-                    .measured
-                    .get(metric, &labels)
-                    .and_then(|runs| Statistics::of(runs));
+                let runs = self.measured.get(metric, &labels);
+                let statistics = runs.and_then(|runs| Statistics::of(runs));
+                let shown = runs.filter(|_| figure.runs == Some(true));
                 let (paper, ideal) = self.references(metric, &labels);
                 let x = if figure.kind == FigureKind::Bars {
                     None
@@ -193,6 +192,7 @@ impl Artist<'_> {
                 group.spots.push(Spot {
                     x: x.unwrap_or(index as f64),
                     measured: statistics.map(|s| [s.mean, s.low, s.high]),
+                    runs: shown.into_iter().flatten().copied().flatten().collect(),
                     paper,
                     ideal,
                 });

@@ -159,6 +159,7 @@ fn wanted_fields(figure: &Figure) -> Vec<(&'static str, Wanted)> {
         ("y", figure.y.is_some(), matches!(kind, Lines | Bars), true),
         ("a list as `y`", many, false, kind == Table),
         ("group", figure.group.is_some(), false, kind != Table),
+        ("runs", figure.runs.is_some(), false, kind == Lines),
         (
             "series",
             figure.series.is_some(),

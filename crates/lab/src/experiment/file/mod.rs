@@ -101,6 +101,8 @@ pub(super) struct Figure {
     pub(super) group: Option<Spanned<String>>,
     pub(super) x_label: Option<String>,
     pub(super) y_label: Option<String>,
+    /// Whether each run is a dot beside the mean.
+    pub(super) runs: Option<bool>,
     pub(super) y_min: Option<f64>,
     pub(super) y_max: Option<f64>,
     /// Names of series of a run; `*` stands for anything.

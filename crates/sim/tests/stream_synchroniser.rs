@@ -99,11 +99,14 @@ const TABLE_1: [(u64, f64, u64, u64); 6] = [
     (2, 110.0, 3_800, 4),
 ];
 
+/// λ_d: a round trip of 103 ms in frames.
+const DEMAND: u64 = 4;
 /// Instants within the second between key frames at which a consumer joins.
-const JOINS: u64 = 10;
+const JOINS: u64 = 5;
 
-/// With a first sample that is 0.3 s old Table 1 comes out for most instants of joining: λ to the sample, DRD′ within 10 ms, and
-/// the time of chasing within a factor of two. `namecast experiment run rtsd/table1` tells of how many.
+/// With a first sample that is 0.3 s old, λ and DRD′ of Table 1 come out at any instant of joining. The time of chasing does, within a
+/// factor of two, for λ₀ above the demand; from the demand itself or below it is one of two, by chance, and
+/// `namecast experiment run rtsd/table1` tells how often.
 #[test]
 fn table_1_of_rtsd() {
     for (lead, drd_printed, chasing, last) in TABLE_1 {
@@ -121,7 +124,6 @@ fn table_1_of_rtsd() {
             assert_eq!(synchroniser.state(), State::Fetching, "{lead} {join}");
             let (mean, _) = drd(&world, id, ms(3_000));
             let spent = synchroniser.bootstrap().chasing;
-            eprintln!("{lead} {join}: {:?} {mean} {spent:?}", synchroniser.lead());
             [
                 synchroniser.lead() == Some(last),
                 (mean - drd_printed).abs() <= 10.0,
@@ -129,9 +131,9 @@ fn table_1_of_rtsd() {
             ]
         };
         let all: Vec<_> = (0..JOINS).map(comes_out).collect();
-        for (index, what) in ["λ", "DRD′", "chasing"].into_iter().enumerate() {
-            let count = all.iter().filter(|found| found[index]).count();
-            assert!(count as u64 * 10 >= JOINS * 7, "{lead}: {what} {count}");
-        }
+        let counts = [0, 1, 2].map(|index| all.iter().filter(|found| found[index]).count());
+        let chased = if lead > DEMAND { all.len() } else { 1 };
+        assert_eq!(counts[..2], [all.len(); 2], "{lead}: λ, DRD′");
+        assert!(counts[2] >= chased, "{lead}: chasing {}", counts[2]);
     }
 }

@@ -92,8 +92,12 @@ impl<'l> Experiment<'l> {
             quick: quick.unwrap_or_default(),
         };
         let seeds_span = seeds.map_or(0..0, |seeds| seeds.span());
-        let said = (first.references, first.checks, first.claims);
-        experiment.complete(library, seeds_span, said)
+        let judged = Judged {
+            references: first.references,
+            checks: first.checks,
+            claims: first.claims,
+        };
+        experiment.complete(library, seeds_span, judged)
     }
 
     /// Reads what depends on the sweeps.
@@ -101,11 +105,7 @@ impl<'l> Experiment<'l> {
         mut self,
         library: &Library,
         seeds: Range<usize>,
-        (references, checks, claims): (
-            Vec<Placed<Reference>>,
-            Vec<Placed<Check>>,
-            Vec<Placed<Claim>>,
-        ),
+        judged: Judged,
     ) -> Result<Self, Problems> {
         let mut problems = Vec::new();
         let most = library.limits().seeds;
@@ -123,13 +123,13 @@ impl<'l> Experiment<'l> {
         for figure in &self.figures {
             problems.extend(figure::problems(&self, figure));
         }
-        for reference in references {
+        for reference in judged.references {
             match self.expression(&reference.value.metric) {
                 Ok(expression) => self.references.push((reference, expression)),
                 Err(problem) => problems.push(problem),
             }
         }
-        for check in checks {
+        for check in judged.checks {
             if !is_range(check.value.min, check.value.max) {
                 problems.push(self.sources.problem(check.span.clone(), NO_RANGE));
             }
@@ -138,7 +138,7 @@ impl<'l> Experiment<'l> {
                 Err(problem) => problems.push(problem),
             }
         }
-        for claim in claims {
+        for claim in judged.claims {
             if !is_range(claim.value.min, claim.value.max) {
                 problems.push(self.sources.problem(claim.span.clone(), NO_RANGE));
             }
@@ -309,6 +309,13 @@ impl<'l> Experiment<'l> {
             place
         }
     }
+}
+
+/// What a file says about the metrics, before it is known whether they can be.
+struct Judged {
+    references: Vec<Placed<Reference>>,
+    checks: Vec<Placed<Check>>,
+    claims: Vec<Placed<Claim>>,
 }
 
 const NO_RANGE: &str = "expected `min`, `max` or both, `min` not above `max`";

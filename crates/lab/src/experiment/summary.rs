@@ -172,21 +172,12 @@ impl Summary {
                 }
             }
         }
-        for (claim, expression) in &experiment.claims {
-            match measured.evaluate(expression) {
-                Ok(_) if asked.quick => {}
-                Ok(found) => summary.claims.push(ClaimResult::new(&claim.value, &found)),
-                Err(message) => {
-                    let place = claim.value.metric.span();
-                    problems.push(experiment.sources.problem(place, message));
-                }
-            }
+        match claims(experiment, measured) {
+            Ok(_) if asked.quick => {}
+            Ok(claims) => summary.claims = claims,
+            Err(more) => problems.extend(more),
         }
-        if problems.is_empty() {
-            Ok(summary)
-        } else {
-            Err(problems)
-        }
+        problems.is_empty().then_some(summary).ok_or(problems)
     }
 
     fn add(&mut self, name: String, runs: &Runs) {
@@ -204,6 +195,30 @@ impl Summary {
     /// Checks that do not hold.
     pub fn failed(&self) -> impl Iterator<Item = &CheckResult> {
         self.checks.iter().filter(|check| !check.ok)
+    }
+}
+
+/// What became of all that the paper says.
+///
+/// # Errors
+/// Claims speak of what was not measured.
+fn claims(
+    experiment: &Experiment<'_>,
+    measured: &Measured,
+) -> Result<Vec<ClaimResult>, Vec<Problem>> {
+    let (mut results, mut problems) = (Vec::new(), Vec::new());
+    for (claim, expression) in &experiment.claims {
+        match measured.evaluate(expression) {
+            Ok(found) => results.push(ClaimResult::new(&claim.value, &found)),
+            Err(message) => {
+                let place = claim.value.metric.span();
+                problems.push(experiment.sources.problem(place, message));
+            }
+        }
+    }
+    match problems.is_empty() {
+        true => Ok(results),
+        false => Err(problems),
     }
 }
 

@@ -421,7 +421,7 @@ mod tests {
             ),
             (
                 r#"{"kind": "arc", "profile": "best"}"#,
-                "expected `literal` or `resolved`",
+                "expected one of `literal`, `resolved`, `source-rule`",
             ),
             (r#"{"kind": "cubic", "alpha": 3}"#, "unknown field `alpha`"),
             (

@@ -68,7 +68,7 @@ pub struct Serve {
     pub allow_origin: Vec<String>,
     /// UDP port of WHIP; if it is taken, any.
     #[cfg(feature = "whip")]
-    #[arg(long, value_name = "PORT", default_value_t = crate::push::whip::DEFAULT_UDP_PORT, conflicts_with = "connect")]
+    #[arg(long, value_name = "PORT", default_value_t = crate::push::whip::DEFAULT_UDP_PORT, conflicts_with = "connect", value_parser = namecast_command::number::<u16>(0..=65_535))]
     pub whip_port: u16,
     /// How long, and what is told.
     #[command(flatten)]

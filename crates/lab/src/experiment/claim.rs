@@ -10,7 +10,7 @@ use super::measured::Evaluated;
 use super::statistics::Statistics;
 
 /// Share of a point's runs in which a claim must hold for it to hold there.
-const MOST_RUNS: f64 = 0.9;
+const MIN_SHARE: f64 = 0.9;
 
 /// Whether a claim came out.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
@@ -85,7 +85,7 @@ impl ClaimResult {
                 }
             })
             .collect();
-        let points = found.iter().filter(|found| found.share >= MOST_RUNS);
+        let points = found.iter().filter(|found| found.share >= MIN_SHARE);
         let verdict = match points.count() {
             0 => Verdict::DidNotComeOut,
             points if points == found.len() => Verdict::Holds,
@@ -125,7 +125,7 @@ impl ClaimResult {
         if missing > 0 && !means.is_empty() {
             let _ = write!(text, ", never at {missing} of {} points", self.found.len());
         }
-        let held = |found: &&Found| found.share >= MOST_RUNS;
+        let held = |found: &&Found| found.share >= MIN_SHARE;
         if self.verdict == Verdict::Differs {
             let held = self.found.iter().filter(held).count();
             let _ = write!(text, "; at {held} of {} points", self.found.len());

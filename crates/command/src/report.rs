@@ -46,7 +46,7 @@ pub fn print(text: impl Display) -> anyhow::Result<()> {
 /// Prints what need not be text to standard output.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print`](fn@print).
 pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -58,7 +58,7 @@ pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
 /// Prints a line to standard output.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print`](fn@print).
 pub fn print_line(line: impl Display) -> anyhow::Result<()> {
     print(format_args!("{line}\n"))
 }

@@ -12,7 +12,7 @@ use axum::routing::get;
 use axum_server::accept::DefaultAcceptor;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use namecast_net::Node;
-use namecast_net::web::{self, Purpose, Scheme, Visitor, WebRequest};
+use namecast_net::web::{self, Purpose, Refusal, Scheme, Visitor, WebRequest};
 use namecast_net::websocket::WebDoor;
 use namecast_net::webtransport::WebTransportListener;
 use serde_json::{Value, json};
@@ -213,6 +213,30 @@ impl Shared {
         let policy = format!("frame-ancestors {ancestors}; object-src 'none'; base-uri 'none'");
         HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("frame-ancestors 'none'"))
     }
+
+    /// Who sends a request for `purpose`, and the page's origin if it may read the answer.
+    ///
+    /// # Errors
+    /// If it is refused.
+    fn judge(
+        &self,
+        request: &Request,
+        scheme: Scheme,
+        purpose: Purpose,
+    ) -> Result<(Visitor, Option<HeaderValue>), Refusal> {
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let request = WebRequest {
+            peer: peer.map(|ConnectInfo(peer)| peer.ip()),
+            scheme,
+            authority: web::authority(request.uri(), request.headers()),
+            headers: request.headers(),
+            purpose,
+        };
+        let visitor = self.web.judge(&request)?;
+        let reader = self.web.config().reader(&request);
+        let reader = reader.and_then(|origin| HeaderValue::from_str(origin).ok());
+        Ok((visitor, reader))
+    }
 }
 
 /// Lets in who may read from this node, and lets allowed pages of other sites read what it tells them of itself.
@@ -221,20 +245,10 @@ async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let web_request = WebRequest {
-        peer: peer.map(|ConnectInfo(peer)| peer.ip()),
-        scheme,
-        authority: web::authority(request.uri(), request.headers()),
-        headers: request.headers(),
-        purpose: Purpose::Read,
-    };
-    let visitor = match shared.web.judge(&web_request) {
-        Ok(visitor) => visitor,
+    let (visitor, reader) = match shared.judge(&request, scheme, Purpose::Read) {
+        Ok(judged) => judged,
         Err(refusal) => return (refusal.status(), format!("{refusal}\n")).into_response(),
     };
-    let reader = shared.web.config().reader(&web_request);
-    let reader = reader.and_then(|origin| HeaderValue::from_str(origin).ok());
     let path = request.uri().path();
     let is_for_pages = path == "/node.json" || path.starts_with(HLS);
     request.extensions_mut().insert(visitor);
@@ -256,19 +270,10 @@ async fn admit_pusher(
     request: Request,
     next: Next,
 ) -> Response {
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let web_request = WebRequest {
-        peer: peer.map(|ConnectInfo(peer)| peer.ip()),
-        scheme,
-        authority: web::authority(request.uri(), request.headers()),
-        headers: request.headers(),
-        purpose: Purpose::Face,
+    let (_, reader) = match shared.judge(&request, scheme, Purpose::Face) {
+        Ok(judged) => judged,
+        Err(refusal) => return (refusal.status(), format!("{refusal}\n")).into_response(),
     };
-    if let Err(refusal) = shared.web.judge(&web_request) {
-        return (refusal.status(), format!("{refusal}\n")).into_response();
-    }
-    let reader = shared.web.config().reader(&web_request);
-    let reader = reader.and_then(|origin| HeaderValue::from_str(origin).ok());
     let mut response = match *request.method() {
         Method::OPTIONS => StatusCode::NO_CONTENT.into_response(),
         _ => next.run(request).await,

@@ -140,7 +140,7 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
     for remark in listeners.remarks.iter().chain(&page.remarks) {
         progress.say(&format!("({remark})"));
     }
-    for url in core::iter::once(page.url()).chain(page.other_urls()) {
+    for url in page.urls() {
         progress.say(&format!("Page: {url}"));
     }
     let reload = Reload::of(running, page_port.tls, is_file_s)?;

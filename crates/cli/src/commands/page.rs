@@ -113,7 +113,12 @@ impl Page {
         network_addresses().into_iter().map(url).collect()
     }
 
-    /// The first of these addresses for a telephone's camera.
+    /// All of these, this machine's first.
+    pub(super) fn urls(&self) -> impl Iterator<Item = String> {
+        core::iter::once(self.url()).chain(self.other_urls())
+    }
+
+    /// The first of the other addresses for a telephone's camera.
     pub(super) fn qr_code(&self) -> Option<String> {
         let url = self.other_urls().into_iter().next()?;
         let code = qrcode::QrCode::new(url).ok()?;

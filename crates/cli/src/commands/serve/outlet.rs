@@ -95,7 +95,7 @@ impl Outlet {
         let node = self.node.clone();
         let urls = match &mut self.reach {
             Reach::Here { page, .. } => {
-                let pages = core::iter::once(page.url()).chain(page.other_urls());
+                let pages = page.urls();
                 pages.map(|page| format!("{page}?name={name}")).collect()
             }
             Reach::Through { uplink, registered } => {
@@ -129,8 +129,7 @@ impl Outlet {
         let mut lines = vec![format!("Node: {}", listeners.uris().join("  "))];
         let remarks = listeners.remarks.iter().chain(&page.remarks);
         lines.extend(remarks.map(|remark| format!("({remark})")));
-        let urls = core::iter::once(page.url()).chain(page.other_urls());
-        lines.extend(urls.map(|url| format!("Page: {url}")));
+        lines.extend(page.urls().map(|url| format!("Page: {url}")));
         #[cfg(feature = "whip")]
         lines.extend(super::whip::lines(page, whip));
         lines

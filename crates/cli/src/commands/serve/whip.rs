@@ -23,8 +23,7 @@ pub(super) async fn listen(gate: &Gate, arguments: &Serve) -> anyhow::Result<Whi
 
 /// Where to push, for people.
 pub(super) fn lines(page: &Page, whip: &Whip) -> Vec<String> {
-    let urls = once(page.url()).chain(page.other_urls());
     let port = whip.udp_port();
     let line = |url: String| format!("WHIP: {url}whip/NAME (media by UDP port {port})");
-    urls.map(line).collect()
+    page.urls().map(line).collect()
 }

@@ -5,14 +5,13 @@
 mod program;
 
 use std::path::Path;
-use std::process::Command;
 
 use namecast_cli::commands::PastTime;
 use namecast_media::ingest::burned_clock::Reading;
 use namecast_net::Clock;
 use serde_json::Value;
 
-use program::{Program, clocks, newest_stats, start_forwarder, start_publisher, until};
+use program::{Program, clocks, command, newest_stats, start_forwarder, start_publisher, until};
 
 /// From one frame of the test picture to the next.
 const FRAME: u64 = 41_000;
@@ -58,11 +57,8 @@ fn a_killed_publisher_is_watched_from_the_past() {
     until_at_least(&home.join("second.json"), "chunks", 1);
     let now = Clock::new().wall().as_micros();
     // Nothing is kept of 1970, and the time that is offered instead is one that plays.
-    let early = Command::new(env!("CARGO_BIN_EXE_namecast"))
-        .args(["watch", "/test", "--from", "1", "--connect", &face])
-        .env("XDG_DATA_HOME", home)
-        .output()
-        .unwrap();
+    let early = format!("watch /test --from 1 --connect {face}");
+    let early = command(home, &early).output().unwrap();
     let text = String::from_utf8(early.stderr).unwrap();
     assert_eq!(early.status.code(), Some(1), "{text}");
     let (_, kept) = text.split_once("write --from '").expect("advice");

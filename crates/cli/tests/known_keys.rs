@@ -5,20 +5,15 @@
 mod program;
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
-use program::{Program, start_forwarder};
+use program::{Program, command, start_forwarder};
 
 /// Runs a command to its end, with its own directory for what it keeps.
 fn run(home: &Path, arguments: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_namecast"))
-        .args(arguments.split_whitespace())
-        .env("XDG_DATA_HOME", home)
-        .current_dir(home)
-        .output()
-        .unwrap()
+    command(home, arguments).output().unwrap()
 }
 
 /// What a command prints that has to succeed.

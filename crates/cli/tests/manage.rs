@@ -6,25 +6,17 @@ mod program;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use namecast_net::{FaceUri, Node, NodeConfig};
-use program::{Program, until};
+use program::{Program, command, until};
 use serde_json::Value;
 
 /// Where the commands look first.
 const SOCKET: &str = "namecast/forwarder.sock";
 
 fn namecast(home: &Path, arguments: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_namecast"))
-        .args(arguments.split_whitespace())
-        .env("HOME", home)
-        .env("XDG_DATA_HOME", home)
-        .env_remove("XDG_RUNTIME_DIR")
-        .env_remove("NDN_CLIENT_TRANSPORT")
-        .current_dir(home)
-        .output()
-        .unwrap()
+    command(home, arguments).output().unwrap()
 }
 
 /// What a command prints.

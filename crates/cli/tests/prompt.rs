@@ -8,15 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use program::{Program, start_forwarder, start_publisher, until};
-
-fn command(home: &Path, arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_namecast"));
-    command.args(arguments.split_whitespace());
-    command.env("XDG_DATA_HOME", home).current_dir(home);
-    command.env_remove("XDG_RUNTIME_DIR").stdin(Stdio::null());
-    command
-}
+use program::{Program, command, start_forwarder, start_publisher, until};
 
 /// What a command that has to end with `status` says of it.
 fn said(home: &Path, arguments: &str, status: i32) -> String {

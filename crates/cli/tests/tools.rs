@@ -7,26 +7,17 @@ mod program;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use program::{Program, start_publisher, until};
+use program::{Program, command, start_publisher, until};
 use serde_json::Value;
 
 /// Runs a command with variables in its environment, and `client.conf` as it is at `home`.
 fn namecast(home: &Path, variables: &[(&str, &str)], arguments: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_namecast"))
-        .args(arguments.split_whitespace())
-        .env("HOME", home)
-        .env("XDG_DATA_HOME", home)
-        .env_remove("XDG_RUNTIME_DIR")
-        .env_remove("NDN_CLIENT_TRANSPORT")
-        .envs(variables.iter().copied())
-        .current_dir(home)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
+    let mut command = command(home, arguments);
+    command.envs(variables.iter().copied()).output().unwrap()
 }
 
 fn text(octets: &[u8]) -> String {

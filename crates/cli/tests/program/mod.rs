@@ -26,20 +26,24 @@ const SMALL: PictureSize = PictureSize {
     height: 180,
 };
 
+/// A `namecast` to run, for which nothing but `home` exists.
+pub(crate) fn command(home: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_namecast"));
+    command.args(arguments.split_whitespace());
+    command.env("HOME", home).env("XDG_DATA_HOME", home);
+    command.env_remove("XDG_RUNTIME_DIR").current_dir(home);
+    command.env_remove("NDN_CLIENT_TRANSPORT");
+    command.stdin(Stdio::null());
+    command
+}
+
 /// One running `namecast`; ends with the test.
 pub(crate) struct Program(pub(crate) Child);
 
 impl Program {
     pub(crate) fn start(home: &Path, arguments: &str) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_namecast"));
-        command.args(arguments.split_whitespace());
-        command.env("HOME", home).env("XDG_DATA_HOME", home);
-        command.env_remove("XDG_RUNTIME_DIR").current_dir(home);
-        command.env_remove("NDN_CLIENT_TRANSPORT");
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+        let mut command = command(home, arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
         Self(command.spawn().unwrap())
     }
 

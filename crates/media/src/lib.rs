@@ -5,6 +5,7 @@
 //!                                                       a watcher ─ Frame ─▶ record ─▶ file, pipe
 //! ```
 
+mod annex_b;
 mod clock;
 pub mod ingest;
 pub mod nut;

@@ -7,6 +7,7 @@ use str0m::media::{MediaKind, MediaTime};
 use str0m::rtp::rtcp::SenderInfo;
 
 use super::track_clock::TrackClock;
+use crate::annex_b::{SEQUENCE_PARAMETERS, is_of, units};
 use crate::nut::writer::{file_header, h264_parameters, opus_head, put_frame};
 use crate::nut::{NutClass, NutStream};
 
@@ -14,8 +15,6 @@ use crate::nut::{NutClass, NutStream};
 const MAX_FRAME: usize = 4 << 20;
 /// Opus is always decoded to this rate (RFC 7587, section 4.1), and its RTP clock counts in two channels.
 const SOUND: (u32, u32) = (48_000, 2);
-/// Type of a sequence parameter set (ITU-T H.264, table 7-1).
-const SEQUENCE_PARAMETERS: u8 = 7;
 
 /// One frame of a track.
 #[derive(Debug)]
@@ -121,7 +120,7 @@ impl Program {
 /// The stream of pictures that starts with this key frame, if that says what follows.
 fn picture(key_frame: &[u8]) -> Option<NutStream> {
     let parameters = h264_parameters(key_frame);
-    let set = sequence_parameters(parameters)?;
+    let set = units(parameters).find(|unit| is_of(unit, SEQUENCE_PARAMETERS))?;
     let bits = decode_nal(set).ok()?;
     let set = SeqParameterSet::from_bits(BitReader::new(&bits[..])).ok()?;
     let (width, height) = set.pixel_dimensions().ok()?;
@@ -131,23 +130,6 @@ fn picture(key_frame: &[u8]) -> Option<NutStream> {
         parameters: Bytes::copy_from_slice(parameters),
         decode_delay: 0,
     })
-}
-
-/// The first sequence parameter set, without its start code.
-fn sequence_parameters(parameters: &[u8]) -> Option<&[u8]> {
-    let starts = parameters.windows(3).enumerate();
-    let mut starts = starts.filter_map(|(at, window)| (window == [0, 0, 1]).then_some(at));
-    let is_set = |at: &usize| {
-        parameters
-            .get(at + 3)
-            .is_some_and(|it| it & 0x1f == SEQUENCE_PARAMETERS)
-    };
-    let start = starts.find(is_set)?;
-    let end = starts.next().unwrap_or(parameters.len());
-    let set = parameters.get(start + 3..end)?;
-    // Zeros at the end are of the next start code.
-    let length = set.iter().rposition(|&octet| octet != 0)? + 1;
-    set.get(..length)
 }
 
 fn sound() -> NutStream {

@@ -3,9 +3,9 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use crate::annex_b::{SEQUENCE_PARAMETERS, is_of, units};
+
 const START_CODE: &[u8] = &[0, 0, 0, 1];
-/// Type of a sequence parameter set.
-const SEQUENCE_PARAMETERS: u8 = 7;
 
 /// Brings frames into Annex B form, each key frame with its parameter sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,17 +89,6 @@ impl AnnexB {
             profile[0], profile[1], profile[2]
         ))
     }
-}
-
-fn is_of(unit: &[u8], kind: u8) -> bool {
-    unit.first().is_some_and(|octet| octet & 0x1f == kind)
-}
-
-/// What stands behind each start code, up to the end.
-fn units(octets: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let starts = octets.windows(3).enumerate();
-    let starts = starts.filter(|(_, window)| *window == [0, 0, 1]);
-    starts.map(|(at, _)| &octets[at + 3..])
 }
 
 #[cfg(test)]

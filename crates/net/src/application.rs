@@ -6,7 +6,8 @@ use bytes::Bytes;
 use namecast_forward::{FaceId, Keep};
 use tokio::sync::mpsc;
 
-use crate::link::{LinkEnd, LinkReceiver};
+use crate::link::LinkReceiver;
+use crate::node::LinkEnd;
 use crate::node::{Command, NewFace, Node, NodeError, Plane};
 
 /// An application's face: frames in, frames out, no socket between. Local scope. It ends when it is dropped.

@@ -30,6 +30,7 @@ mod node;
 mod registration;
 mod start;
 mod timer;
+mod transport;
 pub mod web;
 
 pub use application::{ApplicationFace, ApplicationReceiver, ApplicationSender};
@@ -41,7 +42,7 @@ pub use hops::Hops;
 pub use host::{DEFAULT_PORT, Host};
 pub use interface::InterfaceWatch;
 pub use key_store::{Identity, KeyStore, KeyStoreError, random};
-pub use link::{EthernetConfig, EthernetPort, LinkDrop, UdpMulticast, websocket, webtransport};
+pub use link::LinkDrop;
 pub use mac_address::{MacAddress, ParseMacAddressError};
 pub use node::{
     FaceOptions, FaceStatus, LinkState, ListenError, Listener, ListenerStatus, Node, NodeError,
@@ -49,6 +50,7 @@ pub use node::{
 };
 pub use registration::Registration;
 pub use timer::Timer;
+pub use transport::{EthernetConfig, EthernetPort, UdpMulticast, websocket, webtransport};
 
 pub use namecast_apps::registration::{
     Announcer, Announcing, RegistrationConfig, RegistrationState,

@@ -10,40 +10,18 @@ use syn::visit::{self, Visit};
 use super::Finding;
 use super::rust::{Crate, ModulePath, Scanned, is_for_tests};
 
-/// Circles that are still there: crate and modules. A circle that has gone, or lost a module, is taken off here.
-const ALLOWED: &[(&str, &[&str])] = &[("namecast-net", &["link", "node"])];
-
 /// Where one module names another: the first place of each pair.
 type Uses = BTreeMap<(String, String), String>;
 
-/// Finds circles between modules, and allowed ones that have gone.
+/// Finds circles between modules.
 pub(crate) fn check(crates: &[Crate<'_>]) -> Vec<Finding> {
-    check_against(crates, ALLOWED)
-}
-
-fn check_against(crates: &[Crate<'_>], allowed: &[(&str, &[&str])]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut left: Vec<_> = allowed.iter().collect();
     for member in crates {
         let uses = uses(member);
         for circle in circles(&uses) {
-            let known = left
-                .iter()
-                .position(|(name, modules)| *name == member.name && *modules == circle);
-            if let Some(at) = known {
-                left.swap_remove(at);
-            } else {
-                let message = format!("modules in a circle: {}", described(&circle, &uses));
-                findings.push(Finding::new(member.name, "modules", message));
-            }
+            let message = format!("modules in a circle: {}", described(&circle, &uses));
+            findings.push(Finding::new(member.name, "modules", message));
         }
-    }
-    for (name, modules) in left {
-        let message = format!(
-            "{} are no circle any more: take it off the list in xtask/src/tidy/modules.rs",
-            modules.join(", ")
-        );
-        findings.push(Finding::new(*name, "modules", message));
     }
     findings
 }
@@ -225,16 +203,13 @@ mod tests {
     use super::super::source::rust;
     use super::*;
 
-    fn found(files: &[(&str, &str)], allowed: &[(&str, &[&str])]) -> Vec<String> {
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
         let files: Vec<_> = files
             .iter()
             .map(|(path, text)| rust(&format!("crates/x/src/{path}"), text))
             .collect();
         let member = crate_of("x", "crates/x", &files);
-        check_against(&[member], allowed)
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        check(&[member]).iter().map(ToString::to_string).collect()
     }
 
     const ROOT: (&str, &str) = (
@@ -251,7 +226,7 @@ mod tests {
             ("c/mod.rs", "mod d;"),
             ("c/d.rs", "use super::E;"),
         ];
-        assert_eq!(found(&files, &[]), [""; 0]);
+        assert_eq!(found(&files), [""; 0]);
     }
 
     #[test]
@@ -268,7 +243,7 @@ mod tests {
             "impl crate::a::T for X {}",
         ] {
             assert_eq!(
-                found(&[ROOT, ("a.rs", "use crate::b::X;"), ("b.rs", back)], &[]),
+                found(&[ROOT, ("a.rs", "use crate::b::X;"), ("b.rs", back)]),
                 [
                     "x: modules: modules in a circle: a uses b (crates/x/src/a.rs), b uses a (crates/x/src/b.rs)"
                 ],
@@ -286,11 +261,7 @@ mod tests {
                 ("b/mod.rs", "use crate::c;"),
                 ("c.rs", "use crate::a;"),
             ];
-            assert_eq!(
-                found(&files, &[("x", &["a", "b", "c"])]),
-                [""; 0],
-                "{use_of_b}"
-            );
+            assert_eq!(found(&files).len(), 1, "{use_of_b}");
         }
     }
 
@@ -298,7 +269,7 @@ mod tests {
     fn tests_do_not_count() {
         let tests = "#[cfg(test)] mod tests { use crate::a; }";
         assert_eq!(
-            found(&[ROOT, ("a.rs", "use crate::b;"), ("b.rs", tests)], &[]),
+            found(&[ROOT, ("a.rs", "use crate::b;"), ("b.rs", tests)]),
             [""; 0]
         );
         let declared = [
@@ -308,22 +279,6 @@ mod tests {
             ("b/hostile.rs", "use crate::a;"),
             ("b/hostile/body.rs", "use crate::a;"),
         ];
-        assert_eq!(found(&declared, &[]), [""; 0]);
-    }
-
-    #[test]
-    fn an_allowed_circle_passes_until_it_has_gone_or_shrunk() {
-        let circle = [ROOT, ("a.rs", "use crate::b;"), ("b.rs", "use crate::a;")];
-        assert_eq!(found(&circle, &[("x", &["a", "b"])]), [""; 0]);
-        let gone = "x: modules: a, b are no circle any more: take it off the list in xtask/src/tidy/modules.rs";
-        assert_eq!(
-            found(&[ROOT, ("a.rs", "use crate::b;")], &[("x", &["a", "b"])]),
-            [gone]
-        );
-        assert_eq!(
-            found(&circle, &[("x", &["a", "b", "c"])]).len(),
-            2,
-            "the smaller one is new"
-        );
+        assert_eq!(found(&declared), [""; 0]);
     }
 }

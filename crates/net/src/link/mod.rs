@@ -5,42 +5,22 @@
 //!                                                                            └─▶ queue (bounded) ── link task ──▶ socket
 //! ```
 
-mod accept;
-mod connect;
 mod counters;
-mod ethernet;
 mod keep_alive;
+mod kernel_drops;
 mod queue;
 mod senders;
 mod strangers;
-mod stream;
-mod tcp;
 mod udp;
-mod unix;
 
-pub mod websocket;
-pub mod webtransport;
-
-pub(crate) use connect::{Backoff, connect};
 pub(crate) use counters::LinkCounters;
 pub use counters::LinkDrop;
-pub(crate) use ethernet::EthernetRequests;
-pub use ethernet::{EthernetConfig, EthernetPort};
 pub(crate) use keep_alive::{Counted, KeepAlive};
+pub(crate) use kernel_drops::kernel_drops;
 pub(crate) use queue::{Account, Arrival, LinkReceiver, LinkSender, link_queue, next_number};
+pub(crate) use senders::Senders;
 pub(crate) use strangers::{Admission, Challenge, Strangers};
-pub(crate) use tcp::listen as listen_tcp;
-pub use udp::UdpMulticast;
-pub(crate) use udp::{UdpLink, kernel_drops, listen as listen_udp, serve_peer};
-pub(crate) use unix::listen as listen_unix;
-
-use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
-
-use bytes::Bytes;
-use namecast_forward::{FaceId, Link};
-
-use crate::node::Plane;
+pub(crate) use udp::{PAUSE_AFTER_ERROR, Received, UdpLink};
 
 /// Frames a link task takes from its queue, or hands to the forwarder, in one go.
 pub(crate) const BATCH_FRAMES: usize = 64;
@@ -50,91 +30,3 @@ pub(crate) const MAX_FRAME_SIZE: usize = namecast_packet::MAX_PACKET_SIZE + 128;
 /// Tells one UDP listener from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ListenerId(pub(crate) u64);
-
-/// What the task that drives a link's socket holds.
-#[derive(Debug)]
-pub(crate) struct LinkEnd {
-    /// The face that the link belongs to.
-    pub(crate) face: FaceId,
-    /// Frames to send.
-    pub(crate) queue: LinkReceiver,
-    /// Where received frames go.
-    pub(crate) plane: Arc<Plane>,
-    /// The node's end, which lives as long as the face.
-    pub(crate) sender: Weak<LinkSender>,
-    /// What got lost.
-    pub(crate) counters: Arc<LinkCounters>,
-}
-
-impl LinkEnd {
-    /// Lets the node send over `socket` to an address past the queue, while that is empty; none: only through the queue.
-    pub(crate) fn set_socket(&self, socket: Option<(Arc<UdpLink>, SocketAddr)>) {
-        if let Some(sender) = self.sender.upgrade() {
-            sender.set_socket(socket);
-        }
-    }
-
-    /// Forgets what the neighbour speaks: the connection is new.
-    pub(crate) fn forget_neighbour(&self) {
-        if let Some(sender) = self.sender.upgrade() {
-            sender.with_link(Link::forget_neighbour);
-        }
-    }
-
-    /// Splits off what a reader needs, so that reading and writing can go on side by side.
-    pub(crate) fn split(&mut self) -> (Intake, &mut LinkReceiver) {
-        let intake = Intake {
-            face: self.face,
-            plane: Arc::clone(&self.plane),
-            counters: Arc::clone(&self.counters),
-        };
-        (intake, &mut self.queue)
-    }
-}
-
-/// Where a link's reader puts what it read.
-#[derive(Clone, Debug)]
-pub(crate) struct Intake {
-    face: FaceId,
-    plane: Arc<Plane>,
-    counters: Arc<LinkCounters>,
-}
-
-impl Intake {
-    /// Hands frames to the forwarder, and sends what comes of it.
-    ///
-    /// # Errors
-    /// [`SessionEnd::Stopped`] if the face has ended or the node has stopped.
-    pub(crate) fn deliver(&self, frames: Vec<Bytes>) -> Result<(), SessionEnd> {
-        let delivered = self.plane.deliver(self.face, frames);
-        delivered.map_err(|_| SessionEnd::Stopped)
-    }
-
-    /// Counts a loss.
-    pub(crate) fn dropped(&self, reason: LinkDrop) {
-        self.counters.dropped(reason, 1);
-    }
-}
-
-/// Why a connection came to its end.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SessionEnd {
-    /// The face or the node ended; everything queued is out.
-    #[error("the face has ended")]
-    Stopped,
-    /// The peer closed it.
-    #[error("the peer closed the connection")]
-    Closed,
-    /// Nothing was heard from the peer for too long.
-    #[error("the peer is silent")]
-    Silent,
-    /// The stream is no sequence of elements.
-    #[error("malformed framing: {0}")]
-    Framing(&'static str),
-    /// The system reported an error.
-    #[error("{0}")]
-    Io(#[from] std::io::Error),
-    /// The WebSocket or WebTransport layer reported an error.
-    #[error("{0}")]
-    Transport(String),
-}

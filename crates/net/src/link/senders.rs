@@ -11,20 +11,20 @@ use crate::key_store;
 /// A face puts together what has consecutive numbers (NDNLPv2 Sequence), and every sender counts by itself, mostly from
 /// 0. NFD has the sender's address in the key; here each sender's numbers are moved by an offset that nobody else knows.
 #[derive(Clone, Debug)]
-pub(super) struct Senders {
+pub(crate) struct Senders {
     secret: [u8; 16],
 }
 
 impl Senders {
     /// With offsets of its own.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             secret: key_store::random(),
         }
     }
 
     /// The frame with its number moved to those of `sender`; one that is no fragment as it is.
-    pub(super) fn move_apart(&self, sender: &[u8], frame: Bytes) -> Bytes {
+    pub(crate) fn move_apart(&self, sender: &[u8], frame: Bytes) -> Bytes {
         // What cannot be read is for the forwarder to count.
         let Ok(packet) = LpPacket::decode(frame.clone()) else {
             return frame;

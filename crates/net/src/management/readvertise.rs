@@ -20,8 +20,8 @@ use namecast_units::Instant;
 use tokio::sync::Notify;
 
 use super::{Client, ControlParameters, Manager};
-use crate::link::Backoff;
 use crate::node::{Node, Readvertises, ReadvertisingStatus};
+use crate::transport::Backoff;
 use crate::{ManagementConfig, ReadvertiseConfig};
 
 /// Origins of routes that applications registered, by themselves or through a neighbour: NFD's `app` and `client`.

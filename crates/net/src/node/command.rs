@@ -12,9 +12,12 @@ use tokio::sync::{oneshot, watch};
 
 use super::events::FaceEvent;
 use super::options::FaceNature;
-use super::{FaceOptions, LinkState, ListenerEntry, NodeError, NodeStatus, Persistency};
+use super::{
+    EthernetRequests, FaceOptions, LinkEnd, LinkState, ListenerEntry, NodeError, NodeStatus,
+    Persistency,
+};
 use crate::FaceUri;
-use crate::link::{EthernetRequests, LinkEnd, ListenerId};
+use crate::link::ListenerId;
 
 type Reply<T> = oneshot::Sender<T>;
 

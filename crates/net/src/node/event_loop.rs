@@ -11,13 +11,11 @@ use namecast_units::{Duration, Instant};
 use tokio::sync::mpsc;
 
 use super::command::NextHops;
+use super::datagrams::serve_peer;
 use super::events::{FaceEventKind, FaceEvents};
 use super::face_table::{FaceEntry, FaceTable};
-use super::{Command, ListenerEntry, NewFace, NodeError, Persistency, Plane, Spawner};
-use crate::link::{
-    Admission, KeepAlive, LinkCounters, LinkDrop, LinkEnd, ListenerId, UdpLink, link_queue,
-    serve_peer,
-};
+use super::{Command, LinkEnd, ListenerEntry, NewFace, NodeError, Persistency, Plane, Spawner};
+use crate::link::{Admission, KeepAlive, LinkCounters, LinkDrop, ListenerId, UdpLink, link_queue};
 use crate::{Clock, FaceUri};
 
 /// How often faces are looked through for those that have ended.

@@ -11,10 +11,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CacheUpdate, Command, ContentStoreDescription, FaceDescription, FaceEvent, ListenerEntry,
-    NewFace, NextHops, Node, NodeError, Plane, Query, Readvertises, Spawner, StrategyChoice,
+    CacheUpdate, Command, ContentStoreDescription, FaceDescription, FaceEvent, LinkEnd,
+    ListenerEntry, NewFace, NextHops, Node, NodeError, Plane, Query, Readvertises, Spawner,
+    StrategyChoice,
 };
-use crate::link::{LinkEnd, ListenerId};
+use crate::link::ListenerId;
 
 impl Node {
     /// Resolves when the node is told to stop.

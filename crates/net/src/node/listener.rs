@@ -4,14 +4,14 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use namecast_forward::FaceId;
 use nix::errno::Errno;
-
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::FaceUri;
-use crate::link::{EthernetRequests, LinkCounters, ListenerId, UdpLink};
-
-use super::NodeError;
+use super::{FaceOptions, NodeError};
+use crate::link::{LinkCounters, ListenerId, UdpLink};
+use crate::{FaceUri, MacAddress};
 
 /// A socket that peers come to. Dropping it stops taking new ones; connections that were accepted live on.
 #[derive(Debug)]
@@ -106,4 +106,41 @@ pub(crate) struct ListenerEntry {
     pub(crate) socket: Option<Arc<UdpLink>>,
     /// By which faces to peers are asked for, if it is an interface that carries Ethernet faces.
     pub(crate) ethernet: Option<EthernetRequests>,
+}
+
+/// The way to the task behind an interface.
+#[derive(Clone, Debug)]
+pub(crate) struct EthernetRequests(mpsc::Sender<EthernetRequest>);
+
+impl EthernetRequests {
+    pub(crate) const fn new(queue: mpsc::Sender<EthernetRequest>) -> Self {
+        Self(queue)
+    }
+
+    pub(crate) async fn connect(
+        &self,
+        peer: MacAddress,
+        options: &FaceOptions,
+    ) -> Result<FaceId, NodeError> {
+        if peer.is_group() {
+            return Err(NodeError::NotConnectable(FaceUri::Ethernet(peer)));
+        }
+        let (reply, answer) = oneshot::channel();
+        let request = EthernetRequest {
+            peer,
+            options: *options,
+            reply,
+        };
+        let sent = self.0.send(request).await;
+        sent.map_err(|_| NodeError::Stopped)?;
+        answer.await.map_err(|_| NodeError::Stopped)?
+    }
+}
+
+/// A face to one peer is wanted.
+#[derive(Debug)]
+pub(crate) struct EthernetRequest {
+    pub(crate) peer: MacAddress,
+    pub(crate) options: FaceOptions,
+    pub(crate) reply: oneshot::Sender<Result<FaceId, NodeError>>,
 }

@@ -1,6 +1,7 @@
 //! The handle on a running node.
 
 mod command;
+mod datagrams;
 mod event_loop;
 mod events;
 mod execute;
@@ -8,14 +9,13 @@ mod face_table;
 mod inside;
 mod keep_alive;
 mod lanes;
+mod link_end;
 mod listener;
 mod options;
 mod plane;
 mod spawner;
 mod status;
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use namecast_forward::{AddFaceError, FaceId, HashKey, StrategyKind, StrategyNameError};
@@ -27,9 +27,11 @@ use tokio_util::task::TaskTracker;
 pub(crate) use command::{
     CacheUpdate, Command, ContentStoreDescription, FaceDescription, NewFace, NextHops, Query,
 };
+pub(crate) use datagrams::{carry_datagrams, receive_datagrams};
 pub(crate) use events::{FaceEvent, FaceEventKind};
 pub use face_table::{LinkState, Persistency};
-pub(crate) use listener::ListenerEntry;
+pub(crate) use link_end::{Intake, LinkEnd, SessionEnd};
+pub(crate) use listener::{EthernetRequest, EthernetRequests, ListenerEntry};
 pub use listener::{ListenError, Listener};
 pub use options::FaceOptions;
 pub(crate) use plane::Plane;
@@ -40,7 +42,6 @@ pub use status::{
 };
 pub(crate) use status::{Readvertises, STRATEGY_COUNTS};
 
-use crate::link::{self, LinkEnd};
 use crate::{Clock, FaceUri, NodeConfig, key_store};
 
 use event_loop::EventLoop;
@@ -146,58 +147,6 @@ impl Node {
         }
         node.spawn(event_loop.run(command_queue));
         node
-    }
-
-    /// Receives UDP at `address`; each peer becomes a face when it first sends, and ends when it has long been silent.
-    ///
-    /// # Errors
-    /// If the socket cannot be had.
-    pub async fn listen_udp(
-        &self,
-        address: SocketAddr,
-    ) -> Result<Listener<SocketAddr>, ListenError> {
-        link::listen_udp(self, address).await
-    }
-
-    /// Accepts TCP connections at `address`; each is a face.
-    ///
-    /// # Errors
-    /// If the socket cannot be had.
-    pub async fn listen_tcp(
-        &self,
-        address: SocketAddr,
-    ) -> Result<Listener<SocketAddr>, ListenError> {
-        link::listen_tcp(self, address).await
-    }
-
-    /// Accepts connections on a Unix socket at `path`; each is a face. A socket file that nobody listens on is replaced;
-    /// the file goes when the listener ends.
-    ///
-    /// # Errors
-    /// If the socket cannot be had.
-    pub async fn listen_unix(&self, path: &Path) -> Result<Listener<PathBuf>, ListenError> {
-        link::listen_unix(self, path).await
-    }
-
-    /// Adds a persistent face to a peer: it stays, with its routes, however often the connection is lost, and connects
-    /// anew with growing pauses. Returns at once; [`link_state`](Self::link_state) shows whether the peer is there.
-    ///
-    /// # Errors
-    /// If the node has stopped or has too many faces, or the address is one that only peers have.
-    pub async fn connect(&self, remote: FaceUri) -> Result<FaceId, NodeError> {
-        self.connect_with(remote, &FaceOptions::default()).await
-    }
-
-    /// The same, with a face as `options` say.
-    ///
-    /// # Errors
-    /// Also if there can be no such face.
-    pub async fn connect_with(
-        &self,
-        remote: FaceUri,
-        options: &FaceOptions,
-    ) -> Result<FaceId, NodeError> {
-        link::connect(self, remote, options).await
     }
 
     /// Changes a face as `options` say, or not at all.

@@ -26,7 +26,7 @@ const MAX_JOINED: usize = 65_000;
 /// Datagrams of others that are taken from a peer's new socket; more are lost.
 const MAX_OTHERS: usize = 64;
 /// Pause after an error that may repeat at once.
-pub(super) const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(10);
+pub(crate) const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(10);
 
 const _: () = assert!(RECEIVE_BUFFERS <= quinn_udp::BATCH_SIZE);
 const _: () = assert!(MAX_FRAME_SIZE <= MAX_JOINED);
@@ -103,23 +103,23 @@ impl UdpLink {
     }
 
     /// Whether there is one peer only.
-    pub(super) const fn is_connected(&self) -> bool {
+    pub(crate) const fn is_connected(&self) -> bool {
         self.is_connected
     }
 
     /// Waits until there may be datagrams.
-    pub(super) async fn readable(&self) -> io::Result<()> {
+    pub(crate) async fn readable(&self) -> io::Result<()> {
         self.socket.readable().await
     }
 
     /// Waits until a frame was sent to where nobody listens.
-    pub(super) async fn refused(&self) -> io::Error {
+    pub(crate) async fn refused(&self) -> io::Error {
         self.refused.notified().await;
         io::ErrorKind::ConnectionRefused.into()
     }
 
     /// Takes datagrams that are there, by sender.
-    pub(super) fn try_receive(&self, counters: &LinkCounters) -> io::Result<Received> {
+    pub(crate) fn try_receive(&self, counters: &LinkCounters) -> io::Result<Received> {
         BUFFERS.with_borrow_mut(|buffers| {
             let mut filled = None;
             let result = self.socket.try_io(Interest::READABLE, || {
@@ -252,11 +252,11 @@ fn joinable(frames: &[Bytes], max_segments: usize) -> usize {
 
 /// What one call received.
 #[derive(Debug, Default)]
-pub(super) struct Received {
+pub(crate) struct Received {
     /// Frames by sender.
-    pub(super) batches: Vec<(SocketAddr, Vec<Bytes>)>,
+    pub(crate) batches: Vec<(SocketAddr, Vec<Bytes>)>,
     /// Whether there may be more.
-    pub(super) more: bool,
+    pub(crate) more: bool,
 }
 
 thread_local! {

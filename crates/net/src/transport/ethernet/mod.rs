@@ -19,13 +19,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use namecast_forward::{FaceId, Scope};
 use namecast_units::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::senders::Senders;
-use super::{BATCH_FRAMES, Intake, LinkCounters, LinkDrop, LinkEnd, ListenerId, next_number};
 use crate::interface::Interface;
-use crate::node::{Command, ListenError, ListenerEntry, NewFace, Node, NodeError, Query};
+use crate::link::{
+    BATCH_FRAMES, LinkCounters, LinkDrop, ListenerId, PAUSE_AFTER_ERROR, Senders, next_number,
+};
+use crate::node::{
+    Command, EthernetRequest, EthernetRequests, Intake, LinkEnd, ListenError, ListenerEntry,
+    NewFace, Node, NodeError, Query,
+};
 use crate::{FaceOptions, FaceUri, MacAddress};
 use frame::Received;
 use peers::Peers;
@@ -33,8 +37,6 @@ use socket::{EthernetSocket, ReceiveBuffer};
 
 /// How often peers are looked through for those that have ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-/// Pause after an error that may repeat at once.
-const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(10);
 /// Requests for faces that wait; those who make them wait when there are more.
 const REQUEST_QUEUE: usize = 16;
 
@@ -97,7 +99,7 @@ impl Node {
             port.multicast = Some(port.start(group, added));
         }
         let (requests, queue) = mpsc::channel(REQUEST_QUEUE);
-        let requests = EthernetRequests(requests);
+        let requests = EthernetRequests::new(requests);
         let entry = ListenerEntry {
             id: port.id,
             uri: uri.clone(),
@@ -176,35 +178,6 @@ impl EthernetPort {
     }
 }
 
-/// The way to the task behind an interface.
-#[derive(Clone, Debug)]
-pub(crate) struct EthernetRequests(mpsc::Sender<Request>);
-
-impl EthernetRequests {
-    async fn connect(&self, peer: MacAddress, options: &FaceOptions) -> Result<FaceId, NodeError> {
-        if peer.is_group() {
-            return Err(NodeError::NotConnectable(FaceUri::Ethernet(peer)));
-        }
-        let (reply, answer) = oneshot::channel();
-        let request = Request {
-            peer,
-            options: *options,
-            reply,
-        };
-        let sent = self.0.send(request).await;
-        sent.map_err(|_| NodeError::Stopped)?;
-        answer.await.map_err(|_| NodeError::Stopped)?
-    }
-}
-
-/// A face to one peer is wanted.
-#[derive(Debug)]
-struct Request {
-    peer: MacAddress,
-    options: FaceOptions,
-    reply: oneshot::Sender<Result<FaceId, NodeError>>,
-}
-
 /// A face on the interface.
 #[derive(Debug)]
 struct PortFace {
@@ -230,7 +203,11 @@ struct Port {
 
 impl Port {
     /// Serves the interface until it is stopped, and ends its faces.
-    async fn serve(mut self, mut requests: mpsc::Receiver<Request>, stop: CancellationToken) {
+    async fn serve(
+        mut self,
+        mut requests: mpsc::Receiver<EthernetRequest>,
+        stop: CancellationToken,
+    ) {
         let socket = Arc::clone(&self.socket);
         let counters = Arc::clone(&self.counters);
         let mut buffer = ReceiveBuffer::default();
@@ -341,8 +318,8 @@ impl Port {
     }
 
     /// Makes a face that stays.
-    async fn connect(&mut self, request: Request) {
-        let Request {
+    async fn connect(&mut self, request: EthernetRequest) {
+        let EthernetRequest {
             peer,
             options,
             reply,

@@ -5,7 +5,8 @@ use namecast_forward::Keep;
 use namecast_packet::tlv;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::{BATCH_FRAMES, Intake, LinkDrop, LinkEnd, LinkReceiver, MAX_FRAME_SIZE, SessionEnd};
+use crate::link::{BATCH_FRAMES, LinkDrop, LinkReceiver, MAX_FRAME_SIZE};
+use crate::node::{Intake, LinkEnd, SessionEnd};
 
 /// Room for reading: several small frames, or a large one and the start of the next.
 const READ_SIZE: usize = 32 * 1024;

@@ -11,9 +11,10 @@ use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::accept::Door;
-use super::{LinkEnd, SessionEnd, next_number, stream};
+use super::stream;
 use crate::FaceUri;
-use crate::node::{ListenError, Listener, NewFace, Node};
+use crate::link::next_number;
+use crate::node::{LinkEnd, ListenError, Listener, NewFace, Node, SessionEnd};
 
 /// Descriptors that are kept for connections at one path.
 const RESERVED: usize = 4;

@@ -9,9 +9,9 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::accept::Door;
-use super::{LinkEnd, SessionEnd, stream};
+use super::stream;
 use crate::FaceUri;
-use crate::node::{ListenError, Listener, NewFace, Node};
+use crate::node::{LinkEnd, ListenError, Listener, NewFace, Node, SessionEnd};
 
 /// Probes without an answer after which a peer counts as dead.
 const PROBES: u32 = 3;

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use crate::MacAddress;
-use crate::link::{MAX_FRAME_SIZE, stream};
+use crate::link::MAX_FRAME_SIZE;
+use crate::transport::stream;
 
 /// Octets of destination, source and EtherType.
 pub(super) const HEADER_SIZE: usize = 14;

@@ -8,22 +8,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use bytes::Bytes;
 use namecast_forward::{FaceId, Scope};
 use namecast_packet::MAX_PACKET_SIZE;
-use namecast_units::Duration;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
 use crate::FaceUri;
 use crate::interface::Interface;
-use crate::link::senders::Senders;
-use crate::link::{BATCH_FRAMES, Intake, LinkDrop, LinkEnd, LinkReceiver, MAX_FRAME_SIZE};
-use crate::node::{ListenError, NewFace, Node};
+use crate::link::{
+    BATCH_FRAMES, LinkDrop, LinkReceiver, MAX_FRAME_SIZE, PAUSE_AFTER_ERROR, Senders,
+};
+use crate::node::{Intake, LinkEnd, ListenError, NewFace, Node};
 
 /// How far datagrams go: over one link.
 const HOPS: u32 = 1;
 /// What the kernel is asked to buffer of what comes in, in octets; it may grant less.
 const SOCKET_BUFFER: usize = 4 * 1024 * 1024;
-/// Pause after an error that may repeat at once.
-const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(10);
 
 /// NDN's group of IPv4.
 pub(crate) const NDN_GROUP_V4: Ipv4Addr = Ipv4Addr::new(224, 0, 23, 170);

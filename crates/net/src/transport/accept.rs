@@ -7,8 +7,8 @@ use namecast_units::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{LinkCounters, LinkDrop, LinkEnd, ListenerId, SessionEnd, next_number};
-use crate::node::{Command, ListenError, ListenerEntry, NewFace, Node};
+use crate::link::{LinkCounters, LinkDrop, ListenerId, next_number};
+use crate::node::{Command, LinkEnd, ListenError, ListenerEntry, NewFace, Node, SessionEnd};
 use crate::web::{Refusal, Visitor};
 use crate::{FaceUri, NodeConfig};
 

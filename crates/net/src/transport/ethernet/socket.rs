@@ -11,8 +11,8 @@ use tokio::net::UdpSocket;
 use super::frame::{self, ETHERTYPE, HEADER_SIZE, MAX_PAYLOAD, Received, Unusable};
 use crate::MacAddress;
 use crate::interface::Interface;
-use crate::link::udp::NDN_GROUP_V4;
 use crate::link::{BATCH_FRAMES, LinkCounters, LinkDrop};
+use crate::transport::udp::NDN_GROUP_V4;
 
 /// What the kernel is asked to buffer each way, in octets; it may grant less.
 const SOCKET_BUFFER: usize = 4 * 1024 * 1024;

@@ -21,8 +21,8 @@ use wtransport::{ClientConfig, Connection, Endpoint, Identity, ServerConfig, Var
 
 use super::accept::{Door, Place};
 use super::connect::{Peer, keep_connected};
-use super::{LinkDrop, LinkEnd, MAX_FRAME_SIZE, SessionEnd};
-use crate::node::{ListenError, NewFace, Node, NodeError};
+use crate::link::{LinkDrop, MAX_FRAME_SIZE};
+use crate::node::{LinkEnd, ListenError, NewFace, Node, NodeError, SessionEnd};
 use crate::web::{PageSource, Purpose, Refusal, Scheme, Visitor, WebRequest};
 use crate::{Clock, FaceUri, NodeConfig};
 

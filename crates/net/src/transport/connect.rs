@@ -8,8 +8,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 
 use super::webtransport::{self, CertificateHash};
-use super::{LinkDrop, LinkEnd, SessionEnd, UdpLink, tcp, udp, unix, websocket};
-use crate::node::{LinkState, NewFace, Node, NodeError};
+use super::{tcp, unix, websocket};
+use crate::link::{LinkDrop, UdpLink};
+use crate::node::{LinkEnd, LinkState, NewFace, Node, NodeError, SessionEnd, carry_datagrams};
 use crate::{FaceOptions, FaceUri, Host, NodeConfig};
 
 /// Where a persistent face leads.
@@ -177,7 +178,7 @@ async fn dial_host(
 
 async fn run(connection: Connection, link: &mut LinkEnd, config: &NodeConfig) -> SessionEnd {
     match connection {
-        Connection::Udp(socket, remote) => udp::run(*socket, remote, link).await,
+        Connection::Udp(socket, remote) => carry_datagrams(*socket, remote, link).await,
         Connection::Tcp(connection) => tcp::run(connection, link).await,
         Connection::Unix(connection) => unix::run(connection, link).await,
         Connection::WebSocket(socket) => websocket::run_client(*socket, link, config).await,

@@ -25,8 +25,8 @@ use tokio_tungstenite::{
 };
 
 use super::accept::Door;
-use super::{BATCH_FRAMES, Intake, LinkDrop, LinkEnd, LinkReceiver, MAX_FRAME_SIZE, SessionEnd};
-use crate::node::{NewFace, Node};
+use crate::link::{BATCH_FRAMES, LinkDrop, LinkReceiver, MAX_FRAME_SIZE};
+use crate::node::{Intake, LinkEnd, NewFace, Node, SessionEnd};
 use crate::web::{self, PageSource, Purpose, Refusal, Scheme, Visitor, WebConfig, WebRequest};
 use crate::{FaceUri, NodeConfig};
 

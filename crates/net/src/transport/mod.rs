@@ -1,0 +1,78 @@
+//! Ways in and out of a node: sockets that peers come to, connections that are kept, and what drives them.
+
+mod accept;
+mod connect;
+mod ethernet;
+mod stream;
+mod tcp;
+mod udp;
+mod unix;
+
+pub mod websocket;
+pub mod webtransport;
+
+pub(crate) use connect::Backoff;
+pub use ethernet::{EthernetConfig, EthernetPort};
+pub use udp::UdpMulticast;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use namecast_forward::FaceId;
+
+use crate::FaceUri;
+use crate::node::{FaceOptions, ListenError, Listener, Node, NodeError};
+
+impl Node {
+    /// Receives UDP at `address`; each peer becomes a face when it first sends, and ends when it has long been silent.
+    ///
+    /// # Errors
+    /// If the socket cannot be had.
+    pub async fn listen_udp(
+        &self,
+        address: SocketAddr,
+    ) -> Result<Listener<SocketAddr>, ListenError> {
+        udp::listen(self, address).await
+    }
+
+    /// Accepts TCP connections at `address`; each is a face.
+    ///
+    /// # Errors
+    /// If the socket cannot be had.
+    pub async fn listen_tcp(
+        &self,
+        address: SocketAddr,
+    ) -> Result<Listener<SocketAddr>, ListenError> {
+        tcp::listen(self, address).await
+    }
+
+    /// Accepts connections on a Unix socket at `path`; each is a face. A socket file that nobody listens on is replaced;
+    /// the file goes when the listener ends.
+    ///
+    /// # Errors
+    /// If the socket cannot be had.
+    pub async fn listen_unix(&self, path: &Path) -> Result<Listener<PathBuf>, ListenError> {
+        unix::listen(self, path).await
+    }
+
+    /// Adds a persistent face to a peer: it stays, with its routes, however often the connection is lost, and connects
+    /// anew with growing pauses. Returns at once; [`link_state`](Self::link_state) shows whether the peer is there.
+    ///
+    /// # Errors
+    /// If the node has stopped or has too many faces, or the address is one that only peers have.
+    pub async fn connect(&self, remote: FaceUri) -> Result<FaceId, NodeError> {
+        self.connect_with(remote, &FaceOptions::default()).await
+    }
+
+    /// The same, with a face as `options` say.
+    ///
+    /// # Errors
+    /// Also if there can be no such face.
+    pub async fn connect_with(
+        &self,
+        remote: FaceUri,
+        options: &FaceOptions,
+    ) -> Result<FaceId, NodeError> {
+        connect::connect(self, remote, options).await
+    }
+}

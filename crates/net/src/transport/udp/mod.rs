@@ -1,0 +1,111 @@
+//! UDP: one frame per datagram, batched both ways.
+
+mod multicast;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use namecast_forward::FaceId;
+use tokio_util::sync::CancellationToken;
+
+use crate::FaceUri;
+use crate::link::{LinkCounters, ListenerId, UdpLink, next_number};
+use crate::node::{
+    Command, ListenError, Listener, ListenerEntry, Node, NodeError, receive_datagrams,
+};
+
+pub(crate) use multicast::NDN_GROUP_V4;
+pub use multicast::UdpMulticast;
+
+/// Receives at `address`; faces are made as peers turn up.
+pub(crate) async fn listen(
+    node: &Node,
+    address: SocketAddr,
+) -> Result<Listener<SocketAddr>, ListenError> {
+    let error = || ListenError::bind(FaceUri::Udp(address));
+    let socket = UdpLink::bind(address).map_err(|source| error()(source))?;
+    let address = socket.local_address().map_err(|source| error()(source))?;
+    let socket = Arc::new(socket);
+    let id = ListenerId(next_number());
+    let uri = FaceUri::Udp(address);
+    let counters = Arc::new(LinkCounters::default());
+    let entry = ListenerEntry {
+        id,
+        uri: uri.clone(),
+        counters: Arc::clone(&counters),
+        socket: Some(Arc::clone(&socket)),
+        ethernet: None,
+    };
+    node.add_listener(entry)
+        .await
+        .map_err(|_| ListenError::Stopped)?;
+    let stop = node.stopping().child_token();
+    let door = Door {
+        node: node.clone(),
+        id,
+        socket,
+        counters,
+        known: BTreeMap::new(),
+    };
+    node.spawn(door.receive(stop.clone()));
+    Ok(Listener::new(address, uri, stop))
+}
+
+/// A socket that all peers send to who have none of their own yet.
+#[derive(Debug)]
+struct Door {
+    node: Node,
+    id: ListenerId,
+    socket: Arc<UdpLink>,
+    counters: Arc<LinkCounters>,
+    /// Faces by peer, some of which may have ended.
+    known: BTreeMap<SocketAddr, FaceId>,
+}
+
+impl Door {
+    /// Receives until the listener is stopped.
+    async fn receive(mut self, stop: CancellationToken) {
+        let (node, id) = (self.node.clone(), self.id);
+        let receiving = async {
+            while let Ok(batches) = receive_datagrams(&self.socket, &self.counters).await {
+                for (remote, frames) in batches {
+                    if let Err(NodeError::Stopped) = self.admit(remote, frames).await {
+                        return;
+                    }
+                }
+            }
+        };
+        stop.run_until_cancelled(receiving).await;
+        node.try_command(Command::RemoveListener(id));
+    }
+
+    /// Hands the forwarder what a peer sent, for whom a face is made if there is none and room for it.
+    async fn admit(&mut self, remote: SocketAddr, frames: Vec<Bytes>) -> Result<(), NodeError> {
+        let plane = self.node.plane();
+        if let Some(&face) = self.known.get(&remote)
+            && plane.has_face(face)
+        {
+            return plane.deliver(face, frames);
+        }
+        let challenge = &plane.challenge;
+        let echo = challenge.echo(remote);
+        let is_proven = frames.iter().any(|frame| echo.is_in(frame));
+        let made = self.node.datagram_face(self.id, remote, is_proven).await?;
+        let Some(face) = made else {
+            let octets = frames.iter().map(Bytes::len).sum();
+            if let Some(frame) = challenge.frame_for(remote, octets) {
+                self.socket.try_send(remote, &[frame], &self.counters);
+            }
+            return Ok(());
+        };
+        if self.known.len() >= self.node.config().udp.max_faces {
+            self.known.clear();
+        }
+        self.known.insert(remote, face);
+        plane.deliver(face, frames)?;
+        plane.challenge_peer(face, remote);
+        Ok(())
+    }
+}

@@ -1,5 +1,8 @@
 //! H.264 with start codes (ITU-T H.264, Annex B).
 
+use h264_reader::nal::sps::SeqParameterSet;
+use h264_reader::rbsp::{BitReader, decode_nal};
+
 /// Type of a sequence parameter set (table 7-1).
 pub(crate) const SEQUENCE_PARAMETERS: u8 = 7;
 
@@ -23,9 +26,32 @@ pub(crate) fn is_of(unit: &[u8], kind: u8) -> bool {
     unit.first().is_some_and(|octet| octet & 0x1f == kind)
 }
 
+/// Width and height in pixels, by the first sequence parameter set among these units.
+pub(crate) fn picture_size(frame: &[u8]) -> Option<(u32, u32)> {
+    let set = units(frame).find(|unit| is_of(unit, SEQUENCE_PARAMETERS))?;
+    let bits = decode_nal(set).ok()?;
+    let set = SeqParameterSet::from_bits(BitReader::new(&bits[..])).ok()?;
+    set.pixel_dimensions().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As x264 writes it for 640 × 360, whose last row of macroblocks is cropped by 8 pixels.
+    #[test]
+    fn the_parameter_set_tells_the_size() {
+        let set = b"\x67\x42\xc0\x1e\xd9\x00\xa0\x2f\xf9\x70\x11\x00\x00\x03\x00\x01\x00\x00\x03\x00\x3c\x0f\x16\x2e\x48";
+        let frame = [
+            b"\0\0\0\x01\x09\xf0\0\0\0\x01",
+            &set[..],
+            b"\0\0\x01\x65\x88",
+        ]
+        .concat();
+        assert_eq!(picture_size(&frame), Some((640, 360)));
+        assert_eq!(picture_size(&frame[..14]), None);
+        assert_eq!(picture_size(b"\0\0\x01\x65"), None);
+    }
 
     #[test]
     fn units_end_at_the_next_start_code_and_lose_its_zeros() {

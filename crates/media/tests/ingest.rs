@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::atomic::Ordering;
 
 use namecast_media::ingest::clip;
 use namecast_media::ingest::codec::VideoCodec;
@@ -14,7 +16,7 @@ use namecast_media::ingest::{
     Ingest, IngestConfig, IngestError, MediaEvent, MediaFrame, Opening, StreamKind, VideoConfig,
     Wish,
 };
-use namecast_units::Duration;
+use namecast_units::{Duration, Random};
 
 /// No step takes this long, however loaded the machine is.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -678,6 +680,49 @@ async fn late_sound_is_published() {
     assert!(sounds >= 100, "{sounds} sounds");
 }
 
+/// One second of H.264 in MPEG-TS, of this size.
+fn transport_stream(size: &str) -> Vec<u8> {
+    let source = format!("-loglevel error -f lavfi -i testsrc2=size={size}:rate=30:duration=1");
+    let codec =
+        "-c:v libx264 -preset ultrafast -tune zerolatency -pix_fmt yuv420p -g 15 -f mpegts -";
+    let mut command = Command::new("ffmpeg");
+    command.args(source.split(' ')).args(codec.split(' '));
+    command.output().unwrap().stdout
+}
+
+/// A source that changes the size of its pictures, and then sends what is none before it goes on.
+async fn changes_and_damage_are_said_and_counted() {
+    let mut random = Random::from_seed(5);
+    let garbage = core::iter::repeat_with(|| random.below(256) as u8).take(300_000);
+    let stream = [
+        transport_stream("640x360"),
+        transport_stream("320x180"),
+        garbage.collect(),
+        transport_stream("320x180"),
+    ];
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    std::thread::spawn(move || writer.write_all(&stream.concat()).unwrap());
+    let pipe = Pipe::new(reader, Container::MpegTs, "pushed".to_owned());
+    let config = outside(Input::Pipe(pipe), "copy,200k");
+    let start = tokio::task::spawn_blocking(move || Ingest::start(&config));
+    let mut ingest = start.await.unwrap().unwrap();
+    let (mut said, mut frames) = (String::new(), BTreeMap::<usize, usize>::new());
+    while let Some(event) = next(&mut ingest).await {
+        match event {
+            MediaEvent::Frame(frame) => *frames.entry(frame.rung).or_default() += 1,
+            MediaEvent::Trouble(text) => said.push_str(&text),
+            MediaEvent::Ended { error, .. } => assert!(error.is_none(), "{error:?}"),
+        }
+    }
+    assert!(said.contains("from 640x360 to 320x180"), "{said}");
+    assert!(said.contains("The input is damaged"), "{said}");
+    let counters = ingest.counters();
+    assert_eq!(counters.size_changes.load(Ordering::Relaxed), 1);
+    assert!(counters.damages.load(Ordering::Relaxed) > 0);
+    // What had gathered before it was known what it is, is passed over; of the rest nothing is lost but what the garbage hit.
+    assert!(frames[&1] >= 60 && frames[&0] >= 50, "{frames:?}");
+}
+
 /// Two seconds of two rungs at 30 a second and sound at 50, which is the same however often it is made.
 fn clips_hold_every_frame_once_and_do_not_depend_on_the_time() {
     let config = config(Input::Test, "200k,500k", VideoCodec::H264);
@@ -721,6 +766,7 @@ async fn ingest_with_ffmpeg() {
     other_codecs_are_passed_through(directory.path()).await;
     wishes_are_heeded(directory.path()).await;
     late_sound_is_published().await;
+    changes_and_damage_are_said_and_counted().await;
     pipes_are_live(directory.path()).await;
     pushers_come_and_go().await;
     encoded_files_are_copied(directory.path()).await;

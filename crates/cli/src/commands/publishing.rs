@@ -278,6 +278,10 @@ pub(super) struct Figures {
     pub inputs_failed: u64,
     /// Times that a live input gave nothing for five seconds.
     pub input_silences: u64,
+    /// Things in inputs that were damaged and passed over.
+    pub input_damages: u64,
+    /// Times that an input's pictures changed their size in mid-stream.
+    pub input_size_changes: u64,
     /// Capture to end of encoding, median and 99th percentile of the last second, in milliseconds.
     pub encode_ms_p50: f64,
     /// See above.
@@ -325,6 +329,8 @@ impl Figures {
             encoder_restarts: read(|it| &it.encoder_restarts),
             inputs_failed: 0,
             input_silences: read(|it| &it.silences),
+            input_damages: read(|it| &it.damages),
+            input_size_changes: read(|it| &it.size_changes),
             encode_ms_p50,
             encode_ms_p99,
             interests_received: producer.interests,

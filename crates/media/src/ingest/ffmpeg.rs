@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, PipeReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 
 use command_fds::{CommandFdExt, FdMapping};
@@ -28,8 +28,17 @@ const VIDEO_PIPE: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
-    complaints: Arc<Mutex<VecDeque<String>>>,
+    complaints: Arc<Mutex<Complaints>>,
     listener: Option<thread::JoinHandle<()>>,
+}
+
+/// What a process complained of.
+#[derive(Debug, Default)]
+struct Complaints {
+    /// Lines so far.
+    count: u64,
+    /// The last ones.
+    kept: VecDeque<String>,
 }
 
 impl Process {
@@ -55,7 +64,7 @@ impl Process {
     ) -> Result<(Self, Vec<PipeReader>), IngestError> {
         let mut command = Command::new(program());
         command
-            .args(["-hide_banner", "-loglevel", "error"])
+            .args(["-hide_banner", "-loglevel", "level+warning"])
             .args(arguments)
             .stdin(stdin)
             .stdout(Stdio::null())
@@ -77,7 +86,7 @@ impl Process {
             .fd_mappings(mappings)
             .expect("each pipe has its own number");
         let mut child = spawn(command).map_err(IngestError::NoFfmpeg)?;
-        let complaints = Arc::new(Mutex::new(VecDeque::new()));
+        let complaints = Arc::<Mutex<Complaints>>::default();
         let stderr = child.stderr.take().expect("stderr is piped");
         let kept = Arc::clone(&complaints);
         let listener = thread::spawn(move || listen(BufReader::new(stderr), &kept));
@@ -104,12 +113,21 @@ impl Process {
         if let Some(listener) = self.listener.take() {
             let _ = listener.join();
         }
-        let lines = self
-            .complaints
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        let complaints = self.complaints();
+        let lines: Vec<_> = complaints.kept.iter().map(String::as_str).collect();
         lines.join("\n")
+    }
+
+    /// How many lines it has said so far, and the last of them.
+    pub(crate) fn said(&self) -> (u64, Option<String>) {
+        let complaints = self.complaints();
+        (complaints.count, complaints.kept.back().cloned())
+    }
+
+    fn complaints(&self) -> MutexGuard<'_, Complaints> {
+        self.complaints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it has ended by itself.
@@ -245,7 +263,7 @@ fn enlarge(pipe: &impl std::os::fd::AsFd) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, VIDEO_PIPE);
 }
 
-fn listen(mut stderr: impl BufRead, kept: &Mutex<VecDeque<String>>) {
+fn listen(mut stderr: impl BufRead, complaints: &Mutex<Complaints>) {
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -253,12 +271,50 @@ fn listen(mut stderr: impl BufRead, kept: &Mutex<VecDeque<String>>) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-        tracing::debug!(target: "ffmpeg", "{text}");
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() == KEPT_LINES {
-            kept.pop_front();
+        let text = String::from_utf8_lossy(&line);
+        tracing::debug!(target: "ffmpeg", "{}", text.trim_end());
+        let Some(text) = complaint(text.trim_end()) else {
+            continue;
+        };
+        let mut complaints = complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        complaints.count += 1;
+        if complaints.kept.len() == KEPT_LINES {
+            complaints.kept.pop_front();
         }
-        kept.push_back(text);
+        complaints.kept.push_back(text);
+    }
+}
+
+/// What people should hear of a line that says its level: errors, and of warnings those of damaged input.
+fn complaint(line: &str) -> Option<String> {
+    if line.contains("[warning] ") && !line.contains("corrupt input packet") {
+        return None;
+    }
+    let levels = ["[warning] ", "[error] ", "[fatal] "];
+    let level = levels.into_iter().find(|level| line.contains(level));
+    Some(line.replacen(level.unwrap_or_default(), "", 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_kept_only_of_damage() {
+        for (line, kept) in [
+            (
+                "[flv @ 0x5] [error] Packet mismatch 6 8",
+                Some("[flv @ 0x5] Packet mismatch 6 8"),
+            ),
+            (
+                "[warning] pipe:0: corrupt input packet in stream 0",
+                Some("pipe:0: corrupt input packet in stream 0"),
+            ),
+            ("[fatal] no", Some("no")),
+            ("no level", Some("no level")),
+            ("[nut @ 0x5] [warning] Timestamps are unset", None),
+        ] {
+            assert_eq!(complaint(line).as_deref(), kept, "{line}");
+        }
     }
 }

@@ -362,6 +362,10 @@ pub struct IngestCounters {
     pub encoder_restarts: AtomicU64,
     /// Times a live input fell silent.
     pub silences: AtomicU64,
+    /// Things of an input that ffmpeg complained of while it was read.
+    pub damages: AtomicU64,
+    /// Times an input's pictures changed their size in mid-stream.
+    pub size_changes: AtomicU64,
 }
 
 /// Where encoders put their frames.

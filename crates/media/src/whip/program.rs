@@ -1,13 +1,11 @@
 //! Frames as they were pushed, as a NUT file that grows.
 
 use bytes::Bytes;
-use h264_reader::nal::sps::SeqParameterSet;
-use h264_reader::rbsp::{BitReader, decode_nal};
 use str0m::media::{MediaKind, MediaTime};
 use str0m::rtp::rtcp::SenderInfo;
 
 use super::track_clock::TrackClock;
-use crate::annex_b::{SEQUENCE_PARAMETERS, is_of, units};
+use crate::annex_b::picture_size;
 use crate::nut::writer::{file_header, h264_parameters, opus_head, put_frame};
 use crate::nut::{NutClass, NutStream};
 
@@ -120,10 +118,7 @@ impl Program {
 /// The stream of pictures that starts with this key frame, if that says what follows.
 fn picture(key_frame: &[u8]) -> Option<NutStream> {
     let parameters = h264_parameters(key_frame);
-    let set = units(parameters).find(|unit| is_of(unit, SEQUENCE_PARAMETERS))?;
-    let bits = decode_nal(set).ok()?;
-    let set = SeqParameterSet::from_bits(BitReader::new(&bits[..])).ok()?;
-    let (width, height) = set.pixel_dimensions().ok()?;
+    let (width, height) = picture_size(parameters)?;
     Some(NutStream {
         class: NutClass::Video(width, height),
         codec: Bytes::from_static(b"H264"),

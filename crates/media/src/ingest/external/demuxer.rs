@@ -57,6 +57,8 @@ pub(super) struct Demuxer {
     packets: Receiver<Packet>,
     headers: Receiver<Vec<NutStream>>,
     label: String,
+    /// Lines of ffmpeg that are known.
+    heard: u64,
 }
 
 /// What an input turned out to be.
@@ -205,6 +207,7 @@ impl Demuxer {
             packets,
             headers,
             label: config.input.to_string(),
+            heard: 0,
         }
     }
 
@@ -249,6 +252,8 @@ impl Demuxer {
         if first.is_empty() {
             return Err(self.unreadable());
         }
+        // What it says of the way in, people need not hear: the input was understood.
+        self.heard = self.reading.said().0;
         Ok(Opened {
             demuxer: self,
             streams,
@@ -264,6 +269,13 @@ impl Demuxer {
     /// the end.
     pub(super) fn next(&mut self) -> Result<Packet, RecvTimeoutError> {
         self.packets.recv_timeout(SILENCE)
+    }
+
+    /// How many lines ffmpeg has complained in since the last call, and the last of them.
+    pub(super) fn complaint(&mut self) -> Option<(u64, String)> {
+        let (count, last) = self.reading.said();
+        let before = core::mem::replace(&mut self.heard, count);
+        Some((count.saturating_sub(before), last?)).filter(|(lines, _)| *lines > 0)
     }
 
     /// Ends ffmpeg, which waits for what does not come.

@@ -14,6 +14,7 @@ mod demuxer;
 mod form;
 mod h264;
 mod resolve;
+mod size;
 mod sound;
 mod transcoder;
 
@@ -28,6 +29,7 @@ use namecast_units::{Duration, Timestamp};
 
 use super::encoder::Stamp;
 use super::ffmpeg::{self, Process};
+use super::ladder::PictureSize;
 use super::source::{Input, turn_of};
 use super::{
     AudioConfig, IngestConfig, IngestError, MediaEvent, MediaFrame, Sink, StreamKind, VideoConfig,
@@ -38,6 +40,7 @@ use clock::{LiveClock, Origin};
 use demuxer::{Demuxer, Depth, Opened, Packet, SILENCE};
 use form::Form;
 use resolve::Pictures;
+use size::SizeWatch;
 use transcoder::{PictureClock, SoundClock, Transcoder, Turn};
 
 pub(super) use clock::Playback;
@@ -69,6 +72,12 @@ impl Reading {
 
     fn take(&self) -> Option<Process> {
         self.lock().take()
+    }
+
+    /// How many lines the process has said so far, and the last of them.
+    fn said(&self) -> (u64, Option<String>) {
+        let process = self.lock();
+        process.as_ref().map(Process::said).unwrap_or_default()
     }
 
     fn has_ended(&self) -> bool {
@@ -403,7 +412,7 @@ impl Feed {
             Pace::File(..) => 0,
         };
         let (mut pictures, mut sound) = (Kept::new(), Kept::new());
-        let mut group = Group::default();
+        let mut group = Group::new(video.as_ref().map(|(_, stream)| stream));
         let mut is_silent = false;
         let mut first = first.into_iter().skip(skipped);
         while !stop.load(Ordering::Relaxed) {
@@ -424,13 +433,12 @@ impl Feed {
                 }
             };
             is_silent = false;
+            self.report_damage(&mut demuxer);
             let captured_at = self.captured(&packet);
             if let Some((number, stream)) = &video
                 && *number == packet.stream
             {
-                if let Some(complaint) = group.complaint(&packet) {
-                    self.sink.tell(MediaEvent::Trouble(complaint));
-                }
+                self.look_at(&packet, &mut group);
                 if group.has_begun() {
                     self.picture(packet, captured_at, stream, &mut pictures);
                 }
@@ -449,6 +457,35 @@ impl Feed {
         match stop.load(Ordering::Relaxed) {
             true => Ok(()),
             false => demuxer.end(),
+        }
+    }
+
+    /// Says what whoever watches would wonder at.
+    fn look_at(&self, packet: &Packet, group: &mut Group) {
+        if let Some(complaint) = group.complaint(packet) {
+            self.sink.tell(MediaEvent::Trouble(complaint));
+        }
+        if let Some((before, now)) = group.size_change(packet) {
+            let changes = &self.sink.counters.size_changes;
+            if changes.fetch_add(1, Ordering::Relaxed) == 0 {
+                self.sink.tell(MediaEvent::Trouble(format!(
+                    "The input's pictures changed from {before} to {now} in mid-stream: what is passed through changes with them, what \
+                     is encoded is scaled, and the catalogue keeps {before}. To have it say the new size, start again"
+                )));
+            }
+        }
+    }
+
+    /// Says what ffmpeg passed over in the input, and counts it from then on.
+    fn report_damage(&self, demuxer: &mut Demuxer) {
+        let Some((lines, last)) = demuxer.complaint() else {
+            return;
+        };
+        let damages = &self.sink.counters.damages;
+        if damages.fetch_add(lines, Ordering::Relaxed) == 0 {
+            self.sink.tell(MediaEvent::Trouble(format!(
+                "The input is damaged; what can be read of it goes on. ffmpeg says: {last}"
+            )));
         }
     }
 
@@ -580,16 +617,31 @@ impl Order {
     }
 }
 
-/// Since when the source has had no key frame.
-#[derive(Debug, Default)]
+/// Since when the source has had no key frame, and what the last one said.
+#[derive(Debug)]
 struct Group {
     key_at: Option<u64>,
     has_complained: bool,
+    sizes: Option<SizeWatch>,
 }
 
 impl Group {
+    fn new(pictures: Option<&NutStream>) -> Self {
+        Self {
+            key_at: None,
+            has_complained: false,
+            sizes: pictures.map(SizeWatch::new),
+        }
+    }
+
     const fn has_begun(&self) -> bool {
         self.key_at.is_some()
+    }
+
+    /// The size of pictures before and from now on, if this key frame changes it.
+    fn size_change(&mut self, packet: &Packet) -> Option<(PictureSize, PictureSize)> {
+        let sizes = self.sizes.as_mut().filter(|_| packet.key)?;
+        sizes.change(&packet.payload)
     }
 
     /// Takes a picture. Gives what people should hear, once.

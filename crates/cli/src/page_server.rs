@@ -192,6 +192,8 @@ impl PageService {
             ))
             .with_state(shared.clone())
             .nest("/ws", shared.web.router(scheme))
+            // As routers of the NDN testbed have it.
+            .nest("/ws/", shared.web.router(scheme))
             .merge(shared.pushes.clone().layer(middleware::from_fn_with_state(
                 (shared.clone(), scheme),
                 admit_pusher,

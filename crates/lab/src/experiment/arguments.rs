@@ -95,7 +95,8 @@ pub struct ReportArguments {
     /// Only experiments whose ID is like this; may be repeated.
     #[arg(long, value_name = "ID")]
     pub filter: Vec<String>,
-    /// Write a Markdown table of the papers' claims, too, and whether each came out.
+    /// Write a Markdown table of the papers' claims, too, and whether each came out; beside it, in a folder of the same name, a
+    /// small file for each experiment.
     #[arg(long, value_name = "FILE")]
     pub claims: Option<PathBuf>,
     /// Print one JSON object.

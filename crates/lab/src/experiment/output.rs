@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::figure::{Artist, Curves, Drawing, Shown, significant};
 use super::measured::Measured;
 use super::plan::Experiment;
+use super::replay::Replay;
 use super::runs::RunTable;
 use super::statistics::Statistics;
 use super::store::{Absent, Spent, Store, StoredSeries, write_whole};
@@ -36,6 +37,8 @@ pub(super) struct Output<'a> {
     /// Names of all runs, those of the first point first.
     pub(super) hashes: Vec<&'a str>,
     pub(super) spent: Spent,
+    /// None if all runs take real time.
+    pub(super) replay: Option<Replay>,
 }
 
 impl Curves for Output<'_> {
@@ -117,6 +120,7 @@ impl Output<'_> {
             cpu_seconds: self.spent.cpu,
         };
         write("timing.json", &json(&timing)?)?;
+        write("replay.json", &json(&self.replay)?)?;
         write("summary.json", &json(&summary)?)?;
         Ok(summary)
     }
@@ -173,7 +177,7 @@ impl Output<'_> {
     }
 }
 
-fn json(value: &impl Serialize) -> Result<Vec<u8>, String> {
+pub(super) fn json(value: &impl Serialize) -> Result<Vec<u8>, String> {
     let mut octets = serde_json::to_vec_pretty(value).map_err(|error| error.to_string())?;
     octets.push(b'\n');
     Ok(octets)

@@ -28,6 +28,7 @@ use super::measured::Measured;
 use super::output::{self, Output};
 use super::plan::{Experiment, Point};
 use super::progress::Progress;
+use super::replay::Replay;
 use super::store::{Absent, Identity, Record, Spent, Store, StoreLimits};
 use super::summary::{Asked, Summary, usual_runs};
 use crate::priority::give_way;
@@ -160,6 +161,22 @@ struct Planned<'a, 'l, S> {
     /// Jobs that are not done yet.
     left: AtomicUsize,
     finished: OnceLock<Result<Summary, String>>,
+}
+
+impl<S> Planned<'_, '_, S> {
+    /// The cheapest first run of a point, out of the records of all runs.
+    fn cheapest(&self, records: &[&Record]) -> Option<Replay> {
+        let firsts = records.chunks(self.runs as usize).zip(&self.points);
+        let firsts = firsts.filter(|(_, point)| !point.takes_real_time);
+        let (records, point) =
+            firsts.min_by(|(a, _), (b, _)| a[0].cpu_seconds.total_cmp(&b[0].cpu_seconds))?;
+        Some(Replay {
+            point: point.labels.join("/"),
+            seed: records[0].seed,
+            cpu_seconds: records[0].cpu_seconds,
+            metrics: records[0].metrics.clone(),
+        })
+    }
 }
 
 /// One run, for all experiments that want it.
@@ -440,6 +457,7 @@ impl<L: Laboratory> Session<'_, '_, L> {
                 wall: sum.wall + record.wall_seconds,
                 cpu: sum.cpu + record.cpu_seconds,
             }),
+            replay: planned.cheapest(&records),
         };
         output.write(&self.config.out)
     }

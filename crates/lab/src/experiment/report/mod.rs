@@ -8,7 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::library::means;
-use super::output::Timing;
+use super::output::{Timing, json};
+use super::replay::{Kept, Replay};
 use super::store::write_whole;
 use super::summary::Summary;
 
@@ -22,6 +23,7 @@ const MAX_BYTES: u64 = 32 << 20;
 struct Entry {
     summary: Summary,
     timing: Option<Timing>,
+    replay: Option<Replay>,
     /// Pictures in the order of the summary's figures; none where there is none, or none to read.
     pictures: Vec<Option<String>>,
 }
@@ -38,7 +40,8 @@ pub struct Report {
 }
 
 /// Joins all summaries below `folder` whose ID one of `patterns` means into `folder/index.html`; all of them without patterns.
-/// `claims` is where a Markdown table of what the papers say goes.
+/// `claims` is where a Markdown table of what the papers say goes; beside it, in a folder of the same name, goes what is
+/// [kept](Kept) of each experiment that was not run quickly.
 ///
 /// # Errors
 /// `folder` or `claims` cannot be read or written. A damaged summary is left out and reported.
@@ -62,6 +65,7 @@ pub fn write(folder: &Path, patterns: &[String], claims: Option<&Path>) -> io::R
     if let Some(claims) = claims {
         let summaries = entries.iter().map(|entry| &entry.summary);
         write_whole(claims, claims::document(summaries).as_bytes())?;
+        keep(&entries, &claims.with_extension(""))?;
     }
     let ids = entries.into_iter().map(|entry| entry.summary.id);
     Ok(Report {
@@ -69,6 +73,17 @@ pub fn write(folder: &Path, patterns: &[String], claims: Option<&Path>) -> io::R
         ids: ids.collect(),
         skipped,
     })
+}
+
+fn keep(entries: &[Entry], folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    for entry in entries.iter().filter(|entry| !entry.summary.quick) {
+        let kept = Kept::new(&entry.summary, entry.replay.clone());
+        let name = entry.summary.id.replace('/', "-");
+        let text = json(&kept).map_err(io::Error::other)?;
+        write_whole(&folder.join(name).with_extension("json"), &text)?;
+    }
+    Ok(())
 }
 
 fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
@@ -94,6 +109,8 @@ fn read(path: &Path) -> Result<Entry, String> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let timing = read_text(&folder.join("timing.json")).ok();
     let timing = timing.and_then(|text| serde_json::from_str(&text).ok());
+    let replay = read_text(&folder.join("replay.json")).ok();
+    let replay = replay.and_then(|text| serde_json::from_str(&text).ok());
     let figures = summary.figures.iter().map(|figure| {
         let name = figure.file.as_ref()?;
         // A summary speaks of pictures beside it only, wherever it comes from.
@@ -107,6 +124,7 @@ fn read(path: &Path) -> Result<Entry, String> {
         pictures: figures.collect(),
         summary,
         timing,
+        replay: replay.flatten(),
     })
 }
 

@@ -297,8 +297,16 @@ fn bad_inputs_are_explained(directory: &Path) {
     ));
     let film = directory.join("late.mp4");
     make_rung(&film, "300k", "15", "main");
-    let refused = Ingest::start(&outside(Input::File(film), "copy")).unwrap_err();
+    let refused = Ingest::start(&outside(Input::File(film.clone()), "copy")).unwrap_err();
     assert!(refused.to_string().contains("-bf 0"), "{refused}");
+    let protected = directory.join("protected.mp4");
+    let copied = "-c copy -encryption_scheme cenc-aes-ctr -encryption_kid 00112233445566778899aabbccddeeff -encryption_key 00112233445566778899aabbccddeeff";
+    let mut command = Command::new("ffmpeg");
+    command.args(["-loglevel", "error", "-i"]).arg(&film);
+    let command = command.args(copied.split(' ')).arg(&protected);
+    assert!(command.status().unwrap().success());
+    let refused = start(Input::File(protected));
+    assert!(matches!(refused, IngestError::Encrypted(_)), "{refused}");
 }
 
 /// Streams of the kinds that a file has: sound alone is published alone.

@@ -304,6 +304,9 @@ pub enum IngestError {
         /// What ffmpeg said.
         said: String,
     },
+    /// The pictures are encrypted.
+    #[error("{} is encrypted (DRM), and nobody could watch it: choose a file without, or decrypt it first with the key (ffmpeg -decryption_key)", .0.display())]
+    Encrypted(PathBuf),
     /// The file has no pictures.
     #[error("{0} has no pictures: choose a file with a video track")]
     NoPictures(String),

@@ -118,7 +118,7 @@ impl External {
             Input::Camera(path) if !path.exists() => {
                 return Err(IngestError::NoCamera(path.clone()));
             }
-            Input::File(path) => Turn::of(turn_of(path)),
+            Input::File(path) => Turn::of(turn_of(path)?),
             _ => Turn::None,
         };
         let opened = Demuxer::open(config, config.looped, reading)?;

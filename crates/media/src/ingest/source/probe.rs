@@ -29,27 +29,37 @@ pub(in super::super) fn has_sound(file: &Path) -> Result<bool, IngestError> {
 }
 
 /// By how many degrees the pictures of a file have to be turned clockwise before they are shown: 0, 90, 180 or 270.
-pub(in super::super) fn turn_of(file: &Path) -> u32 {
-    #[derive(Deserialize)]
+///
+/// # Errors
+/// If the pictures are encrypted.
+pub(in super::super) fn turn_of(file: &Path) -> Result<u32, IngestError> {
+    #[derive(Default, Deserialize)]
     struct Probed {
-        streams: Vec<ProbedStream>,
+        streams: Vec<Described>,
+        #[serde(default)]
+        packets: Vec<Described>,
     }
     #[derive(Deserialize)]
-    struct ProbedStream {
+    struct Described {
         #[serde(default)]
         side_data_list: Vec<SideData>,
     }
     #[derive(Deserialize)]
     struct SideData {
         rotation: Option<i32>,
+        side_data_type: Option<String>,
     }
-    let entries = "-select_streams v:0 -show_entries stream_side_data=rotation";
-    let probed: Option<Probed> = probe(file, entries).ok();
-    let streams = probed.into_iter().flat_map(|probed| probed.streams);
-    let mut data = streams.flat_map(|stream| stream.side_data_list);
-    let rotation = data.find_map(|data| data.rotation).unwrap_or(0);
+    let entries = "-select_streams v:0 -read_intervals %+#1 -show_entries stream_side_data=rotation:packet=codec_type:packet_side_data";
+    // What ffprobe cannot read, ffmpeg will explain.
+    let Probed { streams, packets } = probe(file, entries).unwrap_or_default();
+    let mut of_packets = packets.iter().flat_map(|packet| &packet.side_data_list);
+    if of_packets.any(|data| data.side_data_type.as_deref() == Some("Encryption info")) {
+        return Err(IngestError::Encrypted(file.to_owned()));
+    }
+    let mut of_streams = streams.iter().flat_map(|stream| &stream.side_data_list);
+    let rotation = of_streams.find_map(|data| data.rotation).unwrap_or(0);
     // What is in the file is the turn the other way.
-    u32::try_from((-rotation).rem_euclid(360)).unwrap_or(0) / 90 * 90
+    Ok(u32::try_from((-rotation).rem_euclid(360)).unwrap_or(0) / 90 * 90)
 }
 
 /// What ffprobe says when it is asked for `entries`.

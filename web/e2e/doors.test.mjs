@@ -1,9 +1,11 @@
 // The ways by which the page comes to a browser other than from the node itself on this machine, and what it remembers.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
+import { promisify } from "node:util";
 import { createServer } from "vite";
 import { openPage, startBrowser } from "./lib/browser.mjs";
 import { findBinary, freePort, makeHome, Program, startServer } from "./lib/processes.mjs";
@@ -72,6 +74,27 @@ describe("the own page", () => {
       assert.equal(await play(server.resolvedUrls.local[0]), true);
     } finally {
       await server.close();
+    }
+  });
+});
+
+describe("a film with AAC", () => {
+  test("plays with its sound as it is", async () => {
+    const film = path.join(home.directory, "film.mp4");
+    const sources = "-f lavfi -i testsrc2=size=320x180:rate=30:duration=3 -f lavfi -i sine=duration=3";
+    const codecs = "-c:v libx264 -preset ultrafast -tune zerolatency -pix_fmt yuv420p -g 30 -c:a aac";
+    await promisify(execFile)("ffmpeg", ["-loglevel", "error", ...`${sources} ${codecs}`.split(" "), film]);
+    const input = ["--input", film, "--loop", "--ladder", "copy"];
+    const publisher = new Program(binary, ["publish", "/aac", ...input, ...connect], home.directory);
+    const player = await openPage(browser, `${forwarder.url}?name=/aac`);
+    try {
+      await player.untilStats("frames", ({ video }) => video.shown > 30);
+      await player.page.click("#sound");
+      await player.untilStats("sound", ({ audio, consumer }) => audio.state === "playing" && consumer.audio.rendered > 50);
+      assert.deepEqual(player.errors, []);
+    } finally {
+      await player.close();
+      await publisher.end();
     }
   });
 });

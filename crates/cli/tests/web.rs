@@ -110,9 +110,13 @@ const UPGRADE: &str = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocke
 
 /// The status with which a WebSocket is answered, and the connection.
 fn upgrade(port: u16, lines: &str) -> (u16, TcpStream) {
+    upgrade_at("/ws", port, lines)
+}
+
+fn upgrade_at(path: &str, port: u16, lines: &str) -> (u16, TcpStream) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let lines = lines.replace("PORT", &port.to_string());
-    write!(stream, "GET /ws HTTP/1.1\r\n{UPGRADE}{lines}\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\n{UPGRADE}{lines}\r\n").unwrap();
     let mut head = [0; 12];
     stream.read_exact(&mut head).unwrap();
     let status = String::from_utf8_lossy(&head[9..]).parse().unwrap();
@@ -165,6 +169,15 @@ fn strangers_leave_places_to_own_pages_and_foreign_pages_get_none() {
     assert_eq!(drops["foreign_origin"], 1);
     assert_eq!(drops["foreign_host"], 1);
     assert_eq!(drops["too_many_faces"], 8);
+}
+
+/// Routers of the NDN testbed take WebSockets there.
+#[test]
+fn the_path_may_end_with_a_slash() {
+    let home = tempfile::tempdir().unwrap();
+    let (_forwarder, port) = start(home.path(), "");
+    assert_eq!(upgrade_at("/ws/", port, OWN).0, 101);
+    assert_eq!(upgrade_at("/ws", port, OWN).0, 101);
 }
 
 /// A connection that says nothing, or never ends its header, is closed after the time that it has.

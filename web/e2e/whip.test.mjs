@@ -75,6 +75,25 @@ describe("WHIP", () => {
     }
   });
 
+  test("is watched through the forwarder that the server is connected to", async () => {
+    const sock = path.join(home.directory, "whip.sock");
+    const forwarder = await startServer(binary, ["forwarder", "--udp", "off", "--tcp", "off", "--unix", sock], home.directory);
+    const through = ["--rtmp", "off", "--srt", "off", "--whip-port", "0", "--connect", `unix://${sock}`];
+    const server = await startServer(binary, ["serve", ...through], home.directory);
+    const player = await openPage(browser, `${forwarder.url}?name=/far`);
+    const pushed = await push(pusher, server.url, "far");
+    try {
+      assert.equal(pushed.status, 201, pushed.answer);
+      await player.untilStats("30 frames", ({ video }) => video.shown >= 30);
+      assert.deepEqual(player.errors, []);
+    } finally {
+      await player.close();
+      await pushed.page.close();
+      await server.program.end();
+      await forwarder.program.end();
+    }
+  });
+
   test("a tab that closes without a word may come back, ten times", async () => {
     const player = await openPage(browser, `${server.url}?name=/again`);
     try {

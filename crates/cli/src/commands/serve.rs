@@ -57,18 +57,18 @@ pub struct Serve {
     /// How it is published.
     #[command(flatten)]
     pub encoding: Encoding,
-    /// Publish through this forwarder instead of a node in this process: unix:///PATH, tcp://HOST:PORT, udp://HOST:PORT, ws:// or wss://.
-    #[arg(long, value_name = "FACE-URI", conflicts_with_all = ["port", "listen"])]
+    /// Publish through this forwarder; the page and WHIP are here all the same: unix:///PATH, tcp://HOST:PORT, udp://HOST:PORT, ws:// or wss://.
+    #[arg(long, value_name = "FACE-URI")]
     pub connect: Option<FaceUri>,
     /// The page.
     #[command(flatten)]
     pub page: PagePort,
     /// Pages from elsewhere whose visitors may push by WHIP, such as https://studio.example.
-    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin, conflicts_with = "connect")]
+    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
     pub allow_origin: Vec<String>,
     /// UDP port of WHIP; if it is taken, any.
     #[cfg(feature = "whip")]
-    #[arg(long, value_name = "PORT", default_value_t = crate::push::whip::DEFAULT_UDP_PORT, conflicts_with = "connect", value_parser = namecast_command::number::<u16>(0..=65_535))]
+    #[arg(long, value_name = "PORT", default_value_t = crate::push::whip::DEFAULT_UDP_PORT, value_parser = namecast_command::number::<u16>(0..=65_535))]
     pub whip_port: u16,
     /// How long, and what is told.
     #[command(flatten)]

@@ -20,20 +20,18 @@ use crate::push::whip::Whip;
 /// What the node keeps for many who watch: half a minute of the highest rung of one stream.
 const CACHE: ByteSize = ByteSize::mebibytes(16);
 
-/// A node, and how others get at it.
+/// A node with its page, and how others get at it.
 pub(super) struct Outlet {
     node: Node,
+    page: Page,
+    #[cfg(feature = "whip")]
+    whip: Whip,
     reach: Reach,
 }
 
 enum Reach {
     /// Others connect to this node.
-    Here {
-        page: Page,
-        listeners: Doors,
-        #[cfg(feature = "whip")]
-        whip: Whip,
-    },
+    Here(Doors),
     /// They connect to the forwarder that this node is connected to.
     Through {
         uplink: Uplink,
@@ -42,8 +40,27 @@ enum Reach {
     },
 }
 
+impl Reach {
+    async fn open(node: &Node, arguments: &Serve) -> anyhow::Result<Self> {
+        if let Some(remote) = &arguments.connect {
+            let connect = Connect {
+                connect: Some(remote.clone()),
+            };
+            return Ok(Self::Through {
+                uplink: Uplink::new(node, &connect).await?,
+                registered: BTreeMap::new(),
+            });
+        }
+        let address = SocketAddr::new(interface(arguments.page.listen), DEFAULT_PORT);
+        let mut doors = Doors::default();
+        doors.udp(node, address).await;
+        doors.tcp(node, address).await;
+        Ok(Self::Here(doors))
+    }
+}
+
 impl Outlet {
-    /// Starts the node, and the page or the connection.
+    /// Starts the node, its page, and the connection if there is to be one.
     pub(super) async fn open(
         arguments: &Serve,
         gate: &Gate,
@@ -52,58 +69,36 @@ impl Outlet {
         let mut config = NodeConfig::caching(CACHE);
         config.web.allow_origins.clone_from(&arguments.allow_origin);
         let node = Node::start(config);
-        let reach = match &arguments.connect {
-            Some(remote) => {
-                let connect = Connect {
-                    connect: Some(remote.clone()),
-                };
-                Reach::Through {
-                    uplink: Uplink::new(&node, &connect).await?,
-                    registered: BTreeMap::new(),
-                }
-            }
-            None => {
-                let address = SocketAddr::new(interface(arguments.page.listen), DEFAULT_PORT);
-                let mut listeners = Doors::default();
-                listeners.udp(&node, address).await;
-                listeners.tcp(&node, address).await;
-                let config = PageConfig {
-                    name: None,
-                    key: None,
-                };
-                #[cfg(feature = "whip")]
-                let whip = super::whip::listen(gate, arguments).await?;
-                #[cfg(feature = "whip")]
-                let pushes = whip.router();
-                #[cfg(not(feature = "whip"))]
-                let (pushes, _) = (axum::Router::new(), gate);
-                let page =
-                    Page::start(&node, &arguments.page, config, Some(status), pushes).await?;
-                Reach::Here {
-                    page,
-                    listeners,
-                    #[cfg(feature = "whip")]
-                    whip,
-                }
-            }
+        let reach = Reach::open(&node, arguments).await?;
+        let config = PageConfig {
+            name: None,
+            key: None,
         };
-        Ok(Self { node, reach })
+        #[cfg(feature = "whip")]
+        let whip = super::whip::listen(gate, arguments).await?;
+        #[cfg(feature = "whip")]
+        let pushes = whip.router();
+        #[cfg(not(feature = "whip"))]
+        let (pushes, _) = (axum::Router::new(), gate);
+        let page = Page::start(&node, &arguments.page, config, Some(status), pushes).await?;
+        Ok(Self {
+            node,
+            page,
+            #[cfg(feature = "whip")]
+            whip,
+            reach,
+        })
     }
 
     /// Where a stream is published, and watched.
     pub(super) fn place(&mut self, name: &Name) -> Place {
         let node = self.node.clone();
-        let urls = match &mut self.reach {
-            Reach::Here { page, .. } => {
-                let pages = page.urls();
-                pages.map(|page| format!("{page}?name={name}")).collect()
-            }
-            Reach::Through { uplink, registered } => {
-                let register = || node.register_prefix(uplink.face(), name.clone(), 0);
-                registered.entry(name.clone()).or_insert_with(register);
-                Vec::new()
-            }
-        };
+        if let Reach::Through { uplink, registered } = &mut self.reach {
+            let register = || node.register_prefix(uplink.face(), name.clone(), 0);
+            registered.entry(name.clone()).or_insert_with(register);
+        }
+        let pages = self.page.urls();
+        let urls = pages.map(|page| format!("{page}?name={name}")).collect();
         Place { node, urls }
     }
 
@@ -117,34 +112,28 @@ impl Outlet {
 
     /// What there is, for people.
     pub(super) fn lines(&self) -> Vec<String> {
-        let Reach::Here {
-            page,
-            listeners,
-            #[cfg(feature = "whip")]
-            whip,
-        } = &self.reach
-        else {
-            return Vec::new();
-        };
-        let mut lines = vec![format!("Node: {}", listeners.uris().join("  "))];
-        let remarks = listeners.remarks.iter().chain(&page.remarks);
-        lines.extend(remarks.map(|remark| format!("({remark})")));
+        let mut lines = Vec::new();
+        if let Reach::Here(doors) = &self.reach {
+            lines.push(format!("Node: {}", doors.uris().join("  ")));
+            lines.extend(doors.remarks.iter().map(|remark| format!("({remark})")));
+        }
+        let page = &self.page;
+        lines.extend(page.remarks.iter().map(|remark| format!("({remark})")));
         lines.extend(page.urls().map(|url| format!("Page: {url}")));
         #[cfg(feature = "whip")]
-        lines.extend(super::whip::lines(page, whip));
+        lines.extend(super::whip::lines(page, &self.whip));
         lines
     }
 
     /// The same for programs.
     pub(super) fn object(&self) -> Value {
+        let (url, other_urls) = (self.page.url(), self.page.other_urls());
+        let mut object = json!({ "url": url, "other_urls": other_urls });
         match &self.reach {
-            Reach::Here {
-                page, listeners, ..
-            } => {
-                json!({ "faces": listeners.uris(), "url": page.url(), "other_urls": page.other_urls() })
-            }
-            Reach::Through { uplink, .. } => json!({ "connect": uplink.remote() }),
+            Reach::Here(doors) => object["faces"] = json!(doors.uris()),
+            Reach::Through { uplink, .. } => object["connect"] = json!(uplink.remote()),
         }
+        object
     }
 
     /// Sends what is queued, and ends.
@@ -154,7 +143,7 @@ impl Outlet {
     pub(super) async fn close(self) -> anyhow::Result<()> {
         self.node.shutdown().await;
         match self.reach {
-            Reach::Here { .. } => Ok(()),
+            Reach::Here(_) => Ok(()),
             Reach::Through { uplink, .. } => uplink.ensure_was_up(),
         }
     }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use namecast_command::number;
 
+use super::Scale;
+
 /// `namecast experiment`.
 #[derive(Debug, Args)]
 pub struct ExperimentArguments {
@@ -75,6 +77,10 @@ pub struct RunArguments {
     /// Threads, instead of one for each processor. Results do not depend on it.
     #[arg(long, value_parser = number::<u16>(1..=1_024))]
     pub threads: Option<u16>,
+    /// Multiply the quantities at a path, as in topology.bottleneck.rate=0.8, to see whether a result depends on them; may be
+    /// repeated. Results go where --out says, beside none of others.
+    #[arg(long, value_name = "PATH=FACTOR", requires = "out")]
+    pub scale: Vec<Scale>,
     /// Run everything again, even what was finished before.
     #[arg(long)]
     pub fresh: bool,

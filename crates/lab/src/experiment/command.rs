@@ -104,7 +104,9 @@ fn run_chosen(
 ) -> anyhow::Result<()> {
     let library = open(&arguments.choice)?;
     let ids = select(&library, &arguments.choice)?;
-    let experiments = read_each(&ids, |id| Experiment::read(&library, id))?;
+    let experiments = read_each(&ids, |id| {
+        Experiment::read(&library, id).map(|read| read.scaled(&arguments.scale))
+    })?;
     let program = std::env::current_exe().and_then(|path| program_digest(&path));
     let config = RunConfig {
         out: arguments.out.clone(),

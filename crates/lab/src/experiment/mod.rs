@@ -50,3 +50,4 @@ pub use statistics::Statistics;
 pub use store::StoreLimits;
 pub use summary::{CheckResult, FigureEntry, Summary};
 pub use trace::TracedRun;
+pub use tree::Scale;

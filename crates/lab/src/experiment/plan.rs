@@ -15,7 +15,7 @@ use super::file::{
 use super::key::Expression;
 use super::laboratory::Laboratory;
 use super::library::Library;
-use super::tree::{self, Override, Table};
+use super::tree::{self, Override, Scale, Table};
 
 /// An experiment as its file, and those it extends, describe it.
 #[derive(Debug)]
@@ -32,6 +32,7 @@ pub struct Experiment<'l> {
     pub(super) sources: Sources<'l>,
     scenario: Table<'l>,
     quick: Vec<Override<'l>>,
+    pub(super) scales: Vec<Scale>,
 }
 
 /// One combination of the sweeps' values.
@@ -90,6 +91,7 @@ impl<'l> Experiment<'l> {
             sources,
             scenario,
             quick: quick.unwrap_or_default(),
+            scales: Vec::new(),
         };
         let seeds_span = seeds.map_or(0..0, |seeds| seeds.span());
         let judged = Judged {
@@ -165,6 +167,13 @@ impl<'l> Experiment<'l> {
             .collect();
         Expression::parse(text.get_ref(), &sweeps)
             .map_err(|message| self.sources.problem(text.span(), message))
+    }
+
+    /// Has quantities of each point multiplied.
+    #[must_use]
+    pub fn scaled(mut self, scales: &[Scale]) -> Self {
+        self.scales = scales.to_vec();
+        self
     }
 
     /// Its name.
@@ -246,6 +255,11 @@ impl<'l> Experiment<'l> {
                 let place = change.path.span();
                 self.sources.problem(place, message)
             })?;
+        }
+        for scale in &self.scales {
+            scale
+                .apply(&mut tree)
+                .map_err(|message| self.sources.problem(self.scenario.span(), message))?;
         }
         match self.accept(laboratory, &tree) {
             Ok(scenario) => Ok((scenario, tree::canonical(tree.get_ref()))),

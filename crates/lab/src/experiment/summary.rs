@@ -258,6 +258,9 @@ fn command(experiment: &Experiment<'_>, asked: Asked) -> String {
     if asked.quick {
         command.push_str(" --quick");
     }
+    for scale in &experiment.scales {
+        command.push_str(&format!(" --scale {scale}"));
+    }
     if asked.runs != usual_runs(experiment, asked.quick) {
         command.push_str(&format!(" --runs {}", asked.runs));
     }

@@ -3,7 +3,9 @@
 //! Overrides carry the place where they were written into the tree they change, so an error that reading a scenario finds later
 //! leads to the line of the override.
 
+use core::fmt;
 use core::ops::Range;
+use core::str::FromStr;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -293,6 +295,101 @@ impl<'l> Override<'l> {
     }
 }
 
+/// A factor for quantities, such as `topology.bottleneck.rate=0.8`. In the path, `*` leads into all items of a list or table, and
+/// `**` through any number of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scale {
+    path: String,
+    factor: f64,
+}
+
+impl FromStr for Scale {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (path, factor) = text.split_once('=').unwrap_or((text, ""));
+        let factor = factor.parse::<f64>().ok();
+        let factor = factor.filter(|factor| factor.is_finite() && *factor > 0.0);
+        let is_path = !path.is_empty() && path.split('.').all(|step| !step.is_empty());
+        match factor.filter(|_| is_path) {
+            Some(factor) => Ok(Self {
+                path: path.to_owned(),
+                factor,
+            }),
+            None => Err(format!(
+                "'{text}' scales nothing: write the path of a quantity and a factor, as in topology.bottleneck.rate=0.8"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.path, self.factor)
+    }
+}
+
+impl Scale {
+    /// Changes `tree`.
+    ///
+    /// # Errors
+    /// The path leads to no quantity.
+    pub(super) fn apply(&self, tree: &mut Table<'_>) -> Result<(), String> {
+        let path: Vec<&str> = self.path.split('.').collect();
+        match self.scale_table(tree.get_mut(), &path) {
+            0 => Err(format!(
+                "--scale {self} leads to no quantity such as '10 Mbit/s': write the path of one, or '**' for any tables and lists on the way"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn scale_table(&self, table: &mut DeTable<'_>, path: &[&str]) -> usize {
+        let entries = table.iter_mut();
+        let scaled = entries.map(|(key, node)| self.scale_entry(key.get_ref(), node, path));
+        scaled.sum()
+    }
+
+    /// How many quantities there were at `path`, of which this entry is named by the first step.
+    fn scale_entry(&self, name: &str, node: &mut Node<'_>, path: &[&str]) -> usize {
+        match path.split_first() {
+            Some((&"**", rest)) => {
+                self.scale_entry(name, node, rest) + self.scale_below(node, path)
+            }
+            Some((step, [])) if *step == name || *step == "*" => self.scale_value(node),
+            Some((step, rest)) if *step == name || *step == "*" => self.scale_below(node, rest),
+            _ => 0,
+        }
+    }
+
+    fn scale_below(&self, node: &mut Node<'_>, path: &[&str]) -> usize {
+        match node.get_mut() {
+            DeValue::Table(table) => self.scale_table(table, path),
+            DeValue::Array(items) => {
+                let items = items.iter_mut().enumerate();
+                let scaled = items.map(|(at, item)| self.scale_entry(&at.to_string(), item, path));
+                scaled.sum()
+            }
+            _ => 0,
+        }
+    }
+
+    fn scale_value(&self, node: &mut Node<'_>) -> usize {
+        let DeValue::String(text) = node.get_mut() else {
+            return 0;
+        };
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+        let Ok(number) = number.parse::<f64>() else {
+            return 0;
+        };
+        // Twelve digits: 3 · 1.2 are 3.6 and not 3.5999999999999996.
+        let scaled = (number * self.factor * 1e12).round() / 1e12;
+        *text = format!("{scaled}{unit}").into();
+        1
+    }
+}
+
 /// The same content is the same JSON, whatever order and notation it was written in.
 pub(super) fn canonical(table: &DeTable<'_>) -> Value {
     let entries = table
@@ -363,6 +460,40 @@ mod tests {
         assert!(refused("\"flows.1.rate\" = 1").contains("a list of 1: expected a number below 1"));
         assert!(refused("\"flows.rate\" = 1").contains("found 'rate'"));
         assert!(refused("\"a..b\" = 1").contains("empty step"));
+    }
+
+    #[test]
+    fn quantities_are_scaled_wherever_the_path_leads() {
+        let text = "a = { rate = '10 Mbit/s', b = [{ rate = '3 kbit/s' }, { rate = 30, x = 'y' }] }\nrate = '1ms'";
+        let scaled = |scale: &str| {
+            let mut tree = tree(text);
+            let scale: Scale = scale.parse()?;
+            scale
+                .apply(&mut tree)
+                .map(|()| canonical(tree.get_ref()).to_string())
+        };
+        let all = scaled("**.rate=1.2").unwrap();
+        for part in ["12 Mbit/s", "3.6 kbit/s", "30", "1.2ms"] {
+            assert!(all.contains(part), "{all}");
+        }
+        let one = scaled("a.rate=0.5").unwrap();
+        assert!(
+            one.contains("5 Mbit/s") && one.contains("3 kbit/s") && one.contains("1ms"),
+            "{one}"
+        );
+        assert!(scaled("a.b.*.rate=2").unwrap().contains("6 kbit/s"));
+        assert!(scaled("a.b.0.rate=2").unwrap().contains("6 kbit/s"));
+        for bad in [
+            "a.b.1.rate=2",
+            "a.b.1.x=2",
+            "c=2",
+            "a.rate=0",
+            "a.rate",
+            "=2",
+            "a..b=2",
+        ] {
+            assert!(scaled(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! What is kept of the papers' experiments is what this program finds.
 
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
-
 use std::fs;
 use std::path::Path;
 

@@ -146,7 +146,7 @@ impl Publishing {
         };
         *lock(&self.counted) = counted.clone();
         let mut figures = Figures::new(&counted, &self.sources.counters(), self.refused);
-        figures.inputs_failed = self.sources.failed;
+        figures.inputs.inputs_failed = self.sources.failed;
         figures
     }
 
@@ -268,20 +268,9 @@ pub(super) struct Figures {
     pub frames_refused: u64,
     /// Why the last one was not.
     pub last_refusal: Option<String>,
-    /// Raw frames that came from the input.
-    pub frames_captured: u64,
-    /// Raw frames lost since an encoder was down.
-    pub frames_lost: u64,
-    /// Times an encoder was started again.
-    pub encoder_restarts: u64,
-    /// Inputs that failed while others went on.
-    pub inputs_failed: u64,
-    /// Times that a live input gave nothing for five seconds.
-    pub input_silences: u64,
-    /// Things in inputs that were damaged and passed over.
-    pub input_damages: u64,
-    /// Times that an input's pictures changed their size in mid-stream.
-    pub input_size_changes: u64,
+    /// What happened to the inputs.
+    #[serde(flatten)]
+    pub inputs: InputFigures,
     /// Capture to end of encoding, median and 99th percentile of the last second, in milliseconds.
     pub encode_ms_p50: f64,
     /// See above.
@@ -308,6 +297,44 @@ pub(super) struct Figures {
     pub malformed: u64,
 }
 
+/// What happened to the inputs of a publisher, all together.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct InputFigures {
+    /// Raw frames that came from the input.
+    pub frames_captured: u64,
+    /// Raw frames lost since an encoder was down.
+    pub frames_lost: u64,
+    /// Times an encoder was started again.
+    pub encoder_restarts: u64,
+    /// Inputs that failed while others went on.
+    pub inputs_failed: u64,
+    /// Times that a live input gave nothing for five seconds.
+    pub input_silences: u64,
+    /// Things in inputs that were damaged and passed over.
+    pub input_damages: u64,
+    /// Times that an input's pictures changed their size in mid-stream.
+    pub input_size_changes: u64,
+}
+
+impl InputFigures {
+    fn new(inputs: &[Arc<IngestCounters>]) -> Self {
+        Self {
+            frames_captured: sum(inputs, |it| &it.captured),
+            frames_lost: sum(inputs, |it| &it.lost),
+            encoder_restarts: sum(inputs, |it| &it.encoder_restarts),
+            inputs_failed: 0,
+            input_silences: sum(inputs, |it| &it.silences),
+            input_damages: sum(inputs, |it| &it.damages),
+            input_size_changes: sum(inputs, |it| &it.size_changes),
+        }
+    }
+}
+
+fn sum(inputs: &[Arc<IngestCounters>], counter: fn(&IngestCounters) -> &AtomicU64) -> u64 {
+    let counters = inputs.iter().map(|input| counter(input));
+    counters.map(|it| it.load(Ordering::Relaxed)).sum()
+}
+
 impl Figures {
     fn new(counted: &Counted, inputs: &[Arc<IngestCounters>], refused: u64) -> Self {
         let [encode_ms_p50, encode_ms_p99] = counted.encode_ms;
@@ -316,21 +343,11 @@ impl Figures {
             producer,
             ..
         } = counted;
-        let read = |counter: fn(&IngestCounters) -> &AtomicU64| -> u64 {
-            let counters = inputs.iter().map(|input| counter(input));
-            counters.map(|it| it.load(Ordering::Relaxed)).sum()
-        };
         Self {
             frames_published: publisher.frames,
-            frames_refused: publisher.frames_refused + refused + read(|it| &it.overflowed),
+            frames_refused: publisher.frames_refused + refused + sum(inputs, |it| &it.overflowed),
             last_refusal: counted.last_refusal.clone(),
-            frames_captured: read(|it| &it.captured),
-            frames_lost: read(|it| &it.lost),
-            encoder_restarts: read(|it| &it.encoder_restarts),
-            inputs_failed: 0,
-            input_silences: read(|it| &it.silences),
-            input_damages: read(|it| &it.damages),
-            input_size_changes: read(|it| &it.size_changes),
+            inputs: InputFigures::new(inputs),
             encode_ms_p50,
             encode_ms_p99,
             interests_received: producer.interests,

@@ -63,7 +63,7 @@ pub struct Found {
     pub name: String,
     /// Mean over the runs and its 95 % confidence interval; none if no run has a value.
     pub mean: Option<[f64; 3]>,
-    /// Share of the runs in which the claim holds. A run without a value is none of them.
+    /// Share of the runs in which the claim holds. A run without a value is one of them only if the claim says so.
     pub share: f64,
 }
 
@@ -76,7 +76,7 @@ impl ClaimResult {
         let found: Vec<Found> = found
             .iter()
             .map(|Evaluated { name, runs }| {
-                let met = runs.iter().flatten().filter(|value| holds(**value));
+                let met = runs.iter().filter(|run| run.map_or(claim.never, holds));
                 let statistics = Statistics::of(runs);
                 Found {
                     name: name.clone(),
@@ -171,6 +171,19 @@ mod tests {
         assert_eq!(judged(&[&runs]).verdict, Verdict::Holds);
         runs[1] = None;
         assert_eq!(judged(&[&runs]).verdict, Verdict::DidNotComeOut);
+    }
+
+    #[test]
+    fn what_never_happened_holds_only_if_the_claim_says_so() {
+        let text = "says = 'late'\nplace = 'x'\nmetric = 'u'\nmin = 9.0\n";
+        for (never, verdict) in [(true, Verdict::Holds), (false, Verdict::DidNotComeOut)] {
+            let claim: Claim = toml::from_str(&format!("{text}never = {never}")).expect("a claim");
+            let found = Evaluated {
+                name: "u".to_owned(),
+                runs: vec![None; 10],
+            };
+            assert_eq!(ClaimResult::new(&claim, &[found]).verdict, verdict);
+        }
     }
 
     #[test]

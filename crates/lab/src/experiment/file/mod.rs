@@ -160,6 +160,9 @@ pub(super) struct Claim {
     pub(super) metric: Spanned<String>,
     pub(super) min: Option<f64>,
     pub(super) max: Option<f64>,
+    /// Whether it holds in runs in which what is measured never happened.
+    #[serde(default)]
+    pub(super) never: bool,
     /// Why it came out as it did; needed where it did not hold.
     #[serde(default)]
     pub(super) because: String,

@@ -24,6 +24,9 @@ pub struct Config {
     /// Propagation delay, after serialisation.
     #[serde(with = "namecast_units::duration")]
     pub delay: Duration,
+    /// What each frame carries on the link besides itself, such as 28 octets of IPv4 and UDP in a tunnel. It takes its time, its room in a
+    /// queue of bytes, and counts as delivered; it is neither damaged nor handed out.
+    pub headers: ByteSize,
     /// What is added to the delay, frame by frame.
     pub jitter: Jitter,
     /// Frames that vanish before they reach the queue.

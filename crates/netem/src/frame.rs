@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 /// Something that a link can carry: octets, perhaps with a note for whoever takes it out again.
 pub trait Frame: Clone {
-    /// Returns the octets that serialisation takes time for.
+    /// Returns its octets, for which serialisation takes time; headers of the link come on top.
     fn octets(&self) -> usize;
 
     /// Flips bit `bit`, counted from the most significant one of the first octet; `bit` is below 8·[`octets`](Self::octets).

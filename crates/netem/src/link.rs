@@ -34,7 +34,9 @@ pub struct Link<F = Bytes> {
     chance: Option<Box<Chance>>,
     discipline: Option<Box<Discipline>>,
     room: Room,
-    max_in_flight: usize,
+    max_in_flight: u32,
+    /// Octets that each frame takes besides its own.
+    headers: u32,
     out_until: Instant,
     is_up: bool,
     /// Whether frames can come to something when they leave the queue, so that this needs a timer of its own.
@@ -78,7 +80,8 @@ impl<F: Frame> Link<F> {
             waiting_bytes: 0,
             free_at: Instant::ZERO,
             flight: Flight::new(config.jitter.reorder),
-            max_in_flight: config.max_in_flight,
+            max_in_flight: u32::try_from(config.max_in_flight).unwrap_or(u32::MAX),
+            headers: u32::try_from(config.headers.as_bytes()).unwrap_or(u32::MAX),
             departures_matter: drops || config.jitter.reorder,
             outages: config.outages.into_boxed_slice(),
             outages_begun: 0,
@@ -100,7 +103,7 @@ impl<F: Frame> Link<F> {
         match self.admit(&frame, fate) {
             Ok(is_marked) => {
                 self.counters.marked += u64::from(is_marked);
-                self.waiting_bytes += charged(&frame);
+                self.waiting_bytes += self.charged(&frame);
                 let frame = Waiting {
                     since: self.now,
                     frame,
@@ -188,7 +191,7 @@ impl<F: Frame> Link<F> {
         self.waiting.len()
     }
 
-    /// Returns the octets that wait, as of the last call that brought the time; a frame counts as at least one.
+    /// Returns the octets that wait, headers included, as of the last call that brought the time; a frame counts as at least one.
     pub const fn queue_size(&self) -> ByteSize {
         ByteSize::bytes(self.waiting_bytes)
     }
@@ -229,19 +232,21 @@ impl<F: Frame> Link<F> {
         if fate.is_lost {
             return Err(DropReason::Loss);
         }
-        if self.flight.len() >= self.max_in_flight {
+        if self.flight.len() >= self.max_in_flight as usize {
             return Err(DropReason::InFlightFull);
         }
         let waiting = self.waiting.len();
+        let octets = self.octets(frame);
         let is_marked = match &mut self.discipline {
             Some(discipline) => discipline.on_arrival(&Arrival {
                 now: self.now,
                 waiting,
-                serialisation: (self.profile).usual_serialisation(self.now, frame.octets()),
+                serialisation: self.profile.usual_serialisation(self.now, octets),
             }),
             None => false,
         };
-        let fits = self.room.fits(waiting, self.waiting_bytes, charged(frame));
+        let charged = self.charged(frame);
+        let fits = self.room.fits(waiting, self.waiting_bytes, charged);
         match fits || self.is_idle() {
             true => Ok(is_marked),
             false => Err(DropReason::QueueFull),
@@ -270,8 +275,8 @@ impl<F: Frame> Link<F> {
             fate,
             mut is_marked,
         } = head;
-        let octets = frame.octets();
-        self.waiting_bytes -= charged(&frame);
+        let octets = self.octets(&frame);
+        self.waiting_bytes -= self.charged(&frame);
         if let Some(discipline) = &mut self.discipline {
             let verdict = discipline.on_departure(&Departure {
                 now: start,
@@ -318,7 +323,7 @@ impl<F: Frame> Link<F> {
 
     /// Hands out a frame, twice if it was duplicated.
     fn arrive(&mut self, flying: Flying<F>) {
-        let size = ByteSize::bytes(flying.frame.octets() as u64);
+        let size = ByteSize::bytes(self.octets(&flying.frame) as u64);
         let queued = u64::try_from(flying.queued_for.as_nanos()).unwrap_or(u64::MAX);
         self.counters.delivered += 1;
         self.counters.delivered_size += size;
@@ -357,15 +362,22 @@ impl<F: Frame> Link<F> {
         }
     }
 
+    /// Returns what a frame takes on the link.
+    #[inline]
+    fn octets(&self, frame: &F) -> usize {
+        frame.octets().saturating_add(self.headers as usize)
+    }
+
+    /// Returns what a frame takes of a queue's bytes: without its one at least, empty frames would have no bound.
+    #[inline]
+    fn charged(&self, frame: &F) -> u64 {
+        (self.octets(frame) as u64).max(1)
+    }
+
     fn drop_frame(&mut self, at: Instant, frame: F, reason: DropReason) {
         self.counters.count_drop(reason);
         self.output.push_back(Output::Dropped { at, frame, reason });
     }
-}
-
-/// Returns what a frame takes of a queue's bytes: without its one at least, empty frames would have no bound.
-fn charged<F: Frame>(frame: &F) -> u64 {
-    (frame.octets() as u64).max(1)
 }
 
 #[cfg(test)]

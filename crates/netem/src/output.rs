@@ -49,7 +49,7 @@ pub enum Output<F = Bytes> {
 pub struct Counters {
     /// Frames that arrived, copies included.
     pub delivered: u64,
-    /// Bytes of these.
+    /// Bytes of these, headers of the link included.
     pub delivered_size: ByteSize,
     /// Sum of the times that delivered frames waited to be serialised, in nanoseconds; a copy did not wait.
     pub queued_nanos: u64,

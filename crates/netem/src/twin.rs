@@ -88,19 +88,19 @@ impl Twin {
     /// Sends octet by octet, as long as there is one; when the last one is sent.
     fn transmit(&mut self, octets: usize) -> u64 {
         if self.opportunities.is_empty() {
-            let bits = octets as u64 * 8;
+            let bits = (octets + self.headers()) as u64 * 8;
             return self.now
                 + self
                     .rate(self.now)
                     .map_or(0, |rate| bits * 1_000_000_000 / rate.as_bps());
         }
-        let now = self.now;
+        let (now, headers) = (self.now, self.headers());
         let mut later = self
             .opportunities
             .iter_mut()
             .filter(|next| next.0 >= now && next.1 > 0);
         let mut place = later.next().expect("the twin has enough of them");
-        for _ in 0..octets {
+        for _ in 0..octets + headers {
             if place.1 == 0 {
                 place = later.next().expect("the twin has enough of them");
             }
@@ -114,6 +114,15 @@ impl Twin {
         let passed = steps.filter(|step| nanos(step.at) <= at);
         let last = passed.fold(self.config.delay, |delay, step| step.delay.unwrap_or(delay));
         nanos(last)
+    }
+
+    fn headers(&self) -> usize {
+        usize::try_from(self.config.headers.as_bytes()).unwrap()
+    }
+
+    fn queued_bytes(&self) -> usize {
+        let charged = |frame: &Frame| (frame.octets + self.headers()).max(1);
+        self.queue.iter().map(charged).sum()
     }
 
     fn is_out(&self) -> bool {
@@ -205,9 +214,9 @@ impl Twin {
     }
 
     fn ok_to_drop(&mut self, frame: &Frame, target: u64, interval: u64) -> bool {
+        let (headers, bytes) = (self.headers(), self.queued_bytes());
         let codel = &mut self.codel;
-        codel.max_packet = codel.max_packet.max(frame.octets);
-        let bytes: usize = self.queue.iter().map(|frame| frame.octets.max(1)).sum();
+        codel.max_packet = codel.max_packet.max(frame.octets + headers);
         if self.now - frame.since < target || bytes <= codel.max_packet {
             codel.first_above = 0;
             return false;
@@ -270,9 +279,9 @@ impl Twin {
         if fate.is_lost {
             return self.lose(number, DropReason::Loss);
         }
-        let bytes: usize = self.queue.iter().map(|frame| frame.octets.max(1)).sum();
+        let (bytes, charged) = (self.queued_bytes(), (octets + self.headers()).max(1));
         let fits = match self.config.queue {
-            Queue::DropTailBytes { size } => (bytes + octets.max(1)) as u64 <= size.as_bytes(),
+            Queue::DropTailBytes { size } => (bytes + charged) as u64 <= size.as_bytes(),
             Queue::DropTail { packets }
             | Queue::CoDel { packets, .. }
             | Queue::Ramp { packets, .. } => self.queue.len() < packets,

@@ -1,6 +1,6 @@
 //! What a configuration must keep to.
 
-use namecast_units::{Bitrate, Duration};
+use namecast_units::{Bitrate, ByteSize, Duration};
 
 use crate::config::{Config, Queue};
 use crate::loss::Loss;
@@ -8,6 +8,9 @@ use crate::rate::Rate;
 
 /// Shortest time between two updates of a controller: each of them is worked off.
 const SHORTEST_UPDATE: Duration = Duration::from_millis(1);
+
+/// More than any packet has of them.
+const MAX_HEADERS: ByteSize = ByteSize::bytes(65_536);
 
 /// A value of a [`Config`] that makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +32,11 @@ impl Config {
         self.check_rate()?;
         share("duplicate", self.duplicate)?;
         share("corrupt", self.corrupt)?;
+        check(
+            "headers",
+            self.headers <= MAX_HEADERS,
+            "at most 65536 bytes",
+        )?;
         check(
             "max-in-flight",
             self.max_in_flight > 0,

@@ -15,6 +15,7 @@ fn read(text: &str) -> Result<Config, String> {
 const ALL: &str = r#"
 rate = "10 Mbit/s"
 delay = "8 ms"
+headers = "28 B"
 jitter = { spread = "0.5 ms", shape = "normal", reorder = true }
 loss = { kind = "gilbert-elliott", good-to-bad = 0.01, bad-to-good = 0.25 }
 outages = [{ from = "5s", until = "10s" }]
@@ -32,6 +33,7 @@ fn everything_can_be_written() {
     let expected = Config {
         rate: Some(Bitrate::mbps(10).into()),
         delay: ms(8),
+        headers: ByteSize::bytes(28),
         jitter: Jitter {
             spread: Duration::from_micros(500),
             shape: JitterShape::Normal,
@@ -229,6 +231,8 @@ fn shares_and_rates_that_make_no_sense_are_named() {
     assert_eq!(refused(|it| it.duplicate = 1.1), "duplicate");
     assert_eq!(refused(|it| it.corrupt = f64::NAN), "corrupt");
     assert_eq!(refused(|it| it.max_in_flight = 0), "max-in-flight");
+    let headers = ByteSize::mebibytes(1);
+    assert_eq!(refused(|it| it.headers = headers), "headers");
     let loss = Loss::Random { share: -0.1 };
     assert_eq!(refused(|it| it.loss = loss), "loss.share");
     let loss = Loss::bursts(0.9, 2.0);

@@ -96,6 +96,7 @@ pub(super) fn some_config(random: &mut Random) -> Config {
         outages,
         schedule,
         queue: some_queue(random),
+        headers: pick(random, &[0, 0, 28].map(ByteSize::bytes)),
         duplicate: pick(random, &[0.0, 0.2]),
         ..Config::default()
     }

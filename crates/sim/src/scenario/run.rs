@@ -154,7 +154,7 @@ impl<'a> Run<'a> {
         let data = ByteSize::bytes(u64::from(self.scenario.packet.wire));
         let takes = |config: &netem::Config, size: ByteSize| {
             let rate = config.rate.as_ref().and_then(netem::Rate::mean);
-            config.delay + rate.map_or(Duration::ZERO, |rate| size / rate)
+            config.delay + rate.map_or(Duration::ZERO, |rate| (size + config.headers) / rate)
         };
         let mut at = consumer;
         let mut total = Duration::ZERO;

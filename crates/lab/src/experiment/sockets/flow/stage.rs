@@ -107,6 +107,7 @@ fn constant(link: &netem::Config) -> Option<Bitrate> {
 
 /// Delay and serialisation.
 fn crossing(link: &netem::Config, size: ByteSize) -> Duration {
+    let size = size + link.headers;
     link.delay + constant(link).map_or(Duration::ZERO, |rate| size / rate)
 }
 

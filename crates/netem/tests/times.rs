@@ -66,6 +66,36 @@ fn run(link: &mut Link, end: Instant) -> Fates {
 
 const MS: u64 = 1_000_000;
 
+/// With 50 octets of headers a frame of 1250 takes 10.4 ms, and a queue of 2600 bytes has room for two: of four at once the last is
+/// dropped.
+#[test]
+fn headers_take_time_and_room() {
+    let mut link = Link::new(
+        Config {
+            headers: ByteSize::bytes(50),
+            queue: Queue::DropTailBytes {
+                size: ByteSize::bytes(2_600),
+            },
+            ..megabit()
+        },
+        1,
+    );
+    for mark in 1..=4 {
+        link.handle_frame(ms(0), frame(mark));
+    }
+    assert_eq!(link.queue_size(), ByteSize::bytes(2_600));
+    let micros = |n: u64| n * 1_000;
+    let expected = vec![
+        (4, 0, Err(DropReason::QueueFull)),
+        (1, micros(15_400), Ok(0)),
+        (2, micros(25_800), Ok(micros(10_400))),
+        (3, micros(36_200), Ok(micros(20_800))),
+    ];
+    assert_eq!(run(&mut link, ms(100)), expected);
+    let delivered = link.counters().delivered_size;
+    assert_eq!(delivered, ByteSize::bytes(3 * 1_300));
+}
+
 /// Three at once: serialised from 0, 10 and 20 ms on, each arrives 15 ms after that.
 #[test]
 fn frames_are_serialised_one_after_another() {

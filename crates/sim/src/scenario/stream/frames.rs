@@ -16,9 +16,17 @@ pub(super) struct Frames<'a> {
     origin: Instant,
     joined_at: Instant,
     /// By position. Of several records of one frame, one that was shown.
-    records: BTreeMap<u64, &'a FrameRecord>,
+    records: BTreeMap<u64, Judged<'a>>,
     first_shown: Option<u64>,
     min_age: Duration,
+}
+
+/// A frame that was delivered.
+#[derive(Clone, Copy)]
+struct Judged<'a> {
+    record: &'a FrameRecord,
+    /// Whether it could be decoded when it was to be shown: it and all frames delivered before it, from its key frame on, were complete.
+    is_shown: bool,
 }
 
 /// Figures of the frames that were captured within a window.
@@ -58,10 +66,17 @@ impl<'a> Frames<'a> {
             first_shown: None,
             min_age: Duration::MAX,
         };
+        let mut decodable_at = Instant::ZERO;
         for record in records.filter(|record| record.stream == media.kind) {
-            let known = frames.records.entry(record.position).or_insert(record);
-            if record.is_rendered() {
-                *known = record;
+            decodable_at = match record.key {
+                true => record.complete_at,
+                false => decodable_at.max(record.complete_at),
+            };
+            let is_shown = decodable_at <= record.render_at;
+            let judged = Judged { record, is_shown };
+            let known = frames.records.entry(record.position).or_insert(judged);
+            if is_shown {
+                *known = judged;
                 let first = frames.first_shown.get_or_insert(record.position);
                 *first = record.position.min(*first);
                 frames.min_age = frames.min_age.min(frames.age(record));
@@ -81,9 +96,9 @@ impl<'a> Frames<'a> {
 
     /// From joining to the first frame shown; of `rung`, if one is given.
     pub(super) fn first_shown(&self, rung: Option<&str>) -> Option<Duration> {
-        let shown = self.records.values().filter(|record| record.is_rendered());
-        let of_rung = shown.filter(|record| rung.is_none_or(|rung| record.rung == rung));
-        let first = of_rung.map(|record| record.render_at).min()?;
+        let shown = self.records.values().filter(|judged| judged.is_shown);
+        let of_rung = shown.filter(|judged| rung.is_none_or(|rung| judged.record.rung == rung));
+        let first = of_rung.map(|judged| judged.record.render_at).min()?;
         Some(first.since(self.joined_at))
     }
 
@@ -102,11 +117,11 @@ impl<'a> Frames<'a> {
         };
         let mut before: Option<&FrameRecord> = None;
         for position in positions {
-            let Some(record) = self.records.get(&position) else {
+            let Some(&Judged { record, is_shown }) = self.records.get(&position) else {
                 figures.lost += 1;
                 continue;
             };
-            if !record.is_rendered() {
+            if !is_shown {
                 figures.late += 1;
                 continue;
             }
@@ -162,7 +177,7 @@ mod tests {
             stream: StreamKind::Video,
             rung: "1M".to_owned(),
             position,
-            key: false,
+            key: true,
             size: 100,
             captured_at: Timestamp::default(),
             complete_at: at(position * 100 + complete),
@@ -208,6 +223,23 @@ mod tests {
             (part.frames, part.rendered, part.late, part.goal),
             (2, 1, 1, 0)
         );
+    }
+
+    /// Frame 2 is complete 100 ms after frame 3 is to be shown, and frame 4 comes just when frame 2 does: frames 2 and 3 are late. Frame 5
+    /// stands alone.
+    #[test]
+    fn a_frame_waits_for_those_that_it_is_decoded_from() {
+        let media = media();
+        let mut records: Vec<_> = [(1, 200), (2, 500), (3, 200), (4, 300), (5, 200)]
+            .into_iter()
+            .map(|(position, complete)| record(position, complete, 300))
+            .collect();
+        for delta in &mut records[1..4] {
+            delta.key = false;
+        }
+        let frames = Frames::new(&media, at(0), at(0), records.iter());
+        let figures = frames.within(at(0), at(600), None);
+        assert_eq!((figures.frames, figures.rendered, figures.late), (5, 3, 2));
     }
 
     /// A watcher that shows nothing has lost everything since it joined.

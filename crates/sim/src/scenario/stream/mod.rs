@@ -47,7 +47,7 @@ pub use spec::{
 /// | `first-shown` | from joining to the first frame shown, ms |
 /// | `rejoins` | times that the watcher joined again by itself |
 /// | `frames` | frames of the window |
-/// | `rendered`, `late`, `lost` | frames of the window that were complete before they were to be shown, after it, and never |
+/// | `rendered`, `late`, `lost` | frames of the window that could be decoded when the watcher was to show them, that could later, and that were not delivered |
 /// | `rendered-share`, `late-share`, `lost-share` | the same as shares of `frames` |
 /// | `parity-share`, `retransmission-share` | frames that were completed with parity; by asking again without it; as shares of `frames` |
 /// | `rebuilt-share` | frames whose lead was rebuilt from inter-frame FEC, as a share of `frames` |

@@ -10,15 +10,13 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use namecast_apps::{Application, Now, Output, step};
-use namecast_units::{Duration, Instant};
+use namecast_units::Instant;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{ApplicationFace, ApplicationReceiver, ApplicationSender, Clock, Timer};
 
 /// Frames that are taken from the face at once.
 const BATCH: usize = 256;
-/// How late a [fine](Timer::fine) timer may be for the application to be told that it was not. What is later is not made up for.
-const MAX_UNTOLD: Duration = Duration::from_millis(1);
 /// Calls that may wait.
 const MAX_CALLS: usize = 256;
 /// Events that may wait. They come in bursts, while joining; whoever is slower for long makes the application wait.
@@ -119,7 +117,6 @@ where
         application,
         sender,
         receiver,
-        told: Instant::ZERO,
         calls: queue,
         events,
         unheard: VecDeque::new(),
@@ -132,8 +129,7 @@ where
 }
 
 impl<A: Application<Event: Send> + Send + 'static> Driven<A> {
-    /// Lets it be woken by `timer` and not to the millisecond. By a [fine](Timer::fine) one, what is due is done as if it were
-    /// never late, though it always is, by some hundredth of a millisecond: pacers keep their rate.
+    /// Lets it be woken by `timer` and not to the millisecond.
     #[must_use]
     pub fn timed_by(mut self, timer: Timer) -> Self {
         self.driver.timer = timer;
@@ -163,8 +159,6 @@ struct Driver<A: Application> {
     application: A,
     sender: ApplicationSender,
     receiver: ApplicationReceiver,
-    /// The last time that it was told.
-    told: Instant,
     calls: mpsc::Receiver<Call<A>>,
     events: mpsc::Sender<A::Event>,
     /// Events that wait for room. While there are any, no frames are taken; calls are, since whoever hears events may be
@@ -175,8 +169,7 @@ struct Driver<A: Application> {
 impl<A: Application> Driver<A> {
     async fn run(mut self) {
         let mut frames = Vec::with_capacity(BATCH);
-        let mut woken_for = None;
-        while let Some(due) = self.step(woken_for.take(), &mut frames).await {
+        while let Some(due) = self.step(&mut frames).await {
             let is_running = tokio::select! {
                 alive = self.receiver.recv_many(&mut frames, BATCH), if self.unheard.is_empty() => alive,
                 call = self.calls.recv() => match call {
@@ -195,10 +188,7 @@ impl<A: Application> Driver<A> {
                     }
                     Err(_) => false,
                 },
-                () = self.timer.sleep_until(self.clock, due) => {
-                    woken_for = due.filter(|_| self.timer.is_fine());
-                    true
-                }
+                () = self.timer.sleep_until(self.clock, due) => true,
             };
             if !is_running {
                 return;
@@ -206,30 +196,20 @@ impl<A: Application> Driver<A> {
         }
     }
 
-    /// Reads both clocks; or returns the time that it was woken for, if that is hardly past, and no time that it was told is later.
-    fn now_or(&mut self, woken_for: Option<Instant>) -> Now {
-        let mut now = both(self.clock);
-        let due = woken_for.filter(|due| now.monotonic.since(*due) <= MAX_UNTOLD);
-        now.monotonic = due.map_or(now.monotonic, |due| due.max(self.told));
-        self.told = now.monotonic;
-        now
-    }
-
-    /// Returns when the next step is due, if ever; `None` once nobody takes what the application gives. It is told the time
-    /// that it was woken for, if it was.
-    async fn step(
-        &mut self,
-        woken_for: Option<Instant>,
-        frames: &mut Vec<Bytes>,
-    ) -> Option<Option<Instant>> {
+    /// Returns when the next step is due, if ever; `None` once nobody takes what the application gives.
+    async fn step(&mut self, frames: &mut Vec<Bytes>) -> Option<Option<Instant>> {
         let clock = self.clock;
         let mut sent = Vec::new();
         let frames = frames.drain(..).map(|frame| (both(clock), frame));
-        let now = self.now_or(woken_for);
-        let due = step(&mut self.application, now, frames, |output| match output {
-            Output::Send(frame) => sent.push(frame),
-            Output::Event(event) => self.unheard.push_back(event),
-        });
+        let due = step(
+            &mut self.application,
+            both(clock),
+            frames,
+            |output| match output {
+                Output::Send(frame) => sent.push(frame),
+                Output::Event(event) => self.unheard.push_back(event),
+            },
+        );
         if !sent.is_empty() {
             self.sender.send_batch(sent).await.ok()?;
         }
@@ -252,53 +232,5 @@ fn both(clock: Clock) -> Now {
     Now {
         monotonic: clock.now(),
         wall: clock.wall(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Node, NodeConfig};
-
-    /// Is due every 300 µs, and reports what it is told then.
-    #[derive(Default)]
-    struct Ticker {
-        due: Option<Instant>,
-        told: VecDeque<(Instant, Instant)>,
-    }
-
-    impl Application for Ticker {
-        type Event = (Instant, Instant);
-
-        fn handle_frame(&mut self, _: Now, _: Bytes) {}
-
-        fn handle_timeout(&mut self, now: Now) {
-            let due = *self.due.get_or_insert(now.monotonic);
-            if now.monotonic >= due {
-                self.told.push_back((due, now.monotonic));
-                self.due = Some(now.monotonic + Duration::from_micros(300));
-            }
-        }
-
-        fn poll_timeout(&self) -> Option<Instant> {
-            self.due
-        }
-
-        fn poll_output(&mut self) -> Option<Output<Self::Event>> {
-            self.told.pop_front().map(Output::Event)
-        }
-    }
-
-    /// The application is told nothing of a fine timer's lateness, or all of it where it is over a millisecond.
-    #[tokio::test]
-    async fn a_fine_timer_counts_as_never_late() {
-        let node = Node::start(NodeConfig::default());
-        let face = node.application_face().await.unwrap();
-        let driven = drive(Clock::new(), face, Ticker::default());
-        let (_ticker, mut events) = driven.timed_by(Timer::fine().unwrap()).spawn(|| {});
-        for _ in 0..20 {
-            let (due, told) = events.recv().await.unwrap();
-            assert!(told == due || told > due + MAX_UNTOLD, "{due:?}: {told:?}");
-        }
     }
 }

@@ -33,14 +33,6 @@ impl Timer {
         Ok(timer)
     }
 
-    /// Returns whether it counts nanoseconds.
-    pub(crate) const fn is_fine(&self) -> bool {
-        #[cfg(target_os = "linux")]
-        return self.fine.is_some();
-        #[cfg(not(target_os = "linux"))]
-        return false;
-    }
-
     /// Sleeps until `due`, or for a minute if that is `None`.
     pub async fn sleep_until(&self, clock: Clock, due: Option<Instant>) {
         let wait = due.map_or(IDLE, |at| at.since(clock.now()));

@@ -56,6 +56,7 @@ pub(crate) use choices;
 
 #[cfg(test)]
 mod tests {
+    use crate::Profile;
     use crate::consumer::{RecoveryProfile, StabilityClass, SynchroniserProfile};
     use crate::ladder::LadderProfile;
 
@@ -72,6 +73,7 @@ mod tests {
     #[test]
     fn every_name_is_read_and_written_alike() {
         assert_read_back!(
+            Profile,
             RecoveryProfile,
             StabilityClass,
             SynchroniserProfile,
@@ -89,7 +91,12 @@ mod tests {
         let error = "papers".parse::<RecoveryProfile>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "'papers' is no recovery profile: write namecast or paper"
+            "'papers' is no recovery profile: write one of namecast, paper, timers"
+        );
+        let error = "paper".parse::<Profile>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "'paper' is no profile: write namecast or rtsd"
         );
         let error = "ours".parse::<LadderProfile>().unwrap_err();
         assert_eq!(

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use namecast_packet::signature::NullSigner;
+use namecast_packet::signature::{NullSigner, SignatureInfo};
 use namecast_packet::{Data, Digests, MAX_PACKET_SIZE, PacketDigest, Signer, tlv};
 use namecast_units::{ByteSize, Timestamp};
 use smart_default::SmartDefault;
@@ -144,6 +144,21 @@ pub struct Segmenter {
     /// Largest ShardSize: even, so that parity, which is padded to pairs of octets, is no larger than a segment.
     largest_shard: usize,
     config: SegmenterConfig,
+    /// Octets beside its Content that each packet but a lead has at least.
+    headers: usize,
+}
+
+/// Leaves packets unsigned, with so many octets in the place of a signature.
+struct Filler(usize);
+
+impl Signer for Filler {
+    fn info(&self) -> SignatureInfo {
+        NullSigner.info()
+    }
+
+    fn sign(&self, _portion: &[u8]) -> Bytes {
+        vec![0; self.0].into()
+    }
 }
 
 /// How many segments a sample has, and how large they are.
@@ -171,7 +186,16 @@ impl Segmenter {
             names,
             largest_shard: config.segment_size / 2 * 2,
             config,
+            headers: 0,
         }
+    }
+
+    /// Fills packets up, in the place of a signature, until each has so many octets beside its Content: as large as those of a format with
+    /// longer names, or a signature in each packet. Leads, which have one, stay as they are.
+    #[must_use]
+    pub const fn with_headers(mut self, octets: usize) -> Self {
+        self.headers = octets;
+        self
     }
 
     /// Returns the names of the rung.
@@ -231,9 +255,13 @@ impl Segmenter {
                 index: index as u64,
                 ..SegmentId::lead(sample.class, sample.sequence)
             });
-            Data::builder(name)
-                .content(content.clone())
-                .sign(&NullSigner)
+            let unsigned = || Data::builder(name.clone()).content(content.clone());
+            let data = unsigned().sign(&NullSigner);
+            let headers = data.wire().len() - content.len();
+            match self.headers.checked_sub(headers) {
+                None | Some(0) => data,
+                Some(missing) => unsigned().sign(&Filler(missing)),
+            }
         };
         let data = shards.iter().enumerate().skip(1);
         let mut data: Vec<_> = data.map(|s| follower(SegmentKind::Data, s)).collect();

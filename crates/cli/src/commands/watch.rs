@@ -107,15 +107,18 @@ fn describe(event: &Event) -> String {
 
 fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
     let clock = Clock::new();
-    let mut config = WatcherConfig::new(arguments.name.clone());
+    let mut config = WatcherConfig::of(arguments.name.clone(), arguments.profile);
     config.audio = !arguments.no_audio;
     config.streams.clone_from(&arguments.stream);
     config.data = !arguments.stream.is_empty();
-    config.target = arguments.target;
+    if let Some(target) = arguments.target {
+        config.target = target;
+        config.adaptive_target = None;
+    }
     config.from = arguments.from.map(|from| from.resolve(clock.wall()));
     let unless_told = arguments.output.as_ref().map_or("auto", |_| "highest");
     config.rung = RungChoice::from(arguments.rung.as_deref().unwrap_or(unless_told));
-    config.control = arguments.controller;
+    config.control = arguments.controller.unwrap_or(config.control);
     if let (Some(_), LadderConfig::Live(ladder)) = (&arguments.output, &mut config.ladder) {
         // A file cannot take frames twice.
         ladder.catches_up = false;

@@ -1,8 +1,8 @@
 //! Packets that pass an application's face.
 
 use bytes::Bytes;
-use namecast_packet::LpPacket;
 use namecast_packet::tlv::{self, Reader};
+use namecast_packet::{Data, LpPacket};
 use namecast_units::ByteSize;
 
 /// Packets at an application's face, both ways.
@@ -16,6 +16,8 @@ pub struct Traffic {
     pub data: u64,
     /// Octets of it.
     pub data_size: ByteSize,
+    /// Octets of its Content.
+    pub content_size: ByteSize,
     /// Interests that came back.
     pub nacks: u64,
 }
@@ -27,6 +29,7 @@ impl Traffic {
         interest_size: ByteSize::ZERO,
         data: 0,
         data_size: ByteSize::ZERO,
+        content_size: ByteSize::ZERO,
         nacks: 0,
     };
 
@@ -44,6 +47,9 @@ impl Traffic {
             Ok(tlv::DATA) => {
                 self.data += 1;
                 self.data_size += ByteSize::of(&wire);
+                let content = Data::decode(wire).ok().and_then(|data| data.content());
+                self.content_size +=
+                    content.map_or(ByteSize::ZERO, |content| ByteSize::of(&content));
             }
             Ok(tlv::INTEREST) if is_nack => self.nacks += 1,
             Ok(tlv::INTEREST) => {

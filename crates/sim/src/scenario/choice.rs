@@ -90,7 +90,9 @@ impl Scenario {
             flow.controller.register(custom, |control| control);
         }
         for watcher in watchers {
-            watcher.controller.register(custom, Control::Rate);
+            if let Some(controller) = &mut watcher.controller {
+                controller.register(custom, Control::Rate);
+            }
         }
     }
 }

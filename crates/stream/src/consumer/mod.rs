@@ -51,7 +51,7 @@ use crate::rate::PathEvent;
 pub use config::Config;
 pub use counters::Counters;
 pub use handover::{Allowance, GroupStart, Handover};
-pub use playout::Playout;
+pub use playout::{AdaptiveTarget, Playout};
 pub use repair::{RecoveryConfig, RecoveryProfile};
 pub use schedule::Schedule;
 pub use synchroniser::{StabilityClass, SynchroniserConfig, SynchroniserProfile};

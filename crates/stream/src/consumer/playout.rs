@@ -13,6 +13,8 @@ use core::time::Duration;
 use namecast_units::{Instant, Timestamp, WindowedMinimum};
 use smart_default::SmartDefault;
 
+use crate::path::DelayEstimator;
+
 /// Maps publication times to times of showing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Playout {
@@ -45,6 +47,30 @@ impl Playout {
             .micros_since(self.wall_at_zero)
             .saturating_add(base);
         Instant::ZERO + Duration::from_micros(u64::try_from(since_zero).unwrap_or(0))
+    }
+}
+
+/// A playout target that goes by the path: α·jitter + β·DRD (\[RTSD\] §3.4).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdaptiveTarget {
+    /// α.
+    pub jitter: f64,
+    /// β.
+    pub delay: f64,
+    /// The least there is.
+    pub min: Duration,
+}
+
+impl AdaptiveTarget {
+    /// A target that moved with each packet would re-time every sample with it.
+    const STEP: Duration = Duration::from_millis(10);
+
+    /// Returns the target, rounded up to whole steps.
+    pub fn over(&self, now: Instant, path: &DelayEstimator) -> Duration {
+        let jitter = path.variation().mul_f64(self.jitter);
+        let target = path.estimate(now).mul_f64(self.delay) + jitter;
+        let steps = target.as_nanos().div_ceil(Self::STEP.as_nanos());
+        (Self::STEP * u32::try_from(steps).unwrap_or(u32::MAX)).max(self.min)
     }
 }
 
@@ -168,6 +194,29 @@ impl BaseDelay {
 mod tests {
     use super::super::fixtures::{WALL, at, ms};
     use super::*;
+    use crate::path::DelayConfig;
+
+    /// A first round trip of 100 ms has a variation of half of it: 2 · 100 + 50. After many alike, that has gone.
+    #[test]
+    fn the_target_follows_the_path() {
+        let mut path = DelayEstimator::new(DelayConfig::default());
+        let adaptive = AdaptiveTarget {
+            jitter: 1.0,
+            delay: 2.0,
+            min: ms(150),
+        };
+        path.on_own(at(0), ms(40), ms(0));
+        assert_eq!(adaptive.over(at(0), &path), ms(150));
+        let mut path = DelayEstimator::new(DelayConfig::default());
+        path.on_own(at(0), ms(100), ms(0));
+        assert_eq!(adaptive.over(at(0), &path), ms(250));
+        (1..200).for_each(|step| path.on_own(at(step), ms(100), ms(0)));
+        assert_eq!(adaptive.over(at(200), &path), ms(200));
+        // 10.1 ms more, twice.
+        (0..200)
+            .for_each(|step| path.on_own(at(200 + step), Duration::from_micros(110_100), ms(0)));
+        assert_eq!(adaptive.over(at(400), &path), ms(230));
+    }
 
     /// Published at 1.000 s, 30 ms on the way, target 100 ms: shown at 1.130 s.
     #[test]

@@ -49,7 +49,7 @@ impl Desk {
     ///
     /// Repairs are those of the paper; the others have tests of their own.
     fn new(mut config: Config) -> Self {
-        config.recovery.profile = RecoveryProfile::Paper;
+        config.recovery.profile = RecoveryProfile::Timers;
         Self::repairing(config)
     }
 

@@ -218,6 +218,12 @@ impl DelayEstimator {
         }
     }
 
+    /// Jitter: by how much our own measurements vary about DRD, RTTVAR of [RFC 6298].
+    pub fn variation(&self) -> Duration {
+        let variation = self.smoothed.map(|(_, variation)| variation);
+        variation.unwrap_or_default()
+    }
+
     /// Every arrival is later by `shift` from now on. How much longer round trips are is to be measured anew.
     pub fn raise(&mut self, shift: Duration) {
         let smoothed = self.smoothed;

@@ -37,6 +37,8 @@ pub struct ProducerConfig {
     /// Most answers that wait for the driver.
     #[default(8_192)]
     pub max_output: usize,
+    /// Octets of headers that each segment but a lead has at least: see [`Segmenter::with_headers`](crate::Segmenter::with_headers).
+    pub headers: usize,
     /// Most packets of catalogue and certificates.
     #[default(256)]
     pub max_objects: usize,

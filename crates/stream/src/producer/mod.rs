@@ -140,7 +140,7 @@ impl Producer {
         }
         let id = RungId(self.rungs.len());
         self.by_name.insert(names.prefix().clone(), id);
-        let state = RungState::new(names, &config, self.config.cache);
+        let state = RungState::new(names, &config, &self.config);
         self.rungs.push(state);
         Ok(id)
     }

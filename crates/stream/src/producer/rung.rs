@@ -3,7 +3,7 @@
 use namecast_units::Timestamp;
 
 use super::answers::FreshAnswer;
-use super::{CacheConfig, RungConfig, SegmentCache};
+use super::{ProducerConfig, RungConfig, SegmentCache};
 use crate::inter_frame::InterFrameFec;
 use crate::metadata::Latest;
 use crate::names::RungNames;
@@ -27,10 +27,10 @@ pub(super) struct RungState {
 }
 
 impl RungState {
-    pub(super) fn new(names: RungNames, config: &RungConfig, cache: CacheConfig) -> Self {
+    pub(super) fn new(names: RungNames, config: &RungConfig, of_all: &ProducerConfig) -> Self {
         Self {
-            segmenter: Segmenter::new(names, config.segmenter),
-            cache: SegmentCache::new(cache),
+            segmenter: Segmenter::new(names, config.segmenter).with_headers(of_all.headers),
+            cache: SegmentCache::new(of_all.cache),
             inter_frame: config.inter_frame,
             next: [config.first_sequence; 2],
             newest: [None; 2],

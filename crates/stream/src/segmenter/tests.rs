@@ -235,3 +235,20 @@ fn overhead_per_segment_is_at_most_120_octets_and_every_packet_fits_a_datagram()
     assert_eq!(full.data[1].content().unwrap().len(), 1_000);
     assert_eq!(full.data[1].wire().len(), 1_056);
 }
+
+/// Of 4167 octets there are five segments and one of parity. Followers have some 50 octets of headers; filled up, each has 230, and the lead,
+/// whose digests and signature are headers as well, is what it was.
+#[test]
+fn packets_are_filled_up_to_the_headers_of_another_format() {
+    let plain = cut(&segmenter(1_000, 20), 4_167);
+    let filled = cut(&segmenter(1_000, 20).with_headers(230), 4_167);
+    assert_eq!((filled.data.len(), filled.parity.len()), (5, 1));
+    let headers = |data: &Data| data.wire().len() - data.content().unwrap().len();
+    for (plain, filled) in plain.iter().zip(filled.iter()).skip(1) {
+        assert!((40..70).contains(&headers(plain)), "{}", headers(plain));
+        assert_eq!(headers(filled), 230);
+        assert_eq!(Data::decode(filled.wire().clone()).as_ref(), Ok(filled));
+    }
+    assert_eq!(plain.data[0].wire().len(), filled.data[0].wire().len());
+    assert_eq!(reassembled(&filled), sample(4_167).payload);
+}

@@ -3,9 +3,10 @@
 use core::time::Duration;
 
 use namecast_packet::Name;
+use namecast_stream::consumer::AdaptiveTarget;
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::path::Control;
-use namecast_stream::{StreamKind, consumer};
+use namecast_stream::{Profile, StreamKind, consumer};
 use namecast_units::{Instant, Timestamp};
 
 use crate::discovery::Trust;
@@ -29,6 +30,8 @@ pub struct WatcherConfig {
     pub ladder: LadderConfig,
     /// Playout target: time between the moment a sample could be here at the earliest, and the moment it is shown.
     pub target: Duration,
+    /// The target goes by the path instead, as soon as that is known.
+    pub adaptive_target: Option<AdaptiveTarget>,
     /// Frames are delivered this long before they are shown, so that a decoder has time; at most half the target.
     pub decode_lead: Duration,
     /// The same for audio: its device takes sound ahead of the time at which it is heard.
@@ -54,6 +57,11 @@ pub struct WatcherConfig {
 impl WatcherConfig {
     /// Watches video and audio of `root` at the highest rung that the network carries, 100 ms behind what the network allows.
     pub fn new(root: Name) -> Self {
+        Self::of(root, Profile::Namecast)
+    }
+
+    /// Watches as `profile` does.
+    pub fn of(root: Name, profile: Profile) -> Self {
         Self {
             root,
             streams: Vec::new(),
@@ -61,18 +69,19 @@ impl WatcherConfig {
             audio: true,
             data: false,
             rung: RungChoice::Auto,
-            ladder: LadderConfig::default(),
+            ladder: profile.ladder(),
             target: Duration::from_millis(100),
-            decode_lead: Duration::from_millis(40),
-            audio_lead: Duration::from_millis(40),
+            adaptive_target: profile.target(),
+            decode_lead: profile.decode_lead(),
+            audio_lead: profile.decode_lead(),
             wall_at_zero: Timestamp::default(),
             trust: Trust::FirstUse,
             asks_since: false,
             from: None,
             seed: 0,
-            control: Control::Live,
+            control: profile.control(),
             max_outputs: 4_096,
-            consumer: consumer::Config::default(),
+            consumer: profile.consumer(),
         }
     }
 }

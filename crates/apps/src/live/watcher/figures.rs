@@ -48,7 +48,7 @@ impl Watcher {
         let delay = main.map(|pulled| &pulled.consumer.schedule().path().delay);
         let budget = self.requester.budget();
         let pending = self.table_sizes().consumers.outstanding;
-        let (wall, target) = (self.config.wall(now), self.config.target);
+        let (wall, target) = (self.config.wall(now), self.streams.target(&self.config));
         let liveness = self.proof.liveness(now, wall, target);
         let joined_after = self.meters.joined_after();
         Stats {

@@ -203,6 +203,7 @@ impl Watcher {
     /// repeated.
     pub fn set_target(&mut self, now: Instant, target: Duration) {
         self.config.target = target.min(MAX_TARGET);
+        self.config.adaptive_target = None;
         self.settle(now);
     }
 
@@ -368,7 +369,7 @@ impl Watcher {
         if let Some(name) = self.proof.poll_challenge(now, &self.names) {
             self.requester.want_object(now, join::challenge(name));
         }
-        let (wall, target) = (self.config.wall(now), self.config.target);
+        let (wall, target) = (self.config.wall(now), self.streams.target(&self.config));
         if let Some(liveness) = self.proof.news(now, wall, target) {
             self.outbox.event(Event::Liveness(liveness));
         }

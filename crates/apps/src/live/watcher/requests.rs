@@ -16,7 +16,7 @@ use crate::Output;
 impl Watcher {
     /// Sends what may be sent, and tells consumers what became of their requests.
     pub(super) fn run_requester(&mut self, now: Instant) {
-        self.requester.set_target(self.config.target);
+        self.requester.set_target(self.streams.target(&self.config));
         self.requester.set_need(self.streams.need());
         self.requester.handle_timeout(now);
         let mut changed = false;

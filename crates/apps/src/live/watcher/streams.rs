@@ -29,6 +29,8 @@ pub(super) struct Streams {
     retired: VecDeque<Retired>,
     steered_at: Instant,
     is_starved: bool,
+    /// The playout target where it goes by the path.
+    target: Option<Duration>,
 }
 
 impl Streams {
@@ -127,12 +129,27 @@ impl Streams {
         Playout {
             wall_at_zero: config.wall_at_zero,
             base: bases.max(),
-            target: config.target,
+            target: self.target(config),
         }
+    }
+
+    /// Returns the playout target.
+    pub(super) fn target(&self, config: &WatcherConfig) -> Duration {
+        self.target.unwrap_or(config.target)
+    }
+
+    /// Lets the playout target follow the longest path, where it goes by that.
+    fn adapt_target(&mut self, now: Instant, config: &WatcherConfig) {
+        self.target = config.adaptive_target.and_then(|adaptive| {
+            let paths = self.pulled.iter().map(|it| it.consumer.schedule().path());
+            let targets = paths.map(|path| adaptive.over(now, &path.delay));
+            targets.max()
+        });
     }
 
     /// Gives all streams the same clock.
     pub(super) fn share_playout(&mut self, now: Instant, config: &WatcherConfig) {
+        self.adapt_target(now, config);
         let playout = self.playout(now, config);
         for pulled in &mut self.pulled {
             let lead = config.lead(pulled.kind);

@@ -5,6 +5,7 @@ use clap::Args;
 use namecast_command::{Run, parse_duration};
 use namecast_media::record::Destination;
 use namecast_packet::Name;
+use namecast_stream::Profile;
 use namecast_stream::path::Control;
 use namecast_stream::rate::RateControl;
 use namecast_units::{Duration, Timestamp};
@@ -22,6 +23,7 @@ Examples:
   namecast watch /cam --from -60s --output - | ffplay -   from an archive: what was a minute ago
   namecast watch /cam --from '2026-05-01 12:00' --output noon.mp4
   namecast watch /cam --key cam.cert                      signed by this key alone
+  namecast watch /cam --profile rtsd --json               as NDN-RTC watched, to compare
 
 With --output -, what happens goes to standard error or with --stats to a file, never as --json between the frames.
 
@@ -34,9 +36,13 @@ pub struct Watch {
     /// as NUT ('-', which ffplay plays), as HLS into a directory (hls:DIR), or to a server (rtsp://, srt://, rtmp://).
     #[arg(short, long, value_name = "FILE|-|hls:DIR|URL")]
     pub output: Option<Destination>,
-    /// Time between the earliest moment a frame can be here and the moment it is shown.
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration)]
-    pub target: Duration,
+    /// How the stream is watched, in all parts: namecast, or rtsd, as in the paper on NDN-RTC: newest frames found by the gaps between
+    /// arrivals, one retransmission, a target of twice the round trip and its jitter, bitrates found by trial.
+    #[arg(long, default_value_t)]
+    pub profile: Profile,
+    /// Time between the earliest moment a frame can be here and the moment it is shown. Without: 100ms, or what the profile finds.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub target: Option<Duration>,
     /// Bitrate to watch: auto is the highest that the network carries, as it changes; else highest, lowest, or one of the
     /// publisher's, such as 1M. Without: highest for what is written, else auto.
     #[arg(long)]
@@ -52,9 +58,10 @@ pub struct Watch {
     /// Leave sound out.
     #[arg(long)]
     pub no_audio: bool,
-    /// What bounds requests: live, arc, copa, cubic, rate:5M, window:50, …; a wrong name gets the list.
-    #[arg(long, default_value = "live", value_parser = parse_controller)]
-    pub controller: Control,
+    /// What bounds requests: live, arc, copa, cubic, rate:5M, window:50, …; a wrong name gets the list. Without: that of the profile,
+    /// which is live, or for rtsd a window that no stream fills.
+    #[arg(long, value_parser = parse_controller)]
+    pub controller: Option<Control>,
     /// Whose signature counts.
     #[command(flatten)]
     pub trusted: Trusted,

@@ -183,6 +183,7 @@ impl ApplicationTraffic {
             interest_size: ByteSize::bytes(self.sent.octets),
             data: self.received.data,
             data_size: ByteSize::bytes(self.received.octets),
+            content_size: ByteSize::ZERO,
             nacks: self.received.nacks,
         }
     }
@@ -194,6 +195,7 @@ impl ApplicationTraffic {
             interest_size: ByteSize::bytes(self.received.octets),
             data: self.sent.data,
             data_size: ByteSize::bytes(self.sent.octets),
+            content_size: ByteSize::ZERO,
             nacks: self.sent.nacks,
         }
     }

@@ -127,6 +127,9 @@ fn add_ideal(run: &Run<'_>, observed: &Observed<'_>, metrics: &mut BTreeMap<Stri
     let (Some(schedule), [viewing]) = (&run.schedule, &*observed.watchers) else {
         return;
     };
+    let Some(target) = viewing.spec.target() else {
+        return;
+    };
     let media = &viewing.media;
     let mut rungs: Vec<Bitrate> = media.rungs.iter().map(|rung| rung.bitrate).collect();
     rungs.sort_unstable();
@@ -142,7 +145,7 @@ fn add_ideal(run: &Run<'_>, observed: &Observed<'_>, metrics: &mut BTreeMap<Stri
             frame_rate: media.rate.num / media.rate.den.max(1),
             key_interval: media.key_interval,
             key_size: media.key_factor,
-            target: viewing.spec.target,
+            target,
             duration: run.scenario.duration,
             ..defaults
         },

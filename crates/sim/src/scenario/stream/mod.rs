@@ -59,7 +59,7 @@ pub use spec::{
 /// | `response`, `response-max` | DRD′: from Interest to Data of the first segments of delta frames, ms |
 /// | `chasing`, `adjusting`, `back-off` | of the last start: time until frames came as they were published; time until λ was found, unless just in time; of that and after it, time with older frames, ms |
 /// | `interests`, `interests-again` | Interests sent; of those, sent again |
-/// | `data-rate`, `payload-rate` | Data received, headers included; payload of frames shown; Mbit/s |
+/// | `data-rate`, `content-rate`, `payload-rate` | Data received, headers included; its Content, of frames that nobody is shown included; payload of frames shown; Mbit/s |
 /// | `overhead` | Data received per octet of payload in complete frames, less 1 |
 /// | `rung-rate` | bitrate of the rung that a frame shown is of, Mbit/s |
 /// | `goal-reached` | from joining to the first frame shown of the rung `goal`, s |
@@ -299,9 +299,10 @@ impl StreamScenario {
                     return Err(wrong(field, problem));
                 }
             }
-            let controller = watcher.controller.get();
-            controller.map_err(|problem| wrong("controller", problem))?;
-            if let Err((field, problem)) = watcher.ladder.check() {
+            if let Some(controller) = &watcher.controller {
+                (controller.get()).map_err(|problem| wrong("controller", problem))?;
+            }
+            if let Err((field, problem)) = watcher.ladder.check(watcher.profile) {
                 return Err(wrong(&format!("ladder.{field}"), problem));
             }
             total = total.saturating_add(watcher.count);

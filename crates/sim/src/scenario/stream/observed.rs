@@ -122,7 +122,7 @@ impl Observed<'_> {
             .map(|(index, (viewing, judged))| {
                 let frames = &judged.frames;
                 let (before, after) = (&from.watchers[index], &until.watchers[index]);
-                let margin = viewing.spec.target + SETTLES;
+                let margin = viewing.spec.target().unwrap_or(SETTLES) + SETTLES;
                 let end = viewing.spec.stop.unwrap_or(self.scenario.duration);
                 let end = end.min(self.scenario.duration).saturating_sub(margin);
                 let goal = viewing.spec.goal.as_deref();
@@ -212,7 +212,7 @@ impl Viewing<'_> {
             media,
             origin: self.origin,
             base: self.base.as_ref()?,
-            target: self.spec.target,
+            target: self.spec.target()?,
             joined_at: self.joined_at,
             ends_at: Instant::ZERO + stop.min(duration),
         };
@@ -355,11 +355,13 @@ fn traffic_values(
     let (was, is) = (&before.traffic, &after.traffic);
     let again = after.stats.interests_retransmitted - before.stats.interests_retransmitted;
     let bits = (is.data_size - was.data_size).as_bits() as f64;
+    let content = (is.content_size - was.content_size).as_bits() as f64;
     let payload = (after.payload - before.payload).as_bits() as f64;
     vec![
         ("interests", (is.interests - was.interests) as f64),
         ("interests-again", again as f64),
         ("data-rate", bits / seconds / 1e6),
+        ("content-rate", content / seconds / 1e6),
         ("overhead", bits / payload - 1.0),
     ]
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use namecast_forward as forward;
 use namecast_netem as netem;
 use namecast_packet::Name;
-use namecast_stream::StreamKind;
+use namecast_stream::{ProducerConfig, StreamKind};
 use namecast_units::{Duration, Instant, Random};
 
 use super::super::fetching::Fetching;
@@ -152,6 +152,10 @@ impl<'a> Run<'a> {
                 start: published.start,
                 stop: publisher.stop,
                 shared_since: publisher.shared.then_some(EPOCH),
+                producer: ProducerConfig {
+                    headers: publisher.headers as usize,
+                    ..ProducerConfig::default()
+                },
                 ..LivePublisherConfig::new(root.clone(), published.media())
             });
             let id = self.network.add_application(node, application);

@@ -10,7 +10,7 @@ use namecast_stream::consumer::{
 use namecast_stream::ladder::{LadderConfig, LadderProfile, challenge};
 use namecast_stream::path::Control;
 use namecast_stream::rate::arc;
-use namecast_stream::{InterFrameFec, SampleRate, StreamKind};
+use namecast_stream::{InterFrameFec, Profile, SampleRate, StreamKind};
 use namecast_units::{Bitrate, Duration};
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
@@ -92,6 +92,9 @@ pub struct PublisherSpec {
     /// When it dies, if it does.
     #[serde(with = "namecast_units::optional_duration")]
     pub stop: Option<Duration>,
+    /// Octets of headers that each packet of a frame has at least, but for the first, which is signed: packets are filled up, as with
+    /// longer names or more signatures.
+    pub headers: u32,
     /// Whether others publish the same stream.
     pub shared: bool,
     /// What it publishes.
@@ -239,15 +242,19 @@ pub struct WatcherSpec {
     /// When it leaves, if before the end.
     #[serde(with = "namecast_units::optional_duration")]
     pub stop: Option<Duration>,
+    /// How it works, in all its parts: `namecast` or `rtsd`. What is given of `target`, `ladder`, `controller`, `synchroniser`, `recovery` and
+    /// `max-attempts` goes before it.
+    #[serde(with = "written")]
+    pub profile: Profile,
     /// Whether it pulls audio, too.
     pub audio: bool,
     /// Whether it pulls video.
     #[default(true)]
     pub video: bool,
-    /// From the earliest moment at which a frame could be here to the moment it is shown.
-    #[serde(with = "namecast_units::duration")]
-    #[default(Duration::from_millis(100))]
-    pub target: Duration,
+    /// From the earliest moment at which a frame could be here to the moment it is shown. Else that of the profile: 100 ms, or what
+    /// the path is like; metrics that need to know it are then left out.
+    #[serde(with = "namecast_units::optional_duration")]
+    pub target: Option<Duration>,
     /// Bitrate of the video: `auto` (the highest that the network carries), `highest`, `lowest` or a rung's name, such as `1M`.
     #[default("auto".to_owned())]
     pub rung: String,
@@ -256,7 +263,7 @@ pub struct WatcherSpec {
     /// The rung that it is to reach, for the metrics `goal-…`.
     pub goal: Option<String>,
     /// What decides how fast Data is asked for.
-    pub controller: Choice<Control>,
+    pub controller: Option<Choice<Control>>,
     /// How it finds the newest frames and decides how many to ask for ahead.
     pub synchroniser: SynchroniserSpec,
     /// How it repairs what was lost.
@@ -271,8 +278,8 @@ pub struct WatcherSpec {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LadderSpec {
     /// How it works: `namecast` or `paper`.
-    #[serde(with = "written")]
-    pub profile: LadderProfile,
+    #[serde(with = "optional_written", skip_serializing_if = "Option::is_none")]
+    pub profile: Option<LadderProfile>,
     /// Time from one Challenge to the next.
     #[serde(with = "namecast_units::optional_duration")]
     pub period: Option<Duration>,
@@ -287,26 +294,28 @@ pub struct LadderSpec {
 impl LadderSpec {
     /// # Errors
     /// The field at fault and what is wrong with it.
-    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+    pub(super) fn check(&self, profile: Profile) -> Result<(), (&'static str, String)> {
         let is_share = |share: f64| (0.0..=10.0).contains(&share);
         if !self.hysteresis.is_none_or(is_share) {
             return Err(("hysteresis", "expected 0 to 10".to_owned()));
         }
         let others = self.period.is_some() || self.hysteresis.is_some();
         let others = others || self.aborts.is_some() || self.arc.is_some();
-        match self.profile {
-            LadderProfile::Namecast if others => {
+        match self.config(profile) {
+            LadderConfig::Live(_) if others => {
                 Err(("profile", "expected 'paper' with what is given".to_owned()))
             }
             _ => Ok(()),
         }
     }
 
-    fn config(&self) -> LadderConfig {
-        if self.profile == LadderProfile::Namecast {
-            return LadderConfig::default();
-        }
-        let defaults = challenge::Config::default();
+    fn config(&self, profile: Profile) -> LadderConfig {
+        let defaults = match (self.profile, profile.ladder()) {
+            (Some(LadderProfile::Namecast), _) => return LadderConfig::default(),
+            (Some(LadderProfile::Paper), LadderConfig::Live(_)) => challenge::Config::default(),
+            (None, live @ LadderConfig::Live(_)) => return live,
+            (_, LadderConfig::Paper(config)) => config,
+        };
         LadderConfig::Paper(challenge::Config {
             period: self.period.unwrap_or(defaults.period),
             hysteresis: self.hysteresis.unwrap_or(defaults.hysteresis),
@@ -320,9 +329,9 @@ impl LadderSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RecoverySpec {
-    /// How it works: `namecast` or `paper`.
-    #[serde(with = "written")]
-    pub profile: RecoveryProfile,
+    /// How it works: `namecast`, `paper` or `timers`.
+    #[serde(with = "optional_written", skip_serializing_if = "Option::is_none")]
+    pub profile: Option<RecoveryProfile>,
     /// Copies of a lead that may be asked for.
     pub lead_copies: Option<usize>,
     /// Whether inter-frame FEC is made use of.
@@ -335,8 +344,8 @@ pub struct RecoverySpec {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SynchroniserSpec {
     /// How it works: `namecast`, `paper` or `code-1.4.4`.
-    #[serde(with = "written")]
-    pub profile: SynchroniserProfile,
+    #[serde(with = "optional_written", skip_serializing_if = "Option::is_none")]
+    pub profile: Option<SynchroniserProfile>,
     /// λ₀: samples asked for ahead at the start.
     pub initial_lead: Option<u64>,
     /// When gaps between arrivals count as even: `low`, `medium` or `high`.
@@ -351,6 +360,13 @@ pub struct SynchroniserSpec {
 }
 
 impl WatcherSpec {
+    /// From the earliest moment at which a frame could be here to the moment it is shown; `None` if the watcher lets that go by the path.
+    pub fn target(&self) -> Option<Duration> {
+        let own = Duration::from_millis(100);
+        let of_profile = self.profile.target().is_none().then_some(own);
+        self.target.or(of_profile)
+    }
+
     /// Name of the node of copy `number`.
     pub fn node(&self, number: u32) -> String {
         Flow::named(&self.node, number)
@@ -375,10 +391,10 @@ impl WatcherSpec {
     /// # Errors
     /// Nothing has the controller's name.
     pub fn config(&self, root: Name, seed: u64) -> Result<WatcherConfig, String> {
-        let defaults = WatcherConfig::new(root);
+        let defaults = WatcherConfig::of(root, self.profile);
         let mut consumer = defaults.consumer.clone();
         consumer.max_attempts = self.max_attempts.unwrap_or(consumer.max_attempts);
-        consumer.recovery.profile = self.recovery.profile;
+        consumer.recovery.profile = self.recovery.profile.unwrap_or(consumer.recovery.profile);
         if let Some(copies) = self.recovery.lead_copies {
             consumer.recovery.lead_copies = copies;
         }
@@ -386,7 +402,7 @@ impl WatcherSpec {
             consumer.recovery.inter_frame = inter_frame;
         }
         consumer.synchroniser = SynchroniserConfig {
-            profile: self.synchroniser.profile,
+            profile: (self.synchroniser.profile).unwrap_or(consumer.synchroniser.profile),
             initial_lead: self.synchroniser.initial_lead,
             stability: self.synchroniser.stability,
             detection_period: self.synchroniser.detection_period,
@@ -396,9 +412,13 @@ impl WatcherSpec {
             video: self.video,
             audio: self.audio,
             rung: RungChoice::from(&*self.rung),
-            ladder: self.ladder.config(),
-            target: self.target,
-            control: self.controller.get()?,
+            ladder: self.ladder.config(self.profile),
+            target: self.target.unwrap_or(defaults.target),
+            adaptive_target: defaults.adaptive_target.filter(|_| self.target.is_none()),
+            control: match &self.controller {
+                Some(controller) => controller.get()?,
+                None => defaults.control,
+            },
             seed,
             consumer,
             ..defaults
@@ -456,6 +476,32 @@ mod written {
     }
 }
 
+/// The same, if there is one.
+mod optional_written {
+    use core::fmt::Display;
+    use core::str::FromStr;
+
+    use serde::{Deserializer, Serializer};
+
+    pub(super) fn deserialize<'de, T, D>(source: D) -> Result<Option<T>, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        super::written::deserialize(source).map(Some)
+    }
+
+    pub(super) fn serialize<T: Display, S: Serializer>(
+        value: &Option<T>,
+        sink: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => sink.collect_str(value),
+            None => sink.serialize_none(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -467,13 +513,60 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_is_a_whole_consumer_and_what_is_given_goes_before_it() {
+        let read = |text: &str| {
+            let spec = toml::from_str::<WatcherSpec>(text).unwrap();
+            let config = spec.config("/stream".parse().unwrap(), 1).unwrap();
+            (spec.target(), config)
+        };
+        let (target, rtsd) = read("profile = 'rtsd'");
+        assert_eq!(target, None);
+        assert_eq!(rtsd.adaptive_target, Profile::Rtsd.target());
+        assert_eq!(rtsd.ladder, Profile::Rtsd.ladder());
+        assert_eq!(rtsd.control, Profile::Rtsd.control());
+        let profiles = |config: &WatcherConfig| {
+            let consumer = &config.consumer;
+            (consumer.synchroniser.profile, consumer.recovery.profile)
+        };
+        let paper = (SynchroniserProfile::Paper, RecoveryProfile::Paper);
+        assert_eq!((profiles(&rtsd), rtsd.consumer.max_attempts), (paper, 2));
+        let (target, mixed) = read(
+            "profile = 'rtsd'\ntarget = '250 ms'\ncontroller = 'live'\nmax-attempts = 1\nladder = { aborts = false }\n\
+             synchroniser = { profile = 'namecast' }",
+        );
+        assert_eq!(target, Some(Duration::from_millis(250)));
+        assert_eq!(
+            (mixed.target, mixed.adaptive_target),
+            (target.unwrap(), None)
+        );
+        assert_eq!(mixed.control, Control::Live);
+        let namecast = (SynchroniserProfile::Namecast, RecoveryProfile::Paper);
+        assert_eq!(
+            (profiles(&mixed), mixed.consumer.max_attempts),
+            (namecast, 1)
+        );
+        assert!(matches!(mixed.ladder, LadderConfig::Paper(ladder) if !ladder.aborts));
+        // Without one, ours.
+        let (target, ours) = read("");
+        assert_eq!(
+            (target, ours.adaptive_target),
+            (Some(Duration::from_millis(100)), None)
+        );
+        assert_eq!(profiles(&ours), Default::default());
+        assert!(toml::from_str::<WatcherSpec>("profile = 'paper'").is_err());
+    }
+
+    #[test]
     fn a_ladder_is_what_is_written_and_else_the_papers() {
         let read = |text: &str| toml::from_str::<LadderSpec>(text).unwrap();
-        assert_eq!(read("").config(), LadderConfig::default());
+        assert_eq!(read("").config(Profile::Namecast), LadderConfig::default());
         let defaults = challenge::Config::default();
         let paper = read("profile = 'paper'");
-        assert_eq!(paper.config(), LadderConfig::Paper(defaults));
-        assert_eq!(paper.check(), Ok(()));
+        assert_eq!(
+            paper.config(Profile::Namecast),
+            LadderConfig::Paper(defaults)
+        );
+        assert_eq!(paper.check(Profile::Namecast), Ok(()));
         let text =
             "profile = 'paper'\nperiod = '3 s'\nhysteresis = 0.0\naborts = false\narc = 'literal'";
         let expected = challenge::Config {
@@ -482,8 +575,11 @@ mod tests {
             aborts: false,
             arc: arc::Config::literal(),
         };
-        assert_eq!(read(text).config(), LadderConfig::Paper(expected));
-        let field = |text| read(text).check().unwrap_err().0;
+        assert_eq!(
+            read(text).config(Profile::Namecast),
+            LadderConfig::Paper(expected)
+        );
+        let field = |text| read(text).check(Profile::Namecast).unwrap_err().0;
         assert_eq!(field("profile = 'paper'\nhysteresis = -0.1"), "hysteresis");
         assert_eq!(field("profile = 'paper'\nhysteresis = nan"), "hysteresis");
         assert_eq!(field("aborts = true"), "profile");

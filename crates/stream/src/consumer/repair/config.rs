@@ -16,16 +16,20 @@ pub enum RecoveryProfile {
     /// requested only as loss and the time left warrant it, and Interests are hedged while any are lost.
     #[default]
     Namecast,
-    /// As \[RTSD\] has it (§3.4): all parity is requested ahead; what it does not make up for is retransmitted when
-    /// later samples have overtaken it, γ·DRD before its time, or when its timer runs out.
+    /// As \[RTSD\] has it (§3.4): all parity is requested ahead; what it does not make up for is retransmitted once, γ·DRD before its
+    /// time. As long as playback has not begun, nothing is.
     Paper,
+    /// The same, and what later samples have overtaken is retransmitted, or what a timer runs out for, up to
+    /// [`max_attempts`](crate::consumer::Config::max_attempts) times.
+    Timers,
 }
 
 impl RecoveryProfile {
     pub(in crate::consumer) fn repair(self) -> &'static dyn Repair {
         match self {
             Self::Namecast => &Namecast,
-            Self::Paper => &Rtsd,
+            Self::Paper => &Rtsd { has_timers: false },
+            Self::Timers => &Rtsd { has_timers: true },
         }
     }
 }
@@ -34,7 +38,8 @@ choices!(
     RecoveryProfile,
     "recovery profile",
     Namecast = "namecast",
-    Paper = "paper"
+    Paper = "paper",
+    Timers = "timers"
 );
 
 /// How a consumer repairs what was lost. All but the profile are for [`RecoveryProfile::Namecast`].

@@ -99,6 +99,11 @@ pub(super) trait Repair: Sync {
         sample: &Assembly,
     ) -> Verdict;
 
+    /// Returns whether an Interest whose answer should be here is taken for lost before its lifetime is over.
+    fn has_timers(&self) -> bool {
+        true
+    }
+
     /// Returns when to reckon with the loss of what was requested now that a lead reported it.
     fn hedge_round_at(
         &self,
@@ -128,6 +133,8 @@ pub(super) struct Moment {
     pub tolerance: Duration,
     /// Something of the stream came lately: it is not all of it that is gone.
     pub is_alive: bool,
+    /// Playback has not begun, as what comes is older than need be.
+    pub is_held: bool,
 }
 
 impl Moment {
@@ -143,6 +150,7 @@ impl Moment {
             time_to_leave: Duration::ZERO,
             tolerance: Duration::ZERO,
             is_alive: true,
+            is_held: false,
         }
     }
 

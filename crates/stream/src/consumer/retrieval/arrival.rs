@@ -87,7 +87,12 @@ impl Retrieval {
                     drd: now.since(asked.first_at),
                     buffer: self.buffered_time(now, schedule).as_secs_f64() / target,
                 };
+                let was_held = moment.is_held;
                 schedule.on_first_segment(now, &first, self.hedging());
+                if was_held && !schedule.synchroniser().holds_playback() {
+                    // Samples have deadlines from now on.
+                    self.wake_incomplete(now);
+                }
             }
             let sample = self.assembler.get(key);
             if let Some(at) = sample.and_then(|sample| sample.thought_lost_at(id.is_lead())) {

@@ -46,6 +46,8 @@ impl Retrieval {
             self.assembler.repair(id_of(key, name));
         }
         if verdict.give_up {
+            // It keeps no place in the pipeline.
+            schedule.on_gone(key);
             self.give_up(key);
         }
     }

@@ -154,7 +154,10 @@ impl Retrieval {
             false => times.in_turn + times.period,
         };
         let until = now + schedule.lifetime(now, id.class, self.hedging());
-        let retry_at = until.min(now.max(expected_at) + moment.timer.after(attempts));
+        let retry_at = match self.recovery.profile().has_timers() {
+            true => until.min(now.max(expected_at) + moment.timer.after(attempts)),
+            false => until,
+        };
         let due = now + moment.round_trip();
         let hedge_at = self.recovery.hedge_at(&moment, &times);
         let sent = self.assembler.on_sent(

@@ -264,7 +264,7 @@ fn parity_is_asked_for_only_where_it_is_in_time_and_nothing_else_is() {
     clean.play(8..=79, &[]);
     assert!(!asked(&clean));
     let paper = RecoveryConfig {
-        profile: RecoveryProfile::Paper,
+        profile: RecoveryProfile::Timers,
         ..RecoveryConfig::default()
     };
     let without = RecoveryConfig {

@@ -20,7 +20,11 @@ const fn arrives(sequence: u64) -> u64 {
 /// Repairs as by default, where key sample 5 and delta samples up to 103, each of three data segments and two of parity,
 /// came in time. Deltas are due 3 ms after they arrive at best.
 fn warm() -> Desk {
-    let mut desk = Desk::repairing(Config::default());
+    warm_with(Config::default())
+}
+
+fn warm_with(config: Config) -> Desk {
+    let mut desk = Desk::repairing(config);
     desk.segmenter = Segmenter::new(
         names(),
         SegmenterConfig {
@@ -260,4 +264,41 @@ fn interests_are_hedged_while_any_are_lost() {
         "{second:?}"
     );
     assert!(desk.consumer.counters().interests_hedged >= names.len() as u64);
+}
+
+/// The same stream, repaired as the paper has it.
+fn warm_as_paper() -> Desk {
+    let mut config = Config {
+        max_attempts: 2,
+        ..Config::default()
+    };
+    config.recovery.profile = RecoveryProfile::Paper;
+    warm_with(config)
+}
+
+/// Delta sample 104 arrives at 230 ms at best and is shown at 380, so that its checkpoint is at 319: a round trip and a tick before. Of three data segments
+/// and two of parity, the lead and one of parity came: one more is needed, and requested once, whatever overtook it.
+#[test]
+fn like_the_paper_what_parity_does_not_make_up_for_is_requested_once() {
+    let mut desk = warm_as_paper();
+    let sample = segments(&mut desk, 104);
+    asked_until(&mut desk, 104, 229);
+    desk.give(at(230), &sample.data[0]);
+    desk.give(at(230), &sample.parity[0]);
+    let later = segments(&mut desk, 105);
+    later.data.iter().for_each(|data| desk.give(at(270), data));
+    assert_eq!(asked_until(&mut desk, 104, 318), []);
+    assert_eq!(asked_until(&mut desk, 104, 3_000), [(at(319), D, 1)]);
+}
+
+/// Nothing came of it: all five are requested, as nobody knows what is needed. With them here, it is whole.
+#[test]
+fn like_the_paper_a_sample_of_which_nothing_came_is_requested_whole() {
+    let mut desk = warm_as_paper();
+    let sample = segments(&mut desk, 104);
+    asked_until(&mut desk, 104, 229);
+    let all = [(D, 0), (D, 1), (D, 2), (P, 0), (P, 1)].map(|(kind, index)| (at(319), kind, index));
+    assert_eq!(asked_until(&mut desk, 104, 379), all);
+    sample.data.iter().for_each(|data| desk.give(at(380), data));
+    assert_eq!(desk.consumer.counters().recovered_retransmission, 1);
 }

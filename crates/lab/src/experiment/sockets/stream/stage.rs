@@ -182,6 +182,7 @@ fn the_publisher(scenario: &StreamScenario) -> Result<&PublisherSpec, Refusal> {
         ("start", !publisher.start.is_zero(), "the beginning"),
         ("stop", publisher.stop.is_some(), "none"),
         ("shared", publisher.shared, "'false'"),
+        ("headers", publisher.headers > 0, "0"),
     ];
     refuse_any("publishers.0.", extras)?;
     Ok(publisher)

@@ -11,6 +11,7 @@ mod publishing;
 mod requests;
 mod run;
 mod spec;
+mod written;
 
 use core::num::NonZeroU32;
 use std::collections::BTreeMap;

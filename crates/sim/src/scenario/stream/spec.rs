@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 
 use super::super::{choice::Choice, flows::Flow};
+use super::written;
 use crate::live::{Media, MediaRung, SizeShape};
 
 /// How packets are signed.
@@ -278,7 +279,7 @@ pub struct WatcherSpec {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LadderSpec {
     /// How it works: `namecast` or `paper`.
-    #[serde(with = "optional_written", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "written::optional", skip_serializing_if = "Option::is_none")]
     pub profile: Option<LadderProfile>,
     /// Time from one Challenge to the next.
     #[serde(with = "namecast_units::optional_duration")]
@@ -330,7 +331,7 @@ impl LadderSpec {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RecoverySpec {
     /// How it works: `namecast`, `paper` or `timers`.
-    #[serde(with = "optional_written", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "written::optional", skip_serializing_if = "Option::is_none")]
     pub profile: Option<RecoveryProfile>,
     /// Copies of a lead that may be asked for.
     pub lead_copies: Option<usize>,
@@ -344,7 +345,7 @@ pub struct RecoverySpec {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SynchroniserSpec {
     /// How it works: `namecast`, `paper` or `code-1.4.4`.
-    #[serde(with = "optional_written", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "written::optional", skip_serializing_if = "Option::is_none")]
     pub profile: Option<SynchroniserProfile>,
     /// λ₀: samples asked for ahead at the start.
     pub initial_lead: Option<u64>,
@@ -449,57 +450,6 @@ pub struct StreamChange {
     pub delay: Option<Duration>,
     /// Whether it is up from then on.
     pub up: Option<bool>,
-}
-
-/// A value that files write as its text.
-mod written {
-    use core::fmt::Display;
-    use core::str::FromStr;
-
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn deserialize<'de, T, D>(source: D) -> Result<T, D::Error>
-    where
-        T: FromStr<Err: Display>,
-        D: Deserializer<'de>,
-    {
-        let text = String::deserialize(source)?;
-        text.parse().map_err(D::Error::custom)
-    }
-
-    pub(super) fn serialize<T: Display, S: Serializer>(
-        value: &T,
-        sink: S,
-    ) -> Result<S::Ok, S::Error> {
-        sink.collect_str(value)
-    }
-}
-
-/// The same, if there is one.
-mod optional_written {
-    use core::fmt::Display;
-    use core::str::FromStr;
-
-    use serde::{Deserializer, Serializer};
-
-    pub(super) fn deserialize<'de, T, D>(source: D) -> Result<Option<T>, D::Error>
-    where
-        T: FromStr<Err: Display>,
-        D: Deserializer<'de>,
-    {
-        super::written::deserialize(source).map(Some)
-    }
-
-    pub(super) fn serialize<T: Display, S: Serializer>(
-        value: &Option<T>,
-        sink: S,
-    ) -> Result<S::Ok, S::Error> {
-        match value {
-            Some(value) => sink.collect_str(value),
-            None => sink.serialize_none(),
-        }
-    }
 }
 
 #[cfg(test)]

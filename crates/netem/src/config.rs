@@ -25,7 +25,7 @@ pub struct Config {
     #[serde(with = "namecast_units::duration")]
     pub delay: Duration,
     /// What each frame carries on the link besides itself, such as 28 octets of IPv4 and UDP in a tunnel. It takes its time, its room in a
-    /// queue of bytes, and counts as delivered; it is neither damaged nor handed out.
+    /// queue of bytes, and counts as delivered; it is never damaged.
     pub headers: ByteSize,
     /// What is added to the delay, frame by frame.
     pub jitter: Jitter,

@@ -64,7 +64,7 @@ fn the_documented_options_are_understood() {
     else {
         panic!("documented");
     };
-    assert_eq!(watch.target, Duration::from_millis(250));
+    assert_eq!(watch.target, Some(Duration::from_millis(250)));
     assert!(watch.from.is_none());
     assert!(parse("namecast watch /x --from -1m30s").is_ok());
     let Ok(Command::Forwarder(forwarder)) = parse("namecast forwarder --udp off --unix /tmp/n")

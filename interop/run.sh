@@ -11,6 +11,7 @@
 #   interop/run.sh nlsr       only NLSR, likewise
 #   interop/run.sh marks      only congestion marks beside the simulator's: ours on both sides, and a measurement of minutes, so
 #                             not among all
+#   interop/run.sh dumbbell   only a flow over the kernel's token bucket filter beside the simulator's, likewise
 #
 # What it needs goes into target/interop, and nothing into the system. NAMECAST names another binary than the one that is
 # built here.
@@ -90,6 +91,10 @@ build_marks() { :; }
 
 restart_cells() { python3 "$here/restart/cells.py" "$NAMECAST" "$home"; }
 
+build_dumbbell() { :; }
+
+dumbbell_cells() { in_namespaces "dumbbell" "$here/dumbbell/cells.sh" "$NAMECAST" "$home"; }
+
 marks_cells() { in_namespaces "marks" "$here/marks/cells.sh" "$NAMECAST" "$home"; }
 
 build_python() {
@@ -165,6 +170,8 @@ ndnd_strangers() {
 # in_namespaces WHAT COMMAND…: a command as root of a network of its own, in which it may make links; left out where none may be.
 in_namespaces() {
     local apart=(unshare --user --map-root-user --net --mount) reason
+    # Real-time priority, which relays take where they may, is not for those who are root in a namespace only.
+    [[ $(id -u) != 0 ]] || apart=(unshare --net --mount)
     if ! reason=$("${apart[@]}" sh -c 'ip link add near0 type veth peer name far0 && command -v nsenter' 2>&1); then
         say "no $1, as no namespace with a link can be made: $reason"
         return
@@ -421,7 +428,7 @@ obtain() {
     local tool wants
     case $1 in
         restart | python) wants=(python3) ;;
-        marks) wants=(unshare nsenter ip tc) ;;
+        marks | dumbbell) wants=(unshare nsenter ip tc) ;;
         ndnts) wants=(npm) ;;
         ndnd) wants=(go) ;;
         nfd) wants=(nfd nfdc ndnping ndnpingserver ndnputchunks ndncatchunks) ;;
@@ -436,7 +443,7 @@ obtain() {
     "build_$1"
 }
 
-peers=(restart python ndnts ndnd nfd nlsr marks)
+peers=(restart python ndnts ndnd nfd nlsr marks dumbbell)
 wanted=${1:-all}
 if [[ ! " all ${peers[*]} " == *" $wanted "* ]]; then
     say "expected ${peers[*]} or nothing"
@@ -446,7 +453,7 @@ build_namecast
 start_namecast node
 left_out=()
 for peer in "${peers[@]}"; do
-    if [[ $wanted != "$peer" && ($wanted != all || $peer == marks) ]]; then
+    if [[ $wanted != "$peer" && ($wanted != all || $peer == marks || $peer == dumbbell) ]]; then
         continue
     elif obtain "$peer"; then
         "${peer}_cells"

@@ -8,30 +8,23 @@
 //! `interop/run.sh marks` starts the forwarders, each in a network namespace, and calls this. What the kernel buffers for the
 //! link is read off its queue while a flow runs that keeps it full; in virtual time the socket buffer has as many octets.
 
-use std::process::Command;
-
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
-use namecast::{Handle, Node, Timer, connect, drive};
-use namecast_apps::sequence::{Fetcher, FetcherConfig, Server, ServerConfig};
+use namecast::{Node, connect};
+use namecast_apps::sequence::{Fetcher, FetcherConfig};
 use namecast_command::number;
 use namecast_command::report::print_line;
 use namecast_forward::{CongestionLaw, CongestionMarking, SendQueueConfig};
 use namecast_packet::Name;
 use namecast_sim::topology::{NodeQueue, Topology, routes};
 use namecast_sim::{Network, NodeConfig};
-use namecast_stream::path::NumberedConfig;
 use namecast_stream::rate::RateControl;
 use namecast_units::{Bitrate, ByteSize, Duration, Instant, parse_duration};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::flow::{DATA, HEADERS, KernelQueue, Running, flow, server};
 use crate::impair::arguments::parse_share;
 
-/// Octets of content in a Data packet, and of all of it.
-const CONTENT: usize = 1_024;
-const DATA: usize = 1_074;
-/// What the kernel counts of a frame besides it: headers of Ethernet, IPv4 and UDP.
-const HEADERS: u64 = 14 + 20 + 8;
 /// Time before a flow begins: for a route to be registered, and for CoDel to forget how often it marked the flow before, which
 /// it remembers for 16 intervals of 100 ms.
 const PAUSE: Duration = Duration::from_secs(3);
@@ -113,14 +106,6 @@ struct Report {
     ratio: f64,
 }
 
-/// What the kernel's queue holds.
-#[derive(Debug, Deserialize)]
-struct Backlog {
-    kind: String,
-    backlog: u64,
-    qlen: u64,
-}
-
 /// Measures, and prints the report.
 ///
 /// # Errors
@@ -197,84 +182,23 @@ fn median(values: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-fn flow(prefix: Name, control: RateControl, seed: u64) -> FetcherConfig {
-    let requests = NumberedConfig {
-        control,
-        retransmit: true,
-        seed,
-        ..NumberedConfig::default()
-    };
-    FetcherConfig {
-        sample_interval: None,
-        ..FetcherConfig::new(prefix, requests)
-    }
-}
-
-fn server(prefix: Name) -> anyhow::Result<Server> {
-    let server = Server::new(ServerConfig {
-        prefix,
-        content_size: CONTENT,
-        wire_size: Some(DATA),
-        ..ServerConfig::default()
-    });
-    server.context("a packet of that size")
-}
-
-/// A flow between two forwarders.
-struct Running {
-    fetcher: Handle<Fetcher>,
-    _server: Handle<Server>,
-}
-
-impl Running {
-    async fn start(
-        (producer, consumer): (&Node, &Node),
-        flow: FetcherConfig,
-    ) -> anyhow::Result<Self> {
-        let prefix = flow.prefix.clone();
-        let (server, _) = producer.run(Some(&prefix), server(prefix.clone())?).await?;
-        let face = consumer.inner().application_face().await?;
-        let fetcher = drive(consumer.inner().clock(), face, Fetcher::new(flow));
-        let (fetcher, _) = fetcher.timed_by(Timer::fine()?).spawn(|| {});
-        tokio::time::sleep(PAUSE).await;
-        let start = fetcher.call(|fetcher, now| fetcher.start(now.monotonic));
-        start.await.context(ENDED)?;
-        Ok(Self {
-            fetcher,
-            _server: server,
-        })
-    }
-
-    /// Returns the marks that came so far.
-    async fn marks(&self) -> anyhow::Result<f64> {
-        let figures = self.fetcher.call(|fetcher, _| fetcher.figures());
-        let figures = figures.await.context(ENDED)?;
-        ensure!(
-            figures.data > 0,
-            "no Data came: is there a route for /marks?"
-        );
-        Ok(figures.congestion_marks as f64)
-    }
-}
-
-const ENDED: &str = "the fetcher ended early";
-
 /// Runs the flow between two forwarders. Returns the marks per second.
 async fn over_sockets(
     arguments: &BenchMarks,
     nodes: (&Node, &Node),
     flow: FetcherConfig,
 ) -> anyhow::Result<f64> {
-    let running = Running::start(nodes, flow).await?;
+    let running = Running::start(nodes, flow, PAUSE).await?;
     tokio::time::sleep(START).await;
-    let before = running.marks().await?;
+    let before = running.figures().await?.congestion_marks;
     tokio::time::sleep(arguments.span).await;
-    Ok((running.marks().await? - before) / arguments.span.as_secs_f64())
+    let marks = running.figures().await?.congestion_marks - before;
+    Ok(marks as f64 / arguments.span.as_secs_f64())
 }
 
 /// Returns the octets of frames that the kernel holds at most before it has no room, when more wait.
 async fn socket_buffer(arguments: &BenchMarks, nodes: (&Node, &Node)) -> anyhow::Result<ByteSize> {
-    let _running = Running::start(nodes, flow("/marks/full".parse()?, STANDING, 0)).await?;
+    let _running = Running::start(nodes, flow("/marks/full".parse()?, STANDING, 0), PAUSE).await?;
     tokio::time::sleep(FILLING).await;
     let mut held = ByteSize::ZERO;
     for _ in 0..LOOKS {
@@ -286,13 +210,7 @@ async fn socket_buffer(arguments: &BenchMarks, nodes: (&Node, &Node)) -> anyhow:
 
 /// Octets of frames in the kernel's queue.
 fn backlog(device: &str) -> anyhow::Result<ByteSize> {
-    let mut command = Command::new("tc");
-    let command = command.args(["-s", "-j", "qdisc", "show", "dev", device]);
-    let printed = command.output().context("cannot run tc")?.stdout;
-    let queues: Vec<Backlog> = serde_json::from_slice(&printed).context("what tc printed")?;
-    let mut queues = queues.into_iter();
-    let queue = queues.find(|queue| queue.kind == "tbf");
-    let queue = queue.with_context(|| format!("{device} has no tbf"))?;
+    let queue = KernelQueue::read(device)?;
     let headers = HEADERS * queue.qlen;
     Ok(ByteSize::bytes(queue.backlog.saturating_sub(headers)))
 }

@@ -1,5 +1,7 @@
 //! What things cost and how fast they are, as ratios to a raw limit taken in the same run.
 
+mod dumbbell;
+mod flow;
 mod forwarder;
 mod marks;
 mod measure;
@@ -8,6 +10,7 @@ mod stream;
 
 use clap::{Args, Subcommand};
 
+use dumbbell::BenchDumbbell;
 use forwarder::BenchForwarder;
 use forwarder::memory::BenchMemory;
 use marks::BenchMarks;
@@ -33,6 +36,8 @@ pub enum BenchWhat {
     Memory(BenchMemory),
     /// Congestion marks of two forwarders with a slow link between them, beside the simulator's: see interop/run.sh marks.
     Marks(BenchMarks),
+    /// Flows of two forwarders with a slow link between them, beside the simulator's: see interop/run.sh dumbbell.
+    Dumbbell(BenchDumbbell),
     /// The simulator: packet-hops per processor second, memory per node.
     Sim(BenchSim),
 }
@@ -47,6 +52,7 @@ pub(crate) async fn run(arguments: Bench) -> anyhow::Result<()> {
         BenchWhat::Forwarder(arguments) => forwarder::run(&arguments),
         BenchWhat::Memory(arguments) => forwarder::memory::run(&arguments),
         BenchWhat::Marks(arguments) => marks::run(&arguments).await,
+        BenchWhat::Dumbbell(arguments) => dumbbell::run(&arguments).await,
         BenchWhat::Sim(arguments) => sim::run(&arguments),
     }
 }

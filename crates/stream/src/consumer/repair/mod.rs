@@ -133,7 +133,7 @@ pub(super) struct Moment {
     pub tolerance: Duration,
     /// Something of the stream came lately: it is not all of it that is gone.
     pub is_alive: bool,
-    /// Playback has not begun, as what comes is older than need be.
+    /// Nothing is to be played: what comes is older than need be, or is of a rung on trial.
     pub is_held: bool,
 }
 

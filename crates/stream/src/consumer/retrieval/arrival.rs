@@ -87,7 +87,7 @@ impl Retrieval {
                     drd: now.since(asked.first_at),
                     buffer: self.buffered_time(now, schedule).as_secs_f64() / target,
                 };
-                let was_held = moment.is_held;
+                let was_held = schedule.synchroniser().holds_playback();
                 schedule.on_first_segment(now, &first, self.hedging());
                 if was_held && !schedule.synchroniser().holds_playback() {
                     // Samples have deadlines from now on.

@@ -46,8 +46,10 @@ impl Retrieval {
             self.assembler.repair(id_of(key, name));
         }
         if verdict.give_up {
-            // It keeps no place in the pipeline.
-            schedule.on_gone(key);
+            if schedule.goes_by_gaps() {
+                // It keeps no place in the pipeline.
+                schedule.on_gone(key);
+            }
             self.give_up(key);
         }
     }

@@ -224,7 +224,7 @@ impl Schedule {
             time_to_leave: self.timeline.time_to_leave(),
             tolerance: self.tolerance,
             is_alive: self.pipeline.is_alive(now, moment.round_trip()),
-            is_held: self.synchroniser.holds_playback(),
+            is_held: self.synchroniser.holds_playback() || self.handover.allowance().is_some(),
             ..moment
         }
     }

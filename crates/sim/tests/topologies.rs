@@ -83,6 +83,7 @@ fn every_kind_is_built_from_toml() {
             r#"topology = { kind = "dumbbell", flows = 32, consumer-delay-step = "5ms" }"#.to_owned(),
             (66, 65),
         ),
+        (r#"topology = { kind = "parking-lot", bottlenecks = 3, rates = ["4 Mbit/s"] }"#.to_owned(), (12, 11)),
         (format!(r#"topology = {{ kind = "line", nodes = 4, {link} }}"#), (4, 3)),
         (r#"topology = { kind = "tree", depth = 3, fanout = 2 }"#.to_owned(), (15, 14)),
         (
@@ -244,7 +245,7 @@ fn files_that_are_not_there_and_wrong_toml_are_named() {
     for (toml, part) in [
         (
             "\n\ntopology = { kind = \"dumbell\" }",
-            "expected one of `dumbbell`, `line`",
+            "expected one of `dumbbell`, `parking-lot`, `line`",
         ),
         (
             "\n\ntopology = { kind = \"line\", node = 3 }",

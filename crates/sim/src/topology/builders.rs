@@ -88,6 +88,75 @@ impl Dumbbell {
     }
 }
 
+/// Bottlenecks in a row: a parking lot, in which one flow passes all of them, and each has one that passes it alone.
+///
+/// Bottleneck i leads from Ri to Ri+1. Beside the routers are P0 – R1 and Rn+1 – C0, the ends of the long flow, and for each
+/// bottleneck Pi – Ri and Ri+1 – Ci. Links that are not given are those of [`Dumbbell`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ParkingLot {
+    /// How many bottlenecks.
+    pub bottlenecks: usize,
+    /// Each of them, in both directions.
+    pub bottleneck: netem::Config,
+    /// Rates of single bottlenecks, from the first on, in both directions; the others have that of `bottleneck`.
+    pub rates: Vec<Bitrate>,
+    /// Between hosts and routers.
+    pub access: netem::Config,
+}
+
+impl Default for ParkingLot {
+    fn default() -> Self {
+        let dumbbell = Dumbbell::default();
+        Self {
+            bottlenecks: 2,
+            bottleneck: dumbbell.bottleneck,
+            rates: Vec::new(),
+            access: dumbbell.consumer_access,
+        }
+    }
+}
+
+impl ParkingLot {
+    /// The topology: R1…Rn+1, P0, C0, P1, C1, …; link i, from 0, is bottleneck i + 1 and points the way of Data.
+    ///
+    /// # Errors
+    /// If there is no bottleneck, or more than `limits` allow, or more rates than bottlenecks.
+    pub fn build(&self, limits: &Limits) -> Result<Topology, TopologyError> {
+        let count = self.bottlenecks;
+        at_least("bottlenecks", count, 1)?;
+        let nodes = count.saturating_mul(3).saturating_add(3);
+        limits.check(nodes, nodes - 1)?;
+        if self.rates.len() > count {
+            let expected = format!("{count} at most, one for each bottleneck");
+            return Err(TopologyError::value("rates", self.rates.len(), expected));
+        }
+        let mut topology = Topology::default();
+        for at in 0..=count {
+            let router = format!("R{}", at + 1);
+            place(&mut topology, router, (at as f64, 0.0));
+            if at > 0 {
+                let mut bottleneck = self.bottleneck.clone();
+                if let Some(rate) = self.rates.get(at - 1) {
+                    bottleneck.rate = Some((*rate).into());
+                }
+                topology.connect(at - 1, at, &bottleneck);
+            }
+        }
+        let crossing = (1..=count).map(|flow| (flow, flow - 1, flow));
+        for (flow, first, last) in [(0, 0, count)].into_iter().chain(crossing) {
+            let row = if flow == 0 { -1.0 } else { 1.0 };
+            let producer = (first as f64 - 0.3, row);
+            let producer = place(&mut topology, format!("P{flow}"), producer);
+            topology.connect(producer, first, &self.access);
+            let consumer = (last as f64 + 0.3, row);
+            let consumer = place(&mut topology, format!("C{flow}"), consumer);
+            topology.connect(last, consumer, &self.access);
+        }
+        Ok(topology)
+    }
+}
+
 /// Nodes n0, n1, … in a row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -467,6 +536,42 @@ mod tests {
     }
 
     #[test]
+    fn a_parking_lot_has_a_flow_across_all_and_one_across_each() {
+        let lot = ParkingLot {
+            rates: vec![Bitrate::mbps(4)],
+            ..ParkingLot::default()
+        };
+        let topology = lot.build(&LIMITS()).unwrap();
+        assert_eq!(
+            ends(&topology),
+            [
+                ("R1", "R2"),
+                ("R2", "R3"),
+                ("P0", "R1"),
+                ("R3", "C0"),
+                ("P1", "R1"),
+                ("R2", "C1"),
+                ("P2", "R2"),
+                ("R3", "C2"),
+            ]
+        );
+        let rates = [0, 1].map(|link| topology.links[link].forward.rate.clone());
+        let expected = [4, 10].map(|rate| Some(Bitrate::mbps(rate).into()));
+        assert_eq!(rates, expected);
+        sound(&topology);
+        let wrong = ParkingLot {
+            bottlenecks: 1,
+            rates: vec![Bitrate::mbps(4); 2],
+            ..ParkingLot::default()
+        };
+        let error = wrong.build(&LIMITS()).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "rates: found 2, expected 1 at most, one for each bottleneck"
+        );
+    }
+
+    #[test]
     fn every_router_gets_a_host_before_any_gets_two() {
         let grid = Grid {
             width: 4,
@@ -534,6 +639,12 @@ mod tests {
             ..Dumbbell::default()
         };
         dumbbell(usize::MAX).build(&LIMITS()).unwrap_err();
+        let lot = |bottlenecks| ParkingLot {
+            bottlenecks,
+            ..ParkingLot::default()
+        };
+        lot(usize::MAX).build(&LIMITS()).unwrap_err();
+        lot(0).build(&LIMITS()).unwrap_err();
         let error = dumbbell(0).build(&LIMITS()).unwrap_err();
         assert_eq!(error.to_string(), "flows: found 0, expected at least 1");
     }

@@ -23,7 +23,7 @@ use namecast_forward::SendQueueConfig;
 use namecast_netem as netem;
 use namecast_units::ByteSize;
 
-pub use builders::{AccessHosts, Diamond, Dumbbell, Grid, Line, Tree};
+pub use builders::{AccessHosts, Diamond, Dumbbell, Grid, Line, ParkingLot, Tree};
 pub use check::Limits;
 pub use error::TopologyError;
 pub use scale_free::ScaleFree;

@@ -12,7 +12,7 @@ use super::builders::with_access;
 use super::rocketfuel::{MapOptions, Source, read_map, read_weights};
 use super::{
     AccessHosts, Diamond, Dumbbell, Grid, Limits, Line, Link, LinkService, Node, NodeQueue,
-    ScaleFree, Topology, TopologyError, Tree, ndnsim, rates, text,
+    ParkingLot, ScaleFree, Topology, TopologyError, Tree, ndnsim, rates, text,
 };
 
 /// A topology in a scenario file.
@@ -45,6 +45,8 @@ use super::{
 pub enum Spec {
     /// Producers and consumers on both sides of a bottleneck.
     Dumbbell(Dumbbell),
+    /// Bottlenecks in a row, with a flow across all and one across each.
+    ParkingLot(ParkingLot),
     /// Nodes in a row.
     Line(Line),
     /// A tree.
@@ -246,6 +248,7 @@ impl Spec {
     ) -> Result<Topology, TopologyError> {
         let mut topology = match self {
             Self::Dumbbell(shape) => shape.build(limits),
+            Self::ParkingLot(shape) => shape.build(limits),
             Self::Line(shape) => shape.build(limits),
             Self::Tree(shape) => shape.build(limits),
             Self::Grid(shape) => shape.build(limits),

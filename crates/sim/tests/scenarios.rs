@@ -103,6 +103,41 @@ fn flows_of_one_name_share_what_a_cache_holds() {
     assert_within(&outcome, "utilisation", 0.41..=0.43);
 }
 
+/// One flow of 2 Mbit/s, two of 3: the second kind has six eighths, and both of its flows the same.
+#[test]
+fn kinds_of_flows_have_their_shares() {
+    let mut scenario = dumbbell("rate:2M", "8 ms");
+    scenario["topology"]["flows"] = json!(2);
+    scenario["flows"][0]["kind"] = json!("slow");
+    let fast = json!({ "kind": "fast", "count": 2, "prefix": "/fast{}", "controller": "rate:3M" });
+    scenario["flows"].as_array_mut().unwrap().push(fast);
+    let outcome = run(&scenario, 1);
+    assert_within(&outcome, "kind-slow-goodput", 1.99..=2.01);
+    assert_within(&outcome, "kind-slow-share", 0.249..=0.251);
+    assert_within(&outcome, "kind-fast-goodput", 2.99..=3.01);
+    assert_within(&outcome, "kind-fast-share", 0.749..=0.751);
+    assert_within(&outcome, "kind-fast-jain", 0.999..=1.0);
+}
+
+/// At 4 of 10 Mbit/s the second bottleneck is full with 2 Mbit/s of content for its own flow and 1.8 for the long one, which
+/// crosses the first one, too.
+#[test]
+fn the_long_flow_of_a_parking_lot_crosses_all_bottlenecks() {
+    let mut scenario = dumbbell("rate:2M", "8 ms");
+    scenario["topology"] =
+        json!({ "kind": "parking-lot", "bottlenecks": 2, "rates": ["10 Mbit/s", "4 Mbit/s"] });
+    let long = json!({ "kind": "long", "consumer": "C0", "producer": "P0", "prefix": "/p0", "controller": "rate:1800k" });
+    scenario["flows"] = json!([long, { "count": 2, "controller": "rate:2M" }]);
+    let wire = |content: f64| content * 1_074.0 / 1_024.0;
+    for (bottleneck, rate) in [("R1>R2", 10.0), ("R2>R3", 4.0)] {
+        scenario["bottleneck"] = json!(bottleneck);
+        let outcome = run(&scenario, 1);
+        assert_within(&outcome, "kind-long-goodput", 1.79..=1.81);
+        let used = wire(3.8) / rate;
+        assert_within(&outcome, "utilisation", used - 0.005..=used + 0.005);
+    }
+}
+
 #[test]
 fn a_scenario_that_contradicts_itself_is_refused_by_field() {
     let refused = |change: &dyn Fn(&mut Value)| {
@@ -112,7 +147,7 @@ fn a_scenario_that_contradicts_itself_is_refused_by_field() {
         scenario.validate(Path::new(".")).unwrap_err().to_string()
     };
     type Case<'a> = (&'a dyn Fn(&mut Value), &'a str);
-    let cases: [Case<'_>; 7] = [
+    let cases: [Case<'_>; 8] = [
         (
             &|s| s["bottleneck"] = json!("R1-R2"),
             "bottleneck: 'R1-R2' is no direction",
@@ -125,6 +160,10 @@ fn a_scenario_that_contradicts_itself_is_refused_by_field() {
         (
             &|s| s["flows"][0]["consumer"] = json!("C9"),
             "flows.0.consumer: there is no node 'C9'",
+        ),
+        (
+            &|s| s["flows"][0]["kind"] = json!("a b"),
+            "flows.0.kind: expected letters, digits",
         ),
         (
             &|s| s["measure"] = json!({ "from": "40s" }),

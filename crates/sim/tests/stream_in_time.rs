@@ -100,8 +100,14 @@ fn data_of_streams_is_told_from_other_data() {
         "producer": "P",
         "prefix": "/bulk",
         "controller": "rate:2M",
+        "kind": "bulk",
     }]);
     let outcome = run(&scenario, 1);
+    assert_within(&outcome, "kind-bulk-goodput", 1.99..=2.01);
+    // Of 2 Mbit/s and twice 1.1 Mbit/s of frames' payload.
+    assert_within(&outcome, "kind-bulk-share", 0.46..=0.49);
+    let shares = ["kind-bulk-share", "streams-share"].map(|name| outcome.metrics[name]);
+    assert!((shares[0] + shares[1] - 1.0).abs() < 1e-9, "{shares:?}");
     let [rate, share] = ["link-1-rate", "link-1-own-rate-share"].map(|name| outcome.metrics[name]);
     let flow = 2.0 * 1_074.0 / 1_024.0;
     assert!(

@@ -26,6 +26,9 @@ pub struct Flow {
     /// Node that answers.
     #[default("P{}".to_owned())]
     pub producer: String,
+    /// What its kind is called in metrics; several flows may be of one kind. None if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     /// Name that the Data's numbers follow. Flows of one prefix fetch the same Data.
     #[default("/p{}".to_owned())]
     pub prefix: String,
@@ -89,6 +92,14 @@ impl Flow {
         self.controller
             .get()
             .map_err(|problem| ("controller", problem))?;
+        let is_name = |kind: &String| {
+            let part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | '.');
+            !kind.is_empty() && kind.chars().all(part)
+        };
+        if self.kind.as_ref().is_some_and(|kind| !is_name(kind)) {
+            let problem = "expected letters, digits and any of - _ + . as part of metrics' names";
+            return Err(("kind", problem.to_owned()));
+        }
         for number in [1, self.count] {
             for (field, text) in [("consumer", &self.consumer), ("producer", &self.producer)] {
                 find(topology, &Self::named(text, number)).map_err(|problem| (field, problem))?;

@@ -1,7 +1,11 @@
 //! What is read off a run.
 
+use std::collections::BTreeMap;
+
 use namecast_units::{Bitrate, Duration};
 use serde::{Deserialize, Serialize};
+
+use super::flows::Flow;
 
 /// A part of the run over which is averaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +43,30 @@ pub(super) fn jain(shares: &[f64]) -> f64 {
     sum * sum / (shares.len() as f64 * squares)
 }
 
+/// Metrics of each kind of flows, from the goodput of each flow and of `all` that is received: `kind-K-goodput` is the mean of its
+/// flows, `kind-K-share` what they have together of all, `kind-K-jain` Jain's index among them.
+pub(super) fn of_kinds(flows: &[Flow], goodputs: &[f64], all: f64) -> Vec<(String, f64)> {
+    let mut kinds: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let copies = flows
+        .iter()
+        .flat_map(|flow| (0..flow.count).map(move |_| flow));
+    for (flow, goodput) in copies.zip(goodputs) {
+        if let Some(kind) = &flow.kind {
+            kinds.entry(kind).or_default().push(*goodput);
+        }
+    }
+    let metrics = kinds.into_iter().flat_map(|(kind, goodputs)| {
+        let sum: f64 = goodputs.iter().sum();
+        let values = [
+            ("goodput", sum / goodputs.len() as f64),
+            ("share", sum / all),
+            ("jain", jain(&goodputs)),
+        ];
+        values.map(|(name, value)| (format!("kind-{kind}-{name}"), value))
+    });
+    metrics.collect()
+}
+
 /// The first time, after `from`, at which a curve has crossed its bound; none if it never does.
 pub(super) fn crossing(points: &[(f64, f64)], from: f64, convergence: &Convergence) -> Option<f64> {
     let bound = |rate: Bitrate| rate.as_bps() as f64 / 1e6;
@@ -61,6 +89,30 @@ mod tests {
         assert!((jain(&[1.0, 2.0, 3.0]) - 36.0 / 42.0).abs() < 1e-12);
         assert!((jain(&[5.0, 0.0, 0.0, 0.0]) - 0.25).abs() < 1e-12);
         assert!((jain(&[0.0, 0.0]) - 1.0).abs() < 1e-12);
+    }
+
+    /// Two kinds of 1 and 3, and of 6, beside two flows without a kind of 2 each.
+    #[test]
+    fn kinds_share_what_all_receive() {
+        let flow = |count, kind: Option<&str>| Flow {
+            count,
+            kind: kind.map(str::to_owned),
+            ..Flow::default()
+        };
+        let flows = [flow(2, Some("a")), flow(2, None), flow(1, Some("b"))];
+        let found = of_kinds(&flows, &[1.0, 3.0, 2.0, 2.0, 6.0], 16.0);
+        let expected = [
+            ("kind-a-goodput", 2.0),
+            ("kind-a-share", 0.25),
+            ("kind-a-jain", 0.8),
+            ("kind-b-goodput", 6.0),
+            ("kind-b-share", 0.375),
+            ("kind-b-jain", 1.0),
+        ];
+        assert_eq!(
+            found,
+            expected.map(|(name, value)| (name.to_owned(), value))
+        );
     }
 
     #[test]

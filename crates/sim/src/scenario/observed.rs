@@ -6,7 +6,7 @@ use namecast_apps::sequence::Figures;
 use namecast_netem as netem;
 use namecast_units::{Bitrate, Duration};
 
-use super::measure::{Window, jain};
+use super::measure::{Window, jain, of_kinds};
 use super::network::NetworkScenario;
 
 /// Everything that counts up, at one instant.
@@ -103,6 +103,7 @@ impl ObservedFlows<'_> {
         let total: f64 = samples.iter().sum();
         let base = samples.iter().zip(&self.base_rtts);
         let base: f64 = base.map(|(count, rtt)| count * rtt).sum();
+        let of_kinds = of_kinds(&self.scenario.flows, &goodputs, goodputs.iter().sum());
         let of_flows = [
             ("goodput", goodputs.iter().sum()),
             (
@@ -128,6 +129,7 @@ impl ObservedFlows<'_> {
         let all = of_flows.into_iter().chain(self.of_bottleneck(from, until));
         all.map(|(name, value)| (name.to_owned(), value))
             .chain(each)
+            .chain(of_kinds)
     }
 
     fn of_bottleneck(&self, from: &FlowSnapshot, until: &FlowSnapshot) -> [(&'static str, f64); 3] {

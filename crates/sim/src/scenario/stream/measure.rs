@@ -3,8 +3,9 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use namecast_units::{Bitrate, Instant};
+use namecast_units::{Bitrate, ByteSize, Instant};
 
+use super::super::measure::of_kinds;
 use super::super::{OracleConfig, Outcome, Series, oracle};
 use super::MAX_TOLD;
 use super::edge;
@@ -59,7 +60,13 @@ const TABLES: [Table; 8] = [
     ("events", |sample| sample.events),
 ];
 
-pub(super) fn outcome(run: &Run<'_>, observed: &Observed<'_>, samples: &[Sample]) -> Outcome {
+/// What came of a run; `fetched` is what each flow had received at each of the scenario's edges.
+pub(super) fn outcome(
+    run: &Run<'_>,
+    observed: &Observed<'_>,
+    samples: &[Sample],
+    fetched: &[Vec<ByteSize>],
+) -> Outcome {
     let mut metrics = observed.metrics();
     for (suffix, from, until) in run.scenario.all_windows() {
         for (name, size) in TABLES {
@@ -70,6 +77,7 @@ pub(super) fn outcome(run: &Run<'_>, observed: &Observed<'_>, samples: &[Sample]
     }
     add_requests(run, observed, samples, &mut metrics);
     add_passage(run, &mut metrics);
+    add_flows(observed, fetched, &mut metrics);
     add_ideal(run, observed, &mut metrics);
     let mut outcome = Outcome {
         metrics,
@@ -119,6 +127,38 @@ fn add_passage(run: &Run<'_>, metrics: &mut BTreeMap<String, f64>) {
                 metrics.insert(format!("link-{}-{name}{suffix}", link + 1), value);
             }
         }
+    }
+}
+
+/// Metrics of kinds of flows, and of streams beside them, by what is received.
+fn add_flows(
+    observed: &Observed<'_>,
+    fetched: &[Vec<ByteSize>],
+    metrics: &mut BTreeMap<String, f64>,
+) {
+    let flows = &observed.scenario.flows;
+    if flows.is_empty() {
+        return;
+    }
+    let edges = observed.scenario.edges();
+    let place = |at: Duration| edges.iter().position(|edge| *edge == at);
+    for (suffix, from, until) in observed.scenario.all_windows() {
+        let [from, until] = [from, until].map(|at| place(at).expect("windows end at edges"));
+        let span = (edges[until] - edges[from]).as_secs_f64();
+        let rate = |size: ByteSize| size.as_bits() as f64 / span / 1e6;
+        let pairs = fetched[from].iter().zip(&fetched[until]);
+        let goodputs: Vec<f64> = pairs
+            .map(|(before, after)| rate(*after - *before))
+            .collect();
+        let watched = |snapshot: usize| -> ByteSize {
+            let watchers = observed.snapshots[snapshot].watchers.iter();
+            watchers.map(|watcher| watcher.payload).sum()
+        };
+        let streams = rate(watched(until) - watched(from));
+        let all = streams + goodputs.iter().sum::<f64>();
+        metrics.insert(format!("streams-share{suffix}"), streams / all);
+        let kinds = of_kinds(flows, &goodputs, all).into_iter();
+        metrics.extend(kinds.map(|(name, value)| (format!("{name}{suffix}"), value)));
     }
 }
 

@@ -95,6 +95,8 @@ pub use spec::{
 /// | `link-K-own-frames`, `link-K-own-dropped`, `link-K-own-rate-share` | Data of streams that it delivered; that its queue dropped; the share of all octets it delivered |
 /// | `link-K-own-queue-delay`, `link-K-own-queue-delay-p95` | wait of Data of streams: the mean, and the 95th percentile, ms |
 /// | `link-K-own-queue-long` | seconds in which Data of streams waited more than 100 ms on average |
+/// | `streams-share` | with flows: share of what watchers and flows received, frames' payload and flows' content, that watchers received |
+/// | `kind-K-goodput`, `kind-K-share`, `kind-K-jain` | of the flows whose [`kind`](Flow::kind) is K: content, mean of a flow, Mbit/s; their share of what watchers and flows received; Jain's index among them |
 /// | `ideal-in-time-share`, `ideal-shown-rate` | with one watcher, where the rate of the first of `links` follows a trace or a model: the bound of [`oracle`](super::oracle) over the whole run |
 /// | `pit`, `cached` | most Interests pending, and most octets of Data cached, in all nodes together, at any sample |
 /// | `producer-held`, `producer-cached` | most Interests held, and most octets kept, by all publishers, at any sample |

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use namecast_apps::sequence::Fetcher;
 use namecast_forward as forward;
 use namecast_netem as netem;
 use namecast_packet::Name;
 use namecast_stream::{ProducerConfig, StreamKind};
-use namecast_units::{Duration, Instant, Random};
+use namecast_units::{ByteSize, Duration, Instant, Random};
 
 use super::super::fetching::Fetching;
 use super::super::hops;
@@ -37,6 +38,8 @@ pub(in super::super) struct Run<'a> {
     published: Vec<Published>,
     publishers: Vec<ApplicationId>,
     pub(super) watchers: Vec<Watching<'a>>,
+    /// Fetchers of flows.
+    flows: Vec<ApplicationId>,
     /// Directions of links to tell about, with their rates at the start in bits per second; infinite if they have none.
     links: Vec<(Direction, f64)>,
     /// What passed these links.
@@ -109,6 +112,7 @@ impl<'a> Run<'a> {
             published,
             publishers: Vec::new(),
             watchers: Vec::new(),
+            flows: Vec::new(),
         };
         run.add_publishers(&topology)?;
         for watcher in &scenario.watchers {
@@ -121,9 +125,10 @@ impl<'a> Run<'a> {
         for flow in &scenario.flows {
             for number in 1..=flow.count {
                 let network = &mut run.network;
-                fetching.add(network, (flow, number), &mut random, |config| {
+                let fetched = fetching.add(network, (flow, number), &mut random, |config| {
                     config.sample_interval = None;
                 })?;
+                run.flows.push(fetched.application);
             }
         }
         if !run.links.is_empty() {
@@ -278,6 +283,7 @@ impl<'a> Run<'a> {
     /// Lets it run to its end and measures.
     pub(in super::super) fn finish(mut self) -> Outcome {
         let mut snapshots = Vec::new();
+        let mut fetched = Vec::new();
         let mut samples = Vec::new();
         let mut next_sample = Duration::ZERO;
         for edge in self.scenario.edges() {
@@ -288,6 +294,7 @@ impl<'a> Run<'a> {
             }
             self.network.run_until(Instant::ZERO + edge);
             snapshots.push(self.snapshot(edge));
+            fetched.push(self.fetched());
         }
         let observed = Observed {
             scenario: self.scenario,
@@ -295,7 +302,16 @@ impl<'a> Run<'a> {
             snapshots,
             link_rates: self.links.iter().map(|(_, rate)| *rate).collect(),
         };
-        measure::outcome(&self, &observed, &samples)
+        measure::outcome(&self, &observed, &samples, &fetched)
+    }
+
+    /// Returns the content that each flow has received so far.
+    fn fetched(&self) -> Vec<ByteSize> {
+        let fetchers = self.flows.iter().map(|id| {
+            let fetcher: Option<&Fetcher> = self.network.application(*id);
+            fetcher.expect("flows run fetchers").figures().content
+        });
+        fetchers.collect()
     }
 
     fn viewing<'s>(&'s self, watching: &'s Watching<'_>) -> Viewing<'s> {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+#[path = "experiment/compare.rs"]
+mod compare;
 #[path = "experiment/mistakes.rs"]
 mod mistakes;
 

@@ -24,6 +24,8 @@ pub enum What {
     Run(RunArguments),
     /// Join results into one page.
     Report(ReportArguments),
+    /// Show what differs between two folders of results: of two programs, or of two forms of an experiment.
+    Compare(CompareArguments),
     /// Write down one run event by event: CSV, Parquet and ndnSIM's tables.
     Trace(TraceArguments),
 }
@@ -105,6 +107,39 @@ pub struct ReportArguments {
     /// small file for each experiment.
     #[arg(long, value_name = "FILE")]
     pub claims: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `namecast experiment compare`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Verdicts of claims and checks that changed come first, then values: mean and 95 % interval of each, their difference, and how likely
+one so large is by chance. That is by a t-test of the runs: paired where both have the same seeds, else Welch's. A star is at those
+that are significant with one in twenty of them by chance at most (Benjamini and Hochberg).
+
+Examples:
+  namecast experiment run arc --out before     then change the program, or the files
+  namecast experiment run arc --out after
+  namecast experiment compare before after
+  namecast experiment compare before/arc/figure05 after/mine/figure05    one experiment with another")]
+pub struct CompareArguments {
+    /// Folder of results, or of one experiment's.
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+    /// The other one, which is judged better or worse than A.
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+    /// Only experiments whose ID is like this; may be repeated.
+    #[arg(long, value_name = "ID")]
+    pub filter: Vec<String>,
+    /// Show values that do not differ, too.
+    #[arg(long)]
+    pub all: bool,
+    /// End with 1 if a verdict of B is worse than that of A.
+    #[arg(long)]
+    pub fail: bool,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

@@ -10,11 +10,13 @@ use namecast_command::report::{print, print_error, print_line};
 use serde_json::json;
 
 use super::arguments::{
-    Choice, ExperimentArguments, ListArguments, ReportArguments, RunArguments, TraceArguments, What,
+    Choice, CompareArguments, ExperimentArguments, ListArguments, ReportArguments, RunArguments,
+    TraceArguments, What,
 };
 use super::{
-    Experiment, Finished, Library, Listed, Problems, Progress, RunConfig, RunError, Simulator,
-    StoreLimits, Summary, TracedRun, failures, program_digest, report, run as run_all, table,
+    Comparison, Experiment, Finished, Library, Listed, Problems, Progress, RunConfig, RunError,
+    Simulator, StoreLimits, Summary, TracedRun, failures, program_digest, report, run as run_all,
+    table,
 };
 
 /// Does what was asked for.
@@ -26,6 +28,7 @@ pub(crate) async fn run(
         What::List(arguments) => list(&arguments),
         What::Run(arguments) => run_until_stopped(arguments, simulator).await,
         What::Report(arguments) => write_report(&arguments),
+        What::Compare(arguments) => compare(&arguments),
         What::Trace(arguments) => write_trace(&arguments, &simulator),
     }
 }
@@ -195,6 +198,26 @@ fn write_report(arguments: &ReportArguments) -> anyhow::Result<()> {
             "{}: {count} experiments",
             report.path.display()
         ))?;
+    }
+    Ok(())
+}
+
+fn compare(arguments: &CompareArguments) -> anyhow::Result<()> {
+    let comparison = Comparison::new(&arguments.a, &arguments.b, &arguments.filter);
+    let mut comparison = comparison.map_err(|error| anyhow::anyhow!("{error}"))?;
+    for reason in &comparison.skipped {
+        print_error(format_args!("warning: left out: {reason}"));
+    }
+    let worse = comparison.verdicts.iter().filter(|change| change.worse);
+    let worse = worse.count();
+    if arguments.json {
+        (comparison.values).retain(|value| arguments.all || value.differs);
+        print_line(serde_json::to_string_pretty(&comparison)?)?;
+    } else {
+        print(comparison.text(arguments.all))?;
+    }
+    if arguments.fail && worse > 0 {
+        bail!("{worse} verdicts became worse");
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ pub mod arguments;
 mod chart;
 mod claim;
 pub(crate) mod command;
+mod compare;
 mod figure;
 mod file;
 mod key;
@@ -35,6 +36,7 @@ mod trace;
 mod tree;
 
 pub use claim::{ClaimResult, Found, Verdict};
+pub use compare::{Comparison, Judged, Test, ValueChange, VerdictChange};
 pub use file::FileLimits;
 pub use laboratory::{Laboratory, Outcome, Refusal, Series};
 pub use library::{Library, LibraryError};

@@ -46,11 +46,9 @@ pub struct Report {
 /// # Errors
 /// `folder` or `claims` cannot be read or written. A damaged summary is left out and reported.
 pub fn write(folder: &Path, patterns: &[String], claims: Option<&Path>) -> io::Result<Report> {
-    let mut found = Vec::new();
-    find(folder, DEPTH, &mut found)?;
     let mut entries = Vec::new();
     let mut skipped = Vec::new();
-    for path in found {
+    for path in summaries(folder)? {
         match read(&path) {
             Ok(entry) => entries.push(entry),
             Err(why) => skipped.push(format!("{}: {why}", path.display())),
@@ -86,6 +84,16 @@ fn keep(entries: &[Entry], folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns where summaries are below `folder`, in order.
+///
+/// # Errors
+/// `folder` cannot be read.
+pub(super) fn summaries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    find(folder, DEPTH, &mut found)?;
+    Ok(found)
+}
+
 fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -103,9 +111,17 @@ fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()>
     Ok(())
 }
 
-fn read(path: &Path) -> Result<Entry, String> {
+/// Reads a summary.
+///
+/// # Errors
+/// Why that is not possible.
+pub(super) fn read_summary(path: &Path) -> Result<Summary, String> {
     let text = read_text(path)?;
-    let summary: Summary = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    serde_json::from_str(&text).map_err(|error| error.to_string())
+}
+
+fn read(path: &Path) -> Result<Entry, String> {
+    let summary = read_summary(path)?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let timing = read_text(&folder.join("timing.json")).ok();
     let timing = timing.and_then(|text| serde_json::from_str(&text).ok());
@@ -128,7 +144,11 @@ fn read(path: &Path) -> Result<Entry, String> {
     })
 }
 
-fn read_text(path: &Path) -> Result<String, String> {
+/// Reads a text that is not larger than one of results can be.
+///
+/// # Errors
+/// Why that is not possible.
+pub(super) fn read_text(path: &Path) -> Result<String, String> {
     let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
     if size > MAX_BYTES {
         return Err(format!("{size} octets: expected at most {MAX_BYTES}"));

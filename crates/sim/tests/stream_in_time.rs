@@ -80,6 +80,19 @@ fn nothing_is_in_time_once_the_publisher_is_dead() {
     assert!(outcome.metrics["rung-back-dead"].is_nan());
 }
 
+/// The picture is of the one rung all the time, also once nothing new comes.
+#[test]
+fn quality_is_that_of_the_rung_shown() {
+    let mut scenario = line(1);
+    scenario["publishers"][0]["streams"][0]["quality"] = json!({ "psnr": [33.5], "ssim": [0.9] });
+    scenario["changes"] = json!([{ "at": "5s", "publisher": 1, "up": false }]);
+    let outcome = run(&scenario, 1);
+    for metric in ["quality-psnr", "quality-psnr-1"] {
+        assert_within(&outcome, metric, 33.499..=33.501);
+    }
+    assert_within(&outcome, "quality-ssim", 0.899..=0.901);
+}
+
 /// From 6 s on frames take 300 ms longer. If the laboratory's deadline stayed where it was, none would be in time from then on.
 #[test]
 fn the_deadline_follows_the_delay_of_the_path() {

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use namecast_command::number;
+use namecast_command::{number, parse_duration};
+use namecast_media::ingest::codec::VideoCodec;
+use namecast_media::ingest::ladder::LadderWish;
+use namecast_units::Duration;
 
 use super::Scale;
 
@@ -26,6 +29,8 @@ pub enum What {
     Report(ReportArguments),
     /// Show what differs between two folders of results: of two programs, or of two forms of an experiment.
     Compare(CompareArguments),
+    /// Measure how good the pictures of a ladder are, by real encodes, for the streams of experiments.
+    Quality(QualityArguments),
     /// Write down one run event by event: CSV, Parquet and ndnSIM's tables.
     Trace(TraceArguments),
 }
@@ -141,6 +146,45 @@ pub struct CompareArguments {
     #[arg(long)]
     pub fail: bool,
     /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `namecast experiment quality`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Each rung is encoded as it would be published, scaled back and compared with what went in by ffmpeg's filters: PSNR of luma in dB from
+the mean squared error, SSIM of luma, and VMAF if ffmpeg was built with it. The last two lines printed belong into a stream of an
+experiment file, whose results then have the metrics quality-psnr, quality-ssim and quality-vmaf.
+
+Examples:
+  namecast experiment quality                                    the test picture at 200k, 1M and 3M
+  namecast experiment quality --input film.mp4 --ladder 300k,1200k,5M@1280x720 --duration 30s")]
+pub struct QualityArguments {
+    /// A file that ffmpeg reads, or 'test': the test picture.
+    #[arg(long, value_name = "FILE", default_value = "test")]
+    pub input: PathBuf,
+    /// Rungs, each a bitrate, with '@640x360' behind it to choose the picture's size.
+    #[arg(
+        long,
+        value_name = "RUNG,RUNG,…",
+        value_delimiter = ',',
+        default_value = "200k,1M,3M"
+    )]
+    pub ladder: Vec<LadderWish>,
+    /// How much of the input is encoded.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    pub duration: Duration,
+    /// h264, vp8, vp9 or av1.
+    #[arg(long, default_value_t)]
+    pub codec: VideoCodec,
+    /// Frames a second.
+    #[arg(long, default_value_t = 30, value_parser = number::<u32>(1..=240))]
+    pub fps: u32,
+    /// Frames from one key frame to the next.
+    #[arg(long, default_value_t = 30, value_parser = number::<u32>(1..=10_000))]
+    pub gop: u32,
+    /// Print one JSON array.
     #[arg(long)]
     pub json: bool,
 }

@@ -7,16 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, bail};
 use namecast_command::Stop;
 use namecast_command::report::{print, print_error, print_line};
+use namecast_media::ingest::quality::{self as rungs, QualityConfig};
 use serde_json::json;
 
 use super::arguments::{
-    Choice, CompareArguments, ExperimentArguments, ListArguments, ReportArguments, RunArguments,
-    TraceArguments, What,
+    Choice, CompareArguments, ExperimentArguments, ListArguments, QualityArguments,
+    ReportArguments, RunArguments, TraceArguments, What,
 };
 use super::{
     Comparison, Experiment, Finished, Library, Listed, Problems, Progress, RunConfig, RunError,
-    Simulator, StoreLimits, Summary, TracedRun, failures, program_digest, report, run as run_all,
-    table,
+    Simulator, StoreLimits, Summary, TracedRun, failures, program_digest, quality, report,
+    run as run_all, table,
 };
 
 /// Does what was asked for.
@@ -29,6 +30,7 @@ pub(crate) async fn run(
         What::Run(arguments) => run_until_stopped(arguments, simulator).await,
         What::Report(arguments) => write_report(&arguments),
         What::Compare(arguments) => compare(&arguments),
+        What::Quality(arguments) => measure_quality(&arguments),
         What::Trace(arguments) => write_trace(&arguments, &simulator),
     }
 }
@@ -220,6 +222,28 @@ fn compare(arguments: &CompareArguments) -> anyhow::Result<()> {
         bail!("{worse} verdicts became worse");
     }
     Ok(())
+}
+
+fn measure_quality(arguments: &QualityArguments) -> anyhow::Result<()> {
+    let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let rungs = arguments.ladder.iter().flat_map(|wish| wish.rungs.clone());
+    let config = QualityConfig {
+        input: Some(arguments.input.clone()).filter(|input| input != Path::new("test")),
+        rungs: rungs.collect(),
+        codec: arguments.codec,
+        rate: arguments.fps,
+        key_interval: arguments.gop,
+        length: arguments.duration,
+    };
+    if config.rungs.is_empty() {
+        bail!("no rung is encoded: write --ladder 200k,1M,3M");
+    }
+    let found = rungs::measure(&config, scratch.path())?;
+    if arguments.json {
+        print_line(quality::json(&found))
+    } else {
+        print(quality::text(&found))
+    }
 }
 
 fn write_trace(arguments: &TraceArguments, simulator: &Simulator) -> anyhow::Result<()> {

@@ -23,6 +23,7 @@ mod measured;
 mod output;
 mod plan;
 mod progress;
+mod quality;
 mod replay;
 pub mod report;
 mod run;

@@ -246,7 +246,7 @@ pub(crate) fn run(line: &str) -> Result<(), String> {
 }
 
 /// The ffmpeg to run.
-fn program() -> OsString {
+pub(crate) fn program() -> OsString {
     std::env::var_os(PROGRAM_VARIABLE).unwrap_or_else(|| "ffmpeg".into())
 }
 

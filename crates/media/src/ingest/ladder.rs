@@ -116,7 +116,7 @@ impl RungWish {
     }
 
     /// The rung of a drawn picture, which is 16:9.
-    fn standing_alone(&self) -> Rung {
+    pub fn standing_alone(&self) -> Rung {
         self.rung(
             self.size
                 .unwrap_or_else(|| PictureSize::for_bitrate(self.bitrate)),

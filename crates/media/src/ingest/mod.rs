@@ -19,6 +19,7 @@ pub(crate) mod ffmpeg;
 pub mod ladder;
 
 pub mod picture;
+pub mod quality;
 pub mod source;
 pub mod tone;
 mod track;

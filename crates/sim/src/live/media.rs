@@ -1,6 +1,7 @@
 //! Synthetic video and audio: frames of the sizes and at the times that an encoder would give.
 
 use core::time::Duration;
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use namecast_netem::standard_normal;
@@ -32,6 +33,8 @@ pub struct Media {
     pub sizes: SizeShape,
     /// Bitrates, in the order of the catalogue.
     pub rungs: Vec<MediaRung>,
+    /// How good their pictures are, in the same order: a list for each measure, such as `psnr`.
+    pub quality: BTreeMap<String, Vec<f64>>,
     /// Octets of Content that segments aim at.
     pub segment_size: u32,
     /// Parity segments per hundred data segments.
@@ -75,6 +78,7 @@ impl Media {
             deviation: 0.2,
             sizes: SizeShape::Normal,
             rungs: vec![MediaRung::new("1M", Bitrate::mbps(1))],
+            quality: BTreeMap::new(),
             segment_size: 1_000,
             parity_percent: 20,
             inter_frame: None,
@@ -93,6 +97,7 @@ impl Media {
             deviation: 0.0,
             sizes: SizeShape::Normal,
             rungs: vec![MediaRung::new("100k", Bitrate::kbps(100))],
+            quality: BTreeMap::new(),
             segment_size: 1_000,
             parity_percent: 20,
             inter_frame: None,

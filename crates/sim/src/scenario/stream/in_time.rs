@@ -1,5 +1,6 @@
 //! Which frames of one watcher could be shown in time, by the laboratory's clock and not by the watcher's.
 
+use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet};
 
 use namecast_units::{Bitrate, Duration, Instant};
@@ -135,10 +136,7 @@ impl<'a> InTime<'a> {
         until: Instant,
         goal: Option<&str>,
     ) -> InTimeFigures {
-        let begin = from.max(self.watched.joined_at).max(self.watched.origin);
-        let settled = Instant::ZERO + self.watched.ends_at.since(Instant::ZERO + SETTLES);
-        let end = until.min(settled).max(begin);
-        let positions = self.position_at(begin)..self.position_at(end);
+        let positions = self.positions(from, until);
         let period = self.watched.media.rate.period();
         let mut figures = InTimeFigures {
             frames: positions.end - positions.start,
@@ -164,6 +162,40 @@ impl<'a> InTime<'a> {
         figures
     }
 
+    /// Figures of the rungs' pictures, by measure.
+    pub(super) fn measures(&self) -> impl Iterator<Item = (&'a str, &'a [f64])> {
+        let quality = self.watched.media.quality.iter();
+        quality.map(|(measure, figures)| (measure.as_str(), figures.as_slice()))
+    }
+
+    /// Positions of the frames captured from `from` on and before `until` that count.
+    fn positions(&self, from: Instant, until: Instant) -> Range<u64> {
+        let begin = from.max(self.watched.joined_at).max(self.watched.origin);
+        let settled = Instant::ZERO + self.watched.ends_at.since(Instant::ZERO + SETTLES);
+        let end = until.min(settled).max(begin);
+        self.position_at(begin)..self.position_at(end)
+    }
+
+    /// Mean over the frames captured from `from` on and before `until` of a figure that each rung has, in the order of the rungs.
+    /// A frame that is not in time counts as the last one that was, which stays on the screen; before the first there is nothing.
+    /// NaN if that is all.
+    pub(super) fn quality(&self, from: Instant, until: Instant, figures: &[f64]) -> f64 {
+        let rungs = || self.watched.media.rungs.iter().zip(figures);
+        let of = |shown: &Shown| rungs().find(|(rung, _)| rung.bitrate == shown.rung);
+        let positions = self.positions(from, until);
+        let before = self.shown.range(..positions.start).next_back();
+        let mut on_screen = before.and_then(|(_, shown)| of(shown));
+        let (mut sum, mut frames) = (0.0, 0_u64);
+        for position in positions {
+            on_screen = self.shown.get(&position).and_then(of).or(on_screen);
+            if let Some((_, figure)) = on_screen {
+                sum += figure;
+                frames += 1;
+            }
+        }
+        sum / frames as f64
+    }
+
     /// Returns the bitrate of each frame from joining on, at its capture, in Mbit/s; zero if it is not in time.
     pub(super) fn curve(&self) -> Vec<(f64, f64)> {
         let begin = self.watched.joined_at.max(self.watched.origin);
@@ -186,7 +218,7 @@ impl<'a> InTime<'a> {
     }
 
     /// See [`InTimeFigures::back`]; none if the old rung does not come back.
-    fn back(&self, positions: core::ops::Range<u64>) -> Option<Duration> {
+    fn back(&self, positions: Range<u64>) -> Option<Duration> {
         let (_, before) = self.shown.range(..positions.start).next_back()?;
         let is_back = |position: &u64| {
             let shown = self.shown.get(position);
@@ -246,6 +278,12 @@ mod tests {
     }
 
     fn figures(records: &[FrameRecord], from: u64, until: u64) -> InTimeFigures {
+        judged(records, |frames| {
+            frames.within(at(from), at(until), Some("2M"))
+        })
+    }
+
+    fn judged<T>(records: &[FrameRecord], judge: impl Fn(&InTime<'_>) -> T) -> T {
         let media = media();
         let base = BaseDelay::default();
         let watched = Watched {
@@ -256,8 +294,7 @@ mod tests {
             joined_at: at(0),
             ends_at: at(3_500),
         };
-        let frames = InTime::new(watched, records.iter());
-        frames.within(at(from), at(until), Some("2M"))
+        judge(&InTime::new(watched, records.iter()))
     }
 
     /// Frames 0 to 9: 2 is 200 ms late, so that 3 (complete at 310, shown at 550) can be decoded at 650 only, and 4 (due at 650)
@@ -284,6 +321,24 @@ mod tests {
         // Nothing at the end: from 13 to 20.
         assert_eq!(figures(&records, 1_000, 9_000).freeze, ms(600));
         assert_eq!(figures(&records, 1_000, 9_000).frames, 10);
+    }
+
+    /// Frame 0 is not in time, so there is no picture; 1 is of the low rung and stays for 2; 5 to 7 are of the high one, and 7 stays
+    /// for 8 and 9.
+    #[test]
+    fn quality_is_that_of_the_picture_on_the_screen() {
+        let mut records = vec![record("1M", 0, 300), record("1M", 1, 10)];
+        records.extend([5, 6, 7].map(|position| record("2M", position, 10)));
+        let quality = |from, until| {
+            judged(&records, |it| {
+                it.quality(at(from), at(until), &[30.0, 40.0])
+            })
+        };
+        assert!((quality(0, 300) - 30.0).abs() < 1e-12);
+        assert!((quality(0, 1_000) - (4.0 * 30.0 + 5.0 * 40.0) / 9.0).abs() < 1e-12);
+        // From 2 on, what is on the screen is known from before.
+        assert!((quality(200, 600) - (3.0 * 30.0 + 40.0) / 4.0).abs() < 1e-12);
+        assert!(quality(0, 100).is_nan());
     }
 
     #[test]

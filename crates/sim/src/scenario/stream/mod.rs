@@ -72,6 +72,7 @@ pub use spec::{
 /// | `switches` | changes of the rung from one frame in time to the next, per minute |
 /// | `rung-back` | from the window's start, where frames of some rung are in time, to the first that is of at least this rung after the first that is not, s; 0 if all are |
 /// | `goal-in-time` | from joining to the first frame in time of at least the rung `goal`, s |
+/// | `quality-M` | mean quality of the picture on the screen by the measure M, from what the stream's [`quality`](StreamSpec::quality) says of its rungs; where no frame is in time, that of the last one that was |
 /// | `sound-in-time-share`, `sound-gap`, `sound-back` | as `in-time-share`, `freeze` and `rung-back`, of the sound beside the video |
 /// | `interest-ratio`, `interest-load` | most Interests in any ten seconds of the window, or in all of it: per segment needed; as a share of 1.5 per segment needed and 50 a second |
 /// | `interests-peak`, `interest-peak-load` | most Interests in any second of the window; as a share of 1.25 per segment that the watcher took the path to carry, and 50 |

@@ -104,6 +104,7 @@ impl Observed<'_> {
                 metrics.insert(format!("{name}{suffix}"), value);
             };
             self.add_watchers(&judged, from, until, &mut metric);
+            add_quality(&judged, from.at, until.at, &mut metric);
             self.add_network(from, until, &mut metric);
         }
         metrics
@@ -217,6 +218,33 @@ impl Viewing<'_> {
             ends_at: Instant::ZERO + stop.min(duration),
         };
         Some(InTime::new(watched, self.records.iter()))
+    }
+}
+
+/// Metrics of how good the pictures were, of all watchers of which that is known, and of each.
+fn add_quality(
+    judged: &[Judged<'_>],
+    from: Duration,
+    until: Duration,
+    metric: &mut dyn FnMut(&str, f64),
+) {
+    let (from, until) = (Instant::ZERO + from, Instant::ZERO + until);
+    let mut of_all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (index, watcher) in judged.iter().enumerate() {
+        let Some(frames) = &watcher.in_time else {
+            continue;
+        };
+        for (measure, figures) in frames.measures() {
+            let quality = frames.quality(from, until, figures);
+            of_all.entry(measure).or_default().push(quality);
+            if judged.len() <= MAX_TOLD {
+                metric(&format!("quality-{measure}-{}", index + 1), quality);
+            }
+        }
+    }
+    for (measure, values) in of_all {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        metric(&format!("quality-{measure}"), mean);
     }
 }
 

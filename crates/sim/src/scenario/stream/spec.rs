@@ -1,5 +1,7 @@
 //! Who publishes what, who watches it, and what changes meanwhile.
 
+use std::collections::BTreeMap;
+
 use namecast_apps::live::WatcherConfig;
 use namecast_apps::live::watcher::RungChoice;
 use namecast_forward::{AsfConfig, StrategyKind};
@@ -134,6 +136,10 @@ pub struct StreamSpec {
     pub sizes: SizeShape,
     /// Bitrates.
     pub rungs: Option<Vec<Bitrate>>,
+    /// How good the rungs' pictures are, in the same order, as `namecast experiment quality` measures it: `{ psnr = [30.1, 35.2] }`.
+    /// None if not given.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub quality: BTreeMap<String, Vec<f64>>,
     /// Octets of Content that segments aim at.
     pub segment_size: Option<u32>,
     /// Parity segments per hundred data segments.
@@ -163,6 +169,7 @@ impl StreamSpec {
             deviation: self.deviation.unwrap_or(defaults.deviation),
             sizes: self.sizes,
             rungs: rungs.unwrap_or(defaults.rungs),
+            quality: self.quality.clone(),
             segment_size: self.segment_size.unwrap_or(defaults.segment_size),
             parity_percent: self.parity.unwrap_or(defaults.parity_percent),
             inter_frame: self.inter_frame,
@@ -203,6 +210,17 @@ impl StreamSpec {
         };
         if media.rungs.is_empty() {
             return wrong("rungs", "expected at least one bitrate");
+        }
+        for (measure, figures) in &media.quality {
+            if measure.is_empty() || measure.contains([' ', '/', '*']) {
+                let problem = "expected names of measures without spaces, '/' and '*'";
+                return wrong("quality", problem);
+            }
+            let (found, rungs) = (figures.len(), media.rungs.len());
+            if found != rungs || figures.iter().any(|figure| !figure.is_finite()) {
+                let problem = format!("expected {rungs} numbers, one for each rung, not {found}");
+                return Err(("quality", format!("{measure}: {problem}")));
+            }
         }
         let valid = catalogue.validate();
         valid.map_err(|error| ("rungs", error.to_string()))

@@ -5,6 +5,7 @@
 #   interop/run.sh            all; who cannot be had here is left out, with a line that says so
 #   interop/run.sh restart    only what has to come back after kill -9, without other implementations
 #   interop/run.sh python     only python-ndn
+#   interop/run.sh duckdb     only DuckDB, which reads the runs of an experiment for the figure in docs/notebooks
 #   interop/run.sh ndnts      only NDNts
 #   interop/run.sh ndnd       only ndnd
 #   interop/run.sh nfd        only NFD with ndn-tools, where `nfd`, `nfdc`, `ndnping` and so on are on the path: no registry has them
@@ -97,13 +98,26 @@ dumbbell_cells() { in_namespaces "dumbbell" "$here/dumbbell/cells.sh" "$NAMECAST
 
 marks_cells() { in_namespaces "marks" "$here/marks/cells.sh" "$NAMECAST" "$home"; }
 
-build_python() {
-    local directory=$tools/python pins=$here/python/requirements.txt
+# python_environment NAME PINS: Python with the packages that a file lists, in target/interop/NAME.
+python_environment() {
+    local directory=$tools/$1 pins=$2
     cmp -s "$pins" "$directory/requirements.txt" && return
     rm -rf "$directory"
-    fetch python-venv python3 -m venv "$directory" &&
-        fetch python-pip "$directory/bin/pip" install --quiet --requirement "$pins" &&
+    fetch "$1-venv" python3 -m venv "$directory" &&
+        fetch "$1-pip" "$directory/bin/pip" install --quiet --requirement "$pins" &&
         cp "$pins" "$directory/"
+}
+
+build_python() { python_environment python "$here/python/requirements.txt"; }
+
+build_duckdb() { python_environment duckdb "$root/docs/notebooks/requirements.txt"; }
+
+# At 8 ms the adaptive rate control uses more than nine tenths of the link, in each of two runs.
+duckdb_cells() {
+    "$NAMECAST" experiment run arc/figure05 --quick --quiet --out "$home/results"
+    expect "runs.parquet, as DuckDB reads it" "^ARC, 8, 0\\.9[0-9]+, 0\\.[0-9]+, 2$" "$tools/duckdb/bin/python" \
+        "$root/docs/notebooks/arc_figure05.py" "$home/results/arc/figure05/runs.parquet" "$home/figure05.svg"
+    expect "its figure" "</svg>" tail -n 1 "$home/figure05.svg"
 }
 
 python_cells() {
@@ -427,7 +441,7 @@ start_nlsr() {
 obtain() {
     local tool wants
     case $1 in
-        restart | python) wants=(python3) ;;
+        restart | python | duckdb) wants=(python3) ;;
         marks | dumbbell) wants=(unshare nsenter ip tc) ;;
         ndnts) wants=(npm) ;;
         ndnd) wants=(go) ;;
@@ -443,7 +457,7 @@ obtain() {
     "build_$1"
 }
 
-peers=(restart python ndnts ndnd nfd nlsr marks dumbbell)
+peers=(restart python duckdb ndnts ndnd nfd nlsr marks dumbbell)
 wanted=${1:-all}
 if [[ ! " all ${peers[*]} " == *" $wanted "* ]]; then
     say "expected ${peers[*]} or nothing"

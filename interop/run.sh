@@ -5,7 +5,8 @@
 #   interop/run.sh            all; who cannot be had here is left out, with a line that says so
 #   interop/run.sh restart    only what has to come back after kill -9, without other implementations
 #   interop/run.sh python     only python-ndn
-#   interop/run.sh duckdb     only DuckDB, which reads the runs of an experiment for the figure in docs/notebooks
+#   interop/run.sh duckdb     only DuckDB, which reads the runs of an experiment for the figure in docs/notebooks: large packages, so not
+#                             among all
 #   interop/run.sh ndnts      only NDNts
 #   interop/run.sh ndnd       only ndnd
 #   interop/run.sh nfd        only NFD with ndn-tools, where `nfd`, `nfdc`, `ndnping` and so on are on the path: no registry has them
@@ -467,7 +468,7 @@ build_namecast
 start_namecast node
 left_out=()
 for peer in "${peers[@]}"; do
-    if [[ $wanted != "$peer" && ($wanted != all || $peer == marks || $peer == dumbbell) ]]; then
+    if [[ $wanted != "$peer" && ($wanted != all || " marks dumbbell duckdb " == *" $peer "*) ]]; then
         continue
     elif obtain "$peer"; then
         "${peer}_cells"

@@ -54,7 +54,7 @@ impl Replay {
     /// Largest relative difference of what counts as the same: functions such as the logarithm differ from system to system.
     const TOLERANCE: f64 = 1e-9;
 
-    /// Runs it again. Returns a line for each metric that differs.
+    /// Runs it again. Returns a line for each of its metrics that differs; others may have come.
     ///
     /// # Errors
     /// If there is no such point any more, or it does not run.
@@ -72,12 +72,7 @@ impl Replay {
         let base: &Path = &experiment.base;
         let now = laboratory.run(&point.scenario, base, self.seed)?.metrics;
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
-        let names = self.metrics.keys().chain(now.keys());
-        let mut names: Vec<_> = names.collect();
-        names.sort_unstable();
-        names.dedup();
-        let differs = names.into_iter().filter_map(|name| {
-            let before = self.metrics.get(name).copied().flatten();
+        let differs = self.metrics.iter().filter_map(|(name, &before)| {
             let now = now.get(name).copied().and_then(finite);
             let is_same = match (before, now) {
                 (Some(a), Some(b)) => (a - b).abs() <= Self::TOLERANCE * a.abs().max(b.abs()),

@@ -236,7 +236,7 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() && name != ".runs" {
             found.extend(contents(&path));
-        } else if path.is_file() && name != "timing.json" {
+        } else if path.is_file() && !["timing.json", "replay.json"].contains(&&*name) {
             found.insert(path.clone(), fs::read(path).unwrap());
         }
     }

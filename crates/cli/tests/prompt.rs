@@ -118,19 +118,30 @@ fn parent_of(process: u32) -> Option<u32> {
 }
 
 /// Sends a signal to a program once it has children, and waits until they are gone.
-fn ends_without_children(program: &mut Program, signal: &str) {
+fn ends_without_children(program: &mut Program, line: &str, signal: &str) {
     let id = program.0.id();
     let children = until("child", || Some(children(id)).filter(|ids| !ids.is_empty()));
     let sent = Command::new("kill")
         .args([signal, &id.to_string()])
         .status();
     assert!(sent.unwrap().success());
-    let status = until("end", || program.0.try_wait().unwrap());
+    let what = format!("end of {line} by {signal}");
+    let status = until(&what, || program.0.try_wait().unwrap());
     assert_eq!(status.code().is_none(), signal == "-KILL", "{status}");
     for child in children {
         until("end of a child", || {
             parent_of(child).is_none().then_some(())
         });
+    }
+}
+
+/// The signal of a terminal that goes; where that is ignored, as under `nohup`, programs go on, and another one ends them.
+fn hang_up() -> &'static str {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    match u64::from_str_radix(mask.unwrap().trim(), 16).unwrap() & 1 {
+        0 => "-HUP",
+        _ => "-TERM",
     }
 }
 
@@ -150,7 +161,7 @@ fn no_child_outlives_the_command() {
     ];
     for (line, signal) in lines
         .iter()
-        .flat_map(|line| ["-KILL", "-HUP"].map(|it| (line, it)))
+        .flat_map(|line| ["-KILL", hang_up()].map(|it| (line, it)))
     {
         let connect = if line.starts_with("demo") {
             String::new()
@@ -163,11 +174,11 @@ fn no_child_outlives_the_command() {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        ends_without_children(&mut Program(command.spawn().unwrap()), signal);
+        ends_without_children(&mut Program(command.spawn().unwrap()), line, signal);
     }
     let _publisher = start_publisher(home, &face);
-    for (output, signal) in [("a.mkv", "-KILL"), ("b.mp4", "-HUP")] {
+    for (output, signal) in [("a.mkv", "-KILL"), ("b.mp4", hang_up())] {
         let line = format!("watch /test --quiet --output {output} --connect {face}");
-        ends_without_children(&mut Program::start(home, &line), signal);
+        ends_without_children(&mut Program::start(home, &line), &line, signal);
     }
 }

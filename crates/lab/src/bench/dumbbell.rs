@@ -15,19 +15,18 @@
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use namecast::{Node, connect};
-use namecast_apps::sequence::{Fetcher, FetcherConfig, Figures};
+use namecast_apps::sequence::Figures;
 use namecast_command::number;
 use namecast_command::report::print_line;
 use namecast_net::Clock;
 use namecast_netem as netem;
 use namecast_packet::Name;
-use namecast_sim::topology::{Topology, routes};
-use namecast_sim::{Network, NodeConfig};
+use namecast_sim::topology::{NodeIndex, Topology};
 use namecast_stream::rate::RateControl;
-use namecast_units::{Bitrate, ByteSize, Duration, Instant, parse_duration};
+use namecast_units::{Bitrate, ByteSize, Duration, parse_duration};
 use serde::Serialize;
 
-use super::flow::{DATA, HEADERS, KernelQueue, Running, flow, server};
+use super::flow::{DATA, HEADERS, KernelLink, KernelQueue, Running, Simulated, flow, median};
 use crate::impair::arguments::parse_share;
 
 /// Time before a flow begins, for a route to be registered.
@@ -40,18 +39,9 @@ const LONG: Duration = Duration::from_secs(300);
 /// `namecast bench dumbbell`.
 #[derive(Clone, Debug, Args)]
 pub struct BenchDumbbell {
-    /// Forwarder that the Data comes from.
-    #[arg(long, value_name = "URI")]
-    pub producer: String,
-    /// Forwarder that it is asked for at, which has a route for /dumbbell to the other.
-    #[arg(long, value_name = "URI")]
-    pub consumer: String,
-    /// Interface of the producer's forwarder, with tbf as its queue.
-    #[arg(long, value_name = "NAME")]
-    pub device: String,
-    /// Rate of that queue.
-    #[arg(long, value_name = "RATE", default_value = "10M")]
-    pub rate: Bitrate,
+    /// Between what.
+    #[command(flatten)]
+    pub link: KernelLink,
     /// Packets of 1116 octets that it holds.
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = number::<usize>(1..=100_000))]
     pub queue: usize,
@@ -106,13 +96,12 @@ struct Report {
 /// # Errors
 /// If a forwarder or the link is not as expected, or sockets and simulator differ by more than is tolerated.
 pub(crate) async fn run(arguments: &BenchDumbbell) -> anyhow::Result<()> {
-    ensure!(arguments.runs > 0, "expected at least one run");
     ensure!(
         arguments.span > Duration::ZERO,
         "expected a span above zero"
     );
-    let producer = connect(&arguments.producer).await?;
-    let consumer = connect(&arguments.consumer).await?;
+    let producer = connect(&arguments.link.producer).await?;
+    let consumer = connect(&arguments.link.consumer).await?;
     let nodes = (&producer, &consumer);
     let empty = without_queue(arguments, nodes).await?;
     let noise = empty.noise.as_secs_f64() * 1e3;
@@ -131,11 +120,7 @@ pub(crate) async fn run(arguments: &BenchDumbbell) -> anyhow::Result<()> {
             sockets.push(over_sockets(arguments, nodes, empty, (prefix, *control)).await?);
         }
         let simulator = simulated(arguments, empty.noise, *control)?;
-        let median = |of: fn(&Use) -> f64| {
-            let mut values: Vec<f64> = sockets.iter().map(of).collect();
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
-        };
+        let median = |of: fn(&Use) -> f64| median(sockets.iter().map(of));
         let report = Report {
             controller: control.to_string(),
             noise,
@@ -195,16 +180,16 @@ struct Empty {
 
 /// Measures round-trip times by a flow of half the rate, while nothing waits.
 async fn without_queue(arguments: &BenchDumbbell, nodes: (&Node, &Node)) -> anyhow::Result<Empty> {
-    let rate = Bitrate::bps(arguments.rate.as_bps() / 2);
+    let rate = Bitrate::bps(arguments.link.rate.as_bps() / 2);
     let flow = flow("/dumbbell/empty".parse()?, RateControl::Rate { rate }, 0);
     let running = Running::start(nodes, flow, PAUSE).await?;
     tokio::time::sleep(START).await;
     let figures = running.figures().await?;
-    let mean = figures.rtt_sum_nanos / figures.rtt_samples.max(1);
     let least = figures.min_rtt.context("no Data was timed")?;
+    let mean = mean_rtt(&Figures::default(), &figures);
     Ok(Empty {
-        mean: mean_rtt(&Figures::default(), &figures),
-        noise: Duration::from_nanos(mean).saturating_sub(least),
+        mean,
+        noise: Duration::from_nanos((mean * 1e6) as u64).saturating_sub(least),
     })
 }
 
@@ -218,16 +203,16 @@ async fn over_sockets(
     let running = Running::start(nodes, flow(prefix, control, 0), PAUSE).await?;
     tokio::time::sleep(START).await;
     let clock = Clock::new();
-    let (begun, queue) = (clock.now(), KernelQueue::read(&arguments.device)?);
+    let (begun, queue) = (clock.now(), KernelQueue::read(&arguments.link.device)?);
     let before = running.figures().await?;
     tokio::time::sleep(arguments.span).await;
     let after = running.figures().await?;
-    let (ended, left) = (clock.now(), KernelQueue::read(&arguments.device)?);
+    let (ended, left) = (clock.now(), KernelQueue::read(&arguments.link.device)?);
     let seconds = ended.since(begun).as_secs_f64();
     let bits = ByteSize::bytes(left.bytes - queue.bytes).as_bits() as f64;
     let rtt = mean_rtt(&before, &after);
     Ok(Use {
-        utilisation: bits / seconds / arguments.rate.as_bps() as f64,
+        utilisation: bits / seconds / arguments.link.rate.as_bps() as f64,
         wait: rtt - empty.mean,
         rtt,
         drops: (left.drops - queue.drops) as f64 / seconds,
@@ -240,68 +225,47 @@ fn simulated(
     noise: Duration,
     control: RateControl,
 ) -> anyhow::Result<Use> {
-    let mut network = Simulated::new(arguments, noise, flow("/dumbbell".parse()?, control, 0))?;
-    let (before, queue) = network.at(START);
-    let (after, left) = network.at(START + LONG);
+    let (topology, ends) = dumbbell(arguments, noise);
+    let flow = flow("/dumbbell".parse()?, control, 0);
+    let mut simulated = Simulated::start(&topology, ends, 1, flow)?;
+    let mut at = |time| {
+        let figures = simulated.figures_at(time);
+        (figures, *simulated.network.direction(0, false).counters())
+    };
+    let (before, queue) = at(START);
+    let (after, left) = at(START + LONG);
     let seconds = LONG.as_secs_f64();
     let bits = (left.delivered_size - queue.delivered_size).as_bits() as f64;
     let packets = (left.delivered - queue.delivered) as f64;
     Ok(Use {
-        utilisation: bits / seconds / arguments.rate.as_bps() as f64,
+        utilisation: bits / seconds / arguments.link.rate.as_bps() as f64,
         wait: (left.queued_nanos - queue.queued_nanos) as f64 / packets / 1e6,
         rtt: mean_rtt(&before, &after),
         drops: (left.queue_full - queue.queue_full) as f64 / seconds,
     })
 }
 
-/// A flow over one link in virtual time.
-struct Simulated {
-    network: Network,
-    fetcher: namecast_sim::ApplicationId,
-}
-
-impl Simulated {
-    fn new(
-        arguments: &BenchDumbbell,
-        noise: Duration,
-        flow: FetcherConfig,
-    ) -> anyhow::Result<Self> {
-        let mut topology = Topology::default();
-        let (consumer, producer) = (topology.add_node("consumer"), topology.add_node("producer"));
-        let config = netem::Config {
-            delay: arguments.delay,
-            // Uniform from zero on, so that half of it is the mean.
-            jitter: netem::Jitter {
-                spread: noise,
-                ..netem::Jitter::default()
-            },
-            ..netem::Config::default()
-        };
-        let link = topology.connect(producer, consumer, &config);
-        topology.links[link].forward = netem::Config {
-            rate: Some(arguments.rate.into()),
-            headers: ByteSize::bytes(HEADERS),
-            queue: netem::Queue::DropTailBytes {
-                size: ByteSize::bytes(arguments.queue as u64 * (DATA as u64 + HEADERS)),
-            },
-            ..config
-        };
-        let towards = routes::towards(&topology, producer);
-        let mut network = Network::new(&topology, 1, |_| NodeConfig::default());
-        let prefix = flow.prefix.clone();
-        network.add_producer(producer, &prefix, server(prefix.clone())?, &towards)?;
-        let fetcher = network.add_application(consumer, Fetcher::new(flow));
-        network.with_application(fetcher, |fetcher: &mut Fetcher, now| {
-            fetcher.start(now.monotonic);
-        });
-        Ok(Self { network, fetcher })
-    }
-
-    /// Lets time pass; what was fetched by then, and what the link has counted.
-    fn at(&mut self, time: Duration) -> (Figures, netem::Counters) {
-        self.network.run_until(Instant::ZERO + time);
-        let fetcher: Option<&Fetcher> = self.network.application(self.fetcher);
-        let figures = fetcher.map(Fetcher::figures).unwrap_or_default();
-        (figures, *self.network.direction(0, false).counters())
-    }
+/// The link in virtual time, with its producer and consumer.
+fn dumbbell(arguments: &BenchDumbbell, noise: Duration) -> (Topology, (NodeIndex, NodeIndex)) {
+    let mut topology = Topology::default();
+    let (consumer, producer) = (topology.add_node("consumer"), topology.add_node("producer"));
+    let config = netem::Config {
+        delay: arguments.delay,
+        // Uniform from zero on, so that half of it is the mean.
+        jitter: netem::Jitter {
+            spread: noise,
+            ..netem::Jitter::default()
+        },
+        ..netem::Config::default()
+    };
+    let link = topology.connect(producer, consumer, &config);
+    topology.links[link].forward = netem::Config {
+        rate: Some(arguments.link.rate.into()),
+        headers: ByteSize::bytes(HEADERS),
+        queue: netem::Queue::DropTailBytes {
+            size: ByteSize::bytes(arguments.queue as u64 * (DATA as u64 + HEADERS)),
+        },
+        ..config
+    };
+    (topology, (producer, consumer))
 }

@@ -3,12 +3,15 @@
 use std::process::Command;
 
 use anyhow::{Context, ensure};
+use clap::Args;
 use namecast::{Handle, Node, Timer, drive};
 use namecast_apps::sequence::{Fetcher, FetcherConfig, Figures, Server, ServerConfig};
 use namecast_packet::Name;
+use namecast_sim::topology::{NodeIndex, Topology, routes};
+use namecast_sim::{ApplicationId, Network, NodeConfig};
 use namecast_stream::path::NumberedConfig;
 use namecast_stream::rate::RateControl;
-use namecast_units::Duration;
+use namecast_units::{Bitrate, Duration, Instant};
 use serde::Deserialize;
 
 /// Octets of content in a Data packet, and of all of it.
@@ -19,6 +22,23 @@ pub(super) const HEADERS: u64 = 14 + 20 + 8;
 
 /// Time's worth of the allowed rate that may leave at once over sockets, where wakes are late.
 const BURST: Duration = Duration::from_millis(1);
+
+/// Two forwarders, and the kernel's queue between them.
+#[derive(Clone, Debug, Args)]
+pub struct KernelLink {
+    /// Forwarder that the Data comes from.
+    #[arg(long, value_name = "URI")]
+    pub producer: String,
+    /// Forwarder that it is asked for at, which has a route to the other for the name of the case, such as /marks.
+    #[arg(long, value_name = "URI")]
+    pub consumer: String,
+    /// Interface of the producer's forwarder, with tbf as its queue.
+    #[arg(long, value_name = "NAME")]
+    pub device: String,
+    /// Rate of that queue.
+    #[arg(long, value_name = "RATE", default_value = "10M")]
+    pub rate: Bitrate,
+}
 
 pub(super) fn flow(prefix: Name, control: RateControl, seed: u64) -> FetcherConfig {
     let requests = NumberedConfig {
@@ -33,7 +53,7 @@ pub(super) fn flow(prefix: Name, control: RateControl, seed: u64) -> FetcherConf
     }
 }
 
-pub(super) fn server(prefix: Name) -> anyhow::Result<Server> {
+fn server(prefix: Name) -> anyhow::Result<Server> {
     let server = Server::new(ServerConfig {
         prefix,
         content_size: CONTENT,
@@ -86,6 +106,46 @@ impl Running {
         );
         Ok(figures)
     }
+}
+
+/// The same flow in virtual time.
+pub(super) struct Simulated {
+    pub(super) network: Network,
+    fetcher: ApplicationId,
+}
+
+impl Simulated {
+    /// Starts to fetch at the consumer what the producer serves.
+    pub(super) fn start(
+        topology: &Topology,
+        (producer, consumer): (NodeIndex, NodeIndex),
+        seed: u64,
+        flow: FetcherConfig,
+    ) -> anyhow::Result<Self> {
+        let towards = routes::towards(topology, producer);
+        let mut network = Network::new(topology, seed, |_| NodeConfig::default());
+        let prefix = flow.prefix.clone();
+        network.add_producer(producer, &prefix, server(prefix.clone())?, &towards)?;
+        let fetcher = network.add_application(consumer, Fetcher::new(flow));
+        network.with_application(fetcher, |fetcher: &mut Fetcher, now| {
+            fetcher.start(now.monotonic);
+        });
+        Ok(Self { network, fetcher })
+    }
+
+    /// Lets time pass. Returns what was fetched by then.
+    pub(super) fn figures_at(&mut self, time: Duration) -> Figures {
+        self.network.run_until(Instant::ZERO + time);
+        let fetcher: Option<&Fetcher> = self.network.application(self.fetcher);
+        fetcher.map(Fetcher::figures).unwrap_or_default()
+    }
+}
+
+/// The middle one of some values; of an even number the upper of both.
+pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
 }
 
 /// What the kernel says of its queue.

@@ -8,21 +8,20 @@
 //! `interop/run.sh marks` starts the forwarders, each in a network namespace, and calls this. What the kernel buffers for the
 //! link is read off its queue while a flow runs that keeps it full; in virtual time the socket buffer has as many octets.
 
-use anyhow::{bail, ensure};
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use namecast::{Node, connect};
-use namecast_apps::sequence::{Fetcher, FetcherConfig};
+use namecast_apps::sequence::FetcherConfig;
 use namecast_command::number;
 use namecast_command::report::print_line;
 use namecast_forward::{CongestionLaw, CongestionMarking, SendQueueConfig};
 use namecast_packet::Name;
-use namecast_sim::topology::{NodeQueue, Topology, routes};
-use namecast_sim::{Network, NodeConfig};
+use namecast_sim::topology::{NodeQueue, Topology};
 use namecast_stream::rate::RateControl;
-use namecast_units::{Bitrate, ByteSize, Duration, Instant, parse_duration};
+use namecast_units::{Bitrate, ByteSize, Duration, parse_duration};
 use serde::Serialize;
 
-use super::flow::{DATA, HEADERS, KernelQueue, Running, flow, server};
+use super::flow::{DATA, HEADERS, KernelLink, KernelQueue, Running, Simulated, flow, median};
 use crate::impair::arguments::parse_share;
 
 /// Time before a flow begins: for a route to be registered, and for CoDel to forget how often it marked the flow before, which
@@ -40,18 +39,9 @@ const START: Duration = Duration::from_secs(5);
 /// `namecast bench marks`.
 #[derive(Clone, Debug, Args)]
 pub struct BenchMarks {
-    /// Forwarder that the Data comes from.
-    #[arg(long, value_name = "URI")]
-    pub producer: String,
-    /// Forwarder that it is asked for at, which has a route for /marks to the other.
-    #[arg(long, value_name = "URI")]
-    pub consumer: String,
-    /// Interface of the producer's forwarder, with tbf as its queue.
-    #[arg(long, value_name = "NAME")]
-    pub device: String,
-    /// Rate of that queue.
-    #[arg(long, value_name = "RATE", default_value = "10M")]
-    pub rate: Bitrate,
+    /// Between what.
+    #[command(flatten)]
+    pub link: KernelLink,
     /// What the producer's forwarder marks by, with its usual numbers.
     #[arg(long, value_enum)]
     pub law: Law,
@@ -111,9 +101,8 @@ struct Report {
 /// # Errors
 /// If a forwarder or the link is not as expected, or the medians differ by more than is tolerated.
 pub(crate) async fn run(arguments: &BenchMarks) -> anyhow::Result<()> {
-    ensure!(arguments.runs > 0, "expected at least one run");
-    let producer = connect(&arguments.producer).await?;
-    let consumer = connect(&arguments.consumer).await?;
+    let producer = connect(&arguments.link.producer).await?;
+    let consumer = connect(&arguments.link.consumer).await?;
     let nodes = (&producer, &consumer);
     let socket_buffer = socket_buffer(arguments, nodes).await?;
     let mut differ = Vec::new();
@@ -130,7 +119,10 @@ pub(crate) async fn run(arguments: &BenchMarks) -> anyhow::Result<()> {
         };
         let seeds = 0..arguments.runs as u64;
         let simulator = seeds.map(simulate).collect::<anyhow::Result<Vec<_>>>()?;
-        let (sockets_median, simulator_median) = (median(&sockets), median(&simulator));
+        let (sockets_median, simulator_median) = (
+            median(sockets.iter().copied()),
+            median(simulator.iter().copied()),
+        );
         let report = Report {
             law: arguments.law,
             controller: control.to_string(),
@@ -176,12 +168,6 @@ fn print(report: &Report, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
-}
-
 /// Runs the flow between two forwarders. Returns the marks per second.
 async fn over_sockets(
     arguments: &BenchMarks,
@@ -203,7 +189,7 @@ async fn socket_buffer(arguments: &BenchMarks, nodes: (&Node, &Node)) -> anyhow:
     let mut held = ByteSize::ZERO;
     for _ in 0..LOOKS {
         tokio::time::sleep(LOOK).await;
-        held = held.max(backlog(&arguments.device)?);
+        held = held.max(backlog(&arguments.link.device)?);
     }
     Ok(held)
 }
@@ -227,7 +213,7 @@ fn simulated(
     let link = topology.connect(producer, consumer, &namecast_netem::Config::default());
     // The kernel counts headers that the simulator's frames do not have.
     let share = DATA as f64 / (DATA as u64 + HEADERS) as f64;
-    let rate = Bitrate::bps((arguments.rate.as_bps() as f64 * share) as u64);
+    let rate = Bitrate::bps((arguments.link.rate.as_bps() as f64 * share) as u64);
     let link = &mut topology.links[link];
     link.forward.rate = Some(namecast_netem::Rate::Constant(rate));
     link.service.node_queue = Some(NodeQueue {
@@ -240,20 +226,9 @@ fn simulated(
             ..SendQueueConfig::default()
         },
     });
-    let towards = routes::towards(&topology, producer);
     let seed = flow.requests.seed;
-    let mut network = Network::new(&topology, seed, |_| NodeConfig::default());
-    let prefix = flow.prefix.clone();
-    network.add_producer(producer, &prefix, server(prefix.clone())?, &towards)?;
-    let fetcher = network.add_application(consumer, Fetcher::new(flow));
-    network.with_application(fetcher, |fetcher: &mut Fetcher, now| {
-        fetcher.start(now.monotonic);
-    });
-    let mut marks_at = |time| {
-        network.run_until(Instant::ZERO + time);
-        let fetcher: Option<&Fetcher> = network.application(fetcher);
-        fetcher.map_or(0, |fetcher| fetcher.figures().congestion_marks)
-    };
+    let mut simulated = Simulated::start(&topology, (producer, consumer), seed, flow)?;
+    let mut marks_at = |time| simulated.figures_at(time).congestion_marks;
     let marks = (marks_at(START), marks_at(START + arguments.span));
     Ok((marks.1 - marks.0) as f64 / arguments.span.as_secs_f64())
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use super::figure::significant;
+use super::figure::{bound, significant};
 use super::file::Claim;
 use super::measured::Evaluated;
 use super::statistics::Statistics;
@@ -135,12 +135,7 @@ impl ClaimResult {
 
     /// Returns with which values it holds.
     pub(super) fn bound(&self) -> String {
-        match (self.min, self.max) {
-            (Some(min), Some(max)) => format!("{} … {}", significant(min), significant(max)),
-            (Some(min), None) => format!("≥ {}", significant(min)),
-            (None, Some(max)) => format!("≤ {}", significant(max)),
-            (None, None) => String::new(),
-        }
+        bound(self.min, self.max)
     }
 }
 

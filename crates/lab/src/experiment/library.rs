@@ -151,8 +151,7 @@ impl Library {
                 return Err(LibraryError::Unknown { pattern });
             }
         }
-        let chosen = |id: &&str| patterns.is_empty() || patterns.iter().any(|p| means(p, id));
-        Ok(self.ids().filter(chosen).collect())
+        Ok(self.ids().filter(|id| is_chosen(patterns, id)).collect())
     }
 
     /// Path to show, and text.
@@ -195,8 +194,13 @@ fn id_of(relative: &Path) -> Option<String> {
     id.chars().all(allowed).then_some(id)
 }
 
+/// Whether one of `patterns` means `id`; without patterns, all are meant.
+pub(super) fn is_chosen(patterns: &[String], id: &str) -> bool {
+    patterns.is_empty() || patterns.iter().any(|pattern| means(pattern, id))
+}
+
 /// Whether `pattern` means `id`: itself, the folder it is in, or with `*` for any characters but a slash.
-pub(super) fn means(pattern: &str, id: &str) -> bool {
+fn means(pattern: &str, id: &str) -> bool {
     let folder = id.split('/').next().unwrap_or_default();
     pattern == folder || glob(pattern, id)
 }

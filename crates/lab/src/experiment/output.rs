@@ -8,7 +8,7 @@ use namecast_command::report;
 use namecast_command::source::{Problem, Problems};
 use serde::{Deserialize, Serialize};
 
-use super::figure::{Artist, Curves, Drawing, Shown, significant};
+use super::figure::{Artist, Curves, Drawing, Shown, number};
 use super::measured::Measured;
 use super::plan::Experiment;
 use super::replay::Replay;
@@ -220,7 +220,6 @@ pub fn failures(summaries: &[&Summary]) -> String {
     let mut rows: Vec<[String; 4]> = Vec::new();
     for summary in summaries {
         for check in summary.failed() {
-            let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), significant);
             let allowed = format!("{} … {}", number(check.min), number(check.max));
             let found = number(check.value);
             rows.push([summary.id.clone(), check.name.clone(), found, allowed]);

@@ -13,7 +13,7 @@ mod significance;
 mod table;
 mod verdicts;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Serialize;
@@ -156,21 +156,16 @@ fn compare(experiment: &str, name: &str, a: &Results, b: &Results) -> ValueChang
 /// What `one` has measured and `other` has not: whole points, whole metrics, and single values.
 fn lonely(experiment: &str, one: &Results, other: &Results) -> Vec<String> {
     let (points, metrics) = other.points_and_metrics();
-    let mut found = BTreeMap::new();
-    for name in one.summary.metrics.keys().filter(|name| !other.has(name)) {
-        let what = match one.split(name) {
-            Some((_, point)) if !points.contains(point) => format!("point {point}"),
-            Some((metric, _)) if !metrics.contains(metric) => format!("metric {metric}"),
-            _ => format!("value {name}"),
-        };
-        let place = found.len();
-        found.entry(what).or_insert(place);
-    }
-    // As they come in `summary.json`.
-    let mut found: Vec<(String, usize)> = found.into_iter().collect();
-    found.sort_by_key(|(_, place)| *place);
-    let found = found.into_iter();
-    found
-        .map(|(what, _)| format!("{experiment}: {what}"))
+    let mut known = BTreeSet::new();
+    let missing = (one.summary.metrics.keys()).filter(|name| !other.has(name));
+    missing
+        .map(|name| match one.split(name) {
+            Some((_, point)) if !points.contains(point) => format!("{experiment}: point {point}"),
+            Some((metric, _)) if !metrics.contains(metric) => {
+                format!("{experiment}: metric {metric}")
+            }
+            _ => format!("{experiment}: value {name}"),
+        })
+        .filter(|what| known.insert(what.clone()))
         .collect()
 }

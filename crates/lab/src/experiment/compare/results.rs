@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::experiment::key::key;
-use crate::experiment::library::means;
+use crate::experiment::library::is_chosen;
 use crate::experiment::report;
 use crate::experiment::statistics::Statistics;
 use crate::experiment::summary::Summary;
@@ -34,9 +34,7 @@ impl Results {
             match Self::read(&path) {
                 Ok(results) => {
                     let id = results.summary.id.clone();
-                    let wanted =
-                        patterns.is_empty() || patterns.iter().any(|pattern| means(pattern, &id));
-                    if wanted && found.insert(id.clone(), results).is_some() {
+                    if is_chosen(patterns, &id) && found.insert(id.clone(), results).is_some() {
                         return Err(format!(
                             "{shown} has {id} twice: name one folder of results"
                         ));
@@ -54,7 +52,7 @@ impl Results {
     }
 
     fn read(path: &Path) -> Result<Self, String> {
-        let summary = report::read_summary(path)?;
+        let summary = report::read_json(path)?;
         let mut results = Self {
             summary,
             runs: BTreeMap::new(),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use namecast_command::report;
 
 use super::{Comparison, Judged, Test, ValueChange};
-use crate::experiment::figure::significant;
+use crate::experiment::figure::{number, significant};
 use crate::experiment::statistics::Statistics;
 
 /// See [`Comparison::text`].
@@ -57,7 +57,6 @@ fn values(comparison: &Comparison, all: bool) -> String {
     }
     let _ = writeln!(text, ", {marked} of them significantly (*).");
     let rows = shown.into_iter().map(|value| {
-        let number = |of: Option<f64>| of.map_or_else(|| "–".to_owned(), significant);
         let test = match value.test {
             Test::Paired => "paired",
             Test::Welch => "Welch",

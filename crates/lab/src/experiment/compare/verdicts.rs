@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::experiment::claim::Verdict;
-use crate::experiment::figure::significant;
+use crate::experiment::figure::number;
 use crate::experiment::summary::Summary;
 
 /// A claim or check with another verdict in B than in A.
@@ -96,7 +96,6 @@ fn judged(summary: &Summary) -> BTreeMap<String, Judged> {
         add(what, judged);
     }
     for check in &summary.checks {
-        let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), significant);
         let judged = Judged {
             verdict: if check.ok { "holds" } else { "fails" },
             measured: number(check.value),

@@ -18,7 +18,7 @@ use super::plan::Experiment;
 use super::statistics::Statistics;
 use super::store::StoredSeries;
 use super::summary::Summary;
-pub(super) use table::significant;
+pub(super) use table::{bound, number, significant};
 pub(super) use validity::problems;
 
 /// Bars of a histogram unless the file says.

@@ -87,6 +87,21 @@ fn cell(runs: &Runs) -> String {
     )
 }
 
+/// The values that are allowed.
+pub(in crate::experiment) fn bound(min: Option<f64>, max: Option<f64>) -> String {
+    match (min, max) {
+        (Some(min), Some(max)) => format!("{} … {}", significant(min), significant(max)),
+        (Some(min), None) => format!("≥ {}", significant(min)),
+        (None, Some(max)) => format!("≤ {}", significant(max)),
+        (None, None) => String::new(),
+    }
+}
+
+/// A number with about four digits that say something, or a dash where there is none.
+pub(in crate::experiment) fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), significant)
+}
+
 /// A number with about four digits that say something.
 pub(in crate::experiment) fn significant(value: f64) -> String {
     let size = value.abs();

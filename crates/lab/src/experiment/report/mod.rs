@@ -7,7 +7,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::library::means;
+use serde::de::DeserializeOwned;
+
+use super::library::is_chosen;
 use super::output::{Timing, json};
 use super::replay::{Kept, Replay};
 use super::store::write_whole;
@@ -54,9 +56,7 @@ pub fn write(folder: &Path, patterns: &[String], claims: Option<&Path>) -> io::R
             Err(why) => skipped.push(format!("{}: {why}", path.display())),
         }
     }
-    let wanted =
-        |id: &str| patterns.is_empty() || patterns.iter().any(|pattern| means(pattern, id));
-    entries.retain(|entry: &Entry| wanted(&entry.summary.id));
+    entries.retain(|entry: &Entry| is_chosen(patterns, &entry.summary.id));
     entries.sort_by_key(|entry| natural(&entry.summary.id));
     let path = folder.join("index.html");
     write_whole(&path, page::html(&entries, &skipped).as_bytes())?;
@@ -111,22 +111,18 @@ fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()>
     Ok(())
 }
 
-/// Reads a summary.
+/// Reads a file of results.
 ///
 /// # Errors
 /// Why that is not possible.
-pub(super) fn read_summary(path: &Path) -> Result<Summary, String> {
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
     let text = read_text(path)?;
     serde_json::from_str(&text).map_err(|error| error.to_string())
 }
 
 fn read(path: &Path) -> Result<Entry, String> {
-    let summary = read_summary(path)?;
+    let summary: Summary = read_json(path)?;
     let folder = path.parent().unwrap_or(Path::new("."));
-    let timing = read_text(&folder.join("timing.json")).ok();
-    let timing = timing.and_then(|text| serde_json::from_str(&text).ok());
-    let replay = read_text(&folder.join("replay.json")).ok();
-    let replay = replay.and_then(|text| serde_json::from_str(&text).ok());
     let figures = summary.figures.iter().map(|figure| {
         let name = figure.file.as_ref()?;
         // A summary speaks of pictures beside it only, wherever it comes from.
@@ -139,8 +135,8 @@ fn read(path: &Path) -> Result<Entry, String> {
     Ok(Entry {
         pictures: figures.collect(),
         summary,
-        timing,
-        replay: replay.flatten(),
+        timing: read_json(&folder.join("timing.json")).ok(),
+        replay: read_json(&folder.join("replay.json")).ok().flatten(),
     })
 }
 

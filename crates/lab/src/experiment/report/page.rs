@@ -5,8 +5,8 @@ use pulldown_cmark::{Event, Options, Parser};
 
 use super::Entry;
 use crate::experiment::claim::Verdict;
-use crate::experiment::figure::significant;
-use crate::experiment::summary::{CheckResult, FigureEntry, Summary};
+use crate::experiment::figure::{bound, number, significant};
+use crate::experiment::summary::{FigureEntry, Summary};
 
 /// Rows of a table of metrics that are shown without being asked for.
 const OPEN_ROWS: usize = 24;
@@ -187,22 +187,13 @@ fn checks(summary: &Summary) -> Markup {
                             td { @if check.ok { span.good { "✓" } } @else { span.bad { "✗" } } }
                             td { (check.name) }
                             td.number { (number(check.value)) }
-                            td.number { (allowed(check)) }
+                            td.number { (bound(check.min, check.max)) }
                             td { (summary.why.get(&check.name).map_or("", String::as_str)) }
                         }
                     }
                 }
             }
         }
-    }
-}
-
-fn allowed(check: &CheckResult) -> String {
-    match (check.min, check.max) {
-        (Some(min), Some(max)) => format!("{} … {}", significant(min), significant(max)),
-        (Some(min), None) => format!("≥ {}", significant(min)),
-        (None, Some(max)) => format!("≤ {}", significant(max)),
-        (None, None) => String::new(),
     }
 }
 
@@ -252,10 +243,6 @@ fn metric(summary: &Summary, name: &str) -> Markup {
             td.number { (known(&summary.ideal)) }
         }
     }
-}
-
-fn number(value: Option<f64>) -> String {
-    value.map_or_else(|| "–".to_owned(), significant)
 }
 
 fn facts(entry: &Entry) -> Markup {

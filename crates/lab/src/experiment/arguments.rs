@@ -110,7 +110,7 @@ pub struct ReportArguments {
     pub filter: Vec<String>,
     /// Write a Markdown table of the papers' claims, too, and whether each came out; beside it, in a folder of the same name, a
     /// small file for each experiment.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE.md", value_parser = parse_markdown)]
     pub claims: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
@@ -215,4 +215,15 @@ pub struct TraceArguments {
     /// Folder of experiment files, instead of those that are part of the program.
     #[arg(long, value_name = "DIRECTORY")]
     pub experiments: Option<PathBuf>,
+}
+
+/// Reads the name of a Markdown file, beside which there is a folder of the same name without its ending.
+fn parse_markdown(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension().is_some_and(|ending| ending == "md") {
+        true => Ok(path),
+        false => Err(format!(
+            "'{text}' is no Markdown file: write a name that ends with .md, such as claims.md"
+        )),
+    }
 }

@@ -118,10 +118,14 @@ impl Process {
         lines.join("\n")
     }
 
-    /// How many lines it has said so far, and the last of them.
-    pub(crate) fn said(&self) -> (u64, Option<String>) {
-        let complaints = self.complaints();
-        (complaints.count, complaints.kept.back().cloned())
+    /// How many lines it has said so far.
+    pub(crate) fn lines_said(&self) -> u64 {
+        self.complaints().count
+    }
+
+    /// The last line it said.
+    pub(crate) fn last_said(&self) -> Option<String> {
+        self.complaints().kept.back().cloned()
     }
 
     fn complaints(&self) -> MutexGuard<'_, Complaints> {

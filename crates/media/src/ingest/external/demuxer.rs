@@ -253,7 +253,7 @@ impl Demuxer {
             return Err(self.unreadable());
         }
         // What it says of the way in, people need not hear: the input was understood.
-        self.heard = self.reading.said().0;
+        self.heard = self.reading.lines_said();
         Ok(Opened {
             demuxer: self,
             streams,
@@ -273,9 +273,10 @@ impl Demuxer {
 
     /// How many lines ffmpeg has complained in since the last call, and the last of them.
     pub(super) fn complaint(&mut self) -> Option<(u64, String)> {
-        let (count, last) = self.reading.said();
-        let before = core::mem::replace(&mut self.heard, count);
-        Some((count.saturating_sub(before), last?)).filter(|(lines, _)| *lines > 0)
+        let before = core::mem::replace(&mut self.heard, self.reading.lines_said());
+        let lines = self.heard.saturating_sub(before);
+        let last = (lines > 0).then(|| self.reading.last_said())?;
+        Some((lines, last?))
     }
 
     /// Ends ffmpeg, which waits for what does not come.

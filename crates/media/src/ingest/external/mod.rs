@@ -74,10 +74,14 @@ impl Reading {
         self.lock().take()
     }
 
-    /// How many lines the process has said so far, and the last of them.
-    fn said(&self) -> (u64, Option<String>) {
-        let process = self.lock();
-        process.as_ref().map(Process::said).unwrap_or_default()
+    /// How many lines the process has said so far.
+    fn lines_said(&self) -> u64 {
+        self.lock().as_ref().map_or(0, Process::lines_said)
+    }
+
+    /// The last line it said.
+    fn last_said(&self) -> Option<String> {
+        self.lock().as_ref().and_then(Process::last_said)
     }
 
     fn has_ended(&self) -> bool {

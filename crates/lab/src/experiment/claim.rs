@@ -103,6 +103,11 @@ impl ClaimResult {
         }
     }
 
+    /// Returns whether another is the same claim, whatever came out.
+    pub(super) fn is_same_claim(&self, other: &Self) -> bool {
+        (&self.place, &self.says, &self.metric) == (&other.place, &other.says, &other.metric)
+    }
+
     /// Returns what was measured: one value with its interval, or the least and the greatest of several points.
     pub(super) fn measured(&self) -> String {
         let means: Vec<[f64; 3]> = self.found.iter().filter_map(|found| found.mean).collect();

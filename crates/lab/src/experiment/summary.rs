@@ -11,6 +11,7 @@ use super::key;
 use super::measured::{Evaluated, Measured, Runs};
 use super::plan::Experiment;
 use super::statistics::Statistics;
+use super::tree::Scale;
 
 /// What an experiment found. The same file and seed give the same bytes.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -35,6 +36,9 @@ pub struct Summary {
     /// Whether runs were shorter and fewer than the file states.
     #[serde(default)]
     pub quick: bool,
+    /// By which the file's quantities were multiplied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scales: Vec<String>,
     /// What is shown.
     #[serde(default)]
     pub title: String,
@@ -115,6 +119,7 @@ impl Summary {
             seed: asked.seed,
             runs: asked.runs,
             quick: asked.quick,
+            scales: experiment.scales.iter().map(Scale::to_string).collect(),
             title: experiment.header.title.clone(),
             item: experiment.header.item.clone(),
             source: experiment.header.paper.clone(),

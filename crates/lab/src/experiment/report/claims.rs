@@ -5,8 +5,12 @@ use std::fmt::Write as _;
 use crate::experiment::claim::ClaimResult;
 use crate::experiment::summary::Summary;
 
-/// Returns a Markdown document with one row for each claim of the papers, by paper.
-pub(super) fn document<'s>(summaries: impl Iterator<Item = &'s Summary> + Clone) -> String {
+/// Returns a Markdown document with one row for each claim of the papers, by paper. `varied` are the same experiments with other
+/// numbers.
+pub(super) fn document<'s>(
+    summaries: impl Iterator<Item = &'s Summary> + Clone,
+    varied: impl Iterator<Item = &'s Summary> + Clone,
+) -> String {
     let claimed = summaries.filter(|summary| !summary.claims.is_empty());
     let mut sources: Vec<&str> = claimed.clone().map(|summary| &*summary.source).collect();
     sources.sort_unstable();
@@ -15,8 +19,14 @@ pub(super) fn document<'s>(summaries: impl Iterator<Item = &'s Summary> + Clone)
     for source in sources {
         let _ = write!(text, "\n## {source}\n\n{COLUMNS}");
         for summary in claimed.clone().filter(|summary| summary.source == source) {
+            let varied = varied.clone().filter(|other| other.id == summary.id);
             for claim in &summary.claims {
-                row(&mut text, summary, claim);
+                row(
+                    &mut text,
+                    summary,
+                    claim,
+                    &robustness(claim, varied.clone()),
+                );
             }
         }
     }
@@ -28,20 +38,23 @@ const HEAD: &str = "# What came out of the papers' claims
 Made by `namecast experiment report results --claims docs/reproduction.md` after `namecast experiment run`; the command for one row is
 `namecast experiment run ID`, with the ID in its last column. Values are means over the runs with their 95 % interval, or the least and the
 greatest mean of several points. *Holds* means: in nine of ten runs or more, at each point; *differs*: so at some of the points; *did not come out*: at none.
+
+*A fifth off* is how many variants of the experiment, in each of which one number is a fifth larger or smaller than the paper has it, keep the verdict, in three runs
+of each point; and with what it is another. `scripts/vary.sh results` runs them before the report is made.
 ";
 const COLUMNS: &str =
-    "| place | the paper says | judged by | bound | measured | verdict | why | experiment |
-|---|---|---|---|---|---|---|---|
+    "| place | the paper says | judged by | bound | measured | verdict | why | a fifth off | experiment |
+|---|---|---|---|---|---|---|---|---|
 ";
 
-fn row(text: &mut String, summary: &Summary, claim: &ClaimResult) {
+fn row(text: &mut String, summary: &Summary, claim: &ClaimResult, robustness: &str) {
     let runs = match summary.runs {
         1 => "1 run".to_owned(),
         runs => format!("{runs} runs"),
     };
     let _ = writeln!(
         text,
-        "| {} | {} | `{}` | {} | {} | **{}** | {} | `{}`, {runs} |",
+        "| {} | {} | `{}` | {} | {} | **{}** | {} | {robustness} | `{}`, {runs} |",
         cell(&claim.place),
         cell(&claim.says),
         claim.metric,
@@ -51,6 +64,30 @@ fn row(text: &mut String, summary: &Summary, claim: &ClaimResult) {
         cell(&claim.because),
         summary.id,
     );
+}
+
+/// Returns how many of `varied` say the same of a claim, and which do not.
+fn robustness<'s>(claim: &ClaimResult, varied: impl Iterator<Item = &'s Summary>) -> String {
+    let mut kept = 0;
+    let mut all = 0;
+    let mut others = String::new();
+    for summary in varied {
+        let mut claims = summary.claims.iter();
+        let Some(other) = claims.find(|other| other.is_same_claim(claim)) else {
+            continue;
+        };
+        all += 1;
+        if other.verdict == claim.verdict {
+            kept += 1;
+        } else {
+            let (verdict, scales) = (other.verdict.text(), summary.scales.join(", "));
+            let _ = write!(others, "; *{verdict}* with `{scales}`");
+        }
+    }
+    match all {
+        0 => String::new(),
+        _ => format!("{kept} of {all}{others}"),
+    }
 }
 
 /// Text that stays within its cell.
@@ -87,9 +124,14 @@ mod tests {
             claims: vec![claim],
             ..Summary::default()
         };
-        let text = document([&summary].into_iter());
-        let row =
-            "| Fig. 1 | a \\| b | `u/*` | ≥ 1 | 2 (2 … 2) | **holds** | it is | `x/y`, 10 runs |";
+        let mut lower = summary.clone();
+        lower.scales = vec!["r=0.8".to_owned()];
+        let mut higher = summary.clone();
+        higher.scales = vec!["r=1.2".to_owned()];
+        higher.claims[0].verdict = Verdict::Differs;
+        let text = document([&summary].into_iter(), [&lower, &higher].into_iter());
+        let row = "| Fig. 1 | a \\| b | `u/*` | ≥ 1 | 2 (2 … 2) | **holds** | it is | \
+             1 of 2; *differs* with `r=1.2` | `x/y`, 10 runs |";
         assert!(text.lines().any(|line| line == row), "{text}");
     }
 }

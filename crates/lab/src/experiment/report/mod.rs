@@ -43,7 +43,7 @@ pub struct Report {
 
 /// Joins all summaries below `folder` whose ID one of `patterns` means into `folder/index.html`; all of them without patterns.
 /// `claims` is where a Markdown table of what the papers say goes; beside it, in a folder of the same name, goes what is
-/// [kept](Kept) of each experiment that was not run quickly.
+/// [kept](Kept) of each experiment that was not run quickly. Of experiments whose quantities were scaled the table alone tells.
 ///
 /// # Errors
 /// `folder` or `claims` cannot be read or written. A damaged summary is left out and reported.
@@ -58,11 +58,14 @@ pub fn write(folder: &Path, patterns: &[String], claims: Option<&Path>) -> io::R
     }
     entries.retain(|entry: &Entry| is_chosen(patterns, &entry.summary.id));
     entries.sort_by_key(|entry| natural(&entry.summary.id));
+    let is_varied = |entry: &mut Entry| !entry.summary.scales.is_empty();
+    let varied: Vec<Entry> = entries.extract_if(.., is_varied).collect();
     let path = folder.join("index.html");
     write_whole(&path, page::html(&entries, &skipped).as_bytes())?;
     if let Some(claims) = claims {
         let summaries = entries.iter().map(|entry| &entry.summary);
-        write_whole(claims, claims::document(summaries).as_bytes())?;
+        let varied = varied.iter().map(|entry| &entry.summary);
+        write_whole(claims, claims::document(summaries, varied).as_bytes())?;
         keep(&entries, &claims.with_extension(""))?;
     }
     let ids = entries.into_iter().map(|entry| entry.summary.id);

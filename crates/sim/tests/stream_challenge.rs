@@ -91,7 +91,7 @@ impl Scene {
         config.watcher.ladder = LadderConfig::Paper(challenge::Config::default());
         // Challenge is to see the queue of the path, which the watcher's own controller would not let grow.
         config.watcher.control = "window:1000".parse().unwrap();
-        config.watcher.consumer.recovery.profile = RecoveryProfile::Timers;
+        config.watcher.consumer.recovery.profile = RecoveryProfile::Paper;
         let watcher = world.watch("C", config);
         Self {
             world,

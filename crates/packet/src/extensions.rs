@@ -1,29 +1,27 @@
 //! Link header fields that are not in NDNLPv2: experiments', by number.
 
-use std::collections::BTreeMap;
-
-use bytes::Bytes;
+use smallvec::SmallVec;
 
 use crate::tlv;
 
 /// Link header fields outside of NDNLPv2, each a number and octets.
 ///
 /// Their numbers are those from 852 to 956 that are multiples of four, which every known implementation skips, but for 876, which has
-/// a field of its own. So there are 26 at most. What they mean is for those who read them; a neighbour that knows nothing of
-/// a field forgets it.
+/// a field of its own. So there are 26 at most. `docs/wire.md` says what those that have names mean; a neighbour that knows nothing
+/// of a field forgets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(
-    clippy::box_collection,
-    reason = "nearly all packets have none, and each of them would be larger"
-)]
-pub struct Extensions(Option<Box<BTreeMap<u32, Bytes>>>);
+// In a box, as nearly all packets have none, and each of them would be larger.
+pub struct Extensions(Option<Box<Elements>>);
+
+/// The fields as they stand on the wire, in ascending order of their numbers. Those of one packet mostly fit in place.
+type Elements = SmallVec<[u8; 64]>;
 
 impl Extensions {
-    /// The rate at which Data come from behind a cache; a number.
+    /// Bit/s at which whole Data come to the content store that answered, from where it gets them; a number above 0.
     pub const RATE_TAG: u32 = 852;
-    /// Links that a packet has crossed since it was made or came out of a cache; a number.
+    /// Nodes that Data have passed since the one that answered; a number up to 255.
     pub const HOP_COUNT: u32 = 856;
-    /// The path that an Interest is to take, as the nodes on it wrote it down.
+    /// The path that an Interest is to take, or that Data took: see [`PathLabel`](crate::PathLabel).
     pub const PATH_LABEL: u32 = 860;
     /// Whether any next packet of a flow is requested, and not one name; a number.
     pub const ANY_NEXT: u32 = 864;
@@ -33,6 +31,13 @@ impl Extensions {
     pub const PIGGYBACKED_INTEREST: u32 = 872;
     /// Whether extension fields are spoken here; a number, 1 for a question and 2 for the answer. Links alone say and hear it.
     pub const SUPPORT: u32 = 880;
+    /// What answered: [`FROM_PRODUCER`](Self::FROM_PRODUCER) or [`FROM_CONTENT_STORE`](Self::FROM_CONTENT_STORE).
+    pub const SOURCE: u32 = 884;
+
+    /// Value of [`SOURCE`](Self::SOURCE): the producer, by the node that it is on.
+    pub const FROM_PRODUCER: u64 = 1;
+    /// Value of [`SOURCE`](Self::SOURCE): a node's content store.
+    pub const FROM_CONTENT_STORE: u64 = 2;
 
     /// AvoidFaceId, which is a field of [`LpPacket`](crate::LpPacket).
     pub(crate) const AVOID_FACE_ID: u32 = 876;
@@ -51,8 +56,9 @@ impl Extensions {
     }
 
     /// Returns the octets of a field.
-    pub fn get(&self, number: u32) -> Option<&Bytes> {
-        self.0.as_ref()?.get(&number)
+    pub fn get(&self, number: u32) -> Option<&[u8]> {
+        let mut fields = self.iter();
+        fields.find_map(|(other, octets)| (other == number).then_some(octets))
     }
 
     /// Returns the value of a field that is a number; `None` if there is no such field, or it is none.
@@ -64,10 +70,14 @@ impl Extensions {
     ///
     /// # Panics
     /// If `number` [is no extension field's](Self::has_number).
-    pub fn set(&mut self, number: u32, octets: impl Into<Bytes>) {
+    pub fn set(&mut self, number: u32, octets: impl AsRef<[u8]>) {
         assert!(Self::has_number(number), "{number} is no extension field's");
-        let fields = self.0.get_or_insert_default();
-        fields.insert(number, octets.into());
+        self.remove(number);
+        let at = self.split_at(number).0.len();
+        let octets = octets.as_ref();
+        let elements = self.0.get_or_insert_default();
+        elements.insert_from_slice(at, octets);
+        elements.insert_from_slice(at, header(number, octets.len()).as_slice());
     }
 
     /// Adds a field that is a number, or changes it.
@@ -76,18 +86,22 @@ impl Extensions {
     /// If `number` [is no extension field's](Self::has_number).
     pub fn set_number(&mut self, number: u32, value: u64) {
         let octets = value.to_be_bytes();
-        let shortest = &octets[octets.len() - tlv::number_size(value)..];
-        self.set(number, Bytes::copy_from_slice(shortest));
+        self.set(number, &octets[octets.len() - tlv::number_size(value)..]);
     }
 
-    /// Takes a field out.
-    pub fn remove(&mut self, number: u32) -> Option<Bytes> {
-        let fields = self.0.as_mut()?;
-        let removed = fields.remove(&number);
-        if fields.is_empty() {
-            self.0 = None;
+    /// Takes a field out; returns whether there was one.
+    pub fn remove(&mut self, number: u32) -> bool {
+        let start = self.split_at(number).0.len();
+        let end = self.split_at(number + 1).0.len();
+        if start < end
+            && let Some(elements) = &mut self.0
+        {
+            elements.drain(start..end);
+            if elements.is_empty() {
+                self.0 = None;
+            }
         }
-        removed
+        start < end
     }
 
     /// Returns whether there are no fields.
@@ -96,14 +110,72 @@ impl Extensions {
     }
 
     /// Returns all fields, in ascending order of their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &Bytes)> {
-        let fields = self.0.iter().flat_map(|fields| fields.iter());
-        fields.map(|(&number, octets)| (number, octets))
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        let mut rest = self.elements();
+        core::iter::from_fn(move || {
+            let (number, octets, after) = split(rest)?;
+            rest = after;
+            Some((number, octets))
+        })
     }
+
+    /// Returns the fields whose numbers are below `number`, and the others, as they stand on the wire.
+    pub(crate) fn split_at(&self, number: u32) -> (&[u8], &[u8]) {
+        let all = self.elements();
+        let mut rest = all;
+        while let Some((other, _, after)) = split(rest)
+            && other < number
+        {
+            rest = after;
+        }
+        all.split_at(all.len() - rest.len())
+    }
+
+    fn elements(&self) -> &[u8] {
+        self.0.as_deref().map_or(&[], |elements| elements)
+    }
+}
+
+/// Type and length of an element: each takes three octets if it is above 252, and a length above 65 535 takes five.
+fn header(number: u32, length: usize) -> SmallVec<[u8; 8]> {
+    let [.., high, low] = number.to_be_bytes();
+    let mut header = SmallVec::from_slice(&[253, high, low]);
+    match length {
+        0..=252 => header.push(length as u8),
+        253..=0xFFFF => {
+            header.push(253);
+            header.extend_from_slice(&(length as u16).to_be_bytes());
+        }
+        _ => {
+            header.push(254);
+            header.extend_from_slice(&(length as u32).to_be_bytes());
+        }
+    }
+    header
+}
+
+/// The first of elements that [`header`] begins: its number, its value, and the others.
+fn split(elements: &[u8]) -> Option<(u32, &[u8], &[u8])> {
+    let (&[_, high, low, first], rest) = elements.split_first_chunk()?;
+    let (length, rest) = match first {
+        253 => {
+            let (length, rest) = rest.split_first_chunk()?;
+            (u32::from(u16::from_be_bytes(*length)), rest)
+        }
+        254 => {
+            let (length, rest) = rest.split_first_chunk()?;
+            (u32::from_be_bytes(*length), rest)
+        }
+        length => (length.into(), rest),
+    };
+    let (octets, after) = rest.split_at_checked(length as usize)?;
+    Some((u16::from_be_bytes([high, low]).into(), octets, after))
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
     use crate::LpPacket;
 
@@ -113,7 +185,7 @@ mod tests {
         let mut extensions = Extensions::default();
         extensions.set(900, &b"later"[..]);
         extensions.set_number(Extensions::RATE_TAG, 70_000);
-        extensions.set(Extensions::PATH_LABEL, Bytes::new());
+        extensions.set(Extensions::PATH_LABEL, []);
         extensions.set_number(Extensions::RATE_TAG, 300);
         let packet = LpPacket {
             avoid_face: Some(7),
@@ -126,18 +198,46 @@ mod tests {
         let numbers: Vec<_> = found.iter().map(|(number, _)| number).collect();
         assert_eq!(numbers, [852, 860, 900]);
         assert_eq!(found.number(852), Some(300));
-        assert_eq!(found.get(852).map(Bytes::len), Some(2));
+        assert_eq!(found.get(852).map(<[u8]>::len), Some(2));
         assert_eq!((found.number(860), found.number(904)), (None, None));
+    }
+
+    /// As a map of numbers and octets would have them, with lengths of each form.
+    #[test]
+    fn fields_are_what_a_map_of_them_is() {
+        let mut random = namecast_units::Random::from_seed(1);
+        let (mut extensions, mut map) = (Extensions::default(), std::collections::BTreeMap::new());
+        for _ in 0..2_000 {
+            let number = [852, 860, 872, 880, 956][random.below(5) as usize];
+            if random.chance(0.3) {
+                assert_eq!(extensions.remove(number), map.remove(&number).is_some());
+            } else {
+                let length = [0, 1, 252, 253, 65_535, 65_536][random.below(6) as usize];
+                let octets = vec![random.next_u64() as u8; length];
+                extensions.set(number, &octets);
+                map.insert(number, octets);
+            }
+            let fields = extensions.iter();
+            assert!(fields.eq(map.iter().map(|(&number, octets)| (number, &octets[..]))));
+            let wire = LpPacket {
+                extensions: extensions.clone(),
+                ..LpPacket::default()
+            }
+            .encode_whole();
+            assert_eq!(
+                LpPacket::decode(wire).expect("well-formed").extensions,
+                extensions
+            );
+        }
     }
 
     #[test]
     fn nothing_is_left_of_the_last_field_that_is_taken_out() {
         let mut extensions = Extensions::default();
         extensions.set_number(Extensions::SUPPORT, 1);
-        assert_eq!(extensions.remove(Extensions::RATE_TAG), None);
+        assert!(!extensions.remove(Extensions::RATE_TAG));
         assert!(!extensions.is_empty());
-        let removed = extensions.remove(Extensions::SUPPORT);
-        assert_eq!(removed.as_deref(), Some(&[1][..]));
+        assert!(extensions.remove(Extensions::SUPPORT));
         assert_eq!(extensions, Extensions::NONE);
     }
 

@@ -17,6 +17,7 @@ mod interest;
 pub mod lp;
 mod manifest;
 mod name;
+mod path_label;
 mod prefix_announcement;
 pub mod signature;
 pub mod tlv;
@@ -30,6 +31,7 @@ pub use interest::{Interest, InterestBuilder, InterestTemplate, Nonce};
 pub use lp::LpPacket;
 pub use manifest::{Digests, PacketDigest};
 pub use name::{Component, Name, NameBuilder, ParseNameError};
+pub use path_label::{HopLabel, PathLabel};
 pub use prefix_announcement::PrefixAnnouncement;
 pub use signature::{
     KeyLocator, PublicKey, SignatureInfo, SignatureType, Signer, Verifier, VerifyError,

@@ -208,7 +208,7 @@ impl LpPacket {
             // Somebody else may use the number for something else, so nothing here is an error.
             AVOID_FACE_ID => self.avoid_face = tlv::read_number(&wire[field.value.clone()]),
             other if Extensions::has_number(other) => {
-                self.extensions.set(other, wire.slice(field.value.clone()));
+                self.extensions.set(other, &wire[field.value.clone()]);
             }
             other if is_skippable(other) => {}
             other => return Err(field.error("LpPacket", Problem::Critical(other))),
@@ -327,17 +327,12 @@ impl LpPacket {
         if let Some(announcement) = &self.prefix_announcement {
             header.element(PREFIX_ANNOUNCEMENT, announcement);
         }
-        let extensions = self.extensions.iter();
-        for (number, octets) in extensions.filter(|&(number, _)| number < AVOID_FACE_ID) {
-            header.element(number, octets);
-        }
+        let (below, above) = self.extensions.split_at(AVOID_FACE_ID);
+        header.raw(below);
         if let Some(face) = self.avoid_face {
             header.number(AVOID_FACE_ID, face);
         }
-        let extensions = self.extensions.iter();
-        for (number, octets) in extensions.filter(|&(number, _)| number > AVOID_FACE_ID) {
-            header.element(number, octets);
-        }
+        header.raw(above);
     }
 }
 

@@ -87,7 +87,7 @@ impl Extras {
         let fields = said.to_mut();
         fields.congestion_mark = self.congestion_mark.unwrap_or(fields.congestion_mark);
         for (number, octets) in self.extensions.iter() {
-            fields.extensions.set(number, octets.clone());
+            fields.extensions.set(number, octets);
         }
     }
 }
@@ -135,8 +135,17 @@ impl Actions {
     ///
     /// # Panics
     /// If `number` [is no extension field's](Extensions::has_number).
-    pub fn set_field(mut self, number: u32, octets: impl Into<Bytes>) -> Self {
+    pub fn set_field(mut self, number: u32, octets: impl AsRef<[u8]>) -> Self {
         self.extras().extensions.set(number, octets);
+        self
+    }
+
+    /// Adds a field that is a number, as [`set_field`](Self::set_field) does.
+    ///
+    /// # Panics
+    /// If `number` [is no extension field's](Extensions::has_number).
+    pub fn set_number(mut self, number: u32, value: u64) -> Self {
+        self.extras().extensions.set_number(number, value);
         self
     }
 
@@ -178,7 +187,7 @@ impl Actions {
                 .prefix_announcement
                 .or(extras.prefix_announcement.take());
             for (number, octets) in more.extensions.iter() {
-                extras.extensions.set(number, octets.clone());
+                extras.extensions.set(number, octets);
             }
             extras.delay += more.delay;
             extras.originated.extend(more.originated);

@@ -107,7 +107,10 @@ fn fields_go_to_neighbours_that_speak_them() {
         .install(Box::new(Toy { probe_at: None }));
     net.ask(consumer, &interest("/a", 2));
     net.ask(plain, &interest("/a", 3));
-    let label = |seen: &LpPacket| seen.extensions.get(Extensions::PATH_LABEL).cloned();
+    let label = |seen: &LpPacket| {
+        let label = seen.extensions.get(Extensions::PATH_LABEL);
+        label.map(<[u8]>::to_vec)
+    };
     let asked = net.seen(producer);
     assert_eq!(label(&asked[0].header).as_deref(), Some(&[7][..]));
     net.send(producer, with_count(data("/a").wire(), 4));

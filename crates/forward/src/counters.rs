@@ -232,8 +232,31 @@ pub struct Counters {
     pub announcements_refused: u64,
     /// Of these, those that came outside of the period in which they say that they are valid.
     pub announcements_out_of_period: u64,
+    /// Rate feedback and path labels.
+    pub feedback: FeedbackCounters,
     /// Dropped anywhere.
     pub drops: Drops,
+}
+
+/// What hops have made of the link header fields that tell consumers about paths.
+#[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FeedbackCounters {
+    /// Data from the content store that were sent with a rate.
+    pub rate_tags_set: u64,
+    /// Rates, hop counts and sources of neighbours that make no sense, and went no further.
+    pub refused: u64,
+    /// Data that were not measured, since the neighbour had as many flows as it may.
+    pub flows_refused: u64,
+    /// Interests that were sent to the next hop that their label names.
+    pub labels_followed: u64,
+    /// Labels that were none, too long, or named no next hop of their Interest, which the strategy then chose.
+    pub labels_refused: u64,
+    /// Interests with labels that waited for another's Data.
+    pub labels_aggregated: u64,
+    /// Interests that were sent to one next hop after the other, to find paths.
+    pub discoveries: u64,
+    /// Interests that were to find a path and were answered from the content store, since too many came.
+    pub discoveries_refused: u64,
 }
 
 /// What became of the Interests that one choice of a strategy decided on.

@@ -10,6 +10,7 @@
 //!  incoming face     the node itself       –               all but Nacks, to trusted local faces
 //!  cache policy      any face              –               –
 //!  extensions        who speaks them       hops            nothing, unless a hop sets them; who may speak them is asked
+//!  path label        the same              the entry       the same; with Data, only if the Interest had one
 //! ```
 //!
 //! Everything about that stands here; the pipelines say which case it is.
@@ -170,6 +171,15 @@ impl LinkFields {
         })
     }
 
+    /// Leaves a path label out, for who has not asked for one.
+    #[inline]
+    pub(crate) fn without_path(mut said: Said) -> Said {
+        if said.extensions.get(Extensions::PATH_LABEL).is_some() {
+            said.to_mut().extensions.remove(Extensions::PATH_LABEL);
+        }
+        said
+    }
+
     /// No fields.
     #[inline]
     pub(crate) const fn none() -> Said {
@@ -254,7 +264,7 @@ fn takes_announcement(face: &FaceConfig, announcement: usize, data: usize) -> bo
 /// The fields of an Interest that its record in the PIT keeps, packed: absent ones take no octet.
 ///
 /// ```text
-///  NonDiscovery, length of the PIT token │ PIT token │ what else there is, as a link packet
+///  NonDiscovery, with a path, length of the PIT token │ PIT token │ what else there is, as a link packet
 /// ```
 #[derive(Debug, Default)]
 pub(crate) struct KeptFields(SmallVec<[u8; 16]>);
@@ -268,8 +278,9 @@ impl Clone for KeptFields {
 
 /// Most octets that a record keeps of fields other than token and NonDiscovery. Beyond, extension fields are forgotten.
 const MAX_KEPT: usize = 256;
-/// In the first octet: NonDiscovery. The rest is the length of the token, which has 32 octets at most.
+/// In the first octet: NonDiscovery, and that there is a path label. The rest is the length of the token, which has 32 octets at most.
 const NON_DISCOVERY: u8 = 0x80;
+const ASKS_FOR_PATH: u8 = 0x40;
 
 impl KeptFields {
     pub(crate) fn new(fields: &LinkFields) -> Self {
@@ -280,12 +291,11 @@ impl KeptFields {
             || !fields.extensions.is_empty();
         let mut octets = SmallVec::new();
         if !token.is_empty() || fields.non_discovery || has_more {
-            let flag = if fields.non_discovery {
-                NON_DISCOVERY
-            } else {
-                0
-            };
-            octets.push(flag | token.len() as u8);
+            let asks_for_path = fields.extensions.get(Extensions::PATH_LABEL).is_some();
+            let flag = |is_set, flag| if is_set { flag } else { 0 };
+            let flags =
+                flag(fields.non_discovery, NON_DISCOVERY) | flag(asks_for_path, ASKS_FOR_PATH);
+            octets.push(flags | token.len() as u8);
             octets.extend_from_slice(token);
         }
         if has_more {
@@ -297,7 +307,9 @@ impl KeptFields {
     /// The octets that the downstream wants back; empty if it wants none.
     pub(crate) fn pit_token(&self) -> &[u8] {
         match *self.0 {
-            [first, ref rest @ ..] => &rest[..usize::from(first & !NON_DISCOVERY)],
+            [first, ref rest @ ..] => {
+                &rest[..usize::from(first & !(NON_DISCOVERY | ASKS_FOR_PATH))]
+            }
             [] => &[],
         }
     }
@@ -309,9 +321,16 @@ impl KeptFields {
     }
 
     pub(crate) fn non_discovery(&self) -> bool {
-        self.0
-            .first()
-            .is_some_and(|first| first & NON_DISCOVERY != 0)
+        self.has(NON_DISCOVERY)
+    }
+
+    /// Whether the downstream is to hear which way Data came.
+    pub(crate) fn asks_for_path(&self) -> bool {
+        self.has(ASKS_FOR_PATH)
+    }
+
+    fn has(&self, flag: u8) -> bool {
+        self.0.first().is_some_and(|first| first & flag != 0)
     }
 
     /// All fields that were kept.

@@ -27,15 +27,17 @@ pub use config::{
     LinkConfig, PitConfig, ReassemblyConfig, ReliabilityConfig, Suppression, UnsolicitedData,
 };
 pub use counters::{
-    Counters, DropReason, Drops, FaceCounters, ReliabilityCounters, StrategyCounters, Traffic,
+    Counters, DropReason, Drops, FaceCounters, FeedbackCounters, ReliabilityCounters,
+    StrategyCounters, Traffic,
 };
 pub use face::{
     AddFaceError, ExtensionFields, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Scope,
 };
 pub use fields::LinkFields;
 pub use hop::{
-    Actions, AsfConfig, Context, Decision, Event, Hop, LEARNED_COST, LearnedNews, Learning,
-    OwnStrategy, StrategyKind, StrategyNameError,
+    Actions, AsfConfig, Context, Decision, Event, Hop, HopCount, HopNameError, LEARNED_COST,
+    LearnedNews, Learning, NamedHop, OwnStrategy, PathLabels, PathLabelsConfig, RateEstimator,
+    RateFeedback, RateFeedbackConfig, RateFeedbackError, StrategyKind, StrategyNameError,
 };
 pub use link::{
     CongestionLaw, CongestionMarker, CongestionMarking, FrameCount, Link, LinkCounters, LinkMeter,

@@ -4,7 +4,7 @@ use core::any::Any;
 use core::ops::Deref;
 
 use namecast_packet::lp::NackReason;
-use namecast_packet::{Data, Interest, Name};
+use namecast_packet::{Data, HopLabel, Interest, Name, Nonce};
 use namecast_units::{Instant, Random};
 
 use super::actions::Faces;
@@ -32,6 +32,8 @@ pub struct Event<'a> {
     pub data: Option<&'a Data>,
     /// Why the Interest came back.
     pub nack: Option<NackReason>,
+    /// Whether the face that an Interest came from waits for an equal one already.
+    pub is_retransmission: bool,
     /// The pending Interests that it is about: the one that waits, came back or expired, or those that the Data answer.
     pub entries: &'a [EntryId],
     pub(crate) hashes: &'a NameHashes,
@@ -54,6 +56,7 @@ impl<'a> Event<'a> {
             interest: None,
             data: None,
             nack: None,
+            is_retransmission: false,
             entries: &[],
             hashes,
             next_hops: NextHops::new(),
@@ -114,6 +117,16 @@ impl Context<'_> {
     /// Returns what the link of a face measures, if it has one: of all forwarders of the node together.
     pub fn meter(&self, face: FaceId) -> Option<&LinkMeter> {
         self.tables.faces.get(face)?.meter.as_deref()
+    }
+
+    /// Returns what this node calls a face in path labels: of 24 bits, and for who does not know the node's secret without meaning.
+    pub fn label_of(&self, face: FaceId) -> HopLabel {
+        let hash = self
+            .tables
+            .hasher
+            .transmission(face.number(), Nonce(*b"path"));
+        let [first, second, third, ..] = hash.to_le_bytes();
+        [first, second, third]
     }
 
     /// Returns numbers that look random, from the node's seed.

@@ -16,11 +16,15 @@ mod asf;
 mod best_route;
 mod choices;
 mod context;
+mod hop_count;
 mod hops;
 mod kind;
 mod measurements;
 mod multicast;
+mod named;
+mod path_labels;
 mod random;
+mod rate_feedback;
 mod self_learning;
 
 use core::fmt::Debug;
@@ -36,8 +40,12 @@ pub(crate) use actions::{Extras, Faces};
 pub use asf::AsfConfig;
 pub(crate) use choices::StrategyChoices;
 pub use context::{Context, Event};
+pub use hop_count::HopCount;
 pub(crate) use hops::Hops;
 pub use kind::{OwnStrategy, StrategyKind, StrategyNameError};
+pub use named::{HopNameError, NamedHop};
+pub use path_labels::{PathLabels, PathLabelsConfig};
+pub use rate_feedback::{RateEstimator, RateFeedback, RateFeedbackConfig, RateFeedbackError};
 pub use self_learning::{LEARNED_COST, LearnedNews, Learning};
 
 /// A rule about packets: a forwarding strategy, or an extension of the forwarding plane.

@@ -27,6 +27,8 @@ struct Downstream {
     fields: KeptFields,
     /// Whether it has a use for a prefix announcement.
     looks_for_route: bool,
+    /// Whether it has a use for a path label.
+    asks_for_path: bool,
 }
 
 #[derive(Default)]
@@ -45,15 +47,20 @@ impl Downstreams {
                 continue;
             }
             let looks_for_route = !record.fields.non_discovery();
+            let asks_for_path = record.fields.asks_for_path();
             let is_it = |other: &&mut Downstream| {
                 other.face == record.face && other.fields.pit_token() == record.fields.pit_token()
             };
             match self.0.iter_mut().find(is_it) {
-                Some(known) => known.looks_for_route |= looks_for_route,
+                Some(known) => {
+                    known.looks_for_route |= looks_for_route;
+                    known.asks_for_path |= asks_for_path;
+                }
                 None => self.0.push(Downstream {
                     face: record.face,
                     fields: record.fields.clone(),
                     looks_for_route,
+                    asks_for_path,
                 }),
             }
         }
@@ -66,6 +73,7 @@ impl Downstreams {
                 face,
                 fields: KeptFields::default(),
                 looks_for_route: false,
+                asks_for_path: false,
             });
         }
     }
@@ -163,6 +171,10 @@ impl Forwarder {
             let kept = &downstream.fields;
             let mut fields = arrival.fields.for_downstream(kept, announcement);
             Actions::apply(extras, &mut fields);
+            fields = match downstream.asks_for_path {
+                true => fields,
+                false => LinkFields::without_path(fields),
+            };
             let passage = (PacketKind::Data, arrival.face, downstream.face);
             let wire = arrival.data.wire().clone();
             self.send(extras, passage, wire, fields);

@@ -27,6 +27,8 @@ struct Arrival<'a> {
     fields: &'a LinkFields,
     /// Whether it goes on with the word that nobody may look for a route.
     non_discovery: bool,
+    /// Whether its face waits for an equal one already.
+    is_retransmission: bool,
     /// What hops want of what leaves.
     extras: Option<&'a Extras>,
 }
@@ -63,6 +65,7 @@ impl Forwarder {
             hashes: &hashes,
             fields,
             non_discovery: fields.non_discovery,
+            is_retransmission: false,
             extras: None,
         };
         let transmission = self
@@ -215,7 +218,14 @@ impl Forwarder {
             self.outgoing_interest(id, arrival, chosen);
             return Ok(());
         }
-        self.carry_out(id, arrival)
+        let is_retransmission = waits;
+        self.carry_out(
+            id,
+            &Arrival {
+                is_retransmission,
+                ..*arrival
+            },
+        )
     }
 
     /// Takes the longest-waiting Interest from the face that has most of the full table, and tells it so. Returns whether there
@@ -398,6 +408,7 @@ impl Forwarder {
             hashes: &hashes,
             fields: &LinkFields::default(),
             non_discovery: false,
+            is_retransmission: false,
             extras: None,
         };
         self.send_to_all(id, &arrival, faces);
@@ -416,6 +427,7 @@ impl<'a> Arrival<'a> {
     fn event(&self) -> Event<'a> {
         Event {
             interest: Some(self.interest),
+            is_retransmission: self.is_retransmission,
             ..Event::about(self.interest.name(), self.hashes, (self.face, self.fields))
         }
     }

@@ -88,7 +88,7 @@ impl Laboratory {
     /// node, simulated or on sockets.
     #[must_use]
     pub fn hop(mut self, name: &'static str, build: fn() -> Box<dyn Hop>) -> Self {
-        self.simulator.register_hop(CustomHop { name, build });
+        self.simulator.register_hop(CustomHop::new(name, build));
         self
     }
 

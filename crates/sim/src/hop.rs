@@ -1,16 +1,36 @@
-//! Hops of one's own: rules about packets that every node asks.
+//! Hops: rules about packets that every node asks.
 
 use core::fmt;
+use std::sync::Arc;
 
-use namecast_forward::Hop;
+use namecast_forward::{Hop, NamedHop};
 
-/// A hop that a program adds to the nodes of a network, and to those that scenarios may name.
-#[derive(Clone, Copy)]
+/// A hop of the nodes of a network: one that a program adds, and that scenarios may name, or one of the forwarder's own.
+#[derive(Clone)]
 pub struct CustomHop {
     /// What scenarios call it.
-    pub name: &'static str,
+    pub name: String,
     /// Makes one for a node.
-    pub build: fn() -> Box<dyn Hop>,
+    pub build: Arc<dyn Fn() -> Box<dyn Hop> + Send + Sync>,
+}
+
+impl CustomHop {
+    /// A hop called `name`, of which `build` makes one for each node.
+    pub fn new(
+        name: impl Into<String>,
+        build: impl Fn() -> Box<dyn Hop> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            build: Arc::new(build),
+        }
+    }
+}
+
+impl From<NamedHop> for CustomHop {
+    fn from(hop: NamedHop) -> Self {
+        Self::new(format!("{hop:?}"), move || hop.build())
+    }
 }
 
 impl fmt::Debug for CustomHop {

@@ -10,7 +10,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use namecast_command::source::{Problem, Problems, Sources};
-use namecast_forward::{CachePolicy, InterestRate, MIN_MTU, StrategyKind, UnsolicitedData};
+use namecast_forward::{
+    CachePolicy, InterestRate, MIN_MTU, NamedHop, StrategyKind, UnsolicitedData,
+};
 use namecast_net::management::{CAPTURE, CHILD_INHERIT};
 use namecast_net::{
     CongestionLaw, CongestionMarking, ExtensionFields, FaceUri, NodeConfig, UdpConfig,
@@ -37,6 +39,7 @@ const MAX_THREADS: usize = 256;
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
     threads: Option<Spanned<usize>>,
+    hops: Vec<Spanned<String>>,
     listen: Listen,
     udp: Udp,
     faces: Faces,
@@ -338,6 +341,11 @@ impl Reading<'_> {
     fn settings(&mut self, file: File) -> Settings {
         let mut node = NodeConfig::default();
         self.set_within(&mut node.forwarders, file.threads, 1..=MAX_THREADS);
+        for written in &file.hops {
+            if let Some(hop) = self.parse::<NamedHop>(written, "") {
+                node = node.hop(move |_| hop.build());
+            }
+        }
         self.udp(&mut node.udp, file.udp);
         let congestion = file.faces.congestion;
         node.congestion_marking = congestion.map_or(node.congestion_marking, Into::into);

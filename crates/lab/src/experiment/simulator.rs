@@ -35,7 +35,7 @@ impl Simulator {
             prepared.to_mut().register(*controller);
         }
         for hop in &self.hops {
-            prepared.to_mut().register_hop(*hop);
+            prepared.to_mut().register_hop(hop.clone());
         }
         prepared
     }

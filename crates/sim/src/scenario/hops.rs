@@ -1,11 +1,12 @@
-//! The hops that a scenario names: rules of one's own about packets, in every simulated node.
+//! The hops that a scenario names: the forwarder's and a program's own rules about packets, in every simulated node.
 
+use namecast_forward::{HopNameError, NamedHop};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{Scenario, ScenarioError};
 use crate::hop::CustomHop;
 
-/// A hop as a scenario writes it: a name, which stands for nothing until [`Scenario::register_hop`] finds what it names.
+/// A hop as a scenario writes it: a name as [`NamedHop`] reads it, or one for which [`Scenario::register_hop`] finds what it names.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(from = "String")]
 pub struct HopChoice {
@@ -34,7 +35,7 @@ impl Scenario {
             Self::Evolution(_) | Self::Parameters(_) | Self::Topology(_) => return,
         };
         for hop in hops.iter_mut().filter(|hop| hop.name == custom.name) {
-            hop.custom = Some(custom);
+            hop.custom = Some(custom.clone());
         }
     }
 }
@@ -45,12 +46,16 @@ impl Scenario {
 /// If one stands for nothing.
 pub fn named_hops(hops: &[HopChoice]) -> Result<Vec<CustomHop>, ScenarioError> {
     let named = hops.iter().map(|hop| {
-        hop.custom.ok_or_else(|| {
-            let problem = format!(
-                "'{}' is no hop: programs register theirs by namecast_lab::main().hop(…)",
-                hop.name
-            );
-            ScenarioError::new("hops", problem)
+        if let Some(custom) = &hop.custom {
+            return Ok(custom.clone());
+        }
+        let own = hop.name.parse::<NamedHop>();
+        own.map(CustomHop::from).map_err(|error| {
+            let more = match error {
+                HopNameError::Unknown => ", or register your own by namecast_lab::main().hop(…)",
+                _ => "",
+            };
+            ScenarioError::new("hops", format!("'{}': {error}{more}", hop.name))
         })
     });
     named.collect()

@@ -1,6 +1,7 @@
 //! Nodes with relays between them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use namecast_forward::StrategyKind;
 use namecast_net::{FaceId, FaceUri, Listener, Node, NodeConfig, TrafficStatus, UdpConfig};
@@ -82,7 +83,7 @@ impl World {
             };
             let rules = layout.rules.iter();
             let config = rules.fold(config, |config, rule| {
-                let build = rule.build;
+                let build = Arc::clone(&rule.build);
                 config.hop(move |_| build())
             });
             let node = Node::start(config);

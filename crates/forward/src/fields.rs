@@ -171,34 +171,31 @@ impl LinkFields {
         })
     }
 
-    /// Leaves a path label out, for who has not asked for one.
-    #[inline]
-    pub(crate) fn without_path(mut said: Said) -> Said {
-        if said.extensions.get(Extensions::PATH_LABEL).is_some() {
-            said.to_mut().extensions.remove(Extensions::PATH_LABEL);
-        }
-        said
-    }
-
     /// No fields.
     #[inline]
     pub(crate) const fn none() -> Said {
         Cow::Borrowed(&NOTHING)
     }
 
-    /// Returns a packet as it goes to a face, with what may be said to that.
+    /// Returns a packet as it goes to a face, with what may be said to that, and the extension fields that hops have set.
     #[inline]
     pub(crate) fn frame(
-        said: Said,
+        (said, hops): (Said, &Extensions),
         (kind, from): (PacketKind, FaceId),
         (face, heard): (&FaceConfig, HeardExtensions),
         wire: Bytes,
     ) -> Bytes {
         let is_bare = matches!(said, Cow::Borrowed(_)) && !matches!(kind, PacketKind::Nack(_));
-        if is_bare && !face.has_local_fields() {
-            return wire;
+        if is_bare && !face.has_local_fields() && !heard.question {
+            return match heard.fields {
+                true => LpPacket::wrapped(wire, hops),
+                false => wire,
+            };
         }
         let mut fields = said.into_owned();
+        if fields.extensions.is_empty() {
+            fields.extensions = hops.clone();
+        }
         fields.address(kind, from, (face, wire.len()));
         fields.address_extensions(heard);
         fields.into_packet(kind, Some(wire)).encode()

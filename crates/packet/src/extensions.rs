@@ -16,6 +16,12 @@ pub struct Extensions(Option<Box<Elements>>);
 /// The fields as they stand on the wire, in ascending order of their numbers. Those of one packet mostly fit in place.
 type Elements = SmallVec<[u8; 64]>;
 
+/// First octet of each element: the type takes two more.
+const LONG_TYPE: u8 = 253;
+/// First octet of a length that takes two more, or four.
+const SHORT: u8 = 253;
+const WORD: u8 = 254;
+
 impl Extensions {
     /// Bit/s at which whole Data come to the content store that answered, from where it gets them; a number above 0.
     pub const RATE_TAG: u32 = 852;
@@ -72,12 +78,34 @@ impl Extensions {
     /// If `number` [is no extension field's](Self::has_number).
     pub fn set(&mut self, number: u32, octets: impl AsRef<[u8]>) {
         assert!(Self::has_number(number), "{number} is no extension field's");
-        self.remove(number);
-        let at = self.split_at(number).0.len();
         let octets = octets.as_ref();
+        let mut header = [LONG_TYPE, (number >> 8) as u8, number as u8, 0, 0, 0, 0, 0];
+        let header = match octets.len() {
+            length @ 0..=252 => {
+                header[3] = length as u8;
+                &header[..4]
+            }
+            length @ 253..=0xFFFF => {
+                header[3] = SHORT;
+                header[4..6].copy_from_slice(&(length as u16).to_be_bytes());
+                &header[..6]
+            }
+            length => {
+                header[3] = WORD;
+                header[4..].copy_from_slice(&(length as u32).to_be_bytes());
+                &header[..]
+            }
+        };
+        let (start, end) = self.place(number);
         let elements = self.0.get_or_insert_default();
-        elements.insert_from_slice(at, octets);
-        elements.insert_from_slice(at, header(number, octets.len()).as_slice());
+        elements.drain(start..end);
+        elements.insert_from_slice(start, octets);
+        elements.insert_from_slice(start, header);
+    }
+
+    /// Appends an element that was decoded, and whose number is above all others'.
+    pub(crate) fn push(&mut self, element: &[u8]) {
+        self.0.get_or_insert_default().extend_from_slice(element);
     }
 
     /// Adds a field that is a number, or changes it.
@@ -85,14 +113,22 @@ impl Extensions {
     /// # Panics
     /// If `number` [is no extension field's](Self::has_number).
     pub fn set_number(&mut self, number: u32, value: u64) {
-        let octets = value.to_be_bytes();
-        self.set(number, &octets[octets.len() - tlv::number_size(value)..]);
+        assert!(Self::has_number(number), "{number} is no extension field's");
+        let size = tlv::number_size(value);
+        let [.., high, low] = number.to_be_bytes();
+        let mut element = [LONG_TYPE, high, low, size as u8, 0, 0, 0, 0, 0, 0, 0, 0];
+        element[4..4 + size].copy_from_slice(&value.to_be_bytes()[8 - size..]);
+        let (start, end) = self.place(number);
+        let elements = self.0.get_or_insert_default();
+        if start < elements.len() {
+            elements.drain(start..end);
+        }
+        elements.insert_from_slice(start, &element[..4 + size]);
     }
 
     /// Takes a field out; returns whether there was one.
     pub fn remove(&mut self, number: u32) -> bool {
-        let start = self.split_at(number).0.len();
-        let end = self.split_at(number + 1).0.len();
+        let (start, end) = self.place(number);
         if start < end
             && let Some(elements) = &mut self.0
         {
@@ -121,55 +157,53 @@ impl Extensions {
 
     /// Returns the fields whose numbers are below `number`, and the others, as they stand on the wire.
     pub(crate) fn split_at(&self, number: u32) -> (&[u8], &[u8]) {
-        let all = self.elements();
-        let mut rest = all;
-        while let Some((other, _, after)) = split(rest)
-            && other < number
-        {
-            rest = after;
-        }
-        all.split_at(all.len() - rest.len())
+        self.elements().split_at(self.place(number).0)
     }
 
-    fn elements(&self) -> &[u8] {
+    /// Where the element of `number` is or would be, and where it ends.
+    fn place(&self, number: u32) -> (usize, usize) {
+        let all = self.elements();
+        let mut rest = all;
+        while let Some((other, _, after)) = split(rest) {
+            if other >= number {
+                let start = all.len() - rest.len();
+                let end = if other == number {
+                    all.len() - after.len()
+                } else {
+                    start
+                };
+                return (start, end);
+            }
+            rest = after;
+        }
+        (all.len(), all.len())
+    }
+
+    /// Returns how many octets the fields take.
+    pub(crate) fn len(&self) -> usize {
+        self.elements().len()
+    }
+
+    /// Returns all fields as they stand on the wire.
+    #[inline]
+    pub(crate) fn elements(&self) -> &[u8] {
         self.0.as_deref().map_or(&[], |elements| elements)
     }
 }
 
-/// Type and length of an element: each takes three octets if it is above 252, and a length above 65 535 takes five.
-fn header(number: u32, length: usize) -> SmallVec<[u8; 8]> {
-    let [.., high, low] = number.to_be_bytes();
-    let mut header = SmallVec::from_slice(&[253, high, low]);
-    match length {
-        0..=252 => header.push(length as u8),
-        253..=0xFFFF => {
-            header.push(253);
-            header.extend_from_slice(&(length as u16).to_be_bytes());
-        }
-        _ => {
-            header.push(254);
-            header.extend_from_slice(&(length as u32).to_be_bytes());
-        }
-    }
-    header
-}
-
-/// The first of elements that [`header`] begins: its number, its value, and the others.
+/// The first of the elements: its number, its value, and the others.
+#[inline]
 fn split(elements: &[u8]) -> Option<(u32, &[u8], &[u8])> {
-    let (&[_, high, low, first], rest) = elements.split_first_chunk()?;
-    let (length, rest) = match first {
-        253 => {
-            let (length, rest) = rest.split_first_chunk()?;
-            (u32::from(u16::from_be_bytes(*length)), rest)
-        }
-        254 => {
-            let (length, rest) = rest.split_first_chunk()?;
-            (u32::from_be_bytes(*length), rest)
-        }
-        length => (length.into(), rest),
+    let &[_, high, low, first, ref rest @ ..] = elements else {
+        return None;
+    };
+    let (length, rest) = match (first, rest) {
+        (SHORT, &[a, b, ref rest @ ..]) => (u32::from_be_bytes([0, 0, a, b]), rest),
+        (WORD, &[a, b, c, d, ref rest @ ..]) => (u32::from_be_bytes([a, b, c, d]), rest),
+        (length, rest) => (length.into(), rest),
     };
     let (octets, after) = rest.split_at_checked(length as usize)?;
-    Some((u16::from_be_bytes([high, low]).into(), octets, after))
+    Some((u32::from_be_bytes([0, 0, high, low]), octets, after))
 }
 
 #[cfg(test)]

@@ -113,6 +113,9 @@ pub struct LpPacket {
     pub fragment: Option<Bytes>,
 }
 
+/// Octets of a header that need no second allocation, extension fields apart.
+const USUAL_HEADER: usize = 64;
+
 impl LpPacket {
     /// A link packet that carries `packet` whole.
     pub fn carrying(packet: Bytes) -> Self {
@@ -120,6 +123,21 @@ impl LpPacket {
             fragment: Some(packet),
             ..Self::default()
         }
+    }
+
+    /// Returns the frame that carries `packet` whole, with these extension fields and no others; the packet itself if there are none.
+    pub fn wrapped(packet: Bytes, extensions: &Extensions) -> Bytes {
+        if extensions.is_empty() {
+            return packet;
+        }
+        let fields = extensions.elements();
+        let length = fields.len() + tlv::element_size(FRAGMENT, packet.len());
+        let mut wire = Vec::with_capacity(tlv::element_size(LP_PACKET, length));
+        push_header(&mut wire, LP_PACKET, length);
+        wire.extend_from_slice(fields);
+        push_header(&mut wire, FRAGMENT, packet.len());
+        wire.extend_from_slice(&packet);
+        wire.into()
     }
 
     /// Returns the frame with a congestion mark, if it carries a packet that has none yet.
@@ -208,7 +226,7 @@ impl LpPacket {
             // Somebody else may use the number for something else, so nothing here is an error.
             AVOID_FACE_ID => self.avoid_face = tlv::read_number(&wire[field.value.clone()]),
             other if Extensions::has_number(other) => {
-                self.extensions.set(other, &wire[field.value.clone()]);
+                self.extensions.push(&wire[field.whole()]);
             }
             other if is_skippable(other) => {}
             other => return Err(field.error("LpPacket", Problem::Critical(other))),
@@ -251,11 +269,20 @@ impl LpPacket {
 
     /// Returns whether there are header fields besides the fragment; if not, the fragment may be sent bare.
     pub fn has_header(&self) -> bool {
-        let bare = Self {
-            fragment: self.fragment.clone(),
-            ..Self::default()
-        };
-        *self != bare
+        let is_piece =
+            self.sequence.is_some() || self.fragment_index > 0 || self.fragment_count.is_some();
+        let is_watched = self.tx_sequence.is_some() || !self.acks.is_empty();
+        let names_face = self.incoming_face.is_some()
+            || self.next_hop_face.is_some()
+            || self.avoid_face.is_some();
+        let says_more = self.pit_token.is_some()
+            || self.nack.is_some()
+            || self.no_cache
+            || self.congestion_mark > 0
+            || self.non_discovery
+            || self.prefix_announcement.is_some()
+            || !self.extensions.is_empty();
+        is_piece || is_watched || names_face || says_more
     }
 
     /// Encodes the packet; bare if it has no header fields and carries a whole network packet.
@@ -268,7 +295,7 @@ impl LpPacket {
 
     /// Encodes the packet with its LpPacket wrapping, needed or not.
     pub fn encode_whole(&self) -> Bytes {
-        let mut header = Writer::default();
+        let mut header = Writer::with_capacity(USUAL_HEADER + self.extensions.len());
         self.encode_header(&mut header);
         let length = match &self.fragment {
             Some(fragment) => header.len() + tlv::element_size(FRAGMENT, fragment.len()),
@@ -333,6 +360,17 @@ impl LpPacket {
             header.number(AVOID_FACE_ID, face);
         }
         header.raw(above);
+    }
+}
+
+/// Appends a type of one octet, and a length.
+fn push_header(wire: &mut Vec<u8>, element_type: u32, length: usize) {
+    let [.., a, b, c, d] = (length as u64).to_be_bytes();
+    let octet = element_type as u8;
+    match length {
+        0..=252 => wire.extend_from_slice(&[octet, d]),
+        253..=0xFFFF => wire.extend_from_slice(&[octet, 253, c, d]),
+        _ => wire.extend_from_slice(&[octet, 254, a, b, c, d]),
     }
 }
 

@@ -201,11 +201,18 @@ impl<'a> Reader<'a> {
     // A call would pass the element, and room for an error, through memory: that takes longer than reading it.
     #[inline(always)]
     pub fn element(&mut self, field: &'static str) -> Result<Option<Element>, DecodeError> {
-        // Nearly all elements have a type of one octet, and a length of one or three.
+        // Nearly all elements have a type of one octet, and a length of one or three; fields of link headers have types of three.
         let (element_type, header, length) = match *self.rest {
-            [element_type @ 1..=252, length @ 0..=252, ..] => (element_type, 2, length.into()),
-            [element_type @ 1..=252, 253, high @ 1..=255, low, ..] => {
-                (element_type, 4, usize::from(high) << 8 | usize::from(low))
+            [element_type @ 1..=252, length @ 0..=252, ..] => {
+                (element_type.into(), 2, length.into())
+            }
+            [element_type @ 1..=252, 253, high @ 1..=255, low, ..] => (
+                element_type.into(),
+                4,
+                usize::from(high) << 8 | usize::from(low),
+            ),
+            [253, high @ 1..=255, low, length @ 0..=252, ..] => {
+                (u16::from_be_bytes([high, low]), 4, length.into())
             }
             [] => return Ok(None),
             _ => return self.long_element(field),

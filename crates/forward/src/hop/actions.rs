@@ -78,17 +78,38 @@ pub(crate) struct Extras {
     pub(crate) prefix_announcement: Option<Bytes>,
     extensions: Extensions,
     pub(crate) delay: Duration,
-    pub(crate) originated: Vec<Originated>,
+    originated: Vec<Originated>,
 }
 
 impl Extras {
-    #[cold]
-    fn apply(&self, said: &mut Said) {
-        let fields = said.to_mut();
-        fields.congestion_mark = self.congestion_mark.unwrap_or(fields.congestion_mark);
-        for (number, octets) in self.extensions.iter() {
-            fields.extensions.set(number, octets);
-        }
+    /// The fields outside of NDNLPv2 that a packet goes on with.
+    pub(crate) const fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
+    /// The same but for the path label, for who has not asked for it; `None` if there is none.
+    pub(crate) fn without_path(&self) -> Option<Self> {
+        self.extensions.get(Extensions::PATH_LABEL)?;
+        let mut extensions = self.extensions.clone();
+        extensions.remove(Extensions::PATH_LABEL);
+        Some(Self {
+            congestion_mark: self.congestion_mark,
+            prefix_announcement: self.prefix_announcement.clone(),
+            extensions,
+            delay: self.delay,
+            originated: Vec::new(),
+        })
+    }
+
+    /// Whether packets are sent besides.
+    pub(crate) const fn originates(&self) -> bool {
+        !self.originated.is_empty()
+    }
+
+    /// Takes the packets that are sent besides. What else there is but the delay is not of them.
+    pub(crate) fn take_originated(&mut self) -> Vec<Originated> {
+        self.extensions = Extensions::NONE;
+        core::mem::take(&mut self.originated)
     }
 }
 
@@ -180,6 +201,9 @@ impl Actions {
 
     /// Adds what the next hop wants, which decides.
     pub(crate) fn and(mut self, next: Self) -> Self {
+        if self.extras.is_none() {
+            return next;
+        }
         if let Some(more) = next.extras {
             let extras = self.extras();
             extras.congestion_mark = more.congestion_mark.or(extras.congestion_mark);
@@ -198,11 +222,11 @@ impl Actions {
         }
     }
 
-    /// Sets the fields that a packet goes on with.
+    /// Sets the field of NDNLPv2 that hops may set. Those outside of it a packet gets when it leaves.
     #[inline]
     pub(crate) fn apply(extras: Option<&Extras>, said: &mut Said) {
-        if let Some(extras) = extras {
-            extras.apply(said);
+        if let Some(mark) = extras.and_then(|extras| extras.congestion_mark) {
+            said.to_mut().congestion_mark = mark;
         }
     }
 }

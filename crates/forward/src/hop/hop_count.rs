@@ -1,12 +1,15 @@
 //! Hop count and source: how far Data came, and from what.
 
 use namecast_packet::Extensions;
+use namecast_packet::tlv::read_number;
 use namecast_units::Instant;
 
 use super::{Actions, Context, Hop};
 
 /// Counts further than that are not told apart.
 const MAX_HOPS: u64 = 255;
+/// Sources that there are.
+const KNOWN: [u64; 2] = [Extensions::FROM_PRODUCER, Extensions::FROM_CONTENT_STORE];
 
 /// The hop that counts the nodes that Data pass, from the one that answered, and says whether that was a content store.
 ///
@@ -53,25 +56,20 @@ pub(super) fn count_hops(context: &mut Context<'_>, answerer: Answerer) -> Actio
 }
 
 fn count_on(context: &mut Context<'_>) -> Actions {
-    let extensions = &context.fields.extensions;
     let mut actions = Actions::default();
-    if extensions.is_empty() {
-        return actions;
-    }
-    let count = extensions.number(Extensions::HOP_COUNT);
-    let count = count.filter(|&count| count <= MAX_HOPS);
-    let known = [Extensions::FROM_PRODUCER, Extensions::FROM_CONTENT_STORE];
-    let source = extensions.number(Extensions::SOURCE);
-    let source = source.filter(|source| known.contains(source));
-    let is_refused =
-        |number, value: Option<u64>| value.is_none() && extensions.get(number).is_some();
-    let refused = u64::from(is_refused(Extensions::HOP_COUNT, count))
-        + u64::from(is_refused(Extensions::SOURCE, source));
-    if let Some(count) = count {
-        actions = actions.set_number(Extensions::HOP_COUNT, (count + 1).min(MAX_HOPS));
-    }
-    if let Some(source) = source {
-        actions = actions.set_number(Extensions::SOURCE, source);
+    let mut refused = 0;
+    for (number, octets) in context.fields.extensions.iter() {
+        let value = read_number(octets);
+        let next = match (number, value) {
+            (Extensions::HOP_COUNT, Some(count @ 0..=MAX_HOPS)) => Some((count + 1).min(MAX_HOPS)),
+            (Extensions::SOURCE, Some(source)) => KNOWN.contains(&source).then_some(source),
+            (Extensions::HOP_COUNT | Extensions::SOURCE, _) => None,
+            _ => continue,
+        };
+        match next {
+            Some(value) => actions = actions.set_number(number, value),
+            None => refused += 1,
+        }
     }
     context.tables.counters.feedback.refused += refused;
     actions

@@ -8,7 +8,7 @@ use super::Forwarder;
 use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
 use crate::fields::{KeptFields, LinkFields};
-use crate::hop::{Actions, Decision, Event, Hops};
+use crate::hop::{Actions, Decision, Event, Extras, Hops};
 use crate::name_hash::NameHashes;
 use crate::table::{EntryId, Face, Outcome, Tables, is_localhost};
 
@@ -166,15 +166,16 @@ impl Forwarder {
         }
         let extras = actions.extras.as_deref();
         let announcement = extras.and_then(|extras| extras.prefix_announcement.as_ref());
+        let quiet = extras.and_then(Extras::without_path);
         for downstream in &downstreams.0 {
+            let extras = match &quiet {
+                Some(quiet) if !downstream.asks_for_path => Some(quiet),
+                _ => extras,
+            };
             let announcement = announcement.filter(|_| downstream.looks_for_route);
             let kept = &downstream.fields;
             let mut fields = arrival.fields.for_downstream(kept, announcement);
             Actions::apply(extras, &mut fields);
-            fields = match downstream.asks_for_path {
-                true => fields,
-                false => LinkFields::without_path(fields),
-            };
             let passage = (PacketKind::Data, arrival.face, downstream.face);
             let wire = arrival.data.wire().clone();
             self.send(extras, passage, wire, fields);

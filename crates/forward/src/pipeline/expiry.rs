@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use namecast_packet::Name;
+use namecast_packet::{Extensions, Name};
 use namecast_units::Instant;
 
 use super::{Forwarder, Transmit};
@@ -92,11 +92,12 @@ impl Forwarder {
         let Some(face) = self.tables.faces.get_mut(to) else {
             return self.tables.count_drop(to, DropReason::UnknownFace);
         };
-        let heard = match said.extensions.is_empty() {
+        let hops = extras.map_or(&Extensions::NONE, Extras::extensions);
+        let heard = match hops.is_empty() && said.extensions.is_empty() {
             true => HeardExtensions::default(),
             false => face.hears_extensions(self.now),
         };
-        let frame = LinkFields::frame(said, (kind, from), (&face.config, heard), wire);
+        let frame = LinkFields::frame((said, hops), (kind, from), (&face.config, heard), wire);
         if let Err(reason) = self.tables.count_sent(to, kind, &frame) {
             return self.tables.count_drop(to, reason);
         }
@@ -114,7 +115,10 @@ impl Forwarder {
         let Some(mut extras) = actions.extras else {
             return;
         };
-        for packet in core::mem::take(&mut extras.originated) {
+        if !extras.originates() {
+            return;
+        }
+        for packet in extras.take_originated() {
             let kind = super::receive::kind_of(&packet.wire);
             let passage = (kind, FaceId::NONE, packet.face);
             self.send(

@@ -36,8 +36,9 @@ pub use face::{
 pub use fields::LinkFields;
 pub use hop::{
     Actions, AsfConfig, Context, Decision, Event, Hop, HopCount, HopNameError, LEARNED_COST,
-    LearnedNews, Learning, NamedHop, OwnStrategy, PathLabels, PathLabelsConfig, RateEstimator,
-    RateFeedback, RateFeedbackConfig, RateFeedbackError, StrategyKind, StrategyNameError,
+    LearnedNews, Learning, NamedHop, OwnStrategy, PathLabels, PathLabelsConfig, PconProfile,
+    RateEstimator, RateFeedback, RateFeedbackConfig, RateFeedbackError, StrategyKind,
+    StrategyNameError,
 };
 pub use link::{
     CongestionLaw, CongestionMarker, CongestionMarking, FrameCount, Link, LinkCounters, LinkMeter,

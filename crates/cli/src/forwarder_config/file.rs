@@ -92,6 +92,7 @@ struct Udp {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct Faces {
     congestion: Option<Congestion>,
+    congestion_threshold: Option<ByteSize>,
     extension_fields: Option<Extensions>,
     #[serde(with = "namecast_units::optional_duration")]
     interface_timeout: Option<Duration>,
@@ -123,6 +124,7 @@ enum Congestion {
     Nfd,
     NdnSim,
     CoDel,
+    Pcon,
     Off,
 }
 
@@ -133,6 +135,7 @@ impl From<Congestion> for Option<CongestionMarking> {
             Congestion::Nfd => CongestionLaw::Nfd,
             Congestion::NdnSim => CongestionLaw::NdnSim,
             Congestion::CoDel => CongestionLaw::CoDel,
+            Congestion::Pcon => CongestionLaw::Pcon,
         };
         Some(CongestionMarking {
             law,
@@ -349,6 +352,12 @@ impl Reading<'_> {
         self.udp(&mut node.udp, file.udp);
         let congestion = file.faces.congestion;
         node.congestion_marking = congestion.map_or(node.congestion_marking, Into::into);
+        if let (Some(marking), Some(threshold)) = (
+            &mut node.congestion_marking,
+            file.faces.congestion_threshold,
+        ) {
+            marking.threshold = threshold;
+        }
         let extensions = file.faces.extension_fields;
         node.extension_fields = extensions.map_or(node.extension_fields, Into::into);
         self.tables(&mut node, file.tables);
@@ -509,8 +518,7 @@ impl Reading<'_> {
         match found {
             Ok(kind) => Some((prefix, kind)),
             Err(error) => {
-                let known =
-                    "best-route, multicast, asf, self-learning, random, weighted or a whole name";
+                let known = "best-route, multicast, asf, self-learning, random, weighted, pcon or a whole name";
                 self.object(place, format!("'{text}': {error}: expected {known}"));
                 None
             }

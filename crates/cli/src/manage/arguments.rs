@@ -292,7 +292,7 @@ pub enum StrategyWhat {
     Set {
         /// Names it is for.
         prefix: Name,
-        /// A word such as best-route, multicast, asf, self-learning, random or weighted, or a whole name with version and parameters.
+        /// A word such as best-route, multicast, asf, self-learning, random, weighted or pcon, or a whole name with version and parameters.
         strategy: String,
     },
     /// Take the choice back, so that the next shorter prefix decides.

@@ -31,7 +31,7 @@ pub(super) async fn run(
             };
             let done = forwarder.command("strategy-choice/set", &parameters);
             let done = done.await.context(
-                "the strategy is not in force; with Namecast, best-route, multicast, asf, self-learning, random and weighted could be",
+                "the strategy is not in force; with Namecast, best-route, multicast, asf, self-learning, random, weighted and pcon could be",
             )?;
             let choice = StrategyChoice {
                 prefix: done.name.unwrap_or_default(),

@@ -82,7 +82,7 @@ impl AsfConfig {
     }
 
     /// The parameters that differ from their defaults.
-    pub(super) fn parameters(&self) -> Vec<(&'static str, u128)> {
+    pub(super) fn parameters(&self) -> Vec<(&'static str, String)> {
         let of = |config: &Self| {
             [
                 (PROBING_INTERVAL, config.probing_interval.as_millis()),
@@ -96,6 +96,7 @@ impl AsfConfig {
         let pairs = of(self).into_iter().zip(of(&Self::DEFAULT));
         pairs
             .filter_map(|(own, default)| (own != default).then_some(own))
+            .map(|(parameter, value)| (parameter, value.to_string()))
             .collect()
     }
 }

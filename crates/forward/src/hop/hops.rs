@@ -5,6 +5,7 @@ use namecast_units::Instant;
 use super::asf::Asf;
 use super::best_route::BestRoute;
 use super::multicast::Multicast;
+use super::pcon::Pcon;
 use super::random::{UNIFORM, WEIGHTED};
 use super::self_learning::SelfLearning;
 use super::{Actions, Context, Decision, Hop, OwnStrategy, StrategyChoices, StrategyKind};
@@ -19,6 +20,8 @@ type Ask = fn(&mut dyn Hop, Instant, &mut Context<'_>) -> Actions;
 pub(crate) struct Hops {
     /// Only while some prefix has it.
     asf: Option<Box<Asf>>,
+    /// Only while some prefix has it.
+    pcon: Option<Box<Pcon>>,
     pub(crate) learning: SelfLearning,
     /// For all names, in the order in which they are asked.
     installed: Vec<Box<dyn Hop>>,
@@ -56,6 +59,15 @@ impl Hops {
             let make = || Box::new(Asf::new(tables.config.max_measurements));
             self.asf.get_or_insert_with(make).choices = choices;
         }
+        let is_pcon = |kind: &StrategyKind| matches!(kind, StrategyKind::Pcon(_));
+        let choices = self.pcon.as_ref().map_or(0, |pcon| pcon.choices);
+        let choices = choices + count(after, is_pcon) - count(before, is_pcon);
+        if choices == 0 {
+            self.pcon = None;
+        } else {
+            let make = || Box::new(Pcon::new(tables.config.max_measurements));
+            self.pcon.get_or_insert_with(make).choices = choices;
+        }
         let (started, ended) = (
             count(after, StrategyKind::learns),
             count(before, StrategyKind::learns),
@@ -72,6 +84,9 @@ impl Hops {
     pub(crate) fn remove_face(&mut self, face: crate::face::FaceId) {
         if let Some(asf) = &mut self.asf {
             asf.measurements.remove_face(face);
+        }
+        if let Some(pcon) = &mut self.pcon {
+            pcon.remove_face(face);
         }
         self.learning.remove_face(face);
     }
@@ -107,7 +122,8 @@ impl Hops {
     /// Whether somebody is to hear of what the content store answers and of what expires.
     #[inline]
     pub(crate) fn see_all(&self) -> bool {
-        self.learning.is_on() || !self.installed.is_empty() || !self.own.is_empty()
+        let is_strategy = self.learning.is_on() || self.pcon.is_some() || !self.own.is_empty();
+        is_strategy || !self.installed.is_empty()
     }
 
     #[cold]
@@ -115,6 +131,9 @@ impl Hops {
         let mut actions = Actions::default();
         if let Some(asf) = &mut self.asf {
             actions = asf.on_data(now, context);
+        }
+        if let Some(pcon) = &mut self.pcon {
+            actions = actions.and(pcon.on_data(now, context));
         }
         if self.learning.is_on() || context.fields.prefix_announcement.is_some() {
             actions = actions.and(self.learning.on_data(now, context));
@@ -134,7 +153,10 @@ impl Hops {
 
     #[cold]
     pub(crate) fn on_expiry(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
-        let actions = self.learning.on_expiry(now, context);
+        let mut actions = self.learning.on_expiry(now, context);
+        if let Some(pcon) = &mut self.pcon {
+            actions = actions.and(pcon.on_expiry(now, context));
+        }
         self.ask_all(now, context, actions, |hop, now, context| {
             hop.on_expiry(now, context)
         })
@@ -173,9 +195,13 @@ impl Hops {
 
     /// When to call [`on_timeout`](Self::on_timeout) next, if ever.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let others = self.installed.iter().chain(&self.own);
-        let others = others.filter_map(|hop| hop.poll_timeout());
-        self.learning.poll_timeout().into_iter().chain(others).min()
+        let mut first = self.learning.poll_timeout();
+        for hops in [&self.installed, &self.own] {
+            for at in hops.iter().filter_map(|hop| hop.poll_timeout()) {
+                first = Some(first.map_or(at, |first| first.min(at)));
+            }
+        }
+        first
     }
 
     /// Asks those who are installed until one decides, and then the driver's own strategies that are concerned.
@@ -228,6 +254,10 @@ impl Hops {
             StrategyKind::SelfLearning => ask(&mut self.learning, now, context),
             StrategyKind::Asf(_) => match &mut self.asf {
                 Some(asf) => ask(&mut **asf, now, context),
+                None => Actions::default(),
+            },
+            StrategyKind::Pcon(_) => match &mut self.pcon {
+                Some(pcon) => ask(&mut **pcon, now, context),
                 None => Actions::default(),
             },
             StrategyKind::Own(own) => match self.own.get_mut(usize::from(own.place)) {

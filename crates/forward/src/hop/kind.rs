@@ -3,6 +3,7 @@
 use namecast_packet::{Component, Name, NameBuilder};
 
 use super::asf::AsfConfig;
+use super::pcon::PconProfile;
 
 /// The strategies there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -23,6 +24,8 @@ pub enum StrategyKind {
     /// Every neighbour where there is no route; routes are learned from announcements in the answers. NFD's self-learning,
     /// version 1.
     SelfLearning,
+    /// Any next hop by its share, which falls with marks. After \[PCON\]; not in NFD.
+    Pcon(PconProfile),
     /// A hop of the driver's, added with [`Forwarder::add_strategy`](crate::Forwarder::add_strategy).
     Own(OwnStrategy),
 }
@@ -69,13 +72,14 @@ impl StrategyKind {
     pub(crate) const DEFAULT: Self = Self::BestRoute;
 
     /// Each strategy with its defaults.
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::BestRoute,
         Self::Multicast,
         Self::Random,
         Self::Weighted,
         Self::Asf(AsfConfig::DEFAULT),
         Self::SelfLearning,
+        Self::Pcon(PconProfile::Published),
     ];
 
     /// Whether it makes routes from prefix announcements.
@@ -140,10 +144,12 @@ impl StrategyKind {
         let name = name.generic(word).version(version);
         let parameters = match self {
             Self::Asf(asf) => asf.parameters(),
+            Self::Pcon(profile) => profile.parameters(),
             _ => Vec::new(),
         };
-        let append =
-            |name: NameBuilder, (parameter, value)| name.generic(&format!("{parameter}~{value}"));
+        let append = |name: NameBuilder, (parameter, value): (&str, String)| {
+            name.generic(&format!("{parameter}~{value}"))
+        };
         parameters.into_iter().fold(name, append).finish()
     }
 
@@ -156,6 +162,7 @@ impl StrategyKind {
             Self::Weighted => ("weighted", 1),
             Self::Asf(_) => ("asf", 5),
             Self::SelfLearning => ("self-learning", 1),
+            Self::Pcon(_) => ("pcon", 1),
             Self::Own(own) => (own.word, 1),
         }
     }
@@ -166,6 +173,7 @@ impl StrategyKind {
         let (parameter, value) = text.split_once('~').ok_or_else(unknown)?;
         match self {
             Self::Asf(asf) => asf.set(parameter, value).ok_or_else(unknown)?,
+            Self::Pcon(profile) => profile.set(parameter, value).ok_or_else(unknown)?,
             _ => Err(unknown()),
         }
     }
@@ -188,7 +196,8 @@ mod tests {
             max_timeouts: 1,
             measurements_lifetime: Duration::from_millis(30_001),
         });
-        for kind in StrategyKind::ALL.into_iter().chain([tuned]) {
+        let ndnsim = StrategyKind::Pcon(PconProfile::NdnSim);
+        for kind in StrategyKind::ALL.into_iter().chain([tuned, ndnsim]) {
             assert_eq!(StrategyKind::from_name(&kind.name()), Ok(kind));
         }
         let names = StrategyKind::ALL.map(|kind| kind.name().to_string());
@@ -199,6 +208,7 @@ mod tests {
             "weighted/v=1",
             "asf/v=5",
             "self-learning/v=1",
+            "pcon/v=1",
         ];
         assert_eq!(
             names,
@@ -234,6 +244,7 @@ mod tests {
         for (end, parameter) in [
             ("/random/v=1/x~1", "x~1"),
             ("/self-learning/v=1/x~1", "x~1"),
+            ("/pcon/v=1/x~1", "x~1"),
             (
                 "/best-route/v=5/retx-suppression-max~9",
                 "retx-suppression-max~9",

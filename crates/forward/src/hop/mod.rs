@@ -23,6 +23,7 @@ mod measurements;
 mod multicast;
 mod named;
 mod path_labels;
+mod pcon;
 mod random;
 mod rate_feedback;
 mod self_learning;
@@ -45,6 +46,7 @@ pub(crate) use hops::Hops;
 pub use kind::{OwnStrategy, StrategyKind, StrategyNameError};
 pub use named::{HopNameError, NamedHop};
 pub use path_labels::{PathLabels, PathLabelsConfig};
+pub use pcon::PconProfile;
 pub use rate_feedback::{RateEstimator, RateFeedback, RateFeedbackConfig, RateFeedbackError};
 pub use self_learning::{LEARNED_COST, LearnedNews, Learning};
 

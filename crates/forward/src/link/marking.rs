@@ -19,6 +19,8 @@ pub enum CongestionLaw {
     NdnSim,
     /// The time that a packet has waited when it leaves the queue: CoDel (RFC 8289), which marks instead of dropping.
     CoDel,
+    /// The same as PCON was published with: the first mark of a long queue at once, the n-th 1.1 intervals/√(n-1) after the one before it.
+    Pcon,
 }
 
 /// When a link counts as congested.
@@ -76,7 +78,7 @@ impl CongestionMarker {
         match self.rule.law {
             CongestionLaw::Nfd => self.marks_after_an_interval(now),
             CongestionLaw::NdnSim => self.marks_at_once(now),
-            CongestionLaw::CoDel => false,
+            CongestionLaw::CoDel | CongestionLaw::Pcon => false,
         }
     }
 
@@ -112,17 +114,72 @@ impl CongestionMarker {
 
 /// The far end of a link's queue, where it shows how long each packet has waited.
 #[derive(Clone, Debug)]
-pub(super) struct SojournMarker(CoDel);
+pub(super) struct SojournMarker {
+    codel: CoDel,
+    pcon: PconMarker,
+}
 
 impl SojournMarker {
     /// A queue that may be long for `interval`.
     pub(super) const fn new(interval: Duration) -> Self {
-        Self(CoDel::marking(TARGET, interval))
+        Self {
+            codel: CoDel::marking(TARGET, interval),
+            pcon: PconMarker::new(interval),
+        }
     }
 
     /// Whether to mark a frame of so many octets that was queued at `since` and leaves now; so many stay behind it.
-    pub(super) fn marks(&mut self, now: Instant, since: Instant, octets: usize, left: u64) -> bool {
-        self.0.acts(now, since, octets, left)
+    pub(super) fn marks(
+        &mut self,
+        law: CongestionLaw,
+        (now, since): (Instant, Instant),
+        (octets, left): (usize, u64),
+    ) -> bool {
+        match law {
+            CongestionLaw::CoDel => self.codel.acts(now, since, octets, left),
+            CongestionLaw::Pcon => self.pcon.marks(now, now.since(since)),
+            CongestionLaw::Nfd | CongestionLaw::NdnSim => false,
+        }
+    }
+}
+
+/// The queue that \[PCON\] was published with.
+#[derive(Clone, Debug)]
+struct PconMarker {
+    interval: Duration,
+    /// Since when packets have waited too long.
+    since: Option<Instant>,
+    next_at: Instant,
+    marks: u32,
+}
+
+impl PconMarker {
+    const fn new(interval: Duration) -> Self {
+        Self {
+            interval,
+            since: None,
+            next_at: Instant::ZERO,
+            marks: 0,
+        }
+    }
+
+    fn marks(&mut self, now: Instant, waited: Duration) -> bool {
+        if waited <= TARGET {
+            (self.since, self.marks) = (None, 0);
+            return false;
+        }
+        let since = *self.since.get_or_insert(now);
+        if now.since(since) <= self.interval {
+            self.marks = 0;
+            return false;
+        }
+        let is_due = now >= self.next_at;
+        if is_due {
+            self.marks = self.marks.saturating_add(1);
+            let pause = self.interval * 11 / 10;
+            self.next_at = now + pause.div_f64(f64::from(self.marks).sqrt());
+        }
+        is_due
     }
 }
 
@@ -177,7 +234,7 @@ mod tests {
     fn codel_goes_by_the_time_that_packets_waited() {
         let mut sojourn = SojournMarker::new(Duration::from_millis(100));
         let waited = |ms: u64, sojourn: &mut SojournMarker| {
-            sojourn.marks(at(ms), at(ms - 10), 1_000, 50_000)
+            sojourn.marks(CongestionLaw::CoDel, (at(ms), at(ms - 10)), (1_000, 50_000))
         };
         let marked: Vec<_> = (10..350).filter(|&ms| waited(ms, &mut sojourn)).collect();
         assert_eq!(marked, [110, 210, 281, 339]);
@@ -186,6 +243,22 @@ mod tests {
             ..CongestionMarking::default()
         }));
         assert!((0..300).all(|ms| !marker.marks(at(ms), LONG)));
+    }
+
+    /// A packet each millisecond that waited for 10: more than the interval of 100 ms above the target at 111, then after 110,
+    /// 110/√2 = 77.8 and 110/√3 = 63.5 ms. A queue that is long again may be marked at once, but no sooner than the pause is over.
+    #[test]
+    fn pcon_marks_by_its_own_codel() {
+        let mut sojourn = SojournMarker::new(Duration::from_millis(100));
+        let mut marks = |ms: u64, waited: u64| {
+            let times = (at(ms), at(ms - waited));
+            sojourn.marks(CongestionLaw::Pcon, times, (1_000, 0))
+        };
+        let marked: Vec<_> = (10..400).filter(|&ms| marks(ms, 10)).collect();
+        assert_eq!(marked, [111, 221, 299, 363]);
+        assert!(!marks(400, 5));
+        let marked: Vec<_> = (401..650).filter(|&ms| marks(ms, 6)).collect();
+        assert_eq!(marked, [502, 612]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use namecast_packet::LpPacket;
 use namecast_units::{ByteSize, Instant};
 use smart_default::SmartDefault;
 
-use super::{CongestionLaw, CongestionMarker, CongestionMarking, SojournMarker};
+use super::{CongestionMarker, CongestionMarking, SojournMarker};
 
 /// Bounds of a link's send queue, and when its frames are marked.
 ///
@@ -90,9 +90,9 @@ impl SendQueue {
             is_judged,
         } = self.waiting.pop_front()?;
         self.size -= size;
-        let is_by_time = self.marker.is_on && self.marker.rule.law == CongestionLaw::CoDel;
-        let left = self.size.as_bytes();
-        let is_late = is_by_time && !is_judged && self.sojourn.marks(now, since, frame.len(), left);
+        let (law, sizes) = (self.marker.rule.law, (frame.len(), self.size.as_bytes()));
+        let is_judging = self.marker.is_on && !is_judged;
+        let is_late = is_judging && self.sojourn.marks(law, (now, since), sizes);
         Some(self.marked_if(is_late, frame))
     }
 
@@ -156,6 +156,7 @@ impl SendQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::CongestionLaw;
 
     /// A frame each millisecond that leaves after ten, each taken twice: the marks are those of RFC 8289 for frames that are taken
     /// once, at 110 ms and then 100/√1, 100/√2 and 100/√3 ms later.

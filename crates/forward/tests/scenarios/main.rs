@@ -19,6 +19,7 @@ mod link;
 mod loops;
 mod nacks;
 mod path_labels;
+mod pcon;
 mod protection;
 mod shards;
 mod strategies;

@@ -183,6 +183,8 @@ pub enum CongestionLawSpec {
     Ndnsim,
     /// CoDel.
     Codel,
+    /// CoDel as PCON was published with it.
+    Pcon,
     /// Nothing: packets are not marked.
     None,
 }
@@ -206,6 +208,7 @@ impl NodeQueueSpec {
             CongestionLawSpec::Nfd => Some(CongestionLaw::Nfd),
             CongestionLawSpec::Ndnsim => Some(CongestionLaw::NdnSim),
             CongestionLawSpec::Codel => Some(CongestionLaw::CoDel),
+            CongestionLawSpec::Pcon => Some(CongestionLaw::Pcon),
             CongestionLawSpec::None => None,
         };
         let marking = law.map(|law| CongestionMarking {

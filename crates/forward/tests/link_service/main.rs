@@ -1,6 +1,7 @@
-//! Fragments and Acks over a link of which anything can be expected.
+//! Fragments and Acks over a link, and fields of neighbours, of which anything can be expected.
 
 mod body;
+mod fields_body;
 
 use namecast_units::Random;
 
@@ -44,4 +45,25 @@ fn packets_arrive_whole_over_a_bad_link() {
         asked += outcome.asked;
     }
     assert!(received > 200 && asked > 1_000, "{received} {asked}");
+}
+
+/// Scripts long enough that paths are found and taken, and content stores tell rates.
+#[test]
+fn fields_of_any_kind_harm_nobody_and_reach_nobody_who_does_not_speak() {
+    let mut random = Random::from_seed(23);
+    let mut sum = fields_body::Heard::default();
+    for length in [64, 1_024, 8_192] {
+        for _ in 0..20 {
+            let mut script = vec![0; length];
+            random.fill(&mut script);
+            let heard = fields_body::fields(&script);
+            sum.counts += heard.counts;
+            sum.paths += heard.paths;
+            sum.tags += heard.tags;
+        }
+    }
+    assert!(
+        sum.counts > 100 && sum.paths > 100 && sum.tags > 10,
+        "{sum:?}"
+    );
 }

@@ -120,6 +120,46 @@ impl Snapshot {
                 "Of these, those outside of their period of validity",
                 node.announcements_out_of_period,
             ),
+            (
+                "rate_tags_set",
+                "Data from the content store sent with the rate behind it",
+                node.feedback.rate_tags_set,
+            ),
+            (
+                "feedback_refused",
+                "Rates, hop counts and sources of neighbours that make no sense",
+                node.feedback.refused,
+            ),
+            (
+                "feedback_flows_refused",
+                "Data not measured since their neighbour has too many flows",
+                node.feedback.flows_refused,
+            ),
+            (
+                "path_labels_followed",
+                "Interests sent where their path label says",
+                node.feedback.labels_followed,
+            ),
+            (
+                "path_labels_refused",
+                "Path labels that lead nowhere",
+                node.feedback.labels_refused,
+            ),
+            (
+                "path_labels_aggregated",
+                "Interests with path labels that waited for an equal one's Data",
+                node.feedback.labels_aggregated,
+            ),
+            (
+                "path_discoveries",
+                "Interests sent to discover a path",
+                node.feedback.discoveries,
+            ),
+            (
+                "path_discoveries_refused",
+                "Such Interests answered from the content store, as too many came",
+                node.feedback.discoveries_refused,
+            ),
         ];
         for (name, help, value) in counters {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
@@ -347,7 +387,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use namecast_net::management::{ReadvertisingStatus, StrategyChoice};
-    use namecast_net::{LinkState, Persistency};
+    use namecast_net::{FeedbackStatus, LinkState, Persistency};
 
     use super::*;
 
@@ -397,6 +437,11 @@ mod tests {
             routes_learned: 17,
             announcements_refused: 18,
             announcements_out_of_period: 16,
+            feedback: FeedbackStatus {
+                rate_tags_set: 41,
+                labels_refused: 42,
+                ..FeedbackStatus::default()
+            },
             readvertising: Some(ReadvertisingStatus {
                 daemons: 1,
                 prefixes: 32,
@@ -436,6 +481,8 @@ mod tests {
             "namecast_routes_learned_total 17",
             "namecast_announcements_refused_total 18",
             "namecast_announcements_out_of_period_total 16",
+            "namecast_rate_tags_set_total 41",
+            "namecast_path_labels_refused_total 42",
             "namecast_readvertise_daemons 1",
             "namecast_readvertise_prefixes 32",
             "namecast_readvertise_told 31",

@@ -45,8 +45,8 @@ pub use key_store::{Identity, KeyStore, KeyStoreError, random};
 pub use link::LinkDrop;
 pub use mac_address::{MacAddress, ParseMacAddressError};
 pub use node::{
-    FaceOptions, FaceStatus, LinkState, ListenError, Listener, ListenerStatus, Node, NodeError,
-    NodeStatus, Persistency, RouteStatus, TrafficStatus,
+    FaceOptions, FaceStatus, FeedbackStatus, LinkState, ListenError, Listener, ListenerStatus,
+    Node, NodeError, NodeStatus, Persistency, RouteStatus, TrafficStatus,
 };
 pub use registration::Registration;
 pub use timer::Timer;

@@ -37,8 +37,8 @@ pub use options::FaceOptions;
 pub(crate) use plane::Plane;
 pub(crate) use spawner::Spawner;
 pub use status::{
-    FaceStatus, ListenerStatus, NodeStatus, ReadvertisingStatus, RouteStatus, StrategyChoice,
-    StrategyCounts, TrafficStatus,
+    FaceStatus, FeedbackStatus, ListenerStatus, NodeStatus, ReadvertisingStatus, RouteStatus,
+    StrategyChoice, StrategyCounts, TrafficStatus,
 };
 pub(crate) use status::{Readvertises, STRATEGY_COUNTS};
 

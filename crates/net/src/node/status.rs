@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use namecast_forward::{Drops, FaceCounters, FaceId, Forwarder, Scope, StrategyCounters, Traffic};
+use namecast_forward::{
+    Drops, FaceCounters, FaceId, FeedbackCounters, Forwarder, Scope, StrategyCounters, Traffic,
+};
 use namecast_packet::Name;
 use namecast_units::Duration;
 use serde::{Serialize, Serializer};
@@ -54,6 +56,8 @@ pub struct NodeStatus {
     pub announcements_refused: u64,
     /// Of these, those that came outside of their period of validity.
     pub announcements_out_of_period: u64,
+    /// Rate feedback and path labels.
+    pub feedback: FeedbackStatus,
     /// What a routing daemon is told; nothing if it is told nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readvertising: Option<ReadvertisingStatus>,
@@ -61,6 +65,42 @@ pub struct NodeStatus {
     pub drops: BTreeMap<&'static str, u64>,
     /// What links and listeners lost, also those that are gone, by reason.
     pub link_drops: BTreeMap<&'static str, u64>,
+}
+
+/// What hops have made of the link header fields that tell consumers about paths; all zero without such hops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FeedbackStatus {
+    /// Data from the content store that were sent with a rate.
+    pub rate_tags_set: u64,
+    /// Rates, hop counts and sources of neighbours that make no sense.
+    pub refused: u64,
+    /// Data of flows that found no place to be measured.
+    pub flows_refused: u64,
+    /// Interests that went where their label says.
+    pub labels_followed: u64,
+    /// Labels that lead nowhere.
+    pub labels_refused: u64,
+    /// Interests with labels that waited for another's Data.
+    pub labels_aggregated: u64,
+    /// Interests that were sent to discover a path.
+    pub discoveries: u64,
+    /// Such Interests that came too often, and were answered from the content store.
+    pub discoveries_refused: u64,
+}
+
+impl From<FeedbackCounters> for FeedbackStatus {
+    fn from(counters: FeedbackCounters) -> Self {
+        Self {
+            rate_tags_set: counters.rate_tags_set,
+            refused: counters.refused,
+            flows_refused: counters.flows_refused,
+            labels_followed: counters.labels_followed,
+            labels_refused: counters.labels_refused,
+            labels_aggregated: counters.labels_aggregated,
+            discoveries: counters.discoveries,
+            discoveries_refused: counters.discoveries_refused,
+        }
+    }
 }
 
 /// One face.
@@ -268,6 +308,7 @@ impl NodeStatus {
             routes_learned: counters.routes_learned,
             announcements_refused: counters.announcements_refused,
             announcements_out_of_period: counters.announcements_out_of_period,
+            feedback: counters.feedback.into(),
             readvertising: None,
             drops: forwarder_drops(&counters.drops),
             link_drops: BTreeMap::new(),

@@ -51,12 +51,36 @@ pub fn named_hops(hops: &[HopChoice]) -> Result<Vec<CustomHop>, ScenarioError> {
         }
         let own = hop.name.parse::<NamedHop>();
         own.map(CustomHop::from).map_err(|error| {
-            let more = match error {
-                HopNameError::Unknown => ", or register your own by namecast_lab::main().hop(…)",
-                _ => "",
+            let name = &hop.name;
+            let problem = match error {
+                HopNameError::Unknown => format!(
+                    "'{name}' is no hop: {error}, or register your own by namecast_lab::main().hop(…)"
+                ),
+                _ => format!("'{name}': {error}"),
             };
-            ScenarioError::new("hops", format!("'{}': {error}{more}", hop.name))
+            ScenarioError::new("hops", problem)
         })
     });
     named.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_the_forwarders_own_hop_or_a_programs() {
+        let named = |name: &str| named_hops(&[HopChoice::from(name.to_owned())]);
+        assert_eq!(
+            named("rate-feedback/window~24").map(|hops| hops.len()),
+            Ok(1)
+        );
+        let refused = |name: &str| named(name).unwrap_err().to_string();
+        assert!(refused("rate-feedback/window~1").contains("write 3 to 1024"));
+        assert!(refused("mine").contains("or register your own"));
+        let mut mine = HopChoice::from("mine".to_owned());
+        let build = || NamedHop::HopCount.build();
+        mine.custom = Some(CustomHop::new("mine", build));
+        assert_eq!(named_hops(&[mine]).map(|hops| hops.len()), Ok(1));
+    }
 }

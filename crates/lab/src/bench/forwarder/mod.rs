@@ -65,6 +65,10 @@ pub struct BenchForwarder {
     /// Also measure ndnd, whose executable this is: `interop/run.sh ndnd` builds it.
     #[arg(long, value_name = "FILE")]
     pub ndnd: Option<PathBuf>,
+    /// Have the forwarder ask a hop about all packets, as its configuration file would write it, and say its fields to everybody; may be
+    /// repeated.
+    #[arg(long = "hop", value_name = "NAME")]
+    pub hops: Vec<String>,
     /// Two short rounds.
     #[arg(long)]
     pub quick: bool,
@@ -331,7 +335,7 @@ fn line(report: &CaseReport) -> String {
 fn measure_case(arguments: &BenchForwarder, case: Case) -> anyhow::Result<CaseReport> {
     let (rounds, span) = arguments.turns();
     let mut all = vec![
-        What::Forwarder,
+        What::Forwarder(&arguments.hops),
         What::Relay(Sending::Joined),
         What::Relay(Sending::OneByOne),
     ];
@@ -372,7 +376,8 @@ fn measure_case(arguments: &BenchForwarder, case: Case) -> anyhow::Result<CaseRe
 #[derive(Clone, Copy, Debug)]
 enum What<'a> {
     Relay(Sending),
-    Forwarder,
+    /// Ours, with these hops.
+    Forwarder(&'a [String]),
     /// Another forwarder, of this executable.
     Ndnd(&'a Path),
 }
@@ -386,7 +391,7 @@ impl What<'_> {
                 consumers: 1,
                 ..traffic
             },
-            Self::Forwarder | Self::Ndnd(_) => traffic,
+            Self::Forwarder(_) | Self::Ndnd(_) => traffic,
         }
     }
 
@@ -407,12 +412,13 @@ impl What<'_> {
                 let entry = program.line()?.trim().parse()?;
                 Ok((program, entry, None))
             }
-            Self::Forwarder => {
+            Self::Forwarder(hops) => {
                 let options = ours::Options {
                     mtu,
+                    hops: hops.to_vec(),
                     ..ours::Options::default()
                 };
-                let (program, entry, directory) = ours::start(&[producer], options)?;
+                let (program, entry, directory) = ours::start(&[producer], &options)?;
                 Ok((program, entry, Some(directory)))
             }
             Self::Ndnd(executable) => {

@@ -10,7 +10,7 @@ use super::measured::Measured;
 use super::namecast;
 
 /// What is different from a forwarder without a configuration file.
-#[derive(Clone, Copy, Debug, SmartDefault)]
+#[derive(Clone, Debug, SmartDefault)]
 pub(super) struct Options {
     /// Threads that forward, each of which gets a processor.
     #[default(1)]
@@ -19,18 +19,23 @@ pub(super) struct Options {
     pub(super) processor: usize,
     /// Octets of the longest frame to a consumer.
     pub(super) mtu: Option<usize>,
+    /// Hops that see all packets; all neighbours hear their fields.
+    pub(super) hops: Vec<String>,
 }
 
 /// Starts it with a route to each producer for the names of the load with its number.
 pub(super) fn start(
     producers: &[SocketAddr],
-    options: Options,
+    options: &Options,
 ) -> anyhow::Result<(Measured, SocketAddr, TempDir)> {
     let directory = tempfile::tempdir()?;
     let socket = directory.path().join("node.sock");
     let mtu = options.mtu.map(|mtu| format!("loopback-mtu = {mtu}"));
     let mut text = format!(
         "threads = {}\n\
+         hops = {:?}\n\
+         [faces]\n\
+         extension-fields = {:?}\n\
          [listen]\n\
          udp = [\"127.0.0.1:0\"]\n\
          tcp = []\n\
@@ -38,6 +43,12 @@ pub(super) fn start(
          [udp]\n\
          {}\n",
         options.threads,
+        options.hops,
+        if options.hops.is_empty() {
+            "auto"
+        } else {
+            "on"
+        },
         mtu.unwrap_or_default()
     );
     for (number, producer) in producers.iter().enumerate() {

@@ -149,12 +149,15 @@ fn start(
     let all = match forwarders {
         Forwarders::Threads(threads) => vec![Options { threads, ..plain }],
         Forwarders::Apart => (0..LOADS)
-            .map(|processor| Options { processor, ..plain })
+            .map(|processor| Options {
+                processor,
+                ..plain.clone()
+            })
             .collect(),
     };
     let running: anyhow::Result<Vec<_>> = all
         .into_iter()
-        .map(|options| ours::start(producers, options))
+        .map(|options| ours::start(producers, &options))
         .collect();
     let running = running?;
     running

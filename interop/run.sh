@@ -289,11 +289,27 @@ ndnd_support() {
     expect "extension fields: ours answers" "answers: yes" python3 "$here/support.py" "$socket" yes
 }
 
-# A live stream over three forwarders, of which ndnd's is the middle one.
+# start_telling NODE [TEXT]: the same, which tells consumers about paths, with more in its file.
+start_telling() {
+    cat >"$home/$1.toml" <<TOML
+hops = ["rate-feedback", "path-labels"]
+listen = { udp = ["127.0.0.1:0"], tcp = [], unix = ["$home/$1.sock"] }
+${2:-}
+TOML
+    "$NAMECAST" forwarder --json --port 0 --config "$home/$1.toml" >"$home/$1.json" &
+    started+=($!)
+    await "$home/$1.json"
+}
+
+# A live stream over three forwarders, of which ndnd's is the middle one: what ours would tell of paths ends there.
 ndnd_stream() {
     local theirs=$home/ndnd.sock
-    start_namecast far
-    start_namecast near --upstream "unix://$theirs"
+    start_telling far
+    start_telling near "[[face]]
+uri = \"unix://$theirs\"
+[[route]]
+prefix = \"/\"
+face = \"unix://$theirs\""
     expect "namecast route add, at ndnd, to a publisher's forwarder" "cost 1" "$NAMECAST" route add /interop/cam \
         "udp4://127.0.0.1:$(port udp4 far)" --cost 1 --connect "unix://$theirs"
     "$NAMECAST" publish /interop/cam --ladder 200k --quiet --connect "unix://$home/far.sock" &
@@ -301,6 +317,8 @@ ndnd_stream() {
     "$NAMECAST" watch /interop/cam --quiet --connect "unix://$home/near.sock" --duration 8s --stats "$home/watch.json" --output "$home/film.mkv"
     expect "a stream over ours, ndnd and ours: frames" '"video":\{[^}]*"rendered":[1-9][0-9]{2}' tail -n 1 "$home/watch.json"
     expect "a stream over ours, ndnd and ours: all verified" '"verification_failures":0,"video"' tail -n 1 "$home/watch.json"
+    expect "the same: ndnd is not taken for a neighbour that knows our fields" '"speaks_extensions":false' \
+        "$NAMECAST" status --json --port "$(grep -oE 'http://127.0.0.1:[0-9]+' "$home/far.json" | grep -oE '[0-9]+$')"
 }
 
 # start_router ROUTER: a forwarder that tells a routing daemon what applications register.

@@ -12,6 +12,7 @@ pub mod catalogue;
 mod choice;
 pub mod consumer;
 pub mod fec;
+mod feedback;
 pub mod index;
 pub mod inter_frame;
 pub mod ladder;

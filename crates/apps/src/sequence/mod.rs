@@ -15,7 +15,7 @@ mod server;
 
 use namecast_packet::{Component, Name, tlv};
 
-pub use fetcher::{Fetched, Fetcher, FetcherConfig, Figures, Sample};
+pub use fetcher::{Fetched, Fetcher, FetcherConfig, Figures, Sample, Segment};
 pub use server::{Server, ServerConfig, ServerCounters, ServerError};
 
 /// The number in a name whose TLV-VALUE is `name`, if the name is `prefix` and a sequence number in its shortest form.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use namecast_stream::path::Feedback;
 use namecast_stream::rate::{Arrival, Loss, Lost, RateControl, RateController};
 use namecast_units::{Bitrate, ByteSize, Duration, Instant, Random};
 use serde::{Deserialize, Serialize};
@@ -239,7 +240,7 @@ impl Pipe {
                     was_lost: false,
                     is_limiting: true,
                     congestion_marked: false,
-                    offered_rate: None,
+                    feedback: Feedback::default(),
                 };
                 self.controller.on_data(now, &arrival);
                 return;

@@ -138,6 +138,7 @@ impl Desk {
         let delivery = Delivery {
             congestion_marked: false,
             face: Some(FACE),
+            ..Delivery::default()
         };
         assert!(self.consumer.handle_data(now, data, delivery));
     }

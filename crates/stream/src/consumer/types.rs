@@ -11,7 +11,7 @@ use crate::catalogue::{Rung, SampleRate, StreamInfo, StreamKind};
 use crate::inter_frame::InterFrameFec;
 use crate::metadata::Latest;
 use crate::names::{RungNames, SegmentId, StreamNames};
-use crate::path::{Client, Group, Limit, Requester, Token, Want};
+use crate::path::{Client, Feedback, Group, Limit, Requester, Token, Want};
 use crate::sample::SampleHeader;
 
 use super::assembler::{SegmentCounts, SegmentEstimators};
@@ -205,6 +205,8 @@ pub struct Delivery {
     pub congestion_marked: bool,
     /// Number of the node's face that the packet came in on, if the node tells.
     pub face: Option<u64>,
+    /// What nodes on the path say, its rate in whole packets.
+    pub feedback: Feedback,
 }
 
 /// A complete and verified sample.

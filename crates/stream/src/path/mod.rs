@@ -12,7 +12,7 @@
 //! Withholding Interests is the only actuator of a consumer: what is not requested yet waits here, where it can be withdrawn, and
 //! the queue of the network stays short.
 //!
-//! [`NumberedRequester`] requests numbered Data in bulk, without urgency: no other module but this one draws Nonces and arms
+//! [`NumberedPaths`] requests numbered Data in bulk, without urgency: no other module but this one draws Nonces and arms
 //! timers of retransmissions.
 
 mod budget;
@@ -30,11 +30,13 @@ mod requester;
 mod tests;
 mod want;
 
+pub use crate::feedback::{Feedback, Received, Source};
 pub use budget::{Budget, Control, LiveConfig, PACKET, ParseControlError};
 pub use delay::{DelayConfig, DelayEstimator, DelaySample, PathOutlook, PathView, Timer};
 pub use measure::Path;
 pub use numbered::{
-    NumberedAnswer, NumberedConfig, NumberedCounters, NumberedRequester, Unanswered,
+    NumberedAnswer, NumberedConfig, NumberedCounters, NumberedPaths, NumberedRequest, PathChoice,
+    SegmentProgress, Unanswered,
 };
 pub use objects::{Object, Retry};
 pub use requester::{Requester, RequesterConfig, RequesterCounters};

@@ -6,9 +6,10 @@ use core::time::Duration;
 
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Interest, InterestBuilder, Nonce};
-use namecast_units::{Bitrate, ByteSize, Instant};
+use namecast_units::{Bitrate, Instant};
 use smart_default::SmartDefault;
 
+use crate::feedback::{Feedback, Received};
 use crate::names::SampleClass;
 use crate::rate::{Arrival, Loss, Lost, Pacer};
 
@@ -82,6 +83,7 @@ struct Arriving {
     arrived: Arrived,
     was_lost: bool,
     is_marked: bool,
+    feedback: Feedback,
     rtt: Option<Duration>,
 }
 
@@ -295,19 +297,13 @@ impl Requester {
         }
     }
 
-    /// Records the rate that the nodes on the path offer.
-    pub const fn on_offer(&mut self, now: Instant, rate: Bitrate) {
-        self.path.on_offer(now, rate);
-    }
-
-    /// Takes Data of `size` for `token`. Returns what it answers; `None` if nothing was out for it. What it shows of the path
+    /// Takes Data for `token`. Returns what it answers; `None` if nothing was out for it. What it shows of the path
     /// counts from the next call on.
     pub fn handle_data(
         &mut self,
         now: Instant,
         token: Token,
-        size: ByteSize,
-        is_marked: bool,
+        received: &Received,
     ) -> Option<Answer> {
         self.finish_arrival(now);
         self.queue.remove(token);
@@ -323,10 +319,11 @@ impl Requester {
                 sent_at,
                 once: entry.attempts == 1,
                 available_at: entry.available_at,
-                size,
+                size: received.size,
             },
             was_lost: entry.is_lost,
-            is_marked,
+            is_marked: received.congestion_marked,
+            feedback: received.feedback,
             rtt: None,
         });
         Some(Answer {
@@ -344,6 +341,7 @@ impl Requester {
         let arrived = arriving.arrived;
         let was_measured = self.path.is_measured();
         self.path.on_mark(arriving.is_marked);
+        self.path.on_feedback(now, &arriving.feedback);
         self.path.on_arrival(now, &arrived);
         if !was_measured && self.path.is_measured() {
             // The first samples wait for this: no tick is to pass before it counts.
@@ -356,7 +354,7 @@ impl Requester {
             was_lost: arriving.was_lost || !arrived.once,
             is_limiting: self.budget.is_limiting(now, self.in_flight.len()),
             congestion_marked: arriving.is_marked,
-            offered_rate: self.path.offered(now),
+            feedback: arriving.feedback,
         };
         self.budget.on_data(now, &arrival);
     }

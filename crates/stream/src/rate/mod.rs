@@ -33,6 +33,8 @@ use core::time::Duration;
 
 use namecast_units::{Bitrate, ByteSize, Instant};
 
+use crate::feedback::Feedback;
+
 pub use control::{CustomControl, ParseRateControlError, RateControl};
 pub use fixed::{FixedRate, FixedWindow, Unlimited};
 pub use pacer::Pacer;
@@ -56,8 +58,8 @@ pub struct Arrival {
     pub is_limiting: bool,
     /// A node on the path saw its queue build up.
     pub congestion_marked: bool,
-    /// Smallest rate any node on the path was willing to give, if the path reports one.
-    pub offered_rate: Option<Bitrate>,
+    /// What nodes on the path say of it. The rate is counted as `size` is.
+    pub feedback: Feedback,
 }
 
 /// An Interest whose Data will not come by itself.
@@ -170,7 +172,7 @@ pub(crate) mod reports {
             was_lost: false,
             is_limiting: true,
             congestion_marked: false,
-            offered_rate: None,
+            feedback: Feedback::default(),
         }
     }
 

@@ -234,6 +234,7 @@ impl Scene {
         let delivery = Delivery {
             congestion_marked: false,
             face: Some(1),
+            ..Delivery::default()
         };
         self.single.handle_data(self.now, data, delivery);
     }

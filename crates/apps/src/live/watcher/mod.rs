@@ -26,7 +26,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use namecast_packet::{Data, Interest, LpPacket, Packet, lp::NackReason};
 use namecast_stream::consumer::{self, Consumer, Delivery, Sample, Shown};
-use namecast_stream::path::{Requester, RequesterConfig};
+use namecast_stream::path::{Feedback, Requester, RequesterConfig};
 use namecast_stream::{Rung, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
@@ -121,6 +121,7 @@ impl Watcher {
                 let delivery = Delivery {
                     congestion_marked: link.congestion_mark > 0,
                     face: link.incoming_face,
+                    feedback: Feedback::read(&link.extensions),
                 };
                 self.handle_data(now, &data, delivery);
             }

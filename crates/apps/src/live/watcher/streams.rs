@@ -7,7 +7,7 @@ use core::time::Duration;
 use namecast_packet::{Data, Interest, lp::NackReason};
 use namecast_stream::StreamKind;
 use namecast_stream::consumer::{self, Consumer, Delivery, Playout};
-use namecast_stream::path::{Client, Requester, Token};
+use namecast_stream::path::{Client, Received, Requester, Token};
 use namecast_units::{Bitrate, ByteSize, Instant};
 
 use super::config::WatcherConfig;
@@ -235,7 +235,11 @@ impl Streams {
         delivery: Delivery,
         requester: &mut Requester,
     ) -> bool {
-        let (size, is_marked) = (ByteSize::of(data.wire()), delivery.congestion_marked);
+        let received = Received {
+            size: ByteSize::of(data.wire()),
+            congestion_marked: delivery.congestion_marked,
+            feedback: delivery.feedback,
+        };
         let mut found = None;
         for consumer in self.pulled.iter_mut().flat_map(Pulled::consumers) {
             let Some(token) = consumer.token_of(data.name()) else {
@@ -259,17 +263,17 @@ impl Streams {
             requester.is_out(token).then_some(token)
         });
         if let Some(token) = retired.filter(|_| !is_wanted) {
-            requester.handle_data(now, token, size, is_marked);
+            requester.handle_data(now, token, &received);
             return true;
         }
         if let Some((consumer, token)) = found {
-            requester.handle_data(now, token, size, is_marked);
+            requester.handle_data(now, token, &received);
             return consumer.handle_data(now, data, delivery);
         }
         let mut probing = self.pulled.iter().filter_map(|it| it.probing.as_ref());
         let token = probing.find_map(|probing| probing.parse(data.name()));
         if let Some(token) = token {
-            requester.handle_data(now, token, size, is_marked);
+            requester.handle_data(now, token, &received);
         }
         token.is_some()
     }

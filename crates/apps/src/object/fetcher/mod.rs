@@ -19,7 +19,7 @@ use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest, LpPacket, Name, Packet};
 use namecast_stream::consumer::Delivery;
 use namecast_stream::path::{
-    self, Client, Kind, Object, Requester, RequesterConfig, Retry, Token, Want,
+    self, Client, Feedback, Kind, Object, Received, Requester, RequesterConfig, Retry, Token, Want,
 };
 use namecast_units::{Bitrate, ByteSize, Instant};
 
@@ -126,6 +126,7 @@ impl Fetcher {
                 let delivery = Delivery {
                     congestion_marked: link.congestion_mark > 0,
                     face: link.incoming_face,
+                    feedback: Feedback::read(&link.extensions),
                 };
                 self.handle_data(now, data, delivery);
             }
@@ -223,9 +224,12 @@ impl Fetcher {
 
     fn on_segment(&mut self, now: Instant, number: u64, data: &Data, delivery: Delivery) {
         let token = self.token(number);
-        let size = ByteSize::of(data.wire());
-        let is_marked = delivery.congestion_marked;
-        self.requester.handle_data(now, token, size, is_marked);
+        let received = Received {
+            size: ByteSize::of(data.wire()),
+            congestion_marked: delivery.congestion_marked,
+            feedback: delivery.feedback,
+        };
+        self.requester.handle_data(now, token, &received);
         self.wait(now, 0);
         let (Stage::Pulling(segments), Some(known)) = (&mut self.stage, &self.known) else {
             return;

@@ -1,8 +1,10 @@
 //! What a fetcher counted and measured.
 
+use std::collections::VecDeque;
+
 use core::time::Duration;
 
-use namecast_stream::path::{NumberedAnswer, NumberedCounters};
+use namecast_stream::path::{NumberedAnswer, NumberedCounters, Received, Source};
 use namecast_units::{Bitrate, ByteSize, Instant};
 
 /// What a fetcher counted since it was made.
@@ -71,6 +73,96 @@ pub struct Fetched {
     pub transmissions: u32,
     /// Its content.
     pub size: ByteSize,
+}
+
+/// A segment that has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// When its first numbers could be requested.
+    pub started: Instant,
+    /// When all of it had come.
+    pub finished: Instant,
+    /// Its content.
+    pub content: ByteSize,
+    /// Packets of it that nodes said came from caches.
+    pub from_caches: u64,
+}
+
+impl Segment {
+    /// Segments of which is kept what is said here, at most.
+    pub const MAX: usize = 10_000;
+
+    /// Returns the rate at which it came.
+    pub fn rate(&self) -> Bitrate {
+        let nanos = self.finished.since(self.started).as_nanos().max(1);
+        Bitrate::bps((self.content.as_bits() as f64 * 1e9 / nanos as f64) as u64)
+    }
+}
+
+/// Packets of whose sources the majority counts.
+const SOURCES: usize = 32;
+
+/// Collects [`Segment`]s, and times at which the source of Data changed from a cache to a producer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Segments {
+    done: Vec<Segment>,
+    current: Option<Segment>,
+    switches: Vec<Instant>,
+    /// Which of the last packets came from caches.
+    cached: VecDeque<bool>,
+    is_cached: bool,
+}
+
+impl Segments {
+    pub(super) fn start(&mut self, now: Instant) {
+        self.current.get_or_insert(Self::begun(now));
+    }
+
+    const fn begun(now: Instant) -> Segment {
+        Segment {
+            started: now,
+            finished: now,
+            content: ByteSize::ZERO,
+            from_caches: 0,
+        }
+    }
+
+    pub(super) fn on_data(&mut self, now: Instant, received: &Received, is_last: bool) {
+        if let Some(source) = received.feedback.source {
+            self.on_source(now, source == Source::Cache);
+        }
+        let mut segment = self.current.unwrap_or(Self::begun(now));
+        segment.content += received.size;
+        segment.from_caches += u64::from(received.feedback.source == Some(Source::Cache));
+        self.current = Some(segment);
+        if is_last {
+            segment.finished = now;
+            if self.done.len() < Segment::MAX {
+                self.done.push(segment);
+            }
+            self.current = Some(Self::begun(now));
+        }
+    }
+
+    fn on_source(&mut self, now: Instant, is_cache: bool) {
+        if self.cached.len() >= SOURCES {
+            self.cached.pop_front();
+        }
+        self.cached.push_back(is_cache);
+        let cached = self.cached.iter().filter(|is_cache| **is_cache).count();
+        if cached * 2 > SOURCES {
+            self.is_cached = true;
+        } else if self.is_cached && (self.cached.len() - cached) * 2 > SOURCES {
+            self.is_cached = false;
+            if self.switches.len() < Segment::MAX {
+                self.switches.push(now);
+            }
+        }
+    }
+
+    pub(super) fn get(&self) -> (&[Segment], &[Instant]) {
+        (&self.done, &self.switches)
+    }
 }
 
 /// One interval of a fetcher's life.

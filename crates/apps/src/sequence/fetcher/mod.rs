@@ -34,31 +34,34 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use namecast_packet::tlv::{self, Fields, Reader};
 use namecast_packet::{
-    Component, Data, DecodeError, Interest, InterestTemplate, LpPacket, lp::NackReason,
+    Component, Data, DecodeError, Extensions, Interest, InterestTemplate, LpPacket, lp::NackReason,
 };
 use namecast_stream::consumer::SharedVerifier;
-use namecast_stream::path::{NumberedAnswer, NumberedRequester, Unanswered};
+use namecast_stream::path::{
+    Feedback, NumberedAnswer, NumberedPaths, NumberedRequest, Received, Unanswered,
+};
 use namecast_units::{Bitrate, ByteSize, Instant};
 
 pub use config::FetcherConfig;
-pub use figures::{Fetched, Figures, Sample};
+pub use figures::{Fetched, Figures, Sample, Segment};
 
 use crate::{Application, Now, Output};
-use figures::{Sampler, State};
+use figures::{Sampler, Segments, State};
 
 /// Fetches `/<prefix>/seq=<n>` for consecutive n, as fast as its controller allows.
 ///
 /// A plain value: give it packets and the time, and take everything from [`poll_output`](Self::poll_output) after each
 /// call. Nothing is asked for before [`start`](Self::start).
 ///
-/// [`NumberedRequester`] decides what is sent and when, and what is lost.
+/// [`NumberedPaths`] decides what is sent and when, and what is lost.
 pub struct Fetcher {
     config: FetcherConfig,
     template: InterestTemplate,
     verifier: Option<SharedVerifier>,
-    requester: NumberedRequester,
+    requester: NumberedPaths,
     fetched: VecDeque<Fetched>,
     sampler: Sampler,
+    segments: Segments,
     figures: Figures,
 }
 
@@ -69,6 +72,13 @@ impl core::fmt::Debug for Fetcher {
             .field("figures", &self.figures())
             .finish_non_exhaustive()
     }
+}
+
+/// What the link says of a packet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Link {
+    is_marked: bool,
+    feedback: Feedback,
 }
 
 /// What a Data packet says, as far as a fetcher looks.
@@ -86,9 +96,10 @@ impl Fetcher {
         Self {
             template: interest.template(Component::SEQUENCE),
             verifier: None,
-            requester: NumberedRequester::new(config.requests),
+            requester: NumberedPaths::new(config.requests),
             fetched: VecDeque::new(),
             sampler: Sampler::new(interval, config.max_samples),
+            segments: Segments::default(),
             figures: Figures::default(),
             config,
         }
@@ -104,6 +115,7 @@ impl Fetcher {
     /// Starts, or goes on after [`stop`](Self::stop).
     pub fn start(&mut self, now: Instant) {
         self.sampler.start(now);
+        self.segments.start(now);
         self.requester.start(now);
     }
 
@@ -117,11 +129,15 @@ impl Fetcher {
     pub fn handle_packet(&mut self, now: Instant, wire: Bytes) {
         self.sample(now);
         if wire.first().copied().map(u32::from) == Some(tlv::DATA) {
-            self.on_wire(now, wire, false);
+            self.on_wire(now, wire, &Link::default());
         } else if let Ok(packet) = LpPacket::decode(wire) {
+            let link = Link {
+                is_marked: packet.congestion_mark > 0,
+                feedback: Feedback::read(&packet.extensions),
+            };
             match (packet.nack, packet.fragment) {
                 (Some(reason), Some(interest)) => self.on_nack(now, interest, reason),
-                (None, Some(data)) => self.on_wire(now, data, packet.congestion_mark > 0),
+                (None, Some(data)) => self.on_wire(now, data, &link),
                 (_, None) => {}
             }
         } else {
@@ -142,8 +158,19 @@ impl Fetcher {
 
     /// The next packet to send, until `None`.
     pub fn poll_output(&mut self) -> Option<Bytes> {
-        let (number, nonce) = self.requester.poll_request()?;
-        Some(self.template.build(number, nonce).wire().clone())
+        let NumberedRequest {
+            number,
+            nonce,
+            path,
+        } = self.requester.poll_request()?;
+        let interest = self.template.build(number, nonce).wire().clone();
+        let Some(label) = path.label() else {
+            return Some(interest);
+        };
+        let mut packet = LpPacket::carrying(interest);
+        let octets = Bytes::copy_from_slice(label.as_octets());
+        packet.extensions.set(Extensions::PATH_LABEL, octets);
+        Some(packet.encode())
     }
 
     /// The next number that came, if the configuration wants them kept.
@@ -152,9 +179,9 @@ impl Fetcher {
     }
 
     /// What it counted.
-    pub const fn figures(&self) -> Figures {
+    pub fn figures(&self) -> Figures {
         Figures {
-            requests: *self.requester.counters(),
+            requests: self.requester.counters(),
             in_flight: self.requester.in_flight() as u64,
             ..self.figures
         }
@@ -163,6 +190,17 @@ impl Fetcher {
     /// What each interval since the start brought.
     pub fn samples(&self) -> &[Sample] {
         self.sampler.samples()
+    }
+
+    /// The segments that are complete, the first [`MAX_SEGMENTS`](Segment::MAX) of them, and when Data first came from producers again
+    /// after most had come from caches.
+    pub fn segments(&self) -> (&[Segment], &[Instant]) {
+        self.segments.get()
+    }
+
+    /// The paths in use.
+    pub fn paths(&self) -> usize {
+        self.requester.paths()
     }
 
     /// The bandwidth of content that the controller takes to be its own.
@@ -187,7 +225,8 @@ impl Fetcher {
         }
     }
 
-    fn on_wire(&mut self, now: Instant, wire: Bytes, congestion_marked: bool) {
+    fn on_wire(&mut self, now: Instant, wire: Bytes, link: &Link) {
+        let whole = ByteSize::of(&wire);
         let found = match &self.verifier {
             None => self.read(&wire),
             Some(verifier) => match Data::decode(wire) {
@@ -200,7 +239,7 @@ impl Fetcher {
             },
         };
         match found {
-            Ok(Some(found)) => self.on_data(now, &found, congestion_marked),
+            Ok(Some(found)) => self.on_data(now, &found, (whole, link)),
             Ok(None) => self.figures.unasked += 1,
             Err(_) => self.figures.malformed += 1,
         }
@@ -237,13 +276,22 @@ impl Fetcher {
         Ok(number.map(|number| Found { number, size }))
     }
 
-    fn on_data(&mut self, now: Instant, found: &Found, congestion_marked: bool) {
-        let requester = &mut self.requester;
-        let answer = requester.handle_data(now, found.number, found.size, congestion_marked);
+    fn on_data(&mut self, now: Instant, found: &Found, (whole, link): (ByteSize, &Link)) {
+        let received = Received {
+            size: found.size,
+            congestion_marked: link.is_marked,
+            feedback: link.feedback.of_content(found.size, whole),
+        };
+        let before = self.requester.progress();
+        let answer = (self.requester).handle_data(now, found.number, &received);
         match answer {
             Ok(answer) => {
                 self.figures.on_data(found.size, &answer);
-                self.figures.congestion_marks += u64::from(congestion_marked);
+                self.figures.congestion_marks += u64::from(link.is_marked);
+                if self.config.requests.segment.is_some() {
+                    let is_last = self.requester.progress().index != before.index;
+                    self.segments.on_data(now, &received, is_last);
+                }
                 self.sampler.on_data(found.size, answer.rtt);
                 self.keep_fetched(now, found, &answer);
             }

@@ -5,7 +5,7 @@ use namecast_net::{Clock, random};
 use namecast_packet::tlv::{self, Reader};
 use namecast_packet::{Component, Data, Interest, Name};
 use namecast_stream::names::METADATA;
-use namecast_stream::path::{NumberedConfig, NumberedRequester};
+use namecast_stream::path::{NumberedConfig, NumberedPaths, NumberedRequest, Received};
 use namecast_stream::rate::RateControl;
 use namecast_units::{ByteSize, Duration};
 
@@ -87,7 +87,7 @@ fn is_last(name: &Name, kind: u16) -> bool {
 struct Segments {
     versioned: Name,
     last: u64,
-    requester: NumberedRequester,
+    requester: NumberedPaths,
     size: u64,
     came: Vec<Option<Data>>,
 }
@@ -108,7 +108,7 @@ impl Segments {
         Self {
             versioned,
             last,
-            requester: NumberedRequester::new(config),
+            requester: NumberedPaths::new(config),
             size: 0,
             came: Vec::new(),
         }
@@ -125,7 +125,7 @@ impl Segments {
         let mut heard_at = clock.now();
         self.requester.start(heard_at);
         while (self.came.len() as u64) <= self.last || self.came.contains(&None) {
-            while let Some((number, nonce)) = self.requester.poll_request() {
+            while let Some(NumberedRequest { number, nonce, .. }) = self.requester.poll_request() {
                 let name = self.versioned.builder().segment(number).finish();
                 asker.send(&Interest::builder(name).build(nonce)).await?;
             }
@@ -160,11 +160,10 @@ impl Segments {
         let Some(number) = self.number(data.name()) else {
             return Ok(false);
         };
-        let size = ByteSize::of(data.wire());
+        let received = Received::new(ByteSize::of(data.wire()), false);
         // What was not requested, or came before, answers nothing.
-        if self
-            .requester
-            .handle_data(now, number, size, false)
+        if (self.requester)
+            .handle_data(now, number, &received)
             .is_err()
         {
             return Ok(false);

@@ -50,7 +50,7 @@ impl Retrieval {
             was_lost: (asked.attempts > 1 && !asked.is_hedged) || asked.is_lost,
             is_limiting: false,
             congestion_marked: delivery.congestion_marked,
-            offered_rate: None,
+            feedback: delivery.feedback,
         }));
         self.finish_if_whole(now, answer.key(), schedule, playback);
     }

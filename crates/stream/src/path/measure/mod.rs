@@ -19,6 +19,8 @@ use core::time::Duration;
 
 use namecast_units::{Bitrate, ByteSize, Instant};
 
+use crate::feedback::Feedback;
+
 use super::delay::PathOutlook;
 use super::history::{History, PairSum};
 use super::in_flight::Survey;
@@ -204,9 +206,11 @@ impl Path {
         self.marked += (f64::from(u8::from(is_marked)) - self.marked) / 64.0;
     }
 
-    /// Records the rate that the nodes on the path offer.
-    pub(in crate::path) const fn on_offer(&mut self, now: Instant, rate: Bitrate) {
-        self.offered = Some((now, rate));
+    /// Records what the nodes on the path say of a packet: the rate that they offer.
+    pub(in crate::path) const fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
+        if let Some(rate) = feedback.offered {
+            self.offered = Some((now, rate));
+        }
     }
 
     /// Records what is in flight and should be here.

@@ -10,6 +10,7 @@
 //! The [`Requester`](super::Requester) of a watcher chooses the most urgent of many wants, and may withdraw them. Here the next
 //! number is the next Interest, so that a transmission costs the same however many are out.
 
+mod paths;
 mod table;
 
 use std::collections::VecDeque;
@@ -23,10 +24,13 @@ use crate::rate::{
     Arrival, Loss, Lost, Pacer, RateControl, RateController, RoundTrip, RoundTripConfig, Target,
 };
 
+use crate::feedback::Received;
+
 use super::nonces::Nonces;
 use smart_default::SmartDefault;
 use table::{Overdue, Table};
 
+pub use paths::{NumberedPaths, NumberedRequest, PathChoice, SegmentProgress};
 pub use table::{NumberedAnswer, Unanswered};
 
 /// What a timeout is longer than the smoothed round-trip time, at least, where the controller has no timer.
@@ -41,6 +45,15 @@ pub struct NumberedConfig {
     pub first: u64,
     /// How many; `None`: without end.
     pub count: Option<u64>,
+    /// Numbers in a segment: the next one's are not requested before all of it has come, as players of segments do, so that
+    /// everything lost is retransmitted. `None`: it is all one.
+    pub segment: Option<u64>,
+    /// Paths that are used at a time: with more than one, nodes are asked for labels, and each path has a controller of its own.
+    #[default(1)]
+    pub max_paths: usize,
+    /// Interests that ask for labels of paths, all at the start.
+    #[default(32)]
+    pub discoveries: u32,
     /// What decides how fast.
     #[default(RateControl::Unlimited)]
     pub control: RateControl,
@@ -91,7 +104,7 @@ pub struct NumberedCounters {
 /// each sign, and of the second for the same Interest as a repeated one. What is lost leaves the window. It is retransmitted,
 /// or else still counts if it comes late.
 #[derive(Debug)]
-pub struct NumberedRequester {
+pub(super) struct NumberedRequester {
     config: NumberedConfig,
     nonces: Nonces,
     /// Present from the start on.
@@ -108,13 +121,15 @@ pub struct NumberedRequester {
     /// Content that one packet brings, in octets: 0.9 of it and 0.1 of the newest.
     mean_size: f64,
     is_running: bool,
+    /// Numbers from here on are not requested.
+    end: u64,
     requests: VecDeque<(u64, Nonce)>,
     counters: NumberedCounters,
 }
 
 impl NumberedRequester {
     /// A requester that waits for [`start`](Self::start).
-    pub fn new(config: NumberedConfig) -> Self {
+    pub(super) fn new(config: NumberedConfig) -> Self {
         let timer = RoundTripConfig::new(config.min_timeout, TIMER_GRANULARITY);
         Self {
             nonces: Nonces::from_seed(config.seed),
@@ -127,6 +142,10 @@ impl NumberedRequester {
             backed_off_at: Instant::ZERO,
             mean_size: 0.0,
             is_running: false,
+            end: match config.count {
+                Some(count) => config.first.saturating_add(count),
+                None => u64::MAX,
+            },
             requests: VecDeque::new(),
             counters: NumberedCounters::default(),
             config,
@@ -134,7 +153,7 @@ impl NumberedRequester {
     }
 
     /// Starts, or goes on after [`stop`](Self::stop).
-    pub fn start(&mut self, now: Instant) {
+    pub(super) fn start(&mut self, now: Instant) {
         self.controller
             .get_or_insert_with(|| self.config.control.build(now));
         self.is_running = true;
@@ -142,41 +161,34 @@ impl NumberedRequester {
     }
 
     /// Requests nothing more, neither new nor lost. What is out still counts.
-    pub const fn stop(&mut self) {
+    pub(super) const fn stop(&mut self) {
         self.is_running = false;
     }
 
-    /// Takes Data of `size` for `number`. Returns what it answers.
+    /// Takes Data for `number`. Returns what it answers.
     ///
     /// # Errors
     /// If nothing was out for it.
-    pub fn handle_data(
+    pub(super) fn handle_data(
         &mut self,
         now: Instant,
         number: u64,
-        size: ByteSize,
-        congestion_marked: bool,
+        received: &Received,
     ) -> Result<NumberedAnswer, Unanswered> {
         let answer = self.table.answer(now, number);
         if let Ok(answer) = &answer {
-            self.on_answer(now, answer, size, congestion_marked);
+            self.on_answer(now, answer, received);
         }
         self.settle(now);
         answer
     }
 
-    fn on_answer(
-        &mut self,
-        now: Instant,
-        answer: &NumberedAnswer,
-        size: ByteSize,
-        congestion_marked: bool,
-    ) {
+    fn on_answer(&mut self, now: Instant, answer: &NumberedAnswer, received: &Received) {
         if answer.rtt.is_some() && !self.target.ignores_gaps {
             // Which transmission was answered is known only if there was but one.
             self.on_overtaking(now, answer.transmission);
         }
-        let octets = size.as_bytes() as f64;
+        let octets = received.size.as_bytes() as f64;
         self.mean_size = match self.mean_size {
             mean if mean > 0.0 => 0.9 * mean + 0.1 * octets,
             _ => octets,
@@ -187,12 +199,11 @@ impl NumberedRequester {
         let arrival = Arrival {
             asked_at: answer.sent_at,
             rtt: answer.rtt,
-            size,
+            size: received.size,
             was_lost: answer.was_lost,
-            // There is always more to request.
-            is_limiting: true,
-            congestion_marked,
-            offered_rate: None,
+            is_limiting: self.has_next() || !self.lost.is_empty(),
+            congestion_marked: received.congestion_marked,
+            feedback: received.feedback,
         };
         if let Some(controller) = &mut self.controller {
             controller.on_data(now, &arrival);
@@ -211,7 +222,7 @@ impl NumberedRequester {
 
     /// Takes the Interest for `number` that came back. Returns whether it is the one that left last, and came back for the
     /// first time. It is retransmitted by its timer only, or a node that refuses at once would be asked without end.
-    pub fn handle_nack(
+    pub(super) fn handle_nack(
         &mut self,
         now: Instant,
         number: u64,
@@ -230,7 +241,7 @@ impl NumberedRequester {
     }
 
     /// Does what is due. Early and repeated calls do nothing.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
         if let Some(controller) = &mut self.controller {
             let is_due = controller.poll_timeout().is_some_and(|at| at <= now);
             if is_due {
@@ -273,7 +284,7 @@ impl NumberedRequester {
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let controller = self.controller.as_ref()?;
         let send =
             (self.is_running && self.may_send()).then(|| self.pacer.next_send(self.target.rate));
@@ -286,28 +297,28 @@ impl NumberedRequester {
     }
 
     /// Returns the next number to send an Interest for, and its Nonce, until `None`.
-    pub fn poll_request(&mut self) -> Option<(u64, Nonce)> {
+    pub(super) fn poll_request(&mut self) -> Option<(u64, Nonce)> {
         self.requests.pop_front()
     }
 
     /// Returns what it counted.
-    pub const fn counters(&self) -> &NumberedCounters {
+    pub(super) const fn counters(&self) -> &NumberedCounters {
         &self.counters
     }
 
     /// Returns the Interests that are neither answered nor lost.
-    pub const fn in_flight(&self) -> usize {
+    pub(super) const fn in_flight(&self) -> usize {
         self.table.in_flight()
     }
 
     /// Returns the Interests that the controller allows to be out.
-    pub const fn window(&self) -> Option<u32> {
+    pub(super) const fn window(&self) -> Option<u32> {
         self.target.window
     }
 
     /// Returns the bandwidth of content that the controller takes to be its own: what it estimates, or its window in each smoothed
     /// round-trip time, or the rate it allows.
-    pub fn estimate(&self) -> Option<Bitrate> {
+    pub(super) fn estimate(&self) -> Option<Bitrate> {
         let estimated = self.controller.as_ref()?.estimates().bandwidth;
         let windowed = || {
             let window = u64::from(self.target.window?);
@@ -318,7 +329,7 @@ impl NumberedRequester {
     }
 
     /// Returns whether every number has come, or been given up, and nothing is out.
-    pub fn is_done(&self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         !self.has_next() && self.lost.is_empty() && self.in_flight() == 0
     }
 
@@ -342,7 +353,7 @@ impl NumberedRequester {
     }
 
     /// After every event: hears what the controller allows now, and sends.
-    fn settle(&mut self, now: Instant) {
+    pub(super) fn settle(&mut self, now: Instant) {
         if let Some(controller) = &self.controller {
             self.target = controller.target();
         }
@@ -362,11 +373,29 @@ impl NumberedRequester {
 
     /// Returns whether there are numbers that were never requested.
     fn has_next(&self) -> bool {
-        let end = match self.config.count {
-            Some(count) => self.config.first.saturating_add(count),
-            None => u64::MAX,
-        };
-        self.table.next_number() < end
+        self.table.next_number() < self.end
+    }
+
+    /// Lets numbers up to `end` be requested, without it. Returns whether there are more to request than before.
+    pub(super) fn set_end(&mut self, end: u64) -> bool {
+        let had_next = self.has_next();
+        self.end = end;
+        self.has_next() && !had_next
+    }
+
+    /// Returns the number after the last one requested.
+    pub(super) fn next_number(&self) -> u64 {
+        self.table.next_number()
+    }
+
+    /// Returns whether `number` was requested and has not come.
+    pub(super) fn is_missing(&self, number: u64) -> bool {
+        self.table.is_missing(number)
+    }
+
+    /// Returns the oldest number that is not done with.
+    pub(super) fn oldest(&self) -> u64 {
+        self.table.oldest()
     }
 
     /// Sends the next Interest: what is to be retransmitted comes first.

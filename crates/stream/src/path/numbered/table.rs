@@ -118,6 +118,11 @@ impl Table {
         self.base.saturating_add(self.numbers.len() as u64)
     }
 
+    /// Returns the oldest number that is neither answered nor given up.
+    pub(super) const fn oldest(&self) -> u64 {
+        self.base
+    }
+
     /// Returns whether one more Interest may be sent, as far as memory goes.
     pub(super) fn has_room(&self) -> bool {
         self.numbers.len() < self.most && self.transmissions.len() < self.most * 2

@@ -12,6 +12,7 @@ use core::time::Duration;
 
 use namecast_units::{Bitrate, ByteSize, Instant};
 
+use crate::feedback::Received;
 use crate::names::{SampleClass, SegmentId, SegmentKind};
 use crate::path::{Budget, Client, Event, Kind, Requester, RequesterConfig, Token, Want};
 
@@ -287,7 +288,7 @@ impl Bench {
         self.came.push((self.now, token));
         let answer = self
             .requester
-            .handle_data(self.now, token, want.size, false);
+            .handle_data(self.now, token, &Received::new(want.size, false));
         // The consumer has verified a lead.
         if token.segment.is_lead() && answer.is_some_and(|it| it.sent_at == packet.sent_at) {
             let rtt = self.now.since(packet.sent_at + packet.waited);

@@ -217,7 +217,11 @@ fn path_after(said: impl Fn(&mut Requester, Token)) -> String {
     assert_eq!(sent(&mut requester, at(0)).len(), 2);
     requester.handle_timeout(at(60));
     let before = format!("{:?}", requester.path());
-    let answer = requester.handle_data(at(61), token, ByteSize::bytes(100_000), true);
+    let answer = requester.handle_data(
+        at(61),
+        token,
+        &Received::new(ByteSize::bytes(100_000), true),
+    );
     assert_eq!(answer.map(|it| it.token), Some(token));
     said(&mut requester, token);
     requester.handle_timeout(at(61));
@@ -247,7 +251,7 @@ fn marks_are_smoothed() {
     for (index, is_marked) in [(0, true), (1, false)] {
         requester.want(at(0), want(token(1, 1, index), Kind::Sound));
         requester.handle_timeout(at(0));
-        requester.handle_data(at(60), token(1, 1, index), SIZE, is_marked);
+        requester.handle_data(at(60), token(1, 1, index), &Received::new(SIZE, is_marked));
         requester.handle_timeout(at(60));
         marked.push(requester.path().marked());
     }
@@ -258,7 +262,12 @@ fn marks_are_smoothed() {
 #[test]
 fn an_offered_rate_holds_for_a_second() {
     let mut requester = requester(RequesterConfig::default());
-    requester.on_offer(at(1_000), Bitrate::mbps(3));
+    requester.want(at(900), want(token(1, 1, 0), Kind::Sound));
+    requester.handle_timeout(at(900));
+    let mut received = Received::new(SIZE, false);
+    received.feedback.offered = Some(Bitrate::mbps(3));
+    requester.handle_data(at(1_000), token(1, 1, 0), &received);
+    requester.handle_timeout(at(1_000));
     let path = requester.path();
     assert_eq!(path.offered(at(2_000)), Some(Bitrate::mbps(3)));
     assert_eq!(path.offered(at(2_001)), None);

@@ -77,7 +77,8 @@ impl Chaos {
         };
         let is_marked = self.random.chance(0.1);
         let now = self.now;
-        self.requester.handle_data(now, token, SIZE, is_marked);
+        self.requester
+            .handle_data(now, token, &Received::new(SIZE, is_marked));
         match self.random.below(4) {
             0 => self.requester.reject(token),
             1 => {
@@ -228,7 +229,7 @@ fn no_more_interests_are_out_than_may() {
     assert_eq!(requester.sizes(), (5, 10));
     assert!(
         requester
-            .handle_data(at(51), token(1, 1, 0), SIZE, false)
+            .handle_data(at(51), token(1, 1, 0), &Received::new(SIZE, false))
             .is_some()
     );
     let next = sent(&mut requester, at(51));
@@ -307,11 +308,11 @@ fn data_that_nobody_requested_changes_nothing() {
     assert_eq!(sent(&mut requester, at(0)).len(), 1);
     let before = format!("{requester:?}");
     for token in [token(1, 1, 1), token(2, 1, 0), token(1, 2, 0)] {
-        let answer = requester.handle_data(at(60), token, SIZE, true);
+        let answer = requester.handle_data(at(60), token, &Received::new(SIZE, true));
         assert_eq!(answer, None);
         assert_eq!(format!("{requester:?}"), before);
     }
-    let answer = requester.handle_data(at(60), token(1, 1, 0), SIZE, true);
+    let answer = requester.handle_data(at(60), token(1, 1, 0), &Received::new(SIZE, true));
     let answered = Answer {
         token: token(1, 1, 0),
         kind: Kind::Delta,
@@ -319,6 +320,6 @@ fn data_that_nobody_requested_changes_nothing() {
     };
     assert_eq!(answer, Some(answered));
     // It is answered once.
-    let again = requester.handle_data(at(60), token(1, 1, 0), SIZE, true);
+    let again = requester.handle_data(at(60), token(1, 1, 0), &Received::new(SIZE, true));
     assert_eq!(again, None);
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::arc::{self, Profile};
 use super::fixed::{FixedRate, FixedWindow, Unlimited};
-use super::{RateController, aimd_gap, aimd_icp, aimd_ndnsim, bic, copa, cubic};
+use super::{RateController, aimd_gap, aimd_icp, aimd_ndnsim, bic, copa, cubic, rfcc};
 
 /// Which controller a consumer uses.
 ///
@@ -51,6 +51,8 @@ pub enum RateControl {
     Bic(bic::Config),
     /// Copa \[COPA\]: full links with short queues at any delay.
     Copa(copa::Config),
+    /// Rate feedback congestion control \[RFCC\].
+    Rfcc(rfcc::Config),
     /// One that is not of this crate: no text names it.
     Custom(CustomControl),
 }
@@ -83,6 +85,9 @@ impl RateControl {
         "cubic",
         "bic",
         "copa",
+        "rfcc",
+        "rfcc-swapped",
+        "rfcc-delay",
         "window:50",
         "rate:5M",
         "unlimited",
@@ -101,6 +106,7 @@ impl RateControl {
             Self::Cubic(config) => Box::new(cubic::Controller::new(config)),
             Self::Bic(config) => Box::new(bic::Controller::new(config)),
             Self::Copa(config) => Box::new(copa::Controller::new(config)),
+            Self::Rfcc(config) => Box::new(rfcc::Controller::new(now, config)),
             Self::Custom(custom) => (custom.build)(now),
         }
     }
@@ -182,6 +188,9 @@ impl FromStr for RateControl {
                 "cubic" => Self::Cubic(cubic::Config::default()),
                 "bic" => Self::Bic(bic::Config::default()),
                 "copa" => Self::Copa(copa::Config::default()),
+                "rfcc" => Self::Rfcc(rfcc::Config::printed()),
+                "rfcc-swapped" => Self::Rfcc(rfcc::Config::swapped()),
+                "rfcc-delay" => Self::Rfcc(rfcc::Config::by_delay()),
                 other => {
                     let name = other.to_owned();
                     return Err(ParseRateControlError::Unknown { name });
@@ -207,6 +216,9 @@ impl fmt::Display for RateControl {
             Self::Cubic(_) => "cubic",
             Self::Bic(_) => "bic",
             Self::Copa(_) => "copa",
+            Self::Rfcc(config) if *config == rfcc::Config::swapped() => "rfcc-swapped",
+            Self::Rfcc(config) if *config == rfcc::Config::by_delay() => "rfcc-delay",
+            Self::Rfcc(_) => "rfcc",
             Self::Custom(custom) => custom.name,
         })
     }
@@ -274,6 +286,7 @@ fn from_table(mut map: Map<String, Value>) -> Result<RateControl, serde_json::Er
         RateControl::Cubic(base) => RateControl::Cubic(overlay(&base, map)?),
         RateControl::Bic(base) => RateControl::Bic(overlay(&base, map)?),
         RateControl::Copa(base) => RateControl::Copa(overlay(&base, map)?),
+        RateControl::Rfcc(base) => RateControl::Rfcc(overlay(&base, map)?),
         RateControl::Unlimited => {
             let [] = only(map, [])?;
             base

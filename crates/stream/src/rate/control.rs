@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::arc::{self, Profile};
 use super::fixed::{FixedRate, FixedWindow, Unlimited};
-use super::{RateController, aimd_gap, aimd_icp, aimd_ndnsim, bic, copa, cubic, rfcc};
+use super::{RateController, aimd_gap, aimd_icp, aimd_ndnsim, bic, copa, cubic, dpccp, rfcc};
 
 /// Which controller a consumer uses.
 ///
@@ -53,6 +53,8 @@ pub enum RateControl {
     Copa(copa::Config),
     /// Rate feedback congestion control \[RFCC\].
     Rfcc(rfcc::Config),
+    /// DPCCP as far as it can be reconstructed.
+    Dpccp(dpccp::Config),
     /// One that is not of this crate: no text names it.
     Custom(CustomControl),
 }
@@ -88,6 +90,7 @@ impl RateControl {
         "rfcc",
         "rfcc-swapped",
         "rfcc-delay",
+        "dpccp",
         "window:50",
         "rate:5M",
         "unlimited",
@@ -107,6 +110,7 @@ impl RateControl {
             Self::Bic(config) => Box::new(bic::Controller::new(config)),
             Self::Copa(config) => Box::new(copa::Controller::new(config)),
             Self::Rfcc(config) => Box::new(rfcc::Controller::new(now, config)),
+            Self::Dpccp(config) => Box::new(dpccp::Controller::new(now, config)),
             Self::Custom(custom) => (custom.build)(now),
         }
     }
@@ -191,6 +195,7 @@ impl FromStr for RateControl {
                 "rfcc" => Self::Rfcc(rfcc::Config::printed()),
                 "rfcc-swapped" => Self::Rfcc(rfcc::Config::swapped()),
                 "rfcc-delay" => Self::Rfcc(rfcc::Config::by_delay()),
+                "dpccp" => Self::Dpccp(dpccp::Config::default()),
                 other => {
                     let name = other.to_owned();
                     return Err(ParseRateControlError::Unknown { name });
@@ -219,6 +224,7 @@ impl fmt::Display for RateControl {
             Self::Rfcc(config) if *config == rfcc::Config::swapped() => "rfcc-swapped",
             Self::Rfcc(config) if *config == rfcc::Config::by_delay() => "rfcc-delay",
             Self::Rfcc(_) => "rfcc",
+            Self::Dpccp(_) => "dpccp",
             Self::Custom(custom) => custom.name,
         })
     }
@@ -287,6 +293,7 @@ fn from_table(mut map: Map<String, Value>) -> Result<RateControl, serde_json::Er
         RateControl::Bic(base) => RateControl::Bic(overlay(&base, map)?),
         RateControl::Copa(base) => RateControl::Copa(overlay(&base, map)?),
         RateControl::Rfcc(base) => RateControl::Rfcc(overlay(&base, map)?),
+        RateControl::Dpccp(base) => RateControl::Dpccp(overlay(&base, map)?),
         RateControl::Unlimited => {
             let [] = only(map, [])?;
             base

@@ -22,6 +22,7 @@ pub mod bic;
 mod control;
 pub mod copa;
 pub mod cubic;
+pub mod dpccp;
 mod fixed;
 mod law;
 mod pacer;

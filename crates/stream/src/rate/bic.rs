@@ -100,7 +100,7 @@ impl Controller {
 }
 
 impl Bic {
-    const fn new(config: Config) -> Self {
+    pub(super) const fn new(config: Config) -> Self {
         Self {
             config,
             least: 0.0,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::arc::{self, Profile};
 use super::fixed::{FixedRate, FixedWindow, Unlimited};
-use super::{RateController, aimd_gap, aimd_icp, aimd_ndnsim, bic, copa, cubic, dpccp, rfcc};
+use super::{RateController, aimd_gap, aimd_icp, aimd_ndnsim, bic, copa, cubic, dpccp, pcon, rfcc};
 
 /// Which controller a consumer uses.
 ///
@@ -55,6 +55,8 @@ pub enum RateControl {
     Rfcc(rfcc::Config),
     /// DPCCP as far as it can be reconstructed.
     Dpccp(dpccp::Config),
+    /// The consumer of \[PCON\].
+    Pcon(pcon::Config),
     /// One that is not of this crate: no text names it.
     Custom(CustomControl),
 }
@@ -91,6 +93,10 @@ impl RateControl {
         "rfcc-swapped",
         "rfcc-delay",
         "dpccp",
+        "pcon",
+        "pcon-aimd",
+        "pcon-bic",
+        "pcon-cubic",
         "window:50",
         "rate:5M",
         "unlimited",
@@ -111,6 +117,7 @@ impl RateControl {
             Self::Copa(config) => Box::new(copa::Controller::new(config)),
             Self::Rfcc(config) => Box::new(rfcc::Controller::new(now, config)),
             Self::Dpccp(config) => Box::new(dpccp::Controller::new(now, config)),
+            Self::Pcon(config) => Box::new(pcon::Controller::new(config)),
             Self::Custom(custom) => (custom.build)(now),
         }
     }
@@ -196,6 +203,10 @@ impl FromStr for RateControl {
                 "rfcc-swapped" => Self::Rfcc(rfcc::Config::swapped()),
                 "rfcc-delay" => Self::Rfcc(rfcc::Config::by_delay()),
                 "dpccp" => Self::Dpccp(dpccp::Config::default()),
+                "pcon" => Self::Pcon(pcon::Config::published()),
+                "pcon-aimd" => Self::Pcon(pcon::Config::ndnsim(pcon::Mode::Aimd)),
+                "pcon-bic" => Self::Pcon(pcon::Config::ndnsim(pcon::Mode::Bic)),
+                "pcon-cubic" => Self::Pcon(pcon::Config::ndnsim(pcon::Mode::Cubic)),
                 other => {
                     let name = other.to_owned();
                     return Err(ParseRateControlError::Unknown { name });
@@ -225,6 +236,12 @@ impl fmt::Display for RateControl {
             Self::Rfcc(config) if *config == rfcc::Config::by_delay() => "rfcc-delay",
             Self::Rfcc(_) => "rfcc",
             Self::Dpccp(_) => "dpccp",
+            Self::Pcon(config) => match (config.every_mark, config.mode) {
+                (true, pcon::Mode::Bic) => "pcon",
+                (_, pcon::Mode::Aimd) => "pcon-aimd",
+                (_, pcon::Mode::Bic) => "pcon-bic",
+                (_, pcon::Mode::Cubic) => "pcon-cubic",
+            },
             Self::Custom(custom) => custom.name,
         })
     }
@@ -294,6 +311,7 @@ fn from_table(mut map: Map<String, Value>) -> Result<RateControl, serde_json::Er
         RateControl::Copa(base) => RateControl::Copa(overlay(&base, map)?),
         RateControl::Rfcc(base) => RateControl::Rfcc(overlay(&base, map)?),
         RateControl::Dpccp(base) => RateControl::Dpccp(overlay(&base, map)?),
+        RateControl::Pcon(base) => RateControl::Pcon(overlay(&base, map)?),
         RateControl::Unlimited => {
             let [] = only(map, [])?;
             base

@@ -96,7 +96,7 @@ impl Controller {
 }
 
 impl Cubic {
-    fn new(config: Config) -> Self {
+    pub(super) fn new(config: Config) -> Self {
         Self {
             plateau: 0.0,
             prior: 0.0,

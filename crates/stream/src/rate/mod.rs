@@ -26,6 +26,7 @@ pub mod dpccp;
 mod fixed;
 mod law;
 mod pacer;
+pub mod pcon;
 pub mod rfcc;
 mod round_trip;
 mod usage;

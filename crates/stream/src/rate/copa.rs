@@ -2,10 +2,13 @@
 
 use core::time::Duration;
 
-use namecast_units::{Instant, WindowedMinimum};
+use namecast_units::{Bitrate, Instant};
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 
+use crate::feedback::Feedback;
+
+use super::sources::{Moved, Sources};
 use super::window::{Pacing, Window};
 use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
 
@@ -30,6 +33,9 @@ pub struct Config {
     #[serde(with = "namecast_units::duration")]
     #[default(Duration::from_secs(10))]
     pub min_rtt_window: Duration,
+    /// Whether it uses what nodes say: sources are told apart by their hops, and a cache's tag bounds what it requests.
+    #[default(true)]
+    pub use_feedback: bool,
     /// What the timeout is longer than the smoothed round-trip time, at least (200 ms in Linux).
     #[serde(with = "namecast_units::duration")]
     #[default(Duration::from_millis(200))]
@@ -57,11 +63,16 @@ const RECOVERY: f64 = 0.125;
 /// | cwnd         | `window`           | Interests out                                                  |
 /// | 1/δ          | `queued`           | packets that a flow wants in the queue                         |
 /// | v            | `velocity`         | packets by which the window moves in a round, times δ          |
-/// | RTT_min      | `min_rtt`        | least of 10 s: the path without queues                         |
-/// | RTT_standing | `standing`         | least of half a round: the queue without the jitter of packets |
+/// | RTT_min      | in `sources`       | least of 10 s: the path without queues                         |
+/// | RTT_standing | in `sources`       | least of half a round: the queue without the jitter of packets |
 ///
 /// As many packets wait whatever the round-trip time, so flows of different ways get the same, and a link is full at any
 /// delay. Differs from the paper:
+/// - sources of Data are told apart by their hops, where nodes count them: each has its own RTT_min and RTT_standing, and the
+///   window is what gives the same rate where the source changes. What a cache tells of the rate behind it bounds the window
+///   while it answers, so that no more than 20 ms of queue build up there when it runs dry; and it is the rate of what is then requested,
+///   as soon as it is silent, before the first answer from beyond it, but at no more than what came before, and at no more
+///   than twice of that once answers come;
 /// - slow start ends at what the path delivers, cwnd·RTT_min/RTT_standing, since the queue that it has built is known;
 /// - instead of the mode that competes with flows that fill buffers, a round with a loss halves 1/δ and one without gives an
 ///   eighth back. Where a short buffer cannot hold 1/δ of every flow, they so want less; and losses that have nothing to do
@@ -72,35 +83,11 @@ pub struct Controller {
     window: Window,
     pacing: Pacing,
     round_trip: RoundTrip,
-    min_rtt: WindowedMinimum<Duration>,
-    standing: Standing,
+    sources: Sources,
     /// 1/δ as losses have left it.
     queued: f64,
     velocity: f64,
     round: Round,
-}
-
-/// The least round-trip time of the last half round, or a little more.
-#[derive(Clone, Copy, Debug, Default)]
-struct Standing {
-    before: Option<Duration>,
-    current: Option<Duration>,
-    /// When `current` began.
-    since: Instant,
-}
-
-impl Standing {
-    fn push(&mut self, now: Instant, rtt: Duration, smoothed: Duration) {
-        if now.since(self.since) * 4 >= smoothed {
-            (self.before, self.current) = (self.current.take(), None);
-            self.since = now;
-        }
-        self.current = Some(self.current.map_or(rtt, |least| least.min(rtt)));
-    }
-
-    fn get(&self) -> Option<Duration> {
-        self.before.into_iter().chain(self.current).min()
-    }
 }
 
 /// One round: what was requested after it began, up to the first answer to that.
@@ -124,8 +111,7 @@ impl Controller {
             window: Window::new(config.initial_window, config.min_window),
             pacing: Pacing::default(),
             round_trip: RoundTrip::new(RoundTripConfig::new(margin, margin)),
-            min_rtt: WindowedMinimum::new(part, u64::from(MIN_RTT_PARTS)),
-            standing: Standing::default(),
+            sources: Sources::new(part, u64::from(MIN_RTT_PARTS)),
             queued: config.queued,
             velocity: 1.0,
             round: Round::default(),
@@ -133,15 +119,8 @@ impl Controller {
         }
     }
 
-    /// RTT_min and RTT_standing, in seconds.
-    fn delays(&self, now: Instant) -> Option<(f64, f64)> {
-        let least = self.min_rtt.minimum(now)?.as_secs_f64();
-        let standing = self.standing.get()?.as_secs_f64();
-        (standing > 0.0).then_some((least, standing))
-    }
-
     fn adjust(&mut self, now: Instant) {
-        let Some((least, standing)) = self.delays(now) else {
+        let Some((least, standing)) = self.sources.delays(now) else {
             return;
         };
         let size = self.window.size();
@@ -159,6 +138,31 @@ impl Controller {
         }
         let step = self.velocity * self.queued / size;
         self.window.grow(if is_up { step } else { -step });
+    }
+
+    /// Octets of a packet.
+    fn octets(&self) -> f64 {
+        let size = self.pacing.packet_size();
+        size.map_or(1_024.0, |size| size.as_bytes() as f64)
+    }
+
+    /// Data come from another source: the window is what gives the same rate there, or the one that a cache told of the path to a
+    /// farther one. The queue of before says nothing any more.
+    fn on_moved(&mut self, now: Instant, moved: Moved) {
+        let size = self.window.size() * moved.ratio;
+        let told = self.sources.window_beyond(now, self.octets());
+        let size = told.filter(|_| moved.is_farther).unwrap_or(size);
+        if self.window.in_slow_start() && told.is_none() {
+            self.window.grow(size - self.window.size());
+        } else {
+            self.window.decrease_to(now, size);
+        }
+        self.velocity = 1.0;
+        self.round = Round {
+            began: now,
+            window: self.window.size(),
+            ..Round::default()
+        };
     }
 
     fn end_round(&mut self, now: Instant) {
@@ -193,11 +197,18 @@ impl Controller {
 impl RateController for Controller {
     fn on_data(&mut self, now: Instant, data: &Arrival) {
         self.pacing.on_data(data.size);
+        let told = match self.config.use_feedback {
+            true => data.feedback,
+            false => Feedback::default(),
+        };
+        self.sources.on_data(now, &told, data.is_limiting);
         if let Some(rtt) = data.rtt {
             self.round_trip.on_sample(rtt);
-            self.min_rtt.push(now, rtt);
-            let smoothed = self.round_trip.smoothed().unwrap_or(rtt);
-            self.standing.push(now, rtt, smoothed);
+            let rtts = (rtt, self.round_trip.smoothed().unwrap_or(rtt));
+            let hops = told.hop_count.unwrap_or(0);
+            if let Some(moved) = self.sources.on_round_trip(now, hops, rtts) {
+                self.on_moved(now, moved);
+            }
         }
         if data.asked_at >= self.round.began {
             self.end_round(now);
@@ -205,6 +216,11 @@ impl RateController for Controller {
         // Until what was requested after a cut has come, the queue is still that of before.
         if data.is_limiting && self.window.is_news(data.asked_at) {
             self.adjust(now);
+        }
+        if let Some(most) = self.sources.window_at_cache(now, self.octets())
+            && self.window.size() > most
+        {
+            self.window.grow(most - self.window.size());
         }
     }
 
@@ -224,11 +240,19 @@ impl RateController for Controller {
     }
 
     fn target(&self) -> Target {
+        let mut rate = self.pacing.rate(&self.window, self.round_trip.smoothed());
+        let mut window = self.window.size();
+        if let Some((packets, more)) = self.sources.beyond_dry_cache(self.octets()) {
+            rate = Some(Bitrate::bps((packets * self.octets() * 8.0) as u64));
+            window += more;
+        }
         Target {
-            rate: self.pacing.rate(&self.window, self.round_trip.smoothed()),
-            window: Some(self.window.allowed()),
+            rate,
+            window: Some(window as u32),
             timeout: Some(self.round_trip.timeout()),
             packet_size: self.pacing.packet_size(),
+            // Data of caches and of producers overtake each other.
+            ignores_gaps: self.sources.are_several(),
             ..Target::default()
         }
     }
@@ -237,9 +261,17 @@ impl RateController for Controller {
         "copa"
     }
 
+    fn handle_timeout(&mut self, now: Instant) {
+        self.sources.handle_timeout(now);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.sources.runs_dry_at()
+    }
+
     fn estimates(&self) -> Estimates {
         Estimates {
-            min_rtt: self.min_rtt.minimum(self.standing.since),
+            min_rtt: self.sources.min_rtt(),
             ..self.round_trip.estimates()
         }
     }
@@ -248,7 +280,9 @@ impl RateController for Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::feedback::Source;
     use crate::rate::reports::{arrival, at, lost};
+    use namecast_units::ByteSize;
 
     /// Returns a controller with a window of 100 after slow start, 50 ms of RTT_min and rounds of 100 ms.
     fn at_hundred(rtt_ms: u64) -> Controller {
@@ -341,5 +375,114 @@ mod tests {
         copa.on_loss(at(2_000_100), &lost(at(1_500_000), Loss::Timeout));
         assert_eq!(copa.target().window, Some(2));
         assert!(copa.window.in_slow_start());
+    }
+
+    fn from(hops: u8, micros: u64, rtt: u64, tag: Option<Bitrate>) -> Arrival {
+        let mut data = arrival(at(micros), at(micros - rtt));
+        data.size = ByteSize::bytes(1_250);
+        data.feedback = Feedback {
+            hop_count: Some(hops),
+            offered: tag,
+            source: Some(if tag.is_some() {
+                Source::Cache
+            } else {
+                Source::Producer
+            }),
+            label: None,
+        };
+        data
+    }
+
+    /// A cache 10 ms away that gets 5 Mbit/s, which are 475 packets of 1250 octets a second with 5 % less: one each 2 ms for a second.
+    fn at_a_cache() -> Controller {
+        let mut copa = Controller::new(Config::default());
+        for step in 0..500 {
+            let now = 100_000 + step * 2_000;
+            copa.on_data(at(now), &from(1, now, 10_000, Some(Bitrate::mbps(5))));
+        }
+        copa
+    }
+
+    /// 475 · 10 ms, and the 10 that come in 20 ms of 500 a second: nothing more may be on its way when the cache runs dry.
+    #[test]
+    fn a_tag_bounds_the_window_while_the_cache_answers() {
+        let copa = at_a_cache();
+        assert!(
+            (copa.window.size() - 14.75).abs() < 1e-6,
+            "{}",
+            copa.window.size()
+        );
+        let mut deaf = Controller::new(Config {
+            use_feedback: false,
+            ..Config::default()
+        });
+        for step in 0..500 {
+            let now = 100_000 + step * 2_000;
+            deaf.on_data(at(now), &from(1, now, 10_000, Some(Bitrate::mbps(5))));
+        }
+        assert!(deaf.window.size() > 100.0);
+    }
+
+    /// 25 ms of silence: what the cache told is requested, for a quarter of a second at most, as nobody knows how far it is.
+    #[test]
+    fn a_silent_cache_has_run_dry() {
+        let mut copa = at_a_cache();
+        let last = 100_000 + 499 * 2_000;
+        assert_eq!(copa.poll_timeout(), Some(at(last + 25_000)));
+        copa.handle_timeout(at(last + 24_999));
+        assert_eq!(copa.target().window, Some(14));
+        copa.handle_timeout(at(last + 25_000));
+        let target = copa.target();
+        assert_eq!(target.rate, Some(Bitrate::kbps(4_750)));
+        // 14.75 + 475 / 4.
+        assert_eq!(target.window, Some(133));
+        assert_eq!(copa.poll_timeout(), None);
+        // The first answer from beyond: 475 a second with 100 ms.
+        let now = last + 90_000;
+        copa.on_data(at(now), &from(4, now, 100_000, None));
+        assert!(
+            (copa.window.size() - 47.5).abs() < 1e-6,
+            "{}",
+            copa.window.size()
+        );
+    }
+
+    /// 2⁶³ bit/s: no more than came before while the cache is silent, and twice that when a farther source answers. 8 bit/s: the least
+    /// window.
+    #[test]
+    fn a_stranger_s_tag_raises_nothing_above_what_comes() {
+        let mut copa = at_a_cache();
+        let now = 100_000 + 500 * 2_000;
+        copa.on_data(at(now), &from(1, now, 10_000, Some(Bitrate::bps(1 << 63))));
+        copa.handle_timeout(at(now + 25_000));
+        assert_eq!(copa.target().rate, Some(Bitrate::mbps(5)));
+        let now = now + 90_000;
+        copa.on_data(at(now), &from(4, now, 100_000, None));
+        // 2 · 500 · 100 ms.
+        assert!(copa.window.size() <= 100.0, "{}", copa.window.size());
+        let mut copa = at_a_cache();
+        let now = 100_000 + 500 * 2_000;
+        copa.on_data(at(now), &from(1, now, 10_000, Some(Bitrate::bps(8))));
+        assert_eq!(copa.target().window, Some(2));
+    }
+
+    /// Back and forth between sources 10 and 100 ms away: the rate stays what it is.
+    #[test]
+    fn sources_in_turn_leave_the_rate_as_it_is() {
+        let mut copa = Controller::new(Config::default());
+        let producer = |now, hops, rtt| from(hops, now, rtt, None);
+        copa.on_data(at(200_000), &producer(200_000, 4, 100_000));
+        copa.window.decrease_to(at(200_000), 40.0);
+        for turn in 1..=10_u64 {
+            let now = 200_000 + turn * 1_000;
+            let (hops, rtt) = if turn % 2 == 1 {
+                (1, 10_000)
+            } else {
+                (4, 100_000)
+            };
+            copa.on_data(at(now), &producer(now, hops, rtt));
+            let expected = if turn % 2 == 1 { 4.0 } else { 40.0 };
+            assert!((copa.window.size() - expected).abs() < 1e-6, "{turn}");
+        }
     }
 }

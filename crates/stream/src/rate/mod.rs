@@ -29,6 +29,7 @@ mod pacer;
 pub mod pcon;
 pub mod rfcc;
 mod round_trip;
+mod sources;
 mod usage;
 mod window;
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use namecast_apps::Application;
 use namecast_forward as forward;
-use namecast_forward::{AddRouteError, FaceConfig, FaceId, SendQueueConfig, StrategyKind};
+use namecast_forward::{
+    AddRouteError, ExtensionFields, FaceConfig, FaceId, SendQueueConfig, StrategyKind,
+};
 use namecast_netem as netem;
 use namecast_packet::Name;
 use namecast_units::{Instant, Random};
@@ -114,7 +116,14 @@ impl Network {
     fn connect(&mut self, link: &Link, seed: u64) {
         let first = self.directions.len();
         let mut end = |from: NodeIndex, to: NodeIndex, direction: usize| {
+            // Whether two nodes speak of extensions is not for a simulated network to find out.
+            let has_hops = |node: NodeIndex| !self.nodes[node].setup.hops.is_empty();
+            let extension_fields = match has_hops(from) && has_hops(to) {
+                true => ExtensionFields::On,
+                false => ExtensionFields::default(),
+            };
             let config = FaceConfig {
+                extension_fields,
                 description: self.nodes[to].setup.name.clone(),
                 mtu: link.service.mtu,
                 reliability: link.service.reliability,

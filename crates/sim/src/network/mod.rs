@@ -187,6 +187,13 @@ impl Network {
         &self.directions[2 * link + usize::from(from_second)].link
     }
 
+    /// The octets that wait for that direction in the queue that its node has of its own.
+    pub fn queued_in_node(&self, link: LinkIndex, from_second: bool) -> ByteSize {
+        let (node, face) = self.near_end(2 * link + usize::from(from_second));
+        let link = self.nodes[node].node.link(face);
+        link.map_or(ByteSize::ZERO, |link| link.queued())
+    }
+
     /// The face at which `node` meets `link`, if it does.
     pub fn face_of(&self, node: NodeIndex, link: LinkIndex) -> Option<FaceId> {
         let ends = [self.near_end(2 * link), self.directions[2 * link].to];

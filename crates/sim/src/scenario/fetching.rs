@@ -8,6 +8,7 @@ use namecast_units::{Instant, Random};
 
 use super::ScenarioError;
 use super::flows::Flow;
+use super::forwarding::Routes;
 use super::network::PacketSize;
 use super::place::find;
 use crate::network::{ApplicationId, Network};
@@ -17,6 +18,7 @@ use crate::topology::{NodeIndex, Topology, routes};
 pub(super) struct Fetching<'t> {
     topology: &'t Topology,
     packet: PacketSize,
+    routes: Routes,
     /// Who answers for which prefix.
     served: BTreeSet<(NodeIndex, Name)>,
 }
@@ -30,10 +32,11 @@ pub(super) struct Fetched {
 
 impl<'t> Fetching<'t> {
     /// Flows of packets of that size.
-    pub(super) const fn new(topology: &'t Topology, packet: PacketSize) -> Self {
+    pub(super) const fn new(topology: &'t Topology, packet: PacketSize, routes: Routes) -> Self {
         Self {
             topology,
             packet,
+            routes,
             served: BTreeSet::new(),
         }
     }
@@ -96,10 +99,26 @@ impl<'t> Fetching<'t> {
         }
         let server = Server::new(self.packet.server(prefix.clone()))
             .map_err(|error| ScenarioError::new("packet", error))?;
-        let towards = routes::towards(self.topology, producer);
+        let wrong = |error| ScenarioError::new("flows", error);
+        let towards = match self.routes {
+            Routes::Shortest => routes::towards(self.topology, producer),
+            Routes::All => Vec::new(),
+        };
         network
             .add_producer(producer, prefix, server, &towards)
-            .map_err(|error| ScenarioError::new("flows", error))?;
+            .map_err(wrong)?;
+        if self.routes == Routes::All {
+            let hops = routes::all_next_hops(self.topology, producer);
+            for (node, hops) in hops.into_iter().enumerate() {
+                for hop in hops {
+                    let face = network.face_of(node, hop.link);
+                    let face = face.expect("a next hop's link starts at its node");
+                    network
+                        .add_route(node, prefix.clone(), face, hop.cost)
+                        .map_err(wrong)?;
+                }
+            }
+        }
         self.served.insert(served);
         Ok(())
     }

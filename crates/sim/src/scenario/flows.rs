@@ -1,5 +1,7 @@
 //! Who fetches what from whom, and what changes meanwhile.
 
+use core::num::NonZeroU64;
+
 use namecast_apps::sequence::FetcherConfig;
 use namecast_packet::Name;
 use namecast_stream::path::NumberedConfig;
@@ -48,6 +50,12 @@ pub struct Flow {
     pub retransmit: bool,
     /// Later Data that may overtake before Data counts as lost.
     pub reordering_tolerance: u32,
+    /// Numbers in a segment, whose next is not requested before all of it has come; lost Data is then retransmitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segment: Option<NonZeroU64>,
+    /// Paths that it uses at a time, each with a controller of its own: more than one needs hops `path-labels` in the nodes.
+    #[default(1)]
+    pub max_paths: usize,
     /// How long Interests stay pending.
     #[serde(with = "namecast_units::duration")]
     #[default(Duration::from_secs(2))]
@@ -78,6 +86,8 @@ impl Flow {
             lifetime: self.lifetime,
             retransmit: self.retransmit,
             reordering_tolerance: self.reordering_tolerance,
+            segment: self.segment.map(NonZeroU64::get),
+            max_paths: self.max_paths,
             seed,
             ..NumberedConfig::default()
         };

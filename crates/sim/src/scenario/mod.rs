@@ -6,6 +6,7 @@ mod choice;
 mod evolution;
 mod fetching;
 mod flows;
+mod forwarding;
 mod hops;
 mod measure;
 mod network;
@@ -13,6 +14,7 @@ mod observed;
 mod oracle;
 mod place;
 mod run;
+mod segments;
 mod stream;
 mod table;
 mod trace;
@@ -25,6 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use choice::Choice;
 pub use evolution::{Evolution, Path as PathModel};
 pub use flows::{Change, Flow};
+pub use forwarding::{Routes, Strategy};
 pub use hops::{HopChoice, named_hops};
 pub use measure::{Convergence, Window};
 pub use network::{Medium, NetworkScenario, PacketSize, Probe};
@@ -33,8 +36,8 @@ pub use oracle::{Oracle, OracleConfig, oracle};
 pub use place::change_link;
 use run::Run;
 pub use stream::{
-    BaseDelay, LadderSpec, Observed, PublisherSpec, RecoverySpec, Routes, Signature, Snapshot,
-    Strategy, StreamChange, StreamScenario, StreamSpec, SynchroniserSpec, Viewing, WatcherSnapshot,
+    BaseDelay, LadderSpec, Observed, PublisherSpec, RecoverySpec, Signature, Snapshot,
+    StreamChange, StreamScenario, StreamSpec, SynchroniserSpec, Viewing, WatcherSnapshot,
     WatcherSpec,
 };
 pub use table::{ParameterTable, TopologyTable};

@@ -7,12 +7,13 @@ use std::path::Path;
 use namecast_apps::sequence::ServerConfig;
 use namecast_netem as netem;
 use namecast_packet::{MAX_PACKET_SIZE, Name};
-use namecast_units::{ByteSize, Duration};
+use namecast_units::{Bitrate, ByteSize, Duration};
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 
 use super::ScenarioError;
 use super::flows::{Change, Eviction, Flow};
+use super::forwarding::{Routes, Strategy};
 use super::hops::{self, HopChoice};
 use super::measure::{Convergence, Window};
 use super::place::{Direction, check_constant, directions, find};
@@ -71,6 +72,14 @@ impl PacketSize {
 /// | `drops` | frames that the bottleneck dropped |
 /// | `interests`, `gaps`, `timeouts`, `nacks` | counts over all flows |
 /// | `convergence` | seconds from a change until the first flow's estimate has followed; missing if it never does |
+/// | `segments-N`, `segment-rate-N`, `segment-rate-min-N` | of flow N, if it fetches in [segments](Flow::segment) after the start of `measure`: how many it completed, the mean and least rate of one, Mbit/s of content |
+/// | `enough-share-N` | share of all segments of flow N but the first that had the rate `enough` or more |
+/// | `switches-N`, `first-switch` | how often most of flow N's Data came from producers again after it had come from caches, and when, in seconds, any flow's did first |
+/// | `switch-rate-N`, `switch-queue-N` | rate of the segment that flow N fetched at the first switch, Mbit/s of content; and mean wait in the queues of `links` meanwhile, ms |
+/// | `switch-peak` | longest wait in a queue of `links` in the 2 s after the first switch, ms; `switch-peak-N` in that of its N-th |
+/// | `link-N-rate`, `link-N-queue-delay`, `link-N-queue-max`, `link-N-drops` | of the N-th of `links` in `measure`: Mbit/s with headers; mean and longest wait in node and link, ms; frames dropped |
+/// | `links-queue-delay` | mean wait of all Data on `links`, ms |
+/// | `paths-N` | paths that flow N uses at the end |
 /// | `estimate-PROBE` | the first flow's estimate at that time, Mbit/s of content |
 ///
 /// Averages are over `measure`; for each of `windows`, the same metrics exist with its name after a hyphen.
@@ -94,6 +103,12 @@ pub struct NetworkScenario {
     /// Hops of one's own in every node, by the names under which the program registers them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<HopChoice>,
+    /// Strategy of every node.
+    #[serde(default)]
+    pub strategy: Strategy,
+    /// Which next hops nodes know.
+    #[serde(default)]
+    pub routes: Routes,
     /// How long it takes.
     #[serde(with = "namecast_units::duration")]
     pub duration: Duration,
@@ -113,13 +128,19 @@ pub struct NetworkScenario {
     pub evictions: Vec<Eviction>,
     /// Direction of a link in which Data flows, as `R1>R2`.
     pub bottleneck: String,
+    /// Further directions of links in which Data flows, as `R1>R2`, whose queues are measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<String>,
+    /// The rate that is enough for a segment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enough: Option<Bitrate>,
     /// How long the first flow needs to follow a change.
     #[serde(default)]
     pub convergence: Option<Convergence>,
     /// Times at which the first flow's estimate is read.
     #[serde(default)]
     pub probes: BTreeMap<String, Probe>,
-    /// Whether curves are kept: `estimate-N`, `rtt-N`, `goodput-N` of each flow, `queue` of the bottleneck.
+    /// Whether curves are kept: `estimate-N`, `rtt-N`, `goodput-N` of each flow, `link-rate-N` and `link-queue-N` of each of `links`.
     #[serde(default)]
     pub series: bool,
 }
@@ -165,6 +186,10 @@ impl NetworkScenario {
                     ScenarioError::new(format!("changes.{index}.rate"), problem)
                 })?;
             }
+        }
+        for (index, link) in self.links.iter().enumerate() {
+            Direction::parse(link, &topology)
+                .map_err(|problem| ScenarioError::new(format!("links.{index}"), problem))?;
         }
         for (index, eviction) in self.evictions.iter().enumerate() {
             find(&topology, &eviction.node).map_err(|problem| {

@@ -9,11 +9,13 @@ use namecast_units::{Bitrate, ByteSize, Duration, Instant, Random};
 
 use super::fetching::Fetching;
 use super::flows::Flow;
+use super::forwarding::Strategy;
 use super::hops;
 use super::measure::crossing;
 use super::network::{Medium, NetworkScenario};
 use super::observed::{FlowSnapshot, ObservedFlows};
 use super::place::{Direction, directions, find};
+use super::segments::{self, LinkWatch};
 use super::{Outcome, ScenarioError, Series};
 use crate::network::{ApplicationId, Network, NodeConfig};
 use crate::topology::{NodeIndex, Topology, routes};
@@ -30,6 +32,7 @@ pub(super) struct Run<'a> {
     network: Network,
     flows: Vec<Running>,
     bottleneck: Direction,
+    links: LinkWatch,
     /// The bottleneck's rate from each time on.
     capacity: Vec<(Duration, Bitrate)>,
     /// When each change took place.
@@ -79,12 +82,17 @@ impl<'a> Run<'a> {
             }
         }
         let capacity = capacity(bottleneck.config(&topology));
+        let links = LinkWatch::new(&scenario.links, &topology)
+            .map_err(|problem| wrong("links", problem))?;
         let config = NodeConfig {
             forwarder: forward::Config {
                 content_store: forward::ContentStoreConfig::with_capacity(scenario.cache),
                 ..forward::Config::default()
             },
             hops: hops::named_hops(&scenario.hops)?,
+            strategy: Some(scenario.strategy)
+                .filter(|strategy| *strategy != Strategy::default())
+                .map(Into::into),
             ..NodeConfig::default()
         };
         let network = Network::new(&topology, random.next_u64(), |_| config.clone());
@@ -94,6 +102,7 @@ impl<'a> Run<'a> {
             network,
             flows: Vec::new(),
             bottleneck,
+            links,
             capacity,
             changed_at,
         };
@@ -106,7 +115,7 @@ impl<'a> Run<'a> {
                     network.evict_all(node)
                 });
         }
-        let mut fetching = Fetching::new(&topology, scenario.packet);
+        let mut fetching = Fetching::new(&topology, scenario.packet, scenario.routes);
         for flow in &scenario.flows {
             for number in 1..=flow.count {
                 run.add_flow(&mut fetching, (flow, number), &mut random)?;
@@ -186,7 +195,8 @@ impl<'a> Run<'a> {
         let mut outcome = Outcome::default();
         let mut snapshots = Vec::new();
         for edge in self.scenario.edges() {
-            self.network.run_until(Instant::ZERO + edge);
+            self.links
+                .run_until(&mut self.network, Instant::ZERO + edge);
             snapshots.push(self.snapshot(edge));
             let probes = self
                 .scenario
@@ -207,6 +217,7 @@ impl<'a> Run<'a> {
         };
         outcome.metrics.extend(observed.metrics());
         self.measure_convergence(&mut outcome);
+        self.measure_segments(&mut outcome);
         if self.scenario.series {
             self.keep_series(&mut outcome);
         }
@@ -243,6 +254,19 @@ impl<'a> Run<'a> {
             .insert("convergence".to_owned(), took.unwrap_or(f64::NAN));
     }
 
+    fn measure_segments(&self, outcome: &mut Outcome) {
+        let window = &self.scenario.measure;
+        let until = window.until.unwrap_or(self.scenario.duration);
+        let during = (Instant::ZERO + window.from, Instant::ZERO + until);
+        outcome.metrics.extend(self.links.metrics(during));
+        let fetchers: Vec<_> = (0..self.flows.len())
+            .map(|flow| self.fetcher(flow))
+            .collect();
+        let enough = self.scenario.enough;
+        let metrics = segments::metrics(&fetchers, &self.links, during.0, enough);
+        outcome.metrics.extend(metrics);
+    }
+
     /// A flow's estimate over time, in Mbit/s of content.
     fn estimates(&self, flow: usize) -> Vec<(f64, f64)> {
         let samples = self.fetcher(flow).samples();
@@ -254,6 +278,7 @@ impl<'a> Run<'a> {
     }
 
     fn keep_series(&self, outcome: &mut Outcome) {
+        outcome.series.extend(self.links.series());
         for flow in 0..self.flows.len() {
             let number = flow + 1;
             let samples = self.fetcher(flow).samples();

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ScenarioError;
 use super::flows::Flow;
+use super::forwarding::{Routes, Strategy};
 use super::hops::{self, HopChoice};
 use super::measure::Window;
 use super::network::{Medium, PacketSize, usual_trials, validate_window};
@@ -33,8 +34,8 @@ pub use observed::{Observed, Snapshot, Viewing, WatcherSnapshot};
 pub use path::BaseDelay;
 pub(super) use run::Run;
 pub use spec::{
-    LadderSpec, PublisherSpec, RecoverySpec, Routes, Signature, Strategy, StreamChange, StreamSpec,
-    SynchroniserSpec, WatcherSpec,
+    LadderSpec, PublisherSpec, RecoverySpec, Signature, StreamChange, StreamSpec, SynchroniserSpec,
+    WatcherSpec,
 };
 
 /// Publishers and watchers of live streams on a network, and what is measured of them.

@@ -13,6 +13,7 @@ use namecast_stream::{ProducerConfig, StreamKind};
 use namecast_units::{ByteSize, Duration, Instant, Random};
 
 use super::super::fetching::Fetching;
+use super::super::forwarding::Routes;
 use super::super::hops;
 use super::super::network::Medium;
 use super::super::place::{Direction, change_link, directions, find};
@@ -23,7 +24,7 @@ use super::observed::{Observed, Snapshot, Viewing, WatcherSnapshot, main_stats};
 use super::passage::{Passage, Shared};
 use super::path::BaseDelay;
 use super::publishing::{NextHops, Published};
-use super::spec::{Routes, Signature, WatcherSpec};
+use super::spec::{Signature, WatcherSpec};
 use crate::clock::EPOCH;
 use crate::live::{
     LivePublisher, LivePublisherConfig, LiveWatcher, LiveWatcherConfig, Media, Signing,
@@ -121,7 +122,7 @@ impl<'a> Run<'a> {
             }
         }
         run.schedule_failures(&topology, &changed_at)?;
-        let mut fetching = Fetching::new(&topology, scenario.packet);
+        let mut fetching = Fetching::new(&topology, scenario.packet, scenario.routes);
         for flow in &scenario.flows {
             for number in 1..=flow.count {
                 let network = &mut run.network;

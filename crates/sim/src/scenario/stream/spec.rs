@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use namecast_apps::live::WatcherConfig;
 use namecast_apps::live::watcher::RungChoice;
-use namecast_forward::{AsfConfig, StrategyKind};
 use namecast_packet::Name;
 use namecast_stream::consumer::{
     RecoveryProfile, StabilityClass, SynchroniserConfig, SynchroniserProfile,
@@ -30,46 +29,6 @@ pub enum Signature {
     Ed25519,
     /// With HMACs, for runs of hours. Leads are 32 octets shorter.
     Hmac,
-}
-
-/// Strategy of every node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Strategy {
-    /// The cheapest next hop.
-    #[default]
-    BestRoute,
-    /// All next hops.
-    Multicast,
-    /// Any next hop.
-    Random,
-    /// Any next hop, cheap ones more often.
-    Weighted,
-    /// The next hop that answers fastest.
-    Asf,
-}
-
-impl From<Strategy> for StrategyKind {
-    fn from(strategy: Strategy) -> Self {
-        match strategy {
-            Strategy::BestRoute => Self::BestRoute,
-            Strategy::Multicast => Self::Multicast,
-            Strategy::Random => Self::Random,
-            Strategy::Weighted => Self::Weighted,
-            Strategy::Asf => Self::Asf(AsfConfig::DEFAULT),
-        }
-    }
-}
-
-/// Which next hops nodes know.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Routes {
-    /// One on a shortest way to each publisher.
-    #[default]
-    Shortest,
-    /// All that lead nearer to a publisher.
-    All,
 }
 
 /// One publisher, or `count` of them: `{}` in a prefix or a node's name stands for their number, from 1 on. Those with one prefix

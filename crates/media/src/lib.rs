@@ -2,13 +2,15 @@
 //!
 //! ```text
 //!  camera, file, test picture ─▶ ingest ─ MediaFrame ─▶ a publisher     streams: how its catalogue describes them
-//!                                                       a watcher ─ Frame ─▶ record ─▶ file, pipe
+//!                                      │                a watcher ─ Frame ─▶ record ─▶ file, pipe
+//!                                      └──────────────▶ package ─▶ playlists and segments, to be published as objects
 //! ```
 
 mod annex_b;
 mod clock;
 pub mod ingest;
 pub mod nut;
+pub mod package;
 pub mod record;
 pub mod streams;
 #[cfg(feature = "whip")]

@@ -63,7 +63,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
     progress.say(&format!("Opening {} …", media.input_text()));
     let node = Node::start(NodeConfig::caching(CACHE));
     let mut publishing = tokio::select! {
-        started = Publishing::start(&node, &name, &media, &keys) => started?,
+        started = Publishing::start(&node, &name, &media, &keys, None) => started?,
         () = stop.wait() => return Ok(()),
     };
     // It goes with its directory when the demo ends.
@@ -117,7 +117,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
     archiving.stop().await;
     drop((publishing, page, doors));
     node.shutdown().await;
-    Ok(outcome?)
+    outcome
 }
 
 async fn start_archive(

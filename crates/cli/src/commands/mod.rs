@@ -4,6 +4,7 @@ mod archive;
 mod demo;
 mod forwarder;
 mod key;
+mod packaging;
 mod page;
 mod peek;
 mod ping;
@@ -54,6 +55,7 @@ Examples:
   namecast status                               faces, routes and counters of it, or of NFD or ndnd
   namecast route add /edu udp4://192.0.2.1      send it elsewhere what it cannot answer
   namecast publish /cam --input camera          publish through the forwarder on this machine
+  namecast publish /tv --package hls            the same as HLS, for players that know nothing else
   namecast serve                                publish what OBS or ffmpeg pushes, with a node and the page
   namecast watch /cam --output - | ffplay -     watch it natively
   namecast archive /cam --keep 24h              keep a day of it, and serve it

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use namecast_command::report::{ProgressLine, StatsFile, print_line};
-use namecast_command::{Run, Stop};
+use namecast_command::{Run, Stop, parse_duration};
 use namecast_net::{Announcer, Announcing, Node, NodeConfig, RegistrationState};
 use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration};
@@ -21,6 +21,7 @@ Examples:
   namecast publish /cam --input camera
   namecast publish /film --input film.mp4 --loop
   namecast publish /film --input film.mp4 --ladder 300k,2M@1280x720 --codec vp9
+  namecast publish /tv --package hls --ladder 300k@426x240,1M@854x480,2500k@1280x720     for players that know HLS
   ffmpeg -re -i film.mp4 -c copy -f mpegts - | namecast publish /film --input -
   namecast publish /studio --input rtmp://:1935/key      what is pushed to rtmp://ADDRESS:1935/key, by OBS for example
   namecast publish /cam --connect udp4://192.0.2.1:6363  through a forwarder elsewhere
@@ -36,6 +37,9 @@ pub struct Publish {
     /// What to publish.
     #[command(flatten)]
     pub media: Media,
+    /// Whether frames are packaged.
+    #[command(flatten)]
+    pub packaging: Packaging,
     /// Announce the name besides registering it, so that forwarders that learn routes find it.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Announce::Auto)]
     pub announce: Announce,
@@ -48,6 +52,38 @@ pub struct Publish {
     /// Where keys are.
     #[command(flatten)]
     pub keys: Keys,
+}
+
+/// Whether frames are packaged, and how.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Packaging {
+    /// Publish segments and playlists instead of frames, each a named object under NAME/hls, for players that know nothing else: with
+    /// the latency of some segments. The page plays it. The ladder is 300k,1M,2500k unless --ladder says otherwise.
+    #[arg(long, value_enum, value_name = "hls")]
+    pub package: Option<Package>,
+    /// Length of the segments of --package; each ends before the next key frame.
+    #[arg(long, value_name = "TIME", default_value = "4s", value_parser = parse_segment, requires = "package")]
+    pub segment: Duration,
+}
+
+impl Packaging {
+    /// Chooses the ladder of what is packaged, unless `media` does. Returns the length of segments; `None`: nothing is packaged.
+    pub(super) fn choose(self, media: &mut Media) -> Option<Duration> {
+        let Package::Hls = self.package?;
+        let ladder = &mut media.encoding.ladder;
+        // Encoded files are a ladder already.
+        if ladder.is_none() && media.encoded.is_empty() {
+            *ladder = PACKAGED_LADDER.parse().ok();
+        }
+        Some(self.segment)
+    }
+}
+
+/// What frames are packaged as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Package {
+    /// HTTP Live Streaming with fragmented MP4, without HTTP.
+    Hls,
 }
 
 /// Whether forwarders that learn routes are told that this is the place to ask.
@@ -72,6 +108,11 @@ impl Announce {
     }
 }
 
+/// Ladder of what is packaged.
+const PACKAGED_LADDER: &str = "300k,1M,2500k";
+/// Lengths that segments may have.
+const SEGMENTS: core::ops::RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_secs(30);
 /// How often it is said that an input gives nothing.
 const SILENCE: Duration = Duration::from_secs(5);
 /// What the node keeps: the publisher answers from a cache of its own.
@@ -85,7 +126,8 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let Publish {
         name,
         whole_namespace,
-        media,
+        mut media,
+        packaging,
         announce,
         connect,
         run,
@@ -98,7 +140,8 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     progress.say(&format!("Opening {} …", media.input_text()));
     let node = Node::start(NodeConfig::caching(CACHE));
     let input = media.input_text();
-    let opening = Publishing::start(&node, &name, &media, &keys);
+    let package = packaging.choose(&mut media);
+    let opening = Publishing::start(&node, &name, &media, &keys, package);
     let mut publishing = wait(opening, &input, &mut progress, &mut stop).await?;
     let mut uplink = Uplink::new(&node, &connect).await?;
     let registration = match announce.when() {
@@ -147,6 +190,15 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     uplink.ensure_was_up()?;
     anyhow::ensure!(was_registered, NEVER_REGISTERED);
     Ok(())
+}
+
+/// A length of segments.
+fn parse_segment(text: &str) -> Result<Duration, String> {
+    let segment = parse_duration(text).map_err(|error| error.to_string())?;
+    match SEGMENTS.contains(&segment) {
+        true => Ok(segment),
+        false => Err(format!("no segments of {text} are made: write 1s to 30s")),
+    }
 }
 
 /// Waits until the inputs are open, and says now and then that they are not.

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use namecast::{Handle, drive};
 use namecast_apps::Now;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, PublisherCounters};
-use namecast_media::ingest::{IngestCounters, IngestError, MediaFrame, StreamKind};
+use namecast_media::ingest::{IngestCounters, MediaFrame, StreamKind};
+use namecast_media::package::Packager;
 use namecast_net::Node;
 use namecast_packet::{Certificate, Name};
 use namecast_stream::producer::{ProducerCounters, RungId};
@@ -18,6 +19,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::key_store;
+use super::packaging::{PackagedFigures, Packaging};
 use super::sources::{Came, Sources};
 use crate::arguments::{Keys, Media};
 use crate::page_server::hex;
@@ -26,6 +28,8 @@ use crate::page_server::hex;
 pub(super) struct Publishing {
     sources: Sources,
     handle: Handle<Publisher>,
+    /// What becomes of frames instead, if they are packaged.
+    packaging: Option<Packaging>,
     /// What was counted a second ago.
     counted: Arc<Mutex<Counted>>,
     /// The rungs of each stream.
@@ -47,22 +51,29 @@ pub(super) enum Happened {
     /// Something broke and is being mended.
     Trouble(String),
     /// The inputs are over, or failed.
-    Over(Result<(), IngestError>),
+    Over(anyhow::Result<()>),
 }
 
 impl Publishing {
-    /// Opens the inputs, and publishes them under `name` on `node`.
+    /// Opens the inputs, and publishes them under `name` on `node`: as HLS, if a `package` of segments of this length is wanted.
     pub(super) async fn start(
         node: &Node,
         name: &Name,
         media: &Media,
         keys: &Keys,
+        package: Option<Duration>,
     ) -> anyhow::Result<Self> {
-        let identity = key_store(keys.keys.clone())?.identity(name)?;
+        let store = key_store(keys.keys.clone())?;
+        let identity = store.identity(name)?;
         let certificate = Certificate::decode(identity.certificate.clone())?;
         let digest = certificate.public_key()?.digest();
         let sources = Sources::open(media).await?;
-        let streams = sources.streams.clone();
+        let packager = package.map(|segment| Packager::new(&sources.streams, segment));
+        let packager = packager.transpose()?;
+        let streams = match &packager {
+            None => sources.streams.clone(),
+            Some(packager) => vec![packager.stream()],
+        };
         let clock = node.clock();
         let publisher = Publisher::new(
             PublisherConfig {
@@ -79,8 +90,17 @@ impl Publishing {
         let face = node.application_face().await?;
         node.add_route(name.clone(), face.id(), 0).await?;
         let (handle, _) = drive(clock, face, publisher).spawn(|| {});
+        let packaging = match packager {
+            None => None,
+            Some(packager) => {
+                let signer = store.identity(name)?.signer;
+                let certificate = certificate.clone();
+                Some(Packaging::start(node, name, packager, signer, certificate).await?)
+            }
+        };
         Ok(Self {
             handle,
+            packaging,
             counted: Arc::default(),
             sources,
             rungs,
@@ -94,11 +114,20 @@ impl Publishing {
 
     /// Publishes what comes next.
     pub(super) async fn next(&mut self) -> Happened {
-        match self.sources.next().await {
-            Came::Frame(stream, frame) => {
-                self.publish(&stream, frame);
-                Happened::Frame
-            }
+        let came = match &mut self.packaging {
+            None => self.sources.next().await,
+            Some(packaging) => tokio::select! {
+                came = self.sources.next() => came,
+                trouble = packaging.step() => {
+                    return trouble.map_or(Happened::Frame, Happened::Trouble);
+                }
+            },
+        };
+        match came {
+            Came::Frame(stream, frame) => match self.publish(&stream, frame) {
+                Ok(()) => Happened::Frame,
+                Err(error) => Happened::Over(Err(error)),
+            },
             Came::Sample(stream, line) => {
                 let publish = move |publisher: &mut Publisher, now: Now| {
                     // A refusal is in the publisher's counters.
@@ -108,19 +137,22 @@ impl Publishing {
                 Happened::Frame
             }
             Came::Trouble(text) => Happened::Trouble(text),
-            Came::Over(outcome) => Happened::Over(outcome),
+            Came::Over(outcome) => Happened::Over(outcome.map_err(Into::into)),
         }
     }
 
-    fn publish(&mut self, stream: &str, frame: MediaFrame) {
-        let rungs = self.rungs.get(stream);
-        let Some(&rung) = rungs.and_then(|rungs| rungs.get(frame.rung)) else {
-            return;
-        };
+    fn publish(&mut self, stream: &str, frame: MediaFrame) -> anyhow::Result<()> {
         if frame.stream == StreamKind::Video {
             self.encode_times
                 .add(frame.encoded_at.since(frame.captured_at));
         }
+        if let Some(packaging) = &mut self.packaging {
+            return packaging.write(&frame);
+        }
+        let rungs = self.rungs.get(stream);
+        let Some(&rung) = rungs.and_then(|rungs| rungs.get(frame.rung)) else {
+            return Ok(());
+        };
         let encoded = EncodedFrame {
             position: frame.position,
             key: frame.key,
@@ -135,6 +167,7 @@ impl Publishing {
         if !self.handle.try_call(publish) {
             self.refused += 1;
         }
+        Ok(())
     }
 
     /// What was counted.
@@ -147,6 +180,9 @@ impl Publishing {
         *lock(&self.counted) = counted.clone();
         let mut figures = Figures::new(&counted, &self.sources.counters(), self.refused);
         figures.inputs.inputs_failed = self.sources.failed;
+        if let Some(packaging) = &self.packaging {
+            figures.package = Some(packaging.figures().await);
+        }
         figures
     }
 
@@ -295,6 +331,9 @@ pub(super) struct Figures {
     pub cache_octets: u64,
     /// Packets that broke the format.
     pub malformed: u64,
+    /// Of a package.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package: Option<PackagedFigures>,
 }
 
 /// What happened to the inputs of a publisher, all together.
@@ -360,11 +399,21 @@ impl Figures {
             wire_octets: producer.wire,
             cache_octets: counted.cache_size.as_bytes(),
             malformed: publisher.malformed,
+            package: None,
         }
     }
 
     /// A line for people.
     pub(super) fn line(&self) -> String {
+        if let Some(package) = &self.package {
+            return format!(
+                "{} segments published, encoding {:.0} ms, {} Interests waiting, {} answered",
+                package.segments_published,
+                self.encode_ms_p50,
+                package.interests_waiting,
+                package.interests_answered
+            );
+        }
         format!(
             "{} frames published, encoding {:.0} ms, {} Interests waiting, {} Data sent",
             self.frames_published, self.encode_ms_p50, self.interests_pending, self.data_sent

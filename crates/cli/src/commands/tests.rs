@@ -37,6 +37,30 @@ fn defaults_are_the_documented_ones() {
 }
 
 #[test]
+fn what_is_packaged_has_a_ladder_of_its_own_unless_one_is_named() {
+    let packaged = |options: &str| {
+        let Ok(Command::Publish(mut publish)) = parse(&format!("namecast publish /tv {options}"))
+        else {
+            panic!("documented");
+        };
+        let segment = publish.packaging.choose(&mut publish.media);
+        let ladder = publish.media.encoding.ladder.map(|it| it.to_string());
+        (segment.map(|it| it.as_secs()), ladder)
+    };
+    let ladder = |text: &str| Some(text.to_owned());
+    assert_eq!(packaged(""), (None, None));
+    assert_eq!(
+        packaged("--package hls"),
+        (Some(4), ladder("300k,1M,2500k"))
+    );
+    let named = packaged("--package hls --segment 2s --ladder 1M");
+    assert_eq!(named, (Some(2), ladder("1M")));
+    let refused = parse("namecast publish /tv --package hls --segment 100ms").unwrap_err();
+    assert!(refused.contains("write 1s to 30s"), "{refused}");
+    assert!(parse("namecast publish /tv --segment 2s").is_err());
+}
+
+#[test]
 fn the_documented_options_are_understood() {
     let line = "namecast publish /cam --input film.mp4 --loop --ladder 500k,2M --segment-size 1200 --fec 50% \
                 --connect udp4://10.0.0.1:6363 --stats s.json --duration 90s";

@@ -5,6 +5,7 @@ use core::str::FromStr;
 use std::path::{Path, PathBuf};
 
 use namecast_stream::StreamInfo;
+use namecast_units::Duration;
 
 /// How frames are wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,12 +161,25 @@ pub(super) enum Place {
     Server(String),
 }
 
+/// How HLS is cut into segments that are found by their number, `seq=7`, so that the next one can be asked for before it exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Length of a segment; each ends before the next key frame.
+    pub duration: Duration,
+    /// Number of the first.
+    pub first: u64,
+    /// Segments in the playlist.
+    pub listed: usize,
+}
+
 /// Where a recording goes: `-` for standard output, a file whose ending says the container, `hls:DIR`, or the address of a server
 /// to push to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
     pub(super) place: Place,
     pub(super) container: &'static Container,
+    /// Of HLS, unless its segments are cut for one player.
+    pub(super) cut: Option<Cut>,
 }
 
 impl Destination {
@@ -175,7 +189,24 @@ impl Destination {
         Self {
             place: Place::Directory(directory),
             container,
+            cut: None,
         }
+    }
+
+    /// HLS in `directory`, cut as `cut` says.
+    pub fn package(directory: PathBuf, cut: Cut) -> Self {
+        Self {
+            cut: Some(cut),
+            ..Self::hls(directory)
+        }
+    }
+
+    /// Checks that the container takes the pictures of `video`.
+    ///
+    /// # Errors
+    /// Which containers do, if it does not.
+    pub fn check(&self, video: &StreamInfo) -> Result<(), TakesNot> {
+        self.container.check_video(video)
     }
 
     /// Returns whether it is standard output.
@@ -249,7 +280,11 @@ impl FromStr for Destination {
                 files.join(", ")
             )
         })?;
-        Ok(Self { place, container })
+        Ok(Self {
+            place,
+            container,
+            cut: None,
+        })
     }
 }
 

@@ -20,8 +20,9 @@ use std::thread::JoinHandle;
 
 use namecast_apps::live::watcher::Frame;
 use namecast_stream::{Catalogue, StreamInfo, StreamKind};
+use namecast_units::Timestamp;
 
-pub use destination::{Destination, TakesNot};
+pub use destination::{Cut, Destination, TakesNot};
 
 use output::{Wrapper, grace};
 use writer::{Recorded, State, Writer};
@@ -39,6 +40,7 @@ pub struct Recorder {
     wrapper: Arc<Wrapper>,
     thread: Option<Thread>,
     streams: Arc<[StreamInfo]>,
+    began: Option<Timestamp>,
     has_ended: bool,
     /// Set while frames are left out up to the next key frame.
     waits_for_key: bool,
@@ -68,10 +70,18 @@ impl Recorder {
             wrapper: Arc::default(),
             thread: None,
             streams: Arc::new([]),
+            began: None,
             has_ended: false,
             waits_for_key: true,
             left_out: 0,
         }
+    }
+
+    /// Lets the recording's time start at `time` and not with its first frame, so that several have one time.
+    #[must_use]
+    pub const fn starting_at(mut self, time: Timestamp) -> Self {
+        self.began = Some(time);
+        self
     }
 
     /// Takes the catalogue that the frames from now on are of.
@@ -99,7 +109,7 @@ impl Recorder {
             wrapper: Arc::clone(&self.wrapper),
             notes: note,
             kinds: self.kinds.clone(),
-            state: State::default(),
+            state: State::beginning(self.began),
         };
         let handle = std::thread::spawn(move || {
             let _is_running: std::sync::mpsc::Sender<()> = is_running;

@@ -14,7 +14,7 @@ use anyhow::Context;
 use namecast_units::Duration;
 
 use super::PLAYLIST;
-use super::destination::{Destination, Place, Wrapping};
+use super::destination::{Cut, Destination, Place, Wrapping};
 use crate::ingest::ffmpeg::{Process, words};
 
 /// How long a server may take what is left, and how long a busy machine may write it.
@@ -104,7 +104,7 @@ impl Output {
                 arguments.extend(words("-b:a").chain([SOUND_BITRATE.into()]));
             }
             arguments.extend(words(MUXER).chain(words(container)));
-            arguments.extend(target(&destination.place, part));
+            arguments.extend(target(destination, part));
             return wrapper.start(&arguments).map(Self::Ffmpeg);
         }
         Ok(match &destination.place {
@@ -161,15 +161,17 @@ fn encoder(codec: &str) -> &str {
 }
 
 /// The last arguments: where to.
-fn target(place: &Place, part: usize) -> Vec<OsString> {
-    match place {
+fn target(destination: &Destination, part: usize) -> Vec<OsString> {
+    match &destination.place {
         Place::Directory(path) => {
             let segments = path.to_string_lossy().replace('%', "%%");
-            let mut arguments: Vec<_> = words("-hls_fmp4_init_filename").collect();
+            let mut arguments = destination.cut.map_or_else(Vec::new, cutting);
+            arguments.push("-hls_fmp4_init_filename".into());
             // The header before may still be in use.
             arguments.push(format!("init-{part}.mp4").into());
             arguments.push("-hls_segment_filename".into());
-            arguments.push(Path::new(&segments).join("%d.m4s").into());
+            let segment = destination.cut.map_or("%d.m4s", |_| "seq=%d");
+            arguments.push(Path::new(&segments).join(segment).into());
             arguments.push(local(&path.join(PLAYLIST)));
             arguments
         }
@@ -177,6 +179,21 @@ fn target(place: &Place, part: usize) -> Vec<OsString> {
         Place::Server(address) => vec![address.into()],
         Place::Standard => vec!["pipe:1".into()],
     }
+}
+
+/// What takes the place of how HLS is cut otherwise.
+fn cutting(cut: Cut) -> Vec<OsString> {
+    let Cut {
+        duration,
+        first,
+        listed,
+    } = cut;
+    let seconds = duration.as_secs_f64();
+    let line = format!(
+        "-hls_time {seconds} -hls_list_size {listed} -hls_start_number_source generic -start_number {first} \
+         -hls_flags delete_segments+independent_segments+program_date_time+temp_file"
+    );
+    words(&line).collect()
 }
 
 /// A path that ffmpeg takes for no address or option, whatever is in it.

@@ -97,6 +97,16 @@ pub(super) struct State {
     began: Option<Timestamp>,
 }
 
+impl State {
+    /// A recording whose time starts at `began`; `None`: shortly before its first frame.
+    pub(super) fn beginning(began: Option<Timestamp>) -> Self {
+        Self {
+            began,
+            ..Self::default()
+        }
+    }
+}
+
 impl Writer {
     pub(super) fn run(mut self, frames: &Receiver<Recorded>) -> anyhow::Result<()> {
         let written = self.write_all(frames);

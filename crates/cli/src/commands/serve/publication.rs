@@ -77,7 +77,7 @@ impl Publication {
         });
         let node = &self.place.node;
         let mut publishing = tokio::select! {
-            started = Publishing::start(node, admitted.name(), &media, &self.keys) => started?,
+            started = Publishing::start(node, admitted.name(), &media, &self.keys, None) => started?,
             left = &mut carrying => bail!("{left}, before it was known what is pushed"),
         };
         self.tell_begun(&publishing, name, &from).await;

@@ -3,6 +3,8 @@
 use anyhow::{anyhow, bail, ensure};
 use namecast_apps::live::watcher::{RungChoice, Unkept};
 use namecast_command::report::local;
+use namecast_media::package::HLS;
+use namecast_media::record::PLAYLIST;
 use namecast_packet::Name;
 use namecast_stream::{Catalogue, StreamKind};
 use namecast_units::{Duration, Instant, Timestamp};
@@ -63,9 +65,17 @@ impl Ending {
     /// Takes a catalogue.
     ///
     /// # Errors
-    /// If the first one does not have the rung that is wanted.
+    /// If the first one does not have the rung that is wanted, or has no frames but HLS.
     pub(super) fn on_catalogue(&mut self, catalogue: &Catalogue) -> anyhow::Result<()> {
         let is_first = !core::mem::replace(&mut self.has_catalogue, true);
+        let mut streams = catalogue.streams.iter();
+        if is_first && streams.all(|stream| stream.codec == HLS) && !catalogue.streams.is_empty() {
+            let name = &self.name;
+            bail!(
+                "{name} is HLS: open the page of a node with ?name={name}, or see what there is with namecast peek \
+                 {name}/{HLS}/{PLAYLIST} --object --pipe"
+            );
+        }
         let RungChoice::Label(wanted) = &self.rung else {
             return Ok(());
         };
@@ -191,6 +201,20 @@ mod tests {
         assert!(refused.contains("--rung with 1M, 200k, auto"), "{refused}");
         // A publisher that was started again with other rungs does not end what plays.
         assert!(ending.on_catalogue(&catalogue).is_ok());
+    }
+
+    #[test]
+    fn hls_is_refused_with_where_it_plays() {
+        let mut hls = StreamInfo::data("hls", 25, 1_000);
+        (hls.kind, hls.codec) = (StreamKind::Other, HLS.to_owned());
+        let catalogue = Catalogue {
+            version: 1,
+            streams: vec![hls],
+            signer: "/cam/KEY/1".to_owned(),
+        };
+        let refused = said(ending("auto").on_catalogue(&catalogue));
+        assert!(refused.contains("?name=/cam"), "{refused}");
+        assert!(refused.contains("peek /cam/hls/index.m3u8"), "{refused}");
     }
 
     #[test]

@@ -1,0 +1,394 @@
+//! A live ladder as HLS: playlists and segments that any player takes, made by an ffmpeg for each rung, which encodes no picture.
+//!
+//! ```text
+//!  MediaFrame ─▶ Packager ─▶ Recorder of each rung ─ ffmpeg ─▶ RUNG/index.m3u8, RUNG/init-1.mp4, RUNG/seq=7 ─▶ Change
+//! ```
+//!
+//! Segments have the same number and time in all rungs. Numbers count segments since 1970, so that a packager that starts again uses
+//! none twice.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use namecast_apps::live::watcher::{Frame, Stages};
+use namecast_stream::{Catalogue, StreamInfo, StreamKind};
+use namecast_units::{Bitrate, Duration, Instant, Timestamp};
+use tempfile::TempDir;
+
+use crate::ingest::MediaFrame;
+use crate::record::{Cut, Destination, PLAYLIST, Recorder, TakesNot};
+
+/// Name of the stream under the root, and of its codec in the catalogue.
+pub const HLS: &str = "hls";
+/// Segments in a playlist.
+const LISTED: usize = 6;
+/// Segments that are kept after they left the playlist: somebody may be fetching them.
+const KEPT: usize = 2;
+/// What AAC takes in which ffmpeg encodes sound that HLS does not take as it is.
+const SOUND_BITRATE: Bitrate = Bitrate::kbps(128);
+/// HLS names codecs by RFC 6381: AAC-LC.
+const AAC: &str = "mp4a.40.2";
+
+/// Why streams cannot be packaged.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PackageError {
+    /// There is no video.
+    #[error("HLS needs a video: add an input with pictures, or leave --package out")]
+    NoVideo,
+    /// There are several videos, or data.
+    #[error("HLS takes one video with its sound, and no {0}: publish it under a name of its own")]
+    Several(String),
+    /// The pictures do not fit.
+    #[error(transparent)]
+    TakesNot(#[from] TakesNot),
+    /// There is no place for the files.
+    #[error("no directory for segments: {0}")]
+    Directory(#[from] std::io::Error),
+}
+
+/// A file that appeared, changed or went. Paths are relative to the multivariant playlist's place, as in `1M/seq=7`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It has this content now.
+    Put(String, Bytes),
+    /// It is of no use any more.
+    Gone(String),
+}
+
+/// Packages a ladder. Dropping it ends its ffmpegs and removes its files.
+#[derive(Debug)]
+pub struct Packager {
+    directory: TempDir,
+    segment: Duration,
+    video: StreamInfo,
+    audio: Option<StreamInfo>,
+    rungs: Vec<Packaged>,
+    /// Whether the multivariant playlist was given.
+    is_listed: bool,
+}
+
+/// One rung.
+#[derive(Debug)]
+struct Packaged {
+    name: String,
+    /// Never locked: it makes a packager something that threads can share.
+    recorder: Mutex<Recorder>,
+    directory: PathBuf,
+    /// What the playlist says, as given last.
+    playlist: Vec<u8>,
+    /// Files that were given and did not go, the oldest first.
+    files: VecDeque<String>,
+}
+
+impl Packager {
+    /// A packager of one video with its sound, in segments of `segment`.
+    ///
+    /// # Errors
+    /// If HLS does not take the streams, or there is no place for files.
+    pub fn new(streams: &[StreamInfo], segment: Duration) -> Result<Self, PackageError> {
+        let of = |kind| streams.iter().find(move |stream| stream.kind == kind);
+        let video = of(StreamKind::Video).ok_or(PackageError::NoVideo)?;
+        let audio = of(StreamKind::Audio);
+        let is_other = |it: &&StreamInfo| it.name != video.name && Some(*it) != audio;
+        if let Some(other) = streams.iter().find(is_other) {
+            return Err(PackageError::Several(other.name.clone()));
+        }
+        let directory = tempfile::Builder::new()
+            .prefix("namecast-package-")
+            .tempdir()?;
+        Destination::hls(directory.path().to_owned()).check(video)?;
+        Ok(Self {
+            directory,
+            segment,
+            video: video.clone(),
+            audio: audio.cloned(),
+            rungs: Vec::new(),
+            is_listed: false,
+        })
+    }
+
+    /// What the catalogue says of it: a stream of another kind, whose codec is [`HLS`].
+    pub fn stream(&self) -> StreamInfo {
+        StreamInfo {
+            name: HLS.to_owned(),
+            kind: StreamKind::Other,
+            codec: HLS.to_owned(),
+            ..self.video.clone()
+        }
+    }
+
+    /// Takes a frame. The first key frame begins all rungs.
+    ///
+    /// # Errors
+    /// If an ffmpeg does not take frames any more.
+    pub fn write(&mut self, frame: &MediaFrame) -> anyhow::Result<()> {
+        if self.rungs.is_empty() {
+            if frame.stream != StreamKind::Video || !frame.key {
+                return Ok(());
+            }
+            self.begin(frame.captured_at)?;
+        }
+        let is_video = frame.stream == StreamKind::Video;
+        let stream = match is_video {
+            true => Some(&self.video),
+            false => self.audio.as_ref(),
+        };
+        let Some(rung) = stream.and_then(|it| it.rungs.get(frame.rung)) else {
+            return Ok(());
+        };
+        let watched = watched(frame, rung.name.clone());
+        for packaged in &mut self.rungs {
+            if !is_video || packaged.name == rung.name {
+                let recorder = packaged.recorder.get_mut();
+                let recorder = recorder.unwrap_or_else(PoisonError::into_inner);
+                recorder.write(&watched)?;
+                anyhow::ensure!(recorder.is_open(), "ffmpeg has ended");
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, at: Timestamp) -> anyhow::Result<()> {
+        let micros = u64::try_from(self.segment.as_micros()).unwrap_or(u64::MAX);
+        let cut = Cut {
+            duration: self.segment,
+            first: at.as_micros() / micros.max(1),
+            listed: LISTED,
+        };
+        let streams = [Some(&self.video), self.audio.as_ref()];
+        let catalogue = Catalogue {
+            version: 0,
+            streams: streams.into_iter().flatten().cloned().collect(),
+            signer: String::new(),
+        };
+        for rung in &self.video.rungs {
+            let directory = self.directory.path().join(&rung.name);
+            let destination = Destination::package(directory.clone(), cut);
+            let mut recorder = Recorder::new(destination, true).starting_at(at);
+            recorder.open(&catalogue)?;
+            self.rungs.push(Packaged {
+                name: rung.name.clone(),
+                recorder: Mutex::new(recorder),
+                directory,
+                playlist: Vec::new(),
+                files: VecDeque::new(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns what changed since the last call: each segment before the playlist that lists it, and in the first place the
+    /// multivariant playlist, once every rung has one. To be called a few times a second.
+    pub fn changes(&mut self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for rung in &mut self.rungs {
+            rung.look(&mut changes);
+        }
+        let has_begun = self.rungs.iter().all(|rung| !rung.playlist.is_empty());
+        if !self.is_listed && has_begun && !self.rungs.is_empty() {
+            self.is_listed = true;
+            let text = multivariant(&self.video, self.audio.as_ref());
+            changes.push(Change::Put(PLAYLIST.to_owned(), text.into()));
+        }
+        changes
+    }
+}
+
+impl Packaged {
+    fn look(&mut self, changes: &mut Vec<Change>) {
+        // There is none before the first segment is over.
+        let Ok(text) = fs::read(self.directory.join(PLAYLIST)) else {
+            return;
+        };
+        if text == self.playlist {
+            return;
+        }
+        let said = String::from_utf8_lossy(&text).into_owned();
+        for file in files(&said) {
+            if self.files.iter().any(|known| known == file) {
+                continue;
+            }
+            // Whoever looks too rarely finds it gone, and the playlist that no longer lists it.
+            if let Ok(content) = fs::read(self.directory.join(file)) {
+                self.files.push_back(file.to_owned());
+                changes.push(Change::Put(self.path(file), content.into()));
+            }
+        }
+        changes.push(Change::Put(self.path(PLAYLIST), text.clone().into()));
+        self.playlist = text;
+        let listed: Vec<_> = files(&said).collect();
+        let unlisted = |known: &String| !listed.contains(&known.as_str());
+        while self.files.iter().filter(|it| unlisted(it)).count() > KEPT
+            && let Some(oldest) = self.files.iter().position(unlisted)
+            && let Some(file) = self.files.remove(oldest)
+        {
+            changes.push(Change::Gone(self.path(&file)));
+        }
+    }
+
+    fn path(&self, file: &str) -> String {
+        format!("{}/{file}", self.name)
+    }
+}
+
+/// The files that a media playlist of ffmpeg lists: the header first.
+fn files(playlist: &str) -> impl Iterator<Item = &str> {
+    playlist.lines().filter_map(|line| {
+        let header = line.strip_prefix("#EXT-X-MAP:URI=\"");
+        let header = header.and_then(|rest| rest.split('"').next());
+        header.or_else(|| Some(line).filter(|line| !line.is_empty() && !line.starts_with('#')))
+    })
+}
+
+/// The playlist of playlists: RFC 8216, section 4.3.4.2.
+fn multivariant(video: &StreamInfo, audio: Option<&StreamInfo>) -> String {
+    let mut text = "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-INDEPENDENT-SEGMENTS\n".to_owned();
+    let sound = audio.and_then(|audio| Some((audio, audio.rungs.first()?)));
+    let (sound_rate, sound_codec) = match sound {
+        None => (Bitrate::default(), None),
+        Some((audio, rung)) if audio.codec == "aac" => (rung.bitrate, Some(&*rung.codec_string)),
+        Some(_) => (SOUND_BITRATE, Some(AAC)),
+    };
+    for rung in &video.rungs {
+        let bandwidth = rung.bitrate.as_bps() + sound_rate.as_bps();
+        let codecs: Vec<_> = [Some(&*rung.codec_string), sound_codec]
+            .into_iter()
+            .flatten()
+            .collect();
+        let codecs = codecs.join(",");
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            "#EXT-X-STREAM-INF:BANDWIDTH={bandwidth},CODECS=\"{codecs}\""
+        );
+        if let (Some(width), Some(height)) = (rung.width, rung.height) {
+            let _ = write!(text, ",RESOLUTION={width}x{height}");
+        }
+        let _ = writeln!(text, "\n{}/{PLAYLIST}", rung.name);
+    }
+    text
+}
+
+/// The frame as a recorder takes it.
+fn watched(frame: &MediaFrame, rung: String) -> Frame {
+    Frame {
+        stream: frame.stream,
+        rung,
+        position: frame.position,
+        key: frame.key,
+        payload: frame.payload.clone(),
+        captured_at: frame.captured_at,
+        render_at: Instant::ZERO,
+        complete_at: Instant::ZERO,
+        late: false,
+        catching_up: false,
+        decode_only: false,
+        stages: Stages::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use namecast_stream::Rung;
+
+    use super::*;
+
+    const PLAYLIST_OF_FFMPEG: &str = "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:7\n\
+        #EXT-X-MAP:URI=\"init-1.mp4\"\n#EXTINF:4.000000,\nseq=7\n#EXTINF:4.000000,\nseq=8\n";
+
+    fn stream(kind: StreamKind, codec: &str, rungs: &[(&str, u64)]) -> StreamInfo {
+        let only = StreamInfo::data("x", 30, 100);
+        let rung = |&(name, kbps): &(&str, u64)| Rung {
+            name: name.to_owned(),
+            bitrate: Bitrate::kbps(kbps),
+            codec_string: "avc1.42C01E".to_owned(),
+            ..only.rungs[0].clone()
+        };
+        StreamInfo {
+            name: codec.to_owned(),
+            kind,
+            codec: codec.to_owned(),
+            rungs: rungs.iter().map(rung).collect(),
+            ..only.clone()
+        }
+    }
+
+    fn video() -> StreamInfo {
+        stream(StreamKind::Video, "h264", &[("300k", 300), ("1M", 1_000)])
+    }
+
+    /// 300 and 128 kbit/s are 428.
+    #[test]
+    fn the_multivariant_playlist_lists_all_rungs_with_their_sound() {
+        let opus = stream(StreamKind::Audio, "opus", &[("64k", 64)]);
+        let text = multivariant(&video(), Some(&opus));
+        let expected = "#EXT-X-STREAM-INF:BANDWIDTH=428000,CODECS=\"avc1.42C01E,mp4a.40.2\"\n300k/index.m3u8\n";
+        assert!(text.contains(expected), "{text}");
+        let text = multivariant(&video(), None);
+        assert!(text.contains("BANDWIDTH=1000000,CODECS=\"avc1.42C01E\"\n1M/index.m3u8\n"));
+    }
+
+    #[test]
+    fn the_header_and_segments_are_found_in_a_playlist() {
+        let found: Vec<_> = files(PLAYLIST_OF_FFMPEG).collect();
+        assert_eq!(found, ["init-1.mp4", "seq=7", "seq=8"]);
+    }
+
+    #[test]
+    fn what_hls_does_not_take_is_refused() {
+        let segment = Duration::from_secs(4);
+        let refused =
+            |streams: &[StreamInfo]| Packager::new(streams, segment).unwrap_err().to_string();
+        assert!(refused(&[]).contains("add an input with pictures"));
+        let lines = StreamInfo::data("gps", 1, 10);
+        assert!(refused(&[video(), lines]).contains("no gps"));
+        let vp8 = stream(StreamKind::Video, "vp8", &[("1M", 1_000)]);
+        assert!(refused(&[vp8]).contains("no pictures in vp8"));
+    }
+
+    /// The header stays as long as it is listed; of segments that are not, two are kept.
+    #[test]
+    fn segments_come_before_their_playlist_and_go_a_while_after() {
+        let mut packager = Packager::new(&[video()], Duration::from_secs(4)).unwrap();
+        let directory = packager.directory.path().join("1M");
+        fs::create_dir(&directory).unwrap();
+        packager.rungs.push(Packaged {
+            name: "1M".to_owned(),
+            recorder: Mutex::new(Recorder::new(Destination::hls(directory.clone()), true)),
+            directory: directory.clone(),
+            playlist: Vec::new(),
+            files: VecDeque::new(),
+        });
+        let mut publish = |numbers: core::ops::Range<u64>| {
+            let mut text = "#EXT-X-MAP:URI=\"init-1.mp4\"\n".to_owned();
+            fs::write(directory.join("init-1.mp4"), "header").unwrap();
+            for number in numbers {
+                fs::write(directory.join(format!("seq={number}")), "media").unwrap();
+                let _ = writeln!(text, "seq={number}");
+            }
+            fs::write(directory.join(PLAYLIST), text).unwrap();
+            let changes = packager.changes().into_iter();
+            let changes = changes.map(|change| match change {
+                Change::Put(path, _) => path,
+                Change::Gone(path) => format!("-{path}"),
+            });
+            changes.collect::<Vec<_>>()
+        };
+        let all = [
+            "1M/init-1.mp4",
+            "1M/seq=1",
+            "1M/seq=2",
+            "1M/index.m3u8",
+            "index.m3u8",
+        ];
+        assert_eq!(publish(1..3), all);
+        assert_eq!(publish(1..3), [""; 0]);
+        assert_eq!(publish(3..4), ["1M/seq=3", "1M/index.m3u8"]);
+        assert_eq!(publish(4..5), ["1M/seq=4", "1M/index.m3u8", "-1M/seq=1"]);
+    }
+}

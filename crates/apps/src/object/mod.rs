@@ -18,7 +18,10 @@ mod server;
 
 use namecast_packet::{Component, Name};
 
-pub use fetcher::{Event, Failure, Fetched, Fetcher, FetcherConfig, FetcherCounters};
+pub use fetcher::{
+    Downloaded, Downloader, DownloaderConfig, Event, Failure, Fetched, Fetcher, FetcherConfig,
+    FetcherCounters, Flow, TooMany,
+};
 pub use server::{Requested, Server, ServerConfig, ServerCounters, ServerError};
 
 /// A name parted into the object's, its version and the number of the segment, as far as `name` has them.

@@ -19,6 +19,8 @@ use crate::{Application, Now, Output, face};
 
 /// Largest content of a segment: leaves 800 octets of a packet for name and signature.
 const MAX_SEGMENT_SIZE: usize = 8_000;
+/// How long caches may take an object for the newest whose name ends in a number, as that of a part of a series: it has one version.
+const NUMBERED_FRESHNESS: Duration = Duration::from_secs(3_600);
 /// Versions of one object: the newest, and the one before it for those who are fetching it.
 const MAX_VERSIONS: usize = 2;
 
@@ -212,7 +214,12 @@ impl Server {
         let versioned = name.builder().version(number).finish();
         let size = content.len() as u64;
         self.make_room(&name, size)?;
-        let segments = self.sign(&versioned, &content)?;
+        let is_numbered = name.last().is_some_and(|it| it.kind == Component::SEQUENCE);
+        let freshness = match is_numbered {
+            true => NUMBERED_FRESHNESS,
+            false => self.config.freshness,
+        };
+        let segments = self.sign(&versioned, &content, freshness)?;
         let metadata = self.sign_metadata(&name, &versioned, number)?;
         let is_on_request = self.pending.contains_key(&name) && !self.requested.contains(&name);
         let stored = self.objects.entry(name.detached()).or_insert_with(|| {
@@ -242,7 +249,12 @@ impl Server {
     }
 
     /// Signs the segments of `content`.
-    fn sign(&self, versioned: &Name, content: &Bytes) -> Result<Vec<Data>, ServerError> {
+    fn sign(
+        &self,
+        versioned: &Name,
+        content: &Bytes,
+        freshness: Duration,
+    ) -> Result<Vec<Data>, ServerError> {
         let size = self.config.segment_size;
         let last = content.len().saturating_sub(1) / size;
         let end = Name::root().builder().segment(last as u64).finish();
@@ -250,7 +262,7 @@ impl Server {
             let from = number * size;
             let part = content.slice(from..content.len().min(from + size));
             let freshness = match number {
-                0 => self.config.freshness,
+                0 => freshness,
                 _ => Duration::ZERO,
             };
             let data = Data::builder(versioned.builder().segment(number as u64).finish())

@@ -271,6 +271,7 @@ fn a_large_object_fills_the_path_without_a_long_queue() {
             Event::Progress {
                 received,
                 total: 250,
+                ..
             } => Some(*received),
             _ => None,
         });
@@ -640,6 +641,7 @@ fn events_that_nobody_polls_take_no_memory() {
     let whole = Event::Progress {
         received: 10,
         total: 10,
+        octets: 40_000,
     };
     assert_eq!((events.len(), &events[0]), (2, &whole));
 }
@@ -1011,3 +1013,6 @@ fn garbage_is_survived() {
         }
     }
 }
+
+#[path = "downloader_tests.rs"]
+mod downloader;

@@ -1,6 +1,9 @@
 //! What a fetcher is told, and what it reports.
 
+use core::time::Duration;
+
 use bytes::Bytes;
+use derive_more::AddAssign;
 use namecast_packet::Name;
 use namecast_packet::lp::NackReason;
 use namecast_stream::path::Control;
@@ -54,6 +57,8 @@ pub enum Event {
         received: u64,
         /// Segments of the object.
         total: u64,
+        /// Content of those that were verified, in octets.
+        octets: u64,
     },
     /// The object is complete. Nothing follows.
     Fetched(Fetched),
@@ -70,6 +75,17 @@ pub struct Fetched {
     pub content: Bytes,
     /// Who signed it.
     pub signer: Signer,
+    /// What its Data shows of the path.
+    pub flow: Flow,
+}
+
+/// How long an object took, apart from the time before it existed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// From the first Interest until the first segment left whoever had it: it did not exist, or answers were lost.
+    pub waited: Duration,
+    /// In which Data flowed: from then on until the last segment came. Its content in this time is the throughput.
+    pub flowed: Duration,
 }
 
 /// Why an object could not be fetched.
@@ -100,7 +116,7 @@ pub enum Failure {
 }
 
 /// What a fetcher counted of what arrived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, AddAssign)]
 pub struct FetcherCounters {
     /// Packets whose signature is wrong.
     pub verification_failures: u64,

@@ -114,6 +114,11 @@ impl Segments {
         (self.parts.len() as u64, self.last + 1)
     }
 
+    /// Content of the segments that are here, in octets.
+    pub(super) const fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Name of the object with the version.
     pub(super) const fn name(&self) -> &Name {
         &self.name

@@ -12,6 +12,7 @@ use super::config::{Failure, FetcherConfig};
 use crate::discovery::{Judge, Signer, Trust, certificate_of};
 
 /// A signer that counts.
+#[derive(Clone)]
 pub(super) struct KnownSigner {
     pub signer: Signer,
     verifier: SharedVerifier,

@@ -1,0 +1,493 @@
+//! One object that is fetched, over a path that others may share.
+//!
+//! ```text
+//!  Discovering ──a segment──▶ Certifying ──its key──▶ Pulling ──all segments──▶ Fetched
+//!       ▲    └──────────── the key is known ────────────▲ │
+//!       └───────────── wrong signature, or the version is gone
+//! ```
+
+use std::collections::VecDeque;
+
+use core::time::Duration;
+
+use namecast_packet::lp::NackReason;
+use namecast_packet::{Data, Interest, Name};
+use namecast_stream::consumer::Delivery;
+use namecast_stream::path::{Client, Kind, Object, Received, Requester, Retry, Token, Want};
+use namecast_units::{ByteSize, Instant};
+
+use super::config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters, Flow};
+use super::segments::{Segments, Vain};
+use super::signer::{KnownSigner, Missing, Unfit};
+use crate::discovery::certificate;
+use crate::object::parts;
+
+/// First and longest wait for the first segment, and for the certificate. An Interest lives as long as the longest, so that
+/// one is pending whenever an object is put on request.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+const MAX_WAIT: Duration = Duration::from_secs(1);
+/// Lifetime of an Interest for a segment, which exists.
+const LIFETIME: Duration = Duration::from_secs(2);
+/// Without Data for two round trips and this time, one segment is requested again: nothing may follow that shows a loss.
+const PROBE_MARGIN: Duration = Duration::from_millis(100);
+/// Each such probe without Data doubles that time, up to this.
+const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(2);
+/// Times that fetching begins anew.
+const MAX_RESTARTS: u32 = 3;
+
+#[derive(Debug)]
+enum Stage {
+    Idle,
+    Discovering,
+    /// A segment waits for its signer's certificate.
+    Certifying(Missing),
+    Pulling(Segments),
+    Over,
+}
+
+/// One object that is fetched: its newest version, whose every segment is verified.
+pub(super) struct Fetch {
+    config: FetcherConfig,
+    /// By which the requester knows what is requested outside the budget. Segments belong to the clients after it, one for each
+    /// start.
+    client: Client,
+    stage: Stage,
+    /// The signer, once it has signed what came.
+    known: Option<KnownSigner>,
+    restarts: u32,
+    /// The version that was being fetched before: some of its segments may still come.
+    left: Option<Name>,
+    /// When to probe whether segments that are out are lost, and how often that was done since one came.
+    probe_at: Instant,
+    probes: u32,
+    /// Why an Interest for a first segment came back.
+    nack: Option<NackReason>,
+    /// When the object was requested, and its first segment came.
+    asked_at: Option<Instant>,
+    came_at: Option<Instant>,
+    /// Progress only as it is now, and the end.
+    events: VecDeque<Event>,
+    counters: FetcherCounters,
+}
+
+impl Fetch {
+    /// Clients of a requester that one object takes.
+    pub(super) const CLIENTS: Client = 2 + MAX_RESTARTS;
+
+    /// An object that is requested at the first [`handle_timeout`](Self::handle_timeout), by `client` and those after it.
+    /// `known` signed what was fetched before.
+    pub(super) fn new(config: FetcherConfig, client: Client, known: Option<KnownSigner>) -> Self {
+        Self {
+            config,
+            client,
+            stage: Stage::Idle,
+            known,
+            restarts: 0,
+            left: None,
+            probe_at: Instant::ZERO,
+            probes: 0,
+            nack: None,
+            asked_at: None,
+            came_at: None,
+            events: VecDeque::new(),
+            counters: FetcherCounters::default(),
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn handle_timeout(&mut self, requester: &mut Requester, now: Instant) {
+        if let Stage::Idle = self.stage {
+            self.discover(requester, now);
+        }
+        self.probe(requester, now);
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
+    pub(super) const fn poll_timeout(&self) -> Option<Instant> {
+        match self.stage {
+            Stage::Idle => Some(Instant::ZERO),
+            Stage::Pulling(_) => Some(self.probe_at),
+            Stage::Over | Stage::Discovering | Stage::Certifying(_) => None,
+        }
+    }
+
+    /// Whether nothing more is requested.
+    pub(super) const fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over)
+    }
+
+    /// Whether `token` is one of its own.
+    pub(super) fn has_requested(&self, token: Token) -> bool {
+        (self.client..self.client + Self::CLIENTS).contains(&token.client)
+    }
+
+    /// The signer, once it has signed what came.
+    pub(super) const fn known(&self) -> Option<&KnownSigner> {
+        self.known.as_ref()
+    }
+
+    pub(super) const fn counters(&self) -> &FetcherCounters {
+        &self.counters
+    }
+
+    /// The next report.
+    pub(super) fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Takes Data. Returns whether it was requested, and is of use.
+    pub(super) fn handle_data(
+        &mut self,
+        requester: &mut Requester,
+        now: Instant,
+        data: &Data,
+        delivery: Delivery,
+    ) -> bool {
+        match &self.stage {
+            Stage::Discovering => {
+                let (name, version, segment) = parts(data.name());
+                let is_left = self.left.as_ref() == Some(&data.name().parent());
+                let is_ours = name == self.config.name && version.is_some();
+                if is_ours && segment.is_some_and(|number| number == 0 || !is_left) {
+                    self.came_at.get_or_insert(now);
+                    self.on_first_segment(requester, now, data.clone());
+                    return true;
+                }
+            }
+            Stage::Certifying(missing) if missing.name.is_prefix_of(data.name()) => {
+                self.on_certificate(requester, now, data.clone());
+                return true;
+            }
+            Stage::Pulling(segments) if segments.number_of(data.name()).is_some() => {
+                self.on_segment(requester, now, data, delivery);
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// Takes the segment that shows the version: verifies it, or requests the certificate that it needs for that.
+    fn on_first_segment(&mut self, requester: &mut Requester, now: Instant, data: Data) {
+        requester.forget(self.discovery());
+        if let Some(known) = &self.known {
+            match known.has_signed(&data) {
+                true => self.pull(requester, now, &data),
+                false => self.restart(requester, now, Failure::BadSignature),
+            }
+            return;
+        }
+        let Some(missing) = Missing::of(&self.config.name, data) else {
+            self.restart(requester, now, Failure::ForeignSigner);
+            return;
+        };
+        // A certificate that did not fit may be a cache's, not the signer's.
+        let must_be_fresh = self.restarts > 0;
+        let object = Object {
+            token: self.certificate(),
+            ..certificate(missing.name.clone(), must_be_fresh, Some(self.retry()))
+        };
+        requester.want_object(now, object);
+        self.stage = Stage::Certifying(missing);
+    }
+
+    fn on_certificate(&mut self, requester: &mut Requester, now: Instant, data: Data) {
+        let Stage::Certifying(missing) = &self.stage else {
+            return;
+        };
+        match missing.judge(now, &self.config, data) {
+            Ok((known, held)) => {
+                requester.forget(self.certificate());
+                self.known = Some(known);
+                self.pull(requester, now, &held);
+            }
+            Err(Unfit::NoCertificate) => {
+                self.counters.verification_failures += 1;
+                requester.reject(self.certificate());
+                requester.hasten(self.certificate(), now);
+            }
+            // Its key is not kept: the right one could not take its place any more.
+            Err(Unfit::Refused(why)) => self.restart(requester, now, why),
+        }
+    }
+
+    /// Begins to request the segments of the version that `data` is of, which is verified.
+    fn pull(&mut self, requester: &mut Requester, now: Instant, data: &Data) {
+        match Segments::begin(data, self.config.max_size) {
+            Ok(segments) => {
+                self.stage = Stage::Pulling(segments);
+                self.wait(requester, now, 0);
+                self.on_progress(requester, now);
+            }
+            Err(why) => self.end(requester, Event::Failed(why)),
+        }
+    }
+
+    fn on_segment(
+        &mut self,
+        requester: &mut Requester,
+        now: Instant,
+        data: &Data,
+        delivery: Delivery,
+    ) {
+        let Stage::Pulling(segments) = &self.stage else {
+            return;
+        };
+        let Some(number) = segments.number_of(data.name()) else {
+            return;
+        };
+        let token = self.token(number);
+        let received = Received {
+            size: ByteSize::of(data.wire()),
+            congestion_marked: delivery.congestion_marked,
+            feedback: delivery.feedback,
+        };
+        requester.handle_data(now, token, &received);
+        self.wait(requester, now, 0);
+        let (Stage::Pulling(segments), Some(known)) = (&mut self.stage, &self.known) else {
+            return;
+        };
+        if !segments.is_wanted(number) {
+            self.counters.unexpected += 1;
+        } else if !known.has_signed(data) {
+            self.counters.verification_failures += 1;
+            requester.reject(token);
+            self.request_again(requester, now, number, Vain::Forged(delivery.face));
+        } else {
+            match segments.take(number, data) {
+                Ok(()) => self.on_progress(requester, now),
+                Err(why) => self.end(requester, Event::Failed(why)),
+            }
+        }
+    }
+
+    /// Reports that a segment came, and ends or requests others.
+    fn on_progress(&mut self, requester: &mut Requester, now: Instant) {
+        let (Stage::Pulling(segments), Some(known)) = (&self.stage, &self.known) else {
+            return;
+        };
+        let (received, total) = segments.progress();
+        self.events.clear();
+        self.events.push_back(Event::Progress {
+            received,
+            total,
+            octets: segments.size(),
+        });
+        if received == total {
+            let fetched = Fetched {
+                name: segments.name().clone(),
+                content: segments.content(),
+                signer: known.signer.clone(),
+                flow: self.flow(requester, now),
+            };
+            self.end(requester, Event::Fetched(fetched));
+            return;
+        }
+        while let Stage::Pulling(segments) = &mut self.stage
+            && let Some(number) = segments.next(self.config.max_wanted.max(1))
+        {
+            self.request(requester, now, number, None);
+        }
+    }
+
+    /// What the object's Data shows of the path.
+    fn flow(&self, requester: &Requester, now: Instant) -> Flow {
+        let came_at = self.came_at.unwrap_or(now);
+        let waited = came_at.since(self.asked_at.unwrap_or(came_at));
+        let round_trip = requester.path().round_trip(now).min(waited);
+        Flow {
+            waited: waited - round_trip,
+            flowed: round_trip + now.since(came_at),
+        }
+    }
+
+    /// Requests segment `number` again; ends if that was so too often.
+    fn request_again(&mut self, requester: &mut Requester, now: Instant, number: u64, vain: Vain) {
+        let Stage::Pulling(segments) = &mut self.stage else {
+            return;
+        };
+        match segments.on_vain(number) {
+            Some(times) if times >= self.config.max_attempts => {
+                self.end(requester, Event::Failed(vain.failure()));
+            }
+            Some(_) => self.request(requester, now, number, Some(vain)),
+            None => {}
+        }
+    }
+
+    fn request(
+        &mut self,
+        requester: &mut Requester,
+        now: Instant,
+        number: u64,
+        vain: Option<Vain>,
+    ) {
+        let token = self.token(number);
+        let Stage::Pulling(segments) = &self.stage else {
+            return;
+        };
+        let (kind, forged) = match vain {
+            None => (Kind::Delta, None),
+            Some(Vain::Forged(face)) => (Kind::Repair, Some(face)),
+            Some(Vain::Lost | Vain::Nacked(_)) => (Kind::Repair, None),
+            // What is lost fills the window: this one leaves nevertheless.
+            Some(Vain::Silence) => (Kind::Sound, None),
+        };
+        let want = Want {
+            token,
+            name: segments.name().builder().segment(number).finish(),
+            lifetime: LIFETIME,
+            // What is forged may be in a cache.
+            must_be_fresh: forged.is_some(),
+            can_be_prefix: false,
+            avoid_face: forged.flatten(),
+            kind,
+            size: segments.packet_size(),
+            available_at: None,
+            not_before: None,
+            due: None,
+            deadline: None,
+        };
+        requester.want(now, want);
+    }
+
+    /// Sets when nothing has come for long, after `probes` probes without Data.
+    fn wait(&mut self, requester: &mut Requester, now: Instant, probes: u32) {
+        let once = 2 * requester.path().round_trip(now) + PROBE_MARGIN;
+        self.probe_at = now + (once * (1 << probes.min(8))).min(MAX_PROBE_INTERVAL);
+        self.probes = probes;
+    }
+
+    /// Requests one segment again while nothing comes: its Data shows that what is out before it is lost.
+    fn probe(&mut self, requester: &mut Requester, now: Instant) {
+        if let Stage::Pulling(segments) = &self.stage
+            && self.probe_at <= now
+        {
+            let is_out = |number: &u64| requester.is_out(self.token(*number));
+            let first = segments.wanted().find(is_out);
+            if let Some(number) = first {
+                self.request_again(requester, now, number, Vain::Silence);
+            }
+            self.wait(requester, now, self.probes + 1);
+        }
+    }
+
+    const fn discovery(&self) -> Token {
+        Token::object(self.client, 0)
+    }
+
+    const fn certificate(&self) -> Token {
+        Token::object(self.client, 1)
+    }
+
+    const fn token(&self, number: u64) -> Token {
+        Token::object(self.client + 1 + self.restarts, number)
+    }
+
+    pub(super) fn handle_nack(
+        &mut self,
+        requester: &mut Requester,
+        now: Instant,
+        interest: &Interest,
+        reason: NackReason,
+    ) {
+        let name = interest.name();
+        // Nodes without a route may find one: only the publisher refuses without a reason.
+        let is_final = reason == NackReason::None;
+        match &self.stage {
+            Stage::Discovering if *name == self.config.name => {
+                self.nack = Some(reason);
+                if is_final {
+                    self.end(requester, Event::Failed(Failure::Refused(reason)));
+                }
+            }
+            Stage::Certifying(missing) if *name == missing.name && is_final => {
+                self.restart(requester, now, Failure::Refused(reason));
+            }
+            Stage::Pulling(segments) => {
+                let Some(number) = segments.number_of(name) else {
+                    return;
+                };
+                let (token, nonce) = (self.token(number), interest.nonce());
+                if !requester.is_latest(token, nonce) {
+                    return;
+                }
+                if is_final {
+                    // This version is gone; there may be another one.
+                    self.restart(requester, now, Failure::Refused(reason));
+                } else if reason == NackReason::Congestion {
+                    requester.handle_nack(now, token, nonce, reason);
+                    self.request_again(requester, now, number, Vain::Nacked(reason));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Begins anew with the newest version, unless that was done too often.
+    fn restart(&mut self, requester: &mut Requester, now: Instant, why: Failure) {
+        self.counters.verification_failures += u64::from(why == Failure::BadSignature);
+        self.withdraw(requester);
+        if self.restarts == MAX_RESTARTS {
+            self.end(requester, Event::Failed(why));
+            return;
+        }
+        self.restarts += 1;
+        if let Stage::Pulling(segments) = &self.stage {
+            self.left = Some(segments.name().clone());
+        }
+        self.discover(requester, now);
+    }
+
+    fn discover(&mut self, requester: &mut Requester, now: Instant) {
+        if self.config.name.is_empty() {
+            self.end(requester, Event::Failed(Failure::Unanswered));
+            return;
+        }
+        self.asked_at.get_or_insert(now);
+        let interest = Interest::builder(self.config.name.clone());
+        let interest = interest.can_be_prefix().must_be_fresh();
+        let object = Object::new(self.discovery(), interest, Some(self.retry()));
+        requester.want_object(now, object);
+        self.stage = Stage::Discovering;
+    }
+
+    const fn retry(&self) -> Retry {
+        Retry {
+            first_wait: FIRST_WAIT,
+            max_wait: MAX_WAIT,
+            max_interests: self.config.max_attempts,
+        }
+    }
+
+    /// Requests nothing more, and reports the end.
+    fn end(&mut self, requester: &mut Requester, event: Event) {
+        self.withdraw(requester);
+        self.stage = Stage::Over;
+        self.events.push_back(event);
+    }
+
+    /// Requests nothing more.
+    pub(super) fn withdraw(&mut self, requester: &mut Requester) {
+        for client in [self.client, self.token(0).client] {
+            requester.withdraw_client(client);
+        }
+    }
+
+    pub(super) fn on_lost(&mut self, requester: &mut Requester, now: Instant, token: Token) {
+        let number = token.segment.index;
+        match &self.stage {
+            Stage::Discovering if token == self.discovery() => {
+                let why = self.nack.map_or(Failure::Unanswered, Failure::Refused);
+                self.end(requester, Event::Failed(why));
+            }
+            Stage::Certifying(_) if token == self.certificate() => {
+                self.restart(requester, now, Failure::Unanswered);
+            }
+            Stage::Pulling(_) if token == self.token(number) => {
+                self.request_again(requester, now, number, Vain::Lost);
+            }
+            _ => {}
+        }
+    }
+}

@@ -98,6 +98,14 @@ class FakeTab implements TabPort {
     return batch;
   }
 
+  fetch(): void {
+    throw new Error("nothing is published as segments here");
+  }
+
+  giveUp(): void {
+    // Nothing is fetched.
+  }
+
   setTarget(milliseconds: number): void {
     this.#target = milliseconds;
   }

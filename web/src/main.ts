@@ -5,6 +5,7 @@ import { ownSecret } from "./page/own-key.ts";
 import { missing, showNotice, StepLog, type NoticeAction } from "./page/log.ts";
 import { readOptions } from "./page/options.ts";
 import { element, Panel } from "./page/panel.ts";
+import { PackagePlayer, type PackageFigures } from "./page/package-player.ts";
 import { Plots } from "./page/plots.ts";
 import { Rewind } from "./page/rewind.ts";
 import { Sound } from "./page/sound.ts";
@@ -25,6 +26,8 @@ export interface Handle {
   /** The last frames that went to the canvas. */
   readonly shown: readonly Shown[];
   readonly sound: Sound;
+  /** Figures of a stream that is published as segments. */
+  package(): PackageFigures;
   /** The last samples of the data stream that plays. */
   readonly samples: readonly ReceivedSample[];
   /** Publishes a sample as `?publish=` of the address says. */
@@ -54,6 +57,11 @@ class Page {
   readonly #panel = new Panel();
   readonly #sound = new Sound();
   readonly #shown: Shown[] = [];
+  readonly #package = new PackagePlayer({
+    send: (command) => this.#send(command),
+    notice: showNotice,
+    step: (text) => this.#log.push(Date.now(), text),
+  });
   readonly #plots: Plots;
   readonly #controls: Controls;
   readonly #rewind: Rewind;
@@ -123,6 +131,14 @@ class Page {
       case "size":
         element("screen").style.aspectRatio = `${report.width} / ${report.height}`;
         break;
+      case "package":
+        this.#package.open(report.info);
+        break;
+      case "fetching":
+      case "fetched":
+      case "unfetched":
+        this.#package.handle(report);
+        break;
       case "shown":
         this.#shown.push(...report.shown);
         this.#shown.splice(0, Math.max(0, this.#shown.length - MAX_SHOWN));
@@ -153,7 +169,9 @@ class Page {
 
   #showSummary(summary: Summary): void {
     this.#summary = summary;
-    element("joining").classList.toggle("done", summary.video.shown > 0 && summary.phase === "playing");
+    if (!this.#package.isOpen) {
+      element("joining").classList.toggle("done", summary.video.shown > 0 && summary.phase === "playing");
+    }
     if (document.hidden) {
       return;
     }
@@ -164,6 +182,10 @@ class Page {
   }
 
   async #toggleSound(): Promise<void> {
+    if (this.#package.isOpen) {
+      this.#controls.showSound(this.#package.toggleSound());
+      return;
+    }
     this.#soundWanted = !this.#soundWanted;
     this.#controls.showSound(this.#soundWanted);
     if (!this.#soundWanted) {
@@ -188,6 +210,7 @@ class Page {
       steps: this.#log.steps,
       shown: this.#shown,
       sound: this.#sound,
+      package: () => this.#package.figures(),
       samples: this.#notes.received,
       send: (sample) => this.#send({ type: "send", sample }),
       setTarget: (milliseconds) => this.#controls.setTarget(milliseconds),

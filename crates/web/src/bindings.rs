@@ -66,6 +66,20 @@ impl Tab {
         Ok(self.0.send(from_ms(now), number as usize, sample)?)
     }
 
+    /// Fetches the object named by `uri`, under the stream's name; it is known as `number` from now on.
+    ///
+    /// # Errors
+    /// It is no such name, too many objects are being fetched, or the signer is not known yet.
+    pub fn fetch(&mut self, number: u32, uri: &str, now: f64) -> Result<(), JsError> {
+        Ok(self.0.fetch(from_ms(now), u64::from(number), uri)?)
+    }
+
+    /// Fetches object `number` no more.
+    #[wasm_bindgen(js_name = giveUp)]
+    pub fn give_up(&mut self, number: u32) {
+        self.0.give_up(u64::from(number));
+    }
+
     /// A transport is gone.
     #[wasm_bindgen(js_name = faceDown)]
     pub fn face_down(&mut self, face: u32, now: f64) {

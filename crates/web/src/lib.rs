@@ -3,18 +3,20 @@
 //! ```text
 //!   WebTransport ┐ handle_frame              drain  ┌▶ frames for the transports
 //!   or WebSocket ┴────────────▶ Tab ────────────────┼▶ encoded video, audio and data, verified
-//!   timer ──────────────────────┘ handle_timeout    └▶ events
+//!   timer ──────────────────────┘ handle_timeout    └▶ objects that the page fetches by name, events
 //! ```
 //!
 //! [`Tab`] knows neither JavaScript nor a clock, so it is tested like the rest of the core; [`bindings`] shows it to the page.
 
 pub mod bindings;
 mod config;
+mod files;
 mod outbox;
 mod publication;
 mod tab;
 
 pub use config::{ConfigError, PublicationConfig, TabConfig};
+pub use files::FetchError;
 pub use outbox::Outbox;
 pub use publication::PublishError;
 pub use tab::{FaceError, Tab, Transport};

@@ -9,8 +9,10 @@
 //! | 2 frame | stream u8 (0 video, 1 audio, 2 data), flags u8 (1 key frame, 2 only to be decoded, 4 old when it was asked for), length of the rung's name u8 and the name, position f64, captured at f64 (ms since 1970, publisher's clock), due at f64 (ms, as all times of a tab), encode, publish, network, reassembly f32 (ms), the encoded frame |
 //! | 3 discontinuity | stream u8, 1 if playback is at another time from now on u8 |
 //! | 4 event | JSON |
+//! | 5 fetched | number of the object f64, time that it was waited for and time in which its Data flowed f32 (ms), the object |
 
 use namecast_apps::live::watcher::{Event, Frame, Refusal, Seek, Unkept, Verdict};
+use namecast_apps::object::Flow;
 use namecast_stream::StreamKind;
 use namecast_units::{Duration, Instant, Timestamp};
 use serde::Serialize;
@@ -19,6 +21,7 @@ const TRANSMIT: u8 = 1;
 const FRAME: u8 = 2;
 const DISCONTINUITY: u8 = 3;
 const EVENT: u8 = 4;
+const FETCHED: u8 = 5;
 
 const KEY: u8 = 1;
 const DECODE_ONLY: u8 = 2;
@@ -93,6 +96,17 @@ impl Outbox {
         });
     }
 
+    /// An object that the page requested.
+    pub(crate) fn fetched(&mut self, number: u64, flow: Flow, content: &[u8]) {
+        self.record(FETCHED, |octets| {
+            octets.extend((number as f64).to_le_bytes());
+            for span in [flow.waited, flow.flowed] {
+                octets.extend(span_to_ms(span).to_le_bytes());
+            }
+            octets.extend(content);
+        });
+    }
+
     /// Something rare.
     pub(crate) fn event(&mut self, event: &TabEvent<'_>) {
         let json = serde_json::to_vec(event).expect("an event holds only text and numbers");
@@ -159,6 +173,14 @@ pub(crate) enum TabEvent<'a> {
         state: &'static str,
         why: Option<String>,
     },
+    /// So much of an object is here, in octets; `share` of all of it.
+    Fetching {
+        number: u64,
+        octets: u64,
+        share: f64,
+    },
+    /// An object cannot be fetched.
+    Unfetched { number: u64, why: String },
     /// A time of the past is being fetched. Times are the publisher's clock, ms since 1970.
     Seeking { to: f64 },
     /// It plays, from the frame captured at this time on.

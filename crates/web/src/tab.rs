@@ -15,6 +15,7 @@ use namecast_units::{ByteSize, Duration, Instant, Random, Timestamp};
 use serde::Serialize;
 
 use crate::config::{ConfigError, PublicationConfig, TabConfig, parse_target, rung_choice};
+use crate::files::{FetchError, Files};
 use crate::outbox::{Outbox, TabEvent};
 use crate::publication::{Publication, PublishError};
 
@@ -22,8 +23,8 @@ use crate::publication::{Publication, PublishError};
 const MAX_TRANSPORTS: usize = 7;
 /// Streams that a tab publishes.
 const MAX_PUBLICATIONS: usize = 4;
-/// A face for each transport, the watcher, and two for each publication.
-const MAX_FACES: usize = MAX_TRANSPORTS + 1 + 2 * MAX_PUBLICATIONS;
+/// A face for each transport, the watcher and the files, and two for each publication.
+const MAX_FACES: usize = MAX_TRANSPORTS + 2 + 2 * MAX_PUBLICATIONS;
 /// Pending Interests: a second of video at 3 Mbit/s is 400.
 const PIT_CAPACITY: usize = 8_192;
 /// The watcher requests nothing twice, except after a change of its mind.
@@ -69,6 +70,8 @@ pub struct Tab {
     node: Node,
     watcher: Watcher,
     watcher_face: FaceId,
+    files: Files,
+    files_face: FaceId,
     publications: Vec<Publication>,
     /// Where names are registered: the other ends of transports, the newest last.
     neighbours: Vec<Neighbour>,
@@ -107,7 +110,9 @@ impl Tab {
     /// # Errors
     /// A field of `config` without sense.
     pub fn new(config: &TabConfig) -> Result<Self, ConfigError> {
-        let watcher = Watcher::new(config.watcher()?);
+        let watcher_config = config.watcher()?;
+        let root = watcher_config.root.clone();
+        let watcher = Watcher::new(watcher_config);
         let mut node = Node::new(Config {
             seed: u64::from(config.seed),
             max_faces: MAX_FACES,
@@ -118,20 +123,24 @@ impl Tab {
             content_store: ContentStoreConfig::with_capacity(CONTENT_STORE),
             ..Config::default()
         });
-        let watcher_face = node
-            .add_face(FaceConfig {
+        let [watcher_face, files_face] = ["watcher", "files"].map(|description| {
+            node.add_face(FaceConfig {
                 local_fields: true,
-                ..FaceConfig::application("watcher")
+                ..FaceConfig::application(description)
             })
-            .expect("a forwarder without faces has room for one");
+            .expect("a forwarder without faces has room for two")
+        });
+        let mut random = Random::from_seed(u64::from(config.seed));
         Ok(Self {
             node,
             watcher,
             watcher_face,
+            files: Files::new(root, config.wall_at_zero(), random.next_u64()),
+            files_face,
             publications: Vec::new(),
             neighbours: Vec::new(),
             wall_at_zero: config.wall_at_zero(),
-            random: Random::from_seed(u64::from(config.seed)),
+            random,
             outbox: Outbox::default(),
             counters: TabCounters::default(),
             corrupt_until: 0,
@@ -168,6 +177,7 @@ impl Tab {
         self.register(now);
         if self.had_link {
             self.watcher.handle_link_change(now);
+            self.files.handle_link_change(now);
         }
         self.had_link = true;
         self.handle_timeout(now);
@@ -232,6 +242,22 @@ impl Tab {
         Ok(())
     }
 
+    /// Fetches the object named by `uri`, which must be under the stream's name and signed by its signer; it is known as
+    /// `number` from now on.
+    ///
+    /// # Errors
+    /// If it is no such name, too many objects are being fetched, or the signer is not known yet.
+    pub fn fetch(&mut self, now: Instant, number: u64, uri: &str) -> Result<(), FetchError> {
+        self.files.fetch(now, number, uri)?;
+        self.turn(now);
+        Ok(())
+    }
+
+    /// Fetches object `number` no more.
+    pub fn give_up(&mut self, number: u64) {
+        self.files.give_up(number);
+    }
+
     /// Both clocks.
     fn both(&self, now: Instant) -> Now {
         Now {
@@ -264,6 +290,7 @@ impl Tab {
         self.node.handle_timeout(now);
         if self.had_link {
             self.watcher.handle_timeout(now);
+            self.files.handle_timeout(now);
         }
         let both = self.both(now);
         for publication in &mut self.publications {
@@ -274,10 +301,12 @@ impl Tab {
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let watcher = self.had_link.then(|| self.watcher.poll_timeout()).flatten();
+        let own = [self.watcher.poll_timeout(), self.files.poll_timeout()];
+        let own = own.into_iter().filter(|_| self.had_link);
         let publications = self.publications.iter().map(Publication::poll_timeout);
-        [self.node.poll_timeout(), watcher]
+        [self.node.poll_timeout()]
             .into_iter()
+            .chain(own)
             .chain(publications)
             .flatten()
             .min()
@@ -285,6 +314,7 @@ impl Tab {
 
     /// What happened since the last call, as [`Outbox`] lays it out.
     pub fn drain(&mut self) -> Vec<u8> {
+        self.files.report_progress(&mut self.outbox);
         self.outbox.take()
     }
 
@@ -361,9 +391,12 @@ impl Tab {
                 self.handle_transmit(now, transmit);
             } else if let Some(output) = self.watcher.poll_output() {
                 self.handle_output(now, output);
+            } else if let Some(wire) = self.files.poll_output() {
+                self.node.handle_frame(now, self.files_face, wire);
             } else if let Some((face, output)) = publications.find_map(Publication::poll_output) {
                 self.handle_publication(now, face, output);
             } else {
+                self.files.report(&mut self.outbox);
                 return;
             }
         }
@@ -373,6 +406,10 @@ impl Tab {
         let Transmit { face, frame } = transmit;
         if face == self.watcher_face {
             self.watcher.handle_packet(now, frame);
+            return;
+        }
+        if face == self.files_face {
+            self.files.handle_frame(now, frame);
             return;
         }
         let both = self.both(now);
@@ -402,11 +439,15 @@ impl Tab {
                 self.outbox.discontinuity(stream, is_jump);
             }
             Output::Event(Watched::Catalogue(catalogue)) => {
+                self.files.handle_catalogue();
                 self.outbox.event(&TabEvent::Catalogue {
                     catalogue: &catalogue,
                 })
             }
-            Output::Event(Watched::Signer(signer)) => self.outbox.event(&signer_event(&signer)),
+            Output::Event(Watched::Signer(signer)) => {
+                self.files.handle_signer(&signer);
+                self.outbox.event(&signer_event(&signer));
+            }
             Output::Event(Watched::Event(event)) => {
                 let text = event.to_string();
                 self.outbox.event(&TabEvent::Step { text });

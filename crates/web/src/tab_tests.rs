@@ -2,6 +2,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use namecast_apps::live::publisher::{EncodedFrame, Publisher, PublisherConfig};
+use namecast_apps::object::{Server, ServerConfig};
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Certificate, KeyLocator, Validity};
 use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo};
@@ -27,6 +28,8 @@ struct World {
     node: Node,
     publisher: Publisher,
     producer_face: FaceId,
+    files: Server,
+    files_face: FaceId,
     to_tab: VecDeque<(Instant, FaceId, Bytes)>,
     to_node: VecDeque<(Instant, FaceId, Bytes)>,
     /// The link's two ends, while it is up.
@@ -35,6 +38,8 @@ struct World {
     frames: Vec<Seen>,
     discontinuities: usize,
     events: Vec<String>,
+    /// Numbers and contents of objects.
+    fetched: Vec<(f64, Vec<u8>)>,
     published: u64,
     next_frame_at: Instant,
 }
@@ -68,7 +73,7 @@ fn config() -> TabConfig {
     }
 }
 
-fn publisher() -> Publisher {
+fn identity() -> (Ed25519Signer, Certificate) {
     let locator = KeyLocator::Name("/demo/KEY/1".parse().unwrap());
     let signer = Ed25519Signer::from_seed([7; 32], locator);
     let validity = Validity {
@@ -77,6 +82,11 @@ fn publisher() -> Publisher {
     };
     let certificate =
         Certificate::self_signed(&"/demo".parse().unwrap(), b"1", 9, validity, &signer);
+    (signer, certificate)
+}
+
+fn publisher() -> Publisher {
+    let (signer, certificate) = identity();
     let video = StreamInfo {
         name: "video".to_owned(),
         kind: StreamKind::Video,
@@ -119,11 +129,20 @@ impl World {
         node.forwarder
             .add_route("/demo".parse().unwrap(), producer_face, 0)
             .unwrap();
+        let files_face = node.add_face(FaceConfig::application("files")).unwrap();
+        let prefix: Name = "/demo/hls".parse().unwrap();
+        (node.forwarder)
+            .add_route(prefix.clone(), files_face, 0)
+            .unwrap();
+        let (signer, certificate) = identity();
+        let files = Server::new(ServerConfig::new(prefix), Box::new(signer), certificate);
         Self {
             now: Instant::from_nanos(1_000_000_000),
             node,
             publisher: publisher(),
             producer_face,
+            files: files.unwrap(),
+            files_face,
             to_tab: VecDeque::new(),
             to_node: VecDeque::new(),
             link: None,
@@ -131,6 +150,7 @@ impl World {
             frames: Vec::new(),
             discontinuities: 0,
             events: Vec::new(),
+            fetched: Vec::new(),
             published: 0,
             next_frame_at: Instant::from_nanos(1_000_000_000),
         }
@@ -210,12 +230,16 @@ impl World {
                 if transmit.face == self.producer_face {
                     self.publisher
                         .handle_packet(now, self.wall(), transmit.frame);
+                } else if transmit.face == self.files_face {
+                    self.files.handle_packet(now, transmit.frame);
                 } else if let Some((_, tab_face)) = self.link {
                     self.to_tab
                         .push_back((now + DELAY, tab_face, transmit.frame));
                 }
             } else if let Some(packet) = self.publisher.poll_output() {
                 self.node.handle_frame(now, self.producer_face, packet);
+            } else if let Some(packet) = self.files.poll_output() {
+                self.node.handle_frame(now, self.files_face, packet);
             } else {
                 return;
             }
@@ -245,6 +269,11 @@ impl World {
                 }
                 3 => self.discontinuities += 1,
                 4 => self.events.push(String::from_utf8(fields).unwrap()),
+                5 => {
+                    let (number, rest) = fields.split_first_chunk::<8>().unwrap();
+                    let number = f64::from_le_bytes(*number);
+                    self.fetched.push((number, rest[8..].to_vec()));
+                }
                 other => panic!("record of kind {other}"),
             }
         }
@@ -519,4 +548,43 @@ fn the_figures_are_named_as_the_page_reads_them() {
     for name in ["key_name", "key_digest", "verdict", "trusted"] {
         assert!(stats["signer"].get(name).is_some(), "{name}");
     }
+}
+
+/// The page's player names objects; the signer is that of the stream.
+#[test]
+fn objects_under_the_name_are_fetched_and_no_others() {
+    let mut world = World::new(&config());
+    let early = world.tab.fetch(world.now, 1, "/demo/hls/seq=7");
+    assert!(early.unwrap_err().to_string().contains("nobody is known"));
+    world.connect();
+    world.run_for(Duration::from_secs(1));
+    let segment = vec![7; 50_000];
+    let name: Name = "/demo/hls/seq=7".parse().unwrap();
+    world
+        .files
+        .put(name, segment.clone().into(), world.wall())
+        .unwrap();
+    let fetch = |world: &mut World, number, uri| {
+        let fetched = world.tab.fetch(world.now, number, uri);
+        fetched.map_err(|error| error.to_string())
+    };
+    for (uri, why) in [
+        ("/other/hls/seq=7", "not under /demo"),
+        ("/demo", "not under /demo"),
+        ("/demo/seq=x", "is no name"),
+        ("https://example.org/7.mp4", "not under /demo"),
+    ] {
+        let error = fetch(&mut world, 2, uri).unwrap_err();
+        assert!(error.contains(why), "{uri}: {error}");
+    }
+    fetch(&mut world, 3, "/demo/hls/seq=7").unwrap();
+    fetch(&mut world, 4, "/demo/hls/32=metadata").unwrap();
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(world.fetched, [(3.0, segment)]);
+    let told = |what: &str| world.events.iter().any(|event| event.contains(what));
+    assert!(told(r#""type":"fetching","number":3,"octets":"#));
+    assert!(told(
+        r#""type":"unfetched","number":4,"why":"the object does not exist"#
+    ));
+    world.check_frames();
 }

@@ -5,9 +5,12 @@ import { duration, timeOfDay } from "./format.ts";
 const MAIN = 0.4;
 
 /** What plays, in a few words, and how to show them. It is called live only while the publisher itself confirms it. */
-export function state({ phase, position, liveness, recordedFrom }: Summary): { text: string; look: string } {
+export function state({ phase, position, liveness, recordedFrom, packaged }: Summary): { text: string; look: string } {
   if (phase !== "playing") {
     return { text: phase, look: phase };
+  }
+  if (packaged) {
+    return { text: "playing segments", look: "playing" };
   }
   if (!position.live) {
     return { text: `${duration(position.now - (position.shown ?? position.now))} behind live`, look: "past" };

@@ -1,4 +1,5 @@
 import type { KnownKey, KnownKeys } from "./known-keys.ts";
+import type { FetchReport, PackageInfo } from "./package.ts";
 import type { Summary, Transport } from "./summary.ts";
 
 /** What the page may choose; all of it may come from the address. */
@@ -44,6 +45,9 @@ export type Command =
   | { type: "soundOff" }
   /** Publishes a sample of this page's data stream. */
   | { type: "send"; sample: Uint8Array<ArrayBuffer> }
+  /** Fetches an object by name, for `FetchReport`s of this number. */
+  | { type: "fetch"; number: number; name: string }
+  | { type: "giveUp"; number: number }
   | { type: "fault"; fault: Fault };
 
 /** Faults that tests (and the curious) cause on purpose. */
@@ -72,6 +76,9 @@ export type Report =
   /** A sample of a data stream. */
   | { type: "sample"; sample: ReceivedSample }
   | { type: "size"; width: number; height: number }
+  /** The stream is published as playlists and segments, which the page has to play. */
+  | { type: "package"; info: PackageInfo }
+  | FetchReport
   | { type: "shown"; shown: Shown[] };
 
 /** What a notice is about. */

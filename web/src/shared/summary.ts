@@ -79,6 +79,8 @@ export interface Summary {
   picture: string | null;
   signer: SignerInfo | null;
   liveness: Liveness;
+  /** Whether the stream is published as segments, which are not played frame by frame. */
+  packaged: boolean;
   /** Capture of the frame that is shown, where that is recorded: the publisher's clock, in milliseconds since 1970. */
   recordedFrom: number | null;
   verificationFailures: number;

@@ -47,6 +47,16 @@ export interface EventRecord {
   event: TabEvent;
 }
 
+/** An object that was fetched by name, verified. */
+export interface FetchedRecord {
+  kind: "fetched";
+  number: number;
+  /** How long it was waited for, and how long its Data flowed, in milliseconds. */
+  waited: number;
+  flowed: number;
+  octets: Uint8Array<ArrayBuffer>;
+}
+
 export type Stream = "video" | "audio" | "data";
 
 /** What the consumer tells besides frames. */
@@ -55,6 +65,8 @@ export type TabEvent =
   | { type: "catalogue"; catalogue: Catalogue }
   | SignerEvent
   | RegistrationEvent
+  | { type: "fetching"; number: number; octets: number; share: number }
+  | { type: "unfetched"; number: number; why: string }
   | SeekEvent;
 
 /** Whether the node sends those here who want what this page publishes. */
@@ -98,7 +110,8 @@ export interface Catalogue {
 
 export interface StreamInfo {
   name: string;
-  kind: Stream;
+  /** `other`: what it is only its codec says. */
+  kind: Stream | "other";
   codec: string;
   rungs: Rung[];
 }
@@ -116,13 +129,14 @@ export interface Rung {
   rate: { num: number; den: number };
 }
 
-export type TabRecord = TransmitRecord | FrameRecord | DiscontinuityRecord | EventRecord;
+export type TabRecord = TransmitRecord | FrameRecord | DiscontinuityRecord | EventRecord | FetchedRecord;
 
 /** Numbers of the kinds of record; `crates/web/src/outbox.rs` has the same. */
 const TRANSMIT = 1;
 const FRAME = 2;
 const DISCONTINUITY = 3;
 const EVENT = 4;
+const FETCHED = 5;
 
 /** Flags of a frame. */
 const KEY = 1;
@@ -162,6 +176,8 @@ function readRecord(cursor: Cursor): TabRecord {
       return { kind: "discontinuity", stream: streamOf(cursor.u8()), jump: cursor.u8() === 1 };
     case EVENT:
       return { kind: "event", event: JSON.parse(TEXT.decode(cursor.rest())) as TabEvent };
+    case FETCHED:
+      return { kind: "fetched", number: cursor.f64(), waited: cursor.f32(), flowed: cursor.f32(), octets: cursor.rest() };
     default:
       throw new RangeError(`record of unknown kind ${kind}`);
   }

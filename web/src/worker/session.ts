@@ -1,6 +1,7 @@
 import type { Command, Fault, NoticeTopic, Options, Report } from "../shared/messages.ts";
 import type { KnownKey } from "../shared/known-keys.ts";
 import { parseNodeInfo, type NodeInfo } from "../shared/node.ts";
+import { HLS } from "../shared/package.ts";
 import type { Phase, Position, Summary } from "../shared/summary.ts";
 import { Audio } from "./audio.ts";
 import { clockAhead, corrected, failuresOf, meanStages, pathOf, rungsOf, sharesOf, signerOf, type CoreFigures } from "./figures.ts";
@@ -19,6 +20,8 @@ type Start = Extract<Command, { type: "start" }>;
 const DEFAULT_TARGET = 100;
 /** Without a frame for this long the stream is not playing, in milliseconds. */
 const SILENCE = 1_500;
+/** The same for a package, whose playlists come once a segment. */
+const PACKAGE_SILENCE = 30_000;
 /** How often the page gets figures, in milliseconds. */
 const SUMMARY_INTERVAL = 250;
 /** Longest sleep of the pump: the core is polled for what it needs at least this often, in milliseconds. */
@@ -55,6 +58,8 @@ export class Session {
   #pumping = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #lastFrameAt = -Infinity;
+  /** Whether the stream is published as segments. */
+  #isPackage = false;
   #linkSince = Infinity;
   #firstFrame: number | null = null;
   /** Number of the data stream that the page publishes. */
@@ -125,6 +130,12 @@ export class Session {
       case "send":
         this.#send(command.sample);
         break;
+      case "fetch":
+        this.#fetch(command.number, command.name);
+        break;
+      case "giveUp":
+        this.#tab.giveUp(command.number);
+        break;
       case "fault":
         this.#fault(command.fault);
         break;
@@ -168,6 +179,14 @@ export class Session {
       this.#tab.send(this.#publication, sample, performance.now());
     } catch (error) {
       this.#notice("publishing", `A note was not published: ${message(error)}`);
+    }
+  }
+
+  #fetch(number: number, name: string): void {
+    try {
+      this.#tab.fetch(number, name, performance.now());
+    } catch (error) {
+      this.#report({ type: "unfetched", number, why: message(error) });
     }
   }
 
@@ -274,6 +293,13 @@ export class Session {
       case "event":
         this.#handleEvent(record.event);
         break;
+      case "fetched": {
+        this.#lastFrameAt = performance.now();
+        const { number, waited, flowed } = record;
+        // The octets are a view of a batch that holds more.
+        this.#report({ type: "fetched", number, waited, flowed, octets: record.octets.slice() });
+        break;
+      }
     }
   }
 
@@ -319,6 +345,11 @@ export class Session {
       case "catalogue":
         this.#catalogue = event.catalogue;
         this.#remember();
+        this.#openPackage(event.catalogue);
+        break;
+      case "fetching":
+      case "unfetched":
+        this.#report(event);
         break;
       case "signer":
         this.#handleSigner(event);
@@ -337,6 +368,15 @@ export class Session {
     this.#step(`Signed by ${signer.name}: ${signer.verdict}`);
     const { text, canForget } = this.#keys.handleSigner(signer);
     this.#notice("signer", text, canForget ? this.#name : undefined);
+  }
+
+  /** Has the page play a stream of segments. */
+  #openPackage({ streams, version }: Catalogue): void {
+    this.#isPackage = streams.some(({ codec }) => codec === HLS);
+    if (this.#isPackage) {
+      this.#lastFrameAt = performance.now();
+      this.#report({ type: "package", info: { name: this.#name, version } });
+    }
   }
 
   /** The core gives the catalogue once it is verified: whoever signed it is remembered. */
@@ -400,7 +440,7 @@ export class Session {
 
   #phase(): Phase {
     const now = performance.now();
-    if (now - this.#lastFrameAt < SILENCE) {
+    if (now - this.#lastFrameAt < (this.#isPackage ? PACKAGE_SILENCE : SILENCE)) {
       return "playing";
     }
     if (this.#links.transport === null) {
@@ -466,6 +506,7 @@ export class Session {
       picture: figures.picture ?? null,
       signer: signerOf(figures),
       liveness: figures.liveness ?? "unconfirmed",
+      packaged: this.#isPackage,
       recordedFrom: figures.recorded_from_ms ?? null,
       verificationFailures: failuresOf(figures),
       interests: figures.interests_sent ?? 0,

@@ -49,6 +49,9 @@ export interface TabPort {
   publish(config: string, now: number): number;
   /** Publishes a sample of a data stream, captured now. */
   send(publication: number, sample: Uint8Array, now: number): void;
+  /** Fetches the object of this name, which must be under the stream's; throws where that cannot be. */
+  fetch(number: number, name: string, now: number): void;
+  giveUp(number: number): void;
   setTarget(milliseconds: number, now: number): void;
   setRung(name: string, now: number): void;
   /** Goes to what was captured at `time` (publisher's clock, milliseconds since 1970); infinite: to what is live. */

@@ -1,0 +1,196 @@
+import type Hls from "hls.js";
+import type { ErrorData, Events } from "hls.js";
+import type { Command, NoticeTopic } from "../shared/messages.ts";
+import { playlistOf, type FetchReport, type PackageInfo } from "../shared/package.ts";
+import { bitrate } from "./format.ts";
+import { NamedFetches, type FetchCounters } from "./named-fetches.ts";
+import { namedLoader } from "./named-loader.ts";
+import { element } from "./panel.ts";
+
+/** Pause before what failed is tried again: doubles from the first to the last, in milliseconds. */
+const FIRST_PAUSE = 1_000;
+const LAST_PAUSE = 30_000;
+/** Times that the browser's decoder is started again before the stream is given up. */
+const MAX_RECOVERIES = 3;
+/** Without a new picture for so long people read why, in milliseconds. */
+const STALL_NOTICE = 3_000;
+const TICK = 500;
+
+/** What the player needs of the page. */
+export interface PackageHost {
+  send(command: Command): void;
+  notice(topic: NoticeTopic, text: string): void;
+  step(text: string): void;
+}
+
+/** Figures of a package, for people and tests. */
+export interface PackageFigures {
+  /** Height of the picture that is loaded, and of all that there are, in lines. */
+  height: number;
+  heights: number[];
+  /** Bitrate of that picture with its sound, and what Data flows at, in bits a second. */
+  bitrate: number;
+  throughput: number;
+  /** Playing time, time buffered ahead of it, and time behind what is published, in seconds. */
+  time: number;
+  buffer: number;
+  behind: number;
+  /** Times that playback had to wait after it had begun, and that the quality changed. */
+  stalls: number;
+  switches: { at: number; height: number }[];
+  /** Errors, by what went wrong. */
+  errors: Record<string, number>;
+  fetches: FetchCounters;
+}
+
+/** Plays a package with hls.js, which fetches by name. */
+export class PackagePlayer {
+  readonly #host: PackageHost;
+  readonly #fetches: NamedFetches;
+  readonly #film = element<HTMLVideoElement>("film");
+  #info: PackageInfo | undefined;
+  #hls: Hls | undefined;
+  #pause = FIRST_PAUSE;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+  #recoveries = 0;
+  #stalls = 0;
+  #switches: { at: number; height: number }[] = [];
+  readonly #errors: Record<string, number> = {};
+  #time = { played: 0, since: 0 };
+
+  constructor(host: PackageHost) {
+    this.#host = host;
+    this.#fetches = new NamedFetches((command) => host.send(command));
+    this.#film.addEventListener("waiting", () => {
+      // Not the wait for the first picture, or for the end of a jump.
+      this.#stalls += this.#film.currentTime > 0 && !this.#film.seeking ? 1 : 0;
+    });
+    this.#film.addEventListener("playing", () => element("joining").classList.add("done"));
+    setInterval(() => this.#tick(), TICK);
+  }
+
+  /** Plays this; anew if the publisher was started again. */
+  open(info: PackageInfo): void {
+    const known = this.#info;
+    this.#info = info;
+    if (known?.name === info.name && known.version === info.version) {
+      return;
+    }
+    document.body.dataset["package"] = "hls";
+    this.#film.hidden = false;
+    element("picture").hidden = true;
+    element("package").hidden = false;
+    this.#host.step(`${info.name} is HLS: playing its segments with hls.js`);
+    void this.#start();
+  }
+
+  handle(report: FetchReport): void {
+    this.#fetches.handle(report);
+  }
+
+  /** Whether something plays here, and not as frames. */
+  get isOpen(): boolean {
+    return this.#info !== undefined;
+  }
+
+  /** Turns sound on or off. Returns whether it is on. */
+  toggleSound(): boolean {
+    this.#film.muted = !this.#film.muted;
+    return !this.#film.muted;
+  }
+
+  figures(): PackageFigures {
+    const hls = this.#hls;
+    const level = hls?.levels[hls.currentLevel];
+    const { buffered, currentTime } = this.#film;
+    const end = buffered.length > 0 ? buffered.end(buffered.length - 1) : currentTime;
+    return {
+      height: level?.height ?? 0,
+      heights: hls?.levels.map(({ height }) => height) ?? [],
+      bitrate: level?.bitrate ?? 0,
+      throughput: hls?.bandwidthEstimate ?? 0,
+      time: currentTime,
+      buffer: Math.max(0, end - currentTime),
+      behind: hls?.latency ?? 0,
+      stalls: this.#stalls,
+      switches: this.#switches,
+      errors: this.#errors,
+      fetches: this.#fetches.counters,
+    };
+  }
+
+  async #start(): Promise<void> {
+    clearTimeout(this.#retry);
+    this.#hls?.destroy();
+    this.#hls = undefined;
+    const info = this.#info;
+    const { default: Player } = await import("hls.js/light");
+    if (info === undefined || info !== this.#info) {
+      return;
+    }
+    if (!Player.isSupported()) {
+      this.#host.notice("fatal", "This browser cannot play HLS: it has no Media Source Extensions.");
+      return;
+    }
+    const hls = new Player({ loader: namedLoader(this.#fetches), backBufferLength: 30 });
+    this.#hls = hls;
+    hls.on(Player.Events.ERROR, (_: Events.ERROR, data: ErrorData) => this.#handleError(data, Player.ErrorTypes.MEDIA_ERROR));
+    hls.on(Player.Events.FRAG_BUFFERED, () => {
+      this.#pause = FIRST_PAUSE;
+      this.#recoveries = 0;
+    });
+    hls.on(Player.Events.LEVEL_SWITCHED, (_, { level }) => {
+      const height = hls.levels[level]?.height ?? 0;
+      this.#switches.push({ at: Date.now(), height });
+      this.#host.step(`Quality ${height} lines`);
+    });
+    hls.on(Player.Events.MANIFEST_PARSED, () => void this.#film.play().catch(() => undefined));
+    hls.attachMedia(this.#film);
+    hls.loadSource(playlistOf(info.name));
+  }
+
+  /** hls.js tries everything a few times before it calls an error fatal; from then on it is our turn. */
+  #handleError({ fatal, details, type, error }: ErrorData, media: string): void {
+    this.#errors[details] = (this.#errors[details] ?? 0) + 1;
+    if (!fatal) {
+      return;
+    }
+    const name = this.#info?.name ?? "";
+    if (type === media && this.#recoveries < MAX_RECOVERIES) {
+      this.#recoveries += 1;
+      this.#hls?.recoverMediaError();
+      return;
+    }
+    if (type === media) {
+      this.#hls?.destroy();
+      this.#host.notice("fatal", `This browser cannot play what ${name} consists of (${details}). Ask its publisher for another codec.`);
+      return;
+    }
+    const seconds = this.#pause / 1_000;
+    this.#host.notice("publisher", `${name} cannot be fetched (${error.message}). Trying again in ${seconds} s…`);
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => void this.#start(), this.#pause);
+    this.#pause = Math.min(LAST_PAUSE, this.#pause * 2);
+  }
+
+  #tick(): void {
+    const hls = this.#hls;
+    if (hls === undefined) {
+      return;
+    }
+    const { currentTime, paused } = this.#film;
+    const now = performance.now();
+    if (currentTime !== this.#time.played || paused) {
+      this.#time = { played: currentTime, since: now };
+    }
+    const waits = now - this.#time.since;
+    const name = this.#info?.name ?? "";
+    this.#host.notice("past", waits > STALL_NOTICE ? `The picture waits: nothing new of ${name} has come for ${Math.round(waits / 1_000)} s.` : "");
+    const figures = this.figures();
+    element("package-quality").textContent = figures.height > 0 ? `${figures.height} lines, ${bitrate(figures.bitrate)}` : "–";
+    element("package-throughput").textContent = figures.throughput > 0 ? bitrate(figures.throughput) : "–";
+    element("package-behind").textContent = `${figures.behind.toFixed(1)} s`;
+    element("package-buffer").textContent = `${figures.buffer.toFixed(1)} s`;
+    element("package-stalls").textContent = String(figures.stalls);
+  }
+}

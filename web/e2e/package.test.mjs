@@ -2,6 +2,7 @@
 // and over one that carries only the lower qualities.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { startBrowser, TIMEOUT } from "./lib/browser.mjs";
@@ -91,6 +92,20 @@ describe("segments by name", () => {
       assert.deepEqual(page.errors, []);
     } finally {
       await page.close();
+    }
+  });
+
+  test("are written to a file, each requested before it exists", async () => {
+    const film = path.join(home.directory, "film.mp4");
+    const watcher = new Program(binary, ["watch", "/tv", "--output", film, "--rung", "lowest", "--connect", `unix://${path.join(home.directory, "far.sock")}`], home.directory);
+    try {
+      await watcher.until("three segments", async () => {
+        const octets = await readFile(film);
+        const [headers, segments] = ["moov", "styp"].map((box) => octets.toString("latin1").split(box).length - 1);
+        return octets.toString("latin1", 4, 8) === "ftyp" && headers === 1 && segments >= 3;
+      });
+    } finally {
+      await watcher.end();
     }
   });
 

@@ -236,8 +236,20 @@ impl Packaged {
     }
 }
 
-/// The files that a media playlist of ffmpeg lists: the header first.
-fn files(playlist: &str) -> impl Iterator<Item = &str> {
+/// The qualities that a multivariant playlist lists, by bandwidth and name.
+pub fn variants(playlist: &str) -> impl Iterator<Item = (u64, &str)> {
+    let lines = playlist.lines().zip(playlist.lines().skip(1));
+    lines.filter_map(|(stream, path)| {
+        let attributes = stream.strip_prefix("#EXT-X-STREAM-INF:")?;
+        let mut attributes = attributes.split(',');
+        let bandwidth = attributes.find_map(|it| it.strip_prefix("BANDWIDTH="))?;
+        let name = path.strip_suffix(PLAYLIST)?.strip_suffix('/')?;
+        Some((bandwidth.parse().ok()?, name))
+    })
+}
+
+/// The files that a media playlist lists: the header first.
+pub fn files(playlist: &str) -> impl Iterator<Item = &str> {
     playlist.lines().filter_map(|line| {
         let header = line.strip_prefix("#EXT-X-MAP:URI=\"");
         let header = header.and_then(|rest| rest.split('"').next());
@@ -329,6 +341,8 @@ mod tests {
         let text = multivariant(&video(), Some(&opus));
         let expected = "#EXT-X-STREAM-INF:BANDWIDTH=428000,CODECS=\"avc1.42C01E,mp4a.40.2\"\n300k/index.m3u8\n";
         assert!(text.contains(expected), "{text}");
+        let listed: Vec<_> = variants(&text).collect();
+        assert_eq!(listed, [(428_000, "300k"), (1_128_000, "1M")]);
         let text = multivariant(&video(), None);
         assert!(text.contains("BANDWIDTH=1000000,CODECS=\"avc1.42C01E\"\n1M/index.m3u8\n"));
     }

@@ -2,6 +2,9 @@
 
 mod arguments;
 mod ending;
+mod package;
+
+use std::path::{Path, PathBuf};
 
 use namecast::{Handle, drive};
 use namecast_apps::live::watcher::{Event, Liveness, RungChoice, Signer, Verdict, Watched};
@@ -19,6 +22,7 @@ use tokio::sync::mpsc;
 pub use arguments::PastTime;
 pub(super) use arguments::Watch;
 use ending::Ending;
+use package::IsPackage;
 
 use super::uplink::Uplink;
 use super::{FIGURES_INTERVAL, WrongUse};
@@ -54,7 +58,9 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
     } = arguments;
     let mut stop = Stop::new(run.duration)?;
     let node = Node::start(NodeConfig::caching(CACHE));
+    let film = output.as_ref().and_then(Destination::as_mp4);
     let mut session = Session {
+        film: film.map(Path::to_owned),
         recorder: output.map(|output| Recorder::new(output, !no_audio)),
         stats: StatsFile::create(run.stats.as_deref())?,
         keys,
@@ -64,6 +70,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         wants_live: arguments.from.is_none(),
         streams: arguments.stream.clone(),
         prints_data: false,
+        signer: None,
         liveness: Liveness::default(),
         clock: node.clock(),
         ending,
@@ -80,6 +87,10 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
     let followed = followed.await;
     let outcome = session.tell_last_figures(&player, followed).await;
     drop((player, heard));
+    let outcome = match outcome {
+        Err(error) => session.write_package(&node, error, &mut stop).await,
+        Ok(()) => Ok(()),
+    };
     let finished = session.finish(outcome, &uplink);
     node.shutdown().await;
     finished
@@ -143,6 +154,10 @@ struct Session {
     streams: Vec<String>,
     /// Whether one of them is of data.
     prints_data: bool,
+    /// Where segments go, if the stream is made of them.
+    film: Option<PathBuf>,
+    /// Digest of the key that counts.
+    signer: Option<[u8; 32]>,
     /// Whether what is shown is live, as told last.
     liveness: Liveness,
     clock: Clock,
@@ -280,7 +295,9 @@ impl Session {
             "remembered_since": self.keys.remembered_since(),
             "text": text,
         });
+        self.signer = Some(signer.key_digest);
         if matches!(signer.verdict, Verdict::Refused(_)) {
+            self.signer = None;
             self.ending.on_refusal(&text);
             if !self.prints_json {
                 self.progress.say_error(&text);
@@ -301,6 +318,29 @@ impl Session {
                 Ok(())
             }
             _ => self.tell("liveness", &object, &describe(&Event::Liveness(liveness))),
+        }
+    }
+
+    /// Writes the segments of a stream that has no frames, if `error` says that it is one, and a file is to be written.
+    async fn write_package(
+        &mut self,
+        node: &Node,
+        error: anyhow::Error,
+        stop: &mut Stop,
+    ) -> anyhow::Result<()> {
+        match (error.downcast_ref(), &self.film, self.signer) {
+            (Some(IsPackage { name }), Some(film), Some(digest)) => {
+                let written = package::Written {
+                    name,
+                    digest,
+                    path: film,
+                    rung: self.ending.rung(),
+                };
+                package::record(node, written, &mut self.progress, stop).await?;
+                self.ending.on_frame();
+                Ok(())
+            }
+            _ => Err(error),
         }
     }
 

@@ -209,6 +209,14 @@ impl Destination {
         self.container.check_video(video)
     }
 
+    /// Returns the file, if it is one in fragmented MP4.
+    pub fn as_mp4(&self) -> Option<&Path> {
+        match &self.place {
+            Place::File(path) if self.container.key == "mp4" => Some(path),
+            _ => None,
+        }
+    }
+
     /// Returns whether it is standard output.
     pub fn is_standard(&self) -> bool {
         self.place == Place::Standard

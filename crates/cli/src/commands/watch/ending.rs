@@ -4,10 +4,11 @@ use anyhow::{anyhow, bail, ensure};
 use namecast_apps::live::watcher::{RungChoice, Unkept};
 use namecast_command::report::local;
 use namecast_media::package::HLS;
-use namecast_media::record::PLAYLIST;
 use namecast_packet::Name;
 use namecast_stream::{Catalogue, StreamKind};
 use namecast_units::{Duration, Instant, Timestamp};
+
+use super::package::IsPackage;
 
 /// How long a watch without `--duration` waits for the first frame: longer than a publisher takes to start.
 const MAX_WAIT: Duration = Duration::from_secs(15);
@@ -50,6 +51,11 @@ impl Ending {
         !self.has_frames && self.deadline.is_some_and(|at| now >= at)
     }
 
+    /// The rung that is wanted.
+    pub(super) const fn rung(&self) -> &RungChoice {
+        &self.rung
+    }
+
     pub(super) const fn on_frame(&mut self) {
         self.has_frames = true;
     }
@@ -70,11 +76,8 @@ impl Ending {
         let is_first = !core::mem::replace(&mut self.has_catalogue, true);
         let mut streams = catalogue.streams.iter();
         if is_first && streams.all(|stream| stream.codec == HLS) && !catalogue.streams.is_empty() {
-            let name = &self.name;
-            bail!(
-                "{name} is HLS: open the page of a node with ?name={name}, or see what there is with namecast peek \
-                 {name}/{HLS}/{PLAYLIST} --object --pipe"
-            );
+            let name = self.name.clone();
+            return Err(IsPackage { name }.into());
         }
         let RungChoice::Label(wanted) = &self.rung else {
             return Ok(());
@@ -214,7 +217,7 @@ mod tests {
         };
         let refused = said(ending("auto").on_catalogue(&catalogue));
         assert!(refused.contains("?name=/cam"), "{refused}");
-        assert!(refused.contains("peek /cam/hls/index.m3u8"), "{refused}");
+        assert!(refused.contains("--output film.mp4"), "{refused}");
     }
 
     #[test]

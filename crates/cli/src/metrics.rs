@@ -36,6 +36,7 @@ impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.encode_tables(&mut encoder)?;
         self.encode_counters(&mut encoder)?;
+        self.encode_feedback(&mut encoder)?;
         self.encode_readvertising(&mut encoder)?;
         self.encode_traffic(&mut encoder)?;
         self.encode_strategies(&mut encoder)?;
@@ -120,52 +121,55 @@ impl Snapshot {
                 "Of these, those outside of their period of validity",
                 node.announcements_out_of_period,
             ),
+        ];
+        counters(encoder, &counters)
+    }
+
+    fn encode_feedback(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let feedback = &self.0.feedback;
+        let counters = [
             (
                 "rate_tags_set",
                 "Data from the content store sent with the rate behind it",
-                node.feedback.rate_tags_set,
+                feedback.rate_tags_set,
             ),
             (
                 "feedback_refused",
                 "Rates, hop counts and sources of neighbours that make no sense",
-                node.feedback.refused,
+                feedback.refused,
             ),
             (
                 "feedback_flows_refused",
                 "Data not measured since their neighbour has too many flows",
-                node.feedback.flows_refused,
+                feedback.flows_refused,
             ),
             (
                 "path_labels_followed",
                 "Interests sent where their path label says",
-                node.feedback.labels_followed,
+                feedback.labels_followed,
             ),
             (
                 "path_labels_refused",
                 "Path labels that lead nowhere",
-                node.feedback.labels_refused,
+                feedback.labels_refused,
             ),
             (
                 "path_labels_aggregated",
                 "Interests with path labels that waited for an equal one's Data",
-                node.feedback.labels_aggregated,
+                feedback.labels_aggregated,
             ),
             (
                 "path_discoveries",
                 "Interests sent to discover a path",
-                node.feedback.discoveries,
+                feedback.discoveries,
             ),
             (
                 "path_discoveries_refused",
                 "Such Interests answered from the content store, as too many came",
-                node.feedback.discoveries_refused,
+                feedback.discoveries_refused,
             ),
         ];
-        for (name, help, value) in counters {
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            ConstCounter::new(value).encode(metric)?;
-        }
-        Ok(())
+        counters(encoder, &counters)
     }
 
     /// Nothing if a routing daemon is told nothing.
@@ -365,6 +369,17 @@ fn gauges<N: EncodeGaugeValue>(
     for (name, help, value) in figures {
         let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         ConstGauge::new(value).encode(metric)?;
+    }
+    Ok(())
+}
+
+fn counters(
+    encoder: &mut DescriptorEncoder<'_>,
+    figures: &[(&'static str, &'static str, u64)],
+) -> fmt::Result {
+    for &(name, help, value) in figures {
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(value).encode(metric)?;
     }
     Ok(())
 }

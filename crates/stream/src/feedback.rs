@@ -69,7 +69,7 @@ impl Feedback {
             source,
             label: extensions
                 .get(Extensions::PATH_LABEL)
-                .and_then(|octets| PathLabel::decode(octets)),
+                .and_then(PathLabel::decode),
         }
     }
 

@@ -170,7 +170,7 @@ impl Net {
             0 => interest.wire().clone(),
             _ => data.wire().clone(),
         });
-        if event % 16 == 0 {
+        if event.is_multiple_of(16) {
             packet.nack = Some(NackReason::Congestion);
         }
         for _ in 0..event / 16 % 4 {

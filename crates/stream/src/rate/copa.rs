@@ -253,7 +253,6 @@ impl RateController for Controller {
             packet_size: self.pacing.packet_size(),
             // Data of caches and of producers overtake each other.
             ignores_gaps: self.sources.are_several(),
-            ..Target::default()
         }
     }
 

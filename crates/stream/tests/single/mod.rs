@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest};
 use namecast_stream::consumer::{Consumer, Delivery, Output, Sample};
-use namecast_stream::path::{Event, Requester};
+use namecast_stream::path::{Event, Received, Requester};
 use namecast_units::{ByteSize, Instant};
 
 /// Something a single consumer wants done.
@@ -55,9 +55,12 @@ impl Single {
         let Some(token) = self.consumer.token_of(data.name()) else {
             return false;
         };
-        let size = ByteSize::of(data.wire());
-        self.requester
-            .handle_data(now, token, size, delivery.congestion_marked);
+        let received = Received {
+            size: ByteSize::of(data.wire()),
+            congestion_marked: delivery.congestion_marked,
+            feedback: delivery.feedback,
+        };
+        self.requester.handle_data(now, token, &received);
         self.consumer.handle_data(now, data, delivery);
         self.settle(now);
         true

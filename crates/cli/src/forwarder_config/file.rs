@@ -98,6 +98,18 @@ struct Faces {
     interface_timeout: Option<Duration>,
 }
 
+impl Faces {
+    fn apply(self, node: &mut NodeConfig) {
+        let marking = &mut node.congestion_marking;
+        *marking = self.congestion.map_or(*marking, Into::into);
+        if let (Some(marking), Some(threshold)) = (marking, self.congestion_threshold) {
+            marking.threshold = threshold;
+        }
+        let extensions = self.extension_fields;
+        node.extension_fields = extensions.map_or(node.extension_fields, Into::into);
+    }
+}
+
 /// Whether neighbours hear link header fields outside of NDNLPv2.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -344,22 +356,10 @@ impl Reading<'_> {
     fn settings(&mut self, file: File) -> Settings {
         let mut node = NodeConfig::default();
         self.set_within(&mut node.forwarders, file.threads, 1..=MAX_THREADS);
-        for written in &file.hops {
-            if let Some(hop) = self.parse::<NamedHop>(written, "") {
-                node = node.hop(move |_| hop.build());
-            }
-        }
+        node = self.hops(node, &file.hops);
         self.udp(&mut node.udp, file.udp);
-        let congestion = file.faces.congestion;
-        node.congestion_marking = congestion.map_or(node.congestion_marking, Into::into);
-        if let (Some(marking), Some(threshold)) = (
-            &mut node.congestion_marking,
-            file.faces.congestion_threshold,
-        ) {
-            marking.threshold = threshold;
-        }
-        let extensions = file.faces.extension_fields;
-        node.extension_fields = extensions.map_or(node.extension_fields, Into::into);
+        let interface_timeout = file.faces.interface_timeout.unwrap_or(INTERFACE_TIMEOUT);
+        file.faces.apply(&mut node);
         self.tables(&mut node, file.tables);
         self.learning(&mut node.forwarder.learning, file.learning);
         self.management(&mut node.management, file.management);
@@ -408,12 +408,21 @@ impl Reading<'_> {
             unix: file.listen.unix,
             multicast,
             ethernet,
-            interface_timeout: file.faces.interface_timeout.unwrap_or(INTERFACE_TIMEOUT),
+            interface_timeout,
             faces,
             routes,
             strategies,
             tls,
         }
+    }
+
+    fn hops(&mut self, mut node: NodeConfig, hops: &[Spanned<String>]) -> NodeConfig {
+        for written in hops {
+            if let Some(hop) = self.parse::<NamedHop>(written, "") {
+                node = node.hop(move |_| hop.build());
+            }
+        }
+        node
     }
 
     fn udp(&mut self, config: &mut UdpConfig, udp: Udp) {

@@ -127,6 +127,19 @@ fn what_is_written_takes_effect() {
     assert_eq!(management.readvertise, Some(ReadvertiseConfig::default()));
 }
 
+/// PCON's link, as its authors' successors had it in ndnSIM: 20 packets of 1024 octets.
+#[test]
+fn hops_and_the_threshold_of_marks_are_read() {
+    let text = "hops = [\"rate-feedback/window~24\", \"path-labels\"]\n\
+                [faces]\ncongestion-threshold = \"20480 B\"\ncongestion = \"pcon\"";
+    let marking = parse(text).unwrap().node.congestion_marking.unwrap();
+    assert_eq!(marking.law, CongestionLaw::Pcon);
+    assert_eq!(marking.threshold.as_bytes(), 20_480);
+    assert_refused("hops = [\"mine\"]", "1:9", "write hop-count, rate-feedback");
+    let zero = "hops = [\"rate-feedback/window~0\"]";
+    assert_refused(zero, "1:9", "window: write 3 to 1024");
+}
+
 #[track_caller]
 fn assert_refused(text: &str, place: &str, words: &str) {
     let problems = parse(text).unwrap_err().to_string();

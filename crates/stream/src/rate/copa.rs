@@ -146,23 +146,24 @@ impl Controller {
         size.map_or(1_024.0, |size| size.as_bytes() as f64)
     }
 
-    /// Data come from another source: the window is what gives the same rate there, or the one that a cache told of the path to a
-    /// farther one. The queue of before says nothing any more.
+    /// Data come from another source: the window is what it was there, or else what gives the same rate. Where a cache has run dry it is
+    /// what the cache told, and the queue of before says nothing any more.
     fn on_moved(&mut self, now: Instant, moved: Moved) {
-        let size = self.window.size() * moved.ratio;
         let told = self.sources.window_beyond(now, self.octets());
-        let size = told.filter(|_| moved.is_farther).unwrap_or(size);
-        if self.window.in_slow_start() && told.is_none() {
-            self.window.grow(size - self.window.size());
-        } else {
-            self.window.decrease_to(now, size);
+        if let Some(told) = told.filter(|_| moved.has_run_dry) {
+            self.window.decrease_to(now, told);
+            self.velocity = 1.0;
+            self.round = Round {
+                began: now,
+                window: self.window.size(),
+                ..Round::default()
+            };
+            return;
         }
-        self.velocity = 1.0;
-        self.round = Round {
-            began: now,
-            window: self.window.size(),
-            ..Round::default()
-        };
+        let same_rate = self.window.size() * moved.ratio;
+        let size = moved.window.or(told).unwrap_or(same_rate);
+        self.window.grow(size - self.window.size());
+        self.round.window = self.window.size();
     }
 
     fn end_round(&mut self, now: Instant) {
@@ -206,7 +207,10 @@ impl RateController for Controller {
             self.round_trip.on_sample(rtt);
             let rtts = (rtt, self.round_trip.smoothed().unwrap_or(rtt));
             let hops = told.hop_count.unwrap_or(0);
-            if let Some(moved) = self.sources.on_round_trip(now, hops, rtts) {
+            if let Some(moved) = self
+                .sources
+                .on_round_trip(now, hops, rtts, self.window.size())
+            {
                 self.on_moved(now, moved);
             }
         }

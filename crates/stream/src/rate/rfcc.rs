@@ -103,11 +103,14 @@ impl Config {
         }
     }
 
-    /// Δ2 as a delay: what comes in 10 ms, and two packets at least, whatever the rate.
+    /// Δ2 as a delay: what comes in 10 ms, and two packets at least, whatever the rate. Any packet of the last 2 s shows the round-trip
+    /// time without queues, so that no source is without.
     pub fn by_delay() -> Self {
         Self {
             setpoint: 2.0,
             setpoint_delay: Duration::from_millis(10),
+            base_rtt: BaseRtt::All,
+            base_rtt_window: Duration::from_secs(2),
             ..Self::default()
         }
     }

@@ -21,6 +21,9 @@ const MIN_AHEAD: f64 = 2.0;
 const SILENCE: Duration = Duration::from_millis(5);
 /// Round trip to a farther source of which nothing is known yet.
 const UNKNOWN_RTT: Duration = Duration::from_millis(250);
+/// So many packets in a row are from a cache that can run dry. Where two consumers request the same at about the same time, caches and
+/// producers answer in turn.
+const RUN_OF_A_CACHE: u32 = 16;
 /// Packets over which the rate of receiving is measured.
 const METER_WINDOW: usize = 16;
 /// Weight of a new measurement of it.
@@ -56,6 +59,8 @@ impl Standing {
 struct RoundTrips {
     min: WindowedMinimum<Duration>,
     standing: Standing,
+    /// The window when another source answered instead.
+    window: Option<f64>,
 }
 
 /// All sources, and the one that the last packet came from.
@@ -66,6 +71,8 @@ pub(super) struct Sources {
     known: BTreeMap<u8, RoundTrips>,
     current: u8,
     is_cache: bool,
+    /// Packets in a row that came from caches, up to the last one from a producer.
+    cached: u32,
     tag: Option<(Instant, Bitrate)>,
     meter: Meter,
     last_at: Instant,
@@ -76,8 +83,10 @@ pub(super) struct Sources {
 /// Data come from another source than before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Moved {
-    /// Whether it is farther away.
-    pub is_farther: bool,
+    /// Whether it is farther away, and answers because a cache has run dry that answered for some time.
+    pub has_run_dry: bool,
+    /// The window when it answered last.
+    pub window: Option<f64>,
     /// How many times longer its round trip is without queues.
     pub ratio: f64,
 }
@@ -90,6 +99,7 @@ impl Sources {
             known: BTreeMap::new(),
             current: 0,
             is_cache: false,
+            cached: 0,
             tag: None,
             meter: Meter::new(METER_WINDOW, METER_GAIN),
             last_at: Instant::ZERO,
@@ -104,7 +114,13 @@ impl Sources {
         }
         self.meter.on_arrival(now);
         self.tag = told.offered.map(|tag| (now, tag)).or(self.tag);
+        let was_cache = self.is_cache;
         self.is_cache = told.source == Some(Source::Cache);
+        self.cached = match (was_cache, self.is_cache) {
+            (true, true) => self.cached.saturating_add(1),
+            (true, false) => self.cached,
+            (false, is_cache) => u32::from(is_cache),
+        };
         self.last_at = now;
         self.is_dry = false;
     }
@@ -115,11 +131,13 @@ impl Sources {
         now: Instant,
         hops: u8,
         (rtt, smoothed): (Duration, Duration),
+        window: f64,
     ) -> Option<Moved> {
         let (span, count) = self.window;
         let round_trips = self.known.entry(hops).or_insert_with(|| RoundTrips {
             min: WindowedMinimum::new(span, count),
             standing: Standing::default(),
+            window: None,
         });
         round_trips.min.push(now, rtt);
         round_trips.standing.push(now, rtt, smoothed);
@@ -128,9 +146,13 @@ impl Sources {
         if before == hops {
             return None;
         }
-        let old = self.known.get(&before)?.min.last()?.as_secs_f64();
+        let stored = self.known.get(&hops)?.window;
+        let left = self.known.get_mut(&before)?;
+        left.window = Some(window);
+        let old = left.min.last()?.as_secs_f64();
         Some(Moved {
-            is_farther: hops > before,
+            has_run_dry: hops > before && self.cached >= RUN_OF_A_CACHE,
+            window: stored,
             ratio: (least / old).clamp(1e-3, 1e3),
         })
     }

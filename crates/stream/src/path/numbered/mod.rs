@@ -51,8 +51,9 @@ pub struct NumberedConfig {
     /// Paths that are used at a time: with more than one, nodes are asked for labels, and each path has a controller of its own.
     #[default(1)]
     pub max_paths: usize,
-    /// Interests that ask for labels of paths, all at the start.
-    #[default(32)]
+    /// Interests that ask for labels of paths at the start, all at once. Nodes take their next hops in turn, so that twice the number of
+    /// paths finds most.
+    #[default(8)]
     pub discoveries: u32,
     /// What decides how fast.
     #[default(RateControl::Unlimited)]

@@ -17,7 +17,7 @@ use super::{NumberedAnswer, NumberedConfig, NumberedCounters, NumberedRequester,
 use crate::feedback::Received;
 use crate::rate::RateControl;
 
-/// A path on which so many Interests in a row ran out is given up, if there is another one.
+/// A path on which so many Interests in a row ran out, and nothing came for the lifetime of one, is given up.
 const TIMEOUTS_OF_A_DEAD_PATH: u64 = 8;
 
 /// Interests of each further segment that ask for labels, while there may be more paths.
@@ -106,7 +106,8 @@ struct Lane {
     /// What its own numbers from `first` on stand for.
     numbers: VecDeque<u64>,
     first: u64,
-    /// Timeouts when Data came last.
+    /// When Data came last, and the timeouts until then.
+    came_at: Instant,
     timeouts: u64,
     is_retired: bool,
 }
@@ -170,6 +171,7 @@ impl NumberedPaths {
         let (index, own) = self.owner(number)?;
         let lane = &mut self.lanes[index];
         lane.timeouts = lane.requester.counters().timeouts;
+        lane.came_at = now;
         let is_discovery = lane.choice == PathChoice::Discover;
         let answer = lane.requester.handle_data(now, own, received);
         self.collect(index);
@@ -329,6 +331,7 @@ impl NumberedPaths {
             requester: NumberedRequester::new(config),
             numbers: VecDeque::new(),
             first: 0,
+            came_at: Instant::ZERO,
             timeouts: 0,
             is_retired: false,
         });
@@ -445,7 +448,9 @@ impl NumberedPaths {
             let lane = &mut self.lanes[index];
             let is_labelled = matches!(lane.choice, PathChoice::Along(_));
             let in_vain = lane.requester.counters().timeouts - lane.timeouts;
-            if !is_labelled || lane.is_retired || in_vain < TIMEOUTS_OF_A_DEAD_PATH {
+            let is_silent = now.since(lane.came_at) >= self.config.lifetime;
+            let is_dead = is_silent && in_vain >= TIMEOUTS_OF_A_DEAD_PATH;
+            if !is_labelled || lane.is_retired || !is_dead {
                 continue;
             }
             lane.is_retired = true;

@@ -75,7 +75,7 @@ impl Snapshot {
 
     fn encode_counters(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let node = &self.0;
-        let counters = [
+        let figures = [
             (
                 "cache_hits",
                 "Interests that the content store answered",
@@ -122,12 +122,12 @@ impl Snapshot {
                 node.announcements_out_of_period,
             ),
         ];
-        counters(encoder, &counters)
+        counters(encoder, &figures)
     }
 
     fn encode_feedback(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let feedback = &self.0.feedback;
-        let counters = [
+        let figures = [
             (
                 "rate_tags_set",
                 "Data from the content store sent with the rate behind it",
@@ -169,7 +169,7 @@ impl Snapshot {
                 feedback.discoveries_refused,
             ),
         ];
-        counters(encoder, &counters)
+        counters(encoder, &figures)
     }
 
     /// Nothing if a routing daemon is told nothing.

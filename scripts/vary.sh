@@ -19,9 +19,14 @@ for id in arc/figure04 arc/figure05 arc/figure06 arc/figure11 arc/figure12 arc/f
     vary $id rate '**.rate'
     vary $id delay '**.delay'
 done
-vary arc/figure08 rate '**.rate' convergence.below
-vary arc/figure10 rate '**.rate' convergence.above
-for id in arc/figure08 arc/figure10 arc/figure14 rtsd/figure22 rtsd/figure23 rtsd/figure24 rtsd/table1; do
+for id in arc/figure07 arc/figure08; do
+    vary $id rate '**.rate' convergence.below
+done
+for id in arc/figure09 arc/figure10; do
+    vary $id rate '**.rate' convergence.above
+done
+for id in arc/figure07 arc/figure08 arc/figure09 arc/figure10 arc/figure14 arc/source-variation \
+    rtsd/figure21 rtsd/figure22 rtsd/figure22-burst rtsd/figure23 rtsd/figure24 rtsd/table1; do
     vary $id delay '**.delay'
 done
 vary arc/figure13 distances '**.consumer-delay-step'

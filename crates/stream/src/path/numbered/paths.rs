@@ -144,8 +144,9 @@ impl NumberedPaths {
     /// Starts, or goes on after [`stop`](Self::stop).
     pub fn start(&mut self, now: Instant) {
         self.is_running = true;
-        for lane in &mut self.lanes {
-            lane.requester.start(now);
+        for index in 0..self.lanes.len() {
+            self.lanes[index].requester.start(now);
+            self.collect(index);
         }
         self.settle(now);
     }

@@ -56,8 +56,8 @@ impl Feedback {
         }
         let number = |field| extensions.number(field);
         let source = match number(Extensions::SOURCE) {
-            Some(1) => Some(Source::Producer),
-            Some(2) => Some(Source::Cache),
+            Some(Extensions::FROM_PRODUCER) => Some(Source::Producer),
+            Some(Extensions::FROM_CONTENT_STORE) => Some(Source::Cache),
             _ => None,
         };
         Self {

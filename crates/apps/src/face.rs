@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{DecodeError, Interest, LpPacket, Packet};
+use namecast_stream::consumer::Delivery;
+use namecast_stream::path::Feedback;
 
 /// The network packet in `octets`, with the link packet around it; `None` if there is none, or only a fragment of one.
 ///
@@ -15,6 +17,24 @@ pub(crate) fn open(octets: Bytes) -> Result<Option<(Packet, LpPacket)>, DecodeEr
         return Ok(None);
     };
     Ok(Some((Packet::decode(wire)?, link)))
+}
+
+/// What the link packet around Data says of how they came.
+pub(crate) fn delivery(link: &LpPacket) -> Delivery {
+    Delivery {
+        congestion_marked: link.congestion_mark > 0,
+        face: link.incoming_face,
+        feedback: Feedback::read(&link.extensions),
+    }
+}
+
+/// Octets that carry an Interest, and the face that it had a bad answer from.
+pub(crate) fn request(interest: &Interest, avoid_face: Option<u64>) -> Bytes {
+    let packet = LpPacket {
+        avoid_face,
+        ..LpPacket::carrying(interest.wire().clone())
+    };
+    packet.encode()
 }
 
 /// Octets that send an Interest back.

@@ -26,7 +26,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use namecast_packet::{Data, Interest, LpPacket, Packet, lp::NackReason};
 use namecast_stream::consumer::{self, Consumer, Delivery, Sample, Shown};
-use namecast_stream::path::{Feedback, Requester, RequesterConfig};
+use namecast_stream::path::{Requester, RequesterConfig};
 use namecast_stream::{Rung, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
@@ -118,12 +118,7 @@ impl Watcher {
     pub fn handle_packet(&mut self, now: Instant, packet: Bytes) {
         match face::open(packet) {
             Ok(Some((Packet::Data(data), link))) if link.nack.is_none() => {
-                let delivery = Delivery {
-                    congestion_marked: link.congestion_mark > 0,
-                    face: link.incoming_face,
-                    feedback: Feedback::read(&link.extensions),
-                };
-                self.handle_data(now, &data, delivery);
+                self.handle_data(now, &data, face::delivery(&link));
             }
             Ok(Some((
                 Packet::Interest(interest),

@@ -6,12 +6,11 @@
 //!     └── sent, dropped, lost, path longer
 //! ```
 
-use namecast_packet::LpPacket;
 use namecast_stream::path::Event;
 use namecast_units::Instant;
 
 use super::{Watcher, steer};
-use crate::Output;
+use crate::{Output, face};
 
 impl Watcher {
     /// Sends what may be sent, and tells consumers what became of their requests.
@@ -29,11 +28,8 @@ impl Watcher {
                     interest,
                     avoid_face,
                 } => {
-                    let packet = LpPacket {
-                        avoid_face,
-                        ..LpPacket::carrying(interest.wire().clone())
-                    };
-                    self.outbox.put(Output::Send(packet.encode()));
+                    let packet = face::request(&interest, avoid_face);
+                    self.outbox.put(Output::Send(packet));
                 }
                 // A consumer's is for it alone.
                 Event::Dropped(token) if !self.on_object_dropped(token) => {

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
-use namecast_packet::{Data, Interest, LpPacket, Packet};
+use namecast_packet::{Data, Interest, Packet};
 use namecast_stream::consumer::Delivery;
-use namecast_stream::path::{Event, Feedback, Requester, RequesterConfig, Token};
+use namecast_stream::path::{Event, Requester, RequesterConfig, Token};
 use namecast_units::{Bitrate, Instant};
 
 use super::config::{FetcherConfig, FetcherCounters};
@@ -50,13 +50,7 @@ impl Outlet {
                     Event::Interest {
                         interest,
                         avoid_face,
-                    } => {
-                        let packet = LpPacket {
-                            avoid_face,
-                            ..LpPacket::carrying(interest.wire().clone())
-                        };
-                        self.outputs.push_back(packet.encode());
-                    }
+                    } => self.outputs.push_back(face::request(&interest, avoid_face)),
                     Event::Lost(token) | Event::Dropped(token) => {
                         is_settled = false;
                         lost(&mut self.requester, token);
@@ -83,12 +77,7 @@ impl Outlet {
 pub(super) fn open(wire: Bytes, counters: &mut FetcherCounters) -> Option<Arrived> {
     match face::open(wire) {
         Ok(Some((Packet::Data(data), link))) if link.nack.is_none() => {
-            let delivery = Delivery {
-                congestion_marked: link.congestion_mark > 0,
-                face: link.incoming_face,
-                feedback: Feedback::read(&link.extensions),
-            };
-            return Some(Arrived::Data(data, delivery));
+            return Some(Arrived::Data(data, face::delivery(&link)));
         }
         Ok(Some((Packet::Interest(interest), link))) => match link.nack {
             Some(reason) => {

@@ -6,6 +6,7 @@ use namecast_units::Instant;
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 
+use super::recovery::Recovery;
 use super::window::Window;
 use super::{Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target};
 
@@ -57,9 +58,7 @@ pub struct Controller {
     config: Config,
     window: Window,
     round_trip: RoundTrip,
-    highest: Instant,
-    recovery: Option<Instant>,
-    backed_off_at: Option<Instant>,
+    recovery: Recovery,
 }
 
 impl Controller {
@@ -71,21 +70,16 @@ impl Controller {
                 config.min_timeout,
                 config.timeout_margin,
             )),
-            highest: Instant::ZERO,
-            recovery: None,
-            backed_off_at: None,
+            recovery: Recovery::new(config.suppression),
             config,
         }
     }
 
     fn on_congestion(&mut self, now: Instant) {
-        if self.recovery.is_some_and(|at| self.highest <= at) {
-            return;
+        if self.recovery.begins(now, &self.round_trip) {
+            let left = self.config.decrease * self.window.size();
+            self.window.decrease_to(now, left);
         }
-        let under_way = self.round_trip.smoothed().unwrap_or_default();
-        self.recovery = Some(now + under_way.mul_f64(self.config.suppression.clamp(0.0, 10.0)));
-        self.window
-            .decrease_to(now, self.config.decrease * self.window.size());
     }
 }
 
@@ -94,7 +88,7 @@ impl RateController for Controller {
         if let Some(rtt) = data.rtt {
             self.round_trip.on_sample(rtt);
         }
-        self.highest = self.highest.max(data.asked_at);
+        self.recovery.on_data(data.asked_at);
         if data.congestion_marked {
             self.on_congestion(now);
         } else if data.is_limiting {
@@ -111,10 +105,8 @@ impl RateController for Controller {
             // Its timer is all it listens to.
             Loss::Gap => {}
             Loss::Timeout => {
-                if self.backed_off_at.is_none_or(|at| lost.asked_at > at) {
-                    self.round_trip.back_off();
-                    self.backed_off_at = Some(now);
-                }
+                self.recovery
+                    .back_off(now, lost.asked_at, &mut self.round_trip);
                 self.on_congestion(now);
             }
             Loss::Nack => self.on_congestion(now),

@@ -27,6 +27,7 @@ mod fixed;
 mod law;
 mod pacer;
 pub mod pcon;
+mod recovery;
 pub mod rfcc;
 mod round_trip;
 mod sources;

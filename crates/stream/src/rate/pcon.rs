@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 
 use super::law::Law;
+use super::recovery::Recovery;
 use super::window::Window;
 use super::{
     Arrival, Estimates, Loss, Lost, RateController, RoundTrip, RoundTripConfig, Target, bic, cubic,
@@ -102,9 +103,7 @@ pub struct Controller {
     window: Window,
     growth: Growth,
     round_trip: RoundTrip,
-    highest: Instant,
-    recovery: Option<Instant>,
-    backed_off_at: Option<Instant>,
+    recovery: Recovery,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -140,9 +139,7 @@ impl Controller {
             window: Window::new(config.initial_window, config.initial_window),
             growth,
             round_trip: RoundTrip::new(timer),
-            highest: Instant::ZERO,
-            recovery: None,
-            backed_off_at: None,
+            recovery: Recovery::new(config.suppression),
             config,
         }
     }
@@ -172,12 +169,9 @@ impl Controller {
 
     /// Once for all that was under way.
     fn decrease_once(&mut self, now: Instant) {
-        if self.recovery.is_some_and(|at| self.highest <= at) {
-            return;
+        if self.recovery.begins(now, &self.round_trip) {
+            self.decrease(now);
         }
-        let under_way = self.round_trip.smoothed().unwrap_or_default();
-        self.recovery = Some(now + under_way.mul_f64(self.config.suppression.clamp(0.0, 10.0)));
-        self.decrease(now);
     }
 }
 
@@ -186,7 +180,7 @@ impl RateController for Controller {
         if let Some(rtt) = data.rtt {
             self.round_trip.on_sample(rtt);
         }
-        self.highest = self.highest.max(data.asked_at);
+        self.recovery.on_data(data.asked_at);
         match (data.congestion_marked, self.config.every_mark) {
             (true, true) => self.decrease(now),
             (true, false) => self.decrease_once(now),
@@ -198,10 +192,8 @@ impl RateController for Controller {
         match lost.kind {
             Loss::Gap => {}
             Loss::Timeout => {
-                if self.backed_off_at.is_none_or(|at| lost.asked_at > at) {
-                    self.round_trip.back_off();
-                    self.backed_off_at = Some(now);
-                }
+                self.recovery
+                    .back_off(now, lost.asked_at, &mut self.round_trip);
                 self.decrease_once(now);
             }
             Loss::Nack => self.decrease_once(now),

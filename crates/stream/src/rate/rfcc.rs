@@ -121,7 +121,7 @@ impl Config {
 ///
 /// ```text
 /// δ_h = (RTT_h − RTT_base,h)·r_h           of each source, which hops h tell apart; RTT_h ← ⅞·RTT_h + ⅛·sample   (7)
-/// Δ = Σ δ_h,   r = Σ r_h                   over the sources of the last N packets                                (9, 11)
+/// Δ = Σ δ_h                                over the sources of the last N packets, of which r_h/r are of h       (9, 11)
 ///
 /// filling:     sr = (1 + β)·sr* for a round trip, sr* for another, sr* ← (1 + β)·sr*, while Δ ≤ Δ1               (5, 6)
 /// regulation:  sr = r ± ρ, once in a round trip: A-AIAD towards Δ2                                              (10, 12)
@@ -134,13 +134,15 @@ impl Config {
 /// |------------|----------------|----------------------------------------------------------------------|
 /// | sr         | `rate`         | packets requested in a second                                        |
 /// | sr*        | `tolerable`    | the same that the path has borne                                     |
-/// | δ, RTT, r  | `Flow`         | packets waiting, round-trip time, rate of one source's Data          |
+/// | RTT, RTT_base | `Flow`      | round-trip time of one source's Data, and without queues             |
+/// | r          | `meter`        | rate at which Data come                                              |
 /// | U, cs      | `sources`, `source` | hops of the last ψ packets, and the most frequent                |
 /// | Bc         | `tag`          | rate at which the cache got what it answered with                     |
 ///
 /// What the paper leaves open, as read here: only the last tag counts, whichever nearer source it came from, since what comes
 /// from the producer has none when the switch shows; without one, the rate of receiving. A source has the mode once U is full; of two as
-/// frequent, the one that was so first. A loss halves the rate, and ends filling.
+/// frequent, the one that was so first. r_h is a source's share of r, and both begin anew where the source changes: measured by itself, as (8)
+/// may mean, the rate of a cache counts as long as one packet of it is among the last N, and is then requested of the producer. A loss halves the rate, and ends filling.
 #[derive(Clone, Debug)]
 pub struct Controller {
     config: Config,
@@ -149,6 +151,8 @@ pub struct Controller {
     flows: BTreeMap<u8, Flow>,
     /// Hops of the last N packets.
     recent: VecDeque<u8>,
+    /// r.
+    meter: Meter,
     sources: VecDeque<u8>,
     source: Option<u8>,
     tag: Option<Bitrate>,
@@ -178,7 +182,6 @@ struct Flow {
     /// Seconds.
     rtt: Option<f64>,
     base_rtt: WindowedMinimum<Duration>,
-    meter: Meter,
 }
 
 /// Parts of the window of the round-trip time without queues.
@@ -190,14 +193,13 @@ impl Flow {
         Self {
             rtt: None,
             base_rtt: WindowedMinimum::new(part, u64::from(BASE_RTT_PARTS)),
-            meter: Meter::new(config.window, config.alpha),
         }
     }
 
-    /// δ.
-    fn backlog(&self, now: Instant) -> f64 {
+    /// How much longer Data take than without queues, in seconds.
+    fn delay(&self, now: Instant) -> f64 {
         match (self.rtt, self.base_rtt.minimum(now)) {
-            (Some(rtt), Some(base)) => (rtt - base.as_secs_f64()).max(0.0) * self.meter.rate(),
+            (Some(rtt), Some(base)) => (rtt - base.as_secs_f64()).max(0.0),
             _ => 0.0,
         }
     }
@@ -222,6 +224,7 @@ impl Controller {
             rate,
             flows: BTreeMap::new(),
             recent: VecDeque::new(),
+            meter: Meter::new(config.window, config.alpha),
             sources: VecDeque::new(),
             source: None,
             tag: None,
@@ -233,21 +236,21 @@ impl Controller {
         }
     }
 
-    /// The flows that count: those of the last N packets.
-    fn active(&self) -> impl Iterator<Item = &Flow> {
-        let is_recent = |hops: &u8| self.recent.contains(hops);
-        let flows = self.flows.iter().filter(move |(hops, _)| is_recent(hops));
-        flows.map(|(_, flow)| flow)
-    }
-
     /// Δ.
     fn backlog(&self, now: Instant) -> f64 {
-        self.active().map(|flow| flow.backlog(now)).sum()
+        let delays = self.flows.iter().map(|(hops, flow)| {
+            let packets = self.recent.iter().filter(|recent| *recent == hops);
+            match packets.count() {
+                0 => 0.0,
+                packets => packets as f64 * flow.delay(now),
+            }
+        });
+        self.received() * delays.sum::<f64>() / (self.recent.len() as f64).max(1.0)
     }
 
     /// r, packets a second.
     fn received(&self) -> f64 {
-        self.active().map(|flow| flow.meter.rate()).sum()
+        self.meter.rate()
     }
 
     /// Takes a packet into the measurements of its source.
@@ -260,7 +263,6 @@ impl Controller {
         self.recent.push_back(hops);
         let flow = self.flows.entry(hops).or_insert_with(|| Flow::new(config));
         if !was_active {
-            flow.meter.interrupt();
             flow.rtt = None;
         }
         if let Some(rtt) = data.rtt {
@@ -279,16 +281,14 @@ impl Controller {
             flow.rtt = Some(flow.rtt.map_or(rtt, |mean| mean + (rtt - mean) / 8.0));
         }
         if data.is_limiting || !config.leave_out_pauses {
-            flow.meter.on_arrival(now);
+            self.meter.on_arrival(now);
         }
     }
 
     /// Between segments all that is measured goes on but rates, which would fall.
     fn on_pause(&mut self) {
         self.is_paused = true;
-        for flow in self.flows.values_mut() {
-            flow.meter.interrupt();
-        }
+        self.meter.interrupt();
     }
 
     /// Whether the most frequent source is another one, and farther away than before; `None`: it is the same.
@@ -418,13 +418,13 @@ impl RateController for Controller {
         let Some(rtt) = rtt.map(Duration::from_secs_f64) else {
             return;
         };
-        match switched {
-            Some(true) => {
+        if let Some(is_farther) = switched {
+            self.recent.retain(|recent| *recent == hops);
+            if is_farther {
                 self.rate.set(self.told());
+                self.meter.interrupt();
                 self.state = State::Holding(now + rtt);
             }
-            Some(false) => self.recent.retain(|recent| *recent == hops),
-            None => {}
         }
         if !data.is_limiting && self.config.leave_out_pauses {
             return;
@@ -445,10 +445,8 @@ impl RateController for Controller {
         self.decreased_at = Some(now);
         self.timer.back_off();
         self.rate.set(self.config.decrease * self.rate.get());
-        let rtt = self
-            .active()
-            .filter_map(|flow| flow.rtt)
-            .fold(0.0, f64::max);
+        let recent = self.recent.iter().filter_map(|hops| self.flows.get(hops));
+        let rtt = recent.filter_map(|flow| flow.rtt).fold(0.0, f64::max);
         self.state = State::Regulation;
         self.regulator = Regulator::new(now + Duration::from_secs_f64(rtt));
     }
@@ -571,6 +569,30 @@ mod tests {
             until: at(now + 7 * 10_000 + RTT),
         };
         assert_eq!(rfcc.state, filling);
+    }
+
+    /// A cache sends 1000 packets a second, the producer behind it 100, with a queue of 20: from a round trip after the switch on no more is
+    /// requested than comes now, though packets of the cache are still among the last 48.
+    #[test]
+    fn the_rate_of_the_cache_is_not_requested_of_the_producer() {
+        let mut rfcc = Controller::new(at(0), Config::default());
+        let mut now = RTT;
+        for _ in 0..100 {
+            now += 1_000;
+            rfcc.on_data(at(now), &from(1, now, 10_000));
+        }
+        assert!((rfcc.received() - 1_000.0).abs() < 1e-6);
+        for packet in 0..80 {
+            now += 10_000;
+            let rtt = RTT + 10_000 * packet.min(20);
+            rfcc.on_data(at(now), &from(3, now, rtt));
+            // 17 show the switch, and a round trip with a full queue is 28 more.
+            if packet >= 16 + 29 {
+                assert!(rfcc.rate.get() < 110.0, "{packet}: {:?}", rfcc.rate);
+            }
+        }
+        assert_eq!((rfcc.source, rfcc.state), (Some(3), State::Regulation));
+        assert!((99.0..101.0).contains(&rfcc.received()), "{}", rfcc.received());
     }
 
     /// Tags of 8 bit/s, 2⁶³ bit/s and both in turn: never above four times what comes from both sources, and a quarter more once it is filled again, nor

@@ -6,15 +6,19 @@
 #   scripts/test.sh deny          what only `make check` does
 #
 # A step that fails does not stop the others, so that one run shows everything; what needs its result is left out.
+# What only needs the processor runs beside what mostly waits, for pictures and peers, with the lowest priority.
 # All steps build with the `dev` profile: the binary that the browser drives is the one that the unit tests linked to,
 # optimised lightly and with its assertions on. Only the page's core has a profile of its own, the one that users get.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-all_steps=(lock format tidy page lint unit doc fuzz web browser interop)
+first_steps=(lock format tidy page unit)
+waiting_steps=(web browser interop)
+beside_steps=(lint doc fuzz)
+all_steps=("${first_steps[@]}" "${waiting_steps[@]}" "${beside_steps[@]}")
 # cargo-deny takes minutes to install, and what it checks changes with the lock files only.
 more_steps=(deny)
-steps=("${@:-${all_steps[@]}}")
+steps=("$@")
 
 target=${CARGO_TARGET_DIR:-target}
 # What incremental builds keep takes time, and is of use only to builds that come after.
@@ -66,7 +70,9 @@ web_script() {
 step_web() { web_script test; }
 
 # The binary chosen like the unit tests, which gives dependencies the same features, so that nothing else is built.
-binary() { cargo build --quiet --locked --workspace --exclude namecast-bindgen --tests --bins; }
+binary() {
+  [ "${has_binary:-}" ] || cargo build --quiet --locked --workspace --exclude namecast-bindgen --tests --bins
+}
 step_browser() {
   binary || return 1
   NAMECAST_BIN=$(realpath "$target/debug/namecast") web_script e2e
@@ -109,12 +115,35 @@ run() {
   printf '== %s\n' "${summary[-1]}"
 }
 
+# beside STEP...: runs them with what is left of the processor, and leaves what they say and how they end in the folder $apart.
+beside() {
+  renice -n 19 "$BASHPID" >/dev/null
+  summary=()
+  for name in "$@"; do run "$name"; done >"$apart/output" 2>&1
+  printf '%s\n' "${summary[@]}" >"$apart/summary"
+}
+
+run_all() {
+  local name apart ended
+  for name in "${first_steps[@]}"; do run "$name"; done
+  # Cargo lets nobody look for a binary while it builds something else.
+  binary && has_binary=1
+  apart=$(mktemp -d)
+  beside "${beside_steps[@]}" &
+  for name in "${waiting_steps[@]}"; do run "$name"; done
+  wait "$!"
+  cat "$apart/output"
+  mapfile -t ended <"$apart/summary"
+  summary+=("${ended[@]}")
+  rm -r "$apart"
+}
+
 for name in "${steps[@]}"; do
   contains "$name" "${all_steps[@]}" "${more_steps[@]}" ||
     { echo "no step '$name'; there are: ${all_steps[*]} ${more_steps[*]}" >&2; exit 2; }
 done
-for name in "${steps[@]}"; do run "$name"; done
+if [ ${#steps[@]} = 0 ]; then run_all; else for name in "${steps[@]}"; do run "$name"; done; fi
 
 printf '\n'
 printf '%s\n' "${summary[@]}" "total           $SECONDS s"
-[ ${#failed[@]} = 0 ]
+! printf '%s\n' "${summary[@]}" | grep -qE ' FAILED |, since '

@@ -37,8 +37,8 @@ pub use fields::LinkFields;
 pub use hop::{
     Actions, AsfConfig, Context, Decision, Event, Hop, HopCount, HopNameError, LEARNED_COST,
     LearnedNews, Learning, NamedHop, OwnStrategy, PathLabels, PathLabelsConfig, PconProfile,
-    RateEstimator, RateFeedback, RateFeedbackConfig, RateFeedbackError, StrategyKind,
-    StrategyNameError,
+    RateEstimator, RateFeedback, RateFeedbackConfig, RateFeedbackError, RelayFeedback,
+    StrategyKind, StrategyNameError,
 };
 pub use link::{
     CongestionLaw, CongestionMarker, CongestionMarking, FrameCount, Link, LinkCounters, LinkMeter,

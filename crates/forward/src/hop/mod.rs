@@ -26,6 +26,7 @@ mod path_labels;
 mod pcon;
 mod random;
 mod rate_feedback;
+mod relay_feedback;
 mod self_learning;
 
 use core::fmt::Debug;
@@ -48,6 +49,7 @@ pub use named::{HopNameError, NamedHop};
 pub use path_labels::{PathLabels, PathLabelsConfig};
 pub use pcon::PconProfile;
 pub use rate_feedback::{RateEstimator, RateFeedback, RateFeedbackConfig, RateFeedbackError};
+pub use relay_feedback::RelayFeedback;
 pub use self_learning::{LEARNED_COST, LearnedNews, Learning};
 
 /// A rule about packets: a forwarding strategy, or an extension of the forwarding plane.

@@ -2,6 +2,7 @@
 
 use namecast_forward::{
     DropReason, ExtensionFields, FaceConfig, FeedbackCounters, HopCount, RateFeedback,
+    RelayFeedback, Scope,
 };
 use namecast_packet::{Data, Extensions, LpPacket};
 
@@ -107,6 +108,36 @@ fn tags_go_on_as_they_are_and_hops_are_counted() {
     let rate = Some(packet(100).wire().len() as u64 * 8_000);
     assert_eq!(told(&row.fetch(far, 120)), [rate, Some(1), Some(2)]);
     assert_eq!(told(&row.fetch(far, 300)), [None, Some(2), Some(1)]);
+}
+
+/// A program's own node is a neighbour of the host's, over a face of this host's: it takes what that says, and counts itself.
+#[test]
+fn a_programs_node_has_what_the_node_on_its_host_says() {
+    let mut net = Net::new(3);
+    net.nodes[0].forwarder.install(Box::new(RelayFeedback));
+    for node in 1..3 {
+        let hop = Box::new(RateFeedback::default());
+        net.nodes[node].forwarder.install(hop);
+    }
+    let local = FaceConfig {
+        scope: Scope::Local,
+        ..speaking()
+    };
+    for (node, config) in [(1, local), (2, speaking())] {
+        let (near, _) = net.link_with(node - 1, node, config);
+        net.route(node - 1, "/p", near, 0);
+    }
+    let (producer, program, other) = (net.app(2), net.app(0), net.app(1));
+    net.route(2, "/p", producer.1, 0);
+    let mut row = Row {
+        net,
+        producer,
+        number: 0,
+    };
+    row.stream(other, 100..148);
+    let rate = Some(packet(100).wire().len() as u64 * 8_000);
+    assert_eq!(told(&row.fetch(program, 120)), [rate, Some(1), Some(2)]);
+    assert_eq!(told(&row.fetch(program, 300)), [None, Some(2), Some(1)]);
 }
 
 /// The cache of the producer's own node has no path behind it.

@@ -189,7 +189,7 @@ fn prefix_of(context: &Context<'_>) -> u64 {
 }
 
 /// The tag that Data came with, if it says anything. It goes on as it is: it is its reader's to believe it or not.
-fn tag_of(context: &mut Context<'_>) -> Option<u64> {
+pub(super) fn tag_of(context: &mut Context<'_>) -> Option<u64> {
     let extensions = &context.fields.extensions;
     extensions.get(Extensions::RATE_TAG)?;
     let tag = extensions

@@ -324,7 +324,9 @@ impl Requester {
             was_lost: entry.is_lost,
             is_marked: received.congestion_marked,
             feedback: received.feedback,
-            rtt: None,
+            // Of what may not have existed yet, the owner knows how long it waited.
+            rtt: (entry.attempts == 1 && entry.available_at.is_none())
+                .then(|| now.since(entry.sent_at)),
         });
         Some(Answer {
             token,

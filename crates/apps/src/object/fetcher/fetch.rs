@@ -14,7 +14,7 @@ use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest, Name};
 use namecast_stream::consumer::Delivery;
 use namecast_stream::path::{Client, Kind, Object, Received, Requester, Retry, Token, Want};
-use namecast_units::{ByteSize, Instant};
+use namecast_units::{Bitrate, ByteSize, Instant};
 
 use super::config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters, Flow};
 use super::segments::{Segments, Vain};
@@ -65,6 +65,9 @@ pub(super) struct Fetch {
     /// When the object was requested, and its first segment came.
     asked_at: Option<Instant>,
     came_at: Option<Instant>,
+    /// Octets of the Data that came, and the rate that the last cache said of the path behind it.
+    came: ByteSize,
+    offered: Option<Bitrate>,
     /// Progress only as it is now, and the end.
     events: VecDeque<Event>,
     counters: FetcherCounters,
@@ -89,6 +92,8 @@ impl Fetch {
             nack: None,
             asked_at: None,
             came_at: None,
+            came: ByteSize::ZERO,
+            offered: None,
             events: VecDeque::new(),
             counters: FetcherCounters::default(),
         }
@@ -150,6 +155,7 @@ impl Fetch {
                 let is_ours = name == self.config.name && version.is_some();
                 if is_ours && segment.is_some_and(|number| number == 0 || !is_left) {
                     self.came_at.get_or_insert(now);
+                    self.measure(data, &delivery);
                     self.on_first_segment(requester, now, data.clone());
                     return true;
                 }
@@ -243,6 +249,7 @@ impl Fetch {
             feedback: delivery.feedback,
         };
         requester.handle_data(now, token, &received);
+        self.measure(data, &delivery);
         self.wait(requester, now, 0);
         let (Stage::Pulling(segments), Some(known)) = (&mut self.stage, &self.known) else {
             return;
@@ -290,14 +297,22 @@ impl Fetch {
         }
     }
 
+    /// Notes what Data shows of the path.
+    fn measure(&mut self, data: &Data, delivery: &Delivery) {
+        self.came += ByteSize::of(data.wire());
+        self.offered = delivery.feedback.offered.or(self.offered);
+    }
+
     /// What the object's Data shows of the path.
     fn flow(&self, requester: &Requester, now: Instant) -> Flow {
         let came_at = self.came_at.unwrap_or(now);
         let waited = came_at.since(self.asked_at.unwrap_or(came_at));
         let round_trip = requester.path().round_trip(now).min(waited);
+        let flowed = round_trip + now.since(came_at);
+        let beyond = self.offered.map(|rate| self.came / rate);
         Flow {
             waited: waited - round_trip,
-            flowed: round_trip + now.since(came_at),
+            flowed: flowed.max(beyond.unwrap_or_default()),
         }
     }
 

@@ -1,10 +1,12 @@
 //! What leaves, and in which order.
 
 use core::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use namecast_units::{Bitrate, ByteSize, Random};
 
 use super::*;
+use crate::rate::{Arrival, Lost, RateController, Target};
 
 /// Round trip of a path of which nothing is known, and how much earlier Interests leave than that.
 const LEAVES_BEFORE: Duration = ms(50 + 2);
@@ -317,4 +319,45 @@ fn what_is_measured_first_counts_at_once() {
     }
     bench.run_for(ms(3));
     assert_eq!(bench.came.len(), 100);
+}
+
+/// Notes the round-trip times that it is told.
+#[derive(Clone, Debug, Default)]
+struct RoundTrips(Arc<Mutex<Vec<Option<Duration>>>>);
+
+impl RateController for RoundTrips {
+    fn on_data(&mut self, _now: Instant, data: &Arrival) {
+        self.0.lock().unwrap().push(data.rtt);
+    }
+
+    fn on_loss(&mut self, _now: Instant, _lost: &Lost) {}
+
+    fn target(&self) -> Target {
+        Target::default()
+    }
+
+    fn name(&self) -> &'static str {
+        "round-trips"
+    }
+}
+
+/// Of what may have been published after it was requested, and of what was requested twice, nobody here knows how long it took.
+#[test]
+fn controllers_hear_how_long_the_way_of_what_exists_is() {
+    let round_trips = RoundTrips::default();
+    let budget = Budget::controller(Box::new(round_trips.clone()));
+    let mut requester = Requester::new(RequesterConfig::default(), budget);
+    let [once, twice, live] = [1, 2, 3].map(|sequence| token(1, sequence, 0));
+    requester.want(at(0), want(once, Kind::Delta));
+    requester.want(at(0), want(twice, Kind::Delta));
+    requester.want(at(0), live_want(live, at(0)));
+    assert_eq!(sent(&mut requester, at(0)).len(), 3);
+    requester.want(at(20), want(twice, Kind::Sound));
+    sent(&mut requester, at(20));
+    for token in [once, twice, live] {
+        requester.handle_data(at(70), token, &Received::new(SIZE, false));
+    }
+    requester.handle_timeout(at(70));
+    let heard = round_trips.0.lock().unwrap();
+    assert_eq!(*heard, [Some(ms(70)), None, None]);
 }

@@ -13,6 +13,7 @@ describe("the address of the page", () => {
     const query = new URLSearchParams("name=/a/b&key=00ff&rung=1M&target=250&transport=ws");
     expect(readOptions(query)).toEqual({ name: "/a/b", key: "00ff", rung: "1M", target: 250, transport: "websocket" });
     expect(readOptions(new URLSearchParams("stream=video-2&stream=audio-2"))).toEqual({ streams: ["video-2", "audio-2"] });
+    expect(readOptions(new URLSearchParams("controller=rfcc-delay"))).toEqual({ controller: "rfcc-delay" });
     expect(readOptions(new URLSearchParams("transport=wt"))).toEqual({ transport: "webtransport" });
   });
 

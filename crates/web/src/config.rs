@@ -4,6 +4,7 @@ use core::str::FromStr;
 
 use namecast_apps::live::watcher::{Pin, RungChoice, Trust, WatcherConfig};
 use namecast_packet::{Name, ParseNameError};
+use namecast_stream::path::Control;
 use namecast_units::{Duration, Timestamp};
 use serde::Deserialize;
 
@@ -38,6 +39,9 @@ pub struct TabConfig {
     pub streams: Vec<String>,
     /// Whether to ask for audio.
     pub audio: bool,
+    /// What bounds requests for objects, by the name that commands take; none: what suits them.
+    #[serde(default)]
+    pub controller: Option<Control>,
     /// Seed of the Nonces.
     pub seed: u32,
 }

@@ -8,7 +8,9 @@ use namecast_apps::object::{
     Downloaded, Downloader, DownloaderConfig, Event, FetcherConfig, TooMany,
 };
 use namecast_packet::{Name, ParseNameError};
-use namecast_units::{ByteSize, Instant, Timestamp};
+use namecast_stream::path::Control;
+use namecast_units::{Bitrate, ByteSize, Instant, Timestamp};
+use serde::Serialize;
 
 use crate::outbox::{Outbox, TabEvent};
 
@@ -36,11 +38,28 @@ pub enum FetchError {
     TooMany(#[from] TooMany),
 }
 
+/// What the objects' Data shows of the path.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct FilesFigures {
+    /// What bounds requests.
+    controller: &'static str,
+    /// The rate that it allows; none: it has a window only.
+    controller_rate_bps: Option<u64>,
+    /// Least round trip to whoever answers, and what the newest Data took more.
+    rtt_ms: f64,
+    queueing_ms: f64,
+    /// Rate that a cache said lately of the path behind it.
+    offered_bps: Option<u64>,
+    /// Interests for what was requested before.
+    retransmissions: u64,
+}
+
 /// Fetches objects under one root, signed as its stream is.
 #[derive(Debug)]
 pub(crate) struct Files {
     root: Name,
     wall_at_zero: Timestamp,
+    control: Control,
     seed: u64,
     /// Key of the signer named last, until something is here that it signed.
     candidate: Option<[u8; 32]>,
@@ -51,10 +70,16 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    pub(crate) const fn new(root: Name, wall_at_zero: Timestamp, seed: u64) -> Self {
+    pub(crate) const fn new(
+        root: Name,
+        wall_at_zero: Timestamp,
+        control: Control,
+        seed: u64,
+    ) -> Self {
         Self {
             root,
             wall_at_zero,
+            control,
             seed,
             candidate: None,
             downloader: None,
@@ -76,6 +101,7 @@ impl Files {
         let fetcher = FetcherConfig {
             trust: Trust::Pinned(Pin::Digest(digest)),
             wall_at_zero: self.wall_at_zero,
+            control: self.control,
             seed: self.seed,
             max_size: MAX_SIZE,
             max_attempts: MAX_ATTEMPTS,
@@ -139,6 +165,20 @@ impl Files {
     /// The next packet for the node.
     pub(crate) fn poll_output(&mut self) -> Option<Bytes> {
         self.downloader.as_mut()?.poll_output()
+    }
+
+    /// What is known of the path; nothing before the signer is known.
+    pub(crate) fn figures(&self, now: Instant) -> Option<FilesFigures> {
+        let requester = self.downloader.as_ref()?.requester();
+        let (path, budget) = (requester.path(), requester.budget());
+        Some(FilesFigures {
+            controller: budget.name(),
+            controller_rate_bps: budget.rate().map(Bitrate::as_bps),
+            rtt_ms: path.round_trip(now).as_secs_f64() * 1e3,
+            queueing_ms: path.queue_now() * 1e3,
+            offered_bps: path.offered(now).map(Bitrate::as_bps),
+            retransmissions: requester.counters().retransmissions,
+        })
     }
 
     /// Tells the page what became of objects.

@@ -7,7 +7,8 @@ use namecast_apps::management::Addressee;
 use namecast_apps::registration::{Neighbour, RegistrationEvent, RegistrationState};
 use namecast_apps::{Now, Output};
 use namecast_forward::{
-    AddFaceError, Config, ContentStoreConfig, FaceConfig, FaceId, Node, PitConfig, Scope, Transmit,
+    AddFaceError, Config, ContentStoreConfig, FaceConfig, FaceId, Node, PitConfig, RelayFeedback,
+    Scope, Transmit,
 };
 use namecast_packet::Name;
 use namecast_stream::StreamKind;
@@ -15,7 +16,7 @@ use namecast_units::{ByteSize, Duration, Instant, Random, Timestamp};
 use serde::Serialize;
 
 use crate::config::{ConfigError, PublicationConfig, TabConfig, parse_target, rung_choice};
-use crate::files::{FetchError, Files};
+use crate::files::{FetchError, Files, FilesFigures};
 use crate::outbox::{Outbox, TabEvent};
 use crate::publication::{Publication, PublishError};
 
@@ -123,6 +124,8 @@ impl Tab {
             content_store: ContentStoreConfig::with_capacity(CONTENT_STORE),
             ..Config::default()
         });
+        // Without it what caches say of the path behind them would end here.
+        node.forwarder.install(Box::new(RelayFeedback));
         let [watcher_face, files_face] = ["watcher", "files"].map(|description| {
             node.add_face(FaceConfig {
                 local_fields: true,
@@ -135,7 +138,12 @@ impl Tab {
             node,
             watcher,
             watcher_face,
-            files: Files::new(root, config.wall_at_zero(), random.next_u64()),
+            files: Files::new(
+                root,
+                config.wall_at_zero(),
+                config.controller.unwrap_or_default(),
+                random.next_u64(),
+            ),
             files_face,
             publications: Vec::new(),
             neighbours: Vec::new(),
@@ -375,10 +383,12 @@ impl Tab {
             #[serde(flatten)]
             watcher: namecast_apps::live::Stats,
             tab: TabCounters,
+            files: Option<FilesFigures>,
         }
         let all = All {
             watcher: self.watcher.stats(now),
             tab: self.counters,
+            files: self.files.figures(now),
         };
         serde_json::to_string(&all).expect("figures hold only text and numbers")
     }

@@ -69,6 +69,7 @@ fn config() -> TabConfig {
         wall_at_zero_us: WALL.as_micros() as f64,
         streams: Vec::new(),
         audio: false,
+        controller: None,
         seed: 3,
     }
 }

@@ -8,6 +8,7 @@ export const TARGET_MAX = 1_000;
 export function readOptions(query: URLSearchParams): Options {
   const text = (field: string): string | undefined => query.get(field) || undefined;
   const [name, key, rung, transport, publish] = [text("name"), text("key"), text("rung"), text("transport"), text("publish")];
+  const controller = text("controller");
   const streams = query.getAll("stream").filter((stream) => stream !== "");
   const target = clampTarget(Number.parseFloat(text("target") ?? ""));
   return {
@@ -16,6 +17,7 @@ export function readOptions(query: URLSearchParams): Options {
     ...(rung === undefined ? {} : { rung }),
     ...(streams.length === 0 ? {} : { streams }),
     ...(target === undefined ? {} : { target }),
+    ...(controller === undefined ? {} : { controller }),
     ...(publish === undefined ? {} : { publish }),
     ...(transport === "ws" ? { transport: "websocket" as const } : {}),
     ...(transport === "wt" ? { transport: "webtransport" as const } : {}),

@@ -102,21 +102,26 @@ export class PackagePlayer {
   figures(): PackageFigures {
     const hls = this.#hls;
     const level = hls?.levels[hls.currentLevel];
-    const { buffered, currentTime } = this.#film;
-    const end = buffered.length > 0 ? buffered.end(buffered.length - 1) : currentTime;
     return {
       height: level?.height ?? 0,
       heights: hls?.levels.map(({ height }) => height) ?? [],
       bitrate: level?.bitrate ?? 0,
       throughput: hls?.bandwidthEstimate ?? 0,
-      time: currentTime,
-      buffer: Math.max(0, end - currentTime),
+      time: this.#film.currentTime,
+      buffer: this.#buffered,
       behind: hls?.latency ?? 0,
       stalls: this.#stalls,
       switches: this.#switches,
       errors: this.#errors,
       fetches: this.#fetches.counters,
     };
+  }
+
+  /** Time buffered ahead of what plays, in seconds. */
+  get #buffered(): number {
+    const { buffered, currentTime } = this.#film;
+    const last = buffered.length - 1;
+    return last >= 0 && buffered.start(last) <= currentTime ? Math.max(0, buffered.end(last) - currentTime) : 0;
   }
 
   async #start(): Promise<void> {
@@ -135,16 +140,22 @@ export class PackagePlayer {
     const hls = new Player({ loader: namedLoader(this.#fetches), backBufferLength: 30 });
     this.#hls = hls;
     hls.on(Player.Events.ERROR, (_: Events.ERROR, data: ErrorData) => this.#handleError(data, Player.ErrorTypes.MEDIA_ERROR));
+    let hasBegun = false;
     hls.on(Player.Events.FRAG_BUFFERED, () => {
       this.#pause = FIRST_PAUSE;
       this.#recoveries = 0;
+      // The player begins somewhere in its first segment: what is left of that may be over before the next one is here.
+      const segment = hls.latestLevelDetails?.targetduration ?? 0;
+      if (!hasBegun && this.#buffered >= segment) {
+        hasBegun = true;
+        void this.#film.play().catch(() => undefined);
+      }
     });
     hls.on(Player.Events.LEVEL_SWITCHED, (_, { level }) => {
       const height = hls.levels[level]?.height ?? 0;
       this.#switches.push({ at: Date.now(), height });
       this.#host.step(`Quality ${height} lines`);
     });
-    hls.on(Player.Events.MANIFEST_PARSED, () => void this.#film.play().catch(() => undefined));
     hls.attachMedia(this.#film);
     hls.loadSource(playlistOf(info.name));
   }

@@ -13,6 +13,8 @@ export interface Options {
   streams?: string[];
   /** Playout target in milliseconds. */
   target?: number;
+  /** What bounds requests for segments, by a name that `--controller` of commands takes; absent: what suits them. */
+  controller?: string;
   /** The only transport to use; absent: whichever works. */
   transport?: Transport;
   /** Name under which this page publishes notes; absent: it publishes nothing. */

@@ -154,6 +154,7 @@ export class Session {
       target_ms: this.#target,
       wall_at_zero_us: performance.timeOrigin * 1_000,
       audio: true,
+      ...(options.controller === undefined ? {} : { controller: options.controller }),
       seed: crypto.getRandomValues(new Uint32Array(1))[0] ?? 0,
     };
   }

@@ -16,6 +16,8 @@ export interface TabConfig {
   /** Wall clock at time zero, in microseconds since 1970. */
   wall_at_zero_us: number;
   audio: boolean;
+  /** What bounds requests for objects, by its name. */
+  controller?: string;
   seed: number;
 }
 

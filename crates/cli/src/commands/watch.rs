@@ -11,9 +11,11 @@ use namecast_apps::live::watcher::{Event, Liveness, RungChoice, Signer, Verdict,
 use namecast_apps::live::{Player, Stats, Watcher, WatcherConfig};
 use namecast_command::Stop;
 use namecast_command::report::{ProgressLine, StatsFile, local, print_line, printable};
+use namecast_forward::RelayFeedback;
 use namecast_media::record::{Destination, Recorder};
 use namecast_net::{Clock, Node, NodeConfig};
 use namecast_stream::ladder::LadderConfig;
+use namecast_stream::path::Control;
 use namecast_stream::{StreamInfo, StreamKind};
 use namecast_units::ByteSize;
 use serde_json::json;
@@ -52,15 +54,18 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         name,
         output,
         no_audio,
+        controller,
         connect,
         run,
         ..
     } = arguments;
     let mut stop = Stop::new(run.duration)?;
-    let node = Node::start(NodeConfig::caching(CACHE));
+    // Without the hop what caches say of the path behind them would end here.
+    let node = Node::start(NodeConfig::caching(CACHE).hop(|_| Box::new(RelayFeedback)));
     let film = output.as_ref().and_then(Destination::as_mp4);
     let mut session = Session {
         film: film.map(Path::to_owned),
+        control: controller.unwrap_or_default(),
         recorder: output.map(|output| Recorder::new(output, !no_audio)),
         stats: StatsFile::create(run.stats.as_deref())?,
         keys,
@@ -154,8 +159,9 @@ struct Session {
     streams: Vec<String>,
     /// Whether one of them is of data.
     prints_data: bool,
-    /// Where segments go, if the stream is made of them.
+    /// Where segments go, if the stream is made of them, and what bounds requests for them.
     film: Option<PathBuf>,
+    control: Control,
     /// Digest of the key that counts.
     signer: Option<[u8; 32]>,
     /// Whether what is shown is live, as told last.
@@ -335,6 +341,7 @@ impl Session {
                     digest,
                     path: film,
                     rung: self.ending.rung(),
+                    control: self.control,
                 };
                 package::record(node, written, &mut self.progress, stop).await?;
                 self.ending.on_frame();

@@ -85,7 +85,8 @@ pub struct Flow {
     /// From the first Interest until the first segment left whoever had it: it did not exist, or answers were lost.
     pub waited: Duration,
     /// In which Data flowed: from then on until the last segment came. Its content in this time is the throughput. What caches answered
-    /// counts as if it had come by the path behind them, whose rate they say: what they do not have will come no faster.
+    /// counts as if it had come by the path behind them, at the rate that they say, or that objects before this one had there: what caches
+    /// do not have will come no faster.
     pub flowed: Duration,
 }
 

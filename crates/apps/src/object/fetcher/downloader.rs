@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use namecast_packet::Name;
 use namecast_stream::path::{Client, Requester};
-use namecast_units::Instant;
+use namecast_units::{Bitrate, Instant};
 
 use super::config::{Event, FetcherConfig, FetcherCounters};
 use super::fetch::Fetch;
@@ -41,6 +41,8 @@ pub struct Downloader {
     fetches: BTreeMap<u64, Fetch>,
     next: Client,
     known: Option<KnownSigner>,
+    /// Rate of the path behind caches.
+    beyond: Option<Bitrate>,
     /// Of objects that are over, and of what belongs to none.
     counters: FetcherCounters,
     events: VecDeque<Downloaded>,
@@ -64,6 +66,7 @@ impl Downloader {
             fetches: BTreeMap::new(),
             next: 0,
             known: None,
+            beyond: None,
             counters: FetcherCounters::default(),
             events: VecDeque::new(),
             config,
@@ -84,6 +87,7 @@ impl Downloader {
             ..self.config.fetcher.clone()
         };
         let mut fetch = Fetch::new(config, self.next, self.known.clone());
+        fetch.remember_beyond(self.beyond);
         // The catalogue's client is far away, and long before it is reached those before are gone.
         self.next = self.next.wrapping_add(Fetch::CLIENTS) % (Client::MAX / 2);
         fetch.handle_timeout(&mut self.outlet.requester, now);
@@ -143,6 +147,7 @@ impl Downloader {
         for (_, fetch) in over {
             self.counters += *fetch.counters();
             self.known = fetch.known().cloned().or(self.known.take());
+            self.beyond = fetch.beyond().or(self.beyond);
         }
     }
 

@@ -13,7 +13,9 @@ use core::time::Duration;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest, Name};
 use namecast_stream::consumer::Delivery;
-use namecast_stream::path::{Client, Kind, Object, Received, Requester, Retry, Token, Want};
+use namecast_stream::path::{
+    Client, Kind, Object, Received, Requester, Retry, Source, Token, Want,
+};
 use namecast_units::{Bitrate, ByteSize, Instant};
 
 use super::config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters, Flow};
@@ -32,6 +34,8 @@ const LIFETIME: Duration = Duration::from_secs(2);
 const PROBE_MARGIN: Duration = Duration::from_millis(100);
 /// Each such probe without Data doubles that time, up to this.
 const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(2);
+/// Of an object that is smaller, round trips are most of the time that it takes.
+const MIN_MEASURED: ByteSize = ByteSize::bytes(65_536);
 /// Times that fetching begins anew.
 const MAX_RESTARTS: u32 = 3;
 
@@ -43,6 +47,16 @@ enum Stage {
     Certifying(Missing),
     Pulling(Segments),
     Over,
+}
+
+/// The Data of an object.
+#[derive(Debug, Default)]
+struct Yield {
+    octets: ByteSize,
+    /// Octets of those that caches answered.
+    cached: ByteSize,
+    /// Rate that the last cache said of the path behind it.
+    offered: Option<Bitrate>,
 }
 
 /// One object that is fetched: its newest version, whose every segment is verified.
@@ -65,9 +79,9 @@ pub(super) struct Fetch {
     /// When the object was requested, and its first segment came.
     asked_at: Option<Instant>,
     came_at: Option<Instant>,
-    /// Octets of the Data that came, and the rate that the last cache said of the path behind it.
-    came: ByteSize,
-    offered: Option<Bitrate>,
+    yielded: Yield,
+    /// Rate of the path behind caches, as far as objects before this showed it.
+    beyond: Option<Bitrate>,
     /// Progress only as it is now, and the end.
     events: VecDeque<Event>,
     counters: FetcherCounters,
@@ -92,8 +106,8 @@ impl Fetch {
             nack: None,
             asked_at: None,
             came_at: None,
-            came: ByteSize::ZERO,
-            offered: None,
+            yielded: Yield::default(),
+            beyond: None,
             events: VecDeque::new(),
             counters: FetcherCounters::default(),
         }
@@ -124,6 +138,16 @@ impl Fetch {
     /// Whether `token` is one of its own.
     pub(super) fn has_requested(&self, token: Token) -> bool {
         (self.client..self.client + Self::CLIENTS).contains(&token.client)
+    }
+
+    /// Rate of the path behind caches, as far as this object and those before it showed it.
+    pub(super) const fn beyond(&self) -> Option<Bitrate> {
+        self.beyond
+    }
+
+    /// The same from an object before this one.
+    pub(super) const fn remember_beyond(&mut self, rate: Option<Bitrate>) {
+        self.beyond = rate;
     }
 
     /// The signer, once it has signed what came.
@@ -281,10 +305,12 @@ impl Fetch {
             octets: segments.size(),
         });
         if received == total {
+            let (name, content) = (segments.name().clone(), segments.content());
+            let signer = known.signer.clone();
             let fetched = Fetched {
-                name: segments.name().clone(),
-                content: segments.content(),
-                signer: known.signer.clone(),
+                name,
+                content,
+                signer,
                 flow: self.flow(requester, now),
             };
             self.end(requester, Event::Fetched(fetched));
@@ -299,17 +325,30 @@ impl Fetch {
 
     /// Notes what Data shows of the path.
     fn measure(&mut self, data: &Data, delivery: &Delivery) {
-        self.came += ByteSize::of(data.wire());
-        self.offered = delivery.feedback.offered.or(self.offered);
+        let size = ByteSize::of(data.wire());
+        self.yielded.octets += size;
+        if delivery.feedback.source == Some(Source::Cache) {
+            self.yielded.cached += size;
+        }
+        self.yielded.offered = delivery.feedback.offered.or(self.yielded.offered);
     }
 
     /// What the object's Data shows of the path.
-    fn flow(&self, requester: &Requester, now: Instant) -> Flow {
+    fn flow(&mut self, requester: &Requester, now: Instant) -> Flow {
         let came_at = self.came_at.unwrap_or(now);
         let waited = came_at.since(self.asked_at.unwrap_or(came_at));
         let round_trip = requester.path().round_trip(now).min(waited);
         let flowed = round_trip + now.since(came_at);
-        let beyond = self.offered.map(|rate| self.came / rate);
+        let Yield {
+            octets,
+            cached,
+            offered,
+        } = self.yielded;
+        if offered.is_none() && cached + cached <= octets && octets >= MIN_MEASURED {
+            self.beyond = Some(octets / flowed);
+        }
+        self.beyond = offered.or(self.beyond);
+        let beyond = self.beyond.map(|rate| octets / rate);
         Flow {
             waited: waited - round_trip,
             flowed: flowed.max(beyond.unwrap_or_default()),

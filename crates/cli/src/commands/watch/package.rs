@@ -17,6 +17,7 @@ use namecast_media::package::{HLS, files, variants};
 use namecast_media::record::PLAYLIST;
 use namecast_net::Node;
 use namecast_packet::Name;
+use namecast_stream::path::Control;
 use tokio::sync::mpsc;
 
 /// Interests for one packet, a second apart: a segment that does not exist yet is waited for longer than any lasts.
@@ -41,6 +42,8 @@ pub(super) struct Written<'a> {
     pub(super) path: &'a Path,
     /// The quality that is wanted.
     pub(super) rung: &'a RungChoice,
+    /// What bounds requests.
+    pub(super) control: Control,
 }
 
 /// Writes segments from now on, until it is time to stop, or none comes any more.
@@ -55,9 +58,10 @@ pub(super) async fn record(
         digest,
         path,
         rung,
+        control,
     } = written;
     let cannot_write = || format!("cannot write to {}: name another file", path.display());
-    let mut segments = Segments::start(node, name, digest).await?;
+    let mut segments = Segments::start(node, name, digest, control).await?;
     let found = tokio::select! {
         found = segments.find(rung) => found?,
         () = stop.wait() => bail!("nothing of {name} came in this time: give it longer"),
@@ -106,12 +110,18 @@ struct Segments {
 }
 
 impl Segments {
-    async fn start(node: &Node, name: &Name, digest: [u8; 32]) -> anyhow::Result<Self> {
+    async fn start(
+        node: &Node,
+        name: &Name,
+        digest: [u8; 32],
+        control: Control,
+    ) -> anyhow::Result<Self> {
         let fetcher = FetcherConfig {
             trust: Trust::Pinned(Pin::Digest(digest)),
             wall_at_zero: node.clock().wall_at_zero(),
             seed: u64::from_le_bytes(namecast_net::random()),
             max_attempts: MAX_ATTEMPTS,
+            control,
             ..FetcherConfig::new(Name::root())
         };
         let config = DownloaderConfig {

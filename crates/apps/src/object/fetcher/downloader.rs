@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use namecast_packet::Name;
 use namecast_stream::path::{Client, Requester};
-use namecast_units::{Bitrate, Instant};
+use namecast_units::Instant;
 
 use super::config::{Event, FetcherConfig, FetcherCounters};
-use super::fetch::Fetch;
+use super::fetch::{Fetch, Learned};
 use super::outlet::{self, Arrived, Outlet};
-use super::signer::KnownSigner;
 use crate::{Application, Now, Output};
 
 /// How objects are fetched.
@@ -40,9 +39,7 @@ pub struct Downloader {
     outlet: Outlet,
     fetches: BTreeMap<u64, Fetch>,
     next: Client,
-    known: Option<KnownSigner>,
-    /// Rate of the path behind caches.
-    beyond: Option<Bitrate>,
+    learned: Learned,
     /// Of objects that are over, and of what belongs to none.
     counters: FetcherCounters,
     events: VecDeque<Downloaded>,
@@ -65,8 +62,7 @@ impl Downloader {
             outlet: Outlet::new(&config.fetcher, max_queued),
             fetches: BTreeMap::new(),
             next: 0,
-            known: None,
-            beyond: None,
+            learned: Learned::default(),
             counters: FetcherCounters::default(),
             events: VecDeque::new(),
             config,
@@ -86,8 +82,7 @@ impl Downloader {
             name,
             ..self.config.fetcher.clone()
         };
-        let mut fetch = Fetch::new(config, self.next, self.known.clone());
-        fetch.remember_beyond(self.beyond);
+        let mut fetch = Fetch::new(config, self.next, self.learned.clone());
         // The catalogue's client is far away, and long before it is reached those before are gone.
         self.next = self.next.wrapping_add(Fetch::CLIENTS) % (Client::MAX / 2);
         fetch.handle_timeout(&mut self.outlet.requester, now);
@@ -146,8 +141,7 @@ impl Downloader {
         let over: Vec<_> = self.fetches.extract_if(.., |_, it| it.is_over()).collect();
         for (_, fetch) in over {
             self.counters += *fetch.counters();
-            self.known = fetch.known().cloned().or(self.known.take());
-            self.beyond = fetch.beyond().or(self.beyond);
+            self.learned.update(fetch.learned());
         }
     }
 

@@ -13,14 +13,13 @@ use core::time::Duration;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest, Name};
 use namecast_stream::consumer::Delivery;
-use namecast_stream::path::{
-    Client, Kind, Object, Received, Requester, Retry, Source, Token, Want,
-};
+use namecast_stream::path::{Client, Kind, Object, Received, Requester, Retry, Token, Want};
 use namecast_units::{Bitrate, ByteSize, Instant};
 
-use super::config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters, Flow};
+use super::config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters};
 use super::segments::{Segments, Vain};
 use super::signer::{KnownSigner, Missing, Unfit};
+use super::throughput::Throughput;
 use crate::discovery::certificate;
 use crate::object::parts;
 
@@ -34,8 +33,6 @@ const LIFETIME: Duration = Duration::from_secs(2);
 const PROBE_MARGIN: Duration = Duration::from_millis(100);
 /// Each such probe without Data doubles that time, up to this.
 const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(2);
-/// Of an object that is smaller, round trips are most of the time that it takes.
-const MIN_MEASURED: ByteSize = ByteSize::bytes(65_536);
 /// Times that fetching begins anew.
 const MAX_RESTARTS: u32 = 3;
 
@@ -49,14 +46,13 @@ enum Stage {
     Over,
 }
 
-/// The Data of an object.
-#[derive(Debug, Default)]
-struct Yield {
-    octets: ByteSize,
-    /// Octets of those that caches answered.
-    cached: ByteSize,
-    /// Rate that the last cache said of the path behind it.
-    offered: Option<Bitrate>,
+/// What objects show that counts for the next.
+#[derive(Clone, Default)]
+pub(super) struct Learned {
+    /// The signer, once it has signed what came.
+    signer: Option<KnownSigner>,
+    /// Rate of the path behind caches.
+    beyond: Option<Bitrate>,
 }
 
 /// One object that is fetched: its newest version, whose every segment is verified.
@@ -76,15 +72,18 @@ pub(super) struct Fetch {
     probes: u32,
     /// Why an Interest for a first segment came back.
     nack: Option<NackReason>,
-    /// When the object was requested, and its first segment came.
-    asked_at: Option<Instant>,
-    came_at: Option<Instant>,
-    yielded: Yield,
-    /// Rate of the path behind caches, as far as objects before this showed it.
-    beyond: Option<Bitrate>,
+    throughput: Throughput,
     /// Progress only as it is now, and the end.
     events: VecDeque<Event>,
     counters: FetcherCounters,
+}
+
+impl Learned {
+    /// Takes what a later object showed.
+    pub(super) fn update(&mut self, later: Self) {
+        self.signer = later.signer.or(self.signer.take());
+        self.beyond = later.beyond.or(self.beyond);
+    }
 }
 
 impl Fetch {
@@ -92,22 +91,19 @@ impl Fetch {
     pub(super) const CLIENTS: Client = 2 + MAX_RESTARTS;
 
     /// An object that is requested at the first [`handle_timeout`](Self::handle_timeout), by `client` and those after it.
-    /// `known` signed what was fetched before.
-    pub(super) fn new(config: FetcherConfig, client: Client, known: Option<KnownSigner>) -> Self {
+    /// `learned`: from objects before this one.
+    pub(super) fn new(config: FetcherConfig, client: Client, learned: Learned) -> Self {
         Self {
             config,
             client,
             stage: Stage::Idle,
-            known,
+            known: learned.signer,
             restarts: 0,
             left: None,
             probe_at: Instant::ZERO,
             probes: 0,
             nack: None,
-            asked_at: None,
-            came_at: None,
-            yielded: Yield::default(),
-            beyond: None,
+            throughput: Throughput::new(learned.beyond),
             events: VecDeque::new(),
             counters: FetcherCounters::default(),
         }
@@ -140,19 +136,12 @@ impl Fetch {
         (self.client..self.client + Self::CLIENTS).contains(&token.client)
     }
 
-    /// Rate of the path behind caches, as far as this object and those before it showed it.
-    pub(super) const fn beyond(&self) -> Option<Bitrate> {
-        self.beyond
-    }
-
-    /// The same from an object before this one.
-    pub(super) const fn remember_beyond(&mut self, rate: Option<Bitrate>) {
-        self.beyond = rate;
-    }
-
-    /// The signer, once it has signed what came.
-    pub(super) const fn known(&self) -> Option<&KnownSigner> {
-        self.known.as_ref()
+    /// Returns what it shows that counts for the next object.
+    pub(super) fn learned(&self) -> Learned {
+        Learned {
+            signer: self.known.clone(),
+            beyond: self.throughput.beyond(),
+        }
     }
 
     pub(super) const fn counters(&self) -> &FetcherCounters {
@@ -178,8 +167,8 @@ impl Fetch {
                 let is_left = self.left.as_ref() == Some(&data.name().parent());
                 let is_ours = name == self.config.name && version.is_some();
                 if is_ours && segment.is_some_and(|number| number == 0 || !is_left) {
-                    self.came_at.get_or_insert(now);
-                    self.measure(data, &delivery);
+                    self.throughput
+                        .on_data(now, ByteSize::of(data.wire()), &delivery.feedback);
                     self.on_first_segment(requester, now, data.clone());
                     return true;
                 }
@@ -273,7 +262,8 @@ impl Fetch {
             feedback: delivery.feedback,
         };
         requester.handle_data(now, token, &received);
-        self.measure(data, &delivery);
+        self.throughput
+            .on_data(now, received.size, &received.feedback);
         self.wait(requester, now, 0);
         let (Stage::Pulling(segments), Some(known)) = (&mut self.stage, &self.known) else {
             return;
@@ -307,11 +297,12 @@ impl Fetch {
         if received == total {
             let (name, content) = (segments.name().clone(), segments.content());
             let signer = known.signer.clone();
+            let round_trip = requester.path().round_trip(now);
             let fetched = Fetched {
                 name,
                 content,
                 signer,
-                flow: self.flow(requester, now),
+                flow: self.throughput.flow(now, round_trip),
             };
             self.end(requester, Event::Fetched(fetched));
             return;
@@ -320,38 +311,6 @@ impl Fetch {
             && let Some(number) = segments.next(self.config.max_wanted.max(1))
         {
             self.request(requester, now, number, None);
-        }
-    }
-
-    /// Notes what Data shows of the path.
-    fn measure(&mut self, data: &Data, delivery: &Delivery) {
-        let size = ByteSize::of(data.wire());
-        self.yielded.octets += size;
-        if delivery.feedback.source == Some(Source::Cache) {
-            self.yielded.cached += size;
-        }
-        self.yielded.offered = delivery.feedback.offered.or(self.yielded.offered);
-    }
-
-    /// What the object's Data shows of the path.
-    fn flow(&mut self, requester: &Requester, now: Instant) -> Flow {
-        let came_at = self.came_at.unwrap_or(now);
-        let waited = came_at.since(self.asked_at.unwrap_or(came_at));
-        let round_trip = requester.path().round_trip(now).min(waited);
-        let flowed = round_trip + now.since(came_at);
-        let Yield {
-            octets,
-            cached,
-            offered,
-        } = self.yielded;
-        if offered.is_none() && cached + cached <= octets && octets >= MIN_MEASURED {
-            self.beyond = Some(octets / flowed);
-        }
-        self.beyond = offered.or(self.beyond);
-        let beyond = self.beyond.map(|rate| octets / rate);
-        Flow {
-            waited: waited - round_trip,
-            flowed: flowed.max(beyond.unwrap_or_default()),
         }
     }
 
@@ -498,7 +457,7 @@ impl Fetch {
             self.end(requester, Event::Failed(Failure::Unanswered));
             return;
         }
-        self.asked_at.get_or_insert(now);
+        self.throughput.on_request(now);
         let interest = Interest::builder(self.config.name.clone());
         let interest = interest.can_be_prefix().must_be_fresh();
         let object = Object::new(self.discovery(), interest, Some(self.retry()));

@@ -12,6 +12,7 @@ mod fetch;
 mod outlet;
 mod segments;
 mod signer;
+mod throughput;
 
 use bytes::Bytes;
 use namecast_stream::path::Requester;
@@ -21,7 +22,7 @@ pub use config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters, Flow};
 pub use downloader::{Downloaded, Downloader, DownloaderConfig, TooMany};
 
 use crate::{Application, Now, Output};
-use fetch::Fetch;
+use fetch::{Fetch, Learned};
 use outlet::{Arrived, Outlet};
 
 /// Fetches one object: its newest version, whose every segment is verified.
@@ -50,7 +51,7 @@ impl Fetcher {
     pub fn new(config: FetcherConfig) -> Self {
         Self {
             outlet: Outlet::new(&config, config.max_wanted),
-            fetch: Fetch::new(config, 0, None),
+            fetch: Fetch::new(config, 0, Learned::default()),
             arrived: FetcherCounters::default(),
         }
     }

@@ -49,23 +49,26 @@ const scenario = option("scenario") ?? "joining";
 const [first, ...others] = words.filter((word) => !word.startsWith("--"));
 
 /** Strips of the picture: without feedback, with RFCC, with ours. */
-const DRAWN = ["default-untagged", "rfcc-delay", "default"];
+const DRAWN = ["dpccp", "rfcc-delay", "default"];
 const TITLES = {
-  default: ["Namecast", "its default, which reads what caches say of the path behind them"],
+  default: ["With feedback: Namecast", "its default"],
   "default-untagged": ["Without feedback", "the same, where caches say nothing"],
-  dpccp: ["Without feedback", "DPCCP, as far as it can be reconstructed"],
-  "rfcc-delay": ["RFCC", "by delay: 10 ms in the queue"],
+  dpccp: ["Without feedback", "DPCCP-R, which goes by delay alone"],
+  "rfcc-delay": ["With feedback: RFCC", "with a setpoint of 10 ms"],
   rfcc: ["RFCC", "as printed"],
 };
 
 async function draw(names) {
-  const strips = names.map(async (name) => {
-    const played = JSON.parse(await readFile(recordOf(`${scenario}-${name}`), "utf8"));
-    const [title, note] = TITLES[name] ?? [name, ""];
+  const records = await Promise.all(names.map(async (name) => JSON.parse(await readFile(recordOf(`${scenario}-${name}`), "utf8"))));
+  const shown = Math.min(...records.map(({ run }) => run.duration));
+  const strips = records.map(({ run, ...record }) => {
+    const visits = run.visits.filter(({ from }) => from < shown).map((visit) => ({ ...visit, to: Math.min(visit.to, shown) }));
+    const played = { ...record, run: { ...run, visits, duration: shown } };
+    const [title, note] = TITLES[run.name] ?? [run.name, ""];
     return { title, note, played, verdict: judge(played) };
   });
   const head = ["The cache trap", "A cache gives the second viewer video faster than the link behind it carries. Then the cache runs dry."];
-  await writeFile(path.resolve(import.meta.dirname, "../../docs/cache-trap.svg"), drawTrap(await Promise.all(strips), head));
+  await writeFile(path.resolve(import.meta.dirname, "../../docs/cache-trap.svg"), drawTrap(strips, head));
 }
 
 async function measure(name) {

@@ -8,12 +8,15 @@ use namecast_apps::object::{
     Downloaded, Downloader, DownloaderConfig, Event, FetcherConfig, TooMany,
 };
 use namecast_packet::{Name, ParseNameError};
+use namecast_stream::Catalogue;
 use namecast_stream::path::Control;
 use namecast_units::{Bitrate, ByteSize, Instant, Timestamp};
 use serde::Serialize;
 
 use crate::outbox::{Outbox, TabEvent};
 
+/// Codec in the catalogue of a stream that is published as segments.
+const HLS: &str = "hls";
 /// Objects at a time: a playlist and a segment for picture and sound each.
 const MAX_OBJECTS: usize = 4;
 /// Largest object: ten seconds at 25 Mbit/s.
@@ -65,6 +68,7 @@ pub(crate) struct Files {
     candidate: Option<[u8; 32]>,
     /// Once the signer is known.
     downloader: Option<Downloader>,
+    is_package: bool,
     /// What is here by now of each object, in octets, and how much of it that is: told once a batch.
     progress: BTreeMap<u64, (u64, f64)>,
 }
@@ -83,6 +87,7 @@ impl Files {
             seed,
             candidate: None,
             downloader: None,
+            is_package: false,
             progress: BTreeMap::new(),
         }
     }
@@ -94,7 +99,8 @@ impl Files {
     }
 
     /// The signer named last has signed the catalogue. A stream has one key as long as it is watched.
-    pub(crate) fn handle_catalogue(&mut self) {
+    pub(crate) fn handle_catalogue(&mut self, catalogue: &Catalogue) {
+        self.is_package = catalogue.streams.iter().any(|it| it.codec == HLS);
         let Some(digest) = self.candidate.take() else {
             return;
         };
@@ -134,6 +140,11 @@ impl Files {
         if let Some(downloader) = &mut self.downloader {
             downloader.give_up(number);
         }
+    }
+
+    /// Returns whether the stream is published as segments.
+    pub(crate) const fn is_package(&self) -> bool {
+        self.is_package
     }
 
     /// Takes a frame that the node sends on its face.

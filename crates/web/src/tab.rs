@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use namecast_apps::live::Watcher;
-use namecast_apps::live::watcher::{Seek, Signer, Verdict, Watched};
+use namecast_apps::live::watcher::{Event, Liveness, Seek, Signer, Verdict, Watched};
 use namecast_apps::management::Addressee;
 use namecast_apps::registration::{Neighbour, RegistrationEvent, RegistrationState};
 use namecast_apps::{Now, Output};
@@ -449,7 +449,7 @@ impl Tab {
                 self.outbox.discontinuity(stream, is_jump);
             }
             Output::Event(Watched::Catalogue(catalogue)) => {
-                self.files.handle_catalogue();
+                self.files.handle_catalogue(&catalogue);
                 self.outbox.event(&TabEvent::Catalogue {
                     catalogue: &catalogue,
                 })
@@ -458,6 +458,9 @@ impl Tab {
                 self.files.handle_signer(&signer);
                 self.outbox.event(&signer_event(&signer));
             }
+            // Playlists say when segments were made: the catalogue of a package has no samples by which its publisher could confirm that.
+            Output::Event(Watched::Event(Event::Liveness(Liveness::Unconfirmed)))
+                if self.files.is_package() => {}
             Output::Event(Watched::Event(event)) => {
                 let text = event.to_string();
                 self.outbox.event(&TabEvent::Step { text });

@@ -54,7 +54,8 @@ ${axis.join("\n")}
 function legend(y) {
   const line = (name, at, text) => `<path class="${name}" d="M${at} ${y - 5}h34"/><text class="${name}-text" x="${at + 42}" y="${y}">${text}</text>`;
   return `${line("one", 20, "first viewer")}${line("two", 180, "second viewer, who comes and goes")}
-<rect class="stall" x="470" y="${y - 13}" width="14" height="14"/><text class="bad" x="491" y="${y}">picture stands still</text>`;
+<rect class="stall" x="540" y="${y - 13}" width="14" height="14"/><text class="bad" x="561" y="${y}">picture stands still</text>
+<rect class="visit" x="730" y="${y - 13}" width="14" height="14"/><text class="soft" x="751" y="${y}">both watch</text>`;
 }
 
 function drawStrip({ title, note, played, verdict }, top, { x, seconds, ceiling }) {
@@ -77,7 +78,7 @@ function drawStrip({ title, note, played, verdict }, top, { x, seconds, ceiling 
 ${visits.join("")}
 ${grid.join("")}${scale.join("")}
 <path class="queue" d="M${x(link[0]?.at ?? 0)} ${bottom}${area}L${x(link.at(-1)?.at ?? 0)} ${bottom}Z"/>
-<text class="soft" x="${LEFT + 6}" y="${queue + 14}">time in the queue of the slow link</text>
+<text class="soft" x="${LEFT - 8}" y="${queue + STRIP.queue / 2 + 5}" text-anchor="end">in queue</text>
 ${[1, 2].map((viewer) => drawViewer(played, viewer, { x, y })).join("\n")}
 </g>`;
 }
@@ -109,9 +110,12 @@ function drawViewer(played, viewer, { x, y }) {
 export function standstills(rows) {
   const found = [];
   let since;
+  let hasBegun = false;
   rows.forEach(({ at, time }, index) => {
     const before = rows[index - 1];
-    const stands = before !== undefined && time > 0 && time - before.time < 0.2 * (at - before.at);
+    const goesOn = before !== undefined && before.time > 0 && time - before.time > 0.2 * (at - before.at);
+    hasBegun ||= goesOn;
+    const stands = hasBegun && !goesOn;
     if (stands) {
       since ??= before.at;
     }

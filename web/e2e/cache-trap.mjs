@@ -1,7 +1,7 @@
 // The cache trap with a real player: two viewers behind one cache, behind one slow link, each with hls.js in a browser of its own.
 //
-//   node e2e/cache-trap.mjs [NAME…] [--seconds=300] [--scenario=joining]    plays with these controllers, one after the other, and says what became of it
-//   node e2e/cache-trap.mjs draw [NAME…]                                    makes docs/cache-trap.svg of what was played
+//   node e2e/cache-trap.mjs [NAME…] [--seconds=300] [--scenario=joining|alone]    plays with these controllers, one after the other, and says what became of it
+//   node e2e/cache-trap.mjs draw [NAME…]                                          makes docs/cache-trap.svg of what was played
 
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";

@@ -62,6 +62,7 @@ async function open(url) {
         await page.waitForTimeout(100);
       }
     },
+    steps: () => page.evaluate(() => globalThis.namecast.steps.map(({ text }) => text)),
     notices: () => page.locator("#notices").innerText(),
     /** Mean and spread of the luminance of the picture. */
     picture: () =>
@@ -89,6 +90,8 @@ describe("segments by name", () => {
       const later = await page.until("progress", ({ time }) => time > climbed.time + 1);
       context.diagnostic(JSON.stringify(later));
       assert.equal(later.fetches.refused, 0);
+      const steps = await page.steps();
+      assert.ok(!steps.some((text) => text.includes("does not answer")), steps.join("; "));
       assert.deepEqual(page.errors, []);
     } finally {
       await page.close();

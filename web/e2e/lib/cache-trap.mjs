@@ -172,7 +172,7 @@ export async function play(run) {
   try {
     network = await startNetwork(binary, home, run);
     const startedAt = Date.now();
-    // Four segments, so that a viewer finds a playlist that is as long as it will ever be, for its purposes.
+    // The first viewer finds a playlist that is as long as it will ever be.
     await wait(run.lead * 1_000);
     viewers.push(...(await Promise.all([1, 2].map((number) => startViewer(number, network.url, run, home)))));
     const begunAt = Date.now();

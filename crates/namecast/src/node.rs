@@ -62,7 +62,7 @@ impl Node {
     /// Starts a node without connections. Must be called inside a tokio runtime.
     pub fn start(options: Options) -> Self {
         Self {
-            inner: namecast_net::Node::start(NodeConfig::caching(options.cache)),
+            inner: namecast_net::Node::start(NodeConfig::of_program(options.cache)),
             keys: options.keys,
             uplinks: Arc::default(),
             #[cfg(feature = "forwarder")]

@@ -1,7 +1,7 @@
 //! What a node may be told.
 
 use namecast_apps::registration::RegistrationConfig;
-use namecast_forward::{CongestionMarking, ExtensionFields, Hop, Shard};
+use namecast_forward::{CongestionMarking, ExtensionFields, Hop, RelayFeedback, Shard};
 use namecast_packet::Certificate;
 use namecast_units::{Bitrate, ByteSize, Duration};
 use smart_default::SmartDefault;
@@ -67,6 +67,11 @@ impl NodeConfig {
             },
             ..Self::default()
         }
+    }
+
+    /// The node of one program, with so much room for Data: what neighbours say of the path of Data goes on to the program.
+    pub fn of_program(size: ByteSize) -> Self {
+        Self::caching(size).hop(|_| Box::new(RelayFeedback))
     }
 
     /// Has a hop see the packets of all names, after those that were added before. `build` makes one for each of the node's

@@ -54,7 +54,7 @@ pub struct Peek {
 /// Fetches and prints it.
 pub(super) async fn run(arguments: Peek) -> anyhow::Result<()> {
     let pin = arguments.key.as_deref().map(parse_pin).transpose()?;
-    let node = Node::start(NodeConfig::caching(ByteSize::mebibytes(1)));
+    let node = Node::start(NodeConfig::of_program(ByteSize::mebibytes(1)));
     let face = arguments.connect.reach(&node).await?.face;
     node.add_route(Name::root(), face, 0).await?;
     let mut asker = Asker::new(&node).await?;

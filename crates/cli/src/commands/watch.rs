@@ -11,7 +11,6 @@ use namecast_apps::live::watcher::{Event, Liveness, RungChoice, Signer, Verdict,
 use namecast_apps::live::{Player, Stats, Watcher, WatcherConfig};
 use namecast_command::Stop;
 use namecast_command::report::{ProgressLine, StatsFile, local, print_line, printable};
-use namecast_forward::RelayFeedback;
 use namecast_media::record::{Destination, Recorder};
 use namecast_net::{Clock, Node, NodeConfig};
 use namecast_stream::ladder::LadderConfig;
@@ -60,8 +59,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         ..
     } = arguments;
     let mut stop = Stop::new(run.duration)?;
-    // Without the hop what caches say of the path behind them would end here.
-    let node = Node::start(NodeConfig::caching(CACHE).hop(|_| Box::new(RelayFeedback)));
+    let node = Node::start(NodeConfig::of_program(CACHE));
     let film = output.as_ref().and_then(Destination::as_mp4);
     let mut session = Session {
         film: film.map(Path::to_owned),

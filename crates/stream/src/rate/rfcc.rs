@@ -592,7 +592,11 @@ mod tests {
             }
         }
         assert_eq!((rfcc.source, rfcc.state), (Some(3), State::Regulation));
-        assert!((99.0..101.0).contains(&rfcc.received()), "{}", rfcc.received());
+        assert!(
+            (99.0..101.0).contains(&rfcc.received()),
+            "{}",
+            rfcc.received()
+        );
     }
 
     /// Tags of 8 bit/s, 2⁶³ bit/s and both in turn: never above four times what comes from both sources, and a quarter more once it is filled again, nor

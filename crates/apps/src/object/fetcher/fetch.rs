@@ -14,12 +14,12 @@ use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest, Name};
 use namecast_stream::consumer::Delivery;
 use namecast_stream::path::{Client, Kind, Object, Received, Requester, Retry, Token, Want};
-use namecast_units::{Bitrate, ByteSize, Instant};
+use namecast_units::{ByteSize, Instant};
 
 use super::config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters};
 use super::segments::{Segments, Vain};
 use super::signer::{KnownSigner, Missing, Unfit};
-use super::throughput::Throughput;
+use super::throughput::{Beyond, Throughput};
 use crate::discovery::certificate;
 use crate::object::parts;
 
@@ -51,8 +51,8 @@ enum Stage {
 pub(super) struct Learned {
     /// The signer, once it has signed what came.
     signer: Option<KnownSigner>,
-    /// Rate of the path behind caches.
-    beyond: Option<Bitrate>,
+    /// The path behind caches.
+    beyond: Beyond,
 }
 
 /// One object that is fetched: its newest version, whose every segment is verified.
@@ -82,7 +82,7 @@ impl Learned {
     /// Takes what a later object showed.
     pub(super) fn update(&mut self, later: Self) {
         self.signer = later.signer.or(self.signer.take());
-        self.beyond = later.beyond.or(self.beyond);
+        self.beyond = self.beyond.and(later.beyond);
     }
 }
 

@@ -143,6 +143,17 @@ impl LpPacket {
         wire.into()
     }
 
+    /// Returns the frame that carries Data whole, and an Interest that travels with it as [`piggyback`](crate::piggyback) encodes it.
+    pub fn bundle(data: &[u8], interest: &[u8]) -> Bytes {
+        let length = tlv::element_size(PIGGYBACKED_INTEREST, interest.len())
+            + tlv::element_size(FRAGMENT, data.len());
+        let mut wire = Writer::with_capacity(tlv::element_size(LP_PACKET, length));
+        wire.header(LP_PACKET, length)
+            .element(PIGGYBACKED_INTEREST, interest)
+            .element(FRAGMENT, data);
+        wire.finish()
+    }
+
     /// Returns the frame with a congestion mark, if it carries a packet that has none yet.
     pub fn marked(frame: Bytes) -> Bytes {
         match Self::decode(frame.clone()) {

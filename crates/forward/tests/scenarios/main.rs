@@ -5,6 +5,7 @@
 )]
 
 mod adaptive;
+mod bundles;
 mod cache;
 mod churn;
 mod counters;

@@ -76,6 +76,8 @@ pub(crate) struct Bundling {
     flows: Vec<Option<Flow>>,
     /// In the order in which they came.
     waiting: VecDeque<Waiting>,
+    /// Whether an Interest came with the Data that are on their way now.
+    pub(crate) has_interest: bool,
 }
 
 /// What a node with bundles remembers of a face.
@@ -106,6 +108,7 @@ impl Bundling {
             config,
             flows: vec![None; config.max_flows.max(1)],
             waiting: VecDeque::new(),
+            has_interest: false,
         }
     }
 
@@ -219,7 +222,7 @@ impl FaceBundles {
             });
             return true;
         };
-        habit.is_paired |= habit.kind != kind && now.since(habit.at) <= wait;
+        habit.is_paired |= habit.kind != kind && now.since(habit.at) < wait;
         (habit.kind, habit.at) = (kind, now);
         habit.is_paired
     }

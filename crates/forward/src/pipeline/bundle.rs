@@ -59,7 +59,9 @@ impl Forwarder {
     ) -> Result<(), DropReason> {
         self.count_bundle(id, |count| count.received += 1);
         let mut seats = Seats::new();
+        self.expect_interest(true);
         let done = self.incoming_data(id, data, fields, Some(&mut seats));
+        self.expect_interest(false);
         let mut interest = match piggyback::decode(&value, data) {
             Ok(interest) if !interest.matches(data) => interest,
             Ok(_) => {
@@ -90,6 +92,13 @@ impl Forwarder {
             self.tables.count_drop(id, reason);
         }
         done
+    }
+
+    /// Says whether Data are sent that an Interest came with.
+    fn expect_interest(&mut self, has_interest: bool) {
+        if let Some(bundling) = &mut self.bundling {
+            bundling.has_interest = has_interest;
+        }
     }
 
     /// Returns the Data that an Interest from `ingress` may ride on: to the one who waited longest of those that are its next hops.
@@ -168,7 +177,7 @@ impl Forwarder {
     /// Queues a packet, with one of the other kind that its application sends there as well, if there is one soon.
     pub(super) fn push_or_join(&mut self, (kind, from): (PacketKind, FaceId), transmit: Transmit) {
         let passage = (kind, from, transmit.face);
-        let Some(bundling) = self.bundling.as_mut().filter(|_| {
+        let Some(bundling) = self.bundling.as_mut().filter(|bundling| {
             let faces = &self.tables.faces;
             // An application that takes bundles makes them itself.
             let is_plain = |from| {
@@ -179,7 +188,7 @@ impl Forwarder {
             let takes = faces
                 .get(transmit.face)
                 .is_some_and(crate::table::Face::takes_bundles);
-            takes && is_plain(from) && may_join(kind, &transmit.frame)
+            takes && !bundling.has_interest && is_plain(from) && may_join(kind, &transmit.frame)
         }) else {
             return self.output.push(transmit);
         };

@@ -6,6 +6,7 @@
 
 mod adaptive;
 mod bundles;
+mod bundles_hostile;
 mod cache;
 mod churn;
 mod counters;

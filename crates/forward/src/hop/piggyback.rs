@@ -202,7 +202,8 @@ impl Bundling {
 }
 
 impl FaceBundles {
-    /// Records a packet; returns whether it comes with one of the other kind, or may do so.
+    /// Records a packet; returns whether those before it came in pairs. Of two that come together although nothing was waited for, the
+    /// second need not wait any more.
     fn is_paired(
         &mut self,
         (kind, now): (PacketKind, Instant),
@@ -222,8 +223,9 @@ impl FaceBundles {
             });
             return true;
         };
+        let was_paired = habit.is_paired;
         habit.is_paired |= habit.kind != kind && now.since(habit.at) < wait;
         (habit.kind, habit.at) = (kind, now);
-        habit.is_paired
+        was_paired
     }
 }

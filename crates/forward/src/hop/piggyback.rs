@@ -95,9 +95,14 @@ struct Habit {
     /// The last packet.
     kind: PacketKind,
     at: Instant,
-    /// Whether it is worth waiting.
-    is_paired: bool,
+    /// Waits in vain since the last pair.
+    misses: u8,
+    /// When the last of them ended.
+    missed_at: Instant,
 }
+
+/// Waits in vain after which nobody waits any more: the first Interests of a talk have no Data to go with.
+const MAX_MISSES: u8 = 2;
 
 /// Neighbours of an application of whose packets it is known whether they come in pairs.
 const MAX_HABITS: usize = 8;
@@ -194,9 +199,19 @@ impl Bundling {
             if let Some(face) = tables.faces.get_mut(first.from) {
                 let mut habits = face.bundles().habits.iter_mut();
                 let habit = habits.find(|habit| habit.to == first.to);
-                habit.into_iter().for_each(|habit| habit.is_paired = false);
+                habit.into_iter().for_each(|habit| habit.miss(first.held.0));
             }
             self.waiting.pop_front();
+        }
+    }
+}
+
+impl Habit {
+    /// Records that packets waited in vain until `at`: those that waited together count once.
+    fn miss(&mut self, at: Instant) {
+        if self.missed_at != at {
+            self.missed_at = at;
+            self.misses = self.misses.saturating_add(1);
         }
     }
 }
@@ -219,12 +234,15 @@ impl FaceBundles {
                 to,
                 kind,
                 at: now,
-                is_paired: true,
+                misses: 0,
+                missed_at: Instant::ZERO,
             });
             return true;
         };
-        let was_paired = habit.is_paired;
-        habit.is_paired |= habit.kind != kind && now.since(habit.at) < wait;
+        let was_paired = habit.misses < MAX_MISSES;
+        if habit.kind != kind && now.since(habit.at) < wait {
+            habit.misses = 0;
+        }
         (habit.kind, habit.at) = (kind, now);
         was_paired
     }

@@ -27,7 +27,7 @@ pub struct PiggybackConfig {
     pub max_flows: usize,
 }
 
-/// The hop that has Data and an Interest travel in one packet, after \[Piggyback\].
+/// The hop that has Data and an Interest travel in one packet, after \[PIGGYBACK\].
 ///
 /// [Installed](crate::Forwarder::install), it is not asked about packets: the pipeline does all of it.
 #[derive(Clone, Copy, Debug, Default)]

@@ -17,8 +17,8 @@ const SIGNATURE: usize = 32;
 const REORDERING: u32 = 3;
 /// Longest wait before an Interest is repeated that nothing is known of.
 const FIRST_TIMEOUT: Duration = Duration::from_millis(500);
-/// Shortest, beyond which forwarders pass a repeated Interest on.
-const MIN_TIMEOUT: Duration = Duration::from_millis(10);
+/// What it is longer than waits are at least: forwarders pass repeated Interests on after so long.
+const MIN_MARGIN: Duration = Duration::from_millis(10);
 
 /// What a side is.
 #[derive(Clone, Debug)]
@@ -210,8 +210,10 @@ impl Peer {
     }
 
     fn timeout(&self) -> Duration {
-        let known = self.wait.map(|(mean, deviation)| mean + deviation * 4);
-        known.map_or(FIRST_TIMEOUT, |timeout| timeout.max(MIN_TIMEOUT))
+        let known = self.wait;
+        known.map_or(FIRST_TIMEOUT, |(mean, deviation)| {
+            mean + (deviation * 4).max(MIN_MARGIN)
+        })
     }
 
     fn repeat(&mut self, now: Instant, number: u64) {

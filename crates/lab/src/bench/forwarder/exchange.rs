@@ -27,7 +27,7 @@ use super::port::{Port, Sending};
 use super::{WARM_UP, median};
 
 /// Interests that each peer has outstanding.
-const WINDOW: u64 = 64;
+const WINDOW: u64 = 256;
 /// Without anything new for so long, windows are filled anew.
 const STALLED: Duration = Duration::from_millis(100);
 /// How long the forwarder may take to send a packet to each peer.

@@ -17,6 +17,8 @@ const SIGNATURE: usize = 32;
 const REORDERING: u32 = 3;
 /// Longest wait before an Interest is repeated that nothing is known of.
 const FIRST_TIMEOUT: Duration = Duration::from_millis(500);
+/// Part of a wait for Data that an Interest waits for a packet of its own side to leave with.
+const MAX_PARKED: u32 = 4;
 /// What it is longer than waits are at least: forwarders pass repeated Interests on after so long.
 const MIN_MARGIN: Duration = Duration::from_millis(10);
 
@@ -46,8 +48,8 @@ struct Pending {
 
 /// A side: sends its packets to the other, and requests the other's.
 ///
-/// It answers at once, and requests the next packet when one came. With bundles, where packets are made at intervals, the next Interest
-/// leaves with its next packet, and one more is outstanding for that.
+/// It answers at once, and requests the next packet when one came. With bundles, the next Interest leaves with its own next packet, if
+/// there is one soon: so Data and Interests meet again after losses. Where packets are made at intervals, one more is outstanding for that.
 #[derive(Debug)]
 pub(super) struct Peer {
     config: PeerConfig,
@@ -117,18 +119,41 @@ impl Peer {
 
     /// Sends Interests until the window is full.
     fn fill_window(&mut self, now: Instant) {
-        let is_parking = self.config.is_bundled && self.is_paced();
-        let window = self.config.window + u64::from(is_parking);
+        let is_parking = self.config.is_bundled;
+        let window = self.config.window + u64::from(is_parking && self.is_paced());
         let outstanding = |peer: &Self| (peer.pending.len() + peer.parked.len()) as u64;
         while outstanding(self) < window
             && self.next + (self.parked.len() as u64) < self.config.count
         {
-            let may_park = is_parking && self.parked.is_empty() && !self.pending.is_empty();
-            match may_park && self.made < self.config.count {
+            let may_park = match self.is_paced() {
+                true => self.parked.is_empty() && !self.pending.is_empty(),
+                false => self.wait.is_some(),
+            };
+            match is_parking && may_park && !self.has_made_all() {
                 true => self.parked.push_back(now),
                 false => self.request(now, now),
             }
         }
+    }
+
+    const fn has_made_all(&self) -> bool {
+        self.made == self.config.count
+    }
+
+    /// Sends Interests that no packet of its own came for in time.
+    fn unpark(&mut self, now: Instant) {
+        while let Some(&wanted_at) = self.parked.front()
+            && (self.has_made_all() || self.parked_until(wanted_at).is_some_and(|at| at <= now))
+        {
+            self.parked.pop_front();
+            self.request(now, wanted_at);
+        }
+    }
+
+    /// Until when an Interest waits for a packet of its own side; `None`: until there is one.
+    fn parked_until(&self, wanted_at: Instant) -> Option<Instant> {
+        let (wait, _) = self.wait?;
+        (!self.is_paced()).then(|| wanted_at + wait / MAX_PARKED)
     }
 
     fn request(&mut self, now: Instant, wanted_at: Instant) {
@@ -292,11 +317,7 @@ impl Application for Peer {
         for number in late {
             self.repeat(now, number);
         }
-        if self.made == self.config.count {
-            while let Some(wanted_at) = self.parked.pop_front() {
-                self.request(now, wanted_at);
-            }
-        }
+        self.unpark(now);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -308,7 +329,9 @@ impl Application for Peer {
         let oldest = pending.map(|(&number, pending)| self.there_at(number, pending.sent_at));
         let next = (self.is_paced() && self.made < self.config.count)
             .then(|| self.made_at(self.made, self.config.interval));
-        oldest.map(|at| at + timeout).chain(next).min()
+        let parked = self.parked.front().and_then(|&at| self.parked_until(at));
+        let due = oldest.map(|at| at + timeout).chain(next);
+        due.chain(parked).min()
     }
 
     fn poll_output(&mut self) -> Option<Output<Infallible>> {

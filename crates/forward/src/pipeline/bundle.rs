@@ -36,8 +36,8 @@ pub(super) struct Bundle<'a> {
     seats: Seats,
     /// Its value of the link header field.
     value: Bytes,
-    /// The Interest as the value has it.
-    wire: Bytes,
+    /// Whether the Interest goes on other than as the value has it: with a Nonce, or another HopLimit.
+    is_changed: bool,
     /// The frame, if there was nothing else in it.
     frame: Option<Bytes>,
 }
@@ -87,7 +87,7 @@ impl Forwarder {
             data,
             seats,
             value,
-            wire: interest.wire().clone(),
+            is_changed: interest.nonce().is_none() || interest.hop_limit().is_some(),
             frame,
         };
         let fields = LinkFields::none();
@@ -152,25 +152,24 @@ impl Forwarder {
         };
         let bundle = ride.bundle;
         let is_embedded = *bundle.value == [piggyback::EMBEDDED];
-        let is_changed = *interest.wire() != bundle.wire;
         let split: fn(&mut BundleCounters) = if !face.takes_bundles() {
             |count| count.split_neighbour += 1
-        } else if has_fields || is_embedded && is_changed {
+        } else if has_fields || is_embedded && bundle.is_changed {
             |count| count.split_fields += 1
         } else {
-            let value = match is_changed {
-                true => piggyback::encode(interest, bundle.data.name()),
-                false => bundle.value.clone(),
-            };
-            let whole = bundle.frame.as_ref();
+            let new_value =
+                (bundle.is_changed).then(|| piggyback::encode(interest, bundle.data.name()));
             // The very octets, if the Data go on without fields.
             let is_bare = transmit.frame.as_ptr() == bundle.data.wire().as_ptr();
-            let whole = whole.filter(|_| is_bare && !is_changed);
-            match bundled(&face.config, (&transmit.frame, whole), &value) {
+            let whole = bundle.frame.as_ref();
+            let whole = whole.filter(|_| is_bare && !bundle.is_changed);
+            let value = new_value.as_ref().unwrap_or(&bundle.value);
+            match bundled(&face.config, (&transmit.frame, whole), value) {
                 Some(frame) => {
-                    let before = core::mem::replace(&mut transmit.frame, frame.clone());
+                    let lengths = (transmit.frame.len(), frame.len());
+                    transmit.frame = frame;
                     self.tables
-                        .count_on_board(to, PacketKind::Interest, (&before, &frame));
+                        .count_on_board(to, PacketKind::Interest, lengths);
                     self.count_bundle(to, |count| count.sent += 1);
                     return true;
                 }

@@ -135,16 +135,16 @@ impl Tables {
         &mut self,
         id: FaceId,
         kind: PacketKind,
-        (before, after): (&Bytes, &Bytes),
+        (before, after): (usize, usize),
     ) {
         let Some(face) = self.faces.get_mut(id) else {
             return;
         };
-        let is_frame = face.config.takes_whole(after.len());
+        let is_frame = face.config.takes_whole(after);
         for traffic in [&mut face.counters.outgoing, &mut self.counters.outgoing] {
             traffic.count(kind);
             if is_frame {
-                traffic.octets += ByteSize::of(after) - ByteSize::of(before);
+                traffic.octets += ByteSize::bytes(after.saturating_sub(before) as u64);
             }
         }
     }

@@ -26,8 +26,6 @@ use super::ours::{self, Options};
 use super::port::{Port, Sending};
 use super::{WARM_UP, median};
 
-/// Interests that each peer has outstanding.
-const WINDOW: u64 = 256;
 /// Without anything new for so long, windows are filled anew.
 const STALLED: Duration = Duration::from_millis(100);
 /// How long the forwarder may take to send a packet to each peer.
@@ -36,6 +34,15 @@ const FIRST_PACKET: Duration = Duration::from_secs(5);
 const MTU: usize = 1_400;
 /// Frames that a Data packet is cut into at most.
 const MAX_PIECES: usize = 16;
+
+/// What peers exchange.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exchanged {
+    /// Octets of content of a Data packet.
+    pub(super) payload: usize,
+    /// Interests that each peer has outstanding.
+    pub(super) window: u64,
+}
 
 /// One size of Data, medians of all rounds.
 #[derive(Debug, Serialize)]
@@ -86,14 +93,14 @@ impl ExchangeReport {
 /// Lets forwarders with bundles and without take turns.
 pub(super) fn measure(
     case: String,
-    payload: usize,
+    load: Exchanged,
     rounds: usize,
     span: Duration,
 ) -> anyhow::Result<ExchangeReport> {
     let mut turns = [Vec::new(), Vec::new()];
     for _ in 0..rounds {
         for (is_bundled, sides) in [false, true].into_iter().zip(&mut turns) {
-            sides.push(measure_turn(payload, is_bundled, span)?);
+            sides.push(measure_turn(load, is_bundled, span)?);
         }
     }
     let rounds = turns[0].iter().zip(&turns[1]);
@@ -116,7 +123,7 @@ pub(super) fn measure(
     })
 }
 
-fn measure_turn(payload: usize, is_bundled: bool, span: Duration) -> anyhow::Result<Side> {
+fn measure_turn(load: Exchanged, is_bundled: bool, span: Duration) -> anyhow::Result<Side> {
     let ports = [Port::new()?, Port::new()?];
     let addresses = [ports[0].address()?, ports[1].address()?];
     let options = Options {
@@ -132,7 +139,7 @@ fn measure_turn(payload: usize, is_bundled: bool, span: Duration) -> anyhow::Res
     let (program, entry, _directory) = ours::start(&addresses, &options)?;
     let peers = ports.into_iter().enumerate();
     let peers: anyhow::Result<Vec<_>> = peers
-        .map(|(number, port)| Peer::new(number, port, (payload, is_bundled), entry))
+        .map(|(number, port)| Peer::new(number, port, (load, is_bundled), entry))
         .collect();
     let mut peers = peers?;
     program.keep_off()?;
@@ -195,6 +202,7 @@ struct Peer {
     port: Port,
     forwarder: SocketAddr,
     is_bundled: bool,
+    window: u64,
     name: Name,
     data: DataTemplate,
     interests: InterestTemplate,
@@ -211,7 +219,7 @@ impl Peer {
     fn new(
         number: usize,
         mut port: Port,
-        (payload, is_bundled): (usize, bool),
+        (load, is_bundled): (Exchanged, bool),
         entry: SocketAddr,
     ) -> anyhow::Result<Self> {
         let [own, other]: [Name; 2] = [
@@ -222,9 +230,10 @@ impl Peer {
             forwarder: address_of_face(&mut port, &own, entry)?,
             port,
             is_bundled,
+            window: load.window,
             data: Data::builder(Name::root())
                 .freshness(Duration::from_secs(3_600))
-                .content(vec![7; payload])
+                .content(vec![7; load.payload])
                 .template(NullSigner.info(), 32),
             interests: Interest::builder(other).template(Component::SEQUENCE),
             name: own,
@@ -248,7 +257,7 @@ impl Peer {
         });
         outcome.delivered += delivered;
         self.outstanding = self.outstanding.saturating_sub(delivered);
-        let count = (WINDOW - self.outstanding) as usize;
+        let count = (self.window - self.outstanding) as usize;
         let first = self.next;
         let interests: Vec<_> = (0..count as u64)
             .map(|more| self.interest(first + more))

@@ -30,7 +30,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::measure::{self, Delays};
-use exchange::ExchangeReport;
+use exchange::{ExchangeReport, Exchanged};
 use load::{Load, Outcome, Traffic};
 use measured::Measured;
 use port::{Port, Sending};
@@ -139,6 +139,8 @@ pub enum Case {
     /// The same with 4000 octets, in frames of at most 1400.
     #[value(name = "exchange-4000")]
     Exchange4000,
+    /// 1000 octets again, one Interest of each peer at a time: nothing is sent together with anything else.
+    ExchangeSingle,
 }
 
 impl Case {
@@ -146,7 +148,9 @@ impl Case {
         let plain = Traffic::default();
         match self {
             Self::Unique | Self::HalfLoad => plain,
-            Self::Exchange100 | Self::Exchange1000 | Self::Exchange4000 => plain,
+            Self::Exchange100 | Self::Exchange1000 | Self::Exchange4000 | Self::ExchangeSingle => {
+                plain
+            }
             Self::UniqueBursts => Traffic { burst: 32, ..plain },
             Self::Threads => threads::traffic(1),
             Self::ThreadsBursts => threads::traffic(32),
@@ -198,14 +202,16 @@ impl Case {
         }
     }
 
-    /// Octets of content of what peers exchange.
-    const fn exchanged(self) -> Option<usize> {
-        match self {
-            Self::Exchange100 => Some(100),
-            Self::Exchange1000 => Some(1_000),
-            Self::Exchange4000 => Some(4_000),
-            _ => None,
-        }
+    /// What peers exchange.
+    const fn exchanged(self) -> Option<Exchanged> {
+        let (payload, window) = match self {
+            Self::Exchange100 => (100, 256),
+            Self::Exchange1000 => (1_000, 256),
+            Self::Exchange4000 => (4_000, 256),
+            Self::ExchangeSingle => (1_000, 1),
+            _ => return None,
+        };
+        Some(Exchanged { payload, window })
     }
 
     fn name(self) -> String {
@@ -314,9 +320,9 @@ pub(crate) fn run(arguments: &BenchForwarder) -> anyhow::Result<()> {
             report.threads.push(measured);
             continue;
         }
-        if let Some(payload) = case.exchanged() {
+        if let Some(load) = case.exchanged() {
             let (rounds, span) = arguments.turns();
-            let measured = exchange::measure(case.name(), payload, rounds, span)?;
+            let measured = exchange::measure(case.name(), load, rounds, span)?;
             if !arguments.json {
                 print_line(measured.line())?;
             }

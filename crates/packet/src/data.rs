@@ -11,7 +11,6 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::error::{DecodeError, Problem};
-use crate::interest::Interest;
 use crate::name::Name;
 use crate::signature::{SignatureInfo, Signer, Verifier, VerifyError};
 use crate::tlv::{self, Element, Fields, Reader, Writer};
@@ -174,7 +173,7 @@ impl Data {
 
     /// Returns the Interest within the MetaInfo, as [`piggyback`](crate::piggyback) encodes it, if there is one.
     ///
-    /// It asks for nothing by itself: only the producer's node, and those after it that are told so in front of the Data, send it.
+    /// It requests nothing by itself: only the producer's node, and those after it that are told so in front of the Data, send it.
     pub fn embedded_interest(&self) -> Option<Bytes> {
         let at = self.signed.start + self.name.encoded_size();
         let mut reader = Reader::within(&self.wire, at..self.signed.end);
@@ -311,9 +310,9 @@ impl DataBuilder {
         self
     }
 
-    /// Puts an Interest into the MetaInfo, which the signature covers: see [`piggyback`](crate::piggyback).
-    pub fn embed(mut self, interest: &Interest) -> Self {
-        self.embedded = Some(crate::piggyback::encode(interest, &self.name));
+    /// Puts an Interest into the MetaInfo, which the signature covers, as [`piggyback`](crate::piggyback) encodes it for this name.
+    pub fn embed(mut self, interest: Bytes) -> Self {
+        self.embedded = Some(interest);
         self
     }
 

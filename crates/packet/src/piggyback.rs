@@ -378,7 +378,10 @@ mod tests {
     fn an_interest_within_data_is_covered_by_their_signature_and_found() {
         let asked = interest("/bob/call/seq=7");
         let plain = Data::builder(name("/alice/call/seq=5"));
-        let with = plain.clone().embed(&asked).sign(&NullSigner);
+        let with = plain
+            .clone()
+            .embed(encode(&asked, &name("/alice/call/seq=5")));
+        let with = with.sign(&NullSigner);
         assert_eq!(decode(&Bytes::from_static(&[EMBEDDED]), &with), Ok(asked));
         let portion = with.signed_portion();
         assert!(portion.len() > plain.clone().sign(&NullSigner).signed_portion().len());

@@ -48,7 +48,7 @@ pub use kind::{OwnStrategy, StrategyKind, StrategyNameError};
 pub use named::{HopNameError, NamedHop};
 pub use path_labels::{PathLabels, PathLabelsConfig};
 pub use pcon::PconProfile;
-pub(crate) use piggyback::{Bundling, FaceBundles};
+pub(crate) use piggyback::Bundling;
 pub use piggyback::{Piggyback, PiggybackConfig};
 pub use rate_feedback::{RateEstimator, RateFeedback, RateFeedbackConfig, RateFeedbackError};
 pub use self_learning::{LEARNED_COST, LearnedNews, Learning};

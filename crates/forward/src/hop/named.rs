@@ -212,6 +212,13 @@ mod tests {
             panic!("not understood");
         };
         assert_eq!((labels.discoveries.burst, labels.max_turns), (10, 7));
+        let bundles = PiggybackConfig {
+            wait: Duration::from_millis(2),
+            max_waiting: 9,
+            max_flows: 8,
+        };
+        let text = "piggyback/wait~2ms/max-waiting~9/max-flows~8";
+        assert_eq!(parse(text), Ok(NamedHop::Piggyback(bundles)));
     }
 
     #[test]
@@ -239,6 +246,8 @@ mod tests {
                 "hop-count/n~1",
                 "\"n\" is not a parameter of this hop: write the word alone",
             ),
+            ("piggyback/wait~1", "wait: write a time up to 20ms"),
+            ("piggyback/wait~1s", "wait: write a time up to 20ms"),
             (
                 "path-labels/discoveries~0",
                 "discoveries: write so many a second, from 1",

@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 
 use namecast_packet::Interest;
 use namecast_units::{Duration, Instant};
-use smallvec::SmallVec;
 use smart_default::SmartDefault;
 
 use super::Hop;
-use crate::counters::{BundleCounters, PacketKind};
+use crate::counters::PacketKind;
 use crate::face::FaceId;
 use crate::name_hash::NameHashes;
 use crate::table::{NextHop, Tables};
@@ -79,39 +78,6 @@ pub(crate) struct Bundling {
     /// Whether an Interest came with the Data that are on their way now.
     pub(crate) has_interest: bool,
 }
-
-/// What a node with bundles remembers of a face.
-#[derive(Debug, Default)]
-pub(crate) struct FaceBundles {
-    pub(crate) counters: BundleCounters,
-    /// Of an application's packets, by where they go.
-    habits: SmallVec<[Habit; 1]>,
-}
-
-/// Whether packets of an application to one neighbour come in pairs.
-#[derive(Clone, Copy, Debug)]
-struct Habit {
-    to: FaceId,
-    /// The last packet.
-    kind: PacketKind,
-    at: Instant,
-    /// Of Interests, and of Data.
-    misses: [Misses; 2],
-}
-
-/// Waits in vain of packets that were first, since the last that came with another.
-#[derive(Clone, Copy, Debug, Default)]
-struct Misses {
-    count: u8,
-    /// When the last of them ended.
-    at: Instant,
-}
-
-/// Waits in vain after which packets of that kind wait no more: the first Interests of a talk have no Data to go with.
-const MAX_MISSES: u8 = 2;
-
-/// Neighbours of an application of whose packets it is known whether they come in pairs.
-const MAX_HABITS: usize = 8;
 
 impl Bundling {
     pub(crate) fn new(config: PiggybackConfig) -> Self {
@@ -203,62 +169,9 @@ impl Bundling {
             && first.held.0 <= now
         {
             if let Some(face) = tables.faces.get_mut(first.from) {
-                let mut habits = face.bundles().habits.iter_mut();
-                let habit = habits.find(|habit| habit.to == first.to);
-                habit
-                    .into_iter()
-                    .for_each(|habit| habit.miss(first.kind, first.held.0));
+                face.bundles().miss(first.to, (first.kind, first.held.0));
             }
             self.waiting.pop_front();
         }
-    }
-}
-
-impl Habit {
-    /// Records that packets of a kind waited in vain until `at`: those that waited together count once.
-    fn miss(&mut self, kind: PacketKind, at: Instant) {
-        let misses = &mut self.misses[place(kind)];
-        if misses.at != at {
-            misses.at = at;
-            misses.count = misses.count.saturating_add(1);
-        }
-    }
-}
-
-/// Where what is known of packets of a kind is.
-const fn place(kind: PacketKind) -> usize {
-    match kind {
-        PacketKind::Data => 1,
-        PacketKind::Interest | PacketKind::Nack(_) => 0,
-    }
-}
-
-impl FaceBundles {
-    /// Records a packet; returns whether those of its kind mostly come with one of the other, which is behind them.
-    fn is_paired(
-        &mut self,
-        (kind, now): (PacketKind, Instant),
-        to: FaceId,
-        wait: Duration,
-    ) -> bool {
-        let known = self.habits.iter_mut().find(|habit| habit.to == to);
-        let Some(habit) = known else {
-            if self.habits.len() == MAX_HABITS {
-                self.habits.remove(0);
-            }
-            self.habits.push(Habit {
-                to,
-                kind,
-                at: now,
-                misses: Default::default(),
-            });
-            return true;
-        };
-        if habit.kind != kind && now.since(habit.at) < wait {
-            habit.misses[place(habit.kind)].count = 0;
-        }
-        let is_paired = habit.misses[place(kind)].count < MAX_MISSES;
-        (habit.kind, habit.at) = (kind, now);
-        is_paired
     }
 }

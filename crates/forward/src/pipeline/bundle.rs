@@ -50,195 +50,203 @@ pub(super) struct Ride<'a> {
     bundle: &'a Bundle<'a>,
 }
 
-impl Forwarder {
-    /// Takes Data and the value of the field that came in front of it.
-    pub(super) fn incoming_bundle(
-        &mut self,
-        id: FaceId,
-        data: &Data,
-        fields: &LinkFields,
-        (value, frame): (Bytes, Option<Bytes>),
-    ) -> Result<(), DropReason> {
-        self.count_bundle(id, |count| count.received += 1);
-        let mut seats = Seats::new();
-        self.expect_interest(true);
-        let done = self.incoming_data(id, data, fields, Some(&mut seats));
-        self.expect_interest(false);
-        let mut interest = match piggyback::decode(&value, data) {
-            Ok(interest) if !is_for(&interest, data) => interest,
-            Ok(_) => {
-                self.count_bundle(id, |count| count.refused_own_data += 1);
-                return done;
-            }
-            Err(_) => {
-                self.count_bundle(id, |count| count.refused_malformed += 1);
-                return done;
-            }
-        };
-        if !self.tables.is_within_rate(self.now, id) {
-            self.tables.count_drop(id, DropReason::InterestRate);
-            return done;
-        }
-        self.tables.count_packet(id, PacketKind::Interest)?;
-        if seats.is_empty() {
-            self.count_bundle(id, |count| count.plain_unsolicited += 1);
-        }
-        let bundle = Bundle {
-            data,
-            seats,
-            value,
-            is_changed: interest.nonce().is_none() || interest.hop_limit().is_some(),
-            frame,
-        };
-        let fields = LinkFields::none();
-        if let Err(reason) = self.incoming_interest(id, &mut interest, &fields, Some(&bundle)) {
-            self.tables.count_drop(id, reason);
-        }
-        done
-    }
-
-    /// Says whether Data are sent that an Interest came with.
-    fn expect_interest(&mut self, has_interest: bool) {
-        if let Some(bundling) = &mut self.bundling {
+/// Takes Data and the value of the field that came in front of it.
+pub(super) fn incoming_bundle(
+    forwarder: &mut Forwarder,
+    id: FaceId,
+    data: &Data,
+    fields: &LinkFields,
+    (value, frame): (Bytes, Option<Bytes>),
+) -> Result<(), DropReason> {
+    forwarder
+        .tables
+        .count_bundle(id, |count| count.received += 1);
+    let mut seats = Seats::new();
+    let expect = |forwarder: &mut Forwarder, has_interest| {
+        if let Some(bundling) = &mut forwarder.bundling {
             bundling.has_interest = has_interest;
         }
+    };
+    expect(forwarder, true);
+    let done = forwarder.incoming_data(id, data, fields, Some(&mut seats));
+    expect(forwarder, false);
+    let mut interest = match piggyback::decode(&value, data) {
+        Ok(interest) if !is_for(&interest, data) => interest,
+        Ok(_) => {
+            forwarder
+                .tables
+                .count_bundle(id, |count| count.refused_own_data += 1);
+            return done;
+        }
+        Err(_) => {
+            forwarder
+                .tables
+                .count_bundle(id, |count| count.refused_malformed += 1);
+            return done;
+        }
+    };
+    if !forwarder.tables.is_within_rate(forwarder.now, id) {
+        forwarder.tables.count_drop(id, DropReason::InterestRate);
+        return done;
     }
+    forwarder.tables.count_packet(id, PacketKind::Interest)?;
+    if seats.is_empty() {
+        forwarder
+            .tables
+            .count_bundle(id, |count| count.plain_unsolicited += 1);
+    }
+    let bundle = Bundle {
+        data,
+        seats,
+        value,
+        is_changed: interest.nonce().is_none() || interest.hop_limit().is_some(),
+        frame,
+    };
+    let fields = LinkFields::none();
+    if let Err(reason) = forwarder.incoming_interest(id, &mut interest, &fields, Some(&bundle)) {
+        forwarder.tables.count_drop(id, reason);
+    }
+    done
+}
 
-    /// Returns the Data that an Interest from `ingress` may ride on: to the one who waited longest of those that are its next hops.
-    pub(super) fn ride<'a>(
-        &mut self,
-        bundle: &'a Bundle<'a>,
-        (interest, hashes): (&Interest, &NameHashes),
-        ingress: FaceId,
-    ) -> Option<Ride<'a>> {
-        for seat in &bundle.seats {
-            let tables = &self.tables;
-            if !tables.is_eligible(interest.name(), ingress, seat.face) {
-                continue;
-            }
-            let bundling = self.bundling.as_mut()?;
-            let (hop, was_asked) = bundling.next_hop(tables, (interest, hashes), seat.face);
-            if let Some(hop) = hop {
-                self.count_bundle(ingress, |count| match was_asked {
+/// Returns the Data that an Interest from `ingress` may ride on: to the one who waited longest of those that are its next hops.
+pub(super) fn ride<'a>(
+    forwarder: &mut Forwarder,
+    bundle: &'a Bundle<'a>,
+    (interest, hashes): (&Interest, &NameHashes),
+    ingress: FaceId,
+) -> Option<Ride<'a>> {
+    for seat in &bundle.seats {
+        let tables = &forwarder.tables;
+        if !tables.is_eligible(interest.name(), ingress, seat.face) {
+            continue;
+        }
+        let bundling = forwarder.bundling.as_mut()?;
+        let (hop, was_asked) = bundling.next_hop(tables, (interest, hashes), seat.face);
+        if let Some(hop) = hop {
+            forwarder
+                .tables
+                .count_bundle(ingress, |count| match was_asked {
                     true => count.looked_up += 1,
                     false => count.followed += 1,
                 });
-                return Some(Ride {
-                    hop,
-                    place: seat.place,
-                    bundle,
-                });
+            return Some(Ride {
+                hop,
+                place: seat.place,
+                bundle,
+            });
+        }
+    }
+    if !bundle.seats.is_empty() {
+        forwarder
+            .tables
+            .count_bundle(ingress, |count| count.plain_route += 1);
+    }
+    None
+}
+
+/// Sends an Interest with the Data that it rides on; returns whether that was possible.
+pub(super) fn send_on_board(
+    forwarder: &mut Forwarder,
+    ride: &Ride<'_>,
+    interest: &Interest,
+    has_fields: bool,
+) -> bool {
+    let to = ride.hop.face;
+    let Some(face) = forwarder.tables.faces.get_mut(to) else {
+        return false;
+    };
+    let Some(transmit) = forwarder.output.at_mut(ride.place) else {
+        return false;
+    };
+    let bundle = ride.bundle;
+    let is_embedded = *bundle.value == [piggyback::EMBEDDED];
+    let split: fn(&mut BundleCounters) = if !face.takes_bundles() {
+        |count| count.split_neighbour += 1
+    } else if has_fields || is_embedded && bundle.is_changed {
+        |count| count.split_fields += 1
+    } else {
+        let new_value =
+            (bundle.is_changed).then(|| piggyback::encode(interest, bundle.data.name()));
+        // The very octets, if the Data go on without fields.
+        let is_bare = transmit.frame.as_ptr() == bundle.data.wire().as_ptr();
+        let whole = bundle.frame.as_ref();
+        let whole = whole.filter(|_| is_bare && !bundle.is_changed);
+        let value = new_value.as_ref().unwrap_or(&bundle.value);
+        match bundled(&face.config, (&transmit.frame, whole), value) {
+            Some(frame) => {
+                let lengths = (transmit.frame.len(), frame.len());
+                transmit.frame = frame;
+                forwarder
+                    .tables
+                    .count_on_board(to, PacketKind::Interest, lengths);
+                forwarder.tables.count_bundle(to, |count| count.sent += 1);
+                return true;
             }
+            None => |count| count.split_size += 1,
         }
-        if !bundle.seats.is_empty() {
-            self.count_bundle(ingress, |count| count.plain_route += 1);
-        }
-        None
-    }
+    };
+    forwarder.tables.count_bundle(to, split);
+    false
+}
 
-    /// Sends an Interest with the Data that it rides on; returns whether that was possible.
-    pub(super) fn send_on_board(
-        &mut self,
-        ride: &Ride<'_>,
-        interest: &Interest,
-        has_fields: bool,
-    ) -> bool {
-        let to = ride.hop.face;
-        let Some(face) = self.tables.faces.get_mut(to) else {
-            return false;
-        };
-        let Some(transmit) = self.output.at_mut(ride.place) else {
-            return false;
-        };
-        let bundle = ride.bundle;
-        let is_embedded = *bundle.value == [piggyback::EMBEDDED];
-        let split: fn(&mut BundleCounters) = if !face.takes_bundles() {
-            |count| count.split_neighbour += 1
-        } else if has_fields || is_embedded && bundle.is_changed {
-            |count| count.split_fields += 1
-        } else {
-            let new_value =
-                (bundle.is_changed).then(|| piggyback::encode(interest, bundle.data.name()));
-            // The very octets, if the Data go on without fields.
-            let is_bare = transmit.frame.as_ptr() == bundle.data.wire().as_ptr();
-            let whole = bundle.frame.as_ref();
-            let whole = whole.filter(|_| is_bare && !bundle.is_changed);
-            let value = new_value.as_ref().unwrap_or(&bundle.value);
-            match bundled(&face.config, (&transmit.frame, whole), value) {
-                Some(frame) => {
-                    let lengths = (transmit.frame.len(), frame.len());
-                    transmit.frame = frame;
-                    self.tables
-                        .count_on_board(to, PacketKind::Interest, lengths);
-                    self.count_bundle(to, |count| count.sent += 1);
-                    return true;
-                }
-                None => |count| count.split_size += 1,
-            }
-        };
-        self.count_bundle(to, split);
-        false
+/// Queues a packet, with one of the other kind that its application sends there as well, if there is one soon.
+pub(super) fn push_or_join(
+    forwarder: &mut Forwarder,
+    (kind, from): (PacketKind, FaceId),
+    transmit: Transmit,
+) {
+    let passage = (kind, from, transmit.face);
+    let faces = &forwarder.tables.faces;
+    // An application that takes bundles makes them itself.
+    let is_plain = |face: &Face| face.is_local() && !face.takes_bundles();
+    let may_join = faces.get(from).is_some_and(is_plain)
+        && faces.get(transmit.face).is_some_and(Face::takes_bundles)
+        && may_join(kind, &transmit.frame);
+    let bundling = forwarder.bundling.as_mut();
+    let Some(bundling) = bundling.filter(|it| may_join && !it.has_interest) else {
+        return forwarder.output.push(transmit);
+    };
+    let until = bundling.hold_until(forwarder.now, passage, &mut forwarder.tables);
+    let partner = bundling.partner(forwarder.now, passage);
+    if let Some(other) = partner.and_then(|held| forwarder.output.take(held)) {
+        return join(forwarder, kind, other, transmit);
     }
-
-    /// Queues a packet, with one of the other kind that its application sends there as well, if there is one soon.
-    pub(super) fn push_or_join(&mut self, (kind, from): (PacketKind, FaceId), transmit: Transmit) {
-        let passage = (kind, from, transmit.face);
-        let faces = &self.tables.faces;
-        // An application that takes bundles makes them itself.
-        let is_plain = |face: &Face| face.is_local() && !face.takes_bundles();
-        let may_join = faces.get(from).is_some_and(is_plain)
-            && faces.get(transmit.face).is_some_and(Face::takes_bundles)
-            && may_join(kind, &transmit.frame);
-        let bundling = self.bundling.as_mut();
-        let Some(bundling) = bundling.filter(|it| may_join && !it.has_interest) else {
-            return self.output.push(transmit);
-        };
-        let until = bundling.hold_until(self.now, passage, &mut self.tables);
-        let partner = bundling.partner(self.now, passage);
-        if let Some(other) = partner.and_then(|held| self.output.take(held)) {
-            return self.join(kind, other, transmit);
+    match until {
+        Some(until) => {
+            let held = forwarder.output.push_delayed(until, transmit);
+            bundling.hold(passage, held);
         }
-        match until {
-            Some(until) => {
-                let held = self.output.push_delayed(until, transmit);
-                bundling.hold(passage, held);
-            }
-            None => self.output.push(transmit),
-        }
+        None => forwarder.output.push(transmit),
     }
+}
 
-    /// Queues two packets to one face, in one frame if possible: `first`, which waited, and `second`, which is of this kind.
-    fn join(&mut self, kind: PacketKind, first: Transmit, second: Transmit) {
-        let to = first.face;
-        let (data, interest) = match kind {
-            PacketKind::Data => (&second.frame, &first.frame),
-            _ => (&first.frame, &second.frame),
-        };
-        let Some(face) = self.tables.faces.get_mut(to) else {
-            return;
-        };
-        let value = value_of(data, interest);
-        let joined = value.and_then(|value| bundled(&face.config, (data, None), &value));
-        let Some(frame) = joined else {
-            self.count_bundle(to, |count| count.split_size += 1);
-            self.output.push(first);
-            return self.output.push(second);
-        };
-        // Both were counted as they were.
-        self.tables.count_joined(to, (data, interest), &frame);
-        self.count_bundle(to, |count| {
-            count.sent += 1;
-            count.joined += 1;
-        });
-        self.output.push(Transmit { face: to, frame });
-    }
-
-    pub(super) fn count_bundle(&mut self, face: FaceId, count: impl Fn(&mut BundleCounters)) {
-        count(&mut self.tables.counters.bundles);
-        if let Some(face) = self.tables.faces.get_mut(face) {
-            count(&mut face.bundles().counters);
-        }
-    }
+/// Queues two packets to one face, in one frame if possible: `first`, which waited, and `second`, which is of this kind.
+fn join(forwarder: &mut Forwarder, kind: PacketKind, first: Transmit, second: Transmit) {
+    let to = first.face;
+    let (data, interest) = match kind {
+        PacketKind::Data => (&second.frame, &first.frame),
+        _ => (&first.frame, &second.frame),
+    };
+    let Some(face) = forwarder.tables.faces.get_mut(to) else {
+        return;
+    };
+    let value = value_of(data, interest);
+    let joined = value.and_then(|value| bundled(&face.config, (data, None), &value));
+    let Some(frame) = joined else {
+        forwarder
+            .tables
+            .count_bundle(to, |count| count.split_size += 1);
+        forwarder.output.push(first);
+        return forwarder.output.push(second);
+    };
+    // Both were counted as they were.
+    forwarder.tables.count_joined(to, (data, interest), &frame);
+    forwarder.tables.count_bundle(to, |count| {
+        count.sent += 1;
+        count.joined += 1;
+    });
+    forwarder.output.push(Transmit { face: to, frame });
 }
 
 /// First octets of packets without a link header.

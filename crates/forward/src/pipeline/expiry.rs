@@ -6,6 +6,7 @@ use bytes::Bytes;
 use namecast_packet::{Extensions, Name};
 use namecast_units::Instant;
 
+use super::bundle::push_or_join;
 use super::{Forwarder, Transmit};
 use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
@@ -107,7 +108,7 @@ impl Forwarder {
             Some(extras) if !extras.delay.is_zero() => {
                 let _ = self.output.push_delayed(self.now + extras.delay, transmit);
             }
-            _ if self.bundling.is_some() => self.push_or_join((kind, from), transmit),
+            _ if self.bundling.is_some() => push_or_join(self, (kind, from), transmit),
             _ => self.output.push(transmit),
         }
     }

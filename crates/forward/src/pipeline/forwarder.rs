@@ -10,7 +10,7 @@ use namecast_units::{Instant, Random};
 
 use super::output::Output;
 use crate::config::Config;
-use crate::counters::{BundleCounters, Counters, StrategyCounters};
+use crate::counters::{Counters, StrategyCounters};
 use crate::face::{AddFaceError, FaceConfig, FaceId, FaceInfo, MIN_MTU};
 use crate::hop::{
     Bundling, Hop, Hops, LEARNED_COST, LearnedNews, Learning, StrategyChoices, StrategyKind,
@@ -170,6 +170,7 @@ impl Forwarder {
             id,
             config: &face.config,
             counters: &face.counters,
+            bundles: face.bundle_counters(),
         })
     }
 
@@ -179,6 +180,7 @@ impl Forwarder {
             id,
             config: &face.config,
             counters: &face.counters,
+            bundles: face.bundle_counters(),
         })
     }
 
@@ -276,12 +278,6 @@ impl Forwarder {
         };
         self.bundling = Some(Box::new(Bundling::new(config)));
         self.tables.faces.iter_mut().for_each(Face::offer_bundles);
-    }
-
-    /// What became of a face's bundles; nothing where there is no such face.
-    pub fn bundles(&self, face: FaceId) -> BundleCounters {
-        let face = self.tables.faces.get(face);
-        face.map_or_else(BundleCounters::default, Face::bundle_counters)
     }
 
     /// Makes a hop a strategy, to be [chosen](Self::set_strategy) by prefix. `word` stands for it in the names of strategies.

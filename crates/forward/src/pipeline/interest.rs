@@ -8,7 +8,7 @@ use namecast_packet::{Data, Interest, Name, Nonce};
 use namecast_units::{Instant, Random};
 
 use super::Forwarder;
-use super::bundle::{Bundle, Ride};
+use super::bundle::{Bundle, Ride, ride, send_on_board};
 use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
 use crate::fields::{KeptFields, LinkFields};
@@ -59,7 +59,7 @@ impl Forwarder {
         }
         let hashes = self.tables.hashes(interest.name());
         let hashes = hashes.ok_or(DropReason::NameTooLong)?;
-        let ride = bundle.and_then(|bundle| self.ride(bundle, (interest, &hashes), face));
+        let ride = bundle.and_then(|bundle| ride(self, bundle, (interest, &hashes), face));
         let arrival = Arrival {
             face,
             nonce: interest.nonce().expect("added if it was missing"),
@@ -379,7 +379,7 @@ impl Forwarder {
         Actions::apply(arrival.extras, &mut fields);
         if let Some(ride) = arrival.ride.filter(|ride| ride.hop.face == to) {
             let has_fields = matches!(fields, Cow::Owned(_)) || arrival.extras.is_some();
-            if self.send_on_board(&ride, arrival.interest, has_fields) {
+            if send_on_board(self, &ride, arrival.interest, has_fields) {
                 return;
             }
         }

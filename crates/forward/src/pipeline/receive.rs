@@ -5,6 +5,7 @@ use namecast_packet::{Data, Interest, LpPacket, MAX_PACKET_SIZE, tlv};
 use namecast_units::ByteSize;
 
 use super::Forwarder;
+use super::bundle::incoming_bundle;
 use crate::counters::{BundleCounters, DropReason, PacketKind};
 use crate::face::FaceId;
 use crate::fields::LinkFields;
@@ -37,7 +38,8 @@ impl Forwarder {
                 .get(id)
                 .is_some_and(Face::speaks_extensions);
             let interest = (value, speaks, Some(frame));
-            return self.receive_bundle(
+            return receive_bundle(
+                self,
                 id,
                 (PacketKind::Data, wire),
                 &LinkFields::none(),
@@ -77,30 +79,9 @@ impl Forwarder {
         let interest = packet.piggybacked_interest.take();
         let fields = LinkFields::received(packet, kind, &face.config, speaks)?;
         match interest.filter(|value| !value.is_empty()) {
-            Some(value) => self.receive_bundle(id, (kind, wire), &fields, (value, speaks, None)),
+            Some(value) => receive_bundle(self, id, (kind, wire), &fields, (value, speaks, None)),
             None => self.receive_network_packet(id, kind, wire, &fields),
         }
-    }
-
-    /// Takes a network packet in front of which came an Interest, if it may have come; with the frame if there was nothing else in it.
-    fn receive_bundle(
-        &mut self,
-        id: FaceId,
-        (kind, wire): (PacketKind, Bytes),
-        fields: &LinkFields,
-        (value, speaks, frame): (Bytes, bool, Option<Bytes>),
-    ) -> Result<(), DropReason> {
-        let refuse: fn(&mut BundleCounters) = if self.bundling.is_none() || !speaks {
-            |count| count.refused_unannounced += 1
-        } else if kind != PacketKind::Data {
-            |count| count.refused_misplaced += 1
-        } else {
-            let data = Data::decode(wire).map_err(|_| DropReason::Malformed)?;
-            self.tables.count_packet(id, kind)?;
-            return self.incoming_bundle(id, &data, fields, (value, frame));
-        };
-        self.count_bundle(id, refuse);
-        self.receive_network_packet(id, kind, wire, fields)
     }
 
     /// Takes a network packet, and the fields that came in front of it.
@@ -137,6 +118,27 @@ impl Forwarder {
         self.tables.count_packet(id, kind)?;
         self.incoming_data(id, data, fields, None)
     }
+}
+
+/// Takes a network packet in front of which came an Interest, if it may have come; with the frame if there was nothing else in it.
+fn receive_bundle(
+    forwarder: &mut Forwarder,
+    id: FaceId,
+    (kind, wire): (PacketKind, Bytes),
+    fields: &LinkFields,
+    (value, speaks, frame): (Bytes, bool, Option<Bytes>),
+) -> Result<(), DropReason> {
+    let refuse: fn(&mut BundleCounters) = if forwarder.bundling.is_none() || !speaks {
+        |count| count.refused_unannounced += 1
+    } else if kind != PacketKind::Data {
+        |count| count.refused_misplaced += 1
+    } else {
+        let data = Data::decode(wire).map_err(|_| DropReason::Malformed)?;
+        forwarder.tables.count_packet(id, kind)?;
+        return incoming_bundle(forwarder, id, &data, fields, (value, frame));
+    };
+    forwarder.tables.count_bundle(id, refuse);
+    forwarder.receive_network_packet(id, kind, wire, fields)
 }
 
 /// What a network packet is that nobody returned.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use namecast_units::Instant;
 
 use super::ShareId;
+use super::face_bundles::FaceBundles;
 use super::states::States;
 use crate::counters::{BundleCounters, FaceCounters};
 use crate::face::{ExtensionFields, FaceConfig, FaceId, LinkType};
 use crate::fields::HeardExtensions;
-use crate::hop::FaceBundles;
 use crate::link::LinkMeter;
 
 /// A face, as its tables know it. Its link is its driver's.

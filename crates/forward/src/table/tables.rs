@@ -12,7 +12,7 @@ use super::{
     Pit, scope_allows,
 };
 use crate::config::Config;
-use crate::counters::{Counters, DropReason, FaceCounters, PacketKind};
+use crate::counters::{BundleCounters, Counters, DropReason, FaceCounters, PacketKind};
 use crate::face::FaceId;
 use crate::name_hash::{NameHasher, NameHashes};
 
@@ -175,6 +175,14 @@ impl Tables {
                 traffic.frames += 1;
                 traffic.octets += ByteSize::of(joint);
             }
+        }
+    }
+
+    /// Counts what became of a bundle, for the node and for the face if there is one.
+    pub(crate) fn count_bundle(&mut self, face: FaceId, count: impl Fn(&mut BundleCounters)) {
+        count(&mut self.counters.bundles);
+        if let Some(face) = self.faces.get_mut(face) {
+            count(&mut face.bundles().counters);
         }
     }
 

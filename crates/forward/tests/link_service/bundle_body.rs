@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use namecast_forward::{Config, ExtensionFields, FaceConfig, Node, Piggyback};
 use namecast_packet::signature::NullSigner;
-use namecast_packet::{Data, Interest, LpPacket, Name, Nonce};
+use namecast_packet::{Data, Interest, LpPacket, Name, Nonce, piggyback};
 use namecast_units::Instant;
 
 fn name(uri: &str) -> Name {
@@ -29,7 +29,8 @@ pub(crate) fn bundle(octets: &[u8]) {
     node.handle_frame(now, right, asked.wire().clone());
     while node.poll_output().is_some() {}
     let embedded = Interest::builder(name("/right/7")).build(Nonce([7; 4]));
-    let data = Data::builder(name("/left/1")).embed(&embedded);
+    let embedded = piggyback::encode(&embedded, &name("/left/1"));
+    let data = Data::builder(name("/left/1")).embed(embedded);
     let data = data.sign(&NullSigner);
     node.handle_frame(now, left, LpPacket::bundle(data.wire(), octets));
     let mut came = 0;

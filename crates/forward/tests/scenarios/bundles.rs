@@ -52,7 +52,7 @@ impl Call {
         }
     }
 
-    /// One side answers what it was asked, and asks for the next packet of the other.
+    /// One side answers what it was asked, and requests the next packet of the other.
     fn answer_and_ask(&mut self, from: End, answer: &Data, asked: &Interest) {
         self.net.answer(from, answer);
         self.net.ask(from, asked);
@@ -293,6 +293,7 @@ fn packets_of_an_application_wait_a_moment_for_each_other() {
     assert_eq!(local.after(5_000), []);
     // Data have not waited in vain.
     assert_eq!([local.data(2), local.interest(6)], [vec![], vec![true]]);
+    assert_eq!(local.after(5_000), []);
     for number in [3, 4] {
         assert_eq!(local.data(number), []);
         assert_eq!(local.after(1_000), [false]);
@@ -331,11 +332,12 @@ fn no_more_wait_than_may_and_none_if_none_may() {
 }
 
 /// Signed with the Data, from an application that says that the Interest is to be sent: the Data go on whole to everybody, the Interest
-/// by itself to those who take no bundles, and what a content store answers with asks for nothing.
+/// by itself to those who take no bundles, and what a content store answers with requests nothing.
 #[test]
 fn an_interest_within_data_goes_with_them_and_is_sent_once() {
     let asked = interest("/b/1", 7);
-    let packet = Data::builder(name("/app/0")).content("x").embed(&asked);
+    let value = piggyback::encode(&asked, &name("/app/0"));
+    let packet = Data::builder(name("/app/0")).content("x").embed(value);
     let packet = packet.sign(&NullSigner);
     let marked = LpPacket::bundle(packet.wire(), &[piggyback::EMBEDDED]);
     let mut local = Local::new(PiggybackConfig::default());
@@ -350,7 +352,8 @@ fn an_interest_within_data_goes_with_them_and_is_sent_once() {
     // From the content store it is inert, and so it is where nothing is said of it.
     local.net.ask(local.neighbour, &interest("/app/0", 50));
     assert_eq!(local.heard(), [false]);
-    let other = Data::builder(name("/app/1")).embed(&interest("/b/2", 8));
+    let value = piggyback::encode(&interest("/b/2", 8), &name("/app/1"));
+    let other = Data::builder(name("/app/1")).embed(value);
     local.net.answer(local.app, &other.sign(&NullSigner));
     local.net.run_for(millis(2));
     assert_eq!(local.heard(), [false]);
@@ -366,9 +369,9 @@ fn an_interest_within_data_goes_with_them_and_is_sent_once() {
     assert_eq!(packets(net.seen(plain)), expected);
 }
 
-/// A bundle is lost, and with it both halves; what is asked for again by itself gets there, and bundles go on.
+/// A bundle is lost, and with it both halves; what is retransmitted by itself gets there, and bundles go on.
 #[test]
-fn what_was_lost_is_asked_for_one_by_one() {
+fn what_was_lost_is_requested_one_by_one() {
     let mut call = Call::new(&[0, 1, 2]);
     call.talk(0..3);
     call.net.ask(call.alice, &said("bob", 10));

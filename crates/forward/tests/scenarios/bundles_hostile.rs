@@ -63,7 +63,7 @@ impl Between {
         let counted = forwarder.counters().bundles;
         let mut sum = BundleCounters::default();
         for face in [self.left, self.right, self.other] {
-            sum += forwarder.bundles(face.1);
+            sum += forwarder.face(face.1).expect("a face").bundles;
         }
         assert_eq!(sum, counted, "what faces count is what the node counts");
         counted

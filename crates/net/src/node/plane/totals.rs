@@ -115,7 +115,9 @@ impl Plane {
     pub(crate) fn bundles(&self, face: FaceId) -> BundleCounters {
         let mut sum = BundleCounters::default();
         for worker in &self.workers {
-            sum += worker.lock().forwarder.bundles(face);
+            if let Some(face) = worker.lock().forwarder.face(face) {
+                sum += face.bundles;
+            }
         }
         sum
     }

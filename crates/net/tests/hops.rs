@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use common::{data, eventually, fetch, interest, loopback, name, produce, soon};
 use namecast_forward::{Actions, Context, FaceId, Hop, NamedHop, PiggybackConfig};
 use namecast_net::{ApplicationFace, Node, NodeConfig};
-use namecast_packet::{Extensions, Packet};
+use namecast_packet::{Extensions, LpPacket, Packet};
 use namecast_units::{Duration, Instant};
 
 /// Enough that each of two forwarders has some.
@@ -220,5 +220,8 @@ async fn nodes_send_data_and_interests_of_applications_together() {
 
 async fn receive(application: &mut ApplicationFace) -> Packet {
     let frame = soon("a packet", application.recv()).await.unwrap();
-    Packet::decode(frame).unwrap()
+    // PIT tokens come in a link header.
+    let packet = LpPacket::decode(frame).unwrap();
+    assert_eq!(packet.piggybacked_interest, None);
+    Packet::decode(packet.fragment.unwrap()).unwrap()
 }

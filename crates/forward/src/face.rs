@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::counters::FaceCounters;
+use crate::counters::{BundleCounters, FaceCounters};
 
 /// Number of a face; never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -139,4 +139,6 @@ pub struct FaceInfo<'a> {
     pub config: &'a FaceConfig,
     /// What it has seen.
     pub counters: &'a FaceCounters,
+    /// What became of its bundles.
+    pub bundles: BundleCounters,
 }

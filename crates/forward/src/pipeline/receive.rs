@@ -5,10 +5,12 @@ use namecast_packet::{Data, Interest, LpPacket, MAX_PACKET_SIZE, tlv};
 use namecast_units::ByteSize;
 
 use super::Forwarder;
-use crate::counters::{DropReason, PacketKind};
+use super::bundle::incoming_bundle;
+use crate::counters::{BundleCounters, DropReason, PacketKind};
 use crate::face::FaceId;
 use crate::fields::LinkFields;
 use crate::link::without_frame;
+use crate::table::Face;
 
 /// First octets of network packets: their types, which are below 253 and so stand as they are.
 const BARE_INTEREST: u8 = tlv::INTEREST as u8;
@@ -25,6 +27,25 @@ impl Forwarder {
             return self.receive_network_packet(id, kind, frame, &LinkFields::none());
         }
         self.tables.count_frame(id, &frame)?;
+        if self.bundling.is_some()
+            && frame.len() <= MAX_PACKET_SIZE
+            && let Some((value, wire)) = LpPacket::split_bundle(&frame)
+            && !value.is_empty()
+        {
+            let speaks = self
+                .tables
+                .faces
+                .get(id)
+                .is_some_and(Face::speaks_extensions);
+            let interest = (value, speaks, Some(frame));
+            return receive_bundle(
+                self,
+                id,
+                (PacketKind::Data, wire),
+                &LinkFields::none(),
+                interest,
+            );
+        }
         let size = ByteSize::of(&frame);
         let mut packet = LpPacket::decode(frame).map_err(|_| DropReason::Malformed)?;
         without_frame(&mut packet, size);
@@ -54,8 +75,13 @@ impl Forwarder {
             None => kind_of(&wire),
         };
         let face = self.tables.faces.get(id).ok_or(DropReason::UnknownFace)?;
-        let fields = LinkFields::received(packet, kind, &face.config, face.speaks_extensions())?;
-        self.receive_network_packet(id, kind, wire, &fields)
+        let speaks = face.speaks_extensions();
+        let interest = packet.piggybacked_interest.take();
+        let fields = LinkFields::received(packet, kind, &face.config, speaks)?;
+        match interest.filter(|value| !value.is_empty()) {
+            Some(value) => receive_bundle(self, id, (kind, wire), &fields, (value, speaks, None)),
+            None => self.receive_network_packet(id, kind, wire, &fields),
+        }
     }
 
     /// Takes a network packet, and the fields that came in front of it.
@@ -79,7 +105,7 @@ impl Forwarder {
             self.tables.count_packet(id, kind)?;
             return match kind {
                 PacketKind::Nack(reason) => self.incoming_nack(id, interest, reason, fields),
-                _ => self.incoming_interest(id, interest, fields),
+                _ => self.incoming_interest(id, interest, fields, None),
             };
         }
         let decoded = Data::decode(wire);
@@ -90,8 +116,29 @@ impl Forwarder {
             return Err(DropReason::MisplacedField);
         }
         self.tables.count_packet(id, kind)?;
-        self.incoming_data(id, data, fields)
+        self.incoming_data(id, data, fields, None)
     }
+}
+
+/// Takes a network packet in front of which came an Interest, if it may have come; with the frame if there was nothing else in it.
+fn receive_bundle(
+    forwarder: &mut Forwarder,
+    id: FaceId,
+    (kind, wire): (PacketKind, Bytes),
+    fields: &LinkFields,
+    (value, speaks, frame): (Bytes, bool, Option<Bytes>),
+) -> Result<(), DropReason> {
+    let refuse: fn(&mut BundleCounters) = if forwarder.bundling.is_none() || !speaks {
+        |count| count.refused_unannounced += 1
+    } else if kind != PacketKind::Data {
+        |count| count.refused_misplaced += 1
+    } else {
+        let data = Data::decode(wire).map_err(|_| DropReason::Malformed)?;
+        forwarder.tables.count_packet(id, kind)?;
+        return incoming_bundle(forwarder, id, &data, fields, (value, frame));
+    };
+    forwarder.tables.count_bundle(id, refuse);
+    forwarder.receive_network_packet(id, kind, wire, fields)
 }
 
 /// What a network packet is that nobody returned.

@@ -6,6 +6,7 @@ mod content_store;
 mod dead_nonce;
 mod eviction;
 mod expiry;
+mod face_bundles;
 mod faces;
 mod fib;
 mod ghosts;

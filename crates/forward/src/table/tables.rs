@@ -12,7 +12,7 @@ use super::{
     Pit, scope_allows,
 };
 use crate::config::Config;
-use crate::counters::{Counters, DropReason, FaceCounters, PacketKind};
+use crate::counters::{BundleCounters, Counters, DropReason, FaceCounters, PacketKind};
 use crate::face::FaceId;
 use crate::name_hash::{NameHasher, NameHashes};
 
@@ -128,6 +128,62 @@ impl Tables {
             }
         }
         Ok(())
+    }
+
+    /// Counts a packet that leaves with another, whose frame it made longer.
+    pub(crate) fn count_on_board(
+        &mut self,
+        id: FaceId,
+        kind: PacketKind,
+        (before, after): (usize, usize),
+    ) {
+        let Some(face) = self.faces.get_mut(id) else {
+            return;
+        };
+        let is_frame = face.config.takes_whole(after);
+        for traffic in [&mut face.counters.outgoing, &mut self.counters.outgoing] {
+            traffic.count(kind);
+            if is_frame {
+                traffic.octets += ByteSize::bytes(after.saturating_sub(before) as u64);
+            }
+        }
+    }
+
+    /// Counts two packets, which were counted before, as the one frame that carries them.
+    pub(crate) fn count_joined(
+        &mut self,
+        id: FaceId,
+        (data, interest): (&Bytes, &Bytes),
+        joint: &Bytes,
+    ) {
+        let Some(face) = self.faces.get_mut(id) else {
+            return;
+        };
+        face.queued -= 1;
+        let config = &face.config;
+        let is_frame = |packet: &Bytes| config.takes_whole(packet.len());
+        let (mut frames, mut octets) = (0, ByteSize::ZERO);
+        for packet in [data, interest].into_iter().filter(|it| is_frame(it)) {
+            frames += 1;
+            octets += ByteSize::of(packet);
+        }
+        let is_joint_frame = is_frame(joint);
+        for traffic in [&mut face.counters.outgoing, &mut self.counters.outgoing] {
+            traffic.frames -= frames;
+            traffic.octets -= octets;
+            if is_joint_frame {
+                traffic.frames += 1;
+                traffic.octets += ByteSize::of(joint);
+            }
+        }
+    }
+
+    /// Counts what became of a bundle, for the node and for the face if there is one.
+    pub(crate) fn count_bundle(&mut self, face: FaceId, count: impl Fn(&mut BundleCounters)) {
+        count(&mut self.counters.bundles);
+        if let Some(face) = self.faces.get_mut(face) {
+            count(&mut face.bundles().counters);
+        }
     }
 
     /// Whether a face may send an Interest now.

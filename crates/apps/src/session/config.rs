@@ -94,6 +94,8 @@ pub struct EndpointConfig {
     pub answers: bool,
     /// Whose signature counts, of those who call.
     pub trust: Trust,
+    /// The only root whose calls are taken; `None`: any.
+    pub caller: Option<Name>,
     /// SHA-256 digests of the public keys whose calls are taken; `None`: all that `trust` accepts. Others get no answer.
     pub authorised: Option<Vec<[u8; 32]>>,
     /// What sessions are like.

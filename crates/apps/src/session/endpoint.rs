@@ -26,6 +26,8 @@ pub use events::{End, EndpointCounters, Event, Full, NoCall};
 
 /// Lifetime of the Interests of a set-up.
 const SETUP_LIFETIME: Duration = Duration::from_secs(2);
+/// From one stranger that is reported to the next.
+const REFUSED_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a session that was closed still answers, so that the other side has the last message.
 const LINGER: Duration = Duration::from_secs(2);
 /// Longest reason for closing that is told.
@@ -46,6 +48,8 @@ pub struct Endpoint {
     remembered: VecDeque<CallId>,
     /// Second in which signatures were checked last, and how many.
     checks: (u64, u32),
+    /// When a stranger was reported last.
+    refused_at: Option<Instant>,
     frames: VecDeque<Bytes>,
     events: VecDeque<Event>,
     counters: EndpointCounters,
@@ -80,6 +84,7 @@ impl Endpoint {
             calls: BTreeMap::new(),
             remembered: VecDeque::new(),
             checks: (0, 0),
+            refused_at: None,
             frames: VecDeque::new(),
             events: VecDeque::new(),
             counters: EndpointCounters::default(),
@@ -141,6 +146,13 @@ impl Endpoint {
     fn open_call(&mut self, call: CallId) -> Option<&mut Call> {
         let found = self.calls.get_mut(&call)?;
         matches!(found.stage, Stage::Open { .. }).then_some(found)
+    }
+
+    /// Has [`Event::Room`] reported as soon as half of the room for messages is free.
+    pub fn wake_when_room(&mut self, call: CallId) {
+        if let Some(found) = self.open_call(call) {
+            found.session.wake_when_room();
+        }
     }
 
     /// Messages that can be sent at once in `call`.
@@ -215,7 +227,16 @@ impl Endpoint {
             Ok(answer) => self.frames.push_back(face::answer(answer, pit_token)),
             Err(Some(Refused::Malformed)) => self.counters.malformed += 1,
             Err(Some(Refused::Forged)) => self.counters.forged += 1,
-            Err(Some(Refused::Untrusted(_))) => self.counters.strangers += 1,
+            Err(Some(Refused::Untrusted(peer))) => {
+                self.counters.strangers += 1;
+                if self
+                    .refused_at
+                    .is_none_or(|at| now.monotonic.since(at) >= REFUSED_INTERVAL)
+                {
+                    self.refused_at = Some(now.monotonic);
+                    self.events.push_back(Event::Refused(peer));
+                }
+            }
             Err(None) => self.counters.crowded += 1,
         }
     }
@@ -230,6 +251,7 @@ impl Endpoint {
         let invitation = Invitation::read(&self.own.root, interest)?;
         let admission = Admission {
             trust: &self.config.trust,
+            root: self.config.caller.as_ref(),
             authorised: self.config.authorised.as_deref(),
             wall: now.wall,
         };
@@ -328,6 +350,7 @@ impl Endpoint {
         };
         let admission = Admission {
             trust: &calling.trust,
+            root: None,
             authorised: None,
             wall: now.wall,
         };

@@ -50,6 +50,8 @@ pub(super) enum Refused {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Admission<'a> {
     pub(super) trust: &'a Trust,
+    /// The root that peers must have; `None`: any.
+    pub(super) root: Option<&'a Name>,
     /// SHA-256 digests of public keys; `None`: whoever `trust` accepts.
     pub(super) authorised: Option<&'a [[u8; 32]]>,
     pub(super) wall: Timestamp,
@@ -69,7 +71,8 @@ impl Admission<'_> {
         let (signer, key) = judge.judge(certificate).ok_or(Refused::Malformed)?;
         let digest = signer.key_digest;
         let is_own_name = identity.is_prefix_of(root);
-        let is_admitted = self.authorised.is_none_or(|keys| keys.contains(&digest));
+        let is_meant = self.root.is_none_or(|meant| meant == root);
+        let is_admitted = is_meant && self.authorised.is_none_or(|keys| keys.contains(&digest));
         let peer = Peer {
             root: root.detached(),
             identity,

@@ -19,6 +19,7 @@
 
 mod config;
 mod endpoint;
+pub mod exchange;
 mod handshake;
 mod keys;
 mod message;

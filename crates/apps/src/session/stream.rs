@@ -136,6 +136,10 @@ impl Session {
         Ok(())
     }
 
+    pub(super) const fn wake_when_room(&mut self) {
+        self.is_full = true;
+    }
+
     /// Whether there is room again after there was none; once.
     pub(super) fn take_room(&mut self) -> bool {
         let has_room = self.is_full && self.room() > self.config.max_queued / 2;

@@ -56,6 +56,8 @@ pub enum Event {
     Room(CallId),
     /// The call is over.
     Ended(CallId, End),
+    /// Somebody called whose signature does not count; told once a second.
+    Refused(Box<Peer>),
     /// One's own call was not answered.
     Failed(NoCall),
 }

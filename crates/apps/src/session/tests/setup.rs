@@ -133,6 +133,11 @@ fn a_key_that_is_not_authorised_gets_no_answer() {
         if !is_let_in {
             assert!(counters.strangers > 0 && counters.answered == 0);
             assert_eq!(pipe.sent[B], [], "not a word");
+            let (_, Event::Refused(peer)) = &pipe.events[B][0] else {
+                panic!("{:?}", pipe.events[B]);
+            };
+            assert_eq!(peer.signer.key_digest, digest("/alice", 1));
+            assert!(pipe.events[B].len() <= 71, "once a second");
             let failed = Event::Failed(NoCall::Unanswered);
             assert_eq!(pipe.events[A], [(at(60_000), failed)]);
         }

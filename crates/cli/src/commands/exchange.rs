@@ -18,7 +18,7 @@ use namecast_units::Duration;
 use serde_json::{Value, json};
 
 use super::FIGURES_INTERVAL;
-use super::line::{Bundling, Happened, Line, describe_peer, root};
+use super::line::{Bundling, Happened, Line, root};
 use crate::arguments::{Keys, Trusted};
 use crate::connect::Connect;
 use crate::key_check::KeyCheck;
@@ -127,6 +127,7 @@ pub(super) async fn run(arguments: ExchangeFiles) -> anyhow::Result<()> {
         outgoing,
         incoming: None,
         current: None,
+        has_met: false,
         progress,
         keys,
         line,
@@ -158,6 +159,8 @@ struct Exchanging {
     outgoing: Option<Outgoing>,
     incoming: Option<Incoming>,
     current: Option<Current>,
+    /// Whether people know who is there.
+    has_met: bool,
     progress: ProgressLine,
     keys: KeyCheck,
     line: Line,
@@ -237,12 +240,16 @@ impl Exchanging {
 
     /// The other side is there, and has shown its key.
     async fn meet(&mut self, call: CallId, peer: &Peer, was_called: bool) -> anyhow::Result<()> {
-        self.progress
-            .say(&format!("Connected to {}", describe_peer(peer)));
         let signer = self.keys.on_signer(&peer.signer);
-        self.progress.say(&signer);
-        if let Some(text) = self.keys.on_verified()? {
-            self.progress.say(&text);
+        let remembered = self.keys.on_verified()?;
+        if !self.has_met {
+            self.has_met = true;
+            self.progress
+                .say(&format!("Connected to {}", peer.identity));
+            self.progress.say(&signer);
+            remembered
+                .into_iter()
+                .for_each(|text| self.progress.say(&text));
         }
         if !was_called {
             return Ok(());

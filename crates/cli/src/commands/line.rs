@@ -2,7 +2,7 @@
 
 use clap::Args;
 use namecast_apps::session::{
-    CallId, Endpoint, EndpointConfig, Event, Peer, SessionConfig, SessionStats,
+    CallId, Endpoint, EndpointConfig, Event, SessionConfig, SessionStats,
 };
 use namecast_net::{
     FaceId, Handle, Node, NodeConfig, Registration, RegistrationState, drive, random,
@@ -163,9 +163,4 @@ fn describe(stats: &SessionStats) -> Value {
         "packets_forged": received.forged,
         "packets_given_up": received.given_up,
     })
-}
-
-/// Who is at the other end, for people.
-pub(super) fn describe_peer(peer: &Peer) -> String {
-    format!("{} (signed by {})", peer.identity, peer.signer.key_name)
 }

@@ -234,6 +234,8 @@ pub struct Counters {
     pub announcements_out_of_period: u64,
     /// Rate feedback and path labels.
     pub feedback: FeedbackCounters,
+    /// Bundles.
+    pub bundles: BundleCounters,
     /// Dropped anywhere.
     pub drops: Drops,
 }
@@ -257,6 +259,39 @@ pub struct FeedbackCounters {
     pub discoveries: u64,
     /// Interests that were to find a path and were answered from the content store, since too many came.
     pub discoveries_refused: u64,
+}
+
+/// What became of bundles: Data and an Interest in one packet.
+#[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BundleCounters {
+    /// Data that came with an Interest.
+    pub received: u64,
+    /// Bundles that were sent.
+    pub sent: u64,
+    /// Of these, made of two packets of an application.
+    pub joined: u64,
+    /// Interests that were sent where the Data went, as others of their flow before: without a look-up in the FIB.
+    pub followed: u64,
+    /// Interests that were sent where the Data went, as the FIB had it.
+    pub looked_up: u64,
+    /// Sent apart, as the face takes no bundles.
+    pub split_neighbour: u64,
+    /// Sent apart, as together they would have taken more frames than the Data.
+    pub split_size: u64,
+    /// Sent apart, as the Interest had a field of its own, or was signed with the Data and had to be changed.
+    pub split_fields: u64,
+    /// Interests that were treated as others, since nobody had requested the Data that they came with.
+    pub plain_unsolicited: u64,
+    /// Interests that were treated as others, since nobody who had requested the Data is a next hop of their name.
+    pub plain_route: u64,
+    /// Interests that were refused, as they break the format.
+    pub refused_malformed: u64,
+    /// Interests that were refused, as they came from a neighbour with which nothing was agreed, or to a node without bundles.
+    pub refused_unannounced: u64,
+    /// Interests that were refused, as they came in front of something other than Data.
+    pub refused_misplaced: u64,
+    /// Interests that were refused, as they were for the very Data that they came with.
+    pub refused_own_data: u64,
 }
 
 /// What became of the Interests that one choice of a strategy decided on.

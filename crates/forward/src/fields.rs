@@ -10,6 +10,7 @@
 //!  incoming face     the node itself       –               all but Nacks, to trusted local faces
 //!  cache policy      any face              –               –
 //!  extensions        who speaks them       hops            nothing, unless a hop sets them; who may speak them is asked
+//!  bundled Interest  the same              –               Data, if a face takes bundles
 //!  path label        the same              the entry       the same; with Data, only if the Interest had one
 //! ```
 //!
@@ -55,6 +56,8 @@ pub(crate) struct HeardExtensions {
     pub(crate) fields: bool,
     /// Whether it is asked if it speaks them.
     pub(crate) question: bool,
+    /// Whether it hears with the question that this node takes bundles.
+    pub(crate) offers_bundles: bool,
 }
 
 /// No fields.
@@ -198,7 +201,11 @@ impl LinkFields {
         }
         fields.address(kind, from, (face, wire.len()));
         fields.address_extensions(heard);
-        fields.into_packet(kind, Some(wire)).encode()
+        let mut packet = fields.into_packet(kind, Some(wire));
+        if heard.question && heard.offers_bundles {
+            packet.piggybacked_interest = Some(Bytes::new());
+        }
+        packet.encode()
     }
 
     /// Leaves what may be said to a face, and adds what is the face's to know: where the packet came `from`.
@@ -479,7 +486,12 @@ mod tests {
 
         let heard = |fields, question| {
             let mut said = full();
-            said.address_extensions(HeardExtensions { fields, question });
+            let offers_bundles = false;
+            said.address_extensions(HeardExtensions {
+                fields,
+                question,
+                offers_bundles,
+            });
             let numbers = said.extensions.iter().map(|(number, _)| number);
             numbers.collect::<Vec<_>>()
         };

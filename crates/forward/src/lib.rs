@@ -27,8 +27,8 @@ pub use config::{
     LinkConfig, PitConfig, ReassemblyConfig, ReliabilityConfig, Suppression, UnsolicitedData,
 };
 pub use counters::{
-    Counters, DropReason, Drops, FaceCounters, FeedbackCounters, ReliabilityCounters,
-    StrategyCounters, Traffic,
+    BundleCounters, Counters, DropReason, Drops, FaceCounters, FeedbackCounters,
+    ReliabilityCounters, StrategyCounters, Traffic,
 };
 pub use face::{
     AddFaceError, ExtensionFields, FaceConfig, FaceId, FaceInfo, LinkType, MIN_MTU, Scope,
@@ -37,8 +37,8 @@ pub use fields::LinkFields;
 pub use hop::{
     Actions, AsfConfig, Context, Decision, Event, Hop, HopCount, HopNameError, LEARNED_COST,
     LearnedNews, Learning, NamedHop, OwnStrategy, PathLabels, PathLabelsConfig, PconProfile,
-    RateEstimator, RateFeedback, RateFeedbackConfig, RateFeedbackError, StrategyKind,
-    StrategyNameError,
+    Piggyback, PiggybackConfig, RateEstimator, RateFeedback, RateFeedbackConfig, RateFeedbackError,
+    StrategyKind, StrategyNameError,
 };
 pub use link::{
     CongestionLaw, CongestionMarker, CongestionMarking, FrameCount, Link, LinkCounters, LinkMeter,

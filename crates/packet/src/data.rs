@@ -11,6 +11,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::error::{DecodeError, Problem};
+use crate::interest::Interest;
 use crate::name::Name;
 use crate::signature::{SignatureInfo, Signer, Verifier, VerifyError};
 use crate::tlv::{self, Element, Fields, Reader, Writer};
@@ -90,6 +91,7 @@ impl Data {
         DataBuilder {
             name,
             meta: MetaInfo::default(),
+            embedded: None,
             content: None,
         }
     }
@@ -168,6 +170,27 @@ impl Data {
     /// Last component that a name in this packet's series will have, as a name of one component.
     pub const fn final_block(&self) -> Option<&Name> {
         self.meta.final_block.as_ref()
+    }
+
+    /// Returns the Interest within the MetaInfo, as [`piggyback`](crate::piggyback) encodes it, if there is one.
+    ///
+    /// It asks for nothing by itself: only the producer's node, and those after it that are told so in front of the Data, send it.
+    pub fn embedded_interest(&self) -> Option<Bytes> {
+        let at = self.signed.start + self.name.encoded_size();
+        let mut reader = Reader::within(&self.wire, at..self.signed.end);
+        while let Ok(Some(element)) = reader.element("Data") {
+            if element.element_type != tlv::META_INFO {
+                continue;
+            }
+            let mut fields = Reader::within(&self.wire, element.value);
+            while let Ok(Some(field)) = fields.element("MetaInfo") {
+                if field.element_type == tlv::EMBEDDED_INTEREST {
+                    return Some(self.wire.slice(field.value));
+                }
+            }
+            return None;
+        }
+        None
     }
 
     /// Returns the Content; `None` if the element is absent.
@@ -260,6 +283,7 @@ fn decode_meta_info(wire: &Bytes, element: &Element) -> Result<MetaInfo, DecodeE
 pub struct DataBuilder {
     name: Name,
     meta: MetaInfo,
+    embedded: Option<Bytes>,
     content: Option<Bytes>,
 }
 
@@ -287,6 +311,12 @@ impl DataBuilder {
         self
     }
 
+    /// Puts an Interest into the MetaInfo, which the signature covers: see [`piggyback`](crate::piggyback).
+    pub fn embed(mut self, interest: &Interest) -> Self {
+        self.embedded = Some(crate::piggyback::encode(interest, &self.name));
+        self
+    }
+
     /// Sets the Content.
     pub fn content(mut self, content: impl Into<Bytes>) -> Self {
         self.content = Some(content.into());
@@ -302,7 +332,7 @@ impl DataBuilder {
 
     /// Appends what stands between Name and SignatureValue; tells where Content and SignatureInfo went.
     fn encode_body(&self, info: &SignatureInfo, writer: &mut Writer) -> Places {
-        self.meta.encode(writer);
+        self.meta.encode(self.embedded.as_deref(), writer);
         let content = self.content.as_ref().map(|content| {
             writer.element(tlv::CONTENT, content);
             writer.len() - content.len()..writer.len()
@@ -359,8 +389,8 @@ const fn shifted(range: &Range<usize>, by: usize) -> Range<usize> {
 
 impl MetaInfo {
     /// Appends MetaInfo, without defaults; nothing at all if all are.
-    fn encode(&self, writer: &mut Writer) {
-        if *self == Self::default() {
+    fn encode(&self, embedded: Option<&[u8]>, writer: &mut Writer) {
+        if *self == Self::default() && embedded.is_none() {
             return;
         }
         writer.nested(tlv::META_INFO, |meta| {
@@ -373,6 +403,9 @@ impl MetaInfo {
             }
             if let Some(id) = &self.final_block {
                 meta.element(tlv::FINAL_BLOCK_ID, id.value());
+            }
+            if let Some(interest) = embedded {
+                meta.element(tlv::EMBEDDED_INTEREST, interest);
             }
         });
     }

@@ -6,8 +6,8 @@ use crate::tlv;
 
 /// Link header fields outside of NDNLPv2, each a number and octets.
 ///
-/// Their numbers are those from 852 to 956 that are multiples of four, which every known implementation skips, but for 876, which has
-/// a field of its own. So there are 26 at most. `docs/wire.md` says what those that have names mean; a neighbour that knows nothing
+/// Their numbers are those from 852 to 956 that are multiples of four, which every known implementation skips, but for 872 and 876, which have
+/// fields of their own. So there are 25 at most. `docs/wire.md` says what those that have names mean; a neighbour that knows nothing
 /// of a field forgets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 // In a box, as nearly all packets have none, and each of them would be larger.
@@ -33,8 +33,6 @@ impl Extensions {
     pub const ANY_NEXT: u32 = 864;
     /// The fewest requests that are left over at any node on the path; a number.
     pub const MIN_PENDING_REQUESTS: u32 = 868;
-    /// An Interest that travels with Data.
-    pub const PIGGYBACKED_INTEREST: u32 = 872;
     /// Whether extension fields are spoken here; a number, 1 for a question and 2 for the answer. Links alone say and hear it.
     pub const SUPPORT: u32 = 880;
     /// What answered: [`FROM_PRODUCER`](Self::FROM_PRODUCER) or [`FROM_CONTENT_STORE`](Self::FROM_CONTENT_STORE).
@@ -45,7 +43,8 @@ impl Extensions {
     /// Value of [`SOURCE`](Self::SOURCE): a node's content store.
     pub const FROM_CONTENT_STORE: u64 = 2;
 
-    /// AvoidFaceId, which is a field of [`LpPacket`](crate::LpPacket).
+    /// PiggybackedInterest and AvoidFaceId, which are fields of [`LpPacket`](crate::LpPacket).
+    pub(crate) const PIGGYBACKED_INTEREST: u32 = 872;
     pub(crate) const AVOID_FACE_ID: u32 = 876;
     /// No fields.
     pub const NONE: Self = Self(None);
@@ -58,6 +57,7 @@ impl Extensions {
         Self::FIRST <= number
             && number <= Self::LAST
             && number.is_multiple_of(4)
+            && number != Self::PIGGYBACKED_INTEREST
             && number != Self::AVOID_FACE_ID
     }
 
@@ -242,7 +242,7 @@ mod tests {
         let mut random = namecast_units::Random::from_seed(1);
         let (mut extensions, mut map) = (Extensions::default(), std::collections::BTreeMap::new());
         for _ in 0..2_000 {
-            let number = [852, 860, 872, 880, 956][random.below(5) as usize];
+            let number = [852, 860, 868, 880, 956][random.below(5) as usize];
             if random.chance(0.3) {
                 assert_eq!(extensions.remove(number), map.remove(&number).is_some());
             } else {
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn other_numbers_are_none() {
-        let none = [848, 853, 876, 960, 98];
+        let none = [848, 853, 872, 876, 960, 98];
         assert!(
             none.into_iter()
                 .all(|number| !Extensions::has_number(number))
@@ -286,7 +286,7 @@ mod tests {
             (0..2_000)
                 .filter(|&number| Extensions::has_number(number))
                 .count(),
-            26
+            25
         );
     }
 }

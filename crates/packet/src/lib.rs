@@ -18,6 +18,7 @@ pub mod lp;
 mod manifest;
 mod name;
 mod path_label;
+pub mod piggyback;
 mod prefix_announcement;
 pub mod signature;
 pub mod tlv;

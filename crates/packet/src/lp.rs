@@ -30,6 +30,7 @@ pub const TX_SEQUENCE: u32 = 840;
 const NON_DISCOVERY: u32 = 844;
 const PREFIX_ANNOUNCEMENT: u32 = 848;
 /// Ours, from the range that others skip.
+const PIGGYBACKED_INTEREST: u32 = Extensions::PIGGYBACKED_INTEREST;
 const AVOID_FACE_ID: u32 = Extensions::AVOID_FACE_ID;
 /// CachePolicyType that keeps Data out of content stores.
 const NO_CACHE: u64 = 1;
@@ -107,6 +108,8 @@ pub struct LpPacket {
     pub prefix_announcement: Option<Bytes>,
     /// Face that gave a bad answer, for which others come first: from local applications, and ours alone.
     pub avoid_face: Option<u64>,
+    /// An Interest that travels with the Data, as [`piggyback`](crate::piggyback) encodes it; ours alone.
+    pub piggybacked_interest: Option<Bytes>,
     /// Fields outside of NDNLPv2, which others ignore.
     pub extensions: Extensions,
     /// The network packet, or the piece of it. None: the packet carries only header fields.
@@ -138,6 +141,17 @@ impl LpPacket {
         push_header(&mut wire, FRAGMENT, packet.len());
         wire.extend_from_slice(&packet);
         wire.into()
+    }
+
+    /// Returns the frame that carries Data whole, and an Interest that travels with it as [`piggyback`](crate::piggyback) encodes it.
+    pub fn bundle(data: &[u8], interest: &[u8]) -> Bytes {
+        let length = tlv::element_size(PIGGYBACKED_INTEREST, interest.len())
+            + tlv::element_size(FRAGMENT, data.len());
+        let mut wire = Writer::with_capacity(tlv::element_size(LP_PACKET, length));
+        wire.header(LP_PACKET, length)
+            .element(PIGGYBACKED_INTEREST, interest)
+            .element(FRAGMENT, data);
+        wire.finish()
     }
 
     /// Returns the frame with a congestion mark, if it carries a packet that has none yet.
@@ -224,6 +238,9 @@ impl LpPacket {
             }
             PREFIX_ANNOUNCEMENT => self.prefix_announcement = Some(wire.slice(field.value.clone())),
             // Somebody else may use the number for something else, so nothing here is an error.
+            PIGGYBACKED_INTEREST => {
+                self.piggybacked_interest = Some(wire.slice(field.value.clone()));
+            }
             AVOID_FACE_ID => self.avoid_face = tlv::read_number(&wire[field.value.clone()]),
             other if Extensions::has_number(other) => {
                 self.extensions.push(&wire[field.whole()]);
@@ -281,6 +298,7 @@ impl LpPacket {
             || self.congestion_mark > 0
             || self.non_discovery
             || self.prefix_announcement.is_some()
+            || self.piggybacked_interest.is_some()
             || !self.extensions.is_empty();
         is_piece || is_watched || names_face || says_more
     }
@@ -354,8 +372,12 @@ impl LpPacket {
         if let Some(announcement) = &self.prefix_announcement {
             header.element(PREFIX_ANNOUNCEMENT, announcement);
         }
-        let (below, above) = self.extensions.split_at(AVOID_FACE_ID);
+        // No other field has a number between these two.
+        let (below, above) = self.extensions.split_at(PIGGYBACKED_INTEREST);
         header.raw(below);
+        if let Some(interest) = &self.piggybacked_interest {
+            header.element(PIGGYBACKED_INTEREST, interest);
+        }
         if let Some(face) = self.avoid_face {
             header.number(AVOID_FACE_ID, face);
         }

@@ -58,6 +58,8 @@ pub const SIGNATURE_SEQ_NUM: u32 = 42;
 pub const INTEREST_SIGNATURE_INFO: u32 = 44;
 /// InterestSignatureValue.
 pub const INTEREST_SIGNATURE_VALUE: u32 = 46;
+/// An Interest within the MetaInfo: ours, of the types that the packet format leaves to applications there, and not critical.
+pub const EMBEDDED_INTEREST: u32 = 246;
 
 /// Returns whether an element that is not understood voids its packet: types up to 31, and odd ones.
 ///

@@ -24,6 +24,7 @@ mod multicast;
 mod named;
 mod path_labels;
 mod pcon;
+mod piggyback;
 mod random;
 mod rate_feedback;
 mod self_learning;
@@ -47,6 +48,8 @@ pub use kind::{OwnStrategy, StrategyKind, StrategyNameError};
 pub use named::{HopNameError, NamedHop};
 pub use path_labels::{PathLabels, PathLabelsConfig};
 pub use pcon::PconProfile;
+pub(crate) use piggyback::{Bundling, FaceBundles};
+pub use piggyback::{Piggyback, PiggybackConfig};
 pub use rate_feedback::{RateEstimator, RateFeedback, RateFeedbackConfig, RateFeedbackError};
 pub use self_learning::{LEARNED_COST, LearnedNews, Learning};
 
@@ -99,6 +102,12 @@ pub trait Hop: Debug + Send {
 
     /// When to call [`on_timeout`](Self::on_timeout) next, if ever.
     fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    /// How bundles are treated, of [`Piggyback`] alone: that is for the pipeline to do, and the hop is asked about nothing else.
+    #[doc(hidden)]
+    fn piggyback(&self) -> Option<PiggybackConfig> {
         None
     }
 }

@@ -4,8 +4,11 @@ use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 
+use namecast_units::{Duration, parse_duration};
+
 use super::{
-    Hop, HopCount, PathLabels, PathLabelsConfig, RateEstimator, RateFeedback, RateFeedbackConfig,
+    Hop, HopCount, PathLabels, PathLabelsConfig, Piggyback, PiggybackConfig, RateEstimator,
+    RateFeedback, RateFeedbackConfig,
 };
 
 /// A hop that sees the packets of all names, as configuration files and experiments choose it: by a word, and by parameters
@@ -18,13 +21,15 @@ pub enum NamedHop {
     RateFeedback(RateFeedbackConfig),
     /// Paths that consumers find and take.
     PathLabels(PathLabelsConfig),
+    /// Data and an Interest in one packet.
+    Piggyback(PiggybackConfig),
 }
 
 /// Why a text names no hop.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HopNameError {
     /// The word is none that we know.
-    #[error("write hop-count, rate-feedback or path-labels")]
+    #[error("write hop-count, rate-feedback, path-labels or piggyback")]
     Unknown,
     /// The hop has no such parameter.
     #[error("{0:?} is not a parameter of this hop: write {1}")]
@@ -36,6 +41,8 @@ pub enum HopNameError {
 
 /// Packets over which rates are measured.
 const WINDOW: RangeInclusive<usize> = RateFeedbackConfig::WINDOWS;
+/// Longest that packets may wait for others to travel with: a packet of sound.
+const MAX_WAIT: Duration = Duration::from_millis(20);
 /// Bounds of tables that files may state.
 const BOUND: RangeInclusive<usize> = 1..=1 << 20;
 
@@ -46,6 +53,7 @@ impl NamedHop {
             Self::HopCount => Box::new(HopCount),
             Self::RateFeedback(config) => Box::new(RateFeedback::new(config).unwrap_or_default()),
             Self::PathLabels(config) => Box::new(PathLabels::new(config)),
+            Self::Piggyback(config) => Box::new(Piggyback::new(config)),
         }
     }
 
@@ -80,28 +88,64 @@ impl NamedHop {
                 }
                 _ => Err(unknown("window, weight, estimator or max-flows")),
             },
-            Self::PathLabels(config) => match parameter {
-                "max-turns" => number(
-                    &mut config.max_turns,
-                    value,
-                    BOUND,
-                    ("max-turns", "a number from 1"),
-                ),
-                "discoveries" => {
-                    let mut per_second = 0;
-                    number(
-                        &mut per_second,
-                        value,
-                        BOUND,
-                        ("discoveries", "so many a second, from 1"),
-                    )?;
-                    config.discoveries.per_second = per_second as u32;
-                    config.discoveries.burst = 2 * per_second as u32;
-                    Ok(())
-                }
-                _ => Err(unknown("discoveries or max-turns")),
-            },
+            Self::PathLabels(config) => set_labels(config, (parameter, value)),
+            Self::Piggyback(config) => set_piggyback(config, (parameter, value)),
         }
+    }
+}
+
+fn set_labels(
+    config: &mut PathLabelsConfig,
+    (parameter, value): (&str, &str),
+) -> Result<(), HopNameError> {
+    match parameter {
+        "max-turns" => number(
+            &mut config.max_turns,
+            value,
+            BOUND,
+            ("max-turns", "a number from 1"),
+        ),
+        "discoveries" => {
+            let mut per_second = 0;
+            number(
+                &mut per_second,
+                value,
+                BOUND,
+                ("discoveries", "so many a second, from 1"),
+            )?;
+            config.discoveries.per_second = per_second as u32;
+            config.discoveries.burst = 2 * per_second as u32;
+            Ok(())
+        }
+        _ => Err(HopNameError::Parameter(
+            parameter.to_owned(),
+            "discoveries or max-turns",
+        )),
+    }
+}
+
+fn set_piggyback(
+    config: &mut PiggybackConfig,
+    (parameter, value): (&str, &str),
+) -> Result<(), HopNameError> {
+    let from_one = |parameter| (parameter, "a number from 1");
+    match parameter {
+        "wait" => {
+            let wait = parse_duration(value).ok().filter(|wait| *wait <= MAX_WAIT);
+            config.wait = wait.ok_or(HopNameError::Value("wait", "a time up to 20ms"))?;
+            Ok(())
+        }
+        "max-waiting" => number(
+            &mut config.max_waiting,
+            value,
+            BOUND,
+            from_one("max-waiting"),
+        ),
+        "max-flows" => number(&mut config.max_flows, value, BOUND, from_one("max-flows")),
+        _ => Err(HopNameError::Parameter(
+            parameter.to_owned(),
+            "wait, max-waiting or max-flows",
+        )),
     }
 }
 
@@ -125,6 +169,7 @@ impl FromStr for NamedHop {
             Some("hop-count") => Self::HopCount,
             Some("rate-feedback") => Self::RateFeedback(RateFeedbackConfig::default()),
             Some("path-labels") => Self::PathLabels(PathLabelsConfig::default()),
+            Some("piggyback") => Self::Piggyback(PiggybackConfig::default()),
             _ => return Err(HopNameError::Unknown),
         };
         for part in parts {
@@ -141,6 +186,7 @@ impl fmt::Display for NamedHop {
             Self::HopCount => "hop-count",
             Self::RateFeedback(_) => "rate-feedback",
             Self::PathLabels(_) => "path-labels",
+            Self::Piggyback(_) => "piggyback",
         })
     }
 }
@@ -171,8 +217,14 @@ mod tests {
     #[test]
     fn other_texts_are_refused_and_say_what_to_write() {
         for (text, expected) in [
-            ("mine", "write hop-count, rate-feedback or path-labels"),
-            ("", "write hop-count, rate-feedback or path-labels"),
+            (
+                "mine",
+                "write hop-count, rate-feedback, path-labels or piggyback",
+            ),
+            (
+                "",
+                "write hop-count, rate-feedback, path-labels or piggyback",
+            ),
             ("rate-feedback/window~0", "window: write 3 to 1024"),
             ("rate-feedback/window", "window: write 3 to 1024"),
             (

@@ -1,7 +1,10 @@
 //! Cutting packets to a link's MTU: NDNLPv2 indexed fragmentation.
 
 use bytes::Bytes;
-use namecast_packet::LpPacket;
+use namecast_packet::{LpPacket, MAX_PACKET_SIZE};
+
+use super::Reliability;
+use crate::face::FaceConfig;
 
 /// Octets of a fragment besides its share of the packet and the packet's own header fields:
 /// LpPacket and Fragment with type and length (4 each), Sequence (10), FragIndex and FragCount (4 each).
@@ -19,6 +22,22 @@ pub fn fragment(
 ) -> Option<Vec<Bytes>> {
     let pieces = cut(packet, sequence, mtu, max_fragments)?;
     Some(pieces.iter().map(LpPacket::encode_whole).collect())
+}
+
+/// Returns how many frames a link packet of `whole` octets takes at most, of which the network packet has `body`; `None` if it cannot
+/// be sent.
+pub(crate) fn frame_count(face: &FaceConfig, whole: usize, body: usize) -> Option<usize> {
+    let mtu = face.mtu.unwrap_or(usize::MAX);
+    let (mtu, numbers) = match face.reliability {
+        true => (Reliability::room(mtu), FRAGMENT_OVERHEAD),
+        false => (mtu, 0),
+    };
+    if whole + numbers <= mtu && whole <= MAX_PACKET_SIZE {
+        return Some(1);
+    }
+    let room = mtu.checked_sub(FRAGMENT_OVERHEAD)?;
+    let first = room.checked_sub(whole - body).filter(|&room| room > 0)?;
+    Some(1 + body.saturating_sub(first).div_ceil(room))
 }
 
 /// Cuts `packet` into pieces whose frames have at most `mtu` octets, numbered from `sequence`.

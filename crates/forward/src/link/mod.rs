@@ -13,6 +13,7 @@ mod service;
 pub use counters::{FrameCount, LinkCounters};
 use fragmentation::cut;
 pub use fragmentation::fragment;
+pub(crate) use fragmentation::frame_count;
 use marking::SojournMarker;
 pub use marking::{CongestionLaw, CongestionMarker, CongestionMarking};
 pub use meter::LinkMeter;

@@ -36,6 +36,10 @@ pub(crate) struct Neighbour {
     unanswered: AtomicU32,
     /// When to ask next, in nanoseconds.
     ask_at: AtomicU64,
+    /// Whether it takes bundles.
+    takes_bundles: AtomicBool,
+    /// Whether it is to hear that this node takes bundles.
+    offers_bundles: AtomicBool,
 }
 
 impl Neighbour {
@@ -69,8 +73,23 @@ impl Neighbour {
         true
     }
 
-    /// Records that it asked or answered.
-    pub(super) fn hear(&self, now: Instant) {
+    /// Returns whether it speaks extension fields and takes bundles.
+    pub(crate) fn takes_bundles(&self) -> bool {
+        self.takes_bundles.load(Relaxed) && self.speaks.load(Relaxed)
+    }
+
+    /// Has it hear that this node takes bundles, with each question and answer.
+    pub(crate) fn offer_bundles(&self) {
+        self.offers_bundles.store(true, Relaxed);
+    }
+
+    pub(crate) fn offers_bundles(&self) -> bool {
+        self.offers_bundles.load(Relaxed)
+    }
+
+    /// Records that it asked or answered, and whether it takes bundles.
+    pub(super) fn hear(&self, now: Instant, takes_bundles: bool) {
+        self.takes_bundles.store(takes_bundles, Relaxed);
         self.speaks.store(true, Relaxed);
         self.unanswered.store(0, Relaxed);
         self.ask_at.store((now + REFRESH).as_nanos(), Relaxed);
@@ -79,14 +98,18 @@ impl Neighbour {
     /// Forgets everything: another may be there now.
     pub(super) fn forget(&self) {
         self.speaks.store(false, Relaxed);
+        self.takes_bundles.store(false, Relaxed);
         self.unanswered.store(0, Relaxed);
         self.ask_at.store(0, Relaxed);
     }
 }
 
 /// The frame that answers.
-pub(super) fn answer() -> bytes::Bytes {
-    let mut packet = LpPacket::default();
+pub(super) fn answer(offers_bundles: bool) -> bytes::Bytes {
+    let mut packet = LpPacket {
+        piggybacked_interest: offers_bundles.then(bytes::Bytes::new),
+        ..LpPacket::default()
+    };
     packet.extensions.set_number(Extensions::SUPPORT, ANSWER);
     packet.encode()
 }
@@ -121,13 +144,13 @@ mod tests {
     fn a_neighbour_that_answered_is_believed_until_it_answers_no_more() {
         let neighbour = Neighbour::default();
         assert!(neighbour.ask(at(0)));
-        neighbour.hear(at(1));
+        neighbour.hear(at(1), false);
         assert_eq!(neighbour.speaks(), Some(true));
         assert_eq!(asked(&neighbour, 1..18), [11, 12, 14]);
         assert_eq!(neighbour.speaks(), Some(true));
         assert_eq!(asked(&neighbour, 18..26), [18]);
         assert_eq!(neighbour.speaks(), Some(false));
-        neighbour.hear(at(26));
+        neighbour.hear(at(26), false);
         assert_eq!(neighbour.speaks(), Some(true));
         neighbour.forget();
         assert_eq!(neighbour.speaks(), None);

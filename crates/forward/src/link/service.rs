@@ -118,7 +118,9 @@ impl Link {
         }
         if let Some(said) = packet.extensions.number(Extensions::SUPPORT) {
             packet.extensions.remove(Extensions::SUPPORT);
-            self.hear_support(now, said);
+            // Empty, or an Interest: who sends bundles takes them.
+            let takes_bundles = packet.piggybacked_interest.is_some();
+            self.hear_support(now, said, takes_bundles);
         }
         if packet.fragment_count.unwrap_or(1) == 1 {
             without_frame(&mut packet, size);
@@ -135,15 +137,15 @@ impl Link {
     }
 
     /// The neighbour speaks extension fields, and may ask whether this node does.
-    fn hear_support(&mut self, now: Instant, said: u64) {
+    fn hear_support(&mut self, now: Instant, said: u64, takes_bundles: bool) {
         let is_off = self.config.extension_fields == ExtensionFields::Off;
         let is_known = [neighbour::QUESTION, neighbour::ANSWER].contains(&said);
         if is_off || !self.config.has_one_peer() || !is_known {
             return;
         }
-        self.meter.neighbour.hear(now);
+        self.meter.neighbour.hear(now, takes_bundles);
         let is_to_answer = said == neighbour::QUESTION && now >= self.answer_at;
-        let answer = neighbour::answer();
+        let answer = neighbour::answer(self.meter.neighbour.offers_bundles());
         if is_to_answer && self.check_room(1, answer.len()).is_ok() {
             self.answer_at = now + ANSWER_PAUSE;
             self.counters.sent.add(&answer);

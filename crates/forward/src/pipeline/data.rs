@@ -5,6 +5,7 @@ use namecast_units::Instant;
 use smallvec::SmallVec;
 
 use super::Forwarder;
+use super::bundle::{Seat, Seats};
 use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
 use crate::fields::{KeptFields, LinkFields};
@@ -85,6 +86,7 @@ impl Forwarder {
         face: FaceId,
         data: &Data,
         fields: &LinkFields,
+        seats: Option<&mut Seats>,
     ) -> Result<(), DropReason> {
         let ingress = self.tables.faces.get(face);
         let ingress = ingress.ok_or(DropReason::UnknownFace)?;
@@ -127,7 +129,7 @@ impl Forwarder {
             let store = &mut self.tables.content_store;
             store.insert(self.now, data, hashes);
         }
-        self.deliver(&arrival, &entries, &actions);
+        self.deliver(&arrival, &entries, &actions, seats);
         self.originate(actions);
         Ok(())
     }
@@ -146,13 +148,20 @@ impl Forwarder {
                 hashes: &hashes,
                 fields: &LinkFields::none(),
             };
-            self.deliver(&arrival, &entries, actions);
+            self.deliver(&arrival, &entries, actions, None);
         }
         is_answer
     }
 
-    /// Sends Data to all who wait in these entries, which end so, and to those whom hops choose besides.
-    fn deliver(&mut self, arrival: &Arrival<'_>, entries: &[EntryId], actions: &Actions) {
+    /// Sends Data to all who wait in these entries, which end so, and to those whom hops choose besides. `seats` are those of the
+    /// former.
+    fn deliver(
+        &mut self,
+        arrival: &Arrival<'_>,
+        entries: &[EntryId],
+        actions: &Actions,
+        mut seats: Option<&mut Seats>,
+    ) {
         let mut downstreams = Downstreams::default();
         let outcome = Outcome::Satisfied(arrival.data.freshness());
         for &id in entries {
@@ -161,13 +170,14 @@ impl Forwarder {
             self.strategies
                 .count(choice, |choice| choice.satisfied += 1);
         }
+        let waiting = downstreams.0.len();
         if let Decision::Forward(faces) = &actions.decision {
             faces.iter().for_each(|&face| downstreams.add_unasked(face));
         }
         let extras = actions.extras.as_deref();
         let announcement = extras.and_then(|extras| extras.prefix_announcement.as_ref());
         let quiet = extras.and_then(Extras::without_path);
-        for downstream in &downstreams.0 {
+        for (number, downstream) in downstreams.0.iter().enumerate() {
             let extras = match &quiet {
                 Some(quiet) if !downstream.asks_for_path => Some(quiet),
                 _ => extras,
@@ -178,7 +188,15 @@ impl Forwarder {
             Actions::apply(extras, &mut fields);
             let passage = (PacketKind::Data, arrival.face, downstream.face);
             let wire = arrival.data.wire().clone();
+            let place = self.output.ready();
             self.send(extras, passage, wire, fields);
+            if let Some(seats) = seats.as_deref_mut()
+                && number < waiting
+                && self.output.ready() > place
+            {
+                let face = downstream.face;
+                seats.push(Seat { face, place });
+            }
         }
     }
 

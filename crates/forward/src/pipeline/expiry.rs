@@ -93,7 +93,8 @@ impl Forwarder {
             return self.tables.count_drop(to, DropReason::UnknownFace);
         };
         let hops = extras.map_or(&Extensions::NONE, Extras::extensions);
-        let heard = match hops.is_empty() && said.extensions.is_empty() {
+        let is_quiet = hops.is_empty() && said.extensions.is_empty() && self.bundling.is_none();
+        let heard = match is_quiet {
             true => HeardExtensions::default(),
             false => face.hears_extensions(self.now),
         };
@@ -104,8 +105,9 @@ impl Forwarder {
         let transmit = Transmit { face: to, frame };
         match extras {
             Some(extras) if !extras.delay.is_zero() => {
-                self.output.push_delayed(self.now + extras.delay, transmit);
+                let _ = self.output.push_delayed(self.now + extras.delay, transmit);
             }
+            _ if self.bundling.is_some() => self.push_or_join((kind, from), transmit),
             _ => self.output.push(transmit),
         }
     }

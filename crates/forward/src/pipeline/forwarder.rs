@@ -10,9 +10,11 @@ use namecast_units::{Instant, Random};
 
 use super::output::Output;
 use crate::config::Config;
-use crate::counters::{Counters, StrategyCounters};
+use crate::counters::{BundleCounters, Counters, StrategyCounters};
 use crate::face::{AddFaceError, FaceConfig, FaceId, FaceInfo, MIN_MTU};
-use crate::hop::{Hop, Hops, LEARNED_COST, LearnedNews, Learning, StrategyChoices, StrategyKind};
+use crate::hop::{
+    Bundling, Hop, Hops, LEARNED_COST, LearnedNews, Learning, StrategyChoices, StrategyKind,
+};
 use crate::link::LinkMeter;
 use crate::table::{AddRouteError, ContentStore, Face, NextHop, Tables};
 
@@ -65,6 +67,8 @@ pub struct Forwarder {
     /// Latest time that the driver told.
     pub(crate) now: Instant,
     pub(super) hops: Hops,
+    /// Only where bundles are on.
+    pub(super) bundling: Option<Box<Bundling>>,
     pub(super) output: Output,
     /// What Interests carry, so that Data come back to this one of the node's forwarders.
     pub(super) token: Option<Bytes>,
@@ -92,6 +96,7 @@ impl Forwarder {
         Self {
             now: Instant::ZERO,
             hops: Hops::default(),
+            bundling: None,
             output: Output::default(),
             token: config.shard.token(),
             strategies: StrategyChoices::new(tables.hasher, config.max_prefixes),
@@ -113,7 +118,10 @@ impl Forwarder {
         check_mtu(config.mtu)?;
         let id = self.next_face;
         self.next_face = FaceId::from_number(id.number() + 1);
-        let face = Face::new(config, self.tables.pit.add_face(id));
+        let mut face = Face::new(config, self.tables.pit.add_face(id));
+        if self.bundling.is_some() {
+            face.offer_bundles();
+        }
         self.tables.faces.push(id, face);
         Ok(id)
     }
@@ -150,6 +158,9 @@ impl Forwarder {
     pub fn set_meter(&mut self, face: FaceId, meter: Arc<LinkMeter>) {
         if let Some(face) = self.tables.faces.get_mut(face) {
             face.meter = Some(meter);
+            if self.bundling.is_some() {
+                face.offer_bundles();
+            }
         }
     }
 
@@ -260,7 +271,17 @@ impl Forwarder {
 
     /// Has a hop see the packets of all names, after those that were installed before, and before the strategies.
     pub fn install(&mut self, hop: Box<dyn Hop>) {
-        self.hops.install(hop);
+        let Some(config) = hop.piggyback() else {
+            return self.hops.install(hop);
+        };
+        self.bundling = Some(Box::new(Bundling::new(config)));
+        self.tables.faces.iter_mut().for_each(Face::offer_bundles);
+    }
+
+    /// What became of a face's bundles; nothing where there is no such face.
+    pub fn bundles(&self, face: FaceId) -> BundleCounters {
+        let face = self.tables.faces.get(face);
+        face.map_or_else(BundleCounters::default, Face::bundle_counters)
     }
 
     /// Makes a hop a strategy, to be [chosen](Self::set_strategy) by prefix. `word` stands for it in the names of strategies.

@@ -1,11 +1,14 @@
 //! Incoming and outgoing Interests.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest, Name, Nonce};
 use namecast_units::{Instant, Random};
 
 use super::Forwarder;
+use super::bundle::{Bundle, Ride};
 use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
 use crate::fields::{KeptFields, LinkFields};
@@ -31,6 +34,8 @@ struct Arrival<'a> {
     is_retransmission: bool,
     /// What hops want of what leaves.
     extras: Option<&'a Extras>,
+    /// The Data that it rides on.
+    ride: Option<Ride<'a>>,
 }
 
 impl Forwarder {
@@ -39,6 +44,7 @@ impl Forwarder {
         face: FaceId,
         interest: &mut Interest,
         fields: &LinkFields,
+        bundle: Option<&Bundle<'_>>,
     ) -> Result<(), DropReason> {
         if interest.nonce().is_none() {
             interest.set_nonce(new_nonce(&mut self.random));
@@ -53,6 +59,7 @@ impl Forwarder {
         }
         let hashes = self.tables.hashes(interest.name());
         let hashes = hashes.ok_or(DropReason::NameTooLong)?;
+        let ride = bundle.and_then(|bundle| self.ride(bundle, (interest, &hashes), face));
         let arrival = Arrival {
             face,
             nonce: interest.nonce().expect("added if it was missing"),
@@ -67,6 +74,7 @@ impl Forwarder {
             non_discovery: fields.non_discovery,
             is_retransmission: false,
             extras: None,
+            ride,
         };
         let transmission = self
             .tables
@@ -311,9 +319,13 @@ impl Forwarder {
     fn decide(&mut self, id: EntryId, arrival: &Arrival<'_>) -> Actions {
         let tables = &self.tables;
         let was_sent = !tables.pit.get(id).out_records.is_empty();
+        let next_hops = match &arrival.ride {
+            Some(ride) => core::slice::from_ref(&ride.hop),
+            None => tables.next_hops(arrival.interest, arrival.hashes),
+        };
         let event = Event {
             entries: &[id],
-            next_hops: NextHops::from_slice(tables.next_hops(arrival.interest, arrival.hashes)),
+            next_hops: NextHops::from_slice(next_hops),
             ..arrival.event()
         };
         let (choice, actions) = self.ask_hops(event, Hops::on_interest);
@@ -336,6 +348,7 @@ impl Forwarder {
         let probe = Arrival {
             nonce,
             interest: &arrival.interest.with_nonce(nonce),
+            ride: None,
             ..*arrival
         };
         self.outgoing_interest(id, &probe, to);
@@ -364,6 +377,12 @@ impl Forwarder {
         let token = self.token.as_ref();
         let mut fields = arrival.fields.for_next_hop(token, arrival.non_discovery);
         Actions::apply(arrival.extras, &mut fields);
+        if let Some(ride) = arrival.ride.filter(|ride| ride.hop.face == to) {
+            let has_fields = matches!(fields, Cow::Owned(_)) || arrival.extras.is_some();
+            if self.send_on_board(&ride, arrival.interest, has_fields) {
+                return;
+            }
+        }
         let passage = (PacketKind::Interest, arrival.face, to);
         let wire = arrival.interest.wire().clone();
         self.send(arrival.extras, passage, wire, fields);
@@ -410,6 +429,7 @@ impl Forwarder {
             non_discovery: false,
             is_retransmission: false,
             extras: None,
+            ride: None,
         };
         self.send_to_all(id, &arrival, faces);
     }

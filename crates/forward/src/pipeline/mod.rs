@@ -7,6 +7,7 @@
 //!                    └─▶ incoming Nack ─────── hops ─▶ outgoing Nack
 //! ```
 
+mod bundle;
 mod data;
 mod expiry;
 mod forwarder;

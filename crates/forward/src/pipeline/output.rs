@@ -24,11 +24,27 @@ impl Output {
         self.ready.push_back(transmit);
     }
 
-    /// Adds a packet that waits until `at`.
+    /// Adds a packet that waits until `at`; returns its place among those that wait.
     #[cold]
-    pub(super) fn push_delayed(&mut self, at: Instant, transmit: Transmit) {
+    pub(super) fn push_delayed(&mut self, at: Instant, transmit: Transmit) -> (Instant, u64) {
         self.count += 1;
         self.delayed.insert((at, self.count), transmit);
+        (at, self.count)
+    }
+
+    /// Takes back a packet that waits still.
+    pub(super) fn take(&mut self, held: (Instant, u64)) -> Option<Transmit> {
+        self.delayed.remove(&held)
+    }
+
+    /// Returns how many packets are ready.
+    pub(super) fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Returns the packet in a place of those that are ready, to be changed.
+    pub(super) fn at_mut(&mut self, place: usize) -> Option<&mut Transmit> {
+        self.ready.get_mut(place)
     }
 
     /// Makes ready what was delayed until `now`.

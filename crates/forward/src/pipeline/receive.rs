@@ -5,7 +5,7 @@ use namecast_packet::{Data, Interest, LpPacket, MAX_PACKET_SIZE, tlv};
 use namecast_units::ByteSize;
 
 use super::Forwarder;
-use crate::counters::{DropReason, PacketKind};
+use crate::counters::{BundleCounters, DropReason, PacketKind};
 use crate::face::FaceId;
 use crate::fields::LinkFields;
 use crate::link::without_frame;
@@ -54,8 +54,34 @@ impl Forwarder {
             None => kind_of(&wire),
         };
         let face = self.tables.faces.get(id).ok_or(DropReason::UnknownFace)?;
-        let fields = LinkFields::received(packet, kind, &face.config, face.speaks_extensions())?;
-        self.receive_network_packet(id, kind, wire, &fields)
+        let speaks = face.speaks_extensions();
+        let interest = packet.piggybacked_interest.take();
+        let fields = LinkFields::received(packet, kind, &face.config, speaks)?;
+        match interest.filter(|value| !value.is_empty()) {
+            Some(value) => self.receive_bundle(id, (kind, wire), &fields, (value, speaks)),
+            None => self.receive_network_packet(id, kind, wire, &fields),
+        }
+    }
+
+    /// Takes a network packet in front of which came an Interest, if it may have come.
+    fn receive_bundle(
+        &mut self,
+        id: FaceId,
+        (kind, wire): (PacketKind, Bytes),
+        fields: &LinkFields,
+        (value, speaks): (Bytes, bool),
+    ) -> Result<(), DropReason> {
+        let refuse: fn(&mut BundleCounters) = if self.bundling.is_none() || !speaks {
+            |count| count.refused_unannounced += 1
+        } else if kind != PacketKind::Data {
+            |count| count.refused_misplaced += 1
+        } else {
+            let data = Data::decode(wire).map_err(|_| DropReason::Malformed)?;
+            self.tables.count_packet(id, kind)?;
+            return self.incoming_bundle(id, &data, fields, value);
+        };
+        self.count_bundle(id, refuse);
+        self.receive_network_packet(id, kind, wire, fields)
     }
 
     /// Takes a network packet, and the fields that came in front of it.
@@ -79,7 +105,7 @@ impl Forwarder {
             self.tables.count_packet(id, kind)?;
             return match kind {
                 PacketKind::Nack(reason) => self.incoming_nack(id, interest, reason, fields),
-                _ => self.incoming_interest(id, interest, fields),
+                _ => self.incoming_interest(id, interest, fields, None),
             };
         }
         let decoded = Data::decode(wire);
@@ -90,7 +116,7 @@ impl Forwarder {
             return Err(DropReason::MisplacedField);
         }
         self.tables.count_packet(id, kind)?;
-        self.incoming_data(id, data, fields)
+        self.incoming_data(id, data, fields, None)
     }
 }
 

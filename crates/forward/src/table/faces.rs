@@ -7,9 +7,10 @@ use namecast_units::Instant;
 
 use super::ShareId;
 use super::states::States;
-use crate::counters::FaceCounters;
+use crate::counters::{BundleCounters, FaceCounters};
 use crate::face::{ExtensionFields, FaceConfig, FaceId, LinkType};
 use crate::fields::HeardExtensions;
+use crate::hop::FaceBundles;
 use crate::link::LinkMeter;
 
 /// A face, as its tables know it. Its link is its driver's.
@@ -31,6 +32,8 @@ pub(crate) struct Face {
     pub(crate) states: States,
     /// What its link measures and knows, if it has one, or is to know.
     pub(crate) meter: Option<Arc<LinkMeter>>,
+    /// Only where there were bundles, or could have been.
+    bundles: Option<Box<FaceBundles>>,
 }
 
 /// A line of the processors' caches.
@@ -52,7 +55,23 @@ impl Face {
             interests_full_at: Instant::ZERO,
             states: States::default(),
             meter: None,
+            bundles: None,
         }
+    }
+
+    pub(crate) fn bundles(&mut self) -> &mut FaceBundles {
+        self.bundles.get_or_insert_default()
+    }
+
+    /// What became of bundles.
+    pub(crate) fn bundle_counters(&self) -> BundleCounters {
+        let bundles = self.bundles.as_ref();
+        bundles.map_or_else(BundleCounters::default, |bundles| bundles.counters)
+    }
+
+    /// Has the neighbour hear that this node takes bundles.
+    pub(crate) fn offer_bundles(&mut self) {
+        self.meter.get_or_insert_default().neighbour.offer_bundles();
     }
 
     pub(crate) fn is_local(&self) -> bool {
@@ -75,6 +94,18 @@ impl Face {
         }
     }
 
+    /// Whether the neighbour is known to take bundles. Applications of this process take packets one by one.
+    pub(crate) fn takes_bundles(&self) -> bool {
+        match self.config.extension_fields {
+            ExtensionFields::Off => false,
+            ExtensionFields::On => !self.is_local() && self.is_point_to_point(),
+            ExtensionFields::Auto => {
+                let meter = self.meter.as_deref();
+                meter.is_some_and(|meter| meter.neighbour.takes_bundles())
+            }
+        }
+    }
+
     /// What becomes of the extension fields of a packet that leaves now.
     #[cold]
     pub(crate) fn hears_extensions(&mut self, now: Instant) -> HeardExtensions {
@@ -82,6 +113,7 @@ impl Face {
         let may_ask = may_ask && self.is_point_to_point();
         HeardExtensions {
             question: may_ask && self.meter.get_or_insert_default().neighbour.ask(now),
+            offers_bundles: (self.meter.as_ref()).is_some_and(|it| it.neighbour.offers_bundles()),
             fields: self.speaks_extensions(),
         }
     }
@@ -145,6 +177,10 @@ impl FaceTable {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FaceId, &Face)> {
         self.numbers.iter().copied().zip(&self.faces)
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Face> {
+        self.faces.iter_mut()
     }
 
     #[inline]

@@ -26,6 +26,8 @@ pub(crate) type NextHops = SmallVec<[NextHop; 1]>;
 pub(crate) struct Fib {
     prefixes: PrefixTable<NextHops>,
     hasher: NameHasher,
+    /// Changes that there were.
+    version: u64,
 }
 
 impl Fib {
@@ -33,11 +35,23 @@ impl Fib {
         Self {
             prefixes: PrefixTable::new(hasher, capacity),
             hasher,
+            version: 1,
         }
+    }
+
+    /// Returns a number that differs after every change.
+    pub(crate) const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Returns the components of the longest prefix.
+    pub(crate) fn deepest(&self) -> usize {
+        self.prefixes.deepest()
     }
 
     /// Adds a route, or changes its cost; returns whether the next hop is new.
     pub(crate) fn add(&mut self, prefix: &Name, hop: NextHop) -> Result<bool, AddRouteError> {
+        self.version += 1;
         let hops = self.prefixes.get_or_insert(prefix, NextHops::new)?;
         let before = hops.len();
         hops.retain(|other| other.face != hop.face);
@@ -55,6 +69,7 @@ impl Fib {
 
     /// Removes a route; a prefix without routes goes too.
     pub(crate) fn remove(&mut self, prefix: &Name, face: FaceId) {
+        self.version += 1;
         let Some(hops) = self.prefixes.get_mut(prefix) else {
             return;
         };
@@ -66,6 +81,7 @@ impl Fib {
 
     /// Removes all routes to `face`.
     pub(crate) fn remove_face(&mut self, face: FaceId) {
+        self.version += 1;
         self.prefixes.retain(|hops| {
             hops.retain(|hop| hop.face != face);
             !hops.is_empty()

@@ -51,6 +51,12 @@ impl<T> PrefixTable<T> {
         self.entries.len()
     }
 
+    /// Returns the components of the longest prefix; 0 if there is none.
+    #[inline]
+    pub(crate) fn deepest(&self) -> usize {
+        self.used_depths.checked_ilog2().unwrap_or(0) as usize
+    }
+
     /// The value of exactly `prefix`, made by `make` if there is none.
     pub(crate) fn get_or_insert(
         &mut self,

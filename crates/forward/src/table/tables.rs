@@ -130,6 +130,54 @@ impl Tables {
         Ok(())
     }
 
+    /// Counts a packet that leaves with another, whose frame it made longer.
+    pub(crate) fn count_on_board(
+        &mut self,
+        id: FaceId,
+        kind: PacketKind,
+        (before, after): (&Bytes, &Bytes),
+    ) {
+        let Some(face) = self.faces.get_mut(id) else {
+            return;
+        };
+        let is_frame = face.config.takes_whole(after.len());
+        for traffic in [&mut face.counters.outgoing, &mut self.counters.outgoing] {
+            traffic.count(kind);
+            if is_frame {
+                traffic.octets += ByteSize::of(after) - ByteSize::of(before);
+            }
+        }
+    }
+
+    /// Counts two packets, which were counted before, as the one frame that carries them.
+    pub(crate) fn count_joined(
+        &mut self,
+        id: FaceId,
+        (data, interest): (&Bytes, &Bytes),
+        joint: &Bytes,
+    ) {
+        let Some(face) = self.faces.get_mut(id) else {
+            return;
+        };
+        face.queued -= 1;
+        let config = &face.config;
+        let is_frame = |packet: &Bytes| config.takes_whole(packet.len());
+        let (mut frames, mut octets) = (0, ByteSize::ZERO);
+        for packet in [data, interest].into_iter().filter(|it| is_frame(it)) {
+            frames += 1;
+            octets += ByteSize::of(packet);
+        }
+        let is_joint_frame = is_frame(joint);
+        for traffic in [&mut face.counters.outgoing, &mut self.counters.outgoing] {
+            traffic.frames -= frames;
+            traffic.octets -= octets;
+            if is_joint_frame {
+                traffic.frames += 1;
+                traffic.octets += ByteSize::of(joint);
+            }
+        }
+    }
+
     /// Whether a face may send an Interest now.
     pub(crate) fn is_within_rate(&mut self, now: Instant, id: FaceId) -> bool {
         let Some(rate) = self.config.pit.face_interest_rate else {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use namecast_forward::{
-    Config, ExtensionFields, FaceConfig, FaceId, Node, PathLabels, PconProfile, RateFeedback,
-    RateFeedbackConfig, StrategyKind,
+    Config, ExtensionFields, FaceConfig, FaceId, Node, PathLabels, PconProfile, Piggyback,
+    RateFeedback, RateFeedbackConfig, StrategyKind,
 };
 use namecast_packet::lp::NackReason;
 use namecast_packet::signature::NullSigner;
@@ -18,6 +18,8 @@ use namecast_units::Instant;
 const MAX_AT_ONCE: usize = 200;
 /// Field that asks and answers whether fields are spoken.
 const SUPPORT: u32 = Extensions::SUPPORT;
+/// Field with an Interest that comes with Data.
+const PIGGYBACKED_INTEREST: u32 = 872;
 
 /// Who is at the other end of a face.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,6 +81,7 @@ impl Net {
             let forwarder = &mut node.forwarder;
             forwarder.install(Box::new(feedback.expect("within its bounds")));
             forwarder.install(Box::new(PathLabels::default()));
+            forwarder.install(Box::<Piggyback>::default());
             let strategy = StrategyKind::Pcon(PconProfile::Published);
             let prefix = "/b".parse().expect("a name");
             forwarder.set_strategy(prefix, strategy).expect("room");
@@ -179,6 +182,8 @@ impl Net {
             let value: Vec<u8> = (0..length).map(|_| octet()).collect();
             if Extensions::has_number(number) {
                 packet.extensions.set(number, value);
+            } else if number == PIGGYBACKED_INTEREST {
+                packet.piggybacked_interest = Some(value.into());
             }
         }
         match event / 64 {
@@ -226,13 +231,18 @@ impl Net {
         let packet = LpPacket::decode(frame).expect("well-formed");
         let extensions = &packet.extensions;
         match other {
-            Other::Mute => assert!(extensions.is_empty(), "{extensions:?}"),
+            Other::Mute => {
+                assert!(extensions.is_empty(), "{extensions:?}");
+                assert_eq!(packet.piggybacked_interest, None);
+            }
             Other::Unknown => {
                 let mut fields = extensions.iter();
                 assert!(
                     fields.all(|(number, _)| number == SUPPORT),
                     "{extensions:?}"
                 );
+                let announcement = packet.piggybacked_interest.as_deref();
+                assert!(announcement.is_none_or(<[u8]>::is_empty));
             }
             Other::Speaks | Other::Node(..) => {}
         }

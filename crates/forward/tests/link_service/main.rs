@@ -1,7 +1,11 @@
 //! Fragments and Acks over a link, and fields of neighbours, of which anything can be expected.
 
 mod body;
+mod bundle_body;
 mod fields_body;
+
+#[path = "../../../../fuzz/damaged_seeds.rs"]
+mod damaged_seeds;
 
 use namecast_units::Random;
 
@@ -66,4 +70,9 @@ fn fields_of_any_kind_harm_nobody_and_reach_nobody_who_does_not_speak() {
         sum.counts > 100 && sum.paths > 100 && sum.tags > 10,
         "{sum:?}"
     );
+}
+
+#[test]
+fn whatever_comes_with_data_the_data_get_through() {
+    damaged_seeds::harm_nothing("bundle", 0, 2_000, damaged_seeds::any, bundle_body::bundle);
 }

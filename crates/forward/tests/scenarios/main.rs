@@ -5,6 +5,8 @@
 )]
 
 mod adaptive;
+mod bundles;
+mod bundles_hostile;
 mod cache;
 mod churn;
 mod counters;

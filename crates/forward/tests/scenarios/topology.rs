@@ -72,6 +72,12 @@ impl Net {
         }
     }
 
+    /// Joins two faces by a link, as one that was cut had them.
+    pub(crate) fn mend(&mut self, a: End, b: End) {
+        self.links.insert(a, b);
+        self.links.insert(b, a);
+    }
+
     /// Adds a local application to a node.
     pub(crate) fn app(&mut self, node: usize) -> End {
         self.face(node, FaceConfig::application("test"))

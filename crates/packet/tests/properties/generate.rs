@@ -78,11 +78,21 @@ pub(crate) fn link_packet() -> impl Strategy<Value = LpPacket> {
     let reliability = (vec(any::<u64>(), 0..3), option::of(any::<u64>()));
     let learning = (any::<bool>(), option::of(octets(40)));
     let hop = (option::of(token), option::of(reason()), number());
-    let extensions = vec((0..26_usize, octets(20)), 0..4);
-    let hop = (hop, (option::of(number()), extensions));
+    let extensions = vec((0..25_usize, octets(20)), 0..4);
+    let ours = (option::of(number()), option::of(octets(40)), extensions);
+    let hop = (hop, ours);
     let parts = (option::of(fragmentation), local, reliability, learning, hop);
     (parts, option::of(fragment)).prop_map(
-        |((pieces, local, reliability, learning, (hop, (avoid_face, extensions))), fragment)| {
+        |(
+            (
+                pieces,
+                local,
+                reliability,
+                learning,
+                (hop, (avoid_face, piggybacked_interest, extensions)),
+            ),
+            fragment,
+        )| {
             LpPacket {
                 sequence: pieces.map(|(sequence, ..)| sequence),
                 fragment_index: pieces.map_or(0, |(_, index, _)| index),
@@ -98,6 +108,7 @@ pub(crate) fn link_packet() -> impl Strategy<Value = LpPacket> {
                 nack: hop.1,
                 congestion_mark: hop.2,
                 avoid_face,
+                piggybacked_interest,
                 extensions: extensions_of(extensions),
                 fragment,
             }

@@ -84,7 +84,7 @@ impl Scenario {
                 evolution.controller.register(custom, |control| control);
                 return;
             }
-            Self::Parameters(_) | Self::Topology(_) => return,
+            Self::Exchange(_) | Self::Parameters(_) | Self::Topology(_) => return,
         };
         for flow in flows {
             flow.controller.register(custom, |control| control);

@@ -10,7 +10,7 @@ use crate::hop::CustomHop;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(from = "String")]
 pub struct HopChoice {
-    name: String,
+    pub(super) name: String,
     custom: Option<CustomHop>,
 }
 
@@ -32,6 +32,7 @@ impl Scenario {
         let hops = match self {
             Self::Network(network) => &mut network.hops,
             Self::Stream(stream) => &mut stream.hops,
+            Self::Exchange(exchange) => &mut exchange.hops,
             Self::Evolution(_) | Self::Parameters(_) | Self::Topology(_) => return,
         };
         for hop in hops.iter_mut().filter(|hop| hop.name == custom.name) {

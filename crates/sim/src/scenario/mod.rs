@@ -4,6 +4,7 @@
 
 mod choice;
 mod evolution;
+mod exchange;
 mod fetching;
 mod flows;
 mod forwarding;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub use choice::Choice;
 pub use evolution::{Evolution, Path as PathModel};
+pub use exchange::{Exchange, Side};
 pub use flows::{Change, Flow};
 pub use forwarding::{Routes, Strategy};
 pub use hops::{HopChoice, named_hops};
@@ -50,6 +52,8 @@ pub enum Scenario {
     Network(Box<NetworkScenario>),
     /// Live streams over a network.
     Stream(Box<StreamScenario>),
+    /// Two peers that send each other packets.
+    Exchange(Box<Exchange>),
     /// A rate controller alone, told what a paper's closed form assumes.
     Evolution(Box<Evolution>),
     /// A controller's constants.
@@ -106,6 +110,7 @@ impl Scenario {
         match self {
             Self::Network(network) => network.validate(base),
             Self::Stream(stream) => stream.validate(base),
+            Self::Exchange(exchange) => exchange.validate(base),
             Self::Evolution(evolution) => evolution.validate(),
             Self::Parameters(_) => Ok(()),
             Self::Topology(table) => table.run(base).map(drop),
@@ -120,6 +125,7 @@ impl Scenario {
         match self {
             Self::Network(network) => Run::new(network, base, seed, false).map(Run::finish),
             Self::Stream(stream) => stream::Run::new(stream, base, seed).map(stream::Run::finish),
+            Self::Exchange(exchange) => exchange.run(base, seed),
             Self::Evolution(evolution) => evolution.run(seed),
             Self::Parameters(table) => Ok(table.run()),
             Self::Topology(table) => table.run(base),
@@ -144,7 +150,7 @@ impl Scenario {
                 let duration = run.duration();
                 trace::write(run.network(), duration, directory)
             }
-            Self::Evolution(_) | Self::Parameters(_) | Self::Topology(_) => {
+            Self::Exchange(_) | Self::Evolution(_) | Self::Parameters(_) | Self::Topology(_) => {
                 return Err(ScenarioError::new(
                     "kind",
                     "only networks and streams have events to trace",

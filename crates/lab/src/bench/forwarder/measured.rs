@@ -29,6 +29,13 @@ pub(super) struct Measured {
     others: CpuSet,
 }
 
+/// Processor time, to 10 ms.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KernelTime {
+    pub(super) user: Duration,
+    pub(super) kernel: Duration,
+}
+
 impl Measured {
     /// Starts `command` on the processors with these ranks.
     pub(super) fn start(mut command: Command, ranks: Range<usize>) -> anyhow::Result<Self> {
@@ -77,6 +84,20 @@ impl Measured {
     /// Processor time of all its threads so far.
     pub(super) fn processor_time(&self) -> anyhow::Result<Duration> {
         Ok(self.thread_times()?.into_values().sum())
+    }
+
+    /// Processor time of all its threads so far, the kernel's for it apart, as the kernel's clock ticks.
+    pub(super) fn kernel_time(&self) -> anyhow::Result<KernelTime> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // What stands before may have spaces, within parentheses. Times are the 14th and 15th, the state is the third.
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
+        let mut next = || anyhow::Ok(times.next().context("no times")??);
+        let tick = |count: u64| Duration::from_millis(10 * count);
+        Ok(KernelTime {
+            user: tick(next()?),
+            kernel: tick(next()?),
+        })
     }
 
     /// Processor time of each of its threads so far, by their numbers.

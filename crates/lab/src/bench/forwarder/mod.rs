@@ -8,6 +8,7 @@
 //! The relay asks the kernel for datagrams as the forwarder does: several with one call in, equal ones with one call out.
 //! A Data packet's cost is processor time of the measured process, kernel included, over Data that reached consumers.
 
+mod exchange;
 mod load;
 mod measured;
 pub(crate) mod memory;
@@ -29,6 +30,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::measure::{self, Delays};
+use exchange::ExchangeReport;
 use load::{Load, Outcome, Traffic};
 use measured::Measured;
 use port::{Port, Sending};
@@ -128,6 +130,15 @@ pub enum Case {
     Threads,
     /// The same in bursts of 32.
     ThreadsBursts,
+    /// Two peers that exchange Data of 100 octets, with the next Interest in the same packet or apart.
+    #[value(name = "exchange-100")]
+    Exchange100,
+    /// The same with 1000 octets.
+    #[value(name = "exchange-1000")]
+    Exchange1000,
+    /// The same with 4000 octets, in frames of at most 1400.
+    #[value(name = "exchange-4000")]
+    Exchange4000,
 }
 
 impl Case {
@@ -135,6 +146,7 @@ impl Case {
         let plain = Traffic::default();
         match self {
             Self::Unique | Self::HalfLoad => plain,
+            Self::Exchange100 | Self::Exchange1000 | Self::Exchange4000 => plain,
             Self::UniqueBursts => Traffic { burst: 32, ..plain },
             Self::Threads => threads::traffic(1),
             Self::ThreadsBursts => threads::traffic(32),
@@ -186,6 +198,16 @@ impl Case {
         }
     }
 
+    /// Octets of content of what peers exchange.
+    const fn exchanged(self) -> Option<usize> {
+        match self {
+            Self::Exchange100 => Some(100),
+            Self::Exchange1000 => Some(1_000),
+            Self::Exchange4000 => Some(4_000),
+            _ => None,
+        }
+    }
+
     fn name(self) -> String {
         self.to_possible_value()
             .map_or_else(String::new, |value| value.get_name().to_owned())
@@ -210,6 +232,7 @@ struct Report {
     debug_build: bool,
     cases: Vec<CaseReport>,
     threads: Vec<ThreadsReport>,
+    exchanges: Vec<ExchangeReport>,
 }
 
 /// One case, with the medians over all rounds.
@@ -261,6 +284,7 @@ pub(crate) fn run(arguments: &BenchForwarder) -> anyhow::Result<()> {
         debug_build: cfg!(debug_assertions),
         cases: Vec::new(),
         threads: Vec::new(),
+        exchanges: Vec::new(),
     };
     if !arguments.json {
         let ndnd = arguments.ndnd.is_some();
@@ -288,6 +312,15 @@ pub(crate) fn run(arguments: &BenchForwarder) -> anyhow::Result<()> {
                 print_line(measured.line())?;
             }
             report.threads.push(measured);
+            continue;
+        }
+        if let Some(payload) = case.exchanged() {
+            let (rounds, span) = arguments.turns();
+            let measured = exchange::measure(case.name(), payload, rounds, span)?;
+            if !arguments.json {
+                print_line(measured.line())?;
+            }
+            report.exchanges.push(measured);
             continue;
         }
         let measured = measure_case(arguments, case)?;

@@ -1,0 +1,276 @@
+//! Bundles: Data and an Interest in one frame, on their way through the node.
+//!
+//! ```text
+//!  bundle ─┬─ Data ─────▶ incoming Data ─────▶ all who wait ───────┬─▶ one frame, where the face takes it
+//!          └─ Interest ─▶ incoming Interest ─▶ the face of one ────┘
+//! ```
+//!
+//! Nothing but the FIB's look-up is left out for the Interest: scope, loops, HopLimit, content store, quotas and the strategy see it as
+//! any other, and the strategy has one next hop to choose from. It rides on Data that somebody waited for, to a face that is a next
+//! hop of its name; otherwise it is as if it had come by itself.
+
+use bytes::Bytes;
+use namecast_packet::{Data, Interest, LpPacket, piggyback};
+use smallvec::SmallVec;
+
+use super::{Forwarder, Transmit};
+use crate::counters::{BundleCounters, DropReason, PacketKind};
+use crate::face::{FaceConfig, FaceId};
+use crate::fields::LinkFields;
+use crate::link::frame_count;
+use crate::name_hash::NameHashes;
+use crate::table::NextHop;
+
+/// A face that Data leave by to somebody who waits, and which of the packets that are ready to be sent that is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seat {
+    pub(super) face: FaceId,
+    pub(super) place: usize,
+}
+
+pub(super) type Seats = SmallVec<[Seat; 2]>;
+
+/// What came with an Interest.
+pub(super) struct Bundle<'a> {
+    data: &'a Data,
+    seats: Seats,
+    /// Its value of the link header field.
+    value: Bytes,
+    /// The Interest as the value has it.
+    wire: Bytes,
+}
+
+/// The Data that an Interest rides on.
+#[derive(Clone, Copy)]
+pub(super) struct Ride<'a> {
+    pub(super) hop: NextHop,
+    place: usize,
+    bundle: &'a Bundle<'a>,
+}
+
+impl Forwarder {
+    /// Takes Data and the value of the field that came in front of it.
+    pub(super) fn incoming_bundle(
+        &mut self,
+        id: FaceId,
+        data: &Data,
+        fields: &LinkFields,
+        value: Bytes,
+    ) -> Result<(), DropReason> {
+        self.count_bundle(id, |count| count.received += 1);
+        let mut seats = Seats::new();
+        self.expect_interest(true);
+        let done = self.incoming_data(id, data, fields, Some(&mut seats));
+        self.expect_interest(false);
+        let mut interest = match piggyback::decode(&value, data) {
+            Ok(interest) if !interest.matches(data) => interest,
+            Ok(_) => {
+                self.count_bundle(id, |count| count.refused_own_data += 1);
+                return done;
+            }
+            Err(_) => {
+                self.count_bundle(id, |count| count.refused_malformed += 1);
+                return done;
+            }
+        };
+        if !self.tables.is_within_rate(self.now, id) {
+            self.tables.count_drop(id, DropReason::InterestRate);
+            return done;
+        }
+        self.tables.count_packet(id, PacketKind::Interest)?;
+        if seats.is_empty() {
+            self.count_bundle(id, |count| count.plain_unsolicited += 1);
+        }
+        let bundle = Bundle {
+            data,
+            seats,
+            value,
+            wire: interest.wire().clone(),
+        };
+        let fields = LinkFields::none();
+        if let Err(reason) = self.incoming_interest(id, &mut interest, &fields, Some(&bundle)) {
+            self.tables.count_drop(id, reason);
+        }
+        done
+    }
+
+    /// Says whether Data are sent that an Interest came with.
+    fn expect_interest(&mut self, has_interest: bool) {
+        if let Some(bundling) = &mut self.bundling {
+            bundling.has_interest = has_interest;
+        }
+    }
+
+    /// Returns the Data that an Interest from `ingress` may ride on: to the one who waited longest of those that are its next hops.
+    pub(super) fn ride<'a>(
+        &mut self,
+        bundle: &'a Bundle<'a>,
+        (interest, hashes): (&Interest, &NameHashes),
+        ingress: FaceId,
+    ) -> Option<Ride<'a>> {
+        for seat in &bundle.seats {
+            let tables = &self.tables;
+            if !tables.is_eligible(interest.name(), ingress, seat.face) {
+                continue;
+            }
+            let bundling = self.bundling.as_mut()?;
+            let (hop, was_asked) = bundling.next_hop(tables, (interest, hashes), seat.face);
+            if let Some(hop) = hop {
+                self.count_bundle(ingress, |count| match was_asked {
+                    true => count.looked_up += 1,
+                    false => count.followed += 1,
+                });
+                return Some(Ride {
+                    hop,
+                    place: seat.place,
+                    bundle,
+                });
+            }
+        }
+        if !bundle.seats.is_empty() {
+            self.count_bundle(ingress, |count| count.plain_route += 1);
+        }
+        None
+    }
+
+    /// Sends an Interest with the Data that it rides on; returns whether that was possible.
+    pub(super) fn send_on_board(
+        &mut self,
+        ride: &Ride<'_>,
+        interest: &Interest,
+        has_fields: bool,
+    ) -> bool {
+        let to = ride.hop.face;
+        let Some(face) = self.tables.faces.get_mut(to) else {
+            return false;
+        };
+        let Some(transmit) = self.output.at_mut(ride.place) else {
+            return false;
+        };
+        let bundle = ride.bundle;
+        let is_embedded = *bundle.value == [piggyback::EMBEDDED];
+        let is_changed = *interest.wire() != bundle.wire;
+        let split: fn(&mut BundleCounters) = if !face.takes_bundles() {
+            |count| count.split_neighbour += 1
+        } else if has_fields || is_embedded && is_changed {
+            |count| count.split_fields += 1
+        } else {
+            let value = match is_changed {
+                true => piggyback::encode(interest, bundle.data.name()),
+                false => bundle.value.clone(),
+            };
+            match bundled(&face.config, &transmit.frame, &value) {
+                Some(frame) => {
+                    let before = core::mem::replace(&mut transmit.frame, frame.clone());
+                    self.tables
+                        .count_on_board(to, PacketKind::Interest, (&before, &frame));
+                    self.count_bundle(to, |count| count.sent += 1);
+                    return true;
+                }
+                None => |count| count.split_size += 1,
+            }
+        };
+        self.count_bundle(to, split);
+        false
+    }
+
+    /// Queues a packet, with one of the other kind that its application sends there as well, if there is one soon.
+    pub(super) fn push_or_join(&mut self, (kind, from): (PacketKind, FaceId), transmit: Transmit) {
+        let passage = (kind, from, transmit.face);
+        let Some(bundling) = self.bundling.as_mut().filter(|bundling| {
+            let faces = &self.tables.faces;
+            // An application that takes bundles makes them itself.
+            let is_plain = |from| {
+                faces
+                    .get(from)
+                    .is_some_and(|it| it.is_local() && !it.takes_bundles())
+            };
+            let takes = faces
+                .get(transmit.face)
+                .is_some_and(crate::table::Face::takes_bundles);
+            takes && !bundling.has_interest && is_plain(from) && may_join(kind, &transmit.frame)
+        }) else {
+            return self.output.push(transmit);
+        };
+        let until = bundling.hold_until(self.now, passage, &mut self.tables);
+        let partner = bundling.partner(self.now, passage);
+        if let Some(other) = partner.and_then(|held| self.output.take(held)) {
+            return self.join(kind, other, transmit);
+        }
+        match until {
+            Some(until) => {
+                let held = self.output.push_delayed(until, transmit);
+                bundling.hold(passage, held);
+            }
+            None => self.output.push(transmit),
+        }
+    }
+
+    /// Queues two packets to one face, in one frame if possible: `first`, which waited, and `second`, which is of this kind.
+    fn join(&mut self, kind: PacketKind, first: Transmit, second: Transmit) {
+        let to = first.face;
+        let (data, interest) = match kind {
+            PacketKind::Data => (&second.frame, &first.frame),
+            _ => (&first.frame, &second.frame),
+        };
+        let Some(face) = self.tables.faces.get_mut(to) else {
+            return;
+        };
+        let joined = value_of(data, interest).and_then(|value| bundled(&face.config, data, &value));
+        let Some(frame) = joined else {
+            self.count_bundle(to, |count| count.split_size += 1);
+            self.output.push(first);
+            return self.output.push(second);
+        };
+        // Both were counted as they were.
+        self.tables.count_joined(to, (data, interest), &frame);
+        self.count_bundle(to, |count| {
+            count.sent += 1;
+            count.joined += 1;
+        });
+        self.output.push(Transmit { face: to, frame });
+    }
+
+    pub(super) fn count_bundle(&mut self, face: FaceId, count: impl Fn(&mut BundleCounters)) {
+        count(&mut self.tables.counters.bundles);
+        if let Some(face) = self.tables.faces.get_mut(face) {
+            count(&mut face.bundles().counters);
+        }
+    }
+}
+
+/// First octets of packets without a link header.
+const BARE_INTEREST: u8 = namecast_packet::tlv::INTEREST as u8;
+const BARE_DATA: u8 = namecast_packet::tlv::DATA as u8;
+
+/// Whether a packet may travel with another: Data, and an Interest without fields of its own.
+fn may_join(kind: PacketKind, frame: &[u8]) -> bool {
+    match kind {
+        PacketKind::Interest => frame.first() == Some(&BARE_INTEREST),
+        PacketKind::Data => true,
+        PacketKind::Nack(_) => false,
+    }
+}
+
+/// The value of the field for an Interest with Data; `None` if the Interest is for these very Data.
+fn value_of(data: &Bytes, interest: &Bytes) -> Option<Bytes> {
+    let data = LpPacket::decode(data.clone()).ok()?.fragment?;
+    let data = Data::decode(data).ok()?;
+    let interest = Interest::decode(interest.clone()).ok()?;
+    (!interest.matches(&data)).then(|| piggyback::encode(&interest, data.name()))
+}
+
+/// The link packet that carries Data, which `frame` does, and an Interest with it; `None` if it takes more frames than `frame`.
+fn bundled(face: &FaceConfig, frame: &Bytes, value: &[u8]) -> Option<Bytes> {
+    let (joint, body) = match frame.first() {
+        Some(&BARE_DATA) => (LpPacket::bundle(frame, value), frame.len()),
+        _ => {
+            let mut packet = LpPacket::decode(frame.clone()).ok()?;
+            let body = packet.fragment.as_ref()?.len();
+            packet.piggybacked_interest = Some(Bytes::copy_from_slice(value));
+            (packet.encode(), body)
+        }
+    };
+    let count = |whole: &Bytes| frame_count(face, whole.len(), body);
+    (count(&joint)? <= count(frame)?).then_some(joint)
+}

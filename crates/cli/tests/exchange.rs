@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 
-use program::{command, newest_stats, start_forwarder, until};
+use program::{command, newest_stats, start_bundling_forwarder, start_forwarder, until};
 
 /// Octets that differ everywhere.
 fn content(size: u32, seed: u32) -> Vec<u8> {
@@ -41,11 +41,12 @@ fn text(output: &Output) -> String {
 #[test]
 fn two_files_cross() {
     let directory = tempfile::tempdir().unwrap();
-    let (_forwarder, face) = start_forwarder(directory.path());
+    let (_plain, face) = start_forwarder(directory.path());
     let files = [content(3_000_000, 1), content(2_000_001, 2)];
     let alice = home(directory.path(), "alice", &files[0]);
     let bob = home(directory.path(), "bob", &files[1]);
-    for bundling in ["", "--no-bundle"] {
+    let (_bundling, other) = start_bundling_forwarder(directory.path());
+    for (face, bundling) in [(&other, ""), (&other, "--no-bundle"), (&face, "")] {
         let at = format!("--connect {face} --duration 60s {bundling}");
         let ends = [
             start(&alice, &format!("/alice /bob alice.bin {at}")),

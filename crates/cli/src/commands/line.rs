@@ -4,6 +4,7 @@ use clap::Args;
 use namecast_apps::session::{
     CallId, Endpoint, EndpointConfig, Event, SessionConfig, SessionStats,
 };
+use namecast_forward::{NamedHop, PiggybackConfig};
 use namecast_net::{
     FaceId, Handle, Node, NodeConfig, Registration, RegistrationState, drive, random,
 };
@@ -46,6 +47,14 @@ pub(super) enum Happened {
     Text(String),
 }
 
+fn node_config(bundling: Bundling) -> NodeConfig {
+    let config = NodeConfig::caching(CACHE);
+    match bundling.no_bundle {
+        true => config,
+        false => config.hop(|_| NamedHop::Piggyback(PiggybackConfig::default()).build()),
+    }
+}
+
 /// What all packets of `application` are under, of who is called `name`.
 pub(super) fn root(name: &Name, application: &str) -> Name {
     name.builder().generic(application).finish()
@@ -73,7 +82,7 @@ impl Line {
             ..config
         };
         let endpoint = Endpoint::new(config, key.signer, &certificate);
-        let node = Node::start(NodeConfig::caching(CACHE));
+        let node = Node::start(node_config(bundling));
         let uplink = Uplink::new(&node, connect).await?;
         let face: FaceId = uplink.face();
         node.add_route(Name::root(), face, 0).await?;

@@ -131,7 +131,7 @@ impl Endpoint {
         if let Some(found) = self.open_call(call) {
             found.stage = Stage::Closing {
                 until: now.monotonic + LINGER,
-                end: End::Own,
+                end: Some(End::Own),
             };
         }
     }
@@ -449,9 +449,9 @@ impl Endpoint {
                 }
                 Stage::Open { .. } => {}
                 Stage::Closing { until, end } => {
-                    let is_done = *end == End::Own && call.session.is_done();
+                    let is_done = end.is_some() && call.session.is_done();
                     if is_done || *until <= now.monotonic {
-                        over.push((id, Some(end.clone())));
+                        over.push((id, end.take()));
                     }
                 }
             }
@@ -478,9 +478,11 @@ impl Endpoint {
                     Kind::Close => {
                         let why = String::from_utf8_lossy(&received.body);
                         let why = why.chars().take(MAX_REASON).collect();
+                        self.events.push_back(Event::Ended(id, End::Other(why)));
+                        call.session.acknowledge(now.monotonic);
                         call.stage = Stage::Closing {
                             until: now.monotonic + LINGER,
-                            end: End::Other(why),
+                            end: None,
                         };
                     }
                 }

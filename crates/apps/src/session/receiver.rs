@@ -4,21 +4,22 @@
 //! again at once, then by a timer; what nobody made yet is only repeated before its Interest ends. The other side says how long it
 //! held an Interest, so that each packet shows the round-trip time of the path alone.
 
+mod pace;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use derive_more::AddAssign;
 use namecast_packet::{Component, Data, Interest, InterestTemplate, Name};
 use namecast_stream::path::Feedback;
-use namecast_stream::rate::{
-    Arrival, Loss, Lost, Pacer, RateController, RoundTrip, RoundTripConfig,
-};
+use namecast_stream::rate::{Arrival, Loss, Lost, RoundTrip, RoundTripConfig};
 use namecast_units::{ByteSize, Duration, Instant, Random};
 
 use super::config::{Flow, SessionConfig};
 use super::keys::Cipher;
 use super::message::{Kind, Message};
 use super::names;
+use pace::Pace;
 
 /// Least time that a packet may be overtaken for, and least time beyond a round trip that an answer may take.
 const MIN_MARGIN: Duration = Duration::from_millis(5);
@@ -98,14 +99,6 @@ pub(super) struct Receiver {
     counters: ReceiverCounters,
 }
 
-/// How many Interests may be out, and how fast.
-struct Pace {
-    controller: Option<Box<dyn RateController>>,
-    pacer: Pacer,
-    /// What one Interest is taken to bring: as much as the newest packet.
-    size: ByteSize,
-}
-
 impl core::fmt::Debug for Receiver {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Receiver")
@@ -124,10 +117,6 @@ impl Receiver {
         seed: u64,
     ) -> Self {
         let interest = Interest::builder(names.clone()).lifetime(config.lifetime);
-        let controller = match config.flow {
-            Flow::Steady { .. } => None,
-            Flow::Elastic { control, .. } => Some(control.build(now)),
-        };
         Self {
             template: interest.template(Component::SEQUENCE),
             names,
@@ -144,11 +133,7 @@ impl Receiver {
             other_has_more: false,
             rtt: RoundTrip::new(RoundTripConfig::new(MIN_MARGIN, MIN_MARGIN)),
             reordering: Duration::ZERO,
-            pace: Pace {
-                controller,
-                pacer: Pacer::default(),
-                size: ByteSize::bytes(1_000),
-            },
+            pace: Pace::new(now, config.flow),
             random: Random::from_seed(seed),
             counters: ReceiverCounters::default(),
         }
@@ -251,10 +236,7 @@ impl Receiver {
             congestion_marked: is_marked,
             feedback: Feedback::default(),
         };
-        self.pace.size = arrival.size;
-        if let Some(controller) = &mut self.pace.controller {
-            controller.on_data(now, &arrival);
-        }
+        self.pace.on_data(now, &arrival);
     }
 
     /// A packet that comes although it counts as missing shows how long others may overtake it.
@@ -326,13 +308,9 @@ impl Receiver {
         }
     }
 
-    /// Does what is due: repeats Interests, or gives up what they are for.
+    /// Does what is due; Interests are repeated by [`repeat_next`](Self::repeat_next).
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        if let Some(controller) = &mut self.pace.controller
-            && controller.poll_timeout().is_some_and(|at| at <= now)
-        {
-            controller.handle_timeout(now);
-        }
+        self.pace.handle_timeout(now);
     }
 
     /// The next Interest to be repeated.
@@ -376,9 +354,7 @@ impl Receiver {
             kind,
             repeated: false,
         };
-        if let Some(controller) = &mut self.pace.controller {
-            controller.on_loss(now, &lost);
-        }
+        self.pace.on_loss(now, &lost);
     }
 
     /// The next Interest for a number that was never requested, if there is room.
@@ -388,20 +364,16 @@ impl Receiver {
         }
         let number = self.requested;
         self.requested += 1;
-        if let Some(controller) = &self.pace.controller
-            && self.other_has_more
-        {
-            let rate = controller.target().rate;
-            self.pace.pacer.on_sent(now, self.pace.size, rate);
+        if self.other_has_more {
+            self.pace.on_sent(now);
         }
         Some(self.transmit(now, number, false))
     }
 
     /// Returns when the next number may be requested, as far as the rate is concerned.
     fn may_send_at(&self) -> Instant {
-        let rate = (self.pace.controller.as_ref()).and_then(|it| it.target().rate);
         match self.other_has_more {
-            true => self.pace.pacer.next_send(rate),
+            true => self.pace.next_send(),
             false => Instant::ZERO,
         }
     }
@@ -424,16 +396,10 @@ impl Receiver {
                 let due = rtt.as_nanos().div_ceil(interval.as_nanos().max(1));
                 usize::try_from(due).unwrap_or(usize::MAX) + 2 + usize::from(self.config.bundles)
             }
-            Flow::Elastic { standing, .. } => {
-                let standing = standing as usize;
-                let target = (self.pace.controller.as_ref()).map(|it| it.target());
-                let allowed = target.and_then(|target| target.window);
-                match allowed.filter(|_| self.other_has_more) {
-                    Some(window) => standing.max(window as usize),
-                    None if self.other_has_more => usize::MAX,
-                    None => standing,
-                }
-            }
+            Flow::Elastic { standing, .. } => match self.other_has_more {
+                true => self.pace.window().max(standing as usize),
+                false => standing as usize,
+            },
         }
     }
 
@@ -516,10 +482,9 @@ impl Receiver {
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let timer = self.timers.first().map(|(due, _)| *due);
-        let controller = self.pace.controller.as_ref();
-        let controller = controller.and_then(|it| it.poll_timeout());
         let paced = self.has_room().then(|| self.may_send_at());
         let paced = paced.filter(|at| *at > Instant::ZERO);
-        [timer, controller, paced].into_iter().flatten().min()
+        let timers = [timer, self.pace.poll_timeout(), paced];
+        timers.into_iter().flatten().min()
     }
 }

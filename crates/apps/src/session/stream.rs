@@ -173,6 +173,12 @@ impl Session {
         self.pump(now);
     }
 
+    /// Has the other side hear at once of what came.
+    pub(super) fn acknowledge(&mut self, now: Instant) {
+        self.owed = Some((now.saturating_sub(self.acknowledgement_delay()), 1));
+        self.pump(now);
+    }
+
     /// Until when the next Interests wait for Data to leave with. Where the flow is steady they are ahead by as much. Else
     /// whoever was called lets them wait until the caller requests something, half a round trip at most: from then on both
     /// send Data and Interests at the same time, and nothing waits any more.

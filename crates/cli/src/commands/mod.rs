@@ -13,9 +13,11 @@ mod ping;
 mod publish;
 mod publishing;
 mod put;
+mod remote;
 mod serve;
 mod sources;
 mod status;
+mod talk;
 mod uplink;
 mod watch;
 
@@ -38,7 +40,9 @@ use peek::Peek;
 use ping::Ping;
 use publish::Publish;
 use put::Put;
+use remote::Remote;
 use serve::Serve;
+use talk::Talk;
 use watch::Watch;
 
 /// How often figures are written and shown.
@@ -63,7 +67,9 @@ Examples:
   namecast watch /cam --output - | ffplay -     watch it natively
   namecast archive /cam --keep 24h              keep a day of it, and serve it
   namecast watch /cam --from -60s               watch what was a minute ago
-  namecast exchange /alice /bob photo.jpg       give Bob a file, and take his"
+  namecast exchange /alice /bob photo.jpg       give Bob a file, and take his
+  namecast talk /alice /bob                     call Bob, who waits with namecast talk /bob
+  namecast remote /me /host                     a terminal on a machine that knows one's key"
 )]
 pub struct Arguments {
     /// What to do.
@@ -89,6 +95,10 @@ pub enum Command {
     Archive(Archive),
     /// Exchange files with somebody: one each way, at once.
     Exchange(ExchangeFiles),
+    /// Call somebody, or wait for a call.
+    Talk(Talk),
+    /// Work on another machine, or let others work on this one: a terminal.
+    Remote(Remote),
     /// Run a node that others connect to, and the page.
     Forwarder(Forwarder),
     /// Fetch one packet, or an object in segments, to standard output.
@@ -133,6 +143,8 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Watch(arguments) => watch::run(arguments).await,
         Command::Archive(arguments) => archive::run(arguments).await,
         Command::Exchange(arguments) => exchange::run(arguments).await,
+        Command::Talk(arguments) => talk::run(arguments).await,
+        Command::Remote(arguments) => remote::run(arguments).await,
         Command::Forwarder(arguments) => forwarder::run(arguments).await,
         Command::Status(arguments) => match arguments.port {
             Some(port) => status::run(port, arguments.target.json).await,

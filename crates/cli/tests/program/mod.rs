@@ -81,11 +81,10 @@ pub(crate) fn start_forwarder(home: &Path) -> (Program, String) {
 /// A forwarder that takes Data and the next Interest in one packet.
 pub(crate) fn start_bundling_forwarder(home: &Path) -> (Program, String) {
     let config = home.join("bundling.toml");
-    fs::write(&config, "hops = [\"piggyback\"]\n").unwrap();
-    let line = format!(
-        "forwarder --json --udp off --tcp 127.0.0.1:0 --port 0 --config {}",
-        config.display()
-    );
+    let text = "hops = [\"piggyback\"]\n\
+                listen = { udp = [], tcp = [\"127.0.0.1:0\"], unix = [] }\n";
+    fs::write(&config, text).unwrap();
+    let line = format!("forwarder --json --port 0 --config {}", config.display());
     let mut forwarder = Program::start(home, &line);
     let about = forwarder.lines().next().unwrap();
     let face = about["faces"][0].as_str().unwrap().to_owned();

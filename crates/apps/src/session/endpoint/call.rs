@@ -19,8 +19,8 @@ pub(super) enum Stage {
     HalfOpen(Box<HalfOpen>),
     /// Established; the caller keeps what it showed.
     Open { confirmation: Option<Data> },
-    /// Over for the application; still answers, for a while.
-    Closing { until: Instant, end: End },
+    /// Over; still answers, so that the other side has the last message. The application is told of `end` then.
+    Closing { until: Instant, end: Option<End> },
 }
 
 #[derive(Debug)]

@@ -49,7 +49,7 @@ impl Flow {
     pub fn interactive() -> Self {
         Self::Elastic {
             control: RateControl::Copa(copa::Config::default()),
-            standing: 4,
+            standing: 6,
             is_interactive: true,
         }
     }

@@ -218,7 +218,6 @@ impl Endpoint {
         }
         if self.calls.len() >= self.config.max_calls
             || self.half_open(None) >= self.config.max_half_open
-            || !self.may_check(now.monotonic)
         {
             self.counters.crowded += 1;
             return;
@@ -241,7 +240,7 @@ impl Endpoint {
         }
     }
 
-    /// Opens a call by half. Returns the answer, or why not; without a reason if its key has too many.
+    /// Opens a call by half. Returns the answer, or why not; without a reason if there are too many, of its key or in this second.
     fn admit(
         &mut self,
         now: Now,
@@ -249,6 +248,9 @@ impl Endpoint {
         interest: Interest,
     ) -> Result<Bytes, Option<Refused>> {
         let invitation = Invitation::read(&self.own.root, interest)?;
+        if !self.may_check(now.monotonic) {
+            return Err(None);
+        }
         let admission = Admission {
             trust: &self.config.trust,
             root: self.config.caller.as_ref(),

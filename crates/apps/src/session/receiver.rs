@@ -378,10 +378,20 @@ impl Receiver {
         }
     }
 
+    /// Whether the other side can send more at once.
+    pub(super) const fn other_has_more(&self) -> bool {
+        self.other_has_more
+    }
+
+    /// Interests that wait for what is not there yet.
+    pub(super) fn waiting(&self) -> usize {
+        self.pending.range(self.end..).count()
+    }
+
     fn has_room(&self) -> bool {
         let out = match self.flow {
             // What is missing does not hold up what comes after it.
-            Flow::Steady { .. } => self.pending.range(self.end..).count(),
+            Flow::Steady { .. } => self.waiting(),
             Flow::Elastic { .. } => self.pending.len(),
         };
         out < self.window() && self.requested < self.next + self.config.max_window

@@ -168,7 +168,8 @@ impl Session {
                 let (since, count) = self.owed.unwrap_or((now, 0));
                 self.owed = Some((since, count + 1));
             }
-            self.hold = self.hold.or_else(|| self.hold_until(now));
+            let hold = self.hold_until(now);
+            self.hold = hold.map(|until| self.hold.unwrap_or(until).min(until));
         }
         self.pump(now);
     }
@@ -179,12 +180,22 @@ impl Session {
         self.pump(now);
     }
 
-    /// Until when the next Interests wait for Data to leave with. Where the flow is steady they are ahead by as much. Else
-    /// whoever was called lets them wait until the caller requests something, half a round trip at most: from then on both
-    /// send Data and Interests at the same time, and nothing waits any more.
+    /// Until when the next Interests wait for Data to leave with.
+    ///
+    /// Where the flow is steady they are ahead by as much. Where messages are few, those that wait suffice until the next one is
+    /// sent. Else whoever was called lets them wait until the caller requests something, half a round trip at most: from then on
+    /// both send Data and Interests at the same time, and nothing waits any more.
     fn hold_until(&self, now: Instant) -> Option<Instant> {
         let wait = match self.config.flow {
             Flow::Steady { interval, .. } => interval,
+            Flow::Elastic {
+                standing,
+                is_interactive: true,
+                ..
+            } if !self.receiver.other_has_more() => {
+                let is_enough = self.receiver.waiting() * 2 >= standing as usize;
+                is_enough.then_some(self.config.lifetime / 2)?
+            }
             Flow::Elastic { .. } if self.was_called && self.sender.queued() > 0 => {
                 self.receiver.rtt().unwrap_or_default() / 2 + HOLD_MARGIN
             }

@@ -436,7 +436,7 @@ impl Exchanging {
         Ok(false)
     }
 
-    async fn figures(&self) -> anyhow::Result<Value> {
+    async fn figures(&mut self) -> anyhow::Result<Value> {
         let call = self.current.as_ref().map(|it| it.call);
         let mut figures = self.line.figures(call).await?;
         let exchange = self.current.as_ref().map(|it| &it.exchange);

@@ -37,6 +37,8 @@ pub(super) struct Line {
     pub(super) events: mpsc::Receiver<Event>,
     root: Name,
     registration: Registration,
+    /// What was measured last.
+    last: SessionStats,
 }
 
 /// What happened on a line.
@@ -97,6 +99,7 @@ impl Line {
             events,
             root,
             registration,
+            last: SessionStats::default(),
         })
     }
 
@@ -130,14 +133,15 @@ impl Line {
         called.ok_or_else(|| anyhow::anyhow!("the node has stopped"))
     }
 
-    /// What was measured in `call`, for programs.
-    pub(super) async fn figures(&self, call: Option<CallId>) -> anyhow::Result<Value> {
-        let stats = match call {
-            Some(call) => self.call(move |it, _| it.stats(call)).await?,
-            None => None,
-        };
+    /// What was measured in `call`, or in the last one, for programs.
+    pub(super) async fn figures(&mut self, call: Option<CallId>) -> anyhow::Result<Value> {
+        if let Some(call) = call
+            && let Some(stats) = self.call(move |it, _| it.stats(call)).await?
+        {
+            self.last = stats;
+        }
         let counters = self.call(|it, _| *it.counters()).await?;
-        let mut figures = describe(&stats.unwrap_or_default());
+        let mut figures = describe(&self.last);
         figures["setups_refused"] = json!({
             "strangers": counters.strangers,
             "replayed": counters.replayed,

@@ -409,7 +409,7 @@ impl Working {
         }
     }
 
-    async fn figures(&self) -> anyhow::Result<Value> {
+    async fn figures(&mut self) -> anyhow::Result<Value> {
         let mut figures = self.line.figures(self.call).await?;
         let mut echoes = self.echoes.clone();
         echoes.sort();

@@ -374,7 +374,7 @@ impl Talking {
         Ok(())
     }
 
-    async fn figures(&self) -> anyhow::Result<serde_json::Value> {
+    async fn figures(&mut self) -> anyhow::Result<serde_json::Value> {
         let call = self.sound.as_ref().map(|it| it.call);
         let mut figures = self.line.figures(call).await?;
         if let Some(sound) = &self.sound {

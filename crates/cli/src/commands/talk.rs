@@ -106,6 +106,11 @@ pub(super) async fn run(arguments: Talk) -> anyhow::Result<()> {
     let mut stop = Stop::new(run.duration)?;
     let config = EndpointConfig {
         answers: peer.is_none(),
+        trust: match &arguments.trusted.key {
+            // It pins whoever calls, under any name.
+            Some(_) => KeyCheck::new(name.clone(), &arguments.trusted)?.trust(),
+            None => Trust::FirstUse,
+        },
         session: SessionConfig {
             flow: Flow::VOICE,
             max_queued: MAX_QUEUED,

@@ -223,6 +223,8 @@ impl Snapshot {
             "Octets of link packets",
             each(&none, ways, |way| way.octets),
         )?;
+        let bundles = by("what", &none, &node.bundles);
+        counter(encoder, "bundles", "What became of bundles", bundles)?;
         let drops = by_reason(&none, &node.drops);
         counter(encoder, "drops", "What the forwarder dropped", drops)?;
         let drops = by_reason(&none, &node.link_drops);
@@ -304,6 +306,13 @@ impl Snapshot {
             "Octets of a face's link packets",
             named,
         )?;
+        let named = all(|labels, face| by("what", labels, &face.bundles));
+        counter(
+            encoder,
+            "face_bundles",
+            "What became of a face's bundles",
+            named,
+        )?;
         let named = all(|labels, face| by_reason(labels, &face.drops));
         counter(
             encoder,
@@ -357,9 +366,17 @@ fn by_reason(
     labels: &Labels,
     drops: &std::collections::BTreeMap<&'static str, u64>,
 ) -> Vec<(Labels, u64)> {
-    let labelled =
-        |(&reason, &count): (&&'static str, &u64)| (with(labels, [("reason", reason)]), count);
-    drops.iter().map(labelled).collect()
+    by("reason", labels, drops)
+}
+
+/// Counts by a label of this name.
+fn by(
+    label: &'static str,
+    labels: &Labels,
+    counts: &std::collections::BTreeMap<&'static str, u64>,
+) -> Vec<(Labels, u64)> {
+    let labelled = |(&of, &count): (&&'static str, &u64)| (with(labels, [(label, of)]), count);
+    counts.iter().map(labelled).collect()
 }
 
 fn gauges<N: EncodeGaugeValue>(
@@ -457,6 +474,7 @@ mod tests {
                 labels_refused: 42,
                 ..FeedbackStatus::default()
             },
+            bundles: BTreeMap::from([("sent", 43)]),
             readvertising: Some(ReadvertisingStatus {
                 daemons: 1,
                 prefixes: 32,
@@ -482,6 +500,7 @@ mod tests {
             state: LinkState::Up,
             incoming: traffic(3),
             outgoing: traffic(0),
+            bundles: BTreeMap::from([("joined", 44)]),
             drops: BTreeMap::from([("loop", 2)]),
             link_drops: BTreeMap::new(),
         };
@@ -498,6 +517,8 @@ mod tests {
             "namecast_announcements_out_of_period_total 16",
             "namecast_rate_tags_set_total 41",
             "namecast_path_labels_refused_total 42",
+            "namecast_bundles_total{what=\"sent\"} 43",
+            "namecast_face_bundles_total{face=\"257\",remote=\"unix:///a\\\"b\",what=\"joined\"} 44",
             "namecast_readvertise_daemons 1",
             "namecast_readvertise_prefixes 32",
             "namecast_readvertise_told 31",

@@ -294,6 +294,29 @@ pub struct BundleCounters {
     pub refused_own_data: u64,
 }
 
+impl BundleCounters {
+    /// Every count with its name for metrics, in snake case; zeros included.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("received", self.received),
+            ("sent", self.sent),
+            ("joined", self.joined),
+            ("followed", self.followed),
+            ("looked_up", self.looked_up),
+            ("split_neighbour", self.split_neighbour),
+            ("split_size", self.split_size),
+            ("split_fields", self.split_fields),
+            ("plain_unsolicited", self.plain_unsolicited),
+            ("plain_route", self.plain_route),
+            ("refused_malformed", self.refused_malformed),
+            ("refused_unannounced", self.refused_unannounced),
+            ("refused_misplaced", self.refused_misplaced),
+            ("refused_own_data", self.refused_own_data),
+        ]
+        .into_iter()
+    }
+}
+
 /// What became of the Interests that one choice of a strategy decided on.
 ///
 /// Interests that the content store answered, and those whose sender chose the face itself, reach no strategy.

@@ -7,11 +7,11 @@ mod common;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use common::{data, eventually, fetch, loopback, name, produce, soon};
-use namecast_forward::{Actions, Context, Hop};
+use common::{data, eventually, fetch, interest, loopback, name, produce, soon};
+use namecast_forward::{Actions, Context, FaceId, Hop, NamedHop, PiggybackConfig};
 use namecast_net::{ApplicationFace, Node, NodeConfig};
-use namecast_packet::Extensions;
-use namecast_units::Instant;
+use namecast_packet::{Extensions, Packet};
+use namecast_units::{Duration, Instant};
 
 /// Enough that each of two forwarders has some.
 const NAMES: u64 = 40;
@@ -146,4 +146,79 @@ async fn fields_of_hops_reach_a_neighbour_that_speaks_them() {
         near.shutdown().await;
         far.shutdown().await;
     }
+}
+
+/// Two applications that answer each other and request the next packet at once, at two nodes over UDP. Their nodes find out that both
+/// take bundles, and make them; with several forwarders they take them apart. The applications see packets one by one.
+#[tokio::test]
+async fn nodes_send_data_and_interests_of_applications_together() {
+    for forwarders in [1, 2] {
+        let [near, far] = [(); 2].map(|()| {
+            let config = NodeConfig {
+                forwarders,
+                ..NodeConfig::default()
+            };
+            // Long enough for a busy machine.
+            let piggyback = NamedHop::Piggyback(PiggybackConfig {
+                wait: Duration::from_millis(100),
+                ..PiggybackConfig::default()
+            });
+            Node::start(config.hop(move |_| piggyback.build()))
+        });
+        let listener = far.listen_udp(loopback()).await.unwrap();
+        let to_far = near.connect(listener.uri().clone()).await.unwrap();
+        soon("connection", near.connected(to_far)).await.unwrap();
+        let mut alice = near.application_face().await.unwrap();
+        let mut bob = far.application_face().await.unwrap();
+        near.add_route(name("/alice"), alice.id(), 0).await.unwrap();
+        near.add_route(name("/bob"), to_far, 0).await.unwrap();
+        far.add_route(name("/bob"), bob.id(), 0).await.unwrap();
+        let lifetime = Duration::from_secs(10);
+        alice
+            .send(interest(name("/bob/0"), lifetime))
+            .await
+            .unwrap();
+        let mut asked = receive(&mut bob).await;
+        let to_near = eventually("a face to the other node", async || {
+            let status = far.status().await.unwrap();
+            let mut faces = status.faces.iter();
+            let face = faces.find(|face| face.remote.starts_with("udp"));
+            face.map(|face| FaceId::from_number(face.id))
+        });
+        let to_near = to_near.await;
+        far.add_route(name("/alice"), to_near, 0).await.unwrap();
+        for number in 0..NAMES {
+            let (from, to, theirs) = match number % 2 {
+                0 => (&bob, &mut alice, "alice"),
+                _ => (&alice, &mut bob, "bob"),
+            };
+            let Packet::Interest(interested) = &asked else {
+                panic!("{asked:?}");
+            };
+            let answer = data(interested.name().clone(), 10);
+            let next = name(&format!("/{theirs}/{}", number + 1));
+            from.send(answer.wire().clone()).await.unwrap();
+            from.send(interest(next.clone(), lifetime)).await.unwrap();
+            let mut came = [receive(to).await, receive(to).await];
+            came.sort_by_key(|packet| matches!(packet, Packet::Interest(_)));
+            assert_eq!(came[0], Packet::Data(answer));
+            [_, asked] = came;
+        }
+        let status = near.status().await.unwrap();
+        let bundles = |what: &str| status.bundles.get(what).copied().unwrap_or_default();
+        match forwarders {
+            1 => assert!(
+                bundles("joined") > 10 && bundles("received") > 10,
+                "{status:?}"
+            ),
+            _ => assert_eq!(bundles("sent"), 0),
+        }
+        near.shutdown().await;
+        far.shutdown().await;
+    }
+}
+
+async fn receive(application: &mut ApplicationFace) -> Packet {
+    let frame = soon("a packet", application.recv()).await.unwrap();
+    Packet::decode(frame).unwrap()
 }

@@ -154,6 +154,20 @@ impl LpPacket {
         wire.finish()
     }
 
+    /// Returns the Interest and the Data of a frame with nothing else in it, as [`bundle`](Self::bundle) makes them; `None` for others, which are
+    /// for [`decode`](Self::decode).
+    pub fn split_bundle(frame: &Bytes) -> Option<(Bytes, Bytes)> {
+        let whole = Reader::new(frame).only("LpPacket", LP_PACKET).ok()?;
+        let mut reader = Reader::within(frame, whole.value);
+        let interest = reader.element("LpPacket").ok()??;
+        let data = reader.element("LpPacket").ok()??;
+        let is_bundle = interest.element_type == PIGGYBACKED_INTEREST
+            && data.element_type == FRAGMENT
+            && reader.is_empty()
+            && frame[data.value.clone()].first() == Some(&(tlv::DATA as u8));
+        is_bundle.then(|| (frame.slice(interest.value), frame.slice(data.value)))
+    }
+
     /// Returns the frame with a congestion mark, if it carries a packet that has none yet.
     pub fn marked(frame: Bytes) -> Bytes {
         match Self::decode(frame.clone()) {

@@ -1,4 +1,4 @@
-//! An Interest that travels with a Data packet, as the value of the link header field `PiggybackedInterest` (872). After \[Piggyback\].
+//! An Interest that travels with a Data packet, as the value of the link header field `PiggybackedInterest` (872). After \[PIGGYBACK\].
 //!
 //! ```text
 //!  (nothing)                          the sender takes such Interests: beside Support
@@ -18,9 +18,10 @@
 use bytes::Bytes;
 use smallvec::SmallVec;
 
+use crate::copy::patched;
 use crate::data::Data;
 use crate::error::{DecodeError, Problem};
-use crate::interest::{Interest, Nonce};
+use crate::interest::Interest;
 use crate::name::Name;
 use crate::tlv::{self, Writer};
 
@@ -168,6 +169,12 @@ pub fn decode(value: &Bytes, data: &Data) -> Result<Interest, DecodeError> {
     }
 }
 
+/// Octets of an Interest while it is put together, which mostly are on the stack.
+type Buffer = SmallVec<[u8; 256]>;
+
+/// Room for types and lengths of Interest and Name, in front of what is in them.
+const MAX_HEADERS: usize = 8;
+
 fn decode_compact(flags: u8, value: &[u8], data: &Name) -> Result<Interest, DecodeError> {
     let has = |flag| flags & flag != 0;
     let truncated = || DecodeError::new(FIELD, value.len(), Problem::Truncated);
@@ -175,29 +182,40 @@ fn decode_compact(flags: u8, value: &[u8], data: &Name) -> Result<Interest, Deco
     let (nonce, rest) = rest.split_first_chunk::<4>().ok_or_else(truncated)?;
     let (hops, rest) = take(rest, if has(HOP_LIMIT) { 1 } else { 0 }).ok_or_else(truncated)?;
     let (millis, rest) = take(rest, if has(LIFETIME) { 2 } else { 0 }).ok_or_else(truncated)?;
-    let mut name = SmallVec::<[u8; 128]>::new();
-    decode_name(rest, value.len() - rest.len(), data, &mut name)?;
-    let millis = match millis {
-        &[high, low] => Some(u16::from_be_bytes([high, low])),
-        _ => None,
-    };
-    let length = body_size(name.len(), flags, millis);
-    let mut wire = Writer::with_capacity(tlv::element_size(tlv::INTEREST, length));
-    wire.header(tlv::INTEREST, length).element(tlv::NAME, &name);
+    let mut buffer = Buffer::from_slice(&[0; MAX_HEADERS]);
+    decode_name(rest, value.len() - rest.len(), data, &mut buffer)?;
+    let name = buffer.len() - MAX_HEADERS;
     if has(CAN_BE_PREFIX) {
-        wire.element(tlv::CAN_BE_PREFIX, &[]);
+        buffer.extend_from_slice(&[tlv::CAN_BE_PREFIX as u8, 0]);
     }
     if has(MUST_BE_FRESH) {
-        wire.element(tlv::MUST_BE_FRESH, &[]);
+        buffer.extend_from_slice(&[tlv::MUST_BE_FRESH as u8, 0]);
     }
-    wire.element(tlv::NONCE, &Nonce(*nonce).0);
-    if let Some(millis) = millis {
-        wire.number(tlv::INTEREST_LIFETIME, millis.into());
+    let &[a, b, c, d] = nonce;
+    buffer.extend_from_slice(&[tlv::NONCE as u8, 4, a, b, c, d]);
+    match *millis {
+        [0, low] => buffer.extend_from_slice(&[tlv::INTEREST_LIFETIME as u8, 1, low]),
+        [high, low] => buffer.extend_from_slice(&[tlv::INTEREST_LIFETIME as u8, 2, high, low]),
+        _ => {}
     }
-    if !hops.is_empty() {
-        wire.element(tlv::HOP_LIMIT, hops);
+    if let &[hops] = hops {
+        buffer.extend_from_slice(&[tlv::HOP_LIMIT as u8, 1, hops]);
     }
-    Interest::decode(wire.finish())
+    let start = put_header(&mut buffer, MAX_HEADERS, tlv::NAME as u8, name);
+    let length = buffer.len() - start;
+    let start = put_header(&mut buffer, start, WHOLE, length);
+    Interest::decode(patched(&buffer[start..], |_| {}))
+}
+
+/// Puts a type and a length below 65 536 in front of what begins at `end`; returns where they begin.
+fn put_header(buffer: &mut Buffer, end: usize, element_type: u8, length: usize) -> usize {
+    let [.., high, low] = length.to_be_bytes();
+    let long = [element_type, 253, high, low];
+    let short = [element_type, low];
+    let header = if length <= 252 { &short[..] } else { &long[..] };
+    let start = end - header.len();
+    buffer[start..end].copy_from_slice(header);
+    start
 }
 
 fn take(octets: &[u8], count: usize) -> Option<(&[u8], &[u8])> {
@@ -205,12 +223,12 @@ fn take(octets: &[u8], count: usize) -> Option<(&[u8], &[u8])> {
 }
 
 /// Appends the octets of the components that runs stand for; `at` is where these are in the value.
-fn decode_name(
-    runs: &[u8],
-    at: usize,
-    data: &Name,
-    name: &mut SmallVec<[u8; 128]>,
-) -> Result<(), DecodeError> {
+fn decode_name(runs: &[u8], at: usize, data: &Name, name: &mut Buffer) -> Result<(), DecodeError> {
+    // Where each of their components ends.
+    let mut ends = SmallVec::<[usize; 32]>::from_slice(&[0]);
+    for component in data.elements().take(MAX_START + MAX_COUNT) {
+        ends.push(ends[ends.len() - 1] + component.len());
+    }
     let mut rest = runs;
     while let Some((&first, after)) = rest.split_first() {
         let error = |problem| DecodeError::new(FIELD, at + runs.len() - rest.len(), problem);
@@ -223,14 +241,13 @@ fn decode_name(
             rest = after;
         } else {
             let (start, count) = (usize::from(first >> 3), usize::from(first & 7) + 1);
-            let mut theirs = data.elements().skip(start);
-            for _ in 0..count {
-                let component = theirs.next().ok_or(error(Problem::ValueOutOfRange))?;
-                name.extend_from_slice(component);
-            }
+            let (Some(&from), Some(&to)) = (ends.get(start), ends.get(start + count)) else {
+                return Err(error(Problem::ValueOutOfRange));
+            };
+            name.extend_from_slice(&data.value()[from..to]);
             rest = after;
         }
-        if name.len() > MAX_NAME {
+        if name.len() > MAX_HEADERS + MAX_NAME {
             return Err(error(Problem::ValueOutOfRange));
         }
     }
@@ -244,6 +261,7 @@ mod tests {
     use namecast_units::Random;
 
     use super::*;
+    use crate::Nonce;
     use crate::signature::NullSigner;
 
     fn name(uri: &str) -> Name {

@@ -27,7 +27,7 @@ pub struct PiggybackConfig {
     pub max_flows: usize,
 }
 
-/// The hop that has Data and an Interest travel in one packet, after \[Piggyback\].
+/// The hop that has Data and an Interest travel in one packet, after \[PIGGYBACK\].
 ///
 /// [Installed](crate::Forwarder::install), it is not asked about packets: the pipeline does all of it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,9 +95,20 @@ struct Habit {
     /// The last packet.
     kind: PacketKind,
     at: Instant,
-    /// Whether it is worth waiting.
-    is_paired: bool,
+    /// Of Interests, and of Data.
+    misses: [Misses; 2],
 }
+
+/// Waits in vain of packets that were first, since the last that came with another.
+#[derive(Clone, Copy, Debug, Default)]
+struct Misses {
+    count: u8,
+    /// When the last of them ended.
+    at: Instant,
+}
+
+/// Waits in vain after which packets of that kind wait no more: the first Interests of a talk have no Data to go with.
+const MAX_MISSES: u8 = 2;
 
 /// Neighbours of an application of whose packets it is known whether they come in pairs.
 const MAX_HABITS: usize = 8;
@@ -194,16 +205,36 @@ impl Bundling {
             if let Some(face) = tables.faces.get_mut(first.from) {
                 let mut habits = face.bundles().habits.iter_mut();
                 let habit = habits.find(|habit| habit.to == first.to);
-                habit.into_iter().for_each(|habit| habit.is_paired = false);
+                habit
+                    .into_iter()
+                    .for_each(|habit| habit.miss(first.kind, first.held.0));
             }
             self.waiting.pop_front();
         }
     }
 }
 
+impl Habit {
+    /// Records that packets of a kind waited in vain until `at`: those that waited together count once.
+    fn miss(&mut self, kind: PacketKind, at: Instant) {
+        let misses = &mut self.misses[place(kind)];
+        if misses.at != at {
+            misses.at = at;
+            misses.count = misses.count.saturating_add(1);
+        }
+    }
+}
+
+/// Where what is known of packets of a kind is.
+const fn place(kind: PacketKind) -> usize {
+    match kind {
+        PacketKind::Data => 1,
+        PacketKind::Interest | PacketKind::Nack(_) => 0,
+    }
+}
+
 impl FaceBundles {
-    /// Records a packet; returns whether those before it came in pairs. Of two that come together although nothing was waited for, the
-    /// second need not wait any more.
+    /// Records a packet; returns whether those of its kind mostly come with one of the other, which is behind them.
     fn is_paired(
         &mut self,
         (kind, now): (PacketKind, Instant),
@@ -219,13 +250,15 @@ impl FaceBundles {
                 to,
                 kind,
                 at: now,
-                is_paired: true,
+                misses: Default::default(),
             });
             return true;
         };
-        let was_paired = habit.is_paired;
-        habit.is_paired |= habit.kind != kind && now.since(habit.at) < wait;
+        if habit.kind != kind && now.since(habit.at) < wait {
+            habit.misses[place(habit.kind)].count = 0;
+        }
+        let is_paired = habit.misses[place(kind)].count < MAX_MISSES;
         (habit.kind, habit.at) = (kind, now);
-        was_paired
+        is_paired
     }
 }

@@ -127,6 +127,8 @@ impl Link {
             return Ok(Some(packet));
         }
         packet.fragment = packet.fragment.map(|piece| self.bounds.keep.own(piece));
+        let interest = packet.piggybacked_interest.take();
+        packet.piggybacked_interest = interest.map(|value| self.bounds.keep.own(value));
         let bounds = &self.bounds.link;
         let make = || Box::new(Reassembler::new(bounds.reassembly, bounds.max_fragments));
         let reassembler = self.reassembler.get_or_insert_with(make);

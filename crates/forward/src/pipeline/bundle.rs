@@ -19,7 +19,7 @@ use crate::face::{FaceConfig, FaceId};
 use crate::fields::LinkFields;
 use crate::link::frame_count;
 use crate::name_hash::NameHashes;
-use crate::table::NextHop;
+use crate::table::{Face, NextHop};
 
 /// A face that Data leave by to somebody who waits, and which of the packets that are ready to be sent that is.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +38,8 @@ pub(super) struct Bundle<'a> {
     value: Bytes,
     /// The Interest as the value has it.
     wire: Bytes,
+    /// The frame, if there was nothing else in it.
+    frame: Option<Bytes>,
 }
 
 /// The Data that an Interest rides on.
@@ -55,7 +57,7 @@ impl Forwarder {
         id: FaceId,
         data: &Data,
         fields: &LinkFields,
-        value: Bytes,
+        (value, frame): (Bytes, Option<Bytes>),
     ) -> Result<(), DropReason> {
         self.count_bundle(id, |count| count.received += 1);
         let mut seats = Seats::new();
@@ -63,7 +65,7 @@ impl Forwarder {
         let done = self.incoming_data(id, data, fields, Some(&mut seats));
         self.expect_interest(false);
         let mut interest = match piggyback::decode(&value, data) {
-            Ok(interest) if !interest.matches(data) => interest,
+            Ok(interest) if !is_for(&interest, data) => interest,
             Ok(_) => {
                 self.count_bundle(id, |count| count.refused_own_data += 1);
                 return done;
@@ -86,6 +88,7 @@ impl Forwarder {
             seats,
             value,
             wire: interest.wire().clone(),
+            frame,
         };
         let fields = LinkFields::none();
         if let Err(reason) = self.incoming_interest(id, &mut interest, &fields, Some(&bundle)) {
@@ -159,7 +162,11 @@ impl Forwarder {
                 true => piggyback::encode(interest, bundle.data.name()),
                 false => bundle.value.clone(),
             };
-            match bundled(&face.config, &transmit.frame, &value) {
+            let whole = bundle.frame.as_ref();
+            // The very octets, if the Data go on without fields.
+            let is_bare = transmit.frame.as_ptr() == bundle.data.wire().as_ptr();
+            let whole = whole.filter(|_| is_bare && !is_changed);
+            match bundled(&face.config, (&transmit.frame, whole), &value) {
                 Some(frame) => {
                     let before = core::mem::replace(&mut transmit.frame, frame.clone());
                     self.tables
@@ -177,19 +184,14 @@ impl Forwarder {
     /// Queues a packet, with one of the other kind that its application sends there as well, if there is one soon.
     pub(super) fn push_or_join(&mut self, (kind, from): (PacketKind, FaceId), transmit: Transmit) {
         let passage = (kind, from, transmit.face);
-        let Some(bundling) = self.bundling.as_mut().filter(|bundling| {
-            let faces = &self.tables.faces;
-            // An application that takes bundles makes them itself.
-            let is_plain = |from| {
-                faces
-                    .get(from)
-                    .is_some_and(|it| it.is_local() && !it.takes_bundles())
-            };
-            let takes = faces
-                .get(transmit.face)
-                .is_some_and(crate::table::Face::takes_bundles);
-            takes && !bundling.has_interest && is_plain(from) && may_join(kind, &transmit.frame)
-        }) else {
+        let faces = &self.tables.faces;
+        // An application that takes bundles makes them itself.
+        let is_plain = |face: &Face| face.is_local() && !face.takes_bundles();
+        let may_join = faces.get(from).is_some_and(is_plain)
+            && faces.get(transmit.face).is_some_and(Face::takes_bundles)
+            && may_join(kind, &transmit.frame);
+        let bundling = self.bundling.as_mut();
+        let Some(bundling) = bundling.filter(|it| may_join && !it.has_interest) else {
             return self.output.push(transmit);
         };
         let until = bundling.hold_until(self.now, passage, &mut self.tables);
@@ -216,7 +218,8 @@ impl Forwarder {
         let Some(face) = self.tables.faces.get_mut(to) else {
             return;
         };
-        let joined = value_of(data, interest).and_then(|value| bundled(&face.config, data, &value));
+        let value = value_of(data, interest);
+        let joined = value.and_then(|value| bundled(&face.config, (data, None), &value));
         let Some(frame) = joined else {
             self.count_bundle(to, |count| count.split_size += 1);
             self.output.push(first);
@@ -252,18 +255,30 @@ fn may_join(kind: PacketKind, frame: &[u8]) -> bool {
     }
 }
 
+/// Whether Data answer an Interest; of most, the names alone tell that they do not.
+fn is_for(interest: &Interest, data: &Data) -> bool {
+    let (asked, answered) = (interest.name(), data.name());
+    (asked.is_prefix_of(answered) || answered.is_prefix_of(asked)) && interest.matches(data)
+}
+
 /// The value of the field for an Interest with Data; `None` if the Interest is for these very Data.
 fn value_of(data: &Bytes, interest: &Bytes) -> Option<Bytes> {
     let data = LpPacket::decode(data.clone()).ok()?.fragment?;
     let data = Data::decode(data).ok()?;
     let interest = Interest::decode(interest.clone()).ok()?;
-    (!interest.matches(&data)).then(|| piggyback::encode(&interest, data.name()))
+    (!is_for(&interest, &data)).then(|| piggyback::encode(&interest, data.name()))
 }
 
-/// The link packet that carries Data, which `frame` does, and an Interest with it; `None` if it takes more frames than `frame`.
-fn bundled(face: &FaceConfig, frame: &Bytes, value: &[u8]) -> Option<Bytes> {
-    let (joint, body) = match frame.first() {
-        Some(&BARE_DATA) => (LpPacket::bundle(frame, value), frame.len()),
+/// The link packet that carries Data, which `frame` does, and an Interest with it, which `whole` is already if it is there; `None` if it
+/// takes more frames than `frame`.
+fn bundled(
+    face: &FaceConfig,
+    (frame, whole): (&Bytes, Option<&Bytes>),
+    value: &[u8],
+) -> Option<Bytes> {
+    let (joint, body) = match (frame.first(), whole) {
+        (_, Some(whole)) => (whole.clone(), frame.len()),
+        (Some(&BARE_DATA), _) => (LpPacket::bundle(frame, value), frame.len()),
         _ => {
             let mut packet = LpPacket::decode(frame.clone()).ok()?;
             let body = packet.fragment.as_ref()?.len();

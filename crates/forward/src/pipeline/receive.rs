@@ -9,6 +9,7 @@ use crate::counters::{BundleCounters, DropReason, PacketKind};
 use crate::face::FaceId;
 use crate::fields::LinkFields;
 use crate::link::without_frame;
+use crate::table::Face;
 
 /// First octets of network packets: their types, which are below 253 and so stand as they are.
 const BARE_INTEREST: u8 = tlv::INTEREST as u8;
@@ -25,6 +26,24 @@ impl Forwarder {
             return self.receive_network_packet(id, kind, frame, &LinkFields::none());
         }
         self.tables.count_frame(id, &frame)?;
+        if self.bundling.is_some()
+            && frame.len() <= MAX_PACKET_SIZE
+            && let Some((value, wire)) = LpPacket::split_bundle(&frame)
+            && !value.is_empty()
+        {
+            let speaks = self
+                .tables
+                .faces
+                .get(id)
+                .is_some_and(Face::speaks_extensions);
+            let interest = (value, speaks, Some(frame));
+            return self.receive_bundle(
+                id,
+                (PacketKind::Data, wire),
+                &LinkFields::none(),
+                interest,
+            );
+        }
         let size = ByteSize::of(&frame);
         let mut packet = LpPacket::decode(frame).map_err(|_| DropReason::Malformed)?;
         without_frame(&mut packet, size);
@@ -58,18 +77,18 @@ impl Forwarder {
         let interest = packet.piggybacked_interest.take();
         let fields = LinkFields::received(packet, kind, &face.config, speaks)?;
         match interest.filter(|value| !value.is_empty()) {
-            Some(value) => self.receive_bundle(id, (kind, wire), &fields, (value, speaks)),
+            Some(value) => self.receive_bundle(id, (kind, wire), &fields, (value, speaks, None)),
             None => self.receive_network_packet(id, kind, wire, &fields),
         }
     }
 
-    /// Takes a network packet in front of which came an Interest, if it may have come.
+    /// Takes a network packet in front of which came an Interest, if it may have come; with the frame if there was nothing else in it.
     fn receive_bundle(
         &mut self,
         id: FaceId,
         (kind, wire): (PacketKind, Bytes),
         fields: &LinkFields,
-        (value, speaks): (Bytes, bool),
+        (value, speaks, frame): (Bytes, bool, Option<Bytes>),
     ) -> Result<(), DropReason> {
         let refuse: fn(&mut BundleCounters) = if self.bundling.is_none() || !speaks {
             |count| count.refused_unannounced += 1
@@ -78,7 +97,7 @@ impl Forwarder {
         } else {
             let data = Data::decode(wire).map_err(|_| DropReason::Malformed)?;
             self.tables.count_packet(id, kind)?;
-            return self.incoming_bundle(id, &data, fields, value);
+            return self.incoming_bundle(id, &data, fields, (value, frame));
         };
         self.count_bundle(id, refuse);
         self.receive_network_packet(id, kind, wire, fields)

@@ -180,7 +180,9 @@ impl EventLoop {
         for (face, entry) in self.faces.iter() {
             lost.add(&entry.losses());
             let counters = self.plane.face_counters(face);
-            status.faces.push(FaceStatus::new(face, &counters, entry));
+            let bundles = self.plane.bundles(face);
+            let counters = (&counters, &bundles);
+            status.faces.push(FaceStatus::new(face, counters, entry));
         }
         for entry in self.listeners.values() {
             lost.add(&entry.counters);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use namecast_forward::{
-    Drops, FaceCounters, FaceId, FeedbackCounters, Forwarder, Scope, StrategyCounters, Traffic,
+    BundleCounters, Drops, FaceCounters, FaceId, FeedbackCounters, Forwarder, Scope,
+    StrategyCounters, Traffic,
 };
 use namecast_packet::Name;
 use namecast_units::Duration;
@@ -58,6 +59,8 @@ pub struct NodeStatus {
     pub announcements_out_of_period: u64,
     /// Rate feedback and path labels.
     pub feedback: FeedbackStatus,
+    /// What became of bundles; counts of nothing are left out.
+    pub bundles: BTreeMap<&'static str, u64>,
     /// What a routing daemon is told; nothing if it is told nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readvertising: Option<ReadvertisingStatus>,
@@ -126,6 +129,8 @@ pub struct FaceStatus {
     pub incoming: TrafficStatus,
     /// Packets to the peer.
     pub outgoing: TrafficStatus,
+    /// What became of bundles; counts of nothing are left out.
+    pub bundles: BTreeMap<&'static str, u64>,
     /// What the forwarder dropped, by reason.
     pub drops: BTreeMap<&'static str, u64>,
     /// What the link lost, by reason.
@@ -309,6 +314,7 @@ impl NodeStatus {
             announcements_refused: counters.announcements_refused,
             announcements_out_of_period: counters.announcements_out_of_period,
             feedback: counters.feedback.into(),
+            bundles: bundles(&counters.bundles),
             readvertising: None,
             drops: forwarder_drops(&counters.drops),
             link_drops: BTreeMap::new(),
@@ -318,7 +324,11 @@ impl NodeStatus {
 
 impl FaceStatus {
     /// A face and its link.
-    pub(crate) fn new(face: FaceId, counters: &FaceCounters, entry: &FaceEntry) -> Self {
+    pub(crate) fn new(
+        face: FaceId,
+        (counters, bundled): (&FaceCounters, &BundleCounters),
+        entry: &FaceEntry,
+    ) -> Self {
         Self {
             id: face.number(),
             remote: entry.remote.to_string(),
@@ -329,6 +339,7 @@ impl FaceStatus {
             speaks_extensions: (entry.sender).with_link(|link| link.meter().speaks_extensions()),
             incoming: (&counters.incoming).into(),
             outgoing: (&counters.outgoing).into(),
+            bundles: bundles(bundled),
             drops: forwarder_drops(&counters.drops),
             link_drops: link_drops(&entry.losses()),
         }
@@ -360,6 +371,10 @@ impl From<&Traffic> for TrafficStatus {
             octets: traffic.octets.as_bytes(),
         }
     }
+}
+
+fn bundles(counters: &BundleCounters) -> BTreeMap<&'static str, u64> {
+    counters.iter().filter(|&(_, count)| count > 0).collect()
 }
 
 fn forwarder_drops(drops: &Drops) -> BTreeMap<&'static str, u64> {

@@ -121,6 +121,7 @@ fn measure_turn(payload: usize, is_bundled: bool, span: Duration) -> anyhow::Res
     let addresses = [ports[0].address()?, ports[1].address()?];
     let options = Options {
         mtu: Some(MTU),
+        is_remote: true,
         hops: if is_bundled {
             vec!["piggyback".to_owned()]
         } else {
@@ -227,7 +228,8 @@ impl Peer {
                 .template(NullSigner.info(), 32),
             interests: Interest::builder(other).template(Component::SEQUENCE),
             name: own,
-            next: 1 << 32,
+            // Of eight octets, and never those of the other side, which would not be told again.
+            next: (1 + number as u64) << 32,
             outstanding: 0,
             requested: Vec::new(),
             sequence: 0,

@@ -19,6 +19,8 @@ pub(super) struct Options {
     pub(super) processor: usize,
     /// Octets of the longest frame to a consumer.
     pub(super) mtu: Option<usize>,
+    /// Whether neighbours count as hosts of their own.
+    pub(super) is_remote: bool,
     /// Hops that see all packets; all neighbours hear their fields.
     pub(super) hops: Vec<String>,
 }
@@ -41,6 +43,7 @@ pub(super) fn start(
          tcp = []\n\
          unix = [{socket:?}]\n\
          [udp]\n\
+         loopback-is-local = {}\n\
          {}\n",
         options.threads,
         options.hops,
@@ -49,6 +52,7 @@ pub(super) fn start(
         } else {
             "on"
         },
+        !options.is_remote,
         mtu.unwrap_or_default()
     );
     for (number, producer) in producers.iter().enumerate() {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 use namecast_forward::{
-    CacheOptions, Counters, Erased, FaceConfig, FaceCounters, FaceId, Forwarder, LearnedRoute,
-    StrategyChoice,
+    BundleCounters, CacheOptions, Counters, Erased, FaceConfig, FaceCounters, FaceId, Forwarder,
+    LearnedRoute, StrategyChoice,
 };
 use namecast_packet::Name;
 use namecast_units::ByteSize;
@@ -108,6 +108,15 @@ impl Plane {
         self.with_sender(face, |sender| {
             link_counters(sender).merge_into_face(&mut sum);
         });
+        sum
+    }
+
+    /// What became of a face's bundles in all forwarders together; nothing if there is no such face.
+    pub(crate) fn bundles(&self, face: FaceId) -> BundleCounters {
+        let mut sum = BundleCounters::default();
+        for worker in &self.workers {
+            sum += worker.lock().forwarder.bundles(face);
+        }
         sum
     }
 

@@ -250,3 +250,71 @@ fn add_peer(
     let added = network.add_producer(node, &name, Peer::new(config), &towards);
     added.map_err(|error| ("name", error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange(window: u64, more: &str, hops: &str) -> Outcome {
+        let text = format!(
+            r#"
+            forwarder = "R"
+            link = "A>R"
+            count = 500
+            window = {window}
+            duration = "60 s"
+            hops = [{hops}]
+            peers = [{{ node = "A", name = "/a/call/b", payload = 1000 {more} }}, {{ node = "B", name = "/b/call/a", payload = 1000 {more} }}]
+            [topology]
+            kind = "explicit"
+            node = [{{ name = "A" }}, {{ name = "R" }}, {{ name = "B" }}]
+            link = [
+              {{ ends = ["A", "R"], config = {{ rate = "100 Mbit/s", delay = "1 ms" }} }},
+              {{ ends = ["R", "B"], config = {{ rate = "100 Mbit/s", delay = "1 ms" }} }},
+            ]"#
+        );
+        let exchange: Exchange = toml::from_str(&text).expect("well-formed");
+        exchange.run(Path::new("."), 1).expect("valid")
+    }
+
+    /// \[PIGGYBACK\]'s counts: N + w packets from who begins and N from the other instead of 2N, and w look-ups for w Interests by
+    /// themselves, here one more for each direction. Plain ones are looked up all.
+    #[test]
+    fn an_exchange_takes_half_the_packets_and_no_look_ups() {
+        for window in [1, 5, 40] {
+            let plain = exchange(window, "", "");
+            let bundled = exchange(window, "", "'piggyback'");
+            let [plain, bundled] =
+                [plain, bundled].map(|outcome| move |name: &str| outcome.metrics[name]);
+            assert_eq!((plain("frames-1"), plain("frames-2")), (1_000.0, 1_000.0));
+            assert_eq!((plain("lookups"), plain("followed")), (1_000.0, 0.0));
+            assert_eq!(bundled("frames-1"), 500.0 + window as f64);
+            assert_eq!(bundled("frames-2"), 500.0);
+            assert_eq!(bundled("lookups"), window as f64 + 2.0);
+            for name in ["received-1", "received-2"] {
+                assert_eq!((plain(name), bundled(name)), (1.0, 1.0));
+            }
+            // One Data packet of 1100 octets takes 0.09 ms a link.
+            assert!(bundled("wait-1") - plain("wait-1") < 0.2);
+        }
+    }
+
+    /// Packets every 20 ms: each but the first w + 1 Interests leaves with one, and nothing comes later for that.
+    #[test]
+    fn a_call_takes_half_the_packets_and_no_time() {
+        let plain = exchange(2, r#", interval = "20 ms""#, "");
+        let bundled = exchange(2, r#", interval = "20 ms""#, "'piggyback'");
+        for number in ["1", "2"] {
+            let frames = |outcome: &Outcome| outcome.metrics[&format!("frames-{number}")];
+            assert_eq!(frames(&plain), 1_000.0);
+            assert!(
+                (500.0..510.0).contains(&frames(&bundled)),
+                "{}",
+                frames(&bundled)
+            );
+            let age = |outcome: &Outcome| outcome.metrics[&format!("age-p99-{number}")];
+            assert!((2.0..2.3).contains(&age(&plain)), "{}", age(&plain));
+            assert!(age(&bundled) < age(&plain) + 0.2, "{}", age(&bundled));
+        }
+    }
+}

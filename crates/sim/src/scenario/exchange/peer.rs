@@ -17,8 +17,8 @@ const SIGNATURE: usize = 32;
 const REORDERING: u32 = 3;
 /// Longest wait before an Interest is repeated that nothing is known of.
 const FIRST_TIMEOUT: Duration = Duration::from_millis(500);
-/// Shortest, beyond which forwarders pass a repeated Interest on.
-const MIN_TIMEOUT: Duration = Duration::from_millis(10);
+/// What it is longer than waits are at least: forwarders pass repeated Interests on after so long.
+const MIN_MARGIN: Duration = Duration::from_millis(10);
 
 /// What a side is.
 #[derive(Clone, Debug)]
@@ -110,6 +110,11 @@ impl Peer {
         start + interval.saturating_mul(u32::try_from(number).unwrap_or(u32::MAX))
     }
 
+    /// From when on Data can be expected that were requested then: not before they are made.
+    fn there_at(&self, number: u64, sent_at: Instant) -> Instant {
+        sent_at.max(self.made_at(number, self.config.other_interval))
+    }
+
     /// Sends Interests until the window is full.
     fn fill_window(&mut self, now: Instant) {
         let is_parking = self.config.is_bundled && self.is_paced();
@@ -175,7 +180,8 @@ impl Peer {
             self.ages.push(now.since(made_at));
         }
         if came.transmissions == 1 {
-            self.measure(now.since(came.sent_at));
+            let there_at = self.there_at(number, came.sent_at);
+            self.measure(now.since(there_at));
         }
         let mut lost = Vec::new();
         for (&earlier, pending) in self.pending.range_mut(..number) {
@@ -204,8 +210,10 @@ impl Peer {
     }
 
     fn timeout(&self) -> Duration {
-        let known = self.wait.map(|(mean, deviation)| mean + deviation * 4);
-        known.map_or(FIRST_TIMEOUT, |timeout| timeout.max(MIN_TIMEOUT))
+        let known = self.wait;
+        known.map_or(FIRST_TIMEOUT, |(mean, deviation)| {
+            mean + (deviation * 4).max(MIN_MARGIN)
+        })
     }
 
     fn repeat(&mut self, now: Instant, number: u64) {
@@ -278,7 +286,7 @@ impl Application for Peer {
         let timeout = self.timeout();
         let late = self.pending.iter();
         let late: Vec<_> = late
-            .filter(|(_, pending)| pending.sent_at + timeout <= now)
+            .filter(|&(&number, pending)| self.there_at(number, pending.sent_at) + timeout <= now)
             .map(|(&number, _)| number)
             .collect();
         for number in late {
@@ -296,10 +304,11 @@ impl Application for Peer {
             return Some(Instant::ZERO);
         }
         let timeout = self.timeout();
-        let oldest = self.pending.values().map(|pending| pending.sent_at).min();
+        let pending = self.pending.iter();
+        let oldest = pending.map(|(&number, pending)| self.there_at(number, pending.sent_at));
         let next = (self.is_paced() && self.made < self.config.count)
             .then(|| self.made_at(self.made, self.config.interval));
-        oldest.map(|at| at + timeout).into_iter().chain(next).min()
+        oldest.map(|at| at + timeout).chain(next).min()
     }
 
     fn poll_output(&mut self) -> Option<Output<Infallible>> {

@@ -441,7 +441,8 @@ impl Endpoint {
                     if it.due() <= now.monotonic {
                         it.requested = (now.monotonic, it.requested.1 + 1);
                         let interest = Interest::builder(it.confirmation.clone());
-                        let interest = interest.lifetime(SETUP_LIFETIME);
+                        // What a forger has put into caches does not answer.
+                        let interest = interest.must_be_fresh().lifetime(SETUP_LIFETIME);
                         let nonce = names::draw_nonce(&mut self.random);
                         self.frames.push_back(interest.build(nonce).wire().clone());
                     }

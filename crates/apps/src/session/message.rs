@@ -39,7 +39,7 @@ pub(super) struct Message<'a> {
     pub(super) more: bool,
     /// All of the other's numbers below this one have come, or are not waited for any more.
     pub(super) next: u64,
-    /// Numbers before this packet's that are not used.
+    /// Numbers before this packet's that are not used, or of empty packets.
     pub(super) skipped: u64,
     /// How long the Interest waited.
     pub(super) held: Duration,

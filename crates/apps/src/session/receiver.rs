@@ -63,8 +63,6 @@ struct Pending {
     transmissions: u32,
     /// Of those, since it has been missing.
     retries: u32,
-    /// Position of the newest transmission among all.
-    order: u64,
     /// When something is to be done about it.
     due: Instant,
     /// Since when it has been known to be missing.
@@ -89,7 +87,6 @@ pub(super) struct Receiver {
     early: BTreeMap<u64, Option<Received>>,
     pending: BTreeMap<u64, Pending>,
     timers: BTreeSet<(Instant, u64)>,
-    transmitted: u64,
     other_has_more: bool,
     rtt: RoundTrip,
     /// How late packets come that others overtook.
@@ -129,7 +126,6 @@ impl Receiver {
             early: BTreeMap::new(),
             pending: BTreeMap::new(),
             timers: BTreeSet::new(),
-            transmitted: 0,
             other_has_more: false,
             rtt: RoundTrip::new(RoundTripConfig::new(MIN_MARGIN, MIN_MARGIN)),
             reordering: Duration::ZERO,
@@ -199,7 +195,7 @@ impl Receiver {
         });
         self.early.insert(number, received);
         self.end = self.end.max(number + 1);
-        self.on_overtaking(now, number, pending.order);
+        self.on_overtaking(now, number);
         Some((message.next, has_message))
     }
 
@@ -270,11 +266,11 @@ impl Receiver {
         self.other_has_more = more;
     }
 
-    /// Finds what is lower than `number`, left before transmission `order` and has not come.
-    fn on_overtaking(&mut self, now: Instant, number: u64, order: u64) {
+    /// Finds what was requested before `number`, as all lower numbers are, and has not come.
+    fn on_overtaking(&mut self, now: Instant, number: u64) {
         let due = now + self.margin();
         let overtaken: Vec<_> = (self.pending.range(..number))
-            .filter(|(_, it)| it.order < order && it.missing_since.is_none())
+            .filter(|(_, it)| it.missing_since.is_none())
             .map(|(&number, _)| number)
             .collect();
         for number in overtaken {
@@ -422,12 +418,10 @@ impl Receiver {
             sent_at: now,
             transmissions: before.map_or(0, |it| it.transmissions) + 1,
             retries,
-            order: self.transmitted,
             due: now + self.wait(retries),
             missing_since: missing_since.or(is_missing.then_some(now)),
             was_forged: before.is_some_and(|it| it.was_forged),
         };
-        self.transmitted += 1;
         self.counters.interests += 1;
         if let Some(before) = self.pending.insert(number, pending) {
             self.timers.remove(&(before.due, number));

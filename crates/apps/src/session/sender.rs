@@ -1,7 +1,7 @@
 //! One's own packets: made when an Interest waits for their number, kept until the other side has them.
 //!
-//! A message takes the lowest number that an Interest waits for, and says which numbers it skipped: an Interest that was lost holds
-//! nothing up.
+//! A message takes the lowest number that an Interest waits for, and says which numbers before it have no message: neither an Interest
+//! that was lost nor an empty packet holds anything up.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -63,6 +63,8 @@ pub(super) struct Sender {
     acknowledged: u64,
     kept: BTreeMap<u64, Bytes>,
     waiting: BTreeMap<u64, Waiting>,
+    /// The number after that of the newest message: nobody needs those from here on that are made already.
+    after_messages: u64,
     /// The newest message's number, and when it was sent.
     last_message: Option<(u64, Instant)>,
     sent_at: Instant,
@@ -80,6 +82,7 @@ impl Sender {
             acknowledged: 0,
             kept: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            after_messages: 0,
             last_message: None,
             sent_at: now,
             counters: SenderCounters::default(),
@@ -213,7 +216,7 @@ impl Sender {
             kind,
             more: !self.queue.is_empty(),
             next,
-            skipped: number - self.next,
+            skipped: number - self.after_messages,
             held: now.since(waiting.since),
             body,
         };
@@ -222,6 +225,9 @@ impl Sender {
         let data = Data::builder(name).content(sealed).sign(&NullSigner);
         let data = data.wire().clone();
         self.next = number + 1;
+        if kind != Kind::Nothing {
+            self.after_messages = self.next;
+        }
         self.kept.insert(number, data.clone());
         self.sent_at = now;
         self.counters.packets += 1;

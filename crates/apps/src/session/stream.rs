@@ -17,6 +17,8 @@ use crate::face;
 const MAX_UNACKNOWLEDGED: u32 = 64;
 /// Least time after a message before an empty packet follows it.
 const MIN_PROBE: Duration = Duration::from_millis(5);
+/// What Interests wait for an echo.
+const ECHO_HOLD: Duration = Duration::from_millis(10);
 /// What Interests wait beyond half a round trip for Data to leave with.
 const HOLD_MARGIN: Duration = Duration::from_millis(1);
 /// Empty packets after which they come less and less often.
@@ -182,8 +184,8 @@ impl Session {
 
     /// Until when the next Interests wait for Data to leave with.
     ///
-    /// Where the flow is steady they are ahead by as much. Where messages are few, those that wait suffice until the next one is
-    /// sent. Else whoever was called lets them wait until the caller requests something, half a round trip at most: from then on
+    /// Where the flow is steady they are ahead by as much. Where messages are few, those that wait suffice until the echo is sent.
+    /// Else whoever was called lets them wait until the caller requests something, half a round trip at most: from then on
     /// both send Data and Interests at the same time, and nothing waits any more.
     fn hold_until(&self, now: Instant) -> Option<Instant> {
         let wait = match self.config.flow {
@@ -194,7 +196,7 @@ impl Session {
                 ..
             } if !self.receiver.other_has_more() => {
                 let is_enough = self.receiver.waiting() * 2 >= standing as usize;
-                is_enough.then_some(self.config.lifetime / 2)?
+                is_enough.then_some(ECHO_HOLD)?
             }
             Flow::Elastic { .. } if self.was_called && self.sender.queued() > 0 => {
                 self.receiver.rtt().unwrap_or_default() / 2 + HOLD_MARGIN

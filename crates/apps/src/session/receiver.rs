@@ -333,6 +333,21 @@ impl Receiver {
         None
     }
 
+    /// The Interest that would be repeated first for what is not there yet, if it is not new: to leave with Data that would leave alone.
+    pub(super) fn refresh_next(&mut self, now: Instant) -> Option<Bytes> {
+        if self.other_has_more {
+            return None;
+        }
+        let min_age = self.config.lifetime / 8;
+        let is_old = |it: &Pending| it.missing_since.is_none() && now.since(it.sent_at) >= min_age;
+        let old = self.pending.range(self.end..).filter(|(_, it)| is_old(it));
+        let number = old
+            .min_by_key(|(_, it)| it.due)
+            .map(|(&number, _)| number)?;
+        self.counters.refreshes += 1;
+        Some(self.transmit(now, number, false))
+    }
+
     fn is_given_up(&self, now: Instant, pending: &Pending) -> bool {
         match (self.flow, pending.missing_since) {
             (Flow::Steady { give_up, .. }, Some(since)) => now.since(since) >= give_up,

@@ -269,6 +269,9 @@ impl Session {
                 self.interests.push_back(interest);
             }
         }
+        if has_sent && self.config.bundles && self.is_interactive() && self.interests.is_empty() {
+            self.interests.extend(self.receiver.refresh_next(now));
+        }
     }
 
     /// Sends an empty packet if one is due.

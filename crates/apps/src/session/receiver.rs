@@ -88,6 +88,8 @@ pub(super) struct Receiver {
     pending: BTreeMap<u64, Pending>,
     timers: BTreeSet<(Instant, u64)>,
     other_has_more: bool,
+    /// When a packet came last.
+    heard_at: Instant,
     rtt: RoundTrip,
     /// How late packets come that others overtook.
     reordering: Duration,
@@ -127,6 +129,7 @@ impl Receiver {
             pending: BTreeMap::new(),
             timers: BTreeSet::new(),
             other_has_more: false,
+            heard_at: now,
             rtt: RoundTrip::new(RoundTripConfig::new(MIN_MARGIN, MIN_MARGIN)),
             reordering: Duration::ZERO,
             pace: Pace::new(now, config.flow),
@@ -178,6 +181,7 @@ impl Receiver {
             return None;
         };
         self.counters.packets += 1;
+        self.heard_at = now;
         let pending = self.remove(number)?;
         self.on_arrival(now, &pending, (&message, is_marked));
         self.on_more(now, number, message.more);
@@ -356,9 +360,10 @@ impl Receiver {
     }
 
     fn report_loss(&mut self, now: Instant, pending: &Pending) {
-        let kind = match (pending.missing_since, pending.retries) {
-            (Some(_), 0) => Loss::Gap,
-            _ => Loss::Timeout,
+        // As long as others come, one that is lost again is no sign that the path has broken.
+        let kind = match self.heard_at >= pending.sent_at {
+            true => Loss::Gap,
+            false => Loss::Timeout,
         };
         let lost = Lost {
             asked_at: pending.sent_at,

@@ -19,7 +19,7 @@ const MAX_UNACKNOWLEDGED: u32 = 64;
 const MIN_PROBE: Duration = Duration::from_millis(5);
 /// What Interests wait for an echo.
 const ECHO_HOLD: Duration = Duration::from_millis(10);
-/// What Interests wait beyond half a round trip for Data to leave with.
+/// What Interests wait for Data to leave with, beyond half a round trip the first time.
 const HOLD_MARGIN: Duration = Duration::from_millis(1);
 /// Empty packets after which they come less and less often.
 const PROMPT_PROBES: u32 = 3;
@@ -59,6 +59,8 @@ pub(super) struct Session {
     probed: (Instant, u32),
     /// Interests for what is not due yet wait so long for the next Data.
     hold: Option<Instant>,
+    /// Whether some have waited: Data and Interests leave at the same time since.
+    is_in_step: bool,
     heard_at: Instant,
     is_full: bool,
     data: VecDeque<Bytes>,
@@ -79,6 +81,7 @@ impl Session {
             owed: None,
             probed: (now, 0),
             hold: None,
+            is_in_step: false,
             heard_at: now,
             is_full: false,
             data: VecDeque::new(),
@@ -185,8 +188,8 @@ impl Session {
     /// Until when the next Interests wait for Data to leave with.
     ///
     /// Where the flow is steady they are ahead by as much. Where messages are few, those that wait suffice until the echo is sent.
-    /// Else whoever was called lets them wait until the caller requests something, half a round trip at most: from then on
-    /// both send Data and Interests at the same time, and nothing waits any more.
+    /// Else whoever was called lets the first ones wait until the caller requests something, half a round trip at most: from then on
+    /// both send Data and Interests at the same time, and none waits for longer than a millisecond.
     fn hold_until(&self, now: Instant) -> Option<Instant> {
         let wait = match self.config.flow {
             Flow::Steady { interval, .. } => interval,
@@ -199,7 +202,13 @@ impl Session {
                 is_enough.then_some(ECHO_HOLD)?
             }
             Flow::Elastic { .. } if self.was_called && self.sender.queued() > 0 => {
-                self.receiver.rtt().unwrap_or_default() / 2 + HOLD_MARGIN
+                let phase = self.receiver.rtt().unwrap_or_default() / 2;
+                HOLD_MARGIN
+                    + if self.is_in_step {
+                        Duration::ZERO
+                    } else {
+                        phase
+                    }
             }
             Flow::Elastic { .. } => return None,
         };
@@ -264,7 +273,7 @@ impl Session {
             self.interests.push_back(interest);
         }
         if has_sent || self.hold.is_none_or(|until| until <= now) {
-            self.hold = None;
+            self.is_in_step |= self.hold.take().is_some();
             while let Some(interest) = self.receiver.request_next(now) {
                 self.interests.push_back(interest);
             }

@@ -9,7 +9,7 @@ use namecast_net::{
     FaceId, Handle, Node, NodeConfig, Registration, RegistrationState, drive, random,
 };
 use namecast_packet::{Certificate, Name};
-use namecast_units::ByteSize;
+use namecast_units::{ByteSize, Duration};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -20,6 +20,9 @@ use crate::connect::Connect;
 
 /// What the node keeps: enough for packets that were lost on the last hop.
 const CACHE: ByteSize = ByteSize::mebibytes(1);
+
+/// How long Data that leave alone wait for an Interest: sessions give both at once.
+const PARTNER_WAIT: Duration = Duration::from_micros(200);
 
 /// How packets travel.
 #[derive(Clone, Copy, Debug, Args)]
@@ -53,7 +56,13 @@ fn node_config(bundling: Bundling) -> NodeConfig {
     let config = NodeConfig::caching(CACHE);
     match bundling.no_bundle {
         true => config,
-        false => config.hop(|_| NamedHop::Piggyback(PiggybackConfig::default()).build()),
+        false => config.hop(|_| {
+            NamedHop::Piggyback(PiggybackConfig {
+                wait: PARTNER_WAIT,
+                ..PiggybackConfig::default()
+            })
+            .build()
+        }),
     }
 }
 

@@ -193,6 +193,7 @@ mod tests {
         let mut outgoing = give(from.path(), &content);
         let offer = outgoing.offer.clone();
         let mut first = Incoming::open(to.path(), offer.clone()).unwrap();
+        outgoing.go_to(0).unwrap();
         first.write(&outgoing.read(70_000).unwrap()).unwrap();
         drop(first);
         let mut second = Incoming::open(to.path(), offer.clone()).unwrap();

@@ -259,3 +259,41 @@ impl Read {
         Ok(read)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use namecast_packet::KeyLocator;
+    use namecast_packet::signature::{Ed25519Signer, KeyPair};
+
+    use super::super::keys::Secrets;
+    use super::*;
+
+    /// Whoever has the caller's key and heard everything, but has no ephemeral secret, shows nothing.
+    #[test]
+    fn a_signature_without_the_keys_confirms_nothing() {
+        let [caller, callee] = [1, 2].map(|seed| Secrets::new([seed; 32]).draw());
+        let public = x25519_dalek::PublicKey::from(&callee).to_bytes();
+        let keys = SessionKeys::derive(&caller, public, [7; 32]).unwrap();
+        let signer = Ed25519Signer::from_seed([3; 32], KeyLocator::Name(Name::root()));
+        let key = signer.public_key();
+        let confirmed = |elements: &[(u32, &[u8])]| {
+            let mut content = Writer::default();
+            for (kind, value) in elements {
+                content.element(*kind, value);
+            }
+            let data = Data::builder("/a/32=confirm".parse().unwrap());
+            let data = data.content(content.finish()).sign(&signer);
+            check_confirmation(&data, &key, &keys)
+        };
+        let (proof, said) = (keys.prove(true), *keys.transcript());
+        assert_eq!(confirmed(&[(PROOF, &proof), (TRANSCRIPT, &said)]), Ok(()));
+        for wrong in [
+            &[(TRANSCRIPT, &said[..])][..],
+            &[(PROOF, &keys.prove(false)), (TRANSCRIPT, &said)],
+            &[(PROOF, &proof)],
+            &[(PROOF, &proof), (TRANSCRIPT, &[7; 31])],
+        ] {
+            assert_eq!(confirmed(wrong), Err(Refused::Forged), "{wrong:?}");
+        }
+    }
+}

@@ -257,9 +257,11 @@ fn an_outage_loses_and_doubles_nothing() {
     );
 }
 
-/// Single keystrokes, 300 ms apart, with 5 % loss each way: nothing follows them that would show a loss but the empty packet.
+/// Single keystrokes, 300 ms apart, with 5 % loss each way: nothing follows them that would show a loss but the empty packet, after a
+/// quarter of a round trip. With half of one each for its way, the request and the answer, and an eighth for reordering, that is
+/// less than two; and the loss of an empty packet costs nothing.
 #[test]
-fn a_lost_keystroke_is_there_within_two_and_a_half_round_trips() {
+fn a_lost_keystroke_is_there_within_two_round_trips() {
     let mut pipe = Pipe::new(Flow::interactive());
     let call = pipe.connect();
     pipe.loss = [0.05; 2];
@@ -273,10 +275,7 @@ fn a_lost_keystroke_is_there_within_two_and_a_half_round_trips() {
     assert!(missing <= 1, "{missing}");
     let (p99, longest) = (quantile(&delays, 990), delays[delays.len() - 1]);
     assert_eq!(delays[0], ms(25));
-    assert!(
-        p99 <= RTT * 5 / 2 && longest <= RTT * 6,
-        "{p99:?} {longest:?}"
-    );
+    assert!(p99 <= RTT * 2 && longest <= RTT * 6, "{p99:?} {longest:?}");
 }
 
 #[test]

@@ -254,3 +254,45 @@ impl Sender {
         (number >= self.acknowledged).then_some(at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::keys::{Secrets, SessionKeys};
+    use super::*;
+
+    /// 0 is empty, nobody requests 1, and 2 is a message: both before it hold nothing up. 3 is a message behind it.
+    #[test]
+    fn a_message_says_which_numbers_before_it_have_none() {
+        let [own, other] = [1, 2].map(|seed| Secrets::new([seed; 32]).draw());
+        let public = x25519_dalek::PublicKey::from(&other).to_bytes();
+        let keys = SessionKeys::derive(&own, public, [7; 32]).unwrap();
+        let names: Name = "/a/call".parse().unwrap();
+        let now = Instant::ZERO;
+        let mut sender = Sender::new(now, names, keys.from_caller.clone(), 16);
+        for number in [0, 2, 3] {
+            let asked = (None, Duration::from_secs(1));
+            assert!(sender.handle_interest(now, number, asked).is_none());
+        }
+        let skipped = |answer: Option<Answer>, number: u64| {
+            let data = Data::decode(answer.unwrap().data).unwrap();
+            let name = data.name().value();
+            let opened = keys
+                .from_caller
+                .open(number, name, &data.content().unwrap());
+            Message::decode(&opened.unwrap()).unwrap().skipped
+        };
+        assert_eq!(skipped(sender.make_empty(now, 0), 0), 0);
+        for body in ["a", "b"] {
+            sender.push(Kind::Message, Bytes::from(body));
+        }
+        assert!(
+            sender
+                .make_next(now, (0, Duration::from_millis(1)))
+                .is_none()
+        );
+        let made = sender.make_next(now, (0, Duration::ZERO));
+        assert_eq!(skipped(made, 2), 2);
+        let made = sender.make_next(now, (0, Duration::ZERO));
+        assert_eq!(skipped(made, 3), 0);
+    }
+}

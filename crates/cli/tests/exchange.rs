@@ -63,6 +63,7 @@ fn two_files_cross() {
     }
     let stats = newest_stats(&alice.join("stats")).unwrap();
     assert_eq!(stats["final"], true);
+    assert_eq!(stats["bytes_received"], 2_000_001);
     // Somebody else under Bob's name: the key is another.
     let at = format!("--connect {face} --duration 5s");
     let mallory = home(directory.path(), "mallory", b"evil");

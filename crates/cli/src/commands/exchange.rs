@@ -127,6 +127,7 @@ pub(super) async fn run(arguments: ExchangeFiles) -> anyhow::Result<()> {
         outgoing,
         incoming: None,
         current: None,
+        moved: (0, 0),
         has_met: false,
         progress,
         keys,
@@ -159,6 +160,8 @@ struct Exchanging {
     outgoing: Option<Outgoing>,
     incoming: Option<Incoming>,
     current: Option<Current>,
+    /// Octets sent and received, in the newest call.
+    moved: (u64, u64),
     /// Whether people know who is there.
     has_met: bool,
     progress: ProgressLine,
@@ -421,6 +424,7 @@ impl Exchanging {
         let Some(current) = self.current.take_if(|it| it.call == call) else {
             return Ok(false);
         };
+        self.moved = (current.exchange.sent(), current.exchange.received());
         if current.exchange.is_done() {
             return Ok(true);
         }
@@ -439,9 +443,11 @@ impl Exchanging {
     async fn figures(&mut self) -> anyhow::Result<Value> {
         let call = self.current.as_ref().map(|it| it.call);
         let mut figures = self.line.figures(call).await?;
-        let exchange = self.current.as_ref().map(|it| &it.exchange);
-        figures["bytes_sent"] = json!(exchange.map_or(0, Exchange::sent));
-        figures["bytes_received"] = json!(exchange.map_or(0, Exchange::received));
+        if let Some(Current { exchange, .. }) = &self.current {
+            self.moved = (exchange.sent(), exchange.received());
+        }
+        (figures["bytes_sent"], figures["bytes_received"]) =
+            (json!(self.moved.0), json!(self.moved.1));
         Ok(figures)
     }
 

@@ -10,5 +10,6 @@ pub mod object;
 pub mod registration;
 mod samples;
 pub mod sequence;
+pub mod session;
 
 pub use application::{Application, Now, Output, step};

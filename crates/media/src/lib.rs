@@ -13,5 +13,6 @@ pub mod nut;
 pub mod package;
 pub mod record;
 pub mod streams;
+pub mod voice;
 #[cfg(feature = "whip")]
 pub mod whip;

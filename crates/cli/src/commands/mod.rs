@@ -2,8 +2,10 @@
 
 mod archive;
 mod demo;
+mod exchange;
 mod forwarder;
 mod key;
+mod line;
 mod packaging;
 mod page;
 mod peek;
@@ -11,9 +13,11 @@ mod ping;
 mod publish;
 mod publishing;
 mod put;
+mod remote;
 mod serve;
 mod sources;
 mod status;
+mod talk;
 mod uplink;
 mod watch;
 
@@ -29,13 +33,16 @@ pub use watch::{NotLive, PastTime};
 use crate::manage::{self, Managed};
 use archive::Archive;
 use demo::Demo;
+use exchange::ExchangeFiles;
 use forwarder::Forwarder;
 use key::Key;
 use peek::Peek;
 use ping::Ping;
 use publish::Publish;
 use put::Put;
+use remote::Remote;
 use serve::Serve;
+use talk::Talk;
 use watch::Watch;
 
 /// How often figures are written and shown.
@@ -59,7 +66,10 @@ Examples:
   namecast serve                                publish what OBS or ffmpeg pushes, with a node and the page
   namecast watch /cam --output - | ffplay -     watch it natively
   namecast archive /cam --keep 24h              keep a day of it, and serve it
-  namecast watch /cam --from -60s               watch what was a minute ago"
+  namecast watch /cam --from -60s               watch what was a minute ago
+  namecast exchange /alice /bob photo.jpg       give Bob a file, and take his
+  namecast talk /alice /bob                     call Bob, who waits with namecast talk /bob
+  namecast remote /me /host                     a terminal on a machine that knows one's key"
 )]
 pub struct Arguments {
     /// What to do.
@@ -83,6 +93,12 @@ pub enum Command {
     Watch(Watch),
     /// Keep everything that is published under a name, and serve it.
     Archive(Archive),
+    /// Exchange files with somebody: one each way, at once.
+    Exchange(ExchangeFiles),
+    /// Call somebody, or wait for a call.
+    Talk(Talk),
+    /// Work on another machine, or let others work on this one: a terminal.
+    Remote(Remote),
     /// Run a node that others connect to, and the page.
     Forwarder(Forwarder),
     /// Fetch one packet, or an object in segments, to standard output.
@@ -126,6 +142,9 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Serve(arguments) => serve::run(arguments).await,
         Command::Watch(arguments) => watch::run(arguments).await,
         Command::Archive(arguments) => archive::run(arguments).await,
+        Command::Exchange(arguments) => exchange::run(arguments).await,
+        Command::Talk(arguments) => talk::run(arguments).await,
+        Command::Remote(arguments) => remote::run(arguments).await,
         Command::Forwarder(arguments) => forwarder::run(arguments).await,
         Command::Status(arguments) => match arguments.port {
             Some(port) => status::run(port, arguments.target.json).await,

@@ -119,6 +119,7 @@ fn is_text(argument: &clap::Arg) -> bool {
         core::any::TypeId::of::<namecast_media::record::Destination>(),
         core::any::TypeId::of::<namecast_packet::Name>(),
         core::any::TypeId::of::<Input>(),
+        core::any::TypeId::of::<namecast_media::voice::Sink>(),
     ]
     .iter()
     .any(|text| kind == *text)

@@ -78,6 +78,19 @@ pub(crate) fn start_forwarder(home: &Path) -> (Program, String) {
     (forwarder, face)
 }
 
+/// A forwarder that takes Data and the next Interest in one packet.
+pub(crate) fn start_bundling_forwarder(home: &Path) -> (Program, String) {
+    let config = home.join("bundling.toml");
+    let text = "hops = [\"piggyback\"]\n\
+                listen = { udp = [], tcp = [\"127.0.0.1:0\"], unix = [] }\n";
+    fs::write(&config, text).unwrap();
+    let line = format!("forwarder --json --port 0 --config {}", config.display());
+    let mut forwarder = Program::start(home, &line);
+    let about = forwarder.lines().next().unwrap();
+    let face = about["faces"][0].as_str().unwrap().to_owned();
+    (forwarder, face)
+}
+
 /// A publisher of the test picture as `/test`.
 pub(crate) fn start_publisher(home: &Path, face: &str) -> Program {
     let line = format!("publish /test --quiet --input test --ladder 200k --connect {face}");

@@ -292,6 +292,9 @@ pub enum IngestError {
     /// The file does not exist.
     #[error("there is no file {}: check the path, or use --input test for a test picture", .0.display())]
     NoFile(PathBuf),
+    /// There is nothing to listen to.
+    #[error("{0} has no sound for a call: write --input microphone, or a file")]
+    NoSound(String),
     /// The camera does not exist.
     #[error(
         "there is no camera {}: plug one in, name another with --input /dev/videoN, or use --input test", .0.display()

@@ -1,0 +1,3 @@
+mod flow;
+mod pipe;
+mod setup;

@@ -1,0 +1,188 @@
+//! What `exchange`, `talk` and `remote` have in common: an endpoint of sessions on a node of its own, behind a forwarder.
+
+use clap::Args;
+use namecast_apps::session::{
+    CallId, Endpoint, EndpointConfig, Event, SessionConfig, SessionStats,
+};
+use namecast_forward::{NamedHop, PiggybackConfig};
+use namecast_net::{
+    FaceId, Handle, Node, NodeConfig, Registration, RegistrationState, drive, random,
+};
+use namecast_packet::{Certificate, Name};
+use namecast_units::{ByteSize, Duration};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::key_store;
+use super::uplink::Uplink;
+use crate::arguments::Keys;
+use crate::connect::Connect;
+
+/// What the node keeps: enough for packets that were lost on the last hop.
+const CACHE: ByteSize = ByteSize::mebibytes(1);
+
+/// How long Data that leave alone wait for an Interest: sessions give both at once.
+const PARTNER_WAIT: Duration = Duration::from_micros(200);
+
+/// How packets travel.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Bundling {
+    /// Send Data and the next Interest apart, also where the forwarder takes both in one packet.
+    #[arg(long)]
+    pub no_bundle: bool,
+}
+
+/// An endpoint, and the forwarder that it is reached through.
+pub(super) struct Line {
+    pub(super) node: Node,
+    pub(super) uplink: Uplink,
+    pub(super) endpoint: Handle<Endpoint>,
+    pub(super) events: mpsc::Receiver<Event>,
+    root: Name,
+    registration: Registration,
+    /// What was measured last.
+    last: SessionStats,
+}
+
+/// What happened on a line.
+pub(super) enum Happened {
+    /// The endpoint reports something.
+    Event(Event),
+    /// What people should know of the forwarder.
+    Text(String),
+}
+
+fn node_config(bundling: Bundling) -> NodeConfig {
+    let config = NodeConfig::caching(CACHE);
+    match bundling.no_bundle {
+        true => config,
+        false => config.hop(|_| {
+            NamedHop::Piggyback(PiggybackConfig {
+                wait: PARTNER_WAIT,
+                ..PiggybackConfig::default()
+            })
+            .build()
+        }),
+    }
+}
+
+/// What all packets of `application` are under, of who is called `name`.
+pub(super) fn root(name: &Name, application: &str) -> Name {
+    name.builder().generic(application).finish()
+}
+
+impl Line {
+    /// Opens a line for `application` of `name`, whose key signs.
+    pub(super) async fn open(
+        (name, application): (&Name, &str),
+        config: EndpointConfig,
+        bundling: Bundling,
+        (connect, keys): (&Connect, Keys),
+    ) -> anyhow::Result<Self> {
+        let key = key_store(keys.keys)?.identity(name)?;
+        let certificate = Certificate::decode(key.certificate)?;
+        let root = root(name, application);
+        let config = EndpointConfig {
+            root: root.clone(),
+            session: SessionConfig {
+                bundles: !bundling.no_bundle,
+                ..config.session
+            },
+            secret: random(),
+            seed: u64::from_le_bytes(random()),
+            ..config
+        };
+        let endpoint = Endpoint::new(config, key.signer, &certificate);
+        let node = Node::start(node_config(bundling));
+        let uplink = Uplink::new(&node, connect).await?;
+        let face: FaceId = uplink.face();
+        node.add_route(Name::root(), face, 0).await?;
+        let own = node.application_face().await?;
+        node.add_route(root.clone(), own.id(), 0).await?;
+        let registration = node.register_prefix(face, root.clone(), 0);
+        let (endpoint, events) = drive(node.clock(), own, endpoint).spawn(|| {});
+        Ok(Self {
+            node,
+            uplink,
+            endpoint,
+            events,
+            root,
+            registration,
+            last: SessionStats::default(),
+        })
+    }
+
+    /// Waits for what happens next.
+    ///
+    /// # Errors
+    /// If the forwarder refuses the name, or the node has stopped.
+    pub(super) async fn next(&mut self) -> anyhow::Result<Happened> {
+        let mut registered = self.registration.states();
+        tokio::select! {
+            event = self.events.recv() => match event {
+                Some(event) => Ok(Happened::Event(event)),
+                None => anyhow::bail!("the node has stopped"),
+            },
+            (_, text) = self.uplink.changed() => Ok(Happened::Text(text)),
+            Ok(refused) = registered.wait_for(|it| matches!(it, RegistrationState::Refused(_))) => {
+                let RegistrationState::Refused(why) = &*refused else {
+                    return Ok(Happened::Text(String::new()));
+                };
+                anyhow::bail!("{} refuses {}: {why}", self.uplink.remote(), self.root)
+            }
+        }
+    }
+
+    /// Calls the endpoint, which runs as long as the node.
+    pub(super) async fn call<R: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Endpoint, namecast_apps::Now) -> R + Send + 'static,
+    ) -> anyhow::Result<R> {
+        let called = self.endpoint.call(call).await;
+        called.ok_or_else(|| anyhow::anyhow!("the node has stopped"))
+    }
+
+    /// What was measured in `call`, or in the last one, for programs.
+    pub(super) async fn figures(&mut self, call: Option<CallId>) -> anyhow::Result<Value> {
+        if let Some(call) = call
+            && let Some(stats) = self.call(move |it, _| it.stats(call)).await?
+        {
+            self.last = stats;
+        }
+        let counters = self.call(|it, _| *it.counters()).await?;
+        let mut figures = describe(&self.last);
+        figures["setups_refused"] = json!({
+            "strangers": counters.strangers,
+            "replayed": counters.replayed,
+            "forged": counters.forged,
+            "crowded": counters.crowded,
+            "unconfirmed": counters.unconfirmed,
+        });
+        Ok(figures)
+    }
+
+    /// Ends the line.
+    ///
+    /// # Errors
+    /// If the forwarder was never there.
+    pub(super) async fn close(self) -> anyhow::Result<()> {
+        self.registration.cancel();
+        self.node.shutdown().await;
+        self.uplink.ensure_was_up()
+    }
+}
+
+fn describe(stats: &SessionStats) -> Value {
+    let (sent, received) = (&stats.sent, &stats.received);
+    json!({
+        "rtt_ms": stats.rtt.map(|rtt| rtt.as_secs_f64() * 1e3),
+        "packets_sent": sent.packets,
+        "packets_repeated": sent.repeated,
+        "packets_received": received.packets,
+        "interests_sent": received.interests,
+        "interests_retransmitted": received.retransmissions,
+        "packets_replayed": received.replayed,
+        "packets_forged": received.forged,
+        "packets_given_up": received.given_up,
+    })
+}

@@ -1,0 +1,446 @@
+//! `namecast remote`: a terminal on another machine, for those whose keys it knows.
+
+mod authorised;
+mod shell;
+mod terminal;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail, ensure};
+use bytes::{Bytes, BytesMut};
+use clap::Args;
+use namecast_apps::live::watcher::Trust;
+use namecast_apps::session::{
+    CallId, End, Endpoint, EndpointConfig, Event, Flow, NoCall, SessionConfig,
+};
+use namecast_command::report::{ProgressLine, StatsFile, print_bytes, print_line};
+use namecast_command::{Run, Stop};
+use namecast_packet::{Certificate, Name};
+use namecast_units::{Duration, Instant};
+use serde_json::{Value, json};
+
+use super::line::{Bundling, Happened, Line, root};
+use super::{FIGURES_INTERVAL, key_store};
+use crate::arguments::{Keys, Trusted};
+use crate::connect::Connect;
+use crate::key_check::KeyCheck;
+use crate::page_server::hex;
+use shell::Shell;
+use terminal::{Key, Terminal};
+
+/// Behind both names.
+const APPLICATION: &str = "remote";
+/// A session outlives an outage of this length.
+const MAX_SILENCE: Duration = Duration::from_secs(60);
+/// Longest time to wait for the other machine.
+const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+/// Octets in one message.
+const MAX_OCTETS: usize = 1_000;
+/// First octets of messages.
+const OCTETS: u8 = 0;
+const SIZE: u8 = 1;
+/// Echoes that are kept for their quantiles.
+const MAX_ECHOES: usize = 1_000;
+
+/// `namecast remote`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  namecast remote /host --serve --authorised-keys keys      at the machine; a line of keys: the digest that clients print
+  namecast key trust /host DIGEST                           at the client, the digest that the machine prints
+  namecast remote /me /host                                 a terminal there; Ctrl-] leaves it
+
+Nobody is let in by default, and no key is accepted because it is the first that is met, on either side.")]
+pub struct Remote {
+    /// One's own name; its key signs, and is made on first use.
+    pub name: Name,
+    /// The machine to work on.
+    #[arg(required_unless_present = "serve", conflicts_with = "serve")]
+    pub peer: Option<Name>,
+    /// Let others work on this machine.
+    #[arg(long, requires = "authorised_keys")]
+    pub serve: bool,
+    /// File of those who may: on each line the digest of a key, 64 hexadecimal digits, and then what one likes. It is read at the start.
+    #[arg(long, value_name = "FILE")]
+    pub authorised_keys: Option<PathBuf>,
+    /// The program that they work with; without it that of SHELL, or /bin/sh.
+    #[arg(long, value_name = "PROGRAM", requires = "serve")]
+    pub shell: Option<PathBuf>,
+    /// How packets travel.
+    #[command(flatten)]
+    pub bundling: Bundling,
+    /// The forwarder to use.
+    #[command(flatten)]
+    pub connect: Connect,
+    /// Whose key counts.
+    #[command(flatten)]
+    pub trusted: Trusted,
+    /// How long, and what is told.
+    #[command(flatten)]
+    pub run: Run,
+    /// Where keys are.
+    #[command(flatten)]
+    pub keys: Keys,
+}
+
+fn config() -> EndpointConfig {
+    EndpointConfig {
+        session: SessionConfig {
+            flow: Flow::interactive(),
+            max_silence: MAX_SILENCE,
+            ..SessionConfig::default()
+        },
+        call_timeout: CALL_TIMEOUT,
+        ..EndpointConfig::default()
+    }
+}
+
+/// Runs until interrupted, or the program there has ended.
+pub(super) async fn run(arguments: Remote) -> anyhow::Result<()> {
+    let own = key_store(arguments.keys.keys.clone())?.identity(&arguments.name)?;
+    let own = Certificate::decode(own.certificate)?.public_key()?.digest();
+    match &arguments.authorised_keys {
+        Some(file) if arguments.serve => {
+            let authorised = authorised::read(file)?;
+            serve(&arguments, authorised, &hex(&own)).await
+        }
+        _ => work(&arguments, &hex(&own)).await,
+    }
+}
+
+/// A message with octets of a terminal.
+fn octets_message(octets: &[u8]) -> Bytes {
+    let mut message = BytesMut::from(&[OCTETS][..]);
+    message.extend_from_slice(octets);
+    message.freeze()
+}
+
+/// A message with the size of a terminal.
+fn size_message((rows, columns): (u16, u16)) -> Bytes {
+    let mut message = BytesMut::from(&[SIZE][..]);
+    message.extend_from_slice(&rows.to_be_bytes());
+    message.extend_from_slice(&columns.to_be_bytes());
+    message.freeze()
+}
+
+/// What a message says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Said {
+    Octets(Bytes),
+    Size(u16, u16),
+}
+
+fn read(message: &Bytes) -> Option<Said> {
+    let body = message.slice(1.min(message.len())..);
+    match (message.first()?, &body[..]) {
+        (&OCTETS, _) => Some(Said::Octets(body)),
+        (&SIZE, &[a, b, c, d]) => Some(Said::Size(
+            u16::from_be_bytes([a, b]),
+            u16::from_be_bytes([c, d]),
+        )),
+        _ => None,
+    }
+}
+
+async fn serve(arguments: &Remote, authorised: Vec<[u8; 32]>, own: &str) -> anyhow::Result<()> {
+    let run = &arguments.run;
+    let mut stop = Stop::new(run.duration)?;
+    let mut progress = ProgressLine::new(!run.quiet && !run.json);
+    let mut stats = StatsFile::create(run.stats.as_deref())?;
+    let count = authorised.len();
+    let config = EndpointConfig {
+        answers: true,
+        authorised: Some(authorised),
+        ..config()
+    };
+    let place = (&arguments.connect, arguments.keys.clone());
+    let line = Line::open(
+        (&arguments.name, APPLICATION),
+        config,
+        arguments.bundling,
+        place,
+    );
+    let mut line = line.await?;
+    let name = &arguments.name;
+    progress.say(&format!(
+        "Letting {count} keys work on this machine as {name}"
+    ));
+    progress.say(&format!(
+        "Clients accept it once: namecast key trust {name} {own}"
+    ));
+    let mut shells: BTreeMap<CallId, Shell> = BTreeMap::new();
+    let mut tick = tokio::time::interval(FIGURES_INTERVAL);
+    let outcome = loop {
+        tokio::select! {
+            happened = line.next() => match happened {
+                Err(error) => break Err(error),
+                Ok(Happened::Text(text)) => progress.say_once(&text),
+                Ok(Happened::Event(event)) => {
+                    if let Some(text) = host(&line, &mut shells, (event, arguments)).await? {
+                        progress.say(&text);
+                    }
+                }
+            },
+            _ = tick.tick() => stats.write(&line.figures(None).await?, false)?,
+            () = stop.wait() => break Ok(()),
+        }
+    };
+    stats.write(&line.figures(None).await?, true)?;
+    drop(shells);
+    let closed = line.close().await;
+    outcome.and(closed)
+}
+
+/// Does what an event of the machine's endpoint is about. Returns what its owner should know.
+async fn host(
+    line: &Line,
+    shells: &mut BTreeMap<CallId, Shell>,
+    (event, arguments): (Event, &Remote),
+) -> anyhow::Result<Option<String>> {
+    match event {
+        Event::Established { call, peer, .. } => {
+            let digest = hex(&peer.signer.key_digest);
+            let who = format!("{} (key {digest})", peer.identity);
+            match Shell::start(call, line.endpoint.clone(), arguments.shell.as_deref()) {
+                Ok(shell) => {
+                    shells.insert(call, shell);
+                    line.call(move |it, now| it.accept(now, call)).await?;
+                    Ok(Some(format!("{who} works here")))
+                }
+                Err(error) => {
+                    line.call(move |it, now| it.close(now, call, "no terminal there"))
+                        .await?;
+                    Ok(Some(format!("no terminal for {who}: {error:#}")))
+                }
+            }
+        }
+        Event::Message(call, message) => {
+            let taken = shells.get(&call).map(|shell| match read(&message) {
+                Some(said) if shell.take(said.clone()) => Ok(()),
+                Some(_) => Err("the program reads too little"),
+                None => Err("that made no sense"),
+            });
+            let Some(Err(why)) = taken else {
+                return Ok(None);
+            };
+            line.call(move |it, now| it.close(now, call, why)).await?;
+            Ok(None)
+        }
+        Event::Room(call) => {
+            if let Some(shell) = shells.get(&call) {
+                shell.wake();
+            }
+            Ok(None)
+        }
+        Event::Ended(call, end) => Ok(shells
+            .remove(&call)
+            .map(|_| format!("somebody has left: {end}"))),
+        Event::Refused(peer) => {
+            let digest = hex(&peer.signer.key_digest);
+            Ok(Some(format!("refused {}, key {digest}", peer.identity)))
+        }
+        _ => Ok(None),
+    }
+}
+
+async fn work(arguments: &Remote, own: &str) -> anyhow::Result<()> {
+    let run = &arguments.run;
+    let peer = arguments
+        .peer
+        .clone()
+        .context("name the machine to work on")?;
+    let keys = KeyCheck::new(peer.clone(), &arguments.trusted)?;
+    ensure!(
+        keys.trust() != Trust::FirstUse,
+        "the key of {peer} is not known: write namecast key trust {peer} DIGEST with the digest that it prints, or --key DIGEST. One's \
+         own, for its file of authorised keys: {own}"
+    );
+    let stop = Stop::new(run.duration)?;
+    let place = (&arguments.connect, arguments.keys.clone());
+    let line = Line::open(
+        (&arguments.name, APPLICATION),
+        config(),
+        arguments.bundling,
+        place,
+    );
+    let mut working = Working {
+        line: line.await?,
+        stats: StatsFile::create(run.stats.as_deref())?,
+        progress: ProgressLine::new(!run.quiet),
+        peer,
+        keys,
+        call: None,
+        typed_at: None,
+        echoes: Vec::new(),
+        received: 0,
+    };
+    working
+        .progress
+        .say(&format!("Calling {} with key {own} …", working.peer));
+    let outcome = working.follow(stop).await;
+    let figures = working.figures().await?;
+    working.stats.write(&figures, true)?;
+    if run.json {
+        print_line(&figures)?;
+    }
+    let closed = working.line.close().await;
+    outcome.and(closed)
+}
+
+/// A terminal here, whose program runs there.
+struct Working {
+    line: Line,
+    stats: StatsFile,
+    progress: ProgressLine,
+    peer: Name,
+    keys: KeyCheck,
+    /// Once the machine has let this one in.
+    call: Option<CallId>,
+    /// When the key was typed whose echo has not come.
+    typed_at: Option<Instant>,
+    echoes: Vec<Duration>,
+    received: u64,
+}
+
+impl Working {
+    async fn follow(&mut self, mut stop: Stop) -> anyhow::Result<()> {
+        let (callee, trust) = (root(&self.peer, APPLICATION), self.keys.trust());
+        self.line
+            .call(|it, now| it.call(now, callee, trust))
+            .await?;
+        let mut terminal: Option<Terminal> = None;
+        let mut tick = tokio::time::interval(FIGURES_INTERVAL);
+        loop {
+            tokio::select! {
+                happened = self.line.next() => match happened? {
+                    Happened::Text(text) if terminal.is_none() => self.progress.say_once(&text),
+                    Happened::Event(Event::Ended(_, end)) => {
+                        drop(terminal);
+                        return self.end(&end);
+                    }
+                    Happened::Event(Event::Accepted(call)) => {
+                        self.call = Some(call);
+                        let opened = Terminal::open()?;
+                        self.send(size_message(opened.size())).await?;
+                        terminal = Some(opened);
+                    }
+                    Happened::Event(event) => self.hear(event)?,
+                    Happened::Text(_) => {}
+                },
+                key = next_key(&mut terminal) => match key {
+                    Key::Octets(octets) => {
+                        self.typed_at.get_or_insert(self.line.node.clock().now());
+                        self.send(octets_message(&octets)).await?;
+                    }
+                    Key::Size(size) => self.send(size_message(size)).await?,
+                    Key::Leave => return self.leave().await,
+                },
+                _ = tick.tick() => {
+                    let figures = self.figures().await?;
+                    self.stats.write(&figures, false)?;
+                }
+                () = stop.wait() => return self.leave().await,
+            }
+        }
+    }
+
+    fn hear(&mut self, event: Event) -> anyhow::Result<()> {
+        match event {
+            Event::Message(_, message) => {
+                if let Some(Said::Octets(octets)) = read(&message) {
+                    if let Some(at) = self.typed_at.take()
+                        && self.echoes.len() < MAX_ECHOES
+                    {
+                        self.echoes.push(self.line.node.clock().now().since(at));
+                    }
+                    self.received += octets.len() as u64;
+                    print_bytes(&octets)?;
+                }
+                Ok(())
+            }
+            Event::Failed(NoCall::Untrusted(peer)) => {
+                bail!("{}", self.keys.on_signer(&peer.signer))
+            }
+            Event::Failed(why) => bail!(
+                "{why} from {}: it must run namecast remote {} --serve, and this key must be in its file of authorised keys",
+                self.peer,
+                self.peer
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a message as soon as there is room.
+    async fn send(&mut self, message: Bytes) -> anyhow::Result<()> {
+        let Some(call) = self.call else {
+            return Ok(());
+        };
+        loop {
+            let message = message.clone();
+            let send = move |it: &mut Endpoint, now| {
+                (
+                    it.send(now, call, message).is_ok(),
+                    it.stats(call).is_some(),
+                )
+            };
+            match self.line.call(send).await? {
+                (true, _) | (_, false) => return Ok(()),
+                // The path is down, or what is typed is a large text: it waits here.
+                (false, true) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    }
+
+    async fn leave(&mut self) -> anyhow::Result<()> {
+        if let Some(call) = self.call {
+            self.line
+                .call(move |it, now| it.close(now, call, "left"))
+                .await?;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        Ok(())
+    }
+
+    fn end(&self, end: &End) -> anyhow::Result<()> {
+        match end {
+            End::Other(why) if why == shell::ENDED => Ok(()),
+            end => bail!("the terminal at {} is gone: {end}", self.peer),
+        }
+    }
+
+    async fn figures(&mut self) -> anyhow::Result<Value> {
+        let mut figures = self.line.figures(self.call).await?;
+        let mut echoes = self.echoes.clone();
+        echoes.sort();
+        let quantile = |permille: usize| {
+            let at = echoes.len().checked_sub(1)? * permille / 1_000;
+            Some(echoes[at].as_secs_f64() * 1e3)
+        };
+        figures["echo_ms"] = json!({ "p50": quantile(500), "p99": quantile(990) });
+        figures["bytes_received"] = json!(self.received);
+        Ok(figures)
+    }
+}
+
+async fn next_key(terminal: &mut Option<Terminal>) -> Key {
+    match terminal {
+        Some(terminal) => terminal.next().await,
+        None => core::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_or_refused() {
+        let octets = Bytes::from_static(b"\x03\x00");
+        assert_eq!(read(&octets_message(&octets)), Some(Said::Octets(octets)));
+        assert_eq!(read(&size_message((24, 80))), Some(Said::Size(24, 80)));
+        for wrong in [&[][..], &[SIZE, 0, 1], &[SIZE, 0, 1, 2, 3, 4], &[2, 0]] {
+            assert_eq!(read(&Bytes::copy_from_slice(wrong)), None);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! When each packet is played: so long after the earliest that it could have come.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use namecast_units::{Duration, Instant, WindowedMinimum};
+
+use super::PACKET;
+
+/// Packets ahead of what is played that are kept.
+const MAX_AHEAD: u64 = 250;
+/// How far back the earliest packet is looked for, in spans: clocks of microphones and speakers differ.
+const SPAN: Duration = Duration::from_secs(1);
+const SPANS: u64 = 10;
+
+/// So many late ones in a row are no losses: the microphone or the path has become later.
+const MAX_LATE: u32 = 5;
+
+/// What is played for 20 ms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// The packet of this number.
+    Packet(u64, Bytes),
+    /// Nothing came in time: what was before goes on, quieter and quieter.
+    Concealed,
+}
+
+/// What became of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlayoutCounters {
+    /// Played.
+    pub played: u64,
+    /// Concealed, as they were not there.
+    pub concealed: u64,
+    /// Came after they would have been played.
+    pub late: u64,
+    /// Most concealed ones in a row.
+    pub longest_gap: u64,
+}
+
+/// Puts packets of 20 ms in order and in time.
+///
+/// ```text
+/// due(n) = min over 10 s (arrival(k) − k·20 ms) + target + n·20 ms
+/// ```
+///
+/// Five late packets in a row begin this anew.
+#[derive(Debug)]
+pub struct Playout {
+    target: Duration,
+    /// In nanoseconds on the monotonic clock.
+    origin: WindowedMinimum<i128>,
+    waiting: BTreeMap<u64, Bytes>,
+    /// The next to be played, once anything has come.
+    next: Option<u64>,
+    gap: u64,
+    /// Packets in a row that came too late.
+    late: u32,
+    counters: PlayoutCounters,
+}
+
+fn nanos(at: Instant) -> i128 {
+    i128::from(at.as_nanos())
+}
+
+fn position(number: u64) -> i128 {
+    i128::from(number) * PACKET.as_nanos() as i128
+}
+
+impl Playout {
+    /// Plays packets `target` after the earliest that they could have come.
+    pub fn new(target: Duration) -> Self {
+        Self {
+            target,
+            origin: WindowedMinimum::new(SPAN, SPANS),
+            waiting: BTreeMap::new(),
+            next: None,
+            gap: 0,
+            late: 0,
+            counters: PlayoutCounters::default(),
+        }
+    }
+
+    /// What became of packets.
+    pub const fn counters(&self) -> &PlayoutCounters {
+        &self.counters
+    }
+
+    /// Takes the packet of this number; of several with one number the first counts.
+    pub fn handle_packet(&mut self, now: Instant, number: u64, payload: Bytes) {
+        let next = *self.next.get_or_insert(number);
+        if number < next {
+            self.counters.late += 1;
+            self.late += 1;
+            if self.late < MAX_LATE {
+                return;
+            }
+            self.origin = WindowedMinimum::new(SPAN, SPANS);
+            self.next = Some(number);
+            self.waiting.clear();
+        }
+        self.late = 0;
+        if number.saturating_sub(next) >= MAX_AHEAD {
+            return;
+        }
+        self.origin.push(now, nanos(now) - position(number));
+        self.waiting.entry(number).or_insert(payload);
+    }
+
+    /// When the next packet is due, once anything has come.
+    pub fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        let target = self.target.as_nanos() as i128;
+        // Nothing for as long as the window: what came last still counts.
+        let origin = self.origin.minimum(now).or_else(|| self.origin.last())?;
+        let due = origin + target + position(self.next?);
+        Some(Instant::from_nanos(u64::try_from(due).unwrap_or(0)))
+    }
+
+    /// What is due to be played, until `None`.
+    pub fn poll_frame(&mut self, now: Instant) -> Option<Frame> {
+        if self.poll_timeout(now)? > now {
+            return None;
+        }
+        let number = self.next?;
+        self.next = Some(number + 1);
+        if let Some(payload) = self.waiting.remove(&number) {
+            self.gap = 0;
+            self.counters.played += 1;
+            return Some(Frame::Packet(number, payload));
+        }
+        self.gap += 1;
+        self.counters.concealed += 1;
+        self.counters.longest_gap = self.counters.longest_gap.max(self.gap);
+        Some(Frame::Concealed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// Returns what is played, and when, up to `until`.
+    fn play(playout: &mut Playout, until: u64) -> Vec<(u64, Option<u64>)> {
+        let mut played = Vec::new();
+        while let Some(due) = playout
+            .poll_timeout(at(until))
+            .filter(|&due| due <= at(until))
+        {
+            let frame = playout.poll_frame(due).unwrap();
+            let number = match frame {
+                Frame::Packet(number, _) => Some(number),
+                Frame::Concealed => None,
+            };
+            let millis = due.since(Instant::ZERO).as_millis() as u64;
+            played.push((millis, number));
+        }
+        played
+    }
+
+    /// 100 ms after the first came at 1000: 0 at 1100, 1 at 1120. 2 is lost, 3 comes before 4 is due, and 5 too late.
+    #[test]
+    fn packets_are_played_in_order_and_in_time() {
+        let mut playout = Playout::new(Duration::from_millis(100));
+        assert_eq!(playout.poll_timeout(at(0)), None);
+        for (millis, number) in [(1_000, 0), (1_035, 1), (1_080, 4), (1_085, 3), (1_130, 6)] {
+            playout.handle_packet(at(millis), number, Bytes::new());
+        }
+        let expected = [
+            (1_100, Some(0)),
+            (1_120, Some(1)),
+            (1_140, None),
+            (1_160, Some(3)),
+            (1_180, Some(4)),
+            (1_200, None),
+            (1_220, Some(6)),
+        ];
+        assert_eq!(play(&mut playout, 1_230), expected);
+        playout.handle_packet(at(1_231), 5, Bytes::new());
+        let counters = PlayoutCounters {
+            played: 5,
+            concealed: 2,
+            late: 1,
+            longest_gap: 1,
+        };
+        assert_eq!(*playout.counters(), counters);
+    }
+
+    /// The microphone's clock is 1 % slow: in a minute 30 packets' time is to be filled, and some more until that is noticed.
+    #[test]
+    fn clocks_that_drift_are_followed() {
+        let mut playout = Playout::new(Duration::from_millis(60));
+        for number in 0..3_000 {
+            let now = at(number * 202 / 10);
+            while playout.poll_frame(now).is_some() {}
+            playout.handle_packet(now, number, Bytes::new());
+        }
+        let counters = playout.counters();
+        assert!(counters.concealed <= 50, "{counters:?}");
+        assert!(counters.played >= 2_900, "{counters:?}");
+    }
+
+    /// A microphone that begins with half a second at once, and then speaks in time. Packets 25 to 29 come at 500 to 580 ms, too late;
+    /// what was due from 120 to 580 ms is concealed, and from then on all is played.
+    #[test]
+    fn who_has_become_later_is_heard_again_soon() {
+        let mut playout = Playout::new(Duration::from_millis(100));
+        for number in 0..200 {
+            let now = at(if number < 25 { 0 } else { number * 20 });
+            while playout.poll_frame(now).is_some() {}
+            playout.handle_packet(now, number, Bytes::new());
+        }
+        let counters = playout.counters();
+        assert_eq!(
+            (counters.late, counters.longest_gap),
+            (5, 24),
+            "{counters:?}"
+        );
+        assert!(counters.played >= 185, "{counters:?}");
+    }
+
+    #[test]
+    fn packets_far_ahead_are_not_kept() {
+        let mut playout = Playout::new(Duration::from_millis(60));
+        playout.handle_packet(at(0), 5, Bytes::new());
+        playout.handle_packet(at(1), 5 + MAX_AHEAD, Bytes::new());
+        playout.handle_packet(at(1), u64::MAX, Bytes::new());
+        assert_eq!(playout.waiting.len(), 1);
+    }
+}

@@ -18,7 +18,7 @@ use namecast_units::Duration;
 use serde_json::{Value, json};
 
 use super::FIGURES_INTERVAL;
-use super::line::{Bundling, Happened, Line, root};
+use super::line::{Happened, Line, root};
 use crate::arguments::{Keys, Trusted};
 use crate::connect::Connect;
 use crate::key_check::KeyCheck;
@@ -55,9 +55,9 @@ pub struct ExchangeFiles {
     /// Directory for what comes.
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     pub into: PathBuf,
-    /// How packets travel.
-    #[command(flatten)]
-    pub bundling: Bundling,
+    /// Send Data and the next Interest in one packet where the forwarder takes both: fewer packets, but slower.
+    #[arg(long)]
+    pub bundle: bool,
     /// The forwarder to use.
     #[command(flatten)]
     pub connect: Connect,
@@ -114,7 +114,7 @@ pub(super) async fn run(arguments: ExchangeFiles) -> anyhow::Result<()> {
     let line = Line::open(
         (name, APPLICATION),
         config,
-        arguments.bundling,
+        arguments.bundle,
         (&arguments.connect, arguments.keys.clone()),
     );
     let line = line.await?;

@@ -52,11 +52,11 @@ pub(super) enum Happened {
     Text(String),
 }
 
-fn node_config(bundling: Bundling) -> NodeConfig {
+fn node_config(bundles: bool) -> NodeConfig {
     let config = NodeConfig::caching(CACHE);
-    match bundling.no_bundle {
-        true => config,
-        false => config.hop(|_| {
+    match bundles {
+        false => config,
+        true => config.hop(|_| {
             NamedHop::Piggyback(PiggybackConfig {
                 wait: PARTNER_WAIT,
                 ..PiggybackConfig::default()
@@ -72,11 +72,11 @@ pub(super) fn root(name: &Name, application: &str) -> Name {
 }
 
 impl Line {
-    /// Opens a line for `application` of `name`, whose key signs.
+    /// Opens a line for `application` of `name`, whose key signs. `bundles`: Data and Interests may travel in one packet.
     pub(super) async fn open(
         (name, application): (&Name, &str),
         config: EndpointConfig,
-        bundling: Bundling,
+        bundles: bool,
         (connect, keys): (&Connect, Keys),
     ) -> anyhow::Result<Self> {
         let key = key_store(keys.keys)?.identity(name)?;
@@ -85,7 +85,7 @@ impl Line {
         let config = EndpointConfig {
             root: root.clone(),
             session: SessionConfig {
-                bundles: !bundling.no_bundle,
+                bundles,
                 ..config.session
             },
             secret: random(),
@@ -93,7 +93,7 @@ impl Line {
             ..config
         };
         let endpoint = Endpoint::new(config, key.signer, &certificate);
-        let node = Node::start(node_config(bundling));
+        let node = Node::start(node_config(bundles));
         let uplink = Uplink::new(&node, connect).await?;
         let face: FaceId = uplink.face();
         node.add_route(Name::root(), face, 0).await?;

@@ -158,7 +158,7 @@ async fn serve(arguments: &Remote, authorised: Vec<[u8; 32]>, own: &str) -> anyh
     let line = Line::open(
         (&arguments.name, APPLICATION),
         config,
-        arguments.bundling,
+        !arguments.bundling.no_bundle,
         place,
     );
     let mut line = line.await?;
@@ -261,7 +261,7 @@ async fn work(arguments: &Remote, own: &str) -> anyhow::Result<()> {
     let line = Line::open(
         (&arguments.name, APPLICATION),
         config(),
-        arguments.bundling,
+        !arguments.bundling.no_bundle,
         place,
     );
     let mut working = Working {

@@ -123,7 +123,7 @@ pub(super) async fn run(arguments: Talk) -> anyhow::Result<()> {
     let line = Line::open(
         (name, APPLICATION),
         config,
-        arguments.bundling,
+        !arguments.bundling.no_bundle,
         (&arguments.connect, arguments.keys.clone()),
     );
     let line = line.await?;

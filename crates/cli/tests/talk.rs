@@ -6,16 +6,10 @@ mod program;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use program::{command, newest_stats, start_bundling_forwarder, start_forwarder, until};
-
-fn home(of: &Path, name: &str) -> PathBuf {
-    let home = of.join(name);
-    fs::create_dir_all(&home).unwrap();
-    home
-}
+use program::{command, home, newest_stats, start_bundling_forwarder, start_forwarder, until};
 
 fn prepared(home: &Path, arguments: &str) -> Command {
     let mut command = command(home, &format!("talk {arguments} --stats stats"));

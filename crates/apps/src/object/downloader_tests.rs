@@ -164,9 +164,8 @@ fn what_is_requested_before_it_exists_flows_as_fast_as_what_does() {
     assert!((500..=700).contains(&flowed), "flowed for {flowed} ms");
 }
 
-/// 1.25 MB and their headers take more than 2.5 s at 4 Mbit/s, half of what the path behind the cache carries, since somebody else has fetched them
-/// by that; the cache gives them at 20 Mbit/s. One with a far faster path
-/// behind it changes nothing.
+/// 1.25 MB and their headers take more than 2.5 s at 4 Mbit/s, half of what the path behind the cache carries, since somebody else has
+/// fetched them by that; the cache gives them at 20 Mbit/s. One with a far faster path behind it changes nothing.
 #[test]
 fn what_a_cache_has_counts_at_half_the_rate_of_the_path_behind_it() {
     let flowed = |tag| {

@@ -260,9 +260,7 @@ impl Exchanging {
         if let Some(before) = self.current.take() {
             // Whoever calls again has lost the call before.
             let call = before.call;
-            self.line
-                .call(move |it, now| it.close(now, call, ""))
-                .await?;
+            self.line.hang_up(call, "").await?;
         }
         self.line.call(move |it, now| it.accept(now, call)).await?;
         self.begin(call).await
@@ -288,9 +286,7 @@ impl Exchanging {
         let is_done = current.exchange.is_done();
         self.send(call, messages).await?;
         if is_done {
-            self.line
-                .call(move |it, now| it.close(now, call, DONE))
-                .await?;
+            self.line.hang_up(call, DONE).await?;
         }
         Ok(())
     }
@@ -414,9 +410,7 @@ impl Exchanging {
         let Some(current) = self.current.take() else {
             return Ok(());
         };
-        self.line
-            .call(move |it, now| it.close(now, current.call, why))
-            .await
+        self.line.hang_up(current.call, why).await
     }
 
     /// Returns whether all is done, now that a call has ended.

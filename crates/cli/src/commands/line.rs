@@ -142,6 +142,11 @@ impl Line {
         called.ok_or_else(|| anyhow::anyhow!("the node has stopped"))
     }
 
+    /// Ends a call, and tells the other side why.
+    pub(super) async fn hang_up(&self, call: CallId, why: &'static str) -> anyhow::Result<()> {
+        self.call(move |it, now| it.close(now, call, why)).await
+    }
+
     /// What was measured in `call`, or in the last one, for programs.
     pub(super) async fn figures(&mut self, call: Option<CallId>) -> anyhow::Result<Value> {
         if let Some(call) = call

@@ -256,19 +256,13 @@ impl Talking {
         let who = &peer.identity;
         let mut keys = KeyCheck::new(who.clone(), &self.arguments.trusted)?;
         if was_called && (self.ringing.is_some() || self.sound.is_some()) {
-            return self
-                .line
-                .call(move |it, now| it.close(now, call, "busy"))
-                .await;
+            return self.line.hang_up(call, "busy").await;
         }
         let signer = keys.on_signer(&peer.signer);
         if was_called && let Some(why) = refusal(&keys.trust(), peer) {
             self.progress
                 .say(&format!("Refused a call of {who}: {why}"));
-            return self
-                .line
-                .call(move |it, now| it.close(now, call, "refused"))
-                .await;
+            return self.line.hang_up(call, "refused").await;
         }
         self.progress.say(&signer);
         self.ringing = Some(Ringing { call, keys });
@@ -326,9 +320,7 @@ impl Talking {
             Ok(sound) => self.sound = Some(sound),
             Err(error) => {
                 let call = ringing.call;
-                self.line
-                    .call(move |it, now| it.close(now, call, "no sound there"))
-                    .await?;
+                self.line.hang_up(call, "no sound there").await?;
                 return Err(error);
             }
         }
@@ -341,9 +333,7 @@ impl Talking {
         let Some(call) = talking.or(ringing) else {
             return Ok(());
         };
-        self.line
-            .call(move |it, now| it.close(now, call, why))
-            .await?;
+        self.line.hang_up(call, why).await?;
         // The other side should hear of it.
         tokio::time::sleep(Duration::from_millis(200)).await;
         Ok(())

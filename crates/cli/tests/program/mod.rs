@@ -8,7 +8,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
@@ -69,10 +69,12 @@ impl Drop for Program {
 
 /// A forwarder, and the face that applications connect to.
 pub(crate) fn start_forwarder(home: &Path) -> (Program, String) {
-    let mut forwarder = Program::start(
-        home,
-        "forwarder --json --udp off --tcp 127.0.0.1:0 --port 0",
-    );
+    start_forwarder_with(home, "--udp off --tcp 127.0.0.1:0")
+}
+
+fn start_forwarder_with(home: &Path, arguments: &str) -> (Program, String) {
+    let line = format!("forwarder --json --port 0 {arguments}");
+    let mut forwarder = Program::start(home, &line);
     let about = forwarder.lines().next().unwrap();
     let face = about["faces"][0].as_str().unwrap().to_owned();
     (forwarder, face)
@@ -84,11 +86,14 @@ pub(crate) fn start_bundling_forwarder(home: &Path) -> (Program, String) {
     let text = "hops = [\"piggyback\"]\n\
                 listen = { udp = [], tcp = [\"127.0.0.1:0\"], unix = [] }\n";
     fs::write(&config, text).unwrap();
-    let line = format!("forwarder --json --port 0 --config {}", config.display());
-    let mut forwarder = Program::start(home, &line);
-    let about = forwarder.lines().next().unwrap();
-    let face = about["faces"][0].as_str().unwrap().to_owned();
-    (forwarder, face)
+    start_forwarder_with(home, &format!("--config {}", config.display()))
+}
+
+/// The home of somebody called `name`.
+pub(crate) fn home(of: &Path, name: &str) -> PathBuf {
+    let home = of.join(name);
+    fs::create_dir_all(&home).unwrap();
+    home
 }
 
 /// A publisher of the test picture as `/test`.

@@ -134,7 +134,7 @@ impl Config {
 /// |------------|----------------|----------------------------------------------------------------------|
 /// | sr         | `rate`         | packets requested in a second                                        |
 /// | sr*        | `tolerable`    | the same that the path has borne                                     |
-/// | RTT, RTT_base | `Flow`      | round-trip time of one source's Data, and without queues             |
+/// | RTT, RTT_base | `Flow`    | round-trip time of one source's Data, and without queues             |
 /// | r          | `meter`        | rate at which Data come                                              |
 /// | U, cs      | `sources`, `source` | hops of the last ψ packets, and the most frequent                |
 /// | Bc         | `tag`          | rate at which the cache got what it answered with                     |

@@ -8,14 +8,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::thread;
 
-use program::{command, newest_stats, start_bundling_forwarder, start_forwarder, until};
-
-fn home(of: &Path, name: &str) -> PathBuf {
-    let home = of.join(name);
-    fs::create_dir_all(&home).unwrap();
-    home
-}
+use program::{command, home, newest_stats, start_bundling_forwarder, start_forwarder, until};
 
 fn prepared(home: &Path, arguments: &str) -> Command {
     let mut command = command(home, &format!("remote {arguments}"));
@@ -88,8 +83,13 @@ fn work(home: &Path, machine: &Machine, (face, arguments): (&str, &str), lines: 
     );
     let mut program = prepared(home, &line).spawn().unwrap();
     let mut stdin = program.stdin.take().unwrap();
-    stdin.write_all(lines.as_bytes()).unwrap();
-    program.wait_with_output().unwrap()
+    let lines = lines.to_owned();
+    // What comes is read meanwhile.
+    let typing = thread::spawn(move || stdin.write_all(lines.as_bytes()));
+    let output = program.wait_with_output().unwrap();
+    // Who is not let in reads nothing.
+    let _ = typing.join().unwrap();
+    output
 }
 
 #[test]
@@ -118,6 +118,24 @@ fn who_is_authorised_works_there() {
         let stats = newest_stats(&me.join("stats")).unwrap();
         assert!(stats["echo_ms"]["p50"].as_f64().unwrap() > 0.0, "{stats}");
     }
+}
+
+/// More than may wait to be sent, all of which the terminal there echoes meanwhile.
+#[test]
+fn a_large_text_is_typed_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_forwarder, face) = start_forwarder(directory.path());
+    let me = home(directory.path(), "me");
+    let own = digest(&me, "/me");
+    let machine = Machine::start(directory.path(), &face, &own);
+    let text: String = (0..6_000)
+        .map(|number| format!("{number:0>99}\n"))
+        .collect();
+    let typed = format!("cat > there\n{text}\u{4}exit\n");
+    let output = work(&me, &machine, (&face, "--duration 60s"), &typed);
+    assert!(output.status.success());
+    let written = fs::read_to_string(machine.home.join("there")).unwrap();
+    assert!(written == text, "{} of {}", written.len(), text.len());
 }
 
 /// Neither a stranger's key, nor a machine whose key is not known, nor a file without keys.

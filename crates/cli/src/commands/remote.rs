@@ -209,8 +209,7 @@ async fn host(
                     Ok(Some(format!("{who} works here")))
                 }
                 Err(error) => {
-                    line.call(move |it, now| it.close(now, call, "no terminal there"))
-                        .await?;
+                    line.hang_up(call, "no terminal there").await?;
                     Ok(Some(format!("no terminal for {who}: {error:#}")))
                 }
             }
@@ -224,7 +223,7 @@ async fn host(
             let Some(Err(why)) = taken else {
                 return Ok(None);
             };
-            line.call(move |it, now| it.close(now, call, why)).await?;
+            line.hang_up(call, why).await?;
             Ok(None)
         }
         Event::Room(call) => {
@@ -271,6 +270,7 @@ async fn work(arguments: &Remote, own: &str) -> anyhow::Result<()> {
         peer,
         keys,
         call: None,
+        unsent: None,
         typed_at: None,
         echoes: Vec::new(),
         received: 0,
@@ -297,6 +297,8 @@ struct Working {
     keys: KeyCheck,
     /// Once the machine has let this one in.
     call: Option<CallId>,
+    /// What was typed while there was no room for it: nothing more is read until there is.
+    unsent: Option<Bytes>,
     /// When the key was typed whose echo has not come.
     typed_at: Option<Instant>,
     echoes: Vec<Duration>,
@@ -325,10 +327,15 @@ impl Working {
                         self.send(size_message(opened.size())).await?;
                         terminal = Some(opened);
                     }
+                    Happened::Event(Event::Room(_)) => {
+                        if let Some(message) = self.unsent.take() {
+                            self.send(message).await?;
+                        }
+                    }
                     Happened::Event(event) => self.hear(event)?,
                     Happened::Text(_) => {}
                 },
-                key = next_key(&mut terminal) => match key {
+                key = next_key(&mut terminal), if self.unsent.is_none() => match key {
                     Key::Octets(octets) => {
                         self.typed_at.get_or_insert(self.line.node.clock().now());
                         self.send(octets_message(&octets)).await?;
@@ -371,32 +378,19 @@ impl Working {
         }
     }
 
-    /// Sends a message as soon as there is room.
+    /// Sends a message, now or as soon as there is room: the path is down, or what is typed is a large text.
     async fn send(&mut self, message: Bytes) -> anyhow::Result<()> {
         let Some(call) = self.call else {
             return Ok(());
         };
-        loop {
-            let message = message.clone();
-            let send = move |it: &mut Endpoint, now| {
-                (
-                    it.send(now, call, message).is_ok(),
-                    it.stats(call).is_some(),
-                )
-            };
-            match self.line.call(send).await? {
-                (true, _) | (_, false) => return Ok(()),
-                // The path is down, or what is typed is a large text: it waits here.
-                (false, true) => tokio::time::sleep(Duration::from_millis(10)).await,
-            }
-        }
+        let send = move |it: &mut Endpoint, now| it.send(now, call, message);
+        self.unsent = self.line.call(send).await?.err().map(|full| full.0);
+        Ok(())
     }
 
     async fn leave(&mut self) -> anyhow::Result<()> {
         if let Some(call) = self.call {
-            self.line
-                .call(move |it, now| it.close(now, call, "left"))
-                .await?;
+            self.line.hang_up(call, "left").await?;
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         Ok(())

@@ -29,9 +29,8 @@ test: ## Everything that decides: format, lint, unit, scenario, page, browser, i
 check: ## Format, lint, house rules, and what dependencies bring along
 	@scripts/test.sh format tidy lint deny
 
-fix: ## Format, apply what the linter can mend by itself, bring the lock file of the fuzz targets up to date
+fix: ## Format, apply what the linter can mend by itself
 	@cargo fmt --all
-	@cargo metadata --manifest-path fuzz/Cargo.toml --format-version 1 >/dev/null
 	@cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 
 interop: ## The forwarder and its commands after kill -9, and against python-ndn, NDNts and ndnd, which are fetched

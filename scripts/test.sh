@@ -6,16 +6,15 @@
 #   scripts/test.sh deny          what only `make check` does
 #
 # A step that fails does not stop the others, so that one run shows everything; what needs its result is left out.
-# What only needs the processor runs beside what mostly waits, for pictures and peers, with the lowest priority.
+# Beside the tests, which mostly wait for packets, run peers, and with the lowest priority what only needs the processor.
 # All steps build with the `dev` profile: the binary that the browser drives is the one that the unit tests linked to,
 # optimised lightly and with its assertions on. Only the page's core has a profile of its own, the one that users get.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-first_steps=(lock format tidy page unit)
-waiting_steps=(web browser interop)
-beside_steps=(lint doc fuzz)
-all_steps=("${first_steps[@]}" "${waiting_steps[@]}" "${beside_steps[@]}")
+first_steps=(lock format tidy page build)
+last_steps=(web browser)
+all_steps=("${first_steps[@]}" unit interop lint doc "${last_steps[@]}")
 # cargo-deny takes minutes to install, and what it checks changes with the lock files only.
 more_steps=(deny)
 steps=("$@")
@@ -36,28 +35,24 @@ each_part() {
   "$@" --workspace --exclude namecast-bindgen && "$@" --package namecast-bindgen
 }
 lint() { cargo clippy --quiet --locked --all-targets "$@" -- --deny warnings; }
+# Fuzz targets have no tests of their own, and are linked by `cargo fuzz` only.
+tests() { cargo test --quiet --locked --workspace --exclude namecast-bindgen --exclude namecast-fuzz "$@"; }
+step_build() { tests --no-run; }
+step_unit() { tests && cargo test --quiet --locked --package namecast-bindgen; }
 step_lint() { each_part lint; }
-step_unit() { each_part cargo test --quiet --locked; }
 step_doc() { RUSTDOCFLAGS="--deny warnings" each_part cargo doc --quiet --locked --no-deps; }
-
-step_fuzz() {
-  [ -f fuzz/Cargo.toml ] || { echo "no fuzz targets"; return 0; }
-  cargo check --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir "$target/fuzz"
-}
 
 # Licences, sources and advisories of everything in the lock files. What cannot be had here is left out with a line that says so.
 step_deny() {
   scripts/install.sh deny || { echo "left out: cargo-deny, which cannot be had here"; return 0; }
-  deny --workspace check --allow license-exception-not-encountered bans licenses sources || return 1
-  deny_fuzz check --allow license-not-encountered bans licenses sources || return 1
+  deny --workspace check bans licenses sources || return 1
   if ! cargo deny fetch db >/dev/null 2>&1; then
     echo "left out: advisories, whose database cannot be fetched here"
     return 0
   fi
-  deny --workspace check advisories && deny_fuzz check advisories
+  deny --workspace check advisories
 }
 deny() { cargo deny --locked --config deny.toml "$@"; }
-deny_fuzz() { deny --manifest-path fuzz/Cargo.toml "$@"; }
 
 # web_script NAME: runs a script of web/package.json, if there is one.
 web_script() {
@@ -69,9 +64,9 @@ web_script() {
 }
 step_web() { web_script test; }
 
-# The binary chosen like the unit tests, which gives dependencies the same features, so that nothing else is built.
+# The binary that the tests were linked with. Cargo lets nobody look for it while it builds something else.
 binary() {
-  [ "${has_binary:-}" ] || cargo build --quiet --locked --workspace --exclude namecast-bindgen --tests --bins
+  [ "${is_built:-}" ] || step_build
 }
 step_browser() {
   binary || return 1
@@ -87,9 +82,10 @@ step_interop() {
 # needs STEP: the steps whose failure makes this one pointless.
 needs() {
   case $1 in
-    tidy | page | lint | unit | doc | interop | deny) echo lock ;;
+    tidy | page | build | lint | doc | deny) echo lock ;;
+    unit | interop) echo build ;;
     web) echo page ;;
-    browser) echo page web ;;
+    browser) echo page build web ;;
   esac
 }
 
@@ -115,27 +111,36 @@ run() {
   printf '== %s\n' "${summary[-1]}"
 }
 
-# beside STEP...: runs them with what is left of the processor, and leaves what they say and how they end in the folder $apart.
+# beside STEP...: runs them, and leaves what they say and how they end in the folder $apart.
 beside() {
-  renice -n 19 "$BASHPID" >/dev/null
   summary=()
-  for name in "$@"; do run "$name"; done >"$apart/output" 2>&1
-  printf '%s\n' "${summary[@]}" >"$apart/summary"
+  for name in "$@"; do run "$name"; done >"$apart/$1.output" 2>&1
+  printf '%s\n' "${summary[@]}" >"$apart/$1.summary"
+}
+
+# What builds something else has to wait until Cargo has found all tests, or it would keep them from running.
+beside_running_tests() {
+  until [ -e "$apart/unit.ended" ] || grep -q '^running' "$apart/unit.output"; do sleep 1; done
+  renice -n 19 "$BASHPID" >/dev/null
+  beside "$@"
 }
 
 run_all() {
   local name apart ended
   for name in "${first_steps[@]}"; do run "$name"; done
-  # Cargo lets nobody look for a binary while it builds something else.
-  binary && has_binary=1
+  is_built=1
   apart=$(mktemp -d)
-  beside "${beside_steps[@]}" &
-  for name in "${waiting_steps[@]}"; do run "$name"; done
-  wait "$!"
-  cat "$apart/output"
-  mapfile -t ended <"$apart/summary"
+  : >"$apart/unit.output"
+  beside interop &
+  beside_running_tests lint doc &
+  run unit > >(tee "$apart/unit.output") 2>&1
+  : >"$apart/unit.ended"
+  wait %1 %2
+  cat "$apart/interop.output" "$apart/lint.output"
+  mapfile -t ended < <(cat "$apart"/*.summary)
   summary+=("${ended[@]}")
   rm -r "$apart"
+  for name in "${last_steps[@]}"; do run "$name"; done
 }
 
 for name in "${steps[@]}"; do

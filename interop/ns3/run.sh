@@ -19,8 +19,8 @@ g++ -O2 -std=c++17 -o "$directory/link" "$here/link.cc" \
     $(pkg-config --cflags --libs ns3-core ns3-network ns3-point-to-point)
 # The test is built with the file, of which it needs nothing here.
 [[ -e $results ]] || touch "$results"
-NS3_SCHEDULES=$directory cargo test --quiet --locked --manifest-path "$root/Cargo.toml" --package namecast-sim --test ns3 -- \
-    --ignored --exact write_schedules
+NS3_SCHEDULES=$directory cargo test --quiet --locked --manifest-path "$root/Cargo.toml" --package namecast-sim --test all -- \
+    --ignored --exact ns3::write_schedules
 
 echo schedule,packet,dropped,transit-ns >"$directory/ns3.csv"
 for name in one-arc one-aimd one-window 32-arc 32-aimd bursts bursts-3-mbit; do

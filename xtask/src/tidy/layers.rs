@@ -52,7 +52,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
             "namecast-packet",
             "namecast-units",
         ],
-        "namecast-command" => [&CORE[..], &["namecast-net"]].concat(),
+        "namecast-command" | "namecast-fuzz" => [&CORE[..], &["namecast-net"]].concat(),
         "namecast-lab" => [&CORE[..], &runtimes, &libraries[..3]].concat(),
         "namecast-cli" => [&CORE[..], &runtimes, &libraries, &["namecast-archive"]].concat(),
         "xtask" | "namecast-bindgen" => vec![],

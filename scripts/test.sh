@@ -28,7 +28,7 @@ failed=()
 step_lock() { cargo metadata --locked --format-version 1 >/dev/null; }
 step_format() { cargo fmt --all --check; }
 step_tidy() { cargo xtask tidy; }
-step_page() { cargo xtask web; }
+step_page() { cargo xtask web && cargo test --quiet --locked --package namecast-bindgen; }
 
 # `xtask/bindgen` goes apart: together with the others its dependencies would get other features, and be built twice.
 each_part() {
@@ -38,7 +38,7 @@ lint() { cargo clippy --quiet --locked --all-targets "$@" -- --deny warnings; }
 # Fuzz targets have no tests of their own, and are linked by `cargo fuzz` only.
 tests() { cargo test --quiet --locked --workspace --exclude namecast-bindgen --exclude namecast-fuzz "$@"; }
 step_build() { tests --no-run; }
-step_unit() { tests && cargo test --quiet --locked --package namecast-bindgen; }
+step_unit() { tests; }
 step_lint() { each_part lint; }
 step_doc() { RUSTDOCFLAGS="--deny warnings" each_part cargo doc --quiet --locked --no-deps; }
 

@@ -21,9 +21,6 @@ use crate::connect::Connect;
 /// What the node keeps: enough for packets that were lost on the last hop.
 const CACHE: ByteSize = ByteSize::mebibytes(1);
 
-/// How long Data that leave alone wait for an Interest: sessions give both at once.
-const PARTNER_WAIT: Duration = Duration::from_micros(200);
-
 /// How packets travel.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Bundling {
@@ -58,7 +55,8 @@ fn node_config(bundles: bool) -> NodeConfig {
         false => config,
         true => config.hop(|_| {
             NamedHop::Piggyback(PiggybackConfig {
-                wait: PARTNER_WAIT,
+                // Sessions give both at once.
+                wait: Duration::ZERO,
                 ..PiggybackConfig::default()
             })
             .build()

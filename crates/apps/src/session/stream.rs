@@ -208,7 +208,11 @@ impl Session {
                 if rtt < HOLD_MARGIN * HOLD_SHARE {
                     return None;
                 }
-                let phase = if self.is_in_step { Duration::ZERO } else { rtt / 2 };
+                let phase = if self.is_in_step {
+                    Duration::ZERO
+                } else {
+                    rtt / 2
+                };
                 HOLD_MARGIN + phase
             }
             Flow::Elastic { .. } => return None,
@@ -234,10 +238,9 @@ impl Session {
         let empty = empty.filter(|at| self.sender.queued() == 0 && self.sender.has_waiting(*at));
         let skip = self.sender.skip_at(self.receiver.margin());
         let receiver = self.receiver.poll_timeout();
-        [empty, self.hold, skip, receiver]
-            .into_iter()
-            .flatten()
-            .min()
+        // As long as Interests are held the rate does not matter.
+        let request = self.hold.or_else(|| self.receiver.next_request());
+        [empty, request, skip, receiver].into_iter().flatten().min()
     }
 
     /// Data and Interests in turn, so that a link can send them as one.

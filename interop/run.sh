@@ -169,6 +169,7 @@ ndnd_cells() {
     ndnd_forwarder
     ndnd_support
     ndnd_stream
+    ndnd_people
     ndnd_multicast
     ndnd_strangers
     ndnd_routing
@@ -319,6 +320,76 @@ face = \"unix://$theirs\""
     expect "a stream over ours, ndnd and ours: all verified" '"verification_failures":0,"video"' tail -n 1 "$home/watch.json"
     expect "the same: ndnd is not taken for a neighbour that knows our fields" '"speaks_extensions": ?false' \
         "$NAMECAST" status --json --port "$(grep -oE 'http://127.0.0.1:[0-9]+' "$home/far.json" | grep -oE '[0-9]+$')"
+}
+
+# Two people, one at our forwarder, which takes Data and an Interest in one packet, and one at ndnd's, which does not.
+ndnd_people() {
+    local theirs=unix://$home/ndnd.sock
+    cat >"$home/people.toml" <<TOML
+hops = ["piggyback"]
+listen = { udp = ["127.0.0.1:0"], tcp = [], unix = ["$home/people.sock"] }
+[[face]]
+uri = "$theirs"
+[[route]]
+prefix = "/interop/bob"
+face = "$theirs"
+TOML
+    "$NAMECAST" forwarder --json --port 0 --config "$home/people.toml" >"$home/people.json" &
+    started+=($!)
+    await "$home/people.json"
+    expect "namecast route add, at ndnd, to a person's forwarder" "cost 1" "$NAMECAST" route add /interop/alice \
+        "udp4://127.0.0.1:$(port udp4 people)" --cost 1 --connect "$theirs"
+    local near=(--connect "unix://$home/people.sock") far=(--connect "$theirs") other
+    people_exchange
+    people_talk
+    people_remote
+}
+
+people_exchange() {
+    local cell="files that cross between ours and ndnd"
+    mkdir "$home/to-alice" "$home/to-bob"
+    head -c 300000 /dev/urandom >"$home/alice.bin"
+    head -c 200000 /dev/urandom >"$home/bob.bin"
+    "$NAMECAST" exchange /interop/bob /interop/alice "$home/bob.bin" --into "$home/to-bob" --duration 30s "${far[@]}" >"$home/exchange.log" 2>&1 &
+    other=$!
+    expect "$cell: at ours" "verified" "$NAMECAST" exchange /interop/alice /interop/bob "$home/alice.bin" --into "$home/to-alice" \
+        --duration 30s "${near[@]}"
+    wait "$other" || fail "$cell: $(cat "$home/exchange.log")"
+    expect "$cell: at ndnd" "verified" cat "$home/exchange.log"
+    cmp "$home/alice.bin" "$home/to-bob/alice.bin" && cmp "$home/bob.bin" "$home/to-alice/bob.bin" || fail "$cell: other files"
+}
+
+people_talk() {
+    local cell="a call between ours and ndnd" heard='"packets_played":[1-9][0-9]'
+    ffmpeg -loglevel error -f lavfi -i sine=frequency=330:duration=3 "$home/spoken.wav"
+    local sound=(--input "$home/spoken.wav" --output)
+    "$NAMECAST" talk /interop/bob --answer "${sound[@]}" "$home/bob.wav" --stats "$home/bob.json" --duration 30s "${far[@]}" >"$home/talk.log" 2>&1 &
+    other=$!
+    "$NAMECAST" talk /interop/alice /interop/bob "${sound[@]}" "$home/alice.wav" --stats "$home/alice.json" --quiet \
+        --duration 4s "${near[@]}" || fail "$cell"
+    wait "$other" || fail "$cell: $(cat "$home/talk.log")"
+    expect "$cell: heard at ours" "$heard" tail -n 1 "$home/alice.json"
+    expect "$cell: heard at ndnd" "$heard" tail -n 1 "$home/bob.json"
+}
+
+people_remote() {
+    key_digest /interop/alice >"$home/authorised"
+    "$NAMECAST" remote /interop/bob --serve --shell /bin/sh --authorised-keys "$home/authorised" "${far[@]}" >"$home/remote.log" 2>&1 &
+    started+=($!)
+    expect "a terminal at ndnd, from ours" "6 times 7 is 42" work_at "$(key_digest /interop/bob)" "${near[@]}"
+}
+
+# work_at DIGEST OPTION…: what a program prints at /interop/bob, whose key has this digest.
+work_at() {
+    echo 'echo "6 times 7 is $((6 * 7))"; exit' |
+        "$NAMECAST" remote /interop/alice /interop/bob --key "$1" --duration 30s "${@:2}"
+}
+
+# key_digest NAME: the SHA-256 of its key, as people compare it.
+key_digest() {
+    "$NAMECAST" key "$1" >"$home/certificate"
+    "$NAMECAST" key trust "$1" "$home/certificate" --known-keys "$home/compared" >/dev/null 2>&1
+    tail -n 1 "$home/compared" | cut -d ' ' -f 2
 }
 
 # start_router ROUTER: a forwarder that tells a routing daemon what applications register.

@@ -46,8 +46,8 @@ fn two_files_cross() {
     let alice = home(directory.path(), "alice", &files[0]);
     let bob = home(directory.path(), "bob", &files[1]);
     let (_bundling, other) = start_bundling_forwarder(directory.path());
-    for (face, bundling) in [(&other, "--bundle"), (&other, ""), (&face, "--bundle")] {
-        let at = format!("--connect {face} --duration 60s {bundling}");
+    for (face, flag) in [(&other, ""), (&other, "--no-bundle"), (&face, "")] {
+        let at = format!("--connect {face} --duration 60s {flag}");
         let ends = [
             start(&alice, &format!("/alice /bob alice.bin {at}")),
             start(&bob, &format!("/bob /alice bob.bin {at}")),

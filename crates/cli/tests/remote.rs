@@ -138,6 +138,42 @@ fn a_large_text_is_typed_whole() {
     assert!(written == text, "{} of {}", written.len(), text.len());
 }
 
+/// A client that is killed comes back to its program, which has gone on; and a key that is taken from the file lets nobody in.
+#[test]
+fn who_was_killed_comes_back_to_the_same_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_forwarder, face) = start_forwarder(directory.path());
+    let me = home(directory.path(), "me");
+    let own = digest(&me, "/me");
+    let machine = Machine::start(directory.path(), &face, &own);
+    let line = format!("/me /host --key {} --connect {face}", machine.digest);
+    let mut program = prepared(&me, &line).spawn().unwrap();
+    let mut stdin = program.stdin.take().unwrap();
+    stdin.write_all(b"kept=17; touch begun\n").unwrap();
+    until("first command", || {
+        machine.home.join("begun").exists().then_some(())
+    });
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let arguments = "--resume --duration 30s";
+    let output = work(
+        &me,
+        &machine,
+        (&face, arguments),
+        "echo it is $kept; exit\n",
+    );
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(printed.contains("it is 17"), "{printed}");
+    // What was printed before is there again.
+    assert!(printed.contains("touch begun"), "{printed}");
+    fs::write(machine.home.join("keys"), "# nobody\n").unwrap();
+    until("file of keys read again", || {
+        let output = work(&me, &machine, (&face, "--duration 2s"), "exit\n");
+        output.stdout.is_empty().then_some(())
+    });
+}
+
 /// Neither a stranger's key, nor a machine whose key is not known, nor a file without keys.
 #[test]
 fn nobody_else_executes_anything() {

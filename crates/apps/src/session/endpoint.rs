@@ -1,6 +1,7 @@
 //! Who calls and is called: one's own root, the calls under it, and nothing of what is said in them.
 
 mod call;
+mod called;
 mod calling;
 mod events;
 
@@ -13,23 +14,21 @@ use namecast_units::{Duration, Instant, Random};
 use x25519_dalek::StaticSecret;
 
 use super::config::EndpointConfig;
-use super::handshake::{self, Admission, Invitation, Own, Peer, Refused};
+use super::handshake::{self, Admission, Own, Peer, Refused};
 use super::keys::Secrets;
 use super::message::Kind;
 use super::names::{self, CallId, Suffix};
 use super::stream::{Ends, Session, SessionStats};
 use crate::discovery::Trust;
 use crate::{Application, Now, Output, face};
-use call::{Call, HalfOpen, Stage};
+use call::{Call, Stage};
 use calling::Calling;
 pub use events::{End, EndpointCounters, Event, Full, NoCall};
 
 /// Lifetime of the Interests of a set-up.
 const SETUP_LIFETIME: Duration = Duration::from_secs(2);
-/// From one stranger that is reported to the next.
-const REFUSED_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a session that was closed still answers, so that the other side has the last message.
-const LINGER: Duration = Duration::from_secs(2);
+const LINGER: Duration = Duration::from_secs(4);
 /// Longest reason for closing that is told.
 const MAX_REASON: usize = 200;
 
@@ -105,6 +104,11 @@ impl Endpoint {
         let nonce = self.random.next_u64().to_be_bytes();
         let interest = handshake::call(&self.own, callee, &secret, SETUP_LIFETIME, nonce);
         (interest, secret)
+    }
+
+    /// Lets only those call from now on whose public keys have these SHA-256 digests; calls that are established stay.
+    pub fn authorise(&mut self, keys: Vec<[u8; 32]>) {
+        self.config.authorised = Some(keys);
     }
 
     /// Takes the call.
@@ -195,131 +199,6 @@ impl Endpoint {
             None if self.config.answers => self.handle_call(now, interest, link.pit_token),
             None => self.counters.unknown += 1,
         }
-    }
-
-    /// Takes a set-up, and answers it if its caller counts.
-    fn handle_call(&mut self, now: Now, interest: Interest, pit_token: Option<Bytes>) {
-        let Some(id) = handshake::call_id(&interest) else {
-            self.counters.unknown += 1;
-            return;
-        };
-        if let Some(call) = self.calls.get(&id)
-            && let Stage::HalfOpen(half_open) = &call.stage
-            && half_open.answer.name() == interest.name()
-        {
-            // The answer was lost: the same again.
-            let answer = half_open.answer.wire().clone();
-            self.frames.push_back(face::answer(answer, pit_token));
-            return;
-        }
-        if self.calls.contains_key(&id) || self.remembered.contains(&id) {
-            self.counters.replayed += 1;
-            return;
-        }
-        if self.calls.len() >= self.config.max_calls
-            || self.half_open(None) >= self.config.max_half_open
-        {
-            self.counters.crowded += 1;
-            return;
-        }
-        match self.admit(now, id, interest) {
-            Ok(answer) => self.frames.push_back(face::answer(answer, pit_token)),
-            Err(Some(Refused::Malformed)) => self.counters.malformed += 1,
-            Err(Some(Refused::Forged)) => self.counters.forged += 1,
-            Err(Some(Refused::Untrusted(peer))) => {
-                self.counters.strangers += 1;
-                if self
-                    .refused_at
-                    .is_none_or(|at| now.monotonic.since(at) >= REFUSED_INTERVAL)
-                {
-                    self.refused_at = Some(now.monotonic);
-                    self.events.push_back(Event::Refused(peer));
-                }
-            }
-            Err(None) => self.counters.crowded += 1,
-        }
-    }
-
-    /// Opens a call by half. Returns the answer, or why not; without a reason if there are too many, of its key or in this second.
-    fn admit(
-        &mut self,
-        now: Now,
-        id: CallId,
-        interest: Interest,
-    ) -> Result<Bytes, Option<Refused>> {
-        let invitation = Invitation::read(&self.own.root, interest)?;
-        if !self.may_check(now.monotonic) {
-            return Err(None);
-        }
-        let admission = Admission {
-            trust: &self.config.trust,
-            root: self.config.caller.as_ref(),
-            authorised: self.config.authorised.as_deref(),
-            wall: now.wall,
-        };
-        let (peer, key) = invitation.check(&admission)?;
-        if self.half_open(Some(peer.signer.key_digest)) >= self.config.max_half_open_per_key {
-            return Err(None);
-        }
-        let secret = self.secrets.draw();
-        let (answer, keys) = invitation.answer(&self.own, &secret)?;
-        let packets = names::packets(&peer.root, id);
-        let half_open = HalfOpen {
-            answer: answer.clone(),
-            confirmation: names::confirmation(&packets),
-            keys,
-            requested: (now.monotonic, 0),
-            until: now.monotonic + self.config.setup_timeout,
-        };
-        let ends = Ends {
-            own: (
-                names::packets(&self.own.root, id),
-                half_open.keys.from_callee.clone(),
-            ),
-            other: (packets, half_open.keys.from_caller.clone()),
-            was_called: true,
-        };
-        let session = Session::new(
-            now.monotonic,
-            ends,
-            &self.config.session,
-            self.random.next_u64(),
-        );
-        let call = Call {
-            peer,
-            key,
-            stage: Stage::HalfOpen(Box::new(half_open)),
-            session,
-        };
-        self.calls.insert(id, call);
-        self.remember(id);
-        self.counters.answered += 1;
-        Ok(answer.wire().clone())
-    }
-
-    fn remember(&mut self, id: CallId) {
-        if self.remembered.len() >= self.config.max_remembered {
-            self.remembered.pop_front();
-        }
-        self.remembered.push_back(id);
-    }
-
-    /// Half-open calls, of one key or of all.
-    fn half_open(&self, key: Option<[u8; 32]>) -> usize {
-        let calls = self.calls.values();
-        let calls = calls.filter(|call| matches!(call.stage, Stage::HalfOpen(_)));
-        calls
-            .filter(|call| key.is_none_or(|key| call.peer.signer.key_digest == key))
-            .count()
-    }
-
-    /// Whether one more signature may be checked in this second.
-    fn may_check(&mut self, now: Instant) -> bool {
-        let second = now.since(Instant::ZERO).as_secs();
-        let (last, count) = self.checks;
-        let count = if last == second { count + 1 } else { 1 };
-        self.checks = (second, count);
-        count <= self.config.max_checks
     }
 
     fn handle_data(&mut self, now: Now, data: &Data, is_marked: bool) {

@@ -5,8 +5,9 @@
 //! held an Interest, so that each packet shows the round-trip time of the path alone.
 
 mod pace;
+mod pending;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use derive_more::AddAssign;
@@ -20,6 +21,7 @@ use super::keys::Cipher;
 use super::message::{Kind, Message};
 use super::names;
 use pace::Pace;
+use pending::{Pending, PendingInterests};
 
 /// Least time that a packet may be overtaken for, and least time beyond a round trip that an answer may take.
 const MIN_MARGIN: Duration = Duration::from_millis(5);
@@ -56,21 +58,6 @@ pub(super) struct Received {
     pub(super) body: Bytes,
 }
 
-/// An Interest that is out, or lost.
-#[derive(Clone, Copy, Debug)]
-struct Pending {
-    sent_at: Instant,
-    transmissions: u32,
-    /// Of those, since it has been missing.
-    retries: u32,
-    /// When something is to be done about it.
-    due: Instant,
-    /// Since when it has been known to be missing.
-    missing_since: Option<Instant>,
-    /// What came for it was no packet of the other side: caches are passed by.
-    was_forged: bool,
-}
-
 pub(super) struct Receiver {
     names: Name,
     template: InterestTemplate,
@@ -83,10 +70,11 @@ pub(super) struct Receiver {
     requested: u64,
     /// The first number after the highest that came.
     end: u64,
+    /// The highest number that came with a message.
+    newest_message: Option<u64>,
     /// What came above `next`; empty for numbers that are not used.
     early: BTreeMap<u64, Option<Received>>,
-    pending: BTreeMap<u64, Pending>,
-    timers: BTreeSet<(Instant, u64)>,
+    pending: PendingInterests,
     other_has_more: bool,
     /// When a packet came last.
     heard_at: Instant,
@@ -125,9 +113,9 @@ impl Receiver {
             next: 0,
             requested: 0,
             end: 0,
+            newest_message: None,
             early: BTreeMap::new(),
-            pending: BTreeMap::new(),
-            timers: BTreeSet::new(),
+            pending: PendingInterests::default(),
             other_has_more: false,
             heard_at: now,
             rtt: RoundTrip::new(RoundTripConfig::new(MIN_MARGIN, MIN_MARGIN)),
@@ -169,7 +157,7 @@ impl Receiver {
             self.counters.replayed += 1;
             return None;
         }
-        if !self.pending.contains_key(&number) {
+        if self.pending.get(number).is_none() {
             self.counters.unasked += 1;
             return None;
         }
@@ -182,17 +170,20 @@ impl Receiver {
         };
         self.counters.packets += 1;
         self.heard_at = now;
-        let pending = self.remove(number)?;
+        let pending = self.pending.remove(number)?;
         self.on_arrival(now, &pending, (&message, is_marked));
         self.on_more(now, number, message.more);
         for skipped in (number.saturating_sub(message.skipped)..number).rev() {
             if skipped < self.next {
                 break;
             }
-            self.remove(skipped);
+            self.pending.remove(skipped);
             self.early.entry(skipped).or_insert(None);
         }
         let has_message = message.kind != Kind::Nothing;
+        if has_message {
+            self.newest_message = self.newest_message.max(Some(number));
+        }
         let received = has_message.then(|| Received {
             kind: message.kind,
             body: Bytes::copy_from_slice(message.body),
@@ -207,11 +198,11 @@ impl Receiver {
     fn on_forged(&mut self, now: Instant, number: u64) {
         self.counters.forged += 1;
         let margin = self.margin();
-        if let Some(pending) = self.pending.get_mut(&number) {
+        if let Some(pending) = self.pending.get_mut(number) {
             pending.was_forged = true;
             pending.missing_since.get_or_insert(now);
             let due = pending.due.min(now + margin);
-            self.set_due(number, due);
+            self.pending.set_due(number, due);
         }
     }
 
@@ -261,10 +252,10 @@ impl Receiver {
         }
         if more && !self.other_has_more {
             let due = now + self.timeout();
-            let out: Vec<_> = self.pending.range(number..).map(|(&it, _)| it).collect();
+            let out: Vec<_> = self.pending.range(number..).map(|(it, _)| it).collect();
             for number in out {
-                let due = self.pending.get(&number).map_or(due, |it| it.due.min(due));
-                self.set_due(number, due);
+                let due = self.pending.get(number).map_or(due, |it| it.due.min(due));
+                self.pending.set_due(number, due);
             }
         }
         self.other_has_more = more;
@@ -275,13 +266,13 @@ impl Receiver {
         let due = now + self.margin();
         let overtaken: Vec<_> = (self.pending.range(..number))
             .filter(|(_, it)| it.missing_since.is_none())
-            .map(|(&number, _)| number)
+            .map(|(number, _)| number)
             .collect();
         for number in overtaken {
-            if let Some(pending) = self.pending.get_mut(&number) {
+            if let Some(pending) = self.pending.get_mut(number) {
                 pending.missing_since = Some(now);
             }
-            self.set_due(number, due);
+            self.pending.set_due(number, due);
         }
     }
 
@@ -315,10 +306,10 @@ impl Receiver {
 
     /// The next Interest to be repeated.
     pub(super) fn repeat_next(&mut self, now: Instant) -> Option<Bytes> {
-        while let Some(&(_, number)) = self.timers.first().filter(|(due, _)| *due <= now) {
-            let pending = *self.pending.get(&number)?;
-            if self.is_given_up(now, &pending) {
-                self.remove(number);
+        while let Some((_, number)) = self.pending.first_due().filter(|(due, _)| *due <= now) {
+            let pending = *self.pending.get(number)?;
+            if self.is_given_up(now, (number, &pending)) {
+                self.pending.remove(number);
                 self.early.insert(number, None);
                 self.counters.given_up += 1;
                 self.advance();
@@ -345,16 +336,17 @@ impl Receiver {
         let min_age = self.config.lifetime / 8;
         let is_old = |it: &Pending| it.missing_since.is_none() && now.since(it.sent_at) >= min_age;
         let old = self.pending.range(self.end..).filter(|(_, it)| is_old(it));
-        let number = old
-            .min_by_key(|(_, it)| it.due)
-            .map(|(&number, _)| number)?;
+        let number = old.min_by_key(|(_, it)| it.due).map(|(number, _)| number)?;
         self.counters.refreshes += 1;
         Some(self.transmit(now, number, false))
     }
 
-    fn is_given_up(&self, now: Instant, pending: &Pending) -> bool {
+    /// Nothing is given up for empty packets: what is missing before them may be that the call is taken, or over.
+    fn is_given_up(&self, now: Instant, (number, pending): (u64, &Pending)) -> bool {
         match (self.flow, pending.missing_since) {
-            (Flow::Steady { give_up, .. }, Some(since)) => now.since(since) >= give_up,
+            (Flow::Steady { give_up, .. }, Some(since)) => {
+                now.since(since) >= give_up && self.newest_message > Some(number)
+            }
             _ => false,
         }
     }
@@ -431,7 +423,7 @@ impl Receiver {
 
     /// Sends an Interest for `number`, which is missing or not there yet.
     fn transmit(&mut self, now: Instant, number: u64, is_missing: bool) -> Bytes {
-        let before = self.pending.get(&number).copied();
+        let before = self.pending.get(number).copied();
         let missing_since = before.and_then(|it| it.missing_since);
         let retries = before.map_or(0, |it| it.retries) + u32::from(is_missing);
         let pending = Pending {
@@ -443,10 +435,7 @@ impl Receiver {
             was_forged: before.is_some_and(|it| it.was_forged),
         };
         self.counters.interests += 1;
-        if let Some(before) = self.pending.insert(number, pending) {
-            self.timers.remove(&(before.due, number));
-        }
-        self.timers.insert((pending.due, number));
+        self.pending.insert(number, pending);
         let nonce = names::draw_nonce(&mut self.random);
         if pending.was_forged {
             let name = self.names.builder().sequence(number).finish();
@@ -490,25 +479,17 @@ impl Receiver {
             .max(smoothed + self.margin())
     }
 
-    fn set_due(&mut self, number: u64, due: Instant) {
-        if let Some(pending) = self.pending.get_mut(&number) {
-            self.timers.remove(&(pending.due, number));
-            pending.due = due;
-            self.timers.insert((due, number));
-        }
-    }
-
-    fn remove(&mut self, number: u64) -> Option<Pending> {
-        let pending = self.pending.remove(&number)?;
-        self.timers.remove(&(pending.due, number));
-        Some(pending)
+    /// When the next number may be requested, where it waits for the rate alone.
+    pub(super) fn next_request(&self) -> Option<Instant> {
+        let paced = self.has_room().then(|| self.may_send_at());
+        paced.filter(|at| *at > Instant::ZERO)
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        let timer = self.timers.first().map(|(due, _)| *due);
-        let paced = self.has_room().then(|| self.may_send_at());
-        let paced = paced.filter(|at| *at > Instant::ZERO);
-        let timers = [timer, self.pace.poll_timeout(), paced];
-        timers.into_iter().flatten().min()
+        let timer = self.pending.first_due().map(|(due, _)| due);
+        [timer, self.pace.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }

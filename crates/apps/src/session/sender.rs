@@ -101,10 +101,12 @@ impl Sender {
         self.queue.len()
     }
 
-    /// Drops messages from the front until no more than `count` wait: who speaks does not wait for who hears nothing.
+    /// Drops the application's oldest messages until no more than `count` wait: who speaks does not wait for who hears nothing.
     pub(super) fn keep_newest(&mut self, count: usize) {
-        while self.queue.len() > count {
-            self.queue.pop_front();
+        while self.queue.len() > count
+            && let Some(oldest) = (self.queue.iter()).position(|it| it.kind == Kind::Message)
+        {
+            self.queue.remove(oldest);
         }
     }
 

@@ -19,8 +19,10 @@ const MAX_UNACKNOWLEDGED: u32 = 64;
 const MIN_PROBE: Duration = Duration::from_millis(5);
 /// What Interests wait for an echo.
 const ECHO_HOLD: Duration = Duration::from_millis(10);
-/// What Interests wait for Data to leave with, beyond half a round trip the first time.
+/// What Interests wait for Data to leave with where there is more to be had, beyond half a round trip the first time; and the
+/// share of a round trip that this may be. On a path so short that it were more none waits: what comes in one batch leaves together.
 const HOLD_MARGIN: Duration = Duration::from_millis(1);
+const HOLD_SHARE: u32 = 16;
 /// Empty packets after which they come less and less often.
 const PROMPT_PROBES: u32 = 3;
 /// Longest time from one empty packet to the next while a message is not acknowledged.
@@ -189,7 +191,7 @@ impl Session {
     ///
     /// Where the flow is steady they are ahead by as much. Where messages are few, those that wait suffice until the echo is sent.
     /// Else whoever was called lets the first ones wait until the caller requests something, half a round trip at most: from then on
-    /// both send Data and Interests at the same time, and none waits for longer than a millisecond.
+    /// both send Data and Interests at the same time, and none waits for longer than a millisecond. On short paths none waits.
     fn hold_until(&self, now: Instant) -> Option<Instant> {
         let wait = match self.config.flow {
             Flow::Steady { interval, .. } => interval,
@@ -202,13 +204,16 @@ impl Session {
                 is_enough.then_some(ECHO_HOLD)?
             }
             Flow::Elastic { .. } if self.was_called && self.sender.queued() > 0 => {
-                let phase = self.receiver.rtt().unwrap_or_default() / 2;
-                HOLD_MARGIN
-                    + if self.is_in_step {
-                        Duration::ZERO
-                    } else {
-                        phase
-                    }
+                let rtt = self.receiver.rtt().unwrap_or_default();
+                if rtt < HOLD_MARGIN * HOLD_SHARE {
+                    return None;
+                }
+                let phase = if self.is_in_step {
+                    Duration::ZERO
+                } else {
+                    rtt / 2
+                };
+                HOLD_MARGIN + phase
             }
             Flow::Elastic { .. } => return None,
         };
@@ -233,10 +238,9 @@ impl Session {
         let empty = empty.filter(|at| self.sender.queued() == 0 && self.sender.has_waiting(*at));
         let skip = self.sender.skip_at(self.receiver.margin());
         let receiver = self.receiver.poll_timeout();
-        [empty, self.hold, skip, receiver]
-            .into_iter()
-            .flatten()
-            .min()
+        // As long as Interests are held the rate does not matter.
+        let request = self.hold.or_else(|| self.receiver.next_request());
+        [empty, request, skip, receiver].into_iter().flatten().min()
     }
 
     /// Data and Interests in turn, so that a link can send them as one.

@@ -11,16 +11,14 @@ use namecast_apps::session::exchange::{CHUNK_SIZE, Exchange, Offer, Said};
 use namecast_apps::session::{
     CallId, End, EndpointConfig, Event, Flow, NoCall, Peer, SessionConfig,
 };
+use namecast_command::Stop;
 use namecast_command::report::{ProgressLine, StatsFile, print_line};
-use namecast_command::{Run, Stop};
 use namecast_packet::Name;
 use namecast_units::Duration;
 use serde_json::{Value, json};
 
 use super::FIGURES_INTERVAL;
-use super::line::{Happened, Line, root};
-use crate::arguments::{Keys, Trusted};
-use crate::connect::Connect;
+use super::line::{Happened, Line, LineOptions, root};
 use crate::key_check::KeyCheck;
 use crate::page_server::hex;
 use files::{Incoming, Outgoing};
@@ -55,28 +53,17 @@ pub struct ExchangeFiles {
     /// Directory for what comes.
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     pub into: PathBuf,
-    /// Send Data and the next Interest in one packet where the forwarder takes both: fewer packets, but slower.
-    #[arg(long)]
-    pub bundle: bool,
-    /// The forwarder to use.
+    /// How the other side is reached, and for how long.
     #[command(flatten)]
-    pub connect: Connect,
-    /// Whose key counts.
-    #[command(flatten)]
-    pub trusted: Trusted,
-    /// How long, and what is told.
-    #[command(flatten)]
-    pub run: Run,
-    /// Where keys are.
-    #[command(flatten)]
-    pub keys: Keys,
+    pub line: LineOptions,
 }
 
 /// Runs until both have what they were to have.
 pub(super) async fn run(arguments: ExchangeFiles) -> anyhow::Result<()> {
     let ExchangeFiles {
-        name, peer, run, ..
+        name, peer, line, ..
     } = &arguments;
+    let run = &line.run;
     ensure!(
         !name.is_empty() && !peer.is_empty() && name != peer,
         "give two names, one's own and the other's, as in namecast exchange /alice /bob FILE"
@@ -95,7 +82,7 @@ pub(super) async fn run(arguments: ExchangeFiles) -> anyhow::Result<()> {
             Some(tokio::task::spawn_blocking(move || Outgoing::open(&file)).await??)
         }
     };
-    let keys = KeyCheck::new(peer.clone(), &arguments.trusted)?;
+    let keys = KeyCheck::new(peer.clone(), &line.trusted)?;
     let config = EndpointConfig {
         // One of both calls.
         answers: name > peer,
@@ -111,13 +98,7 @@ pub(super) async fn run(arguments: ExchangeFiles) -> anyhow::Result<()> {
         call_timeout: CALL_TIMEOUT,
         ..EndpointConfig::default()
     };
-    let line = Line::open(
-        (name, APPLICATION),
-        config,
-        arguments.bundle,
-        (&arguments.connect, arguments.keys.clone()),
-    );
-    let line = line.await?;
+    let line = Line::open((name, APPLICATION), config, line).await?;
     let mut exchanging = Exchanging {
         is_caller: name < peer,
         peer: peer.clone(),

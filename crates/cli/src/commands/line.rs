@@ -4,6 +4,7 @@ use clap::Args;
 use namecast_apps::session::{
     CallId, Endpoint, EndpointConfig, Event, SessionConfig, SessionStats,
 };
+use namecast_command::Run;
 use namecast_forward::{NamedHop, PiggybackConfig};
 use namecast_net::{
     FaceId, Handle, Node, NodeConfig, Registration, RegistrationState, drive, random,
@@ -15,21 +16,33 @@ use tokio::sync::mpsc;
 
 use super::key_store;
 use super::uplink::Uplink;
-use crate::arguments::Keys;
+use crate::arguments::{Keys, Trusted};
 use crate::connect::Connect;
 
 /// What the node keeps: enough for packets that were lost on the last hop.
 const CACHE: ByteSize = ByteSize::mebibytes(1);
 
-/// How long Data that leave alone wait for an Interest: sessions give both at once.
-const PARTNER_WAIT: Duration = Duration::from_micros(200);
+/// Longest time that a goodbye takes: a call that is over answers for so long.
+const MAX_GOODBYE: Duration = Duration::from_secs(4);
 
-/// How packets travel.
-#[derive(Clone, Copy, Debug, Args)]
-pub struct Bundling {
+/// What all commands with a line take.
+#[derive(Clone, Debug, Args)]
+pub struct LineOptions {
     /// Send Data and the next Interest apart, also where the forwarder takes both in one packet.
     #[arg(long)]
     pub no_bundle: bool,
+    /// The forwarder to use.
+    #[command(flatten)]
+    pub connect: Connect,
+    /// Whose key counts.
+    #[command(flatten)]
+    pub trusted: Trusted,
+    /// How long, and what is told.
+    #[command(flatten)]
+    pub run: Run,
+    /// Where keys are.
+    #[command(flatten)]
+    pub keys: Keys,
 }
 
 /// An endpoint, and the forwarder that it is reached through.
@@ -58,7 +71,8 @@ fn node_config(bundles: bool) -> NodeConfig {
         false => config,
         true => config.hop(|_| {
             NamedHop::Piggyback(PiggybackConfig {
-                wait: PARTNER_WAIT,
+                // Sessions give both at once.
+                wait: Duration::ZERO,
                 ..PiggybackConfig::default()
             })
             .build()
@@ -72,14 +86,14 @@ pub(super) fn root(name: &Name, application: &str) -> Name {
 }
 
 impl Line {
-    /// Opens a line for `application` of `name`, whose key signs. `bundles`: Data and Interests may travel in one packet.
+    /// Opens a line for `application` of `name`, whose key signs.
     pub(super) async fn open(
         (name, application): (&Name, &str),
         config: EndpointConfig,
-        bundles: bool,
-        (connect, keys): (&Connect, Keys),
+        options: &LineOptions,
     ) -> anyhow::Result<Self> {
-        let key = key_store(keys.keys)?.identity(name)?;
+        let bundles = !options.no_bundle;
+        let key = key_store(options.keys.keys.clone())?.identity(name)?;
         let certificate = Certificate::decode(key.certificate)?;
         let root = root(name, application);
         let config = EndpointConfig {
@@ -94,7 +108,7 @@ impl Line {
         };
         let endpoint = Endpoint::new(config, key.signer, &certificate);
         let node = Node::start(node_config(bundles));
-        let uplink = Uplink::new(&node, connect).await?;
+        let uplink = Uplink::new(&node, &options.connect).await?;
         let face: FaceId = uplink.face();
         node.add_route(Name::root(), face, 0).await?;
         let own = node.application_face().await?;
@@ -145,6 +159,26 @@ impl Line {
     /// Ends a call, and tells the other side why.
     pub(super) async fn hang_up(&self, call: CallId, why: &'static str) -> anyhow::Result<()> {
         self.call(move |it, now| it.close(now, call, why)).await
+    }
+
+    /// Ends a call, and waits until the other side knows, or nobody answers for that any more.
+    pub(super) async fn hang_up_and_wait(
+        &mut self,
+        call: CallId,
+        why: &'static str,
+    ) -> anyhow::Result<()> {
+        self.hang_up(call, why).await?;
+        let ended = async {
+            loop {
+                if let Happened::Event(Event::Ended(ended, _)) = self.next().await?
+                    && ended == call
+                {
+                    return Ok(());
+                }
+            }
+        };
+        let ended = tokio::time::timeout(MAX_GOODBYE, ended).await;
+        ended.unwrap_or(Ok(()))
     }
 
     /// What was measured in `call`, or in the last one, for programs.

@@ -1,10 +1,10 @@
 //! `namecast remote`: a terminal on another machine, for those whose keys it knows.
 
 mod authorised;
+mod host;
 mod shell;
 mod terminal;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
@@ -14,19 +14,16 @@ use namecast_apps::live::watcher::Trust;
 use namecast_apps::session::{
     CallId, End, Endpoint, EndpointConfig, Event, Flow, NoCall, SessionConfig,
 };
+use namecast_command::Stop;
 use namecast_command::report::{ProgressLine, StatsFile, print_bytes, print_line};
-use namecast_command::{Run, Stop};
 use namecast_packet::{Certificate, Name};
 use namecast_units::{Duration, Instant};
 use serde_json::{Value, json};
 
-use super::line::{Bundling, Happened, Line, root};
+use super::line::{Happened, Line, LineOptions, root};
 use super::{FIGURES_INTERVAL, key_store};
-use crate::arguments::{Keys, Trusted};
-use crate::connect::Connect;
 use crate::key_check::KeyCheck;
 use crate::page_server::hex;
-use shell::Shell;
 use terminal::{Key, Terminal};
 
 /// Behind both names.
@@ -40,6 +37,7 @@ const MAX_OCTETS: usize = 1_000;
 /// First octets of messages.
 const OCTETS: u8 = 0;
 const SIZE: u8 = 1;
+const RESUME: u8 = 2;
 /// Echoes that are kept for their quantiles.
 const MAX_ECHOES: usize = 1_000;
 
@@ -50,6 +48,7 @@ Examples:
   namecast remote /host --serve --authorised-keys keys      at the machine; a line of keys: the digest that clients print
   namecast key trust /host DIGEST                           at the client, the digest that the machine prints
   namecast remote /me /host                                 a terminal there; Ctrl-] leaves it
+  namecast remote /me /host --resume                        the one that was cut off
 
 Nobody is let in by default, and no key is accepted because it is the first that is met, on either side.")]
 pub struct Remote {
@@ -61,27 +60,19 @@ pub struct Remote {
     /// Let others work on this machine.
     #[arg(long, requires = "authorised_keys")]
     pub serve: bool,
-    /// File of those who may: on each line the digest of a key, 64 hexadecimal digits, and then what one likes. It is read at the start.
+    /// File of those who may: on each line the digest of a key, 64 hexadecimal digits, and then what one likes. It is read again
+    /// whenever it has changed.
     #[arg(long, value_name = "FILE")]
     pub authorised_keys: Option<PathBuf>,
     /// The program that they work with; without it that of SHELL, or /bin/sh.
     #[arg(long, value_name = "PROGRAM", requires = "serve")]
     pub shell: Option<PathBuf>,
-    /// How packets travel.
+    /// Go on with the program of a session that was cut off, which is kept for ten minutes; without one, with a new program.
+    #[arg(long, conflicts_with = "serve")]
+    pub resume: bool,
+    /// How the other side is reached, and for how long.
     #[command(flatten)]
-    pub bundling: Bundling,
-    /// The forwarder to use.
-    #[command(flatten)]
-    pub connect: Connect,
-    /// Whose key counts.
-    #[command(flatten)]
-    pub trusted: Trusted,
-    /// How long, and what is told.
-    #[command(flatten)]
-    pub run: Run,
-    /// Where keys are.
-    #[command(flatten)]
-    pub keys: Keys,
+    pub line: LineOptions,
 }
 
 fn config() -> EndpointConfig {
@@ -98,13 +89,10 @@ fn config() -> EndpointConfig {
 
 /// Runs until interrupted, or the program there has ended.
 pub(super) async fn run(arguments: Remote) -> anyhow::Result<()> {
-    let own = key_store(arguments.keys.keys.clone())?.identity(&arguments.name)?;
+    let own = key_store(arguments.line.keys.keys.clone())?.identity(&arguments.name)?;
     let own = Certificate::decode(own.certificate)?.public_key()?.digest();
     match &arguments.authorised_keys {
-        Some(file) if arguments.serve => {
-            let authorised = authorised::read(file)?;
-            serve(&arguments, authorised, &hex(&own)).await
-        }
+        Some(file) if arguments.serve => host::serve(&arguments, file, &hex(&own)).await,
         _ => work(&arguments, &hex(&own)).await,
     }
 }
@@ -129,6 +117,8 @@ fn size_message((rows, columns): (u16, u16)) -> Bytes {
 enum Said {
     Octets(Bytes),
     Size(u16, u16),
+    /// The program of the session before is to go on.
+    Resume,
 }
 
 fn read(message: &Bytes) -> Option<Said> {
@@ -139,130 +129,25 @@ fn read(message: &Bytes) -> Option<Said> {
             u16::from_be_bytes([a, b]),
             u16::from_be_bytes([c, d]),
         )),
+        (&RESUME, []) => Some(Said::Resume),
         _ => None,
     }
 }
 
-async fn serve(arguments: &Remote, authorised: Vec<[u8; 32]>, own: &str) -> anyhow::Result<()> {
-    let run = &arguments.run;
-    let mut stop = Stop::new(run.duration)?;
-    let mut progress = ProgressLine::new(!run.quiet && !run.json);
-    let mut stats = StatsFile::create(run.stats.as_deref())?;
-    let count = authorised.len();
-    let config = EndpointConfig {
-        answers: true,
-        authorised: Some(authorised),
-        ..config()
-    };
-    let place = (&arguments.connect, arguments.keys.clone());
-    let line = Line::open(
-        (&arguments.name, APPLICATION),
-        config,
-        !arguments.bundling.no_bundle,
-        place,
-    );
-    let mut line = line.await?;
-    let name = &arguments.name;
-    progress.say(&format!(
-        "Letting {count} keys work on this machine as {name}"
-    ));
-    progress.say(&format!(
-        "Clients accept it once: namecast key trust {name} {own}"
-    ));
-    let mut shells: BTreeMap<CallId, Shell> = BTreeMap::new();
-    let mut tick = tokio::time::interval(FIGURES_INTERVAL);
-    let outcome = loop {
-        tokio::select! {
-            happened = line.next() => match happened {
-                Err(error) => break Err(error),
-                Ok(Happened::Text(text)) => progress.say_once(&text),
-                Ok(Happened::Event(event)) => {
-                    if let Some(text) = host(&line, &mut shells, (event, arguments)).await? {
-                        progress.say(&text);
-                    }
-                }
-            },
-            _ = tick.tick() => stats.write(&line.figures(None).await?, false)?,
-            () = stop.wait() => break Ok(()),
-        }
-    };
-    stats.write(&line.figures(None).await?, true)?;
-    drop(shells);
-    let closed = line.close().await;
-    outcome.and(closed)
-}
-
-/// Does what an event of the machine's endpoint is about. Returns what its owner should know.
-async fn host(
-    line: &Line,
-    shells: &mut BTreeMap<CallId, Shell>,
-    (event, arguments): (Event, &Remote),
-) -> anyhow::Result<Option<String>> {
-    match event {
-        Event::Established { call, peer, .. } => {
-            let digest = hex(&peer.signer.key_digest);
-            let who = format!("{} (key {digest})", peer.identity);
-            match Shell::start(call, line.endpoint.clone(), arguments.shell.as_deref()) {
-                Ok(shell) => {
-                    shells.insert(call, shell);
-                    line.call(move |it, now| it.accept(now, call)).await?;
-                    Ok(Some(format!("{who} works here")))
-                }
-                Err(error) => {
-                    line.hang_up(call, "no terminal there").await?;
-                    Ok(Some(format!("no terminal for {who}: {error:#}")))
-                }
-            }
-        }
-        Event::Message(call, message) => {
-            let taken = shells.get(&call).map(|shell| match read(&message) {
-                Some(said) if shell.take(said.clone()) => Ok(()),
-                Some(_) => Err("the program reads too little"),
-                None => Err("that made no sense"),
-            });
-            let Some(Err(why)) = taken else {
-                return Ok(None);
-            };
-            line.hang_up(call, why).await?;
-            Ok(None)
-        }
-        Event::Room(call) => {
-            if let Some(shell) = shells.get(&call) {
-                shell.wake();
-            }
-            Ok(None)
-        }
-        Event::Ended(call, end) => Ok(shells
-            .remove(&call)
-            .map(|_| format!("somebody has left: {end}"))),
-        Event::Refused(peer) => {
-            let digest = hex(&peer.signer.key_digest);
-            Ok(Some(format!("refused {}, key {digest}", peer.identity)))
-        }
-        _ => Ok(None),
-    }
-}
-
 async fn work(arguments: &Remote, own: &str) -> anyhow::Result<()> {
-    let run = &arguments.run;
+    let run = &arguments.line.run;
     let peer = arguments
         .peer
         .clone()
         .context("name the machine to work on")?;
-    let keys = KeyCheck::new(peer.clone(), &arguments.trusted)?;
+    let keys = KeyCheck::new(peer.clone(), &arguments.line.trusted)?;
     ensure!(
         keys.trust() != Trust::FirstUse,
         "the key of {peer} is not known: write namecast key trust {peer} DIGEST with the digest that it prints, or --key DIGEST. One's \
          own, for its file of authorised keys: {own}"
     );
     let stop = Stop::new(run.duration)?;
-    let place = (&arguments.connect, arguments.keys.clone());
-    let line = Line::open(
-        (&arguments.name, APPLICATION),
-        config(),
-        !arguments.bundling.no_bundle,
-        place,
-    );
+    let line = Line::open((&arguments.name, APPLICATION), config(), &arguments.line);
     let mut working = Working {
         line: line.await?,
         stats: StatsFile::create(run.stats.as_deref())?,
@@ -271,6 +156,7 @@ async fn work(arguments: &Remote, own: &str) -> anyhow::Result<()> {
         keys,
         call: None,
         unsent: None,
+        resumes: arguments.resume,
         typed_at: None,
         echoes: Vec::new(),
         received: 0,
@@ -299,6 +185,8 @@ struct Working {
     call: Option<CallId>,
     /// What was typed while there was no room for it: nothing more is read until there is.
     unsent: Option<Bytes>,
+    /// Whether the program of the session before is to go on.
+    resumes: bool,
     /// When the key was typed whose echo has not come.
     typed_at: Option<Instant>,
     echoes: Vec<Duration>,
@@ -324,6 +212,9 @@ impl Working {
                     Happened::Event(Event::Accepted(call)) => {
                         self.call = Some(call);
                         let opened = Terminal::open()?;
+                        if self.resumes {
+                            self.send(Bytes::from_static(&[RESUME])).await?;
+                        }
                         self.send(size_message(opened.size())).await?;
                         terminal = Some(opened);
                     }
@@ -390,8 +281,7 @@ impl Working {
 
     async fn leave(&mut self) -> anyhow::Result<()> {
         if let Some(call) = self.call {
-            self.line.hang_up(call, "left").await?;
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            self.line.hang_up_and_wait(call, "left").await?;
         }
         Ok(())
     }
@@ -433,7 +323,14 @@ mod tests {
         let octets = Bytes::from_static(b"\x03\x00");
         assert_eq!(read(&octets_message(&octets)), Some(Said::Octets(octets)));
         assert_eq!(read(&size_message((24, 80))), Some(Said::Size(24, 80)));
-        for wrong in [&[][..], &[SIZE, 0, 1], &[SIZE, 0, 1, 2, 3, 4], &[2, 0]] {
+        assert_eq!(read(&Bytes::from_static(&[RESUME])), Some(Said::Resume));
+        for wrong in [
+            &[][..],
+            &[SIZE, 0, 1],
+            &[SIZE, 0, 1, 2, 3, 4],
+            &[RESUME, 0],
+            &[3],
+        ] {
             assert_eq!(read(&Bytes::copy_from_slice(wrong)), None);
         }
     }

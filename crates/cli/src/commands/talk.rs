@@ -9,7 +9,7 @@ use namecast_apps::session::{
     CallId, End, Endpoint, EndpointConfig, Event, Flow, NoCall, Peer, SessionConfig,
 };
 use namecast_command::report::{ProgressLine, StatsFile, print_line};
-use namecast_command::{Run, Stop, parse_duration};
+use namecast_command::{Stop, parse_duration};
 use namecast_media::ingest::source::Input;
 use namecast_media::voice::Sink;
 use namecast_packet::Name;
@@ -18,9 +18,7 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin, stdin};
 
 use super::FIGURES_INTERVAL;
-use super::line::{Bundling, Happened, Line, root};
-use crate::arguments::{Keys, Trusted};
-use crate::connect::Connect;
+use super::line::{Happened, Line, LineOptions, root};
 use crate::key_check::KeyCheck;
 use sound::Sound;
 
@@ -63,24 +61,13 @@ pub struct Talk {
     /// Bitrate of the sound.
     #[arg(long, value_name = "BITRATE", default_value = "32k")]
     pub bitrate: Bitrate,
-    /// What comes is played so long after it could have come, so that lost packets can come again; up to 150ms.
-    #[arg(long, value_name = "TIME", default_value = "120ms", value_parser = parse_buffer)]
+    /// What comes is played at most so long after it could have come, so that lost packets can come again, and sooner where nothing
+    /// comes late; up to 150ms.
+    #[arg(long, value_name = "TIME", default_value = "150ms", value_parser = parse_buffer)]
     pub buffer: Duration,
-    /// How packets travel.
+    /// How the other side is reached, and for how long.
     #[command(flatten)]
-    pub bundling: Bundling,
-    /// The forwarder to use.
-    #[command(flatten)]
-    pub connect: Connect,
-    /// Whose key counts.
-    #[command(flatten)]
-    pub trusted: Trusted,
-    /// How long, and what is told.
-    #[command(flatten)]
-    pub run: Run,
-    /// Where keys are.
-    #[command(flatten)]
-    pub keys: Keys,
+    pub line: LineOptions,
 }
 
 fn parse_buffer(text: &str) -> Result<Duration, String> {
@@ -94,8 +81,9 @@ fn parse_buffer(text: &str) -> Result<Duration, String> {
 /// Runs until one of both hangs up.
 pub(super) async fn run(arguments: Talk) -> anyhow::Result<()> {
     let Talk {
-        name, peer, run, ..
+        name, peer, line, ..
     } = &arguments;
+    let run = &line.run;
     ensure!(
         !name.is_empty()
             && peer
@@ -106,9 +94,9 @@ pub(super) async fn run(arguments: Talk) -> anyhow::Result<()> {
     let mut stop = Stop::new(run.duration)?;
     let config = EndpointConfig {
         answers: peer.is_none(),
-        trust: match &arguments.trusted.key {
+        trust: match &line.trusted.key {
             // It pins whoever calls, under any name.
-            Some(_) => KeyCheck::new(name.clone(), &arguments.trusted)?.trust(),
+            Some(_) => KeyCheck::new(name.clone(), &line.trusted)?.trust(),
             None => Trust::FirstUse,
         },
         session: SessionConfig {
@@ -120,13 +108,7 @@ pub(super) async fn run(arguments: Talk) -> anyhow::Result<()> {
         call_timeout: RING,
         ..EndpointConfig::default()
     };
-    let line = Line::open(
-        (name, APPLICATION),
-        config,
-        !arguments.bundling.no_bundle,
-        (&arguments.connect, arguments.keys.clone()),
-    );
-    let line = line.await?;
+    let line = Line::open((name, APPLICATION), config, line).await?;
     let mut talking = Talking {
         stats: StatsFile::create(run.stats.as_deref())?,
         progress: ProgressLine::new(!run.quiet && !run.json),
@@ -209,7 +191,7 @@ impl Talking {
             return Ok(());
         };
         self.progress.say(&format!("Calling {peer} …"));
-        let trust = KeyCheck::new(peer.clone(), &self.arguments.trusted)?.trust();
+        let trust = KeyCheck::new(peer.clone(), &self.arguments.line.trusted)?.trust();
         let callee = root(peer, APPLICATION);
         self.line.call(|it, now| it.call(now, callee, trust)).await
     }
@@ -234,7 +216,7 @@ impl Talking {
                 Ok(())
             }
             Event::Failed(NoCall::Untrusted(peer)) => {
-                let mut keys = KeyCheck::new(peer.identity.clone(), &self.arguments.trusted)?;
+                let mut keys = KeyCheck::new(peer.identity.clone(), &self.arguments.line.trusted)?;
                 bail!("{}", keys.on_signer(&peer.signer))
             }
             Event::Failed(why) => {
@@ -254,7 +236,7 @@ impl Talking {
     /// Somebody is there, and has shown the key.
     async fn meet(&mut self, call: CallId, peer: &Peer, was_called: bool) -> anyhow::Result<()> {
         let who = &peer.identity;
-        let mut keys = KeyCheck::new(who.clone(), &self.arguments.trusted)?;
+        let mut keys = KeyCheck::new(who.clone(), &self.arguments.line.trusted)?;
         if was_called && (self.ringing.is_some() || self.sound.is_some()) {
             return self.line.hang_up(call, "busy").await;
         }
@@ -333,10 +315,7 @@ impl Talking {
         let Some(call) = talking.or(ringing) else {
             return Ok(());
         };
-        self.line.hang_up(call, why).await?;
-        // The other side should hear of it.
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        Ok(())
+        self.line.hang_up_and_wait(call, why).await
     }
 
     /// Returns whether the command ends with this call.

@@ -15,7 +15,8 @@ use crate::table::{NextHop, Tables};
 /// What a node does about bundles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault)]
 pub struct PiggybackConfig {
-    /// How long a packet of an application waits for another to travel with; zero: not at all.
+    /// How long a packet of an application waits for another to travel with; zero: until the next output is taken, so that only
+    /// packets that are given together travel together.
     #[default(Duration::from_millis(1))]
     pub wait: Duration,
     /// Most packets that wait; beyond, they are sent at once.
@@ -89,6 +90,11 @@ impl Bundling {
         }
     }
 
+    /// Whether packets wait for no time, but until the output is taken.
+    pub(crate) const fn joins_at_once(&self) -> bool {
+        self.config.wait.is_zero()
+    }
+
     /// Returns the next hop that leads to `face`, and whether the FIB was asked; `None` if it is none for the Interest.
     ///
     /// What is known of a flow holds until the FIB changes, and where no prefix in it could tell the names of the flow apart.
@@ -132,9 +138,11 @@ impl Bundling {
     ) -> Option<Instant> {
         self.forget_released(now, tables);
         let face = tables.faces.get_mut(from)?;
-        let is_paired = face.bundles().is_paired((kind, now), to, self.config.wait);
+        let wait = self.config.wait;
+        // What costs no time needs no reason.
+        let is_paired = self.joins_at_once() || face.bundles().is_paired((kind, now), to, wait);
         let has_room = self.waiting.len() < self.config.max_waiting;
-        (is_paired && has_room && !self.config.wait.is_zero()).then(|| now + self.config.wait)
+        (is_paired && has_room).then(|| now + wait)
     }
 
     /// Records that a packet waits.
@@ -158,7 +166,7 @@ impl Bundling {
         (kind, from, to): (PacketKind, FaceId, FaceId),
     ) -> Option<(Instant, u64)> {
         let is_it =
-            |it: &Waiting| it.held.0 > now && (it.from, it.to) == (from, to) && it.kind != kind;
+            |it: &Waiting| it.held.0 >= now && (it.from, it.to) == (from, to) && it.kind != kind;
         let place = self.waiting.iter().position(is_it)?;
         self.waiting.remove(place).map(|it| it.held)
     }
@@ -166,7 +174,7 @@ impl Bundling {
     /// Those that waited in vain; their applications are not waited for until they send a pair again.
     fn forget_released(&mut self, now: Instant, tables: &mut Tables) {
         while let Some(first) = self.waiting.front()
-            && first.held.0 <= now
+            && !(first.held.0 > now || self.joins_at_once() && first.held.0 == now)
         {
             if let Some(face) = tables.faces.get_mut(first.from) {
                 face.bundles().miss(first.to, (first.kind, first.held.0));

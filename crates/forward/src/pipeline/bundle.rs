@@ -208,9 +208,11 @@ pub(super) fn push_or_join(
         return forwarder.output.push(transmit);
     };
     let until = bundling.hold_until(forwarder.now, passage, &mut forwarder.tables);
-    let partner = bundling.partner(forwarder.now, passage);
-    if let Some(other) = partner.and_then(|held| forwarder.output.take(held)) {
-        return join(forwarder, kind, other, transmit);
+    // Of those that wait for no time, some have left.
+    while let Some(held) = bundling.partner(forwarder.now, passage) {
+        if let Some(other) = forwarder.output.take(held) {
+            return join(forwarder, kind, other, transmit);
+        }
     }
     match until {
         Some(until) => {

@@ -276,7 +276,9 @@ impl Forwarder {
         let Some(config) = hop.piggyback() else {
             return self.hops.install(hop);
         };
-        self.bundling = Some(Box::new(Bundling::new(config)));
+        let bundling = Bundling::new(config);
+        self.output.keeps_due = bundling.joins_at_once();
+        self.bundling = Some(Box::new(bundling));
         self.tables.faces.iter_mut().for_each(Face::offer_bundles);
     }
 
@@ -335,7 +337,7 @@ impl Forwarder {
     /// The next packet to send, and whether its face takes it whole.
     #[inline(always)]
     pub(crate) fn poll_output_for_link(&mut self) -> Option<(Transmit, bool)> {
-        let transmit = self.output.pop()?;
+        let transmit = self.output.pop(self.now)?;
         let face = self.tables.faces.get_mut(transmit.face);
         let is_whole = face.is_none_or(|face| {
             face.queued -= 1;

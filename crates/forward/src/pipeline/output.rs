@@ -15,6 +15,8 @@ pub(super) struct Output {
     delayed: BTreeMap<(Instant, u64), Transmit>,
     /// Packets that were ever delayed.
     count: u64,
+    /// Whether what is due now stays until it [is taken](Self::pop), so that others can join it.
+    pub(super) keeps_due: bool,
 }
 
 impl Output {
@@ -58,7 +60,7 @@ impl Output {
     #[cold]
     fn release(&mut self, now: Instant) {
         while let Some(first) = self.delayed.first_entry()
-            && first.key().0 <= now
+            && (first.key().0 < now || first.key().0 == now && !self.keeps_due)
         {
             self.ready.push_back(first.remove());
         }
@@ -68,9 +70,15 @@ impl Output {
         self.delayed.first_key_value().map(|(&(at, _), _)| at)
     }
 
+    /// Takes the next packet that is to be sent `now`.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<Transmit> {
-        self.ready.pop_front()
+    pub(super) fn pop(&mut self, now: Instant) -> Option<Transmit> {
+        let ready = self.ready.pop_front();
+        if ready.is_some() || self.delayed.is_empty() {
+            return ready;
+        }
+        let first = self.delayed.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
     }
 
     /// Forgets what was for a face.

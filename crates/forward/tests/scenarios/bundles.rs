@@ -314,6 +314,7 @@ fn packets_of_an_application_wait_a_moment_for_each_other() {
     );
 }
 
+/// With no wait, what is given before the output is taken travels together, and nothing else waits.
 #[test]
 fn no_more_wait_than_may_and_none_if_none_may() {
     let mut local = Local::new(PiggybackConfig {
@@ -329,6 +330,16 @@ fn no_more_wait_than_may_and_none_if_none_may() {
         (local.data(0), local.interest(0)),
         (vec![false], vec![false])
     );
+    let together = [
+        data("/app/1").wire().clone(),
+        interest("/b/1", 101).wire().clone(),
+    ];
+    let (node, face) = local.app;
+    for frame in together {
+        local.net.nodes[node].handle_frame(local.net.now, face, frame);
+    }
+    local.net.settle();
+    assert_eq!(local.heard(), [true]);
 }
 
 /// Signed with the Data, from an application that says that the Interest is to be sent: the Data go on whole to everybody, the Interest

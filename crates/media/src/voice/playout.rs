@@ -1,6 +1,6 @@
-//! When each packet is played: so long after the earliest that it could have come.
+//! When each packet is played: so long after the earliest that it could have come as nearly all need.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use namecast_units::{Duration, Instant, WindowedMinimum};
@@ -11,10 +11,22 @@ use super::PACKET;
 const MAX_AHEAD: u64 = 250;
 /// How far back the earliest packet is looked for, in spans: clocks of microphones and speakers differ.
 const SPAN: Duration = Duration::from_secs(1);
-const SPANS: u64 = 10;
+const SPANS: u64 = 5;
 
 /// So many late ones in a row are no losses: the microphone or the path has become later.
 const MAX_LATE: u32 = 5;
+
+/// Packets of which is known how much later they came than the earliest: those of ten seconds.
+const MAX_LATENESSES: usize = 500;
+/// Those that it takes to judge by, and packets from one judgement to the next.
+const MIN_LATENESSES: usize = 100;
+const REVIEW_INTERVAL: u32 = 25;
+/// Share of packets that come before they are due, per mille.
+const IN_TIME: usize = 990;
+/// What the target is shortened to, beyond what they need.
+const MARGIN: Duration = Duration::from_millis(10);
+/// Shortest target, if more is allowed.
+const MIN_TARGET: Duration = Duration::from_millis(40);
 
 /// What is played for 20 ms.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,18 +48,30 @@ pub struct PlayoutCounters {
     pub late: u64,
     /// Most concealed ones in a row.
     pub longest_gap: u64,
+    /// Left out, to be heard sooner.
+    pub left_out: u64,
 }
 
 /// Puts packets of 20 ms in order and in time.
 ///
 /// ```text
-/// due(n) = min over 10 s (arrival(k) − k·20 ms) + target + n·20 ms
+/// due(n)   = origin + target + n·20 ms          origin = min over 5 s (arrival(k) − k·20 ms)
+/// late(k)  = arrival(k) − k·20 ms − origin      needed = what 99 % of late(k) are below, of 10 s
 /// ```
+///
+/// The target begins as the longest that is allowed. Each half second it grows to what is needed, by concealed packets, or becomes
+/// 20 ms shorter if that is still 10 ms more than needed, by one packet that is left out.
 ///
 /// Five late packets in a row begin this anew.
 #[derive(Debug)]
 pub struct Playout {
     target: Duration,
+    max_target: Duration,
+    /// Where the target is to be.
+    wanted: Duration,
+    latenesses: VecDeque<Duration>,
+    /// Packets since the target was judged.
+    unreviewed: u32,
     /// In nanoseconds on the monotonic clock.
     origin: WindowedMinimum<i128>,
     waiting: BTreeMap<u64, Bytes>,
@@ -68,10 +92,14 @@ fn position(number: u64) -> i128 {
 }
 
 impl Playout {
-    /// Plays packets `target` after the earliest that they could have come.
-    pub fn new(target: Duration) -> Self {
+    /// Plays packets `max_target` after the earliest that they could have come, or less where that does as well.
+    pub fn new(max_target: Duration) -> Self {
         Self {
-            target,
+            target: max_target,
+            max_target,
+            wanted: max_target,
+            latenesses: VecDeque::new(),
+            unreviewed: 0,
             origin: WindowedMinimum::new(SPAN, SPANS),
             waiting: BTreeMap::new(),
             next: None,
@@ -79,6 +107,11 @@ impl Playout {
             late: 0,
             counters: PlayoutCounters::default(),
         }
+    }
+
+    /// How long after the earliest that they could have come packets are played now.
+    pub const fn target(&self) -> Duration {
+        self.target
     }
 
     /// What became of packets.
@@ -93,6 +126,7 @@ impl Playout {
             self.counters.late += 1;
             self.late += 1;
             if self.late < MAX_LATE {
+                self.on_lateness(now, number);
                 return;
             }
             self.origin = WindowedMinimum::new(SPAN, SPANS);
@@ -105,6 +139,37 @@ impl Playout {
         }
         self.origin.push(now, nanos(now) - position(number));
         self.waiting.entry(number).or_insert(payload);
+        self.on_lateness(now, number);
+    }
+
+    /// Records how late a packet came, and judges the target now and then.
+    fn on_lateness(&mut self, now: Instant, number: u64) {
+        let Some(origin) = self.origin.minimum(now) else {
+            return;
+        };
+        let late = nanos(now) - position(number) - origin;
+        if self.latenesses.len() >= MAX_LATENESSES {
+            self.latenesses.pop_front();
+        }
+        let late = Duration::from_nanos(u64::try_from(late).unwrap_or(0));
+        self.latenesses.push_back(late);
+        self.unreviewed += 1;
+        if self.unreviewed < REVIEW_INTERVAL || self.latenesses.len() < MIN_LATENESSES {
+            return;
+        }
+        self.unreviewed = 0;
+        let mut sorted: Vec<_> = self.latenesses.iter().copied().collect();
+        sorted.sort();
+        let needed = sorted[(sorted.len() - 1) * IN_TIME / 1_000].min(self.max_target);
+        let min_target = MIN_TARGET.min(self.max_target);
+        // What comes just then is too late.
+        while self.wanted <= needed {
+            self.wanted += PACKET;
+        }
+        if self.wanted >= needed + MARGIN + PACKET {
+            self.wanted -= PACKET;
+        }
+        self.wanted = self.wanted.clamp(min_target, self.max_target);
     }
 
     /// When the next packet is due, once anything has come.
@@ -121,17 +186,32 @@ impl Playout {
         if self.poll_timeout(now)? > now {
             return None;
         }
-        let number = self.next?;
+        let mut number = self.next?;
+        if self.target >= self.wanted + PACKET {
+            self.target -= PACKET;
+            self.counters.left_out += 1;
+            self.waiting.remove(&number);
+            number += 1;
+        }
+        // After a concealed packet one is to be heard.
+        if self.wanted > self.target && self.gap == 0 {
+            self.target = self.wanted.min(self.target + PACKET);
+            return Some(self.conceal());
+        }
         self.next = Some(number + 1);
         if let Some(payload) = self.waiting.remove(&number) {
             self.gap = 0;
             self.counters.played += 1;
             return Some(Frame::Packet(number, payload));
         }
+        Some(self.conceal())
+    }
+
+    fn conceal(&mut self) -> Frame {
         self.gap += 1;
         self.counters.concealed += 1;
         self.counters.longest_gap = self.counters.longest_gap.max(self.gap);
-        Some(Frame::Concealed)
+        Frame::Concealed
     }
 }
 
@@ -185,6 +265,7 @@ mod tests {
             concealed: 2,
             late: 1,
             longest_gap: 1,
+            left_out: 0,
         };
         assert_eq!(*playout.counters(), counters);
     }
@@ -220,6 +301,44 @@ mod tests {
             "{counters:?}"
         );
         assert!(counters.played >= 185, "{counters:?}");
+    }
+
+    /// Packets come up to so many steps of 5 ms late, as if drawn.
+    fn hear(playout: &mut Playout, numbers: core::ops::Range<u64>, steps: u64) -> PlayoutCounters {
+        let before = *playout.counters();
+        let mut arrivals: Vec<_> = numbers
+            .map(|number| (number * 20 + number * 7 % steps * 5, number))
+            .collect();
+        arrivals.sort_unstable();
+        for (millis, number) in arrivals {
+            while playout.poll_frame(at(millis)).is_some() {}
+            playout.handle_packet(at(millis), number, Bytes::new());
+        }
+        let after = *playout.counters();
+        PlayoutCounters {
+            played: after.played - before.played,
+            concealed: after.concealed - before.concealed,
+            late: after.late - before.late,
+            longest_gap: after.longest_gap,
+            left_out: after.left_out - before.left_out,
+        }
+    }
+
+    /// Up to 15 ms late: 150, 130, 110, 90, 70 and then 50 ms, as 30 would be less than 10 ms beyond that. Up to 95 ms late: five
+    /// steps of 20 ms from 40, in the first of which those that came later are lost. Up to 245 ms: no more than is allowed.
+    #[test]
+    fn the_target_follows_what_comes_late() {
+        let mut playout = Playout::new(Duration::from_millis(150));
+        let calm = hear(&mut playout, 0..500, 4);
+        assert_eq!(playout.target(), Duration::from_millis(50));
+        assert_eq!((calm.left_out, calm.concealed, calm.late), (5, 0, 0));
+        hear(&mut playout, 500..1_000, 20);
+        assert_eq!(playout.target(), Duration::from_millis(100));
+        let known = hear(&mut playout, 1_000..2_000, 20);
+        assert_eq!((known.left_out, known.concealed, known.late), (0, 0, 0));
+        assert_eq!(known.longest_gap, 2, "{known:?}");
+        hear(&mut playout, 2_000..3_000, 50);
+        assert_eq!(playout.target(), Duration::from_millis(150));
     }
 
     #[test]

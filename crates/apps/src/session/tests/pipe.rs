@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use namecast_packet::signature::Ed25519Signer;
 use namecast_packet::{Certificate, KeyLocator, LpPacket, Name, Packet, Validity};
-use namecast_units::{Duration, Instant, Random, Timestamp};
+use namecast_units::{Bitrate, ByteSize, Duration, Instant, Random, Timestamp};
 
 use super::super::*;
 use crate::discovery::Trust;
@@ -13,6 +13,11 @@ use crate::{Application, Now, Output};
 
 pub(super) const A: usize = 0;
 pub(super) const B: usize = 1;
+
+/// Longest wait before a link with a rate.
+const MAX_QUEUE: Duration = ms(100);
+/// Octets of UDP and IP in front of each packet.
+const HEADERS: u64 = 28;
 
 pub(super) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -71,6 +76,12 @@ pub(super) struct Pipe {
     pub(super) jitter: Duration,
     /// Share of packets from each side that is lost.
     pub(super) loss: [f64; 2],
+    /// Whether Data and the Interest that leaves behind them are one packet.
+    pub(super) joins: bool,
+    /// Rate each way, with a queue of [`MAX_QUEUE`].
+    pub(super) rate: Option<Bitrate>,
+    /// When all that each side sent has left.
+    free_at: [Instant; 2],
     pub(super) events: [Vec<(Instant, Event)>; 2],
     /// Frames that each side sent.
     pub(super) sent: [Vec<(Instant, Bytes)>; 2],
@@ -101,6 +112,9 @@ impl Pipe {
             delay: ms(25),
             jitter: Duration::ZERO,
             loss: [0.0; 2],
+            joins: false,
+            rate: None,
+            free_at: [Instant::ZERO; 2],
             events: Default::default(),
             sent: Default::default(),
             waits: Default::default(),
@@ -169,24 +183,47 @@ impl Pipe {
         let frames = frames.into_iter().map(|frame| (now, frame));
         let mut outputs = Vec::new();
         crate::step(&mut self.ends[side], now, frames, |it| outputs.push(it));
+        let mut packets: Vec<Vec<Bytes>> = Vec::new();
         for output in outputs {
             match output {
                 Output::Event(event) => self.events[side].push((self.now, event)),
-                Output::Send(frame) => self.send(side, frame),
+                Output::Send(frame) => match packets.last_mut() {
+                    Some(last) if self.joins && is_rider(last, &frame) => last.push(frame),
+                    _ => packets.push(vec![frame]),
+                },
             }
+        }
+        for frames in packets {
+            self.send(side, frames);
         }
     }
 
-    fn send(&mut self, side: usize, frame: Bytes) {
-        self.note(side, &frame, true);
-        self.sent[side].push((self.now, frame.clone()));
+    /// Sends a packet of one frame or two.
+    fn send(&mut self, side: usize, frames: Vec<Bytes>) {
+        let mut size = HEADERS;
+        for frame in &frames {
+            self.note(side, frame, true);
+            self.sent[side].push((self.now, frame.clone()));
+            size += frame.len() as u64;
+        }
+        let mut left_at = self.now;
+        if let Some(rate) = self.rate {
+            left_at = left_at.max(self.free_at[side]);
+            if left_at.since(self.now) > MAX_QUEUE {
+                return;
+            }
+            left_at = left_at + ByteSize::bytes(size) / rate;
+            self.free_at[side] = left_at;
+        }
         if self.random.chance(self.loss[side]) {
             return;
         }
         let jitter = self.random.below(self.jitter.as_nanos() as u64 + 1);
-        let arrival = self.now + self.delay + Duration::from_nanos(jitter);
-        self.count += 1;
-        self.queue.insert((arrival, self.count), (1 - side, frame));
+        let arrival = left_at + self.delay + Duration::from_nanos(jitter);
+        for frame in frames {
+            self.count += 1;
+            self.queue.insert((arrival, self.count), (1 - side, frame));
+        }
     }
 
     fn note(&mut self, side: usize, frame: &Bytes, is_leaving: bool) {
@@ -255,4 +292,10 @@ impl Pipe {
 
 pub(super) fn packet(frame: &Bytes) -> Option<Packet> {
     Packet::decode(LpPacket::decode(frame.clone()).ok()?.fragment?).ok()
+}
+
+/// Whether a frame can leave with those before it: an Interest with Data.
+fn is_rider(before: &[Bytes], frame: &Bytes) -> bool {
+    let is_data = |frame: &Bytes| matches!(packet(frame), Some(Packet::Data(_)));
+    before.len() == 1 && is_data(&before[0]) && !is_data(frame)
 }

@@ -60,6 +60,32 @@ fn a_call_is_set_up_over_a_bad_path() {
     }
 }
 
+/// Three of ten packets are lost: the caller still hears that the call is taken, and the other side why it is over, each once and
+/// within the four seconds that who hangs up still answers for. Neither speaks meanwhile: nothing follows what was lost.
+#[test]
+fn a_call_is_taken_and_ended_over_a_lossy_path() {
+    for seed in 0..100 {
+        let mut pipe = Pipe::new(Flow::VOICE);
+        pipe.loss = [0.3; 2];
+        pipe.random = namecast_units::Random::from_seed(seed);
+        pipe.call();
+        pipe.run_for(Duration::from_secs(6));
+        let call = pipe.established(B).expect("the call rings");
+        pipe.with_end(B, |end, now| end.accept(now, call));
+        pipe.run_for(Duration::from_secs(4));
+        let is_accepted = |(_, event): &&(Instant, Event)| *event == Event::Accepted(call);
+        let accepted = pipe.events[A].iter().filter(is_accepted).count();
+        assert_eq!(accepted, 1, "seed {seed}");
+        pipe.with_end(A, |end, now| end.close(now, call, "bye"));
+        pipe.run_for(Duration::from_secs(5));
+        let last = pipe.events[B].last().map(|(_, event)| event.clone());
+        let why = End::Other("bye".to_owned());
+        assert_eq!(last, Some(Event::Ended(call, why)), "seed {seed}");
+        let last = pipe.events[A].last().map(|(_, event)| event.clone());
+        assert_eq!(last, Some(Event::Ended(call, End::Own)), "seed {seed}");
+    }
+}
+
 #[test]
 fn words_reach_the_other_side_and_the_end_says_why() {
     let mut pipe = Pipe::new(Flow::interactive());
@@ -68,7 +94,7 @@ fn words_reach_the_other_side_and_the_end_says_why() {
     pipe.say(B, call, "good day");
     pipe.run_for(ms(100));
     pipe.with_end(A, |end, now| end.close(now, call, "bye\nnow"));
-    pipe.run_for(Duration::from_secs(4));
+    pipe.run_for(Duration::from_secs(6));
     let texts = |side| -> Vec<Bytes> { pipe.heard(side).into_iter().map(|it| it.1).collect() };
     assert_eq!(texts(B), ["hello"]);
     assert_eq!(texts(A), ["good day"]);

@@ -1,17 +1,18 @@
 //! The program that somebody works with, in a terminal of its own.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use bytes::Bytes;
-use namecast_apps::session::{CallId, Endpoint};
+use namecast_apps::session::{CallId, Endpoint, Full};
 use namecast_net::Handle;
 use pty_process::{OwnedReadPty, OwnedWritePty, Size};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::{MAX_OCTETS, Said, octets_message};
@@ -20,12 +21,15 @@ use super::{MAX_OCTETS, Said, octets_message};
 pub(super) const ENDED: &str = "the program has ended";
 /// What is typed ahead of a program that does not read.
 const MAX_TYPED: usize = 1_024;
+/// Octets of what was printed last that who comes back sees again.
+const MAX_RECENT: usize = 1 << 16;
 /// What terminals are called, to programs.
 const TERMINAL: &str = "xterm-256color";
 
 /// A program in a terminal. Dropping it kills it.
 pub(super) struct Shell {
     typed: mpsc::Sender<Said>,
+    call: watch::Sender<CallId>,
     room: Arc<Notify>,
     tasks: [JoinHandle<()>; 2],
 }
@@ -49,9 +53,17 @@ impl Shell {
         let (output, input) = pty.into_split();
         let (typed, said) = mpsc::channel(MAX_TYPED);
         let room = Arc::new(Notify::new());
-        let showing = show((output, child), call, endpoint, Arc::clone(&room));
+        let (call, calls) = watch::channel(call);
+        let screen = Screen {
+            endpoint,
+            call: calls,
+            room: Arc::clone(&room),
+            recent: VecDeque::new(),
+        };
+        let showing = show((output, child), screen);
         Ok(Self {
             typed,
+            call,
             room,
             tasks: [tokio::spawn(showing), tokio::spawn(type_all(input, said))],
         })
@@ -61,6 +73,16 @@ impl Shell {
     pub(super) fn take(&self, said: Said) -> bool {
         // A program that has ended reads nothing, and its session is about to end.
         !matches!(self.typed.try_send(said), Err(TrySendError::Full(_)))
+    }
+
+    /// Goes on in another call. Returns whether the program is still there.
+    pub(super) fn move_to(&self, call: CallId) -> bool {
+        self.call.send(call).is_ok()
+    }
+
+    /// Whether the program has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.call.is_closed()
     }
 
     /// There is room for output again.
@@ -82,6 +104,7 @@ async fn type_all(mut input: OwnedWritePty, mut said: mpsc::Receiver<Said>) {
         let done = match said {
             Said::Octets(octets) => input.write_all(&octets).await.is_ok(),
             Said::Size(rows, columns) => input.resize(Size::new(rows, columns)).is_ok(),
+            Said::Resume => true,
         };
         if !done {
             return;
@@ -89,40 +112,91 @@ async fn type_all(mut input: OwnedWritePty, mut said: mpsc::Receiver<Said>) {
     }
 }
 
-/// Sends what the program prints, until it ends.
-async fn show(
-    (mut output, mut child): (OwnedReadPty, Child),
-    call: CallId,
+/// The way from a program to whoever works with it.
+struct Screen {
     endpoint: Handle<Endpoint>,
+    call: watch::Receiver<CallId>,
     room: Arc<Notify>,
-) {
+    /// What was printed last.
+    recent: VecDeque<u8>,
+}
+
+/// Sends what the program prints, until it ends. Whoever comes back sees the last of it again.
+async fn show((mut output, mut child): (OwnedReadPty, Child), mut screen: Screen) {
     let mut block = vec![0; MAX_OCTETS];
-    // Linux reports an error once the last program has closed the terminal.
-    while let Ok(count @ 1..) = output.read(&mut block).await {
-        if !send(&endpoint, call, octets_message(&block[..count]), &room).await {
-            return;
+    loop {
+        tokio::select! {
+            // Linux reports an error once the last program has closed the terminal.
+            count = output.read(&mut block) => match count {
+                Ok(count @ 1..) => screen.print(&block[..count]).await,
+                _ => break,
+            },
+            Ok(()) = screen.call.changed() => screen.repeat().await,
         }
     }
     let _ = child.wait().await;
-    endpoint
-        .call(move |it, now| it.close(now, call, ENDED))
-        .await;
+    let call = *screen.call.borrow();
+    let close = move |it: &mut Endpoint, now| it.close(now, call, ENDED);
+    screen.endpoint.call(close).await;
 }
 
-/// Sends a message as soon as there is room. Returns whether the session is still there.
-async fn send(endpoint: &Handle<Endpoint>, call: CallId, message: Bytes, room: &Notify) -> bool {
-    loop {
-        let message = message.clone();
-        let sent = endpoint.call(move |it, now| {
-            (
-                it.send(now, call, message).is_ok(),
-                it.stats(call).is_some(),
-            )
-        });
-        match sent.await {
-            Some((true, _)) => return true,
-            Some((false, true)) => room.notified().await,
-            Some((false, false)) | None => return false,
+impl Screen {
+    async fn print(&mut self, octets: &[u8]) {
+        self.recent.extend(octets);
+        let beyond = self.recent.len().saturating_sub(MAX_RECENT);
+        self.recent.drain(..beyond);
+        if !self.send(octets_message(octets)).await {
+            self.wait().await;
+        }
+    }
+
+    /// Waits until somebody comes back, and sends what was printed last.
+    async fn wait(&mut self) {
+        // If nobody does, the program is ended.
+        while self.call.changed().await.is_ok() {
+            if self.send_recent().await {
+                return;
+            }
+        }
+        core::future::pending().await
+    }
+
+    async fn repeat(&mut self) {
+        if !self.send_recent().await {
+            self.wait().await;
+        }
+    }
+
+    async fn send_recent(&mut self) -> bool {
+        let recent = self.recent.make_contiguous().to_vec();
+        for octets in recent.chunks(MAX_OCTETS) {
+            if !self.send(octets_message(octets)).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Sends a message as soon as there is room. Returns whether the session is still there.
+    async fn send(&mut self, mut message: Bytes) -> bool {
+        let call = *self.call.borrow_and_update();
+        loop {
+            let sent = self.endpoint.call(move |it, now| {
+                let sent = it.send(now, call, message);
+                (sent, it.stats(call).is_some())
+            });
+            match sent.await {
+                Some((Ok(()), _)) => return true,
+                Some((Err(Full(back)), true)) => message = back,
+                Some((Err(_), false)) | None => return false,
+            }
+            tokio::select! {
+                () = self.room.notified() => {}
+                _ = self.call.changed() => {
+                    self.call.mark_changed();
+                    return false;
+                }
+            }
         }
     }
 }

@@ -148,6 +148,8 @@ impl Sound {
             "packets_played": counters.played,
             "packets_concealed": counters.concealed,
             "packets_late": counters.late,
+            "packets_left_out": counters.left_out,
+            "buffer_ms": self.playout.target().as_secs_f64() * 1e3,
             "packets_not_taken_by_speaker": self.speaker.dropped(),
             "longest_gap_ms": counters.longest_gap * 20,
             "mouth_to_ear_ms": { "p50": self.delay(500), "p95": self.delay(950) },

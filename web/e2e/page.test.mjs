@@ -247,11 +247,18 @@ describe("the demo's page", () => {
       await player.page.keyboard.press("ArrowRight");
       await player.untilStats("a higher target", ({ target }) => target === 110);
       const reached = [];
-      for (let presses = 0; presses < 12; presses += 1) {
+      await player.page.waitForFunction(() => document.getElementById("player").shadowRoot.getElementById("full") !== null);
+      for (let presses = 0; presses < 18; presses += 1) {
         await player.page.keyboard.press("Tab");
-        reached.push(await player.page.evaluate(() => document.activeElement?.id));
+        reached.push(
+          await player.page.evaluate(() => {
+            let active = document.activeElement;
+            while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;
+            return active?.id;
+          }),
+        );
       }
-      for (const id of ["theme", "sound", "full", "rung"]) {
+      for (const id of ["theme", "view-inspect", "play", "sound", "quality", "full", "share", "rung"]) {
         assert.ok(reached.includes(id), `Tab reaches #${id}: ${reached}`);
       }
     });

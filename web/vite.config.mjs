@@ -48,7 +48,7 @@ function fetchEarly() {
         };
         return [
           { tag: "link", attrs: { rel: "preload", as: "fetch", type: "application/wasm", crossorigin: true, href: href(/namecast_web_bg.*\.wasm$/) }, injectTo: "head-prepend" },
-          { tag: "link", attrs: { rel: "modulepreload", as: "worker", href: href(/worker-.*\.js$/) }, injectTo: "head-prepend" },
+          { tag: "link", attrs: { rel: "modulepreload", crossorigin: true, href: href(/worker-.*\.js$/) }, injectTo: "head-prepend" },
         ];
       },
     },

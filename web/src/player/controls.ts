@@ -51,7 +51,7 @@ const STYLE = `
   .bar select:focus-visible { outline: 2px solid #fff; outline-offset: -2px; }
   media-volume-range { width: 76px; }
   ${TAG}:not([breakpointmd]) media-volume-range { display: none; }
-  ${TAG}:not([breakpointsm]) media-pip-button { display: none; }
+  ${TAG}:not([breakpointmd]) media-pip-button { display: none; }
   ${TAG}:not([mediatargetlivewindow]) media-time-range, ${TAG}[mediatargetlivewindow="0"] media-time-range { visibility: hidden; }
 `;
 
@@ -74,6 +74,12 @@ class Controls extends MediaController {
   // Its own medium would have to be a child of it.
   override get media(): HTMLVideoElement {
     return this.player as unknown as HTMLVideoElement;
+  }
+
+  override mediaSetCallback(media: HTMLMediaElement): void {
+    super.mediaSetCallback(media);
+    // It keeps media out of the way of Tab, and with this one all controls, which are inside of it.
+    media.removeAttribute("tabindex");
   }
 }
 

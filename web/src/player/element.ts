@@ -69,6 +69,7 @@ export class NamecastPlayer extends HTMLElement {
   #error: PlayerError | null = null;
   /** Time zero of `currentTime`, in milliseconds since 1970 by the publisher's clock. */
   #origin: number | undefined;
+  #liveWindow = 0;
   #seeks = 0;
   #resumeAt: number | null = null;
   #quality = "auto";
@@ -483,7 +484,8 @@ export class NamecastPlayer extends HTMLElement {
     if (before?.rungs.length !== summary.rungs.length) {
       this.#emit("qualitychange");
     }
-    if ((before?.position.since ?? null) === null && summary.position.since !== null) {
+    if (this.targetLiveWindow !== this.#liveWindow) {
+      this.#liveWindow = this.targetLiveWindow;
       this.#emit("targetlivewindowchange");
     }
   }

@@ -28,9 +28,7 @@ function compress() {
   };
 }
 
-/**
- * Has the browser fetch what the worker needs while the page is read: the worker itself and its core.
- */
+/** Has the browser begin with what takes longest while it reads the page: the worker, its core, and the node's description. */
 function fetchEarly() {
   return {
     name: "fetch-early",
@@ -48,12 +46,18 @@ function fetchEarly() {
         };
         return [
           { tag: "link", attrs: { rel: "preload", as: "fetch", type: "application/wasm", crossorigin: true, href: href(/namecast_web_bg.*\.wasm$/) }, injectTo: "head-prepend" },
-          { tag: "link", attrs: { rel: "modulepreload", crossorigin: true, href: href(/worker-.*\.js$/) }, injectTo: "head-prepend" },
+          { tag: "script", children: early(href(/worker-.*\.js$/)), injectTo: "head-prepend" },
         ];
       },
     },
   };
 }
+
+/** What `src/main.ts` finds as `window.early`. */
+const early = (worker) => `if (window.Worker) window.early = {
+  worker: new Worker(${JSON.stringify(worker)}, { type: "module", name: "namecast" }),
+  node: fetch("/node.json", { cache: "no-store" }),
+};`;
 
 /** With `--mode fake` the page plays frames that it makes itself, for work on it without a node. */
 export default defineConfig(({ mode }) => ({

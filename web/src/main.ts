@@ -15,6 +15,7 @@ import { Streams } from "./page/streams.ts";
 import { Theme } from "./page/theme.ts";
 import { about, state } from "./page/why.ts";
 import type { Fault, ReceivedSample, Report, Shown } from "./shared/messages.ts";
+import { readNode } from "./shared/node.ts";
 import type { Summary } from "./shared/summary.ts";
 
 /** Frames whose showing the page remembers, for tests: half a minute at 60 a second. */
@@ -43,6 +44,8 @@ export interface Handle {
 
 declare global {
   interface Window {
+    /** What the page's head began before this script was here; not while the page is worked on. */
+    early?: { worker: Worker; node: Promise<Response> };
     namecast: Handle;
   }
 }
@@ -70,6 +73,10 @@ class Page {
     this.#player.openedAt = performance.timeOrigin;
     if (this.#options.publish !== undefined) {
       this.#player.secret = ownSecret(this.#options.publish, browserStore(), randomOctets);
+    }
+    const { early } = window;
+    if (early !== undefined) {
+      this.#player.early = { worker: early.worker, node: early.node.then((answer) => readNode(answer, location.href)) };
     }
     this.#player.src = location.href;
     window.namecast = this.#makeHandle();

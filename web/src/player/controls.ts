@@ -36,7 +36,7 @@ const STYLE = `
     box-sizing: border-box;
   }
   .bar > * { flex: none; }
-  .bar > media-time-range, .bar > .space { flex: 1; min-width: 40px; }
+  .bar > media-time-range, .bar > .space { flex: 1; min-width: 24px; }
   .bar select {
     height: 34px;
     max-width: 7.5em;
@@ -50,6 +50,7 @@ const STYLE = `
   }
   .bar select:focus-visible { outline: 2px solid #fff; outline-offset: -2px; }
   media-volume-range { width: 76px; }
+  ${TAG}:not([breakpointsm]) #quality { max-width: 5.5em; }
   ${TAG}:not([breakpointmd]) media-volume-range { display: none; }
   ${TAG}:not([breakpointmd]) media-pip-button { display: none; }
   ${TAG}:not([mediatargetlivewindow]) media-time-range, ${TAG}[mediatargetlivewindow="0"] media-time-range { visibility: hidden; }

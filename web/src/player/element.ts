@@ -1,6 +1,6 @@
 import type { Command, NoticeTopic, Options, Report } from "../shared/messages.ts";
 import { keyChanged, type KnownKey } from "../shared/known-keys.ts";
-import { fetchNode } from "../shared/node.ts";
+import { fetchNode, type NodeInfo } from "../shared/node.ts";
 import type { Summary } from "../shared/summary.ts";
 import { browserStore, KnownKeyStore } from "./known-keys.ts";
 import { missing } from "./missing.ts";
@@ -44,6 +44,8 @@ export class NamecastPlayer extends HTMLElement {
 
   /** Secret that signs what `publish` of the address names, 64 hexadecimal digits. */
   secret = "";
+  /** A worker that runs already and a description of the node that was requested already: for the first `play`. */
+  early: { worker: Worker; node: Promise<NodeInfo> } | undefined;
   /** When the picture was wished for, in milliseconds since 1970. */
   openedAt = performance.timeOrigin + performance.now();
 
@@ -402,12 +404,14 @@ export class NamecastPlayer extends HTMLElement {
 
   async #start(base: URL): Promise<void> {
     this.#emit("loadstart");
-    const worker = new Worker(new URL("../worker/worker.ts", import.meta.url), { type: "module", name: "namecast" });
+    const { early } = this;
+    this.early = undefined;
+    const worker = early?.worker ?? new Worker(new URL("../worker/worker.ts", import.meta.url), { type: "module", name: "namecast" });
     this.#worker = worker;
     worker.onmessage = (event: MessageEvent<Report>) => this.#handle(event.data);
     worker.onerror = (event) => this.#notice("fatal", `The player cannot play: ${event.message || "its worker did not start"}`);
     // Meanwhile the worker loads.
-    const node = await fetchNode(base.href).catch(() => undefined);
+    const node = await (early?.node ?? fetchNode(base.href)).catch(() => undefined);
     if (worker !== this.#worker) {
       return;
     }

@@ -28,7 +28,11 @@ const NODE_LIMIT = 2_000;
  * @throws Error if there is none.
  */
 export async function fetchNode(base: string): Promise<NodeInfo> {
-  const answer = await fetch(new URL("/node.json", base), { cache: "no-store", signal: AbortSignal.timeout(NODE_LIMIT) });
+  return readNode(await fetch(new URL("/node.json", base), { cache: "no-store", signal: AbortSignal.timeout(NODE_LIMIT) }), base);
+}
+
+/** Reads such an answer. */
+export async function readNode(answer: Response, base: string): Promise<NodeInfo> {
   if (!answer.ok) {
     throw new Error(`the server answers ${answer.status}`);
   }

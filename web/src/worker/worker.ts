@@ -7,10 +7,16 @@ import { Session } from "./session.ts";
 const thread = self as unknown as DedicatedWorkerGlobalScope;
 
 const report = (message: Report): void => thread.postMessage(message);
+const now = (): number => performance.timeOrigin + performance.now();
+/** Steps that are over before the page listens. */
+const early: Report[] = [{ type: "step", at: now(), text: "The worker runs" }];
 
 // Begun before the page says what to play: compiling takes as long as finding the server.
 const core = loadTab();
-core.catch(() => undefined);
+core.then(
+  () => early.push({ type: "step", at: now(), text: "The core is compiled" }),
+  () => undefined,
+);
 
 type Start = Extract<Command, { type: "start" }>;
 
@@ -47,7 +53,7 @@ function open(start: Start): void {
   if (session === undefined) {
     wanted = new AbortController();
     session = Session.open(start, core, report, wanted.signal);
-    session.catch(fail);
+    session.then(() => early.splice(0).forEach(report)).catch(fail);
   }
 }
 

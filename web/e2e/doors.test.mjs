@@ -67,7 +67,7 @@ describe("the own page", () => {
 
   test("plays from the development server", async () => {
     const node = forwarder.url;
-    const proxy = { "/node.json": node, "/ws": { target: node, ws: true } };
+    const proxy = { "/node.json": node, "/streams.json": node, "/ws": { target: node, ws: true } };
     const server = await createServer({ root: WEB, logLevel: "error", server: { port: await freePort(), proxy } });
     await server.listen();
     try {

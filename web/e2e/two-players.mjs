@@ -5,6 +5,7 @@
 
 import { startBrowser } from "./lib/browser.mjs";
 import { openExample, serveFiles, startNode, unpackPlayer } from "./lib/embedding.mjs";
+import { encodeLadder } from "./lib/link.mjs";
 import { findBinary, makeHome, residentMemory } from "./lib/processes.mjs";
 
 const MINUTES = Number(process.argv[2] ?? 10);
@@ -13,7 +14,9 @@ const MIB = 2 ** 20;
 const home = await makeHome();
 const { directory } = await unpackPlayer(home.directory);
 const site = await serveFiles(directory);
-const [browser, node] = await Promise.all([startBrowser(home.directory), findBinary().then((binary) => startNode(binary, home.directory, site.origin))]);
+// Encoded before, so that the processor is the players'.
+const input = ["--encoded", (await encodeLadder(home)).join(","), "--loop"];
+const [browser, node] = await Promise.all([startBrowser(home.directory), findBinary().then((binary) => startNode(binary, home.directory, site.origin, input))]);
 try {
   const { page, errors } = await openExample(browser, site, node);
   const session = await page.context().newCDPSession(page);

@@ -20,13 +20,13 @@ export async function unpackPlayer(home) {
   return { directory, files: files.map(({ path: file }) => file) };
 }
 
-/** A forwarder that lets pages of `origin` in, with a publisher of `/show`. */
-export async function startNode(binary, home, origin) {
+/** A forwarder that lets pages of `origin` in, with a publisher of `/show` that takes its picture from `input`. */
+export async function startNode(binary, home, origin, input = ["--input", "test"]) {
   const socket = path.join(home, "embedding.sock");
   const config = path.join(home, "embedding.toml");
   await writeFile(config, `listen = { udp = [], tcp = [], unix = ["${socket}"] }\n[web]\nallow-origins = ${JSON.stringify(origin === undefined ? [] : [origin])}\n`);
   const forwarder = await startServer(binary, ["forwarder", "--config", config], home);
-  const publisher = new Program(binary, ["publish", "/show", "--input", "test", "--connect", `unix://${socket}`], home);
+  const publisher = new Program(binary, ["publish", "/show", ...input, "--connect", `unix://${socket}`], home);
   return {
     url: forwarder.url,
     node: () => fetch(`${forwarder.url}status.json`).then((answer) => answer.json()).then(({ node }) => node),

@@ -306,6 +306,18 @@ describe("the demo's page", () => {
     }
   });
 
+  test("comes compressed to browsers that take that", async () => {
+    const [, core] = /href="\.\/(assets\/[^"]*\.wasm)"/.exec(await (await fetch(demo.url)).text());
+    const lengths = [];
+    for (const encoding of ["br", "gzip", "identity"]) {
+      const answer = await fetch(`${demo.url}${core}`, { headers: { "accept-encoding": encoding } });
+      assert.equal(answer.headers.get("content-encoding"), encoding === "identity" ? null : encoding);
+      assert.equal(answer.headers.get("content-type"), "application/wasm");
+      lengths.push((await answer.arrayBuffer()).byteLength);
+    }
+    assert.ok(lengths[0] > 0 && lengths.every((length) => length === lengths[0]), `the same is in all of them: ${lengths}`);
+  });
+
   test("shares a link that carries the key", async () => {
     await withPage(
       "",
@@ -359,7 +371,7 @@ describe("the demo's page", () => {
     );
   });
 
-  test("shows all of the picture in full screen", async () => {
+  test("shows all of the picture in full screen, and in a window of its own", async () => {
     await withPage(
       "",
       async ({ page }) => {
@@ -374,6 +386,13 @@ describe("the demo's page", () => {
         });
         assert.deepEqual([frame, fit], [screen, "contain"]);
         await page.evaluate(() => document.exitFullscreen());
+        await page.setViewportSize({ width: 1280, height: 900 });
+        await page.mouse.move(400, 300);
+        await page.click("#pip");
+        await page.waitForFunction(() => document.pictureInPictureElement?.id === "player");
+        await page.waitForFunction(() => document.getElementById("player").shadowRoot.querySelector("#frame > video").videoWidth > 0);
+        await page.evaluate(() => document.exitPictureInPicture());
+        await page.waitForFunction(() => document.getElementById("player").shadowRoot.querySelector("#frame > video") === null);
       },
       { view: "watch" },
     );

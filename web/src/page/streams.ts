@@ -99,7 +99,7 @@ function takePicture(player: NamecastPlayer): void {
   const address = new URL(player.dataset["address"] ?? "");
   address.searchParams.set("rung", "lowest");
   if (player.src === address.href) {
-    void player.play();
+    void player.play().catch(() => undefined);
   } else {
     player.autoplay = true;
     player.src = address.href;

@@ -113,7 +113,9 @@ function followQualities(player: NamecastPlayer, select: HTMLSelectElement): voi
       select.replaceChildren(new Option("Automatic", "auto"), ...qualities.map(({ name, label }) => new Option(label, name)));
       select.hidden = qualities.length < 2;
     }
-    select.value = player.quality;
+    const { quality } = player;
+    const named = { highest: qualities[0]?.name, lowest: qualities.at(-1)?.name }[quality] ?? quality;
+    select.value = qualities.some(({ name }) => name === named) ? named : "auto";
   };
   select.addEventListener("change", () => (player.quality = select.value));
   player.addEventListener("qualitychange", show);

@@ -97,7 +97,7 @@ export class NamecastPlayer extends HTMLElement {
     this.#film.muted = true;
     this.#film.playsInline = true;
     this.#film.hidden = true;
-    part("start").addEventListener("click", () => void this.play());
+    part("start").addEventListener("click", () => void this.play().catch(() => undefined));
     this.#pip = new PipWindow(() => this.#canvas, slot, (name) => {
       this.#showVisibility();
       this.#emit(name);
@@ -117,7 +117,7 @@ export class NamecastPlayer extends HTMLElement {
     document.addEventListener("visibilitychange", this.#visibility);
     this.#showStart();
     if (this.autoplay && this.#base !== undefined) {
-      void this.play();
+      void this.play().catch(() => undefined);
     }
     this.#wantControls();
   }
@@ -534,7 +534,8 @@ export class NamecastPlayer extends HTMLElement {
     this.#notices.set(topic, text);
     this.#message.textContent = isShown ? ([...this.#notices.values()].filter((each) => each !== "").at(-1) ?? "") : "";
     this.#message.hidden = this.#message.textContent === "";
-    const code = ERRORS[topic];
+    // A connection that is lost comes back by itself; one that was never made may need a person.
+    const code = topic === "transport" && this.#readyState > HAVE_NOTHING ? undefined : ERRORS[topic];
     if (code !== undefined && text !== "") {
       this.#error = { code, message: text };
       this.#emit("error");

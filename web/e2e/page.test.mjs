@@ -404,10 +404,10 @@ async function assertFits(page, view) {
   await page.evaluate(() => scrollTo(0, 0));
   await page.waitForFunction(() => document.getElementById("player").shadowRoot.querySelector("media-control-bar") !== null);
   // The controls come with the pointer, and go without it.
-  const { x, y, width } = await page.locator("#player").boundingBox();
+  const { x, y, width, height } = await page.locator("#player").boundingBox();
   for (let moves = 0, opacity = "0"; opacity !== "1"; moves += 1) {
     assert.ok(moves < 100, `the controls stay hidden: ${view} at ${JSON.stringify(page.viewportSize())}`);
-    await page.mouse.move(x + width / 2, y + 20 + (moves % 2));
+    await page.mouse.move(x + width / 2, y + height / 2 + (moves % 2));
     await page.waitForTimeout(50);
     opacity = await page.evaluate(() => getComputedStyle(document.getElementById("player").shadowRoot.querySelector("media-control-bar")).opacity);
   }

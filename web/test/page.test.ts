@@ -205,8 +205,8 @@ test("live is what the publisher confirms", () => {
 
 test("people at home read what plays, without a word of the field", () => {
   const summary = { phase: "playing", position: { live: true }, liveness: "live", rung: "1M", rungs: [{ name: "1M", bitrate: 1e6, width: 640, height: 360 }] } as Summary;
-  expect(about(summary, "/cam")).toBe("live · 360p");
-  expect(about({ ...summary, rungs: [] }, "/cam")).toBe("live");
+  expect(about(summary, "/cam")).toBe("Live · 360p");
+  expect(about({ ...summary, rungs: [] }, "/cam")).toBe("Live");
   expect(about({ ...summary, phase: "joining" }, "/cam")).toBe("Looking for /cam…");
 });
 

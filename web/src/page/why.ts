@@ -39,7 +39,8 @@ export function about(summary: Summary, name: string): string {
       return `${name} has stopped for now.`;
     case "playing": {
       const height = summary.rungs.find((rung) => rung.name === summary.rung)?.height ?? 0;
-      return [state(summary).text, ...(height > 0 ? [`${height}p`] : [])].join(" · ");
+      const { text } = state(summary);
+      return [text.charAt(0).toUpperCase() + text.slice(1), ...(height > 0 ? [`${height}p`] : [])].join(" · ");
     }
   }
 }

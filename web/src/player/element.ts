@@ -1,7 +1,7 @@
 import type { Command, NoticeTopic, Options, Report } from "../shared/messages.ts";
 import { keyChanged, type KnownKey } from "../shared/known-keys.ts";
 import { fetchNode, type NodeInfo } from "../shared/node.ts";
-import type { Summary } from "../shared/summary.ts";
+import type { Phase, Summary } from "../shared/summary.ts";
 import { browserStore, KnownKeyStore } from "./known-keys.ts";
 import { missing } from "./missing.ts";
 import { readOptions } from "./options.ts";
@@ -34,6 +34,9 @@ export interface PlayerError {
 
 /** Topics that end playback, and the code of MediaError for each. */
 const ERRORS: Partial<Record<NoticeTopic, number>> = { transport: 2, signer: 3, codec: 4, browser: 4, fatal: 4 };
+
+/** What people read over the picture while there is none. */
+const DOING: Record<Phase, string> = { connecting: "Connecting…", joining: "Looking for the stream…", waiting: "Waiting for the picture…", playing: "" };
 
 /**
  * A live stream of a Namecast node, used like `<video>`:
@@ -450,9 +453,6 @@ export class NamecastPlayer extends HTMLElement {
         this.style.setProperty("--ratio", String(report.width / report.height));
         this.#emit("resize");
         break;
-      case "step":
-        this.#doing(report.text);
-        break;
       case "package":
         this.#film.hidden = false;
         this.#canvas.hidden = true;
@@ -474,6 +474,10 @@ export class NamecastPlayer extends HTMLElement {
     }
     const before = this.#summary;
     this.#summary = summary;
+    const doing = this.shadowRoot?.getElementById("doing");
+    if (doing && before?.phase !== summary.phase) {
+      doing.textContent = DOING[summary.phase];
+    }
     if (!this.#package.isOpen && summary.video.shown > 0) {
       this.#origin ??= summary.position.since ?? summary.position.now;
       this.#setReady(summary.phase === "playing" ? HAVE_ENOUGH_DATA : HAVE_CURRENT_DATA);
@@ -582,13 +586,6 @@ export class NamecastPlayer extends HTMLElement {
     const start = root?.getElementById("start");
     start?.toggleAttribute("hidden", !this.#paused);
     this.toggleAttribute("data-paused", this.#paused);
-  }
-
-  #doing(text: string): void {
-    const doing = this.shadowRoot?.getElementById("doing");
-    if (doing !== null && doing !== undefined) {
-      doing.textContent = text;
-    }
   }
 
   /** Loads the controls once there is a picture: nothing must delay that. */

@@ -480,21 +480,28 @@ export class Session {
   #tick(): void {
     const phase = this.#phase();
     this.#travel.tick(performance.now());
-    // Who is refused does publish: one cause, one sentence.
-    const quiet = performance.now() - this.#linkSince > SILENCE && (this.#notices.get("signer") ?? "") === "";
-    this.#notice(
-      "publisher",
-      phase === "waiting" && quiet
-        ? "The publisher is gone. Waiting for it to come back…"
-        : phase === "joining" && quiet
-          ? `Nobody publishes ${this.#name} yet. Waiting…`
-          : "",
-    );
+    this.#notice("publisher", this.#whyNothing(phase));
     this.#summarise(phase);
     const shown = this.#video.takeShown();
     if (shown.length > 0) {
       this.#report({ type: "shown", shown });
     }
+  }
+
+  /** Why nothing plays, if nobody else says it: one cause, one sentence. */
+  #whyNothing(phase: Phase): string {
+    const isRefused = (this.#notices.get("signer") ?? "") !== "";
+    if (isRefused || performance.now() - this.#linkSince <= SILENCE) {
+      return "";
+    }
+    if (phase === "joining") {
+      return `Nobody publishes ${this.#name} yet. Waiting…`;
+    }
+    if (phase !== "waiting") {
+      return "";
+    }
+    const isSlow = this.#figures.picture?.startsWith("nothing fits");
+    return isSlow ? "The connection carries too little for a picture at the moment." : "The publisher is gone. Waiting for it to come back…";
   }
 
   #summary(phase: Phase): Summary {

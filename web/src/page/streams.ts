@@ -5,7 +5,7 @@ import { element } from "./panel.ts";
 const MAX_STREAMS = 8;
 /** A picture is taken so often, in milliseconds, and so long is waited for one. */
 const INTERVAL = 10_000;
-const PATIENCE = 4_000;
+const TIME_LIMIT = 4_000;
 
 interface Listed {
   name: string;
@@ -80,11 +80,11 @@ export class Streams {
     const players = [...this.#list.querySelectorAll("namecast-player")];
     const player = players[this.#next % players.length];
     this.#next += 1;
-    const pause = Math.max(PATIENCE, INTERVAL / players.length);
+    const pause = Math.max(TIME_LIMIT, INTERVAL / players.length);
     if (player !== undefined && !document.hidden) {
       takePicture(player);
     }
-    setTimeout(() => this.#takeNext(), this.#next < players.length ? PATIENCE : pause);
+    setTimeout(() => this.#takeNext(), this.#next < players.length ? TIME_LIMIT : pause);
   }
 }
 
@@ -94,7 +94,7 @@ function takePicture(player: NamecastPlayer): void {
     player.removeEventListener("playing", stop);
     player.pause();
   };
-  const limit = setTimeout(stop, PATIENCE - 200);
+  const limit = setTimeout(stop, TIME_LIMIT - 200);
   player.addEventListener("playing", stop);
   const address = new URL(player.dataset["address"] ?? "");
   address.searchParams.set("rung", "lowest");

@@ -528,7 +528,7 @@ mod tests {
         ];
         let prefixes = prefixes.map(str::to_owned).to_vec();
         assert_eq!(stream_names(prefixes, Some("/demo")), ["/cam", "/camera"]);
-        let many = (0..MAX_STREAMS + 1).map(|number| format!("/{number}"));
+        let many = (0..=MAX_STREAMS).map(|number| format!("/{number}"));
         assert_eq!(stream_names(many.collect(), None).len(), MAX_STREAMS);
     }
 }

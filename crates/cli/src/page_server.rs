@@ -389,8 +389,9 @@ fn accepts(request: &HeaderMap, encoding: &str) -> bool {
     let texts = values.filter_map(|value| value.to_str().ok());
     texts.flat_map(|text| text.split(',')).any(|item| {
         let (name, weight) = item.split_once(';').unwrap_or((item, ""));
-        let weight = weight.trim().strip_prefix("q=").map(str::parse::<f32>);
-        name.trim().eq_ignore_ascii_case(encoding) && weight != Some(Ok(0.0))
+        let weight = weight.trim().strip_prefix("q=");
+        let weight = weight.and_then(|weight| weight.parse::<f32>().ok());
+        name.trim().eq_ignore_ascii_case(encoding) && weight.unwrap_or(1.0) > 0.0
     })
 }
 

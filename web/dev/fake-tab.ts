@@ -80,6 +80,7 @@ class FakeTab implements TabPort {
   setRung(): void {}
   seek(): void {}
   corrupt(): void {}
+  free(): void {}
 
   pollTimeout(): number {
     return this.#queue[0]?.at ?? performance.now() + 10;

@@ -7,7 +7,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { createServer } from "vite";
-import { openPage, startBrowser } from "./lib/browser.mjs";
+import { openPage, startBrowser, TIMEOUT } from "./lib/browser.mjs";
 import { findBinary, freePort, makeHome, Program, startServer } from "./lib/processes.mjs";
 import { startProxy } from "./lib/proxy.mjs";
 
@@ -67,7 +67,7 @@ describe("the own page", () => {
 
   test("plays from the development server", async () => {
     const node = forwarder.url;
-    const proxy = { "/node.json": node, "/ws": { target: node, ws: true } };
+    const proxy = { "/node.json": node, "/streams.json": node, "/ws": { target: node, ws: true } };
     const server = await createServer({ root: WEB, logLevel: "error", server: { port: await freePort(), proxy } });
     await server.listen();
     try {
@@ -91,6 +91,11 @@ describe("a film with AAC", () => {
       await player.untilStats("frames", ({ video }) => video.shown > 30);
       await player.page.click("#sound");
       await player.untilStats("sound", ({ audio, consumer }) => audio.state === "playing" && consumer.audio.rendered > 50);
+      // The other stream of the node shows itself, with a picture of it.
+      await player.page.locator("#streams-list li", { hasText: "/doors" }).waitFor({ timeout: TIMEOUT });
+      const picture = player.page.locator("#streams-list namecast-player").first();
+      assert.ok((await picture.evaluate(({ summary }) => summary.video.shown)) > 0, "the other stream has a picture");
+      assert.equal(await player.page.locator("#streams-list a").first().getAttribute("href"), `${forwarder.url}?name=%2Fdoors`);
       assert.deepEqual(player.errors, []);
     } finally {
       await player.close();

@@ -1,11 +1,11 @@
 // Prints the figures that an idle machine must reach. Nothing of it is part of `npm run e2e`: a busy machine is no defect.
 //
-//   npm run measure [-- NAME…]      join steady sound restart cut hidden link whip
+//   npm run measure [-- NAME…]      first slow join steady sound restart cut hidden link whip
 
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { openPage, startBrowser } from "./lib/browser.mjs";
-import { encodeLadder, openBehindLink, playback, qualities, rightRung, timeTo } from "./lib/link.mjs";
+import { encodeLadder, openBehindLink, SLOW, playback, qualities, rightRung, timeTo } from "./lib/link.mjs";
 import { push, startPusher } from "./lib/whip.mjs";
 import { findBinary, freePort, makeHome, Program, residentMemory, startServer } from "./lib/processes.mjs";
 
@@ -35,6 +35,59 @@ function median(values) {
 }
 
 const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** Opens the page in a browser that has never seen it, and gives its first picture and the steps on the way, in milliseconds. */
+async function openFresh(url, view, throttle) {
+  const home = await makeHome();
+  const browser = await startBrowser(home.directory);
+  try {
+    await wait(1_000);
+    const page = await browser.context.newPage();
+    if (throttle !== undefined) {
+      await (await page.context().newCDPSession(page)).send("Network.emulateNetworkConditions", { offline: false, ...throttle });
+    }
+    await page.goto(`${url}${url.includes("?") ? "&" : "?"}view=${view}`);
+    await page.waitForFunction(() => globalThis.namecast?.stats()?.firstFrame, undefined, { timeout: 60_000 });
+    return await page.evaluate(() => {
+      const steps = globalThis.namecast.steps.map(({ at, text }) => [text.replace(/[:/].*/, ""), at - performance.timeOrigin]);
+      const files = performance.getEntriesByType("resource").filter(({ name }) => name.endsWith(".wasm")).map(({ responseEnd }) => ["core fetched", responseEnd]);
+      const { responseEnd, domContentLoadedEventStart } = performance.getEntriesByType("navigation")[0];
+      return { first: globalThis.namecast.stats().firstFrame, steps: [["page fetched", responseEnd], ["script run", domContentLoadedEventStart], ...files, ...steps] };
+    });
+  } finally {
+    await browser.close();
+    await home.remove();
+  }
+}
+
+/** Fresh browsers on this machine, and where the time of the median goes. */
+async function first({ demo }) {
+  for (const view of ["watch", "inspect"]) {
+    const opened = [];
+    for (let round = 0; round < JOINS; round += 1) {
+      opened.push(await openFresh(demo.url, view));
+    }
+    opened.sort((a, b) => a.first - b.first);
+    const { steps } = opened[Math.floor(JOINS / 2)];
+    note(`first picture in a fresh browser, ${view}, median`, median(opened.map(({ first }) => first)), { max: 300 });
+    note(`first picture in a fresh browser, ${view}, least`, opened[0].first);
+    console.log(`  ${steps.map(([what, at]) => `${what} ${at.toFixed(0)}`).join(", ")}`);
+  }
+}
+
+/** The same where media come by a link of 5 Mbit/s and 40 ms, and the page's files as well. */
+async function slow({ binary, home }) {
+  const ladder = await encodeLadder(home);
+  const throttle = { latency: 40, downloadThroughput: 5e6 / 8, uploadThroughput: 5e6 / 8 };
+  for (const view of ["watch", "inspect"]) {
+    const open = async (url) => ({ opened: [await openFresh(url, view), await openFresh(url, view, throttle)], close: async () => undefined });
+    const { player, close } = await openBehindLink({ binary, home, ladder, link: SLOW, open });
+    note(`first picture over 5 Mbit/s and 40 ms, ${view}`, player.opened[0].first, { max: 1_200 });
+    note(`first picture with the page's files over such a link, too, ${view}`, player.opened[1].first, { max: 1_200 });
+    console.log(`  ${player.opened[1].steps.map(([what, at]) => `${what} ${at.toFixed(0)}`).join(", ")}`);
+    await close();
+  }
+}
 
 /** From opening the page to the first picture, each time in a fresh tab. */
 async function join({ browser, demo }) {
@@ -249,7 +302,7 @@ async function whip({ browser, binary, home }) {
   await server.program.end();
 }
 
-const MEASUREMENTS = { join, steady, sound, restart, cut, hidden, link, whip };
+const MEASUREMENTS = { first, slow, join, steady, sound, restart, cut, hidden, link, whip };
 
 const wanted = process.argv.slice(2);
 const binary = await findBinary();

@@ -8,6 +8,7 @@ import { after, before, describe, test } from "node:test";
 import { openPage, startBrowser } from "./lib/browser.mjs";
 import { findBinary, freePort, makeHome, Program, startServer } from "./lib/processes.mjs";
 
+const AXE = path.resolve(import.meta.dirname, "../node_modules/axe-core/axe.min.js");
 const ARTIFACTS = path.resolve(import.meta.dirname, "artifacts");
 
 /** Pictures that must be seen for a claim about their order. */
@@ -81,7 +82,7 @@ describe("the demo's page", () => {
       await player.page.click("#sound");
       await player.untilStats("sound", ({ audio }) => audio.state === "playing");
       assert.equal(await player.page.evaluate(() => globalThis.namecast.sound.context.state), "running");
-      assert.equal(await player.page.getAttribute("#sound", "aria-pressed"), "true");
+      assert.equal(await player.page.getAttribute("#sound", "aria-label"), "mute");
       await player.untilStats("an offset", ({ audio }) => audio.offset !== null);
       await player.page.click("#sound");
       await player.untilStats("silence", ({ audio }) => audio.state === "off");
@@ -247,14 +248,91 @@ describe("the demo's page", () => {
       await player.page.keyboard.press("ArrowRight");
       await player.untilStats("a higher target", ({ target }) => target === 110);
       const reached = [];
-      for (let presses = 0; presses < 12; presses += 1) {
+      await player.page.waitForFunction(() => document.getElementById("player").shadowRoot.getElementById("full") !== null);
+      for (let presses = 0; presses < 18; presses += 1) {
         await player.page.keyboard.press("Tab");
-        reached.push(await player.page.evaluate(() => document.activeElement?.id));
+        reached.push(
+          await player.page.evaluate(() => {
+            let active = document.activeElement;
+            while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;
+            return active?.id;
+          }),
+        );
       }
-      for (const id of ["theme", "sound", "full", "rung"]) {
+      for (const id of ["theme", "view-inspect", "play", "sound", "quality", "full", "share", "rung"]) {
         assert.ok(reached.includes(id), `Tab reaches #${id}: ${reached}`);
       }
     });
+  });
+
+  test("pauses without traffic, goes on, and goes back with the player's own controls", async () => {
+    await withPage(
+      "",
+      async (player) => {
+        const { page } = player;
+        await player.untilStats("a past", ({ position }) => position.since !== null && position.now - position.since > 12_000);
+        await page.waitForFunction(() => document.getElementById("player").shadowRoot.getElementById("play") !== null);
+        await page.mouse.move(600, 300);
+        await page.click("#play");
+        await page.waitForFunction(() => document.getElementById("player").paused);
+        const faces = async () => (await (await fetch(`${demo.url}status.json`)).json()).node.faces.filter(({ remote }) => /^(wss?|webtransport|quic|https?):/.test(remote)).length;
+        for (let looks = 0; (await faces()) > 0; looks += 1) {
+          assert.ok(looks < 200, "a player that is paused keeps its connection");
+          await page.waitForTimeout(50);
+        }
+        const pausedAt = Date.now();
+        await page.keyboard.press("Space");
+        await player.untilCaptured(pausedAt);
+        await page.evaluate(() => (document.getElementById("player").currentTime -= 8));
+        const past = await player.untilStats("8 s ago", ({ position }) => !position.live && position.seeking === null && position.now - position.shown > 6_000);
+        assert.ok(past.position.now - past.position.shown < 11_000, `${past.position.now - past.position.shown} ms behind`);
+        await page.click("#edge");
+        await player.untilStats("live", ({ position }) => position.live && position.now - position.shown < 2_000);
+      },
+      { view: "watch" },
+    );
+  });
+
+  test("says one thing about one cause: a link with another key", async () => {
+    const player = await openPage(browser, `${demo.url}?name=/demo&key=${"00".repeat(32)}`, { view: "watch" });
+    try {
+      await player.page.waitForSelector('.notice[data-topic="signer"]');
+      // Long enough for whatever else might be said.
+      await player.page.waitForTimeout(2_500);
+      assert.equal((await player.notices()).length, 1, `${await player.notices()}`);
+      assert.match((await player.notices())[0], /not signed by the key that this link names/);
+    } finally {
+      await player.close();
+    }
+  });
+
+  test("comes compressed to browsers that take that", async () => {
+    const [, core] = /href="\.\/(assets\/[^"]*\.wasm)"/.exec(await (await fetch(demo.url)).text());
+    const lengths = [];
+    for (const encoding of ["br", "gzip", "identity"]) {
+      const answer = await fetch(`${demo.url}${core}`, { headers: { "accept-encoding": encoding } });
+      assert.equal(answer.headers.get("content-encoding"), encoding === "identity" ? null : encoding);
+      assert.equal(answer.headers.get("content-type"), "application/wasm");
+      lengths.push((await answer.arrayBuffer()).byteLength);
+    }
+    assert.ok(lengths[0] > 0 && lengths.every((length) => length === lengths[0]), `the same is in all of them: ${lengths}`);
+  });
+
+  test("shares a link that carries the key", async () => {
+    await withPage(
+      "",
+      async (player) => {
+        await player.untilStats("a signer", ({ signer }) => signer?.trusted);
+        await player.page.click("#share");
+        const link = new URL(await player.page.inputValue("#share-link"));
+        const { signer } = await player.stats();
+        assert.deepEqual([link.searchParams.get("name"), link.searchParams.get("key")], ["/demo", signer.digest]);
+        const other = await openPage(browser, link.href, { view: "watch" });
+        await other.untilStats("the same stream", ({ video, signer }) => video.shown > 0 && signer.trusted);
+        await other.close();
+      },
+      { view: "watch" },
+    );
   });
 
   test("says what is missing", async () => {
@@ -269,23 +347,89 @@ describe("the demo's page", () => {
     }
   });
 
-  for (const [width, height, colorScheme] of [[1280, 900, "dark"], [1280, 900, "light"], [390, 844, "dark"], [390, 844, "light"]]) {
-    test(`fits a screen ${width} pixels wide (${colorScheme})`, async () => {
-      await withPage(
-        "",
-        async (player) => {
-          await player.page.setViewportSize({ width, height });
-          assert.equal(await player.page.evaluate(() => document.documentElement.dataset.theme), colorScheme);
-          await player.untilStats("frames", ({ video }) => video.shown > ENOUGH);
-          const overflow = await player.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-          assert.equal(overflow, 0, "nothing sticks out sideways");
-          await player.page.screenshot({ path: path.join(ARTIFACTS, `page-${width}-${colorScheme}.png`), fullPage: true });
-        },
-        { colorScheme },
-      );
-    });
-  }
+  test("fits screens in both views and both themes, with nothing that a screen reader stumbles over", async () => {
+    await withPage(
+      "",
+      async (player) => {
+        const { page } = player;
+        await player.untilStats("frames", ({ video }) => video.shown > 0);
+        await page.addScriptTag({ path: AXE });
+        for (const [width, height] of [[1280, 900], [390, 844], [844, 390]]) {
+          await page.setViewportSize({ width, height });
+          for (const colorScheme of ["dark", "light"]) {
+            await page.emulateMedia({ colorScheme });
+            await page.waitForFunction((theme) => document.documentElement.dataset.theme === theme, colorScheme);
+            for (const view of ["watch", "inspect"]) {
+              await page.click(`#view-${view}`);
+              await assertFits(page, view);
+              await page.screenshot({ path: path.join(ARTIFACTS, `${view}-${width}x${height}-${colorScheme}.png`), fullPage: view === "inspect" });
+            }
+          }
+        }
+      },
+      { view: "watch" },
+    );
+  });
+
+  test("shows all of the picture in full screen, and in a window of its own", async () => {
+    await withPage(
+      "",
+      async ({ page }) => {
+        await page.setViewportSize({ width: 844, height: 390 });
+        await page.waitForFunction(() => document.getElementById("player").shadowRoot.getElementById("full") !== null);
+        await page.mouse.move(400, 200);
+        await page.click("#full");
+        await page.waitForFunction(() => document.fullscreenElement !== null);
+        const { frame, screen, fit } = await page.evaluate(() => {
+          const { width, height } = document.getElementById("player").shadowRoot.getElementById("frame").getBoundingClientRect();
+          return { frame: [width, height], screen: [innerWidth, innerHeight], fit: getComputedStyle(document.getElementById("picture")).objectFit };
+        });
+        assert.deepEqual([frame, fit], [screen, "contain"]);
+        await page.evaluate(() => document.exitFullscreen());
+        await page.setViewportSize({ width: 1280, height: 900 });
+        await page.mouse.move(400, 300);
+        await page.click("#pip");
+        await page.waitForFunction(() => document.pictureInPictureElement?.id === "player");
+        await page.waitForFunction(() => document.getElementById("player").shadowRoot.querySelector("#frame > video").videoWidth > 0);
+        await page.evaluate(() => document.exitPictureInPicture());
+        await page.waitForFunction(() => document.getElementById("player").shadowRoot.querySelector("#frame > video") === null);
+      },
+      { view: "watch" },
+    );
+  });
 });
+
+/** Fails unless the page fits, all of the picture and its controls are seen, and axe finds nothing. */
+async function assertFits(page, view) {
+  await page.evaluate(() => scrollTo(0, 0));
+  await page.waitForFunction(() => document.getElementById("player").shadowRoot.querySelector("media-control-bar") !== null);
+  // The controls come with the pointer, and go without it.
+  const { x, y, width, height } = await page.locator("#player").boundingBox();
+  for (let moves = 0, opacity = "0"; opacity !== "1"; moves += 1) {
+    assert.ok(moves < 100, `the controls stay hidden: ${view} at ${JSON.stringify(page.viewportSize())}`);
+    await page.mouse.move(x + width / 2, y + height / 2 + (moves % 2));
+    await page.waitForTimeout(50);
+    opacity = await page.evaluate(() => getComputedStyle(document.getElementById("player").shadowRoot.querySelector("media-control-bar")).opacity);
+  }
+  const layout = await page.evaluate(() => {
+    const { documentElement: root } = document;
+    const inside = ({ left, top, right, bottom }) => left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight;
+    const player = document.getElementById("player");
+    return {
+      overflow: root.scrollWidth - root.clientWidth,
+      isWhole: inside(player.getBoundingClientRect()),
+      controls: ["play", "sound", "quality", "full"].filter((id) => !inside(player.shadowRoot.getElementById(id).getBoundingClientRect())),
+    };
+  });
+  // With all figures beside it the picture may be scrolled to; the view for watching is the picture.
+  const expected = { overflow: 0, isWhole: view === "watch" ? true : layout.isWhole, controls: view === "watch" ? [] : layout.controls };
+  assert.deepEqual(layout, expected, `${view} at ${JSON.stringify(page.viewportSize())}`);
+  const violations = await page.evaluate(async () => {
+    const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target, failureSummary }) => `${target.join(" ")} (${failureSummary})`).join("; ")}`);
+  });
+  assert.deepEqual(violations, [], `${view} at ${JSON.stringify(page.viewportSize())}`);
+}
 
 function median(values) {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];

@@ -1,20 +1,23 @@
-import { Controls } from "./page/controls.ts";
-import { browserStore, KnownKeyStore } from "./page/known-keys.ts";
+import "./player/element.ts";
+import type { Notice } from "./player/element.ts";
+import { browserStore } from "./player/known-keys.ts";
+import { missing } from "./player/missing.ts";
+import { clampTarget, readOptions, withOption } from "./player/options.ts";
+import type { PackageFigures } from "./player/package-player.ts";
+import type { Sound } from "./player/sound.ts";
+import type { Inspect } from "./page/inspect.ts";
 import { Notes } from "./page/notes.ts";
 import { ownSecret } from "./page/own-key.ts";
-import { missing, showNotice, StepLog, type NoticeAction } from "./page/log.ts";
-import { readOptions } from "./page/options.ts";
-import { element, Panel } from "./page/panel.ts";
-import { PackagePlayer, type PackageFigures } from "./page/package-player.ts";
-import { Plots } from "./page/plots.ts";
-import { Rewind } from "./page/rewind.ts";
-import { Sound } from "./page/sound.ts";
+import { showNotice, StepLog, type NoticeAction } from "./page/log.ts";
+import { element, setText } from "./page/panel.ts";
+import { Share } from "./page/share.ts";
+import { Streams } from "./page/streams.ts";
 import { Theme } from "./page/theme.ts";
-import type { Command, Fault, ReceivedSample, Report, Shown } from "./shared/messages.ts";
-import { keyChanged, type KnownKey } from "./shared/known-keys.ts";
+import { about, state } from "./page/why.ts";
+import type { Fault, ReceivedSample, Report, Shown } from "./shared/messages.ts";
+import { readNode } from "./shared/node.ts";
 import type { Summary } from "./shared/summary.ts";
 
-const DEFAULT_TARGET = 100;
 /** Frames whose showing the page remembers, for tests: half a minute at 60 a second. */
 const MAX_SHOWN = 2_000;
 
@@ -41,70 +44,48 @@ export interface Handle {
 
 declare global {
   interface Window {
+    /** What the page's head began before this script was here; not while the page is worked on. */
+    early?: { worker: Worker; node: Promise<Response> };
     namecast: Handle;
   }
 }
+
+type View = "watch" | "inspect";
 
 const randomOctets = (): Uint8Array => crypto.getRandomValues(new Uint8Array(32));
 
 class Page {
   readonly #options = readOptions(new URLSearchParams(location.search));
-  readonly #worker = new Worker(new URL("./worker/worker.ts", import.meta.url), { type: "module", name: "namecast" });
-  readonly #store = browserStore();
-  readonly #knownKeys = new KnownKeyStore(this.#store);
-  readonly #notes = new Notes(this.#options.publish, (sample) => this.#send({ type: "send", sample }));
+  readonly #player = element<HTMLElementTagNameMap["namecast-player"]>("player");
+  readonly #notes = new Notes(this.#options.publish, (sample) => this.#player.send({ type: "send", sample }));
   readonly #log = new StepLog(performance.timeOrigin);
-  readonly #panel = new Panel();
-  readonly #sound = new Sound();
+  readonly #share = new Share();
+  readonly #streams = new Streams();
   readonly #shown: Shown[] = [];
-  readonly #package = new PackagePlayer({
-    send: (command) => this.#send(command),
-    notice: showNotice,
-    step: (text) => this.#log.push(Date.now(), text),
-  });
-  readonly #plots: Plots;
-  readonly #controls: Controls;
-  readonly #rewind: Rewind;
-  #summary: Summary | undefined;
-  #soundWanted = false;
+  #inspect: Inspect | undefined;
+  readonly #theme = new Theme(() => this.#inspect?.restyle());
+  #name = "";
+  #view: View = "watch";
 
   constructor() {
-    this.#worker.onmessage = (event: MessageEvent<Report>) => this.#handle(event.data);
-    this.#worker.onerror = (event) => showNotice("fatal", `The page cannot play: ${event.message || "its worker did not start"}`);
-    this.#startWorker();
-    const theme = new Theme(() => this.#plots?.restyle());
-    this.#plots = new Plots();
-    this.#controls = new Controls(
-      {
-        send: (command) => this.#send(command),
-        toggleSound: () => void this.#toggleSound(),
-        toggleTheme: () => theme.toggle(),
-      },
-      this.#options.target ?? DEFAULT_TARGET,
-      this.#options.rung,
-    );
-    this.#rewind = new Rewind((command) => this.#send(command));
-    document.addEventListener("visibilitychange", () => this.#send({ type: "visible", visible: !document.hidden }));
+    this.#player.addEventListener("report", (event) => this.#handle((event as CustomEvent<Report>).detail));
+    this.#player.addEventListener("notice", (event) => this.#notice(event as CustomEvent<Notice>));
+    this.#player.openedAt = performance.timeOrigin;
+    if (this.#options.publish !== undefined) {
+      this.#player.secret = ownSecret(this.#options.publish, browserStore(), randomOctets);
+    }
+    const { early } = window;
+    if (early !== undefined) {
+      this.#player.early = { worker: early.worker, node: early.node.then((answer) => readNode(answer, location.href)) };
+    }
+    this.#player.src = location.href;
     window.namecast = this.#makeHandle();
-  }
-
-  #startWorker(): void {
-    const canvas = element<HTMLCanvasElement>("picture").transferControlToOffscreen();
-    const start: Command = {
-      type: "start",
-      canvas,
-      options: this.#options,
-      known: this.#knownKeys.all(),
-      secret: this.#options.publish === undefined ? "" : ownSecret(this.#options.publish, this.#store, randomOctets),
-      base: location.href,
-      openedAt: performance.timeOrigin,
-      visible: !document.hidden,
-    };
-    this.#worker.postMessage(start, [canvas]);
-  }
-
-  #send(command: Command, transfer: Transferable[] = []): void {
-    this.#worker.postMessage(command, transfer);
+    element("theme").addEventListener("click", () => this.#theme.toggle());
+    for (const view of ["watch", "inspect"] as const) {
+      element(`view-${view}`).addEventListener("click", () => this.#showView(view));
+    }
+    document.addEventListener("keydown", (event) => this.#handleKey(event));
+    this.#showView(new URLSearchParams(location.search).get("view") === "inspect" ? "inspect" : "watch");
   }
 
   #handle(report: Report): void {
@@ -115,29 +96,17 @@ class Page {
       case "step":
         this.#log.push(report.at, report.text);
         break;
-      case "notice":
-        showNotice(report.topic, report.text, report.forget === undefined ? undefined : this.#forgetting(report.forget));
-        break;
-      case "remember":
-        this.#remember(report.name, report.key);
-        break;
       case "name":
+        this.#name = report.name;
         element("name").textContent = report.name;
         document.title = `${report.name} · Namecast`;
+        this.#streams.follow(report.name);
         break;
       case "sample":
         this.#notes.push(report.sample);
         break;
-      case "size":
-        element("screen").style.aspectRatio = `${report.width} / ${report.height}`;
-        break;
       case "package":
-        this.#package.open(report.info);
-        break;
-      case "fetching":
-      case "fetched":
-      case "unfetched":
-        this.#package.handle(report);
+        document.body.dataset["package"] = "hls";
         break;
       case "shown":
         this.#shown.push(...report.shown);
@@ -146,76 +115,136 @@ class Page {
     }
   }
 
-  /** Keeps the key of a stream that was met for the first time; another tab may have been first with another one. */
-  #remember(name: string, key: KnownKey): void {
-    const known = this.#knownKeys.remember(name, key);
-    if (known === undefined) {
-      this.#log.push(Date.now(), `This browser does not remember the key of ${name}`);
-    } else if (known.digest !== key.digest) {
-      showNotice("signer", keyChanged(name, known.since), this.#forgetting(name));
-      this.#worker.terminate();
-    } else {
-      this.#log.push(Date.now(), `Remembered the key of ${name}: another one will be refused`);
-    }
+  /** The page has a place for what there is to say, which is not over the picture. */
+  #notice(event: CustomEvent<Notice>): void {
+    event.preventDefault();
+    const { topic, text, forget } = event.detail;
+    showNotice(topic, text, forget === undefined ? undefined : this.#forgetting(forget));
   }
 
   #forgetting(name: string): NoticeAction {
     const run = (): void => {
-      this.#knownKeys.forget(name);
+      this.#player.knownKeys.forget(name);
       location.reload();
     };
     return { label: "Forget the old key", run };
   }
 
   #showSummary(summary: Summary): void {
-    this.#summary = summary;
-    if (!this.#package.isOpen) {
-      element("joining").classList.toggle("done", summary.video.shown > 0 && summary.phase === "playing");
-    }
     if (document.hidden) {
       return;
     }
-    this.#panel.show(summary);
-    this.#controls.show(summary);
-    this.#rewind.show(summary.position);
-    this.#plots.push(performance.now() / 1_000, summary);
+    const { text, look } = state(summary);
+    const phase = element("phase");
+    setText(phase, text);
+    phase.dataset["phase"] = look;
+    setText(element("about"), about(summary, this.#name));
+    this.#share.show(this.#name, summary);
+    if (summary.video.shown > 0) {
+      this.#streams.start();
+    }
+    if (this.#view === "inspect") {
+      this.#inspect?.show(summary);
+    }
   }
 
-  async #toggleSound(): Promise<void> {
-    if (this.#package.isOpen) {
-      this.#controls.showSound(this.#package.toggleSound());
+  #showView(view: View): void {
+    this.#view = view;
+    document.body.dataset["view"] = view;
+    for (const each of ["watch", "inspect"]) {
+      element(`view-${each}`).setAttribute("aria-pressed", String(each === view));
+    }
+    if (view === "inspect" || new URL(location.href).searchParams.has("view")) {
+      history.replaceState(null, "", withOption(location.href, "view", view));
+    }
+    if (view === "inspect") {
+      void this.#loadInspect();
+    }
+  }
+
+  /** The instruments weigh more than the picture needs, so they come when somebody looks at them. */
+  async #loadInspect(): Promise<void> {
+    const { Inspect } = await import("./page/inspect.ts");
+    this.#inspect ??= new Inspect(this.#player, this.#options);
+    const { summary } = this.#player;
+    if (summary !== undefined) {
+      this.#inspect.show(summary);
+    }
+  }
+
+  #setTarget(milliseconds: number): void {
+    const target = clampTarget(milliseconds);
+    if (target !== undefined) {
+      this.#player.send({ type: "target", target });
+      history.replaceState(null, "", withOption(location.href, "target", String(target)));
+    }
+  }
+
+  #handleKey(event: KeyboardEvent): void {
+    const writes = event.target instanceof HTMLSelectElement || (event.target instanceof HTMLInputElement && event.target.type === "text");
+    if (writes || event.ctrlKey || event.metaKey || event.altKey) {
       return;
     }
-    this.#soundWanted = !this.#soundWanted;
-    this.#controls.showSound(this.#soundWanted);
-    if (!this.#soundWanted) {
-      this.#send({ type: "soundOff" });
-      this.#sound.stop();
-      return;
+    // The player's own controls know these keys as well.
+    const isPlayers = event.target === this.#player;
+    switch (event.key.toLowerCase()) {
+      case "m":
+        this.#player.muted = isPlayers ? this.#player.muted : !this.#player.muted;
+        break;
+      case "f":
+        if (!isPlayers) {
+          void this.#toggleFullScreen();
+        }
+        break;
+      case "k":
+        if (!isPlayers) {
+          void this.#togglePlay();
+        }
+        break;
+      case "l":
+        this.#player.seek(null);
+        break;
+      case "s":
+        this.#share.toggle();
+        break;
+      case "t":
+        this.#theme.toggle();
+        break;
+      case "v":
+        this.#showView(this.#view === "watch" ? "inspect" : "watch");
+        break;
     }
+  }
+
+  async #togglePlay(): Promise<void> {
+    if (this.#player.paused) {
+      await this.#player.play().catch(() => undefined);
+    } else {
+      this.#player.pause();
+    }
+  }
+
+  async #toggleFullScreen(): Promise<void> {
     try {
-      const port = await this.#sound.start();
-      this.#send({ type: "sound", port }, [port]);
-      showNotice("sound", "");
-    } catch (error) {
-      this.#soundWanted = false;
-      this.#controls.showSound(false);
-      showNotice("sound", `No sound: ${error instanceof Error ? error.message : String(error)}`);
+      await (document.fullscreenElement ? document.exitFullscreen() : this.#player.requestFullscreen());
+    } catch {
+      // The browser does not allow it here.
     }
   }
 
   #makeHandle(): Handle {
+    const player = this.#player;
     return {
-      stats: () => this.#summary,
+      stats: () => player.summary,
       steps: this.#log.steps,
       shown: this.#shown,
-      sound: this.#sound,
-      package: () => this.#package.figures(),
+      sound: player.sound,
+      package: () => player.package.figures(),
       samples: this.#notes.received,
-      send: (sample) => this.#send({ type: "send", sample }),
-      setTarget: (milliseconds) => this.#controls.setTarget(milliseconds),
-      seek: (to) => this.#rewind.seek(to),
-      fault: (fault) => this.#send({ type: "fault", fault }),
+      send: (sample) => player.send({ type: "send", sample }),
+      setTarget: (milliseconds) => this.#setTarget(milliseconds),
+      seek: (to) => player.seek(to),
+      fault: (fault) => player.send({ type: "fault", fault }),
     };
   }
 }
@@ -224,6 +253,6 @@ const lack = missing();
 if (lack === "") {
   new Page();
 } else {
-  element("joining").hidden = true;
+  element("player").hidden = true;
   showNotice("browser", lack);
 }

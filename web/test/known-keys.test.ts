@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { KnownKeyStore, MAX_KEYS, type Store } from "../src/page/known-keys.ts";
+import { KnownKeyStore, MAX_KEYS, type Store } from "../src/player/known-keys.ts";
 import { ownSecret } from "../src/page/own-key.ts";
 import { KeyMemory } from "../src/worker/key-memory.ts";
 import type { SignerEvent } from "../src/worker/records.ts";
@@ -119,6 +119,8 @@ describe("the signer", () => {
     const keys = new KeyMemory("/cam", undefined);
     const expected = { text: "The stream is signed by /cam/KEY/1, which was refused: why. It is not shown.", canForget: false };
     expect(keys.handleSigner(signer("none"))).toEqual(expected);
+    const pinned = new KeyMemory("/cam", undefined, true).handleSigner(signer("none"));
+    expect(pinned.text).toMatch(/^\/cam is not signed by the key that this link names/);
   });
 });
 

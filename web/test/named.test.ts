@@ -1,7 +1,7 @@
 import type { LoaderCallbacks, LoaderConfiguration, LoaderContext, LoaderStats } from "hls.js";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { NamedFetches } from "../src/page/named-fetches.ts";
-import { namedLoader } from "../src/page/named-loader.ts";
+import { NamedFetches } from "../src/player/named-fetches.ts";
+import { namedLoader } from "../src/player/named-loader.ts";
 import type { Command } from "../src/shared/messages.ts";
 import { playlistOf } from "../src/shared/package.ts";
 

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { bitrate, milliseconds, percent, timeOfDay } from "../src/page/format.ts";
-import { clampTarget, readOptions, withOption } from "../src/page/options.ts";
+import { bitrate, milliseconds, percent, timeOfDay } from "../src/player/format.ts";
+import { clampTarget, readOptions, withOption } from "../src/player/options.ts";
 import { plotTop, Series } from "../src/page/series.ts";
-import { state, why, whyPicture } from "../src/page/why.ts";
+import { shareLink } from "../src/page/share.ts";
+import { about, state, why, whyPicture } from "../src/page/why.ts";
+import { qualitiesOf } from "../src/player/qualities.ts";
 import { parseHash, parseNodeInfo } from "../src/shared/node.ts";
 import type { StageTimes, Summary } from "../src/shared/summary.ts";
 import { clockAhead, meanStages, pathOf, sharesOf } from "../src/worker/figures.ts";
@@ -113,14 +115,24 @@ describe("figures", () => {
     expect(sharesOf({})).toEqual({ loss: 0, parity: 0, retransmission: 0 });
   });
 
+  test("shares are of the last while: what was lost before tells nothing of now", () => {
+    const before = { video: { received: 100, lost: 50, recovered_fec: 5 } };
+    expect(sharesOf({ video: { received: 200, lost: 50, recovered_fec: 15 } }, before)).toEqual({ loss: 0, parity: 0.1, retransmission: 0 });
+    expect(sharesOf({ video: { received: 196, lost: 54, recovered_fec: 5 } }, before).loss).toBeCloseTo(0.04);
+    expect(sharesOf({ video: { received: 5, lost: 0 } }, before)).toEqual({ loss: 0, parity: 0, retransmission: 0 });
+  });
+
   test("the path is unknown until it was measured", () => {
-    expect(pathOf({})).toEqual({ received: 0, allowed: null, carried: null, queueing: 0, loss: 0 });
-    expect(pathOf({ throughput_bps: 2e6, controller_rate_bps: 5e6, path: { queueing_ms: 7, capacity_bps: 4e6, loss: 0.1 } })).toEqual({
+    expect(pathOf({})).toEqual({ received: 0, allowed: null, carried: null, queueing: 0, loss: 0, jitter: 0, probes: 0, holding: false });
+    expect(pathOf({ throughput_bps: 2e6, controller_rate_bps: 5e6, path: { queueing_ms: 7, capacity_bps: 4e6, loss: 0.1, jitter_ms: 2, probes: 3, holding: true } })).toEqual({
       received: 2e6,
       allowed: 5e6,
       carried: 4e6,
       queueing: 7,
       loss: 0.1,
+      jitter: 2,
+      probes: 3,
+      holding: true,
     });
     expect(pathOf({ controller_rate_bps: null, path: { capacity_bps: 0 } })).toMatchObject({ allowed: null, carried: null });
   });
@@ -163,7 +175,8 @@ describe("why", () => {
   });
 
   test("loss comes before advice to turn down", () => {
-    expect(why(summary({ buffer: 300 }, { target: 300, lossShare: 0.02 }))).toContain("Turn the knob up");
+    expect(why(summary({ buffer: 300 }, { target: 300, lossShare: 0.02 }))).toContain("2.0 % of the last 10 s");
+    expect(why(summary({ buffer: 300 }, { target: 300, lossShare: 0.002 }))).toContain("turn the knob down");
   });
 
   test("names sound if that holds the picture back", () => {
@@ -188,6 +201,28 @@ test("live is what the publisher confirms", () => {
   expect(said({ liveness: "recorded", recordedFrom: shown })).toEqual({ text: `recorded from ${timeOfDay(shown)}`, look: "past" });
   expect(said({ position: { ...position, live: false } as Summary["position"] })).toEqual({ text: "1:15 behind live", look: "past" });
   expect(said({ phase: "waiting" })).toEqual({ text: "waiting", look: "waiting" });
+});
+
+test("people at home read what plays, without a word of the field", () => {
+  const summary = { phase: "playing", position: { live: true }, liveness: "live", rung: "1M", rungs: [{ name: "1M", bitrate: 1e6, width: 640, height: 360 }] } as Summary;
+  expect(about(summary, "/cam")).toBe("Live · 360p");
+  expect(about({ ...summary, rungs: [] }, "/cam")).toBe("Live");
+  expect(about({ ...summary, phase: "joining" }, "/cam")).toBe("Looking for /cam…");
+});
+
+test("qualities are lines of the picture, and the rate where several have as many", () => {
+  const rung = (name: string, height: number, bitrate: number) => ({ name, height, width: height * 2, bitrate });
+  expect(qualitiesOf([rung("3M", 720, 3e6), rung("1M", 360, 1e6), rung("200k", 360, 2e5), rung("sound", 0, 1)])).toEqual([
+    { name: "3M", label: "720p" },
+    { name: "1M", label: "360p, 1.0 Mbit/s" },
+    { name: "200k", label: "360p, 0.2 Mbit/s" },
+    { name: "sound", label: "sound" },
+  ]);
+});
+
+test("a shared link carries the key, and nothing of what only its sender chose", () => {
+  const link = shareLink("https://a.example/?view=inspect&target=20", "/cam/1", "00ff");
+  expect(link).toBe("https://a.example/?name=%2Fcam%2F1&key=00ff");
 });
 
 test("the quality of the picture is explained, unless nothing plays", () => {

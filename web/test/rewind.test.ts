@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { duration, timeOfDay } from "../src/page/format.ts";
-import { behind, meant, reach, stepped } from "../src/page/timeline.ts";
+import { duration, timeOfDay } from "../src/player/format.ts";
+import { behind, meant, reach, stepped } from "../src/player/timeline.ts";
 import type { Position } from "../src/shared/summary.ts";
 import { Travel } from "../src/worker/travel.ts";
 

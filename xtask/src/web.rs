@@ -125,7 +125,7 @@ pub(crate) fn build_page(root: &Path) -> Result<()> {
     for entry in fs::read_dir(&web).context("cannot read web/")? {
         let entry = entry?;
         // What is made here, installed according to the lock file (an input itself), or never bundled.
-        if !["dist", "node_modules", "test", "e2e"]
+        if !["dist", "node_modules", "player", "test", "e2e"]
             .iter()
             .any(|made| entry.file_name() == *made)
         {

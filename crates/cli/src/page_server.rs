@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Extension, Path, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -30,6 +30,13 @@ const NOT_PUBLIC: &str = "Only this machine may read the state of the node: to l
 /// What is served where the page was not built.
 const NO_PAGE: &str =
     "The page is not part of this binary: run `cargo xtask web`, then build again.\n";
+
+/// Encodings that the build made of files beside them, the smallest first: their names in HTTP, and what the files end in.
+const ENCODINGS: [(&str, &str); 2] = [("br", ".br"), ("gzip", ".gz")];
+/// Streams that are listed.
+const MAX_STREAMS: usize = 64;
+/// Prefixes that are no streams of anybody.
+const NO_STREAMS: [&str; 2] = ["/localhost", "/localhop"];
 
 /// Where streams are as HLS.
 const HLS: &str = "/hls";
@@ -177,14 +184,20 @@ impl PageService {
     pub fn router(&self, scheme: Scheme) -> Router {
         let shared = &self.shared;
         Router::new()
-            .route("/", get(|| async { file("index.html") }))
+            .route(
+                "/",
+                get(|headers: HeaderMap| async move { file("index.html", &headers) }),
+            )
             .route("/node.json", get(node_json))
+            .route("/streams.json", get(streams_json))
             .route("/status.json", get(status_json))
             .route("/metrics", get(metrics))
             .nest_service(HLS, shared.streams.clone())
             .route(
                 "/{*path}",
-                get(|Path(path): Path<String>| async move { file(&path) }),
+                get(|Path(path): Path<String>, headers: HeaderMap| async move {
+                    file(&path, &headers)
+                }),
             )
             .layer(middleware::from_fn_with_state(
                 (shared.clone(), scheme),
@@ -336,8 +349,9 @@ async fn isolate(State(policy): State<HeaderValue>, mut response: Response) -> R
     response
 }
 
-/// One file of the page. Names under `assets/` carry a digest of their content, so they may be kept for ever.
-fn file(path: &str) -> Response {
+/// One file of the page, compressed if the build did that and the browser takes it. Names under `assets/` carry a digest of
+/// their content, so they may be kept for ever.
+fn file(path: &str, request: &HeaderMap) -> Response {
     let Some(file) = Page::get(path) else {
         let text = if path == "index.html" {
             NO_PAGE
@@ -354,8 +368,31 @@ fn file(path: &str) -> Response {
     let headers = [
         (header::CONTENT_TYPE, file.metadata.mimetype().to_owned()),
         (header::CACHE_CONTROL, keep.to_owned()),
+        (header::VARY, "accept-encoding".to_owned()),
     ];
-    (headers, file.data).into_response()
+    let encoded = ENCODINGS.iter().find_map(|(encoding, ending)| {
+        let encoded = Page::get(&format!("{path}{ending}"))?;
+        accepts(request, encoding).then_some((*encoding, encoded.data))
+    });
+    match encoded {
+        Some((encoding, data)) => {
+            (headers, [(header::CONTENT_ENCODING, encoding)], data).into_response()
+        }
+        None => (headers, file.data).into_response(),
+    }
+}
+
+/// Whether a request takes a response in this encoding (RFC 9110, section 12.5.3). `*` counts for nothing: nobody who cares
+/// sends it.
+fn accepts(request: &HeaderMap, encoding: &str) -> bool {
+    let values = request.get_all(header::ACCEPT_ENCODING).into_iter();
+    let texts = values.filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(',')).any(|item| {
+        let (name, weight) = item.split_once(';').unwrap_or((item, ""));
+        let weight = weight.trim().strip_prefix("q=");
+        let weight = weight.and_then(|weight| weight.parse::<f32>().ok());
+        name.trim().eq_ignore_ascii_case(encoding) && weight.unwrap_or(1.0) > 0.0
+    })
 }
 
 fn json_response(value: &Value) -> Response {
@@ -384,6 +421,45 @@ async fn node_json(
         });
     }
     json_response(&node)
+}
+
+/// The streams that a page can offer: the node's own, and for those who may read its state, prefixes that somebody registered.
+async fn streams_json(
+    State(shared): State<Shared>,
+    Extension(visitor): Extension<Visitor>,
+) -> Response {
+    let mut streams = Vec::new();
+    if let Some(name) = &shared.config.name {
+        streams.push(json!({ "name": name, "key": shared.config.key }));
+    }
+    if may_read_status(&shared, visitor)
+        && let Ok(status) = shared.node.status().await
+    {
+        let own = shared.config.name.as_deref();
+        let prefixes = status.routes.into_iter().map(|route| route.prefix);
+        let others = stream_names(prefixes.collect(), own);
+        streams.extend(others.into_iter().map(|name| json!({ "name": name })));
+    }
+    json_response(&json!({ "streams": streams }))
+}
+
+/// Names that may be streams, of prefixes that are registered: those that are below no other, and not `own`.
+fn stream_names(mut prefixes: Vec<String>, own: Option<&str>) -> Vec<String> {
+    prefixes.sort();
+    let mut names: Vec<String> = Vec::new();
+    let is_below = |prefix: &str, name: &str| {
+        let rest = prefix.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    for prefix in prefixes {
+        let mut known = own.into_iter().chain(names.iter().map(String::as_str));
+        let is_known = known.any(|name| is_below(&prefix, name));
+        let is_ours = NO_STREAMS.iter().any(|root| is_below(&prefix, root));
+        if prefix != "/" && !is_known && !is_ours && names.len() < MAX_STREAMS {
+            names.push(prefix);
+        }
+    }
+    names
 }
 
 async fn status_json(
@@ -421,4 +497,39 @@ async fn metrics(State(shared): State<Shared>, Extension(visitor): Extension<Vis
 /// Octets in hexadecimal.
 pub fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_encoding_counts_as_the_browser_says() {
+        let request = |text: &'static str| {
+            HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(text))])
+        };
+        assert!(accepts(&request("gzip, deflate, br;q=0.5"), "br"));
+        assert!(accepts(&request("GZIP"), "gzip"));
+        for refused in ["gzip", "br;q=0, gzip", "br; q=0.000", "*", ""] {
+            assert!(!accepts(&request(refused), "br"), "{refused}");
+        }
+        assert!(!accepts(&HeaderMap::new(), "br"));
+    }
+
+    /// Streams register their root, archives and objects what is below; the node's own names are nobody's streams.
+    #[test]
+    fn streams_are_prefixes_below_no_other() {
+        let prefixes = [
+            "/cam/video",
+            "/",
+            "/cam",
+            "/localhost/nfd",
+            "/camera",
+            "/demo/32=x",
+        ];
+        let prefixes = prefixes.map(str::to_owned).to_vec();
+        assert_eq!(stream_names(prefixes, Some("/demo")), ["/cam", "/camera"]);
+        let many = (0..=MAX_STREAMS).map(|number| format!("/{number}"));
+        assert_eq!(stream_names(many.collect(), None).len(), MAX_STREAMS);
+    }
 }

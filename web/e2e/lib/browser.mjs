@@ -109,8 +109,12 @@ const SAMPLER = `(() => {
   globalThis.sampler = { samples, sample, damaged: () => damaged };
 })();`;
 
-/** Opens the page in a tab of its own. `errors` gathers what its console complains of. */
+/** Opens the page in a tab of its own, with all figures and settings unless `view` says `watch`. `errors` gathers what its console complains of. */
 export async function openPage(browser, url, options = {}) {
+  const address = new URL(url);
+  if (address.protocol !== "about:" && options.view !== "watch") {
+    address.searchParams.set("view", "inspect");
+  }
   const page = await browser.context.newPage();
   const errors = [];
   page.on("console", (message) => {
@@ -123,7 +127,10 @@ export async function openPage(browser, url, options = {}) {
   if (options.colorScheme) {
     await page.emulateMedia({ colorScheme: options.colorScheme });
   }
-  await page.goto(url);
+  if (options.viewport) {
+    await page.setViewportSize(options.viewport);
+  }
+  await page.goto(address.href);
   return new Player(page, errors);
 }
 

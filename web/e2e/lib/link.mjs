@@ -36,13 +36,18 @@ export async function encodeLadder(home) {
   return Promise.all(LADDER.map(encode));
 }
 
+/** A link on which a page must not make people wait. */
+export const SLOW = `[forward]\ndelay = "40ms"\n[backward]\nrate = "5M"\ndelay = "40ms"\nqueue = { kind = "drop-tail", packets = ${QUEUE} }\n`;
+
 /**
  * Starts a publisher and its node, the page's node, and between the nodes a UDP link that is slow towards the page.
  *
  * @param ladder files of `encodeLadder`
  * @param changes when the link's rate changes, in seconds after the link was made, and to what
+ * @param link the link itself, instead of that one
+ * @param open opens the page of this address
  */
-export async function openBehindLink({ binary, browser, home, ladder, changes = [] }) {
+export async function openBehindLink({ binary, browser, home, ladder, changes = [], link = describeLink(changes), open = (url) => openPage(browser, url) }) {
   const name = `link-${await freePort()}`;
   const file = (suffix) => path.join(home.directory, `${name}.${suffix}`);
   const [udp, relay] = [await freePort("udp"), await freePort("udp")];
@@ -63,10 +68,10 @@ export async function openBehindLink({ binary, browser, home, ladder, changes = 
     running.push(near.program);
     // At first without the link, so that the stream is there when the link's time begins.
     await publisher.until("stream", async () => publisher.printed !== "");
-    await writeFile(file("toml"), describeLink(changes));
+    await writeFile(file("toml"), link);
     const madeAt = Date.now();
     running.push(new Program(binary, ["impair", "--listen", `127.0.0.1:${relay}`, "--to", `127.0.0.1:${udp}`, "--config", file("toml"), "--json"], home.directory));
-    const player = await openPage(browser, `${near.url}?name=/link`);
+    const player = await open(`${near.url}?name=/link`);
     return { player, madeAt, close: () => player.close().finally(end) };
   } catch (error) {
     await end();

@@ -1,4 +1,4 @@
-import type { Store } from "./known-keys.ts";
+import type { Store } from "../player/known-keys.ts";
 
 /** What the store's entries begin with; the name that is published follows. */
 const PREFIX = "namecast-secret:";

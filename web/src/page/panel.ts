@@ -1,10 +1,10 @@
 import { STAGES, type Stage, type Summary } from "../shared/summary.ts";
-import { bitrate, count, milliseconds, percent } from "./format.ts";
-import { state, why, whyPicture } from "./why.ts";
+import { bitrate, count, milliseconds, percent } from "../player/format.ts";
+import { MISSING, why, whyPicture } from "./why.ts";
 
 type Tone = "" | "warn" | "bad";
-/** A figure's name, its text, and whether it is alarming. */
-type Figure = [name: string, text: string, tone?: Tone];
+/** A figure's name, its text, what it counts, and whether it is alarming. */
+type Figure = [name: string, text: string, title: string, tone?: Tone];
 
 /** The numbers beside and below the picture. */
 export class Panel {
@@ -30,13 +30,10 @@ export class Panel {
   }
 
   show(summary: Summary): void {
-    const phase = element("phase");
-    const { text, look } = state(summary);
-    setText(phase, text);
-    phase.dataset["phase"] = look;
     this.#showLatency(summary);
     setText(element("picture-why"), whyPicture(summary));
     this.#showSigner(summary);
+    this.#list("controller-figures", controllerFigures(summary));
     this.#list("network-figures", networkFigures(summary));
     this.#list("playback-figures", playbackFigures(summary));
   }
@@ -63,17 +60,18 @@ export class Panel {
     signer.title = summary.signer ? `SHA-256 of the key: ${summary.signer.digest}` : "";
     setText(element("verdict"), summary.signer ? `${summary.signer.verdict} · key ${summary.signer.digest.slice(0, 16)}…` : "");
     const failures = summary.verificationFailures;
-    this.#list("trust-figures", [["Failed verification", count(failures), failures > 0 ? "bad" : ""]]);
+    this.#list("trust-figures", [["Failed verification", count(failures), "Packets since the page was opened that were not what their signer had signed; none of them is shown", failures > 0 ? "bad" : ""]]);
   }
 
   #list(id: string, figures: readonly Figure[]): void {
     const list = element(id);
-    for (const [name, text, tone] of figures) {
+    for (const [name, text, title, tone] of figures) {
       const key = `${id}/${name}`;
       let value = this.#figures.get(key);
       if (value === undefined) {
         const term = document.createElement("dt");
         term.textContent = name;
+        term.title = title;
         value = document.createElement("dd");
         list.append(term, value);
         this.#figures.set(key, value);
@@ -84,24 +82,34 @@ export class Panel {
   }
 }
 
+function controllerFigures(summary: Summary): Figure[] {
+  const { path, controller, interestsPending, rtt, rttMin } = summary;
+  return [
+    ["Controller", controller ?? "–", "The algorithm that bounds how fast Data is requested"],
+    ["Rate allowed up to", path.allowed === null ? "no limit" : bitrate(path.allowed), "The most that the controller lets arrive, which may be far above what the stream needs"],
+    ["Rate used", bitrate(path.received), "All that arrives, with headers and what was sent in vain, over the last seconds"],
+    ["Link carries", bitrate(path.carried), "What the slowest link on the path was measured to carry"],
+    ["Window", count(interestsPending), "Interests that wait for their Data now, those for frames that do not exist yet included"],
+    ["Round trip", milliseconds(rtt), "From an Interest to its Data, for Data that existed: smoothed"],
+    ["Round trip, least", milliseconds(rttMin), "The shortest of the last while: the path with empty queues"],
+    ["Waiting in the network", milliseconds(path.queueing), "Time that packets wait in queues now: beyond the least round trip", path.queueing > summary.target ? "warn" : ""],
+    ["Jitter", milliseconds(path.jitter), "How unevenly packets come"],
+    ["Probes", count(path.probes), "Times since the page was opened that more was requested than needed, to find out what the link carries"],
+    ["Climbing", path.holding ? "held back" : "free", "Whether the controller keeps from raising the quality, as the last attempt failed"],
+  ];
+}
+
 function networkFigures(summary: Summary): Figure[] {
   const transports = { webtransport: "WebTransport", websocket: "WebSocket" };
   const { path } = summary;
   return [
-    ["Transport", summary.transport ? transports[summary.transport] : "none", summary.transport ? "" : "warn"],
-    ["Round trip", milliseconds(summary.rtt)],
-    ["Round trip, least", milliseconds(summary.rttMin)],
-    ["Waiting in the network", milliseconds(path.queueing), path.queueing > summary.target ? "warn" : ""],
-    ["Link carries", bitrate(path.carried)],
-    ["Controller", summary.controller ?? "–"],
-    ["Rate allowed up to", path.allowed === null ? "no limit" : bitrate(path.allowed)],
-    ["Rate used", bitrate(path.received)],
-    ["Packets lost", percent(path.loss), path.loss > 0.01 ? "warn" : ""],
-    ["Frames lost", percent(summary.lossShare), summary.lossShare > 0.005 ? "warn" : ""],
-    ["Repaired by parity", percent(summary.parityShare)],
-    ["Repaired by resending", percent(summary.retransmissionShare)],
-    ["From caches", percent(summary.cacheHitShare)],
-    ["Requests sent", count(summary.interests)],
+    ["Transport", summary.transport ? transports[summary.transport] : "none", "How packets travel between this page and its node", summary.transport ? "" : "warn"],
+    ["Packets lost", percent(path.loss), "Share of the packets requested in the last 3 s that did not come", path.loss > 0.01 ? "warn" : ""],
+    ["Frames missing", percent(summary.lossShare), "Share of the frames and sound packets of the last 10 s that did not come whole in time", summary.lossShare > MISSING ? "warn" : ""],
+    ["Repaired by parity", percent(summary.parityShare), "Share of the frames of the last 10 s that were completed with parity"],
+    ["Repaired by resending", percent(summary.retransmissionShare), "Share of the frames of the last 10 s that were completed by requesting packets again"],
+    ["From caches", percent(summary.cacheHitShare), "Share of the frames that others had requested before, since the page was opened"],
+    ["Requests sent", count(summary.interests), "Interests since the page was opened"],
   ];
 }
 
@@ -110,17 +118,17 @@ function playbackFigures(summary: Summary): Figure[] {
   const sound = { off: "off", none: "none published", unsupported: "not supported", starting: "starting", playing: "on", silent: "silent" };
   const offset = audio.offset === null ? "" : ` (${audio.offset >= 0 ? "+" : "−"}${Math.abs(audio.offset).toFixed(0)} ms to picture)`;
   return [
-    ["First picture after", milliseconds(summary.firstFrame)],
-    ["Joined in", milliseconds(summary.join)],
-    ["Bitrate", bitrate(summary.bitrate)],
-    ["Quality", qualityText(summary)],
-    ["Buffer", milliseconds(summary.buffer)],
-    ["Frames shown", count(video.shown)],
-    ["Too late, or overtaken", count(video.late + video.overtaken)],
-    ["Freezes", count(video.freezes), video.freezes > 0 ? "warn" : ""],
-    ["Decoder errors", count(video.decoderErrors), video.decoderErrors > 0 ? "warn" : ""],
-    ["Sound", sound[audio.state] + offset],
-    ["Held back for sound", milliseconds(audio.delay)],
+    ["First picture after", milliseconds(summary.firstFrame), "From opening the page to the first frame on the canvas"],
+    ["Joined in", milliseconds(summary.join), "From the first Interest to the first complete key frame"],
+    ["Bitrate", bitrate(summary.bitrate), "Picture and sound that arrive, without headers and parity"],
+    ["Quality", qualityText(summary), "The bitrate chosen of those that are published"],
+    ["Buffer", milliseconds(summary.buffer), "How long what is here would last"],
+    ["Frames shown", count(video.shown), "Frames that went to the canvas since the page was opened"],
+    ["Too late, or overtaken", count(video.late + video.overtaken), "Frames since the page was opened that were here in time, but decoded after their time or due with a newer one"],
+    ["Freezes", count(video.freezes), "Gaps of more than 200 ms between two frames shown, since the page was opened", video.freezes > 0 ? "warn" : ""],
+    ["Decoder errors", count(video.decoderErrors), "Times that the browser's decoder failed and was replaced", video.decoderErrors > 0 ? "warn" : ""],
+    ["Sound", sound[audio.state] + offset, "Whether sound plays, and by how much it is heard after its picture"],
+    ["Held back for sound", milliseconds(audio.delay), "By how much the picture waits, as the audio device needs it"],
   ];
 }
 
@@ -138,7 +146,7 @@ export function element<E extends HTMLElement = HTMLElement>(id: string): E {
 }
 
 /** Writes only what changed, so that a screen reader is not told four times a second. */
-function setText(target: HTMLElement, text: string): void {
+export function setText(target: HTMLElement, text: string): void {
   if (target.textContent !== text) {
     target.textContent = text;
   }

@@ -1,7 +1,7 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Summary } from "../shared/summary.ts";
-import { bitrate, milliseconds } from "./format.ts";
+import { bitrate, milliseconds } from "../player/format.ts";
 import { plotTop, Series } from "./series.ts";
 
 /** What the plots show, in seconds. */

@@ -1,8 +1,7 @@
-import type { Command } from "../shared/messages.ts";
 import type { Position } from "../shared/summary.ts";
-import { duration, timeOfDay } from "./format.ts";
+import { duration, timeOfDay } from "../player/format.ts";
 import { element } from "./panel.ts";
-import { behind, KEY_STEPS, meant, reach, stepped } from "./timeline.ts";
+import { behind, KEY_STEPS, meant, reach, stepped } from "../player/timeline.ts";
 
 /** While the bar is dragged, playback is asked to follow so often, in milliseconds. */
 const DRAG_INTERVAL = 150;
@@ -11,7 +10,8 @@ const DRAG_TIMEOUT = 1_000;
 
 /** The bar under the picture by which one goes back in time, and the button back to live. */
 export class Rewind {
-  readonly #send: (command: Command) => void;
+  /** Goes to a time, and gives the number of that wish. */
+  readonly #goTo: (to: number | null) => number;
   readonly #bar = element<HTMLInputElement>("rewind-bar");
   readonly #tip = element("rewind-tip");
   readonly #live = element("live");
@@ -26,8 +26,8 @@ export class Rewind {
   #dragging = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(send: (command: Command) => void) {
-    this.#send = send;
+  constructor(goTo: (to: number | null) => number) {
+    this.#goTo = goTo;
     this.#bar.addEventListener("pointerdown", () => (this.#dragging = true));
     this.#bar.addEventListener("input", () => this.#dragged());
     this.#bar.addEventListener("change", () => this.#dropped());
@@ -49,9 +49,8 @@ export class Rewind {
     this.#timer = undefined;
     this.#wish = to;
     this.#sentTo = to;
-    this.#sent += 1;
     this.#sentAt = performance.now();
-    this.#send({ type: "seek", number: this.#sent, to });
+    this.#sent = this.#goTo(to);
     this.#draw();
   }
 
@@ -59,7 +58,7 @@ export class Rewind {
   show(position: Position): void {
     this.#position = position;
     this.#positionAt = performance.now();
-    if (position.answers === this.#sent && !this.#dragging) {
+    if (position.answers >= this.#sent && !this.#dragging) {
       this.#wish = undefined;
     }
     this.#draw();
@@ -88,7 +87,7 @@ export class Rewind {
       return;
     }
     const since = performance.now() - this.#sentAt;
-    const busy = this.#position.answers !== this.#sent || this.#position.seeking !== null;
+    const busy = this.#position.answers < this.#sent || this.#position.seeking !== null;
     if (since >= DRAG_INTERVAL && (!busy || since >= DRAG_TIMEOUT)) {
       this.#goToWish();
       return;
@@ -120,7 +119,8 @@ export class Rewind {
   }
 
   #handleKey(event: KeyboardEvent): void {
-    const elsewhere = event.target !== this.#bar && (event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement);
+    // Of the player's own controls, some have the same keys.
+    const elsewhere = event.target !== this.#bar && event.target instanceof Element && event.target.matches("input, select, namecast-player");
     if (elsewhere || event.ctrlKey || event.metaKey || event.altKey) {
       return;
     }
@@ -133,7 +133,7 @@ export class Rewind {
       }
     } else if (event.key === "Home" && onBar) {
       this.seek(position.since);
-    } else if ((event.key === "End" && onBar) || event.key.toLowerCase() === "l") {
+    } else if (event.key === "End" && onBar) {
       this.seek(null);
     } else {
       return;

@@ -1,8 +1,11 @@
 import type { Stage, Summary } from "../shared/summary.ts";
-import { duration, timeOfDay } from "./format.ts";
+import { duration, percent, timeOfDay } from "../player/format.ts";
 
 /** Share of the latency from which on a stage is called its main part. */
 const MAIN = 0.4;
+
+/** Share of frames that do not come whole in time from which on that is told. */
+export const MISSING = 0.005;
 
 /** What plays, in a few words, and how to show them. It is called live only while the publisher itself confirms it. */
 export function state({ phase, position, liveness, recordedFrom, packaged }: Summary): { text: string; look: string } {
@@ -22,6 +25,23 @@ export function state({ phase, position, liveness, recordedFrom, packaged }: Sum
       return { text: recordedFrom === null ? "recorded" : `recorded from ${timeOfDay(recordedFrom)}`, look: "past" };
     case "unconfirmed":
       return { text: "cannot be confirmed to be live", look: "past" };
+  }
+}
+
+/** What plays, for people at home: in a sentence. */
+export function about(summary: Summary, name: string): string {
+  switch (summary.phase) {
+    case "connecting":
+      return "Connecting…";
+    case "joining":
+      return `Looking for ${name}…`;
+    case "waiting":
+      return `${name} has stopped for now.`;
+    case "playing": {
+      const height = summary.rungs.find((rung) => rung.name === summary.rung)?.height ?? 0;
+      const { text } = state(summary);
+      return [text.charAt(0).toUpperCase() + text.slice(1), ...(height > 0 ? [`${height}p`] : [])].join(" · ");
+    }
   }
 }
 
@@ -55,8 +75,8 @@ export function why(summary: Summary): string {
   if (share("decode") + share("display") > MAIN) {
     return "Most of your latency is this device: it decodes or draws slowly. A smaller picture helps.";
   }
-  if (summary.lossShare > 0.005) {
-    return "Frames arrive too late to be shown. Turn the knob up to give repairs more time, or choose a smaller picture.";
+  if (summary.lossShare > MISSING) {
+    return `${percent(summary.lossShare)} of the last 10 s did not come whole in time. Turn the knob up to give repairs more time, or choose a smaller picture.`;
   }
   if (summary.audio.delay >= 20) {
     return `Sound needs ${Math.round(summary.audio.delay)} ms more than the knob allows, and the picture waits for it. Without sound it would be sooner.`;

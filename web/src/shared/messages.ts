@@ -1,5 +1,6 @@
 import type { KnownKey, KnownKeys } from "./known-keys.ts";
 import type { FetchReport, PackageInfo } from "./package.ts";
+import type { NodeInfo } from "./node.ts";
 import type { Summary, Transport } from "./summary.ts";
 
 /** What the page may choose; all of it may come from the address. */
@@ -26,17 +27,25 @@ export type Command =
   | {
       type: "start";
       canvas: OffscreenCanvas;
+      /** What the server said of itself, if the page has it already. */
+      node: NodeInfo | undefined;
       options: Options;
       /** Keys that were remembered when streams were first met. */
       known: KnownKeys;
       /** Secret of the key that signs what this page publishes, 64 hexadecimal digits. */
       secret: string;
-      /** Address of the page: what is relative is relative to it. */
+      /** Address of the node's web server. */
       base: string;
-      /** When the page was opened: milliseconds since 1970, as all times between threads are. */
+      /** Where the page itself is from. */
+      origin: string;
+      /** When the picture was wished for: milliseconds since 1970, as all times between threads are. */
       openedAt: number;
       visible: boolean;
     }
+  /** Ends all traffic; the last picture stays. */
+  | { type: "pause" }
+  /** Joins again. `openedAt` and `known` as in `start`. */
+  | { type: "play"; openedAt: number; known: KnownKeys }
   | { type: "target"; target: number }
   | { type: "rung"; rung: string }
   /** To a time of capture by the publisher's clock, in milliseconds since 1970; null: to what is live. */

@@ -19,6 +19,26 @@ export interface WebTransportInfo {
   certificateHash: Uint8Array<ArrayBuffer>;
 }
 
+/** How long the server may take to describe itself, in milliseconds. */
+const NODE_LIMIT = 2_000;
+
+/**
+ * Requests the description of the server at `base`.
+ *
+ * @throws Error if there is none.
+ */
+export async function fetchNode(base: string): Promise<NodeInfo> {
+  return readNode(await fetch(new URL("/node.json", base), { cache: "no-store", signal: AbortSignal.timeout(NODE_LIMIT) }), base);
+}
+
+/** Reads such an answer. */
+export async function readNode(answer: Response, base: string): Promise<NodeInfo> {
+  if (!answer.ok) {
+    throw new Error(`the server answers ${answer.status}`);
+  }
+  return parseNodeInfo(await answer.json(), new URL(base));
+}
+
 /**
  * Reads the answer of the server at `base`; what is missing gets its default, what is malformed is left out.
  *

@@ -62,6 +62,7 @@ export interface Summary {
   target: number;
   rtt: number | null;
   rttMin: number | null;
+  /** Of the frames and sound packets of the last 10 s: those that did not come whole in time, and how others were completed. */
   lossShare: number;
   parityShare: number;
   retransmissionShare: number;
@@ -86,6 +87,8 @@ export interface Summary {
   verificationFailures: number;
   /** Interests that left, and those that left again. */
   interests: number;
+  /** Interests that wait for their Data now. */
+  interestsPending: number;
   clockOffset: number | null;
   /** Octets of memory that the core has taken. */
   coreMemory: number;
@@ -103,8 +106,12 @@ export interface PathSummary {
   allowed: number | null;
   /** What the link carries; null: not measured yet. */
   carried: number | null;
-  /** Time that packets wait in queues. */
+  /** Time that packets wait in queues, and how unevenly they come. */
   queueing: number;
+  jitter: number;
+  /** Times that more was requested than needed to find out what the link carries, and whether the quality is kept from rising. */
+  probes: number;
+  holding: boolean;
   /** Share of packets lost lately. */
   loss: number;
 }

@@ -13,12 +13,13 @@ export interface CoreFigures {
   rtt_min_ms?: number | null;
   interests_sent?: number;
   interests_retransmitted?: number;
+  interests_pending?: number;
   cache_hit_share?: number;
   goodput_bps?: number;
   throughput_bps?: number;
   controller?: string;
   controller_rate_bps?: number | null;
-  path?: { queueing_ms?: number; capacity_bps?: number; loss?: number };
+  path?: { queueing_ms?: number; capacity_bps?: number; loss?: number; jitter_ms?: number; probes?: number; holding?: boolean };
   rung?: string | null;
   picture?: string | null;
   target_ms?: number;
@@ -50,10 +51,11 @@ export interface Shares {
   retransmission: number;
 }
 
-/** How much was lost, and how much of it came back by which way. */
-export function sharesOf(figures: CoreFigures): Shares {
-  const streams = [figures.video, figures.audio].filter((stream) => stream !== null && stream !== undefined);
-  const sum = (field: keyof StreamFigures): number => streams.reduce((total, stream) => total + (stream[field] ?? 0), 0);
+/** How much was lost since `before`, and how much of it came back by which way. */
+export function sharesOf(figures: CoreFigures, before: CoreFigures = {}): Shares {
+  const total = ({ video, audio }: CoreFigures, field: keyof StreamFigures): number => (video?.[field] ?? 0) + (audio?.[field] ?? 0);
+  // A publisher that was started again begins to count anew.
+  const sum = (field: keyof StreamFigures): number => Math.max(0, total(figures, field) - total(before, field));
   const all = Math.max(1, sum("received") + sum("lost"));
   return {
     loss: sum("lost") / all,
@@ -71,6 +73,9 @@ export function pathOf(figures: CoreFigures): PathSummary {
     // The core says 0 until it has measured.
     carried: path.capacity_bps || null,
     queueing: path.queueing_ms ?? 0,
+    jitter: path.jitter_ms ?? 0,
+    probes: path.probes ?? 0,
+    holding: path.holding ?? false,
     loss: path.loss ?? 0,
   };
 }

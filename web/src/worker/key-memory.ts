@@ -12,12 +12,15 @@ export interface SignerNotice {
 /** Follows who signs one stream, and finds the key to remember. */
 export class KeyMemory {
   readonly #name: string;
+  readonly #isPinned: boolean;
   #known: KnownKey | undefined;
   /** Digest of a key that is met for the first time, until something is here that it signed. */
   #candidate: string | undefined;
 
-  constructor(name: string, known: KnownKey | undefined) {
+  /** @param isPinned whether the address of the page says which key it must be. */
+  constructor(name: string, known: KnownKey | undefined, isPinned = false) {
     this.#name = name;
+    this.#isPinned = isPinned;
     this.#known = known;
   }
 
@@ -29,6 +32,9 @@ export class KeyMemory {
     }
     if (signer.memory === "changed" && this.#known !== undefined) {
       return { text: keyChanged(this.#name, this.#known.since), canForget: true };
+    }
+    if (this.#isPinned) {
+      return { text: `${this.#name} is not signed by the key that this link names, so it is not shown. Whoever gave you the link may have a new one.`, canForget: false };
     }
     return { text: `The stream is signed by ${signer.name}, which was ${signer.verdict}. It is not shown.`, canForget: false };
   }

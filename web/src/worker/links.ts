@@ -43,6 +43,7 @@ export class Links {
   #sentSince = false;
   #asking = false;
   #connecting = false;
+  #closed = false;
   #hash = "";
   /** Until when tests keep everything from passing, and from connecting. */
   #blackholeUntil = 0;
@@ -57,14 +58,14 @@ export class Links {
     return this.#link?.transport ?? null;
   }
 
-  /** Connects now, and again whenever the connection ends. */
-  async connect(): Promise<void> {
+  /** Connects now, and again whenever the connection ends. `node`: what the server said a moment ago, if it was asked. */
+  async connect(node?: NodeInfo): Promise<void> {
     if (this.#connecting) {
       return;
     }
     this.#connecting = true;
     let told: string | undefined;
-    for (let failure = await this.#attempt(); failure !== undefined; failure = await this.#attempt()) {
+    for (let failure = await this.#attempt(node); failure !== undefined; failure = await this.#attempt()) {
       if (failure !== told) {
         told = failure;
         this.#host.step(`No connection, trying again and again: ${failure}`);
@@ -73,6 +74,13 @@ export class Links {
       this.#pause = Math.min(LAST_PAUSE, this.#pause * 2);
     }
     this.#connecting = false;
+  }
+
+  /** Ends the connection for good. */
+  close(): void {
+    this.#closed = true;
+    this.#link?.close();
+    this.#link = undefined;
   }
 
   send(frame: Uint8Array<ArrayBuffer>): void {
@@ -121,13 +129,20 @@ export class Links {
   }
 
   /** One attempt; the reason if it failed. */
-  async #attempt(): Promise<string | undefined> {
+  async #attempt(known?: NodeInfo): Promise<string | undefined> {
+    if (this.#closed) {
+      return undefined;
+    }
     if (performance.now() < this.#refuseUntil) {
       return "it was cut on purpose";
     }
     try {
-      const node = await this.#host.fetchNode();
+      const node = known ?? (await this.#host.fetchNode());
       const link = await this.#race(node);
+      if (this.#closed) {
+        link.close();
+        return undefined;
+      }
       this.#hash = hashOf(node);
       this.#link = link;
       this.#pause = FIRST_PAUSE;

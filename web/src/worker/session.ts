@@ -1,6 +1,6 @@
 import type { Command, Fault, NoticeTopic, Options, Report } from "../shared/messages.ts";
 import type { KnownKey } from "../shared/known-keys.ts";
-import { parseNodeInfo, type NodeInfo } from "../shared/node.ts";
+import { fetchNode, type NodeInfo } from "../shared/node.ts";
 import { HLS } from "../shared/package.ts";
 import type { Phase, Position, Summary } from "../shared/summary.ts";
 import { Audio } from "./audio.ts";
@@ -24,10 +24,10 @@ const SILENCE = 1_500;
 const PACKAGE_SILENCE = 30_000;
 /** How often the page gets figures, in milliseconds. */
 const SUMMARY_INTERVAL = 250;
+/** Figures that shares are taken of: 10 s. */
+const RECENT = 40;
 /** Longest sleep of the pump: the core is polled for what it needs at least this often, in milliseconds. */
 const LONGEST_SLEEP = 1_000;
-/** How long the server may take to describe itself, in milliseconds. */
-const NODE_LIMIT = 2_000;
 /** Most that playback from the past waits for its first frame to be decoded: what comes meanwhile is kept decoded. */
 const MAX_LAG = 300;
 /** Name of the data stream that the page publishes, most samples of a second, and octets of a usual one. */
@@ -56,6 +56,8 @@ export class Session {
   /** What the past is played later than the core thinks, in milliseconds. */
   #lag = 0;
   #pumping = false;
+  #closed = false;
+  readonly #intervals: ReturnType<typeof setInterval>[];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #lastFrameAt = -Infinity;
   /** Whether the stream is published as segments. */
@@ -66,6 +68,8 @@ export class Session {
   #publication: number | undefined;
   #notices = new Map<NoticeTopic, string>();
   #figures: CoreFigures = {};
+  /** The figures of the last while, oldest first, from when something was shown on. */
+  #recent: CoreFigures[] = [];
 
   private constructor(start: Start, node: NodeInfo, core: Core, report: (report: Report) => void) {
     this.#start = start;
@@ -74,7 +78,7 @@ export class Session {
     this.#target = start.options.target ?? DEFAULT_TARGET;
     this.#core = core;
     const known = Object.hasOwn(start.known, this.#name) ? start.known[this.#name] : undefined;
-    this.#keys = new KeyMemory(this.#name, known);
+    this.#keys = new KeyMemory(this.#name, known, start.options.key !== undefined);
     this.#tab = core.make(this.#tabConfig(start.options, node, known));
     this.#video = new Video(start.canvas, start.visible, {
       ...this.#decoderHost("video"),
@@ -94,20 +98,31 @@ export class Session {
     );
     report({ type: "name", name: this.#name });
     this.#publish();
-    void this.#links.connect();
-    setInterval(() => this.#tick(), SUMMARY_INTERVAL);
-    setInterval(() => void this.#links.watch(), 1_000);
+    void this.#links.connect(node);
+    this.#intervals = [setInterval(() => this.#tick(), SUMMARY_INTERVAL), setInterval(() => void this.#links.watch(), 1_000)];
     this.#pump();
   }
 
-  /** Starts as soon as the server has said what there is. */
-  static async open(start: Start, core: Promise<Core>, report: (report: Report) => void): Promise<Session> {
-    const node = await firstNode(start, report);
-    return new Session(start, node, await core, report);
+  /** Starts as soon as the server has said what there is; undefined if it is not wanted any more by then. */
+  static async open(start: Start, core: Promise<Core>, report: (report: Report) => void, signal: AbortSignal): Promise<Session | undefined> {
+    const node = start.node ?? (await firstNode(start, report, signal));
+    const loaded = await core;
+    return signal.aborted || node === undefined ? undefined : new Session(start, node, loaded, report);
+  }
+
+  /** Ends everything but the picture that is on the canvas. */
+  close(): void {
+    this.#closed = true;
+    this.#intervals.forEach((interval) => clearInterval(interval));
+    clearTimeout(this.#timer);
+    this.#links.close();
+    this.#audio.stop();
+    this.#video.close();
+    this.#tab.free();
   }
 
   /** Carries out what the page requests. */
-  handle(command: Exclude<Command, Start>): void {
+  handle(command: Exclude<Command, Start | { type: "pause" | "play" }>): void {
     switch (command.type) {
       case "target":
         this.#setTarget(command.target);
@@ -265,6 +280,9 @@ export class Session {
   /** Takes what the core wants done, and sleeps until it wants something again. */
   #pump(): void {
     this.#pumping = false;
+    if (this.#closed) {
+      return;
+    }
     const now = performance.now();
     if (this.#tab.pollTimeout() <= now) {
       this.#tab.handleTimeout(now);
@@ -452,21 +470,17 @@ export class Session {
 
   #summarise(phase = this.#phase()): void {
     this.#figures = JSON.parse(this.#tab.stats(performance.now())) as CoreFigures;
+    if (this.#firstFrame !== null) {
+      this.#recent.push(this.#figures);
+      this.#recent.splice(0, Math.max(0, this.#recent.length - RECENT));
+    }
     this.#report({ type: "summary", summary: this.#summary(phase) });
   }
 
   #tick(): void {
     const phase = this.#phase();
     this.#travel.tick(performance.now());
-    const quiet = performance.now() - this.#linkSince > SILENCE;
-    this.#notice(
-      "publisher",
-      phase === "waiting" && quiet
-        ? "The publisher is gone. Waiting for it to come back…"
-        : phase === "joining" && quiet
-          ? `Nobody publishes ${this.#name} yet. Waiting…`
-          : "",
-    );
+    this.#notice("publisher", this.#whyNothing(phase));
     this.#summarise(phase);
     const shown = this.#video.takeShown();
     if (shown.length > 0) {
@@ -474,10 +488,26 @@ export class Session {
     }
   }
 
+  /** Why nothing plays, if nobody else says it: one cause, one sentence. */
+  #whyNothing(phase: Phase): string {
+    const isRefused = (this.#notices.get("signer") ?? "") !== "";
+    if (isRefused || performance.now() - this.#linkSince <= SILENCE) {
+      return "";
+    }
+    if (phase === "joining") {
+      return `Nobody publishes ${this.#name} yet. Waiting…`;
+    }
+    if (phase !== "waiting") {
+      return "";
+    }
+    const isSlow = this.#figures.picture?.startsWith("nothing fits");
+    return isSlow ? "The connection carries too little for a picture at the moment." : "The publisher is gone. Waiting for it to come back…";
+  }
+
   #summary(phase: Phase): Summary {
     const figures = this.#figures;
     const ahead = clockAhead(figures);
-    const shares = sharesOf(figures);
+    const shares = sharesOf(figures, this.#recent[0] ?? figures);
     const video = this.#video.summary();
     const rungs = this.#catalogue?.streams.find((stream) => stream.kind === "video")?.rungs ?? [];
     const { live } = this.#travel;
@@ -511,6 +541,7 @@ export class Session {
       recordedFrom: figures.recorded_from_ms ?? null,
       verificationFailures: failuresOf(figures),
       interests: figures.interests_sent ?? 0,
+      interestsPending: figures.interests_pending ?? 0,
       clockOffset: figures.clock_offset_ms ?? null,
       coreMemory: this.#core.memory(),
       video,
@@ -543,26 +574,26 @@ export class Session {
   }
 }
 
-/** Asks until the server answers: the page may be open before the server is back. */
-async function firstNode(start: Start, report: (report: Report) => void): Promise<NodeInfo> {
-  for (let told = false; ; told = true) {
+/** Asks until the server answers or nobody wants it: the page may be open before the server is back. */
+async function firstNode(start: Start, report: (report: Report) => void, signal: AbortSignal): Promise<NodeInfo | undefined> {
+  for (let told = false; !signal.aborted; told = true) {
     try {
       const node = await fetchNode(start.base);
       report({ type: "notice", topic: "transport", text: "" });
       return node;
     } catch {
       if (!told) {
-        report({ type: "notice", topic: "transport", text: "The server does not answer. Trying again…" });
+        report({ type: "notice", topic: "transport", text: noAnswer(new URL(start.base).origin, start.origin) });
       }
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
   }
+  return undefined;
 }
 
-async function fetchNode(base: string): Promise<NodeInfo> {
-  const answer = await fetch(new URL("/node.json", base), { cache: "no-store", signal: AbortSignal.timeout(NODE_LIMIT) });
-  if (!answer.ok) {
-    throw new Error(`the server answers ${answer.status}`);
-  }
-  return parseNodeInfo(await answer.json(), new URL(base));
+/** Why a server does not answer. Browsers do not tell a page of another site whether it was refused or nobody is there. */
+function noAnswer(server: string, page: string): string {
+  return server === page
+    ? "The server does not answer. Trying again…"
+    : `${server} does not answer, or does not let pages of ${page} use it: its operator has to add "${page}" to allow-origins in [web] of its configuration file. Trying again…`;
 }

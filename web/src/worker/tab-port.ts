@@ -65,6 +65,8 @@ export interface TabPort {
   stats(now: number): string;
   /** Flips a bit in packets that arrive, until `count` were found out. */
   corrupt(count: number): void;
+  /** Gives its memory back; nothing may be called any more. */
+  free(): void;
 }
 
 /** The core once it is loaded. */

@@ -147,6 +147,13 @@ export class Video {
     }
   }
 
+  /** Stops; what was drawn last stays. */
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#queue.clear();
+    this.#closeDecoder();
+  }
+
   /** Capture of the newest frame shown, in milliseconds since 1970. */
   get capturedAt(): number | null {
     return this.#capturedAt;

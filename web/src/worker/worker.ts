@@ -7,22 +7,69 @@ import { Session } from "./session.ts";
 const thread = self as unknown as DedicatedWorkerGlobalScope;
 
 const report = (message: Report): void => thread.postMessage(message);
+const now = (): number => performance.timeOrigin + performance.now();
+/** Steps that are over before the page listens. */
+const early: Report[] = [{ type: "step", at: now(), text: "The worker runs" }];
 
 // Begun before the page says what to play: compiling takes as long as finding the server.
 const core = loadTab();
-core.catch(() => undefined);
+core.then(
+  () => early.push({ type: "step", at: now(), text: "The core is compiled" }),
+  () => undefined,
+);
 
-let session: Promise<Session> | undefined;
+type Start = Extract<Command, { type: "start" }>;
+
+/** What plays, and what is wanted if it has to begin again. */
+let start: Start | undefined;
+let session: Promise<Session | undefined> | undefined;
+let wanted = new AbortController();
 
 thread.onmessage = (event: MessageEvent<Command>) => {
   const command = event.data;
-  if (command.type === "start") {
-    session ??= Session.open(command, core, report);
-    session.catch(fail);
-  } else {
-    session?.then((opened) => opened.handle(command)).catch(fail);
+  switch (command.type) {
+    case "start":
+      start ??= command;
+      open(start);
+      break;
+    case "play":
+      if (start !== undefined) {
+        start = { ...start, openedAt: command.openedAt, known: command.known, node: undefined };
+        open(start);
+      }
+      break;
+    case "pause":
+      wanted.abort();
+      session?.then((opened) => opened?.close()).catch(fail);
+      session = undefined;
+      break;
+    default:
+      remember(command);
+      session?.then((opened) => opened?.handle(command)).catch(fail);
   }
 };
+
+function open(start: Start): void {
+  if (session === undefined) {
+    wanted = new AbortController();
+    session = Session.open(start, core, report, wanted.signal);
+    session.then(() => early.splice(0).forEach(report)).catch(fail);
+  }
+}
+
+/** Keeps what was chosen for the next session. */
+function remember(command: Command): void {
+  if (start === undefined) {
+    return;
+  }
+  if (command.type === "visible") {
+    start = { ...start, visible: command.visible };
+  } else if (command.type === "target") {
+    start = { ...start, options: { ...start.options, target: command.target } };
+  } else if (command.type === "rung") {
+    start = { ...start, options: { ...start.options, rung: command.rung } };
+  }
+}
 
 function fail(error: unknown): void {
   report({ type: "notice", topic: "fatal", text: `The page cannot play: ${message(error)}` });

@@ -33,6 +33,9 @@ fn run() -> Result<()> {
     Bindgen::new()
         .input_path(input)
         .web(true)?
+        // A quarter of the file, which only names functions in the traces of errors.
+        .remove_name_section(true)
+        .remove_producers_section(true)
         .typescript(true)
         .generate(output)
         .context("cannot generate the bindings")

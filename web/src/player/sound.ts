@@ -14,6 +14,8 @@ const CLOCK_JUMP = 40;
 export class Sound {
   #context: AudioContext | undefined;
   #node: AudioWorkletNode | undefined;
+  #gain: GainNode | undefined;
+  #volume = 1;
   #timer: ReturnType<typeof setInterval> | undefined;
   /** Wall clock (ms) less context time (ms), smoothed. */
   #ahead: number | undefined;
@@ -26,6 +28,18 @@ export class Sound {
     return this.#node;
   }
 
+  /** Loudness, 0 to 1. */
+  get volume(): number {
+    return this.#volume;
+  }
+
+  set volume(volume: number) {
+    this.#volume = volume;
+    if (this.#gain !== undefined) {
+      this.#gain.gain.value = volume;
+    }
+  }
+
   /** Opens the device. The worker sends PCM to the port that is returned. */
   async start(): Promise<MessagePort> {
     this.stop();
@@ -33,7 +47,8 @@ export class Sound {
     this.#context = context;
     await Promise.all([context.audioWorklet.addModule(playerUrl), context.resume()]);
     const node = new AudioWorkletNode(context, "namecast-player", { numberOfInputs: 0, outputChannelCount: [2] });
-    node.connect(context.destination);
+    this.#gain = new GainNode(context, { gain: this.#volume });
+    node.connect(this.#gain).connect(context.destination);
     this.#node = node;
     const channel = new MessageChannel();
     node.port.postMessage({ type: "worker", port: channel.port1 }, [channel.port1]);
@@ -47,6 +62,7 @@ export class Sound {
     void this.#context?.close();
     this.#context = undefined;
     this.#node = undefined;
+    this.#gain = undefined;
     this.#ahead = undefined;
   }
 

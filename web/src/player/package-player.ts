@@ -2,10 +2,8 @@ import type Hls from "hls.js";
 import type { ErrorData, Events } from "hls.js";
 import type { Command, NoticeTopic } from "../shared/messages.ts";
 import { playlistOf, type FetchReport, type PackageInfo } from "../shared/package.ts";
-import { bitrate } from "./format.ts";
 import { NamedFetches, type FetchCounters } from "./named-fetches.ts";
 import { namedLoader } from "./named-loader.ts";
-import { element } from "./panel.ts";
 
 /** Pause before what failed is tried again: doubles from the first to the last, in milliseconds. */
 const FIRST_PAUSE = 1_000;
@@ -16,8 +14,10 @@ const MAX_RECOVERIES = 3;
 const STALL_NOTICE = 3_000;
 const TICK = 500;
 
-/** What the player needs of the page. */
+/** What the player needs of the rest. */
 export interface PackageHost {
+  /** Where the picture goes. */
+  readonly film: HTMLVideoElement;
   send(command: Command): void;
   notice(topic: NoticeTopic, text: string): void;
   step(text: string): void;
@@ -47,9 +47,10 @@ export interface PackageFigures {
 export class PackagePlayer {
   readonly #host: PackageHost;
   readonly #fetches: NamedFetches;
-  readonly #film = element<HTMLVideoElement>("film");
+  readonly #film: HTMLVideoElement;
   #info: PackageInfo | undefined;
   #hls: Hls | undefined;
+  #timer: ReturnType<typeof setInterval> | undefined;
   #pause = FIRST_PAUSE;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #recoveries = 0;
@@ -60,13 +61,12 @@ export class PackagePlayer {
 
   constructor(host: PackageHost) {
     this.#host = host;
+    this.#film = host.film;
     this.#fetches = new NamedFetches((command) => host.send(command));
     this.#film.addEventListener("waiting", () => {
       // Not the wait for the first picture, or for the end of a jump.
       this.#stalls += this.#film.currentTime > 0 && !this.#film.seeking ? 1 : 0;
     });
-    this.#film.addEventListener("playing", () => element("joining").classList.add("done"));
-    setInterval(() => this.#tick(), TICK);
   }
 
   /** Plays this; anew if the publisher was started again. */
@@ -76,12 +76,19 @@ export class PackagePlayer {
     if (known?.name === info.name && known.version === info.version) {
       return;
     }
-    document.body.dataset["package"] = "hls";
-    this.#film.hidden = false;
-    element("picture").hidden = true;
-    element("package").hidden = false;
     this.#host.step(`${info.name} is HLS: playing its segments with hls.js`);
+    this.#timer ??= setInterval(() => this.#tick(), TICK);
     void this.#start();
+  }
+
+  /** Fetches nothing any more, until it is opened again. */
+  close(): void {
+    clearInterval(this.#timer);
+    clearTimeout(this.#retry);
+    this.#timer = undefined;
+    this.#info = undefined;
+    this.#hls?.destroy();
+    this.#hls = undefined;
   }
 
   handle(report: FetchReport): void {
@@ -91,12 +98,6 @@ export class PackagePlayer {
   /** Whether something plays here, and not as frames. */
   get isOpen(): boolean {
     return this.#info !== undefined;
-  }
-
-  /** Turns sound on or off. Returns whether it is on. */
-  toggleSound(): boolean {
-    this.#film.muted = !this.#film.muted;
-    return !this.#film.muted;
   }
 
   figures(): PackageFigures {
@@ -197,11 +198,5 @@ export class PackagePlayer {
     const waits = now - this.#time.since;
     const name = this.#info?.name ?? "";
     this.#host.notice("past", waits > STALL_NOTICE ? `The picture waits: nothing new of ${name} has come for ${Math.round(waits / 1_000)} s.` : "");
-    const figures = this.figures();
-    element("package-quality").textContent = figures.height > 0 ? `${figures.height} lines, ${bitrate(figures.bitrate)}` : "–";
-    element("package-throughput").textContent = figures.throughput > 0 ? bitrate(figures.throughput) : "–";
-    element("package-behind").textContent = `${figures.behind.toFixed(1)} s`;
-    element("package-buffer").textContent = `${figures.buffer.toFixed(1)} s`;
-    element("package-stalls").textContent = String(figures.stalls);
   }
 }

@@ -1,0 +1,57 @@
+import type { Summary } from "../shared/summary.ts";
+import { element } from "./panel.ts";
+
+/** The link to what plays. It carries the key, so that whoever opens it sees this stream or none. */
+export class Share {
+  readonly #button = element<HTMLButtonElement>("share");
+  readonly #box = element("share-box");
+  readonly #link = element<HTMLInputElement>("share-link");
+
+  constructor() {
+    this.#button.disabled = true;
+    this.#button.addEventListener("click", () => this.toggle());
+    this.#link.addEventListener("focus", () => this.#link.select());
+  }
+
+  /** Follows what plays. */
+  show(name: string, { signer }: Summary): void {
+    if (signer?.trusted === true) {
+      const link = shareLink(location.href, name, signer.digest);
+      if (link !== this.#link.value) {
+        this.#link.value = link;
+      }
+      this.#button.disabled = false;
+    }
+  }
+
+  /** Shows the link and copies it, or hides it. */
+  toggle(): void {
+    if (this.#button.disabled) {
+      return;
+    }
+    this.#box.hidden = !this.#box.hidden;
+    this.#button.setAttribute("aria-expanded", String(!this.#box.hidden));
+    if (!this.#box.hidden) {
+      void this.#copy();
+    }
+  }
+
+  async #copy(): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(this.#link.value);
+      element("share-said").textContent = "Copied";
+    } catch {
+      // Not allowed here: then a person copies it.
+      element("share-said").textContent = "";
+      this.#link.focus();
+    }
+  }
+}
+
+/** Address that shows the stream `name`, signed by the key of this digest, on the page at `address`. */
+export function shareLink(address: string, name: string, digest: string): string {
+  const link = new URL("/", address);
+  link.searchParams.set("name", name);
+  link.searchParams.set("key", digest);
+  return link.href;
+}

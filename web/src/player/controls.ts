@@ -1,0 +1,123 @@
+import MediaController from "media-chrome/dist/media-controller.js";
+import "media-chrome/dist/media-control-bar.js";
+import "media-chrome/dist/media-fullscreen-button.js";
+import "media-chrome/dist/media-live-button.js";
+import "media-chrome/dist/media-mute-button.js";
+import "media-chrome/dist/media-pip-button.js";
+import "media-chrome/dist/media-play-button.js";
+import "media-chrome/dist/media-time-range.js";
+import "media-chrome/dist/media-volume-range.js";
+import type { NamecastPlayer } from "./element.ts";
+
+/** Name of the element below; not for use outside of the player. */
+const TAG = "namecast-controls";
+
+const STYLE = `
+  ${TAG} {
+    position: absolute;
+    inset: 0;
+    width: 100%;
+    height: 100%;
+    background: none;
+    --media-background-color: transparent;
+    --media-primary-color: #fff;
+    --media-secondary-color: transparent;
+    --media-control-background: transparent;
+    --media-control-hover-background: rgb(255 255 255 / 16%);
+    --media-range-bar-color: #4fd1bd;
+    --media-focus-box-shadow: inset 0 0 0 2px #fff;
+    --media-font: 13px/1 ui-sans-serif, system-ui, "Segoe UI", Roboto, Arial, sans-serif;
+  }
+  .bar {
+    align-items: center;
+    width: 100%;
+    padding: 28px 6px 4px;
+    background: linear-gradient(transparent, rgb(5 8 7 / 88%) 42%);
+    box-sizing: border-box;
+  }
+  .bar > * { flex: none; }
+  .bar > media-time-range, .bar > .space { flex: 1; min-width: 24px; }
+  .bar select {
+    height: 34px;
+    max-width: 7.5em;
+    margin: 0 4px;
+    padding: 0 4px;
+    border: 0;
+    border-radius: 6px;
+    background: #17201d;
+    color: #fff;
+    font: 13px ui-sans-serif, system-ui, "Segoe UI", Roboto, Arial, sans-serif;
+  }
+  .bar select:focus-visible { outline: 2px solid #fff; outline-offset: -2px; }
+  media-volume-range { width: 76px; }
+  ${TAG}:not([breakpointsm]) #quality { max-width: 5.5em; }
+  ${TAG}:not([breakpointmd]) media-volume-range { display: none; }
+  ${TAG}:not([breakpointmd]) media-pip-button { display: none; }
+  ${TAG}:not([mediatargetlivewindow]) media-time-range, ${TAG}[mediatargetlivewindow="0"] media-time-range { visibility: hidden; }
+`;
+
+const BAR = `
+  <media-control-bar class="bar">
+    <media-play-button id="play"></media-play-button>
+    <media-mute-button id="sound"></media-mute-button>
+    <media-volume-range></media-volume-range>
+    <media-live-button id="edge"></media-live-button>
+    <media-time-range></media-time-range>
+    <select id="quality" aria-label="Quality" title="Quality"></select>
+    <media-pip-button id="pip"></media-pip-button>
+    <media-fullscreen-button id="full"></media-fullscreen-button>
+  </media-control-bar>`;
+
+/** The controls of media-chrome around a player, which is the medium that they act on. */
+class Controls extends MediaController {
+  player: NamecastPlayer | undefined;
+
+  // Its own medium would have to be a child of it.
+  override get media(): HTMLVideoElement {
+    return this.player as unknown as HTMLVideoElement;
+  }
+
+  override mediaSetCallback(media: HTMLMediaElement): void {
+    super.mediaSetCallback(media);
+    // It keeps media out of the way of Tab, and with this one all controls, which are inside of it.
+    media.removeAttribute("tabindex");
+  }
+}
+
+/** Puts the controls over the picture of `player`. */
+export function addControls(player: NamecastPlayer, frame: HTMLElement): void {
+  if (customElements.get(TAG) === undefined) {
+    customElements.define(TAG, Controls);
+  }
+  const style = document.createElement("style");
+  style.textContent = STYLE;
+  const controls = document.createElement(TAG) as Controls;
+  controls.player = player;
+  // What a person chose on another site's page is none of this one's.
+  controls.setAttribute("nomutedpref", "");
+  controls.setAttribute("novolumepref", "");
+  controls.setAttribute("seektoliveoffset", "0");
+  controls.innerHTML = BAR;
+  controls.fullscreenElement = frame;
+  frame.append(style, controls);
+  followQualities(player, controls.querySelector("select") as HTMLSelectElement);
+}
+
+function followQualities(player: NamecastPlayer, select: HTMLSelectElement): void {
+  let known = "";
+  const show = (): void => {
+    const qualities = player.qualities;
+    const names = qualities.map(({ name, label }) => `${name} ${label}`).join("\n");
+    if (names !== known) {
+      known = names;
+      select.replaceChildren(new Option("Automatic", "auto"), ...qualities.map(({ name, label }) => new Option(label, name)));
+      select.hidden = qualities.length < 2;
+    }
+    const { quality } = player;
+    const named = { highest: qualities[0]?.name, lowest: qualities.at(-1)?.name }[quality] ?? quality;
+    select.value = qualities.some(({ name }) => name === named) ? named : "auto";
+  };
+  select.addEventListener("change", () => (player.quality = select.value));
+  player.addEventListener("qualitychange", show);
+  show();
+}

@@ -1,0 +1,637 @@
+import type { Command, NoticeTopic, Options, Report } from "../shared/messages.ts";
+import { keyChanged, type KnownKey } from "../shared/known-keys.ts";
+import { fetchNode, type NodeInfo } from "../shared/node.ts";
+import type { Phase, Summary } from "../shared/summary.ts";
+import { browserStore, KnownKeyStore } from "./known-keys.ts";
+import { missing } from "./missing.ts";
+import { readOptions } from "./options.ts";
+import { PackagePlayer } from "./package-player.ts";
+import { PipWindow } from "./pip.ts";
+import { qualitiesOf, type Quality } from "./qualities.ts";
+import { Sound } from "./sound.ts";
+import { STYLE } from "./style.ts";
+import { behind, meant, reach } from "./timeline.ts";
+import { WakeLock } from "./wake-lock.ts";
+
+/** States of `readyState`, as HTMLMediaElement has them. */
+const [HAVE_NOTHING, HAVE_METADATA, HAVE_CURRENT_DATA, HAVE_ENOUGH_DATA] = [0, 1, 2, 4];
+
+/** A sentence for people, of the event `notice`. If that is cancelled, the player does not show it itself. */
+export interface Notice {
+  topic: NoticeTopic;
+  /** Empty: it is over. */
+  text: string;
+  /** The stream whose remembered key is in the way. */
+  forget: string | undefined;
+}
+
+/** What went wrong, as MediaError has it. */
+export interface PlayerError {
+  /** 2: network, 3: decoding, 4: cannot be played here. */
+  code: number;
+  message: string;
+}
+
+/** Topics that end playback, and the code of MediaError for each. */
+const ERRORS: Partial<Record<NoticeTopic, number>> = { transport: 2, signer: 3, codec: 4, browser: 4, fatal: 4 };
+
+/** What people read over the picture while there is none. */
+const DOING: Record<Phase, string> = { connecting: "Connecting…", joining: "Looking for the stream…", waiting: "Waiting for the picture…", playing: "" };
+
+/**
+ * A live stream of a Namecast node, used like `<video>`:
+ * `<namecast-player src="https://node.example/?name=/show&key=…" autoplay muted controls>`.
+ */
+export class NamecastPlayer extends HTMLElement {
+  static readonly observedAttributes = ["src", "controls", "muted"];
+
+  /** Secret that signs what `publish` of the address names, 64 hexadecimal digits. */
+  secret = "";
+  /** A worker that runs already and a description of the node that was requested already: for the first `play`. */
+  early: { worker: Worker; node: Promise<NodeInfo> } | undefined;
+  /** When the picture was wished for, in milliseconds since 1970. */
+  openedAt = performance.timeOrigin + performance.now();
+
+  readonly #frame: HTMLElement;
+  #canvas: HTMLCanvasElement;
+  readonly #film: HTMLVideoElement;
+  readonly #message: HTMLElement;
+  readonly #store = browserStore();
+  readonly #knownKeys = new KnownKeyStore(this.#store);
+  readonly #package: PackagePlayer;
+  readonly #wakeLock = new WakeLock();
+  readonly #pip: PipWindow;
+  readonly sound = new Sound();
+  #worker: Worker | undefined;
+  #options: Options = {};
+  #base: URL | undefined;
+  #notices = new Map<NoticeTopic, string>();
+  #summary: Summary | undefined;
+  #paused = true;
+  #muted = false;
+  #size = { width: 0, height: 0 };
+  #readyState = HAVE_NOTHING;
+  #error: PlayerError | null = null;
+  /** Time zero of `currentTime`, in milliseconds since 1970 by the publisher's clock. */
+  #origin: number | undefined;
+  #liveWindow = 0;
+  #seeks = 0;
+  #resumeAt: number | null = null;
+  #quality = "auto";
+  #hasControls = false;
+  readonly #visibility = (): void => this.#showVisibility();
+
+  constructor() {
+    super();
+    const root = this.attachShadow({ mode: "open" });
+    root.innerHTML = `<style>${STYLE}</style>
+      <div id="frame" part="frame">
+        <slot name="picture"></slot>
+        <div id="waiting" part="waiting"><span class="spinner" aria-hidden="true"></span><p id="doing"></p></div>
+        <button id="start" type="button" aria-label="Play" hidden><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M8 5v14l11-7Z" /></svg></button>
+        <p id="message" part="message" role="alert" hidden></p>
+      </div>`;
+    const part = <E extends HTMLElement>(id: string): E => root.getElementById(id) as E;
+    this.#frame = part("frame");
+    this.#message = part("message");
+    const slot = root.querySelector("slot") as HTMLSlotElement;
+    this.#canvas = this.querySelector<HTMLCanvasElement>("canvas[slot=picture]") ?? picture(slot, "canvas");
+    this.#film = this.querySelector<HTMLVideoElement>("video[slot=picture]") ?? picture(slot, "video");
+    this.#film.muted = true;
+    this.#film.playsInline = true;
+    this.#film.hidden = true;
+    part("start").addEventListener("click", () => void this.play().catch(() => undefined));
+    this.#pip = new PipWindow(() => this.#canvas, slot, (name) => {
+      this.#showVisibility();
+      this.#emit(name);
+    });
+    this.#package = new PackagePlayer({
+      film: this.#film,
+      send: (command) => this.send(command),
+      notice: (topic, text) => this.#notice(topic, text),
+      step: (text) => this.#report({ type: "step", at: Date.now(), text }),
+    });
+    for (const name of ["playing", "waiting"]) {
+      this.#film.addEventListener(name, () => this.#setReady(name === "playing" ? HAVE_ENOUGH_DATA : HAVE_CURRENT_DATA));
+    }
+  }
+
+  connectedCallback(): void {
+    document.addEventListener("visibilitychange", this.#visibility);
+    this.#showStart();
+    if (this.autoplay && this.#base !== undefined) {
+      void this.play().catch(() => undefined);
+    }
+    this.#wantControls();
+  }
+
+  disconnectedCallback(): void {
+    document.removeEventListener("visibilitychange", this.#visibility);
+    this.#unload();
+  }
+
+  attributeChangedCallback(name: string, old: string | null, value: string | null): void {
+    if (name === "muted") {
+      this.#muted = value !== null;
+    } else if (name === "controls") {
+      this.#wantControls();
+    } else if (old !== value) {
+      this.#load(value);
+    }
+  }
+
+  /** Address of the stream: that of the node's page, with the name and whatever else its query says. */
+  get src(): string {
+    return this.getAttribute("src") ?? "";
+  }
+
+  set src(src: string) {
+    this.setAttribute("src", src);
+  }
+
+  get autoplay(): boolean {
+    return this.hasAttribute("autoplay");
+  }
+
+  set autoplay(autoplay: boolean) {
+    this.toggleAttribute("autoplay", autoplay);
+  }
+
+  get controls(): boolean {
+    return this.hasAttribute("controls");
+  }
+
+  set controls(controls: boolean) {
+    this.toggleAttribute("controls", controls);
+  }
+
+  get paused(): boolean {
+    return this.#paused;
+  }
+
+  get ended(): boolean {
+    return false;
+  }
+
+  get muted(): boolean {
+    return this.#muted;
+  }
+
+  set muted(muted: boolean) {
+    if (muted !== this.#muted) {
+      this.#muted = muted;
+      this.#emit("volumechange");
+      this.#applySound();
+    }
+  }
+
+  /** Loudness, 0 to 1. */
+  get volume(): number {
+    return this.sound.volume;
+  }
+
+  set volume(volume: number) {
+    if (!(volume >= 0 && volume <= 1)) {
+      throw new DOMException(`volume is from 0 to 1, not ${volume}`, "IndexSizeError");
+    }
+    this.sound.volume = volume;
+    this.#film.volume = volume;
+    this.#emit("volumechange");
+  }
+
+  /** Seconds since `getStartDate()`. Setting it goes there, as far back as the stream is kept. */
+  get currentTime(): number {
+    if (this.#package.isOpen) {
+      return this.#film.currentTime;
+    }
+    const position = this.#summary?.position;
+    return position === undefined || this.#origin === undefined ? 0 : (position.now - behind(position) - this.#origin) / 1_000;
+  }
+
+  set currentTime(time: number) {
+    const summary = this.#summary;
+    if (this.#package.isOpen) {
+      this.#film.currentTime = time;
+    } else if (summary !== undefined && this.#origin !== undefined) {
+      this.seek(meant(summary.position.now - this.#origin - time * 1_000, summary.position));
+    }
+  }
+
+  /** When the publisher's clock was at zero of `currentTime`. */
+  getStartDate(): Date {
+    return new Date(this.#origin ?? NaN);
+  }
+
+  /** Infinite, as a live stream has no end; NaN as long as nothing is known of it. */
+  get duration(): number {
+    return this.#readyState === HAVE_NOTHING ? NaN : Infinity;
+  }
+
+  get seekable(): TimeRanges {
+    if (this.#package.isOpen) {
+      return this.#film.seekable;
+    }
+    const position = this.#summary?.position;
+    if (position === undefined || this.#origin === undefined) {
+      return ranges([]);
+    }
+    const end = (position.now - this.#origin) / 1_000;
+    return ranges([[end - reach(position) / 1_000, end]]);
+  }
+
+  get buffered(): TimeRanges {
+    return ranges([]);
+  }
+
+  get readyState(): number {
+    return this.#readyState;
+  }
+
+  get error(): PlayerError | null {
+    return this.#error;
+  }
+
+  get videoWidth(): number {
+    return this.#size.width;
+  }
+
+  get videoHeight(): number {
+    return this.#size.height;
+  }
+
+  /** As media-chrome has it. */
+  get streamType(): "live" | "unknown" {
+    return this.#readyState === HAVE_NOTHING ? "unknown" : "live";
+  }
+
+  /** Infinite if one can go back, as media-chrome has it. */
+  get targetLiveWindow(): number {
+    const { seekable } = this;
+    return seekable.length > 0 && seekable.end(0) > seekable.start(0) ? Infinity : 0;
+  }
+
+  /** From where on it is live, as media-chrome has it. */
+  get liveEdgeStart(): number {
+    const { seekable } = this;
+    const end = seekable.length === 0 ? NaN : seekable.end(seekable.length - 1);
+    return this.#package.isOpen ? end - 15 : this.#summary?.position.live === false ? end : Math.min(end, this.currentTime);
+  }
+
+  /** The qualities that are published, highest first. */
+  get qualities(): Quality[] {
+    return qualitiesOf(this.#summary?.rungs ?? []);
+  }
+
+  /** The one chosen, by its name; `auto`: what the connection carries. */
+  get quality(): string {
+    return this.#quality;
+  }
+
+  set quality(quality: string) {
+    this.#quality = quality;
+    this.send({ type: "rung", rung: quality });
+    this.#emit("qualitychange");
+  }
+
+  /** All figures, four times a second; undefined before the first. */
+  get summary(): Summary | undefined {
+    return this.#summary;
+  }
+
+  /** What plays segments, for streams that are published so. */
+  get package(): PackagePlayer {
+    return this.#package;
+  }
+
+  /** Keys of streams that this site's browser remembers. */
+  get knownKeys(): KnownKeyStore {
+    return this.#knownKeys;
+  }
+
+  /** Joins the stream. A stream that was paused in the past goes on there, if it is kept so long. */
+  async play(): Promise<void> {
+    if (!this.#paused) {
+      return;
+    }
+    const lack = missing();
+    if (lack !== "") {
+      this.#notice("browser", lack);
+      throw new DOMException(lack, "NotSupportedError");
+    }
+    if (this.#base === undefined) {
+      throw new DOMException("a player without src has nothing to play", "NotSupportedError");
+    }
+    this.#paused = false;
+    this.#emit("play");
+    this.#emit("waiting");
+    this.#showStart();
+    if (this.#worker === undefined) {
+      await this.#start(this.#base);
+    } else {
+      this.send({ type: "play", openedAt: performance.timeOrigin + performance.now(), known: this.#knownKeys.all() });
+    }
+    if (this.#resumeAt !== null) {
+      this.seek(this.#resumeAt);
+      this.#resumeAt = null;
+    }
+    this.#applySound();
+  }
+
+  /** Ends all traffic; the last picture stays. */
+  pause(): void {
+    if (this.#paused) {
+      return;
+    }
+    const position = this.#summary?.position;
+    this.#resumeAt = position?.live === false ? position.shown : null;
+    this.#paused = true;
+    this.sound.stop();
+    this.#package.close();
+    this.#film.pause();
+    this.send({ type: "pause" });
+    this.#setReady(Math.min(this.#readyState, HAVE_CURRENT_DATA));
+    this.#notices.forEach((_, topic) => this.#notice(topic, ""));
+    this.#emit("pause");
+    this.#showStart();
+  }
+
+  /** Goes to a time of capture (publisher's clock, milliseconds since 1970); null: to live. Returns the number of the wish. */
+  seek(to: number | null): number {
+    this.#seeks += 1;
+    this.send({ type: "seek", number: this.#seeks, to });
+    this.#emit("seeking");
+    return this.#seeks;
+  }
+
+  /** Shows the picture in a window of its own above all others. */
+  requestPictureInPicture(): Promise<PictureInPictureWindow> {
+    return this.#pip.open(this.#package.isOpen ? this.#film : undefined);
+  }
+
+  /** Gives the worker a command; those before the first `play` are lost. */
+  send(command: Command, transfer: Transferable[] = []): void {
+    this.#worker?.postMessage(command, transfer);
+  }
+
+  #load(src: string | null): void {
+    this.#unload();
+    this.#base = undefined;
+    if (src === null) {
+      return;
+    }
+    const base = new URL(src, document.baseURI);
+    this.#base = base;
+    this.#options = readOptions(base.searchParams);
+    this.#quality = this.#options.rung ?? "auto";
+    this.#emit("emptied");
+    if (this.autoplay && this.isConnected) {
+      void this.play().catch(() => undefined);
+    }
+  }
+
+  #unload(): void {
+    this.pause();
+    if (this.#worker !== undefined) {
+      this.#worker.terminate();
+      this.#worker = undefined;
+      // A canvas can be given to one worker only.
+      const fresh = this.#canvas.cloneNode() as HTMLCanvasElement;
+      this.#canvas.replaceWith(fresh);
+      this.#canvas = fresh;
+    }
+    this.#summary = undefined;
+    this.#origin = undefined;
+    this.#resumeAt = null;
+    this.#readyState = HAVE_NOTHING;
+  }
+
+  async #start(base: URL): Promise<void> {
+    this.#emit("loadstart");
+    const { early } = this;
+    this.early = undefined;
+    const worker = early?.worker ?? new Worker(new URL("../worker/worker.ts", import.meta.url), { type: "module", name: "namecast" });
+    this.#worker = worker;
+    worker.onmessage = (event: MessageEvent<Report>) => this.#handle(event.data);
+    worker.onerror = (event) => this.#notice("fatal", `The player cannot play: ${event.message || "its worker did not start"}`);
+    // Meanwhile the worker loads.
+    const node = await (early?.node ?? fetchNode(base.href)).catch(() => undefined);
+    if (worker !== this.#worker) {
+      return;
+    }
+    const offscreen = this.#canvas.transferControlToOffscreen();
+    const start: Command = {
+      type: "start",
+      canvas: offscreen,
+      node,
+      options: this.#options,
+      known: this.#knownKeys.all(),
+      secret: this.secret,
+      base: base.href,
+      origin: location.origin,
+      openedAt: this.openedAt,
+      visible: this.#isVisible(),
+    };
+    worker.postMessage(start, [offscreen]);
+    if (this.#paused) {
+      this.send({ type: "pause" });
+    }
+  }
+
+  #handle(report: Report): void {
+    switch (report.type) {
+      case "summary":
+        this.#handleSummary(report.summary);
+        break;
+      case "notice":
+        this.#notice(report.topic, report.text, report.forget);
+        break;
+      case "remember":
+        this.#remember(report.name, report.key);
+        break;
+      case "size":
+        this.#size = { width: report.width, height: report.height };
+        this.style.setProperty("--ratio", String(report.width / report.height));
+        this.#emit("resize");
+        break;
+      case "package":
+        this.#film.hidden = false;
+        this.#canvas.hidden = true;
+        this.#film.muted = this.#muted;
+        this.#package.open(report.info);
+        break;
+      case "fetching":
+      case "fetched":
+      case "unfetched":
+        this.#package.handle(report);
+        break;
+    }
+    this.#report(report);
+  }
+
+  #handleSummary(summary: Summary): void {
+    if (this.#paused) {
+      return;
+    }
+    const before = this.#summary;
+    this.#summary = summary;
+    const doing = this.shadowRoot?.getElementById("doing");
+    if (doing && before?.phase !== summary.phase) {
+      doing.textContent = DOING[summary.phase];
+    }
+    if (!this.#package.isOpen && summary.video.shown > 0) {
+      this.#origin ??= summary.position.since ?? summary.position.now;
+      this.#setReady(summary.phase === "playing" ? HAVE_ENOUGH_DATA : HAVE_CURRENT_DATA);
+    }
+    if (this.#readyState > HAVE_NOTHING) {
+      if (before !== undefined && before.position.seeking !== null && summary.position.seeking === null) {
+        this.#emit("seeked");
+      }
+      this.#emit("timeupdate");
+      this.#emit("progress");
+    }
+    if (before?.rungs.length !== summary.rungs.length) {
+      this.#emit("qualitychange");
+    }
+    if (this.targetLiveWindow !== this.#liveWindow) {
+      this.#liveWindow = this.targetLiveWindow;
+      this.#emit("targetlivewindowchange");
+    }
+  }
+
+  #setReady(state: number): void {
+    const before = this.#readyState;
+    this.#readyState = state;
+    if (before < HAVE_METADATA && state >= HAVE_METADATA) {
+      this.#emit("loadedmetadata");
+      this.#emit("durationchange");
+      this.#wantControls();
+    }
+    if (before < HAVE_ENOUGH_DATA && state === HAVE_ENOUGH_DATA) {
+      this.#emit("canplay");
+      this.#emit("playing");
+    } else if (before === HAVE_ENOUGH_DATA && state < before && !this.#paused) {
+      this.#emit("waiting");
+    }
+    this.toggleAttribute("data-playing", state === HAVE_ENOUGH_DATA);
+    this.#wakeLock.want(state === HAVE_ENOUGH_DATA && !this.#paused && this.controls);
+  }
+
+  /** Keeps the key of a stream that was met for the first time; another tab may have been first with another one. */
+  #remember(name: string, key: KnownKey): void {
+    const known = this.#knownKeys.remember(name, key);
+    if (known === undefined) {
+      this.#report({ type: "step", at: Date.now(), text: `This browser does not remember the key of ${name}` });
+    } else if (known.digest !== key.digest) {
+      this.pause();
+      this.#notice("signer", keyChanged(name, known.since), name);
+    } else {
+      this.#report({ type: "step", at: Date.now(), text: `Remembered the key of ${name}: another one will be refused` });
+    }
+  }
+
+  #notice(topic: NoticeTopic, text: string, forget?: string): void {
+    if (text === (this.#notices.get(topic) ?? "")) {
+      return;
+    }
+    const detail: Notice = { topic, text, forget };
+    const isShown = this.dispatchEvent(new CustomEvent("notice", { detail, cancelable: true }));
+    this.#notices.set(topic, text);
+    this.#message.textContent = isShown ? ([...this.#notices.values()].filter((each) => each !== "").at(-1) ?? "") : "";
+    this.#message.hidden = this.#message.textContent === "";
+    // A connection that is lost comes back by itself; one that was never made may need a person.
+    const code = topic === "transport" && this.#readyState > HAVE_NOTHING ? undefined : ERRORS[topic];
+    if (code !== undefined && text !== "") {
+      this.#error = { code, message: text };
+      this.#emit("error");
+    } else if (code !== undefined) {
+      this.#error = null;
+    }
+  }
+
+  #applySound(): void {
+    this.#film.muted = this.#muted;
+    if (this.#package.isOpen || this.#paused || this.#worker === undefined) {
+      return;
+    }
+    if (this.#muted) {
+      this.send({ type: "soundOff" });
+      this.sound.stop();
+      return;
+    }
+    void this.#startSound();
+  }
+
+  async #startSound(): Promise<void> {
+    try {
+      const port = await this.sound.start();
+      this.send({ type: "sound", port }, [port]);
+      this.#notice("sound", "");
+    } catch (error) {
+      this.#notice("sound", `No sound: ${error instanceof Error ? error.message : String(error)}`);
+      this.muted = true;
+    }
+  }
+
+  #isVisible(): boolean {
+    return !document.hidden || this.#pip.isOpen;
+  }
+
+  #showVisibility(): void {
+    this.send({ type: "visible", visible: this.#isVisible() });
+  }
+
+  /** The large button of a player that waits for a person. */
+  #showStart(): void {
+    const root = this.shadowRoot;
+    const start = root?.getElementById("start");
+    start?.toggleAttribute("hidden", !this.#paused);
+    this.toggleAttribute("data-paused", this.#paused);
+  }
+
+  /** Loads the controls once there is a picture: nothing must delay that. */
+  #wantControls(): void {
+    if (this.#hasControls || !this.controls || !this.isConnected || (this.#readyState === HAVE_NOTHING && this.autoplay)) {
+      return;
+    }
+    this.#hasControls = true;
+    void import("./controls.ts").then(({ addControls }) => addControls(this, this.#frame));
+  }
+
+  #report(report: Report): void {
+    this.dispatchEvent(new CustomEvent("report", { detail: report }));
+  }
+
+  #emit(name: string): void {
+    this.dispatchEvent(new Event(name));
+  }
+}
+
+/** An element for the picture where the page brings none. */
+function picture<T extends "canvas" | "video">(slot: HTMLSlotElement, tag: T): HTMLElementTagNameMap[T] {
+  const made = document.createElement(tag);
+  made.setAttribute("part", "picture");
+  made.setAttribute("aria-label", "Live picture");
+  slot.append(made);
+  return made;
+}
+
+function ranges(parts: readonly (readonly [number, number])[]): TimeRanges {
+  const at = (index: number, end: 0 | 1): number => {
+    const part = parts[index];
+    if (part === undefined) {
+      throw new DOMException(`there is no range ${index}`, "IndexSizeError");
+    }
+    return part[end];
+  };
+  return { length: parts.length, start: (index) => at(index, 0), end: (index) => at(index, 1) };
+}
+
+if (customElements.get("namecast-player") === undefined) {
+  customElements.define("namecast-player", NamecastPlayer);
+}
+
+declare global {
+  interface HTMLElementTagNameMap {
+    "namecast-player": NamecastPlayer;
+  }
+}

@@ -8,7 +8,7 @@ export default defineConfig(({ mode }) => ({
   base: "./",
   resolve: { alias: { "#tab": mode === "fake" ? "/dev/fake-tab.ts" : "/src/worker/tab.ts" } },
   worker: { format: "es" },
-  build: { target: "es2023", assetsInlineLimit: 0 },
+  build: { target: "es2023", assetsInlineLimit: 0, rolldownOptions: { input: ["index.html", "live.html"] } },
   server: { host: "127.0.0.1", proxy: { "/node.json": NODE, "/ws": { target: NODE, ws: true } } },
   test: { include: ["test/**/*.test.ts"] },
 }));

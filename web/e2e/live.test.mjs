@@ -7,7 +7,7 @@ import http from "node:http";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openPage, startBrowser } from "./lib/browser.mjs";
-import { openLive } from "./lib/live.mjs";
+import { linksOf, openLive } from "./lib/live.mjs";
 import { findBinary, makeHome, Program, startServer } from "./lib/processes.mjs";
 import { startProxy } from "./lib/proxy.mjs";
 import { startPusher } from "./lib/whip.mjs";
@@ -33,8 +33,7 @@ before(async () => {
     startPusher(home.directory),
     startServer(binary, ["forwarder", "--config", file, "--json", "-v", ...names], home.directory),
   ]);
-  const told = await server.program.until("links", async () => JSON.parse(/\{"faces.*\}/.exec(server.program.printed)[0]));
-  links = Object.fromEntries(told.go_live.map(({ name, urls }) => [name, urls[0]]));
+  links = await linksOf(server.program);
 });
 
 after(async () => {

@@ -39,6 +39,12 @@ const CAMERA = `(() => {
   };
 })();`;
 
+/** The first link of each name that a program with `--json` printed. */
+export async function linksOf(program) {
+  const told = await program.until("links", async () => JSON.parse(/\{"faces.*\}/.exec(program.printed)[0]));
+  return Object.fromEntries(told.go_live.map(({ name, urls }) => [name, urls[0]]));
+}
+
 /** Opens a page to go live in a tab of `browser`, which has to be seen, or its camera stands still. */
 export async function openLive(browser, url) {
   const page = await browser.context.newPage();
